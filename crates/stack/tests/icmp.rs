@@ -43,13 +43,7 @@ fn datagram(source: SocketAddrV4, destination: SocketAddrV4, data: &[u8]) -> Vec
 
 /// Delivers a packet to the left host, and returns its answers.
 fn answers(pair: &mut Pair, packet: Vec<u8>) -> Vec<Vec<u8>> {
-    let now = pair.now;
-    let host = pair.host(Side::Left);
-    host.link_mut().put(now, packet);
-    host.turn(now).unwrap();
-    host.turn(now).unwrap();
-    host.stack().check();
-    std::iter::from_fn(|| host.link_mut().fetch()).collect()
+    pair.answers(Side::Left, packet)
 }
 
 const LEFT: Ipv4Addr = Side::Left.address();

@@ -94,16 +94,6 @@ fn segment(
     packet
 }
 
-/// Delivers a packet to a host, and returns its immediate answers.
-fn answers(pair: &mut Pair, side: Side, packet: Vec<u8>) -> Vec<Vec<u8>> {
-    let now = pair.now;
-    let host = pair.host(side);
-    host.link_mut().put(now, packet);
-    host.turn(now).unwrap();
-    host.stack().check();
-    std::iter::from_fn(|| host.link_mut().fetch()).collect()
-}
-
 /// Returns an ICMP error of a router about `packet`.
 fn report(error: IcmpError, packet: &[u8]) -> Vec<u8> {
     let message = IcmpMessage::Error { error, quote: Quote::of(packet).unwrap() };
@@ -160,13 +150,13 @@ fn a_segment_with_an_invalid_checksum_is_discarded() {
     for bit in 0..20 * 8 {
         let mut packet = good.clone();
         packet[20 + bit / 8] ^= 1 << (bit % 8);
-        assert!(answers(&mut pair, Side::Right, packet).is_empty(), "bit {bit}");
+        assert!(pair.answers(Side::Right, packet).is_empty(), "bit {bit}");
     }
     let counters = pair.stack(Side::Right).counters().tcp;
     assert_eq!(counters.passive_opens, 0);
     // Some of them have an invalid data offset.
     assert_eq!(counters.in_errors, 160);
-    assert_eq!(answers(&mut pair, Side::Right, good).len(), 1);
+    assert_eq!(pair.answers(Side::Right, good).len(), 1);
 }
 
 /// MUST-8, MUST-9, SHLD-1: the same four-tuple later, and another host at the same time.
@@ -203,10 +193,10 @@ fn initial_sequence_numbers_follow_the_clock_and_a_secret() {
 fn a_reset_of_a_half_open_connection_keeps_the_listener() {
     let mut pair = pair();
     let listener = listen(&mut pair, SERVER);
-    let answer = answers(&mut pair, Side::Right, syn(LEFT, RIGHT)).pop().unwrap();
+    let answer = pair.answers(Side::Right, syn(LEFT, RIGHT)).pop().unwrap();
     assert!(Segment::parse(&answer[20..]).unwrap().flags().contains(TcpFlags::SYN | TcpFlags::ACK));
     let reset = segment(LEFT, RIGHT, &[], b"", TcpFlags::RST, 2, 0);
-    assert!(answers(&mut pair, Side::Right, reset).is_empty());
+    assert!(pair.answers(Side::Right, reset).is_empty());
     assert_eq!(events(&mut pair, Side::Right), [], "the application gets no event");
     connect(&mut pair, SERVER);
     pair.run_for(Duration::from_millis(1));
@@ -237,7 +227,7 @@ fn a_listener_can_share_the_port_of_an_opening_connection() {
     // One connection in SYN-RECEIVED, of another listener, and one in SYN-SENT.
     let second = SocketAddrV4::new(RIGHT_TOO, 9);
     listen(&mut pair, second);
-    assert_eq!(answers(&mut pair, Side::Right, syn(LEFT_TOO, RIGHT_TOO)).len(), 1);
+    assert_eq!(pair.answers(Side::Right, syn(LEFT_TOO, RIGHT_TOO)).len(), 1);
     let now = pair.now;
     let options = ConnectOptions { local: Some(SERVER.into()), ..ConnectOptions::default() };
     let away = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 77), 80);
@@ -315,11 +305,11 @@ fn a_broadcast_or_multicast_syn_is_silently_discarded() {
         [239, 1, 2, 3],
     ];
     for destination in many {
-        let sent = answers(&mut pair, Side::Right, syn(LEFT, destination.into()));
+        let sent = pair.answers(Side::Right, syn(LEFT, destination.into()));
         assert!(sent.is_empty(), "{destination:?}");
     }
     assert_eq!(pair.stack(Side::Right).counters().tcp.passive_opens, 0);
-    assert_eq!(answers(&mut pair, Side::Right, syn(LEFT, RIGHT)).len(), 1);
+    assert_eq!(pair.answers(Side::Right, syn(LEFT, RIGHT)).len(), 1);
 }
 
 /// MUST-63: multicast, broadcast, unspecified, loopback and own addresses.
@@ -336,10 +326,7 @@ fn a_syn_from_an_invalid_source_is_ignored() {
         RIGHT.octets(),
     ];
     for source in impossible {
-        assert!(
-            answers(&mut pair, Side::Right, syn(source.into(), RIGHT)).is_empty(),
-            "{source:?}"
-        );
+        assert!(pair.answers(Side::Right, syn(source.into(), RIGHT)).is_empty(), "{source:?}");
     }
     assert_eq!(pair.stack(Side::Right).counters().tcp.passive_opens, 0);
 }
@@ -349,7 +336,7 @@ fn a_syn_from_an_invalid_source_is_ignored() {
 fn segments_of_a_batch_are_acknowledged_once() {
     let mut pair = pair();
     listen(&mut pair, SERVER);
-    let answer = answers(&mut pair, Side::Right, syn(LEFT, RIGHT)).pop().unwrap();
+    let answer = pair.answers(Side::Right, syn(LEFT, RIGHT)).pop().unwrap();
     let ack = Segment::parse(&answer[20..]).unwrap().seq.number().wrapping_add(1);
     let now = pair.now;
     for number in 0..20 {
@@ -374,7 +361,7 @@ fn ip_options_have_no_effect() {
         let mut pair = pair();
         listen(&mut pair, SERVER);
         let packet = segment(LEFT, RIGHT, options, b"", TcpFlags::SYN, 1, 0);
-        let answer = answers(&mut pair, Side::Right, packet).pop().unwrap();
+        let answer = pair.answers(Side::Right, packet).pop().unwrap();
         let header = Ipv4Packet::parse(&answer).unwrap().header;
         assert_eq!((header.destination, answer[0] & 15), (LEFT, 5), "{options:?}");
         assert!(
@@ -455,7 +442,7 @@ fn soft_errors_are_reported_and_end_no_connection() {
         let sent: Vec<_> = std::iter::from_fn(|| host.link_mut().fetch()).collect();
         assert_eq!(sent.len(), 2);
         for packet in sent {
-            answers(&mut pair, Side::Left, report(error, &packet));
+            pair.answers(Side::Left, report(error, &packet));
         }
         for (handle, state) in [(left, State::Established), (opening, State::SynSent)] {
             let connection = pair.stack(Side::Left).tcp(handle).unwrap();
@@ -483,7 +470,7 @@ fn hard_errors_end_a_connection_attempt() {
         let host = pair.host(Side::Left);
         host.turn(now).unwrap();
         let packet = host.link_mut().fetch().unwrap();
-        answers(&mut pair, Side::Left, report(IcmpError::Unreachable(error), &packet));
+        pair.answers(Side::Left, report(IcmpError::Unreachable(error), &packet));
         assert_eq!(pair.stack(Side::Left).tcp(opening).unwrap().error(), Some(TcpError::Refused));
     }
 }
@@ -500,7 +487,7 @@ fn a_source_quench_is_silently_discarded() {
     host.turn(now).unwrap();
     let packet = host.link_mut().fetch().unwrap();
     let before = pair.stack(Side::Left).tcp(left).unwrap().information();
-    assert!(answers(&mut pair, Side::Left, report(IcmpError::SourceQuench, &packet)).is_empty());
+    assert!(pair.answers(Side::Left, report(IcmpError::SourceQuench, &packet)).is_empty());
     let connection = pair.stack(Side::Left).tcp(left).unwrap();
     assert_eq!((connection.information(), connection.soft_error()), (before, None));
     assert_eq!(events(&mut pair, Side::Left), []);

@@ -166,6 +166,22 @@ impl Pair {
         self.host(side).stack_mut()
     }
 
+    /// Delivers a packet to one of the hosts at the current time, and returns its answers, which the
+    /// network does not carry.
+    ///
+    /// # Panics
+    /// If an invariant of the host is broken, or its link fails.
+    pub fn answers(&mut self, side: Side, packet: Vec<u8>) -> Vec<Vec<u8>> {
+        let now = self.now;
+        let host = self.host(side);
+        host.link_mut().put(now, packet);
+        for _ in 0..2 {
+            host.turn(now).expect("a link that is up");
+        }
+        host.stack().check();
+        std::iter::from_fn(|| host.link_mut().fetch()).collect()
+    }
+
     /// Runs until `done` returns true or `limit` has passed. Applications may act in `done`.
     /// Returns whether it was done.
     pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {

@@ -61,13 +61,7 @@ fn data(length: usize) -> Vec<u8> {
 
 /// Delivers a packet to the left host, and returns its answers.
 fn answers(pair: &mut Pair, packet: Vec<u8>) -> Vec<Vec<u8>> {
-    let now = pair.now;
-    let host = pair.host(Side::Left);
-    host.link_mut().put(now, packet);
-    host.turn(now).unwrap();
-    host.turn(now).unwrap();
-    host.stack().check();
-    std::iter::from_fn(|| host.link_mut().fetch()).collect()
+    pair.answers(Side::Left, packet)
 }
 
 /// Returns the bytes of a UDP datagram from port 5 of the right host to port 9 of the left one.

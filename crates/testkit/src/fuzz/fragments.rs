@@ -2,6 +2,7 @@
 //! fragments are all genuine arrive whole or not at all.
 
 use super::choices::Choices;
+use super::finish_turns;
 use crate::pair::Side;
 use crate::test_link::TestLink;
 use linerate_stack::{Capabilities, Host, Medium, ReassemblyLimits, Stack, UdpHandle, UdpOptions};
@@ -199,25 +200,14 @@ impl<'a> TestCase<'a> {
 
     /// Runs the host until it has nothing more to do, and checks every packet that it sends.
     fn turn(&mut self) {
-        for count in 0.. {
-            assert!(count < 5_000, "never done");
-            let turn = self.host.turn(self.now).expect("the link is up");
-            self.host.stack().check();
-            let mut sent = false;
-            while let Some(packet) = self.host.link_mut().fetch() {
-                assert!(packet.len() <= MTU, "longer than the link's MTU");
-                if packet[0] >> 4 == 6 {
-                    Ipv6Packet::parse(&packet).expect("IPv6");
-                } else {
-                    Ipv4Packet::parse(&packet).expect("IPv4");
-                }
-                sent = true;
-            }
-            if !(turn.more || turn.blocked && sent || self.host.link().has_arrived()) {
-                break;
+        for packet in finish_turns(&mut self.host, self.now) {
+            assert!(packet.len() <= MTU, "longer than the link's MTU");
+            if packet[0] >> 4 == 6 {
+                Ipv6Packet::parse(&packet).expect("IPv6");
+            } else {
+                Ipv4Packet::parse(&packet).expect("IPv4");
             }
         }
-        while self.host.stack_mut().poll_event().is_some() {}
     }
 
     fn receive(&mut self) {

@@ -16,9 +16,32 @@ pub use frames::frames_into_a_host;
 pub use segments::segments_into_a_connection;
 pub use serial::bytes_into_a_serial_line;
 
+use crate::test_link::TestLink;
+use linerate_stack::Host;
+use linerate_units::Instant;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
+
+/// Runs a host until it has nothing more to do at `now`, checks its invariants, and drops its events.
+/// Returns the frames that it has sent.
+fn finish_turns(host: &mut Host<TestLink>, now: Instant) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    for count in 0.. {
+        assert!(count < 5_000, "never done");
+        let turn = host.turn(now).expect("the link is up");
+        host.stack().check();
+        let before = frames.len();
+        frames.extend(std::iter::from_fn(|| host.link_mut().fetch()));
+        let has_sent = frames.len() > before;
+        if !(turn.more || turn.blocked && has_sent || host.link().has_arrived()) {
+            break;
+        }
+    }
+    while host.stack_mut().poll_event().is_some() {}
+    host.stack().check();
+    frames
+}
 
 /// Runs every test case of a corpus, and returns their number.
 ///
