@@ -39,7 +39,7 @@ impl UdpSocket {
         group: Ipv4Addr,
         interface: Ipv4Addr,
     ) -> io::Result<()> {
-        let source = Some((source).into());
+        let source = Some(source.into());
         self.change(interface.into(), group, source, Stack::udp_join)
     }
 
@@ -53,7 +53,7 @@ impl UdpSocket {
         group: Ipv4Addr,
         interface: Ipv4Addr,
     ) -> io::Result<()> {
-        let source = Some((source).into());
+        let source = Some(source.into());
         self.change(interface.into(), group, source, Stack::udp_leave)
     }
 
