@@ -1,13 +1,11 @@
 //! An address for linerate's host by DHCP, before a tool uses the host.
 
+use crate::turns::turn_until;
 use linerate_ends::Interrupt;
 use linerate_link::{MonotonicClock, Readiness, WaitError, Waiter};
 use linerate_stack::{DhcpLease, Host, Link, LinkError};
 use linerate_units::{Clock, Duration};
 use thiserror::Error;
-
-/// Maximum time of a wait, after which the loop checks for an interrupt.
-const SLICE: Duration = Duration::from_millis(100);
 
 /// The reason why the host has no address.
 #[derive(Debug, Error)]
@@ -37,20 +35,11 @@ pub fn wait_for_lease<L: Link + Readiness>(
 ) -> Result<DhcpLease, LeaseError> {
     let mut waiter = Waiter::new()?;
     let end = MonotonicClock.now() + timeout;
-    loop {
-        let now = MonotonicClock.now();
-        let turn = host.turn(now)?;
-        if let Some(lease) = host.stack().dhcp_lease() {
-            return Ok(lease.clone());
-        }
-        if interrupt.is_raised() {
-            return Err(LeaseError::Interrupted);
-        }
-        if now >= end {
-            return Err(LeaseError::Silence(timeout));
-        }
-        if !turn.more {
-            waiter.wait(host.link_mut(), turn.next.min(now + SLICE).min(end))?;
-        }
+    let lease = |host: &mut Host<L>, _| host.stack().dhcp_lease().cloned();
+    match turn_until(host, &mut waiter, end, interrupt, lease) {
+        Ok(Some(lease)) => Ok(lease),
+        Ok(None) if interrupt.is_raised() => Err(LeaseError::Interrupted),
+        Ok(None) => Err(LeaseError::Silence(timeout)),
+        Err(error) => Err(error),
     }
 }

@@ -7,4 +7,7 @@ pub mod dhcp;
 pub mod doctor;
 pub mod ping;
 pub mod trace;
+mod turns;
 pub mod typed;
+
+pub use turns::ToolError;

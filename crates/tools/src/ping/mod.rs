@@ -6,16 +6,13 @@ mod tally;
 pub use parameters::EchoParameters;
 pub use tally::{RoundTrips, Tally};
 
+use crate::turns::{SLICE, ToolError, turn_until};
 use linerate_ends::Interrupt;
-use linerate_link::{MonotonicClock, Readiness, WaitError, Waiter};
-use linerate_stack::{EchoError, EchoReply, Error, Event, Host, Link, LinkError};
+use linerate_link::{MonotonicClock, Readiness, Waiter};
+use linerate_stack::{EchoError, EchoReply, Error, Event, Host, Link};
 use linerate_units::{Clock, Duration, Instant};
 use std::net::IpAddr;
 use std::ops::Range;
-use thiserror::Error;
-
-/// Maximum time of a wait, after which the loop checks for an interrupt.
-const SLICE: Duration = Duration::from_millis(100);
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,32 +38,18 @@ pub enum Answer {
     Problem(EchoError),
 }
 
-/// The reason why no requests can be sent.
-#[derive(Debug, Error)]
-pub enum PingError {
-    /// The host refuses.
-    #[error("{0}")]
-    Refused(#[from] Error),
-    /// The link failed.
-    #[error("the link has failed ({0})")]
-    Link(#[from] LinkError),
-    /// The system refused to wait for the link.
-    #[error(transparent)]
-    Wait(#[from] WaitError),
-}
-
 /// Sends requests. Calls `begun` after the first one, and `on_answer` with each answer. Returns the
 /// statistics.
 ///
 /// # Errors
-/// [`PingError`]: requests cannot be sent to the destination, or the link failed.
+/// [`ToolError`]: requests cannot be sent to the destination, or the link failed.
 pub fn ping<L: Link + Readiness>(
     host: &mut Host<L>,
     parameters: &EchoParameters,
     interrupt: &Interrupt,
     mut begun: impl FnMut(),
     mut tell: impl FnMut(&Answer),
-) -> Result<Tally, PingError> {
+) -> Result<Tally, ToolError> {
     let mut waiter = Waiter::new()?;
     let mut tally = Tally::new(*parameters, MonotonicClock.now());
     let data = data(parameters.size);
@@ -100,27 +83,18 @@ pub fn ping<L: Link + Readiness>(
 /// `timeout`, or if it was interrupted.
 ///
 /// # Errors
-/// [`PingError::Link`] or [`PingError::Wait`].
+/// [`ToolError::Link`] or [`ToolError::Wait`].
 ///
 /// [`Stack::is_addressed`]: linerate_stack::Stack::is_addressed
 pub fn wait_for_addresses<L: Link + Readiness>(
     host: &mut Host<L>,
     timeout: Duration,
     interrupt: &Interrupt,
-) -> Result<bool, PingError> {
+) -> Result<bool, ToolError> {
     let mut waiter = Waiter::new()?;
     let end = MonotonicClock.now() + timeout;
-    while !host.stack().is_addressed() {
-        let now = MonotonicClock.now();
-        if now >= end || interrupt.is_raised() {
-            return Ok(false);
-        }
-        let turn = host.turn(now)?;
-        if !turn.more {
-            waiter.wait(host.link_mut(), turn.next.min(now + SLICE))?;
-        }
-    }
-    Ok(true)
+    let is_addressed = |host: &mut Host<L>, _| host.stack().is_addressed().then_some(());
+    turn_until(host, &mut waiter, end, interrupt, is_addressed).map(|found| found.is_some())
 }
 
 /// Sends a request. A request for which the host has no room counts as lost, as on any full link.
@@ -129,7 +103,7 @@ fn send_request<L: Link>(
     tally: &mut Tally,
     now: Instant,
     data: &[u8],
-) -> Result<(), PingError> {
+) -> Result<(), ToolError> {
     let EchoParameters { destination, identifier, .. } = *tally.parameters();
     let sequence = tally.send_request(now);
     match host.stack_mut().echo_send(now, destination, identifier, sequence, data) {

@@ -110,11 +110,11 @@ fn an_invalid_destination_is_refused() {
     };
     let error = refused(EchoParameters { size: 65_508, ..parameters(ANSWERING, 1) });
     assert!(
-        matches!(error, PingError::Refused(Error::MessageTooLong { limit: 65_507 })),
+        matches!(error, ToolError::Refused(Error::MessageTooLong { limit: 65_507 })),
         "{error}"
     );
     let error = refused(parameters(Ipv4Addr::new(192, 0, 2, 1).into(), 1));
-    assert!(matches!(error, PingError::Refused(Error::NoRoute(_))), "{error}");
+    assert!(matches!(error, ToolError::Refused(Error::NoRoute(_))), "{error}");
 }
 
 /// The time of a host does not advance during a turn, but a round trip within one turn is not zero.

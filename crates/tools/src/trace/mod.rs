@@ -5,17 +5,14 @@ mod report;
 
 pub use report::{Answer, Hop, Note, TraceReport};
 
+use crate::turns::{ToolError, turn_until};
 use linerate_ends::Interrupt;
-use linerate_link::{MonotonicClock, Readiness, WaitError, Waiter};
-use linerate_stack::{Error, Host, Link, LinkError, RawHandle, RawOptions, UdpHandle, UdpOptions};
-use linerate_units::{Clock, Duration, Instant};
+use linerate_link::{MonotonicClock, Readiness, Waiter};
+use linerate_stack::{Error, Host, Link, RawHandle, RawOptions, UdpHandle, UdpOptions};
+use linerate_units::{Clock, Duration};
 use linerate_wire::Protocol;
 use probe::{Reply, read_reply};
 use std::net::IpAddr;
-use thiserror::Error;
-
-/// Maximum time of a wait, after which the loop checks for an interrupt.
-const SLICE: Duration = Duration::from_millis(100);
 
 /// The kind of probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,20 +46,6 @@ pub struct TraceParameters {
     pub identifier: u16,
 }
 
-/// The reason why no probes can be sent.
-#[derive(Debug, Error)]
-pub enum TraceError {
-    /// The host refuses.
-    #[error("{0}")]
-    Refused(#[from] Error),
-    /// The link failed.
-    #[error("the link has failed ({0})")]
-    Link(#[from] LinkError),
-    /// The system refused to wait for the link.
-    #[error(transparent)]
-    Wait(#[from] WaitError),
-}
-
 /// The sockets of a trace.
 #[derive(Clone, Copy, Debug)]
 struct Sockets {
@@ -75,13 +58,13 @@ struct Sockets {
 /// Sends probes, and calls `tell` with each hop once it is complete. Returns the whole.
 ///
 /// # Errors
-/// [`TraceError`]: probes cannot be sent to the destination, or the link failed.
+/// [`ToolError`]: probes cannot be sent to the destination, or the link failed.
 pub fn trace<L: Link + Readiness>(
     host: &mut Host<L>,
     parameters: &TraceParameters,
     interrupt: &Interrupt,
     mut tell: impl FnMut(&Hop),
-) -> Result<TraceReport, TraceError> {
+) -> Result<TraceReport, ToolError> {
     let mut waiter = Waiter::new()?;
     let sockets = open(host, parameters)?;
     let mut report = TraceReport::default();
@@ -105,7 +88,7 @@ pub fn trace<L: Link + Readiness>(
     Ok(report)
 }
 
-fn open<L: Link>(host: &mut Host<L>, parameters: &TraceParameters) -> Result<Sockets, TraceError> {
+fn open<L: Link>(host: &mut Host<L>, parameters: &TraceParameters) -> Result<Sockets, ToolError> {
     let is_ipv6 = parameters.destination.is_ipv6();
     let protocol = if is_ipv6 { Protocol::ICMPV6 } else { Protocol::ICMP };
     let stack = host.stack_mut();
@@ -129,7 +112,7 @@ fn probe_hop<L: Link + Readiness>(
     sockets: Sockets,
     number: u8,
     interrupt: &Interrupt,
-) -> Result<Hop, TraceError> {
+) -> Result<Hop, ToolError> {
     let count = usize::from(parameters.probes);
     let mut hop = Hop { number, answers: vec![None; count], is_destination: false };
     let first = u16::from(number - parameters.first_hop) * u16::from(parameters.probes);
@@ -137,10 +120,7 @@ fn probe_hop<L: Link + Readiness>(
     for probe in 0..u16::from(parameters.probes) {
         send_probe(host, parameters, sockets, number, first + probe)?;
     }
-    let end = sent + parameters.timeout;
-    loop {
-        let begun = MonotonicClock.now();
-        let turn = host.turn(begun)?;
+    turn_until(host, waiter, sent + parameters.timeout, interrupt, |host, begun| {
         let ended = MonotonicClock.now();
         while let Some(reply) = receive(host, parameters, sockets) {
             let index = usize::from(reply.probe.wrapping_sub(first));
@@ -153,15 +133,9 @@ fn probe_hop<L: Link + Readiness>(
             *place = Some(answer);
             hop.is_destination |= reply.is_destination;
         }
-        let now = MonotonicClock.now();
-        if hop.answers.iter().all(Option::is_some) || now >= end || interrupt.is_raised() {
-            return Ok(hop);
-        }
-        if !turn.more {
-            let deadline: Instant = turn.next.min(end).min(now + SLICE);
-            waiter.wait(host.link_mut(), deadline)?;
-        }
-    }
+        hop.answers.iter().all(Option::is_some).then_some(())
+    })
+    .map(|_| hop)
 }
 
 /// Sends a probe. One for which the host has no room counts as lost, as on any full link.
@@ -171,7 +145,7 @@ fn send_probe<L: Link>(
     sockets: Sockets,
     hops: u8,
     probe: u16,
-) -> Result<(), TraceError> {
+) -> Result<(), ToolError> {
     let (now, to) = (MonotonicClock.now(), parameters.destination);
     let stack = host.stack_mut();
     let outcome = match sockets.udp {

@@ -49,6 +49,18 @@ enum Subject {
     Datagram(u16, u16),
 }
 
+impl Subject {
+    /// Returns the probe that an ICMP error quotes, by the identifier and sequence number of an
+    /// echo request, or else by ports. `None` if the quoted packet has neither.
+    const fn of_quote(echo: Option<(u16, u16)>, ports: Option<(u16, u16)>) -> Option<Self> {
+        match (echo, ports) {
+            (Some((identifier, sequence)), _) => Some(Self::Echo(identifier, sequence)),
+            (None, Some((from, to))) => Some(Self::Datagram(from, to)),
+            (None, None) => None,
+        }
+    }
+}
+
 /// The result of a message.
 struct Finding {
     destination: IpAddr,
@@ -104,11 +116,7 @@ fn read_icmp(source: IpAddr, bytes: &[u8]) -> Option<Finding> {
         IcmpMessage::Error { error, quote } => (error, quote),
         _ => return None,
     };
-    let subject = match (quote.echo_request(), quote.ports()) {
-        (Some((identifier, sequence)), _) => Subject::Echo(identifier, sequence),
-        (None, Some((from, to))) => Subject::Datagram(from, to),
-        (None, None) => return None,
-    };
+    let subject = Subject::of_quote(quote.echo_request(), quote.ports())?;
     let note = match error {
         IcmpError::TimeExceeded(TimeExceeded::Transit) => None,
         IcmpError::TimeExceeded(TimeExceeded::Reassembly) => Some(Note::Other),
@@ -143,11 +151,7 @@ fn read_icmpv6(header: &Ipv6Header, bytes: &[u8]) -> Option<Finding> {
         Icmpv6Message::Error { error, quote } => (error, quote),
         _ => return None,
     };
-    let subject = match (quote.echo_request(), quote.ports()) {
-        (Some((identifier, sequence)), _) => Subject::Echo(identifier, sequence),
-        (None, Some((from, to))) => Subject::Datagram(from, to),
-        (None, None) => return None,
-    };
+    let subject = Subject::of_quote(quote.echo_request(), quote.ports())?;
     let note = match error {
         Icmpv6Error::HopLimitExceeded => None,
         Icmpv6Error::PacketTooBig { mtu } => Some(Note::TooBig(mtu)),

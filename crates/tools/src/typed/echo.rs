@@ -1,6 +1,7 @@
 //! A host that echoes what it receives on a serial line.
 
-use super::{SLICE, TypedError};
+use super::TypedError;
+use crate::turns::SLICE;
 use linerate_ends::Interrupt;
 use linerate_link::{MonotonicClock, SerialLink, Waiter};
 use linerate_stack::{Error, Event, Host, ListenHandle, ListenOptions, TcpHandle};

@@ -8,6 +8,7 @@ mod tests;
 pub use echo::serve_echo;
 
 use crate::ping::RoundTrips;
+use crate::turns::turn_until;
 use linerate_ends::Interrupt;
 use linerate_link::serial::DirectionCounters;
 use linerate_link::{MonotonicClock, SerialLink, WaitError, Waiter};
@@ -16,9 +17,6 @@ use linerate_tcp::State;
 use linerate_units::{Clock, Duration, Instant};
 use std::net::SocketAddr;
 use thiserror::Error;
-
-/// Maximum time of a wait, after which the loop checks for an interrupt.
-const SLICE: Duration = Duration::from_millis(100);
 
 /// The parameters of typed characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,20 +170,9 @@ impl Typist<'_> {
         deadline: Instant,
         mut check: impl FnMut(&mut Host<SerialLink>, Instant) -> Option<T>,
     ) -> Result<Option<T>, TypedError> {
-        loop {
-            let now = MonotonicClock.now();
-            let turn = self.host.turn(now)?;
-            while self.host.stack_mut().poll_event().is_some() {}
-            if let Some(value) = check(self.host, now) {
-                return Ok(Some(value));
-            }
-            if now >= deadline || self.interrupt.is_raised() {
-                return Ok(None);
-            }
-            if !turn.more {
-                let until = turn.next.min(deadline).min(now + SLICE);
-                self.waiter.wait(self.host.link_mut(), until)?;
-            }
-        }
+        turn_until(self.host, &mut self.waiter, deadline, self.interrupt, |host, now| {
+            while host.stack_mut().poll_event().is_some() {}
+            check(host, now)
+        })
     }
 }

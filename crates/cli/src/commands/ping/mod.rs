@@ -8,18 +8,18 @@ mod words;
 
 pub(crate) use args::PingArgs;
 
-use crate::commands::tool_host::{On, no_server, own_address, private_tap, resolve};
+use crate::commands::tool_host::{On, failure_of, no_server, private_tap};
 use crate::output::{Failure, cannot_write, print, print_if_read};
-use crate::own_host::{check_gateway, random_seed};
+use crate::own_host::random_seed;
 use linerate_ends::Interrupt;
 use linerate_link::capture_file::CaptureWriter;
-use linerate_link::{AnyLink, Capture, Readiness};
-use linerate_stack::{Error as Refusal, Host, Link, Stack};
-use linerate_tools::ping::{Answer, EchoParameters, PingError, Tally, ping};
+use linerate_link::{Capture, Readiness};
+use linerate_stack::{Host, Link, Stack};
+use linerate_tools::ping::{Answer, EchoParameters, Tally, ping};
 use linerate_units::Duration;
 use linerate_wire::IpCidr;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use words::{line, sum};
 
 /// Time between requests if none is given.
@@ -27,11 +27,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sends the requests, and prints the replies.
 pub(crate) fn run(args: &PingArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    let destination = resolve(&args.host, args.own.address)?;
-    let own = own_address(&args.own, destination)?;
-    if let Some(own) = own {
-        check_gateway(own, args.own.gateway)?;
-    }
+    let (destination, own) = args.own.addresses(&args.host)?;
     let asking = Series { args, destination, own, interrupt };
     match &args.own.on {
         _ if args.typed => typed::run(&asking),
@@ -44,9 +40,7 @@ pub(crate) fn run(args: &PingArgs, interrupt: &Interrupt) -> Result<(), Failure>
             asking.on(&format!("{}{whose}", tap.interface().name()), None, tap)
         }
         On::Link(spec) => {
-            let address = own.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |own| own.address());
-            let link = AnyLink::open(spec, address, &args.own.link_options());
-            let link = link.map_err(|error| Failure::input(error.to_string()))?;
+            let link = args.own.open(spec, own)?;
             asking.on(&format!("{spec} ({})", link.description()), link.mac(), link)
         }
     }
@@ -120,15 +114,8 @@ fn send_request<L: Link + Readiness>(
             interrupt.raise();
         }
     };
-    let tally = ping(host, parameters, interrupt, begun, tell).map_err(|error| match error {
-        PingError::Refused(Refusal::NoRoute(address)) => Failure::input(format!(
-            "no route leads to {address}: name the router with --gateway ADDR"
-        )),
-        PingError::Refused(_) => {
-            Failure::input(format!("no request can be sent to {}: {error}", args.host))
-        }
-        PingError::Link(_) | PingError::Wait(_) => Failure::running(error.to_string()),
-    })?;
+    let tally = ping(host, parameters, interrupt, begun, tell)
+        .map_err(|error| failure_of(&error, "request", &args.host))?;
     printed.map(|()| tally)
 }
 

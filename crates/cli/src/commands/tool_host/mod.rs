@@ -2,24 +2,27 @@
 
 mod place;
 
-pub(super) use place::{own_address, private_tap, resolve};
+pub(super) use place::private_tap;
 
 use crate::amounts::mtu;
 use crate::output::{Failure, print};
-use crate::own_host::{LinkArgs, cidr, line_of_this_command};
+use crate::own_host::{LinkArgs, check_gateway, cidr, line_of_this_command};
 use clap::Args;
 use linerate_ends::Interrupt;
 use linerate_link::serial::parse_baud;
-use linerate_link::{LinkOptions, LinkSpec, ParseLinkError, Readiness};
+use linerate_link::{AnyLink, LinkOptions, LinkSpec, ParseLinkError, Readiness};
 use linerate_stack::{
-    Autoconfiguration, DhcpConfig, DhcpLease, Host, Link, Medium, Route, StackConfig,
+    Autoconfiguration, DhcpConfig, DhcpLease, Error as Refusal, Host, Link, Medium, Route,
+    StackConfig,
 };
+use linerate_tools::ToolError;
 use linerate_tools::dhcp::{LeaseError, wait_for_lease};
 use linerate_tools::ping::wait_for_addresses;
 use linerate_units::{Bytes, Duration, Instant};
 use linerate_wire::{IpCidr, MacAddress};
+use place::{own_address, resolve};
 use std::fmt::Write;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
 /// The time that a router has to give an address. Three solicitations take nine seconds.
@@ -64,6 +67,24 @@ pub(super) struct ToolHostArgs {
 }
 
 impl ToolHostArgs {
+    /// Returns the address of the tool's destination `host`, and that of linerate's host; `None` if
+    /// a DHCP server or a router gives it.
+    pub(super) fn addresses(&self, host: &str) -> Result<(IpAddr, Option<IpCidr>), Failure> {
+        let destination = resolve(host, self.address)?;
+        let own = own_address(self, destination)?;
+        if let Some(own) = own {
+            check_gateway(own, self.gateway)?;
+        }
+        Ok((destination, own))
+    }
+
+    /// Opens an existing interface for a host with the address `own`.
+    pub(super) fn open(&self, spec: &LinkSpec, own: Option<IpCidr>) -> Result<AnyLink, Failure> {
+        let address = own.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |own| own.address());
+        let link = AnyLink::open(spec, address, &self.link_options());
+        link.map_err(|error| Failure::input(error.to_string()))
+    }
+
     /// Returns the use of linerate's link.
     pub(super) fn link_options(&self) -> LinkOptions {
         LinkOptions {
@@ -208,6 +229,19 @@ fn await_lease<L: Link + Readiness>(
         )),
         error => Failure::running(error.to_string()),
     })
+}
+
+/// Returns the failure of a tool that cannot send `what` to `host`.
+pub(super) fn failure_of(error: &ToolError, what: &str, host: &str) -> Failure {
+    match error {
+        ToolError::Refused(Refusal::NoRoute(address)) => Failure::input(format!(
+            "no route leads to {address}: name the router with --gateway ADDR"
+        )),
+        ToolError::Refused(_) => {
+            Failure::input(format!("no {what} can be sent to {host}: {error}"))
+        }
+        ToolError::Link(_) | ToolError::Wait(_) => Failure::running(error.to_string()),
+    }
 }
 
 /// Returns the failure for a link without a DHCP server, such as a private network.

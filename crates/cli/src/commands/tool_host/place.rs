@@ -10,7 +10,7 @@ use linerate_wire::IpCidr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 
 /// Returns the first address of `host`, preferably of the IP version of linerate's host.
-pub(in crate::commands) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure> {
+pub(super) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure> {
     let unknown = |why: String| {
         Failure::input(format!(
             "`{host}` has no IPv4 address and no IPv6 address ({why}): check its spelling"
@@ -52,7 +52,7 @@ fn check_autoconf(args: &ToolHostArgs, destination: IpAddr) -> Result<(), Failur
 }
 
 /// Returns the address of linerate's host; `None` if a DHCP server or a router gives it.
-pub(in crate::commands) fn own_address(
+pub(super) fn own_address(
     args: &ToolHostArgs,
     destination: IpAddr,
 ) -> Result<Option<IpCidr>, Failure> {

@@ -4,17 +4,17 @@ mod args;
 
 pub(crate) use args::TraceArgs;
 
-use crate::commands::tool_host::{On, no_server, own_address, private_tap, resolve};
+use crate::commands::tool_host::{On, failure_of, no_server, private_tap};
 use crate::output::{Failure, print, print_if_read};
-use crate::own_host::{check_gateway, random_seed};
+use crate::own_host::random_seed;
 use linerate_ends::Interrupt;
-use linerate_link::{AnyLink, Readiness};
-use linerate_stack::{Error as Refusal, Host, Link, Stack};
-use linerate_tools::trace::{Hop, Method, TraceError, TraceParameters, TraceReport, trace};
+use linerate_link::Readiness;
+use linerate_stack::{Host, Link, Stack};
+use linerate_tools::trace::{Hop, Method, TraceParameters, TraceReport, trace};
 use linerate_wire::IpCidr;
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 /// Sends the probes, and prints the hops.
 pub(crate) fn run(args: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failure> {
@@ -24,11 +24,7 @@ pub(crate) fn run(args: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failure
             args.first_hop, args.max_hops
         )));
     }
-    let destination = resolve(&args.host, args.own.address)?;
-    let own = own_address(&args.own, destination)?;
-    if let Some(own) = own {
-        check_gateway(own, args.own.gateway)?;
-    }
+    let (destination, own) = args.own.addresses(&args.host)?;
     let run = Run { args, destination, own, interrupt };
     match &args.own.on {
         On::Private(medium) => {
@@ -41,9 +37,7 @@ pub(crate) fn run(args: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failure
             "the other end of a line is the only hop: name a link with a router, --on tap:NAME",
         )),
         On::Link(spec) => {
-            let address = own.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |own| own.address());
-            let link = AnyLink::open(spec, address, &args.own.link_options());
-            let link = link.map_err(|error| Failure::input(error.to_string()))?;
+            let link = args.own.open(spec, own)?;
             run.on(&spec.to_string(), link.mac(), link)
         }
     }
@@ -91,16 +85,8 @@ impl Run<'_> {
                 interrupt.raise();
             }
         };
-        let report =
-            trace(&mut host, &parameters, interrupt, tell).map_err(|error| match error {
-                TraceError::Refused(Refusal::NoRoute(address)) => Failure::input(format!(
-                    "no route leads to {address}: name the router with --gateway ADDR"
-                )),
-                TraceError::Refused(_) => {
-                    Failure::input(format!("no probe can be sent to {}: {error}", args.host))
-                }
-                TraceError::Link(_) | TraceError::Wait(_) => Failure::running(error.to_string()),
-            })?;
+        let report = trace(&mut host, &parameters, interrupt, tell)
+            .map_err(|error| failure_of(&error, "probe", &args.host))?;
         if args.json {
             print(&format!("{:#}\n", value(&args.host, destination, &report)))?;
         }
