@@ -166,8 +166,8 @@ impl Pair {
         self.host(side).stack_mut()
     }
 
-    /// Delivers a packet to one of the hosts at the current time, and returns its answers, which the
-    /// network does not carry.
+    /// Delivers a packet to one of the hosts at the current time, and returns its answers, which
+    /// the network does not carry.
     ///
     /// # Panics
     /// If an invariant of the host is broken, or its link fails.

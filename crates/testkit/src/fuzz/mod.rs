@@ -23,8 +23,8 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 
-/// Runs a host until it has nothing more to do at `now`, checks its invariants, and drops its events.
-/// Returns the frames that it has sent.
+/// Runs a host until it has nothing more to do at `now`, checks its invariants, and drops its
+/// events. Returns the frames that it has sent.
 fn finish_turns(host: &mut Host<TestLink>, now: Instant) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     for count in 0.. {
