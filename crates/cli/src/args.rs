@@ -43,7 +43,7 @@ pub(crate) enum Command {
     Source(SourceArgs),
     /// Print a capture file, one line per packet.
     Dump(DumpArgs),
-    /// Send echo requests from linerate's own host on a TAP device.
+    /// Send echo requests from linerate's own host, on any link.
     Ping(PingArgs),
     /// Show the routers on the way to a host, from linerate's own host.
     Trace(TraceArgs),

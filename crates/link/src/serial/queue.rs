@@ -49,7 +49,8 @@ impl LineQueue {
         self.ends.push_back(self.written + self.bytes.len() as u64);
     }
 
-    /// Returns the contiguous bytes at the front that have left the line by `now`.
+    /// Returns the contiguous bytes at the front that are to be written to the device: those that
+    /// the line has carried by `now`.
     pub(super) fn due(&self, now: Instant) -> &[u8] {
         let elapsed = u128::from(now.since(self.busy_since).as_nanos());
         let left = elapsed * u128::from(self.baud) / u128::from(BITS_PER_BYTE * 1_000_000_000);

@@ -35,7 +35,7 @@ pub enum PlanError {
     #[error("--on serial needs the rate of the line: write --on serial:2400")]
     NoBaud,
     /// A rate was given, but there is no serial line.
-    #[error("a rate in baud is for a serial line, which is not used --on {0}: leave it out")]
+    #[error("--on {0} has no serial line, so a rate in baud has no meaning: leave it out")]
     BaudNeedsSerial(BenchKind),
     /// Header compression was chosen, but there is no serial line.
     #[error(

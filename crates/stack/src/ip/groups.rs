@@ -92,7 +92,7 @@ struct Group {
     report_at: Instant,
     /// The time of the response to a query for this group.
     response_at: Instant,
-    /// The sources that the query asked about; none for all.
+    /// The sources that the query asked about; empty if it asked about all.
     queried: BTreeSet<IpAddr>,
 }
 
