@@ -3,6 +3,9 @@
 pub(crate) mod client;
 pub(crate) mod lease;
 
+use crate::dhcp::client::DhcpClient;
+use crate::ip::route::Route;
+use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
 /// The configuration of the DHCP client.
@@ -31,5 +34,18 @@ impl DhcpConfig {
 impl Default for DhcpConfig {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// The DHCP client of an interface, and the routes that its lease has added.
+#[derive(Debug)]
+pub(crate) struct DhcpService {
+    pub(crate) client: DhcpClient,
+    pub(crate) routes: Vec<Route>,
+}
+
+impl DhcpService {
+    pub(crate) const fn new(client: DhcpClient) -> Self {
+        Self { client, routes: Vec::new() }
     }
 }

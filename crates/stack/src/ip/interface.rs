@@ -1,11 +1,27 @@
-//! The interface of the host: its MAC address, IP addresses, and the capabilities of its link.
+//! An interface of the host: its link, its addresses, and the state of the protocols on the link.
 
+use crate::collections::packet_queue::PacketQueue;
+use crate::config::{Limits, StackConfig};
+use crate::dhcp::DhcpService;
+use crate::dhcp::client::DhcpClient;
 use crate::error::Error;
+use crate::ethernet::neighbor::Neighbors;
 use crate::ip::address::{AddressOrigin, InterfaceAddress};
 use crate::ip::addresses::Addresses;
-use crate::ip::groups::Groups;
+use crate::ip::detection::Detections;
+use crate::ip::discovery::Discovery;
+use crate::ip::fragmentation::Fragmenter;
+use crate::ip::groups::{GroupLimits, Groups};
+use crate::ip::ipv4_link_local::LinkLocalCandidates;
+use crate::ip::redirects::Redirects;
+use crate::ip::routers::Routers;
 use crate::ip::selection::best_source;
+use crate::keys::{Draws, Keys};
 use crate::link::{Capabilities, Medium, SMALLEST_MTU};
+use crate::ready::Ready;
+use crate::rx::flow_cache::FlowCache;
+use crate::services::{Deadlines, Service};
+use crate::tx::Reply;
 use alloc::collections::BTreeSet;
 use core::net::{IpAddr, Ipv6Addr};
 use linerate_units::Instant;
@@ -15,7 +31,7 @@ use linerate_wire::{IpCidr, MacAddress};
 /// The assumed capabilities until a link is attached.
 const UNATTACHED: Capabilities = Capabilities::new(Medium::Ethernet, 1_500);
 
-/// The network interface of a host.
+/// A network interface of a host: everything that belongs to one link.
 #[derive(Debug)]
 pub(crate) struct Interface {
     pub(crate) mac: MacAddress,
@@ -26,6 +42,27 @@ pub(crate) struct Interface {
     pub(crate) capabilities: Capabilities,
     /// The frame sizes derived from the capabilities.
     pub(crate) frames: Frames,
+    pub(crate) flow_cache: FlowCache,
+    /// The detection of duplicate addresses.
+    pub(crate) detections: Detections,
+    /// Routers, prefixes and the addresses formed from them.
+    pub(crate) discovery: Discovery,
+    /// Candidates for the IPv4 link-local address.
+    pub(crate) ipv4_link_local: LinkLocalCandidates,
+    /// The last defence of an IPv4 address (RFC 5227 §2.4).
+    pub(crate) defended: Option<Instant>,
+    pub(crate) neighbors: Neighbors,
+    /// The DHCP client, if it is enabled.
+    pub(crate) dhcp: Option<DhcpService>,
+    /// The senders of the link.
+    pub(crate) ready: Ready,
+    /// Packets of the host itself that wait for the link: ARP, ICMP, resets.
+    pub(crate) replies: PacketQueue<Reply>,
+    /// The packet that is being sent in fragments. Invariant: while there is one, the host itself
+    /// is in `ready`.
+    pub(crate) fragmenter: Fragmenter,
+    /// The deadlines of the services on the link.
+    pub(crate) deadlines: Deadlines,
 }
 
 /// The frame sizes of a link.
@@ -60,28 +97,64 @@ pub(crate) enum Audience {
 }
 
 impl Interface {
-    /// Creates an interface with these addresses. If one is an IPv6 address, the link-local one of
-    /// the MAC address is added, which every interface needs (RFC 4291 §2.1).
-    /// With `has_ipv6`, it is added in any case.
-    pub(crate) fn new(
-        mac: MacAddress,
-        configured: &[IpCidr],
-        has_ipv6: bool,
-        groups: Groups,
-    ) -> Self {
-        let addresses = Addresses::default();
-        let frames = Frames::of(&UNATTACHED);
-        let mut interface = Self { mac, addresses, groups, capabilities: UNATTACHED, frames };
+    /// Creates an interface. If it has an IPv6 address, or takes addresses from routers, the
+    /// link-local one of the MAC address is added, which every interface needs (RFC 4291 §2.1).
+    pub(crate) fn new(config: &StackConfig, keys: &Keys) -> Self {
+        let (mac, limits) = (config.mac, &config.limits);
+        let autoconfiguration = config.ipv6_autoconfiguration;
+        let dhcp = config.dhcp.clone().filter(|_| config.shard.count.get() == 1);
+        let mut interface = Self {
+            mac,
+            addresses: Addresses::default(),
+            groups: groups(limits, keys),
+            capabilities: UNATTACHED,
+            frames: Frames::of(&UNATTACHED),
+            flow_cache: FlowCache::new(config.frame_prediction),
+            detections: Detections::new(config.dad_transmits, Draws::new(keys, "detection")),
+            discovery: Discovery::new(
+                autoconfiguration,
+                mac,
+                Routers::new(limits.routers, limits.prefixes),
+                Redirects::new(limits.redirects),
+                keys,
+            ),
+            ipv4_link_local: LinkLocalCandidates::new(Draws::new(keys, "IPv4 link-local")),
+            defended: None,
+            neighbors: Neighbors::new(
+                limits.neighbors,
+                keys.table("neighbours"),
+                Draws::new(keys, "reachable times"),
+            ),
+            dhcp: dhcp.map(|dhcp| DhcpService::new(DhcpClient::new(dhcp, mac, keys))),
+            ready: Ready::new(),
+            replies: PacketQueue::new(limits.reply_bytes),
+            fragmenter: Fragmenter::new(),
+            deadlines: Deadlines::new(),
+        };
+        interface.add_configured(&config.addresses, autoconfiguration.is_some());
+        let begin = interface.dhcp.as_ref().map_or(Instant::NEVER, |it| it.client.poll_timeout());
+        interface.deadlines.set(Service::Dhcp, begin);
+        interface.deadlines.set(Service::Groups, interface.groups.poll_timeout());
+        interface
+    }
+
+    /// Adds the configured addresses, and the link-local one.
+    fn add_configured(&mut self, configured: &[IpCidr], has_ipv6: bool) {
         let mut add = |cidr, origin| {
-            interface.addresses.insert(InterfaceAddress::permanent(cidr, origin));
+            self.addresses.insert(InterfaceAddress::permanent(cidr, origin));
         };
         configured.iter().for_each(|&own| add(own, AddressOrigin::Static));
         let has_ipv6 = has_ipv6 || configured.iter().any(|own| own.address().is_ipv6());
         if has_ipv6 && !configured.iter().any(|own| is_link_local(own.address())) {
-            add(link_local_cidr(mac), AddressOrigin::LinkLocal);
+            add(link_local_cidr(self.mac), AddressOrigin::LinkLocal);
         }
-        interface.join_solicited_nodes(Instant::ZERO);
-        interface
+        self.join_solicited_nodes(Instant::ZERO);
+    }
+
+    /// Returns a time before which nothing is due on the link.
+    #[inline]
+    pub(crate) fn poll_timeout(&self) -> Instant {
+        self.neighbors.poll_timeout().min(self.deadlines.next())
     }
 
     /// Has the interface a link-local IPv6 address?
@@ -196,6 +269,11 @@ impl Interface {
     }
 }
 
+/// Creates the memberships of an interface.
+fn groups(limits: &Limits, keys: &Keys) -> Groups {
+    Groups::new(GroupLimits { groups: limits.groups, sources: limits.group_sources }, keys)
+}
+
 /// Is this an IPv6 address of link-local scope?
 pub(crate) const fn is_link_local(address: IpAddr) -> bool {
     match address {
@@ -220,17 +298,16 @@ fn link_local(mac: MacAddress) -> Ipv6Addr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ip::groups::GroupLimits;
-    use crate::keys::Keys;
     use alloc::vec::Vec;
 
-    fn groups() -> Groups {
-        Groups::new(GroupLimits { groups: 4, sources: 4 }, &Keys::new([1; 32]))
+    fn with(mac: [u8; 6], addresses: Vec<IpCidr>) -> Interface {
+        let config = StackConfig { addresses, ..StackConfig::unconfigured(MacAddress::new(mac)) };
+        Interface::new(&config, &Keys::new([1; 32]))
     }
 
     fn interface() -> Interface {
-        let addresses = ["192.0.2.1/24".parse().unwrap(), "10.1.0.1/16".parse().unwrap()];
-        Interface::new(MacAddress::new([2, 0, 0, 0, 0, 1]), &addresses, false, groups())
+        let addresses = ["192.0.2.1/24", "10.1.0.1/16"].map(|own| own.parse().unwrap());
+        with([2, 0, 0, 0, 0, 1], addresses.to_vec())
     }
 
     #[test]
@@ -288,8 +365,8 @@ mod tests {
     }
 
     fn ipv6(addresses: &[&str]) -> Interface {
-        let addresses: Vec<_> = addresses.iter().map(|address| address.parse().unwrap()).collect();
-        Interface::new(MacAddress::new([2, 0, 0x5e, 0, 0x53, 1]), &addresses, false, groups())
+        let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
+        with([2, 0, 0x5e, 0, 0x53, 1], addresses)
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl Stack {
     pub fn remove_address(&mut self, now: Instant, address: IpAddr) -> Option<InterfaceAddress> {
         self.advance_clock(now);
         let removed = self.interface.addresses.remove(address)?;
-        self.detections.end(address);
+        self.interface.detections.end(address);
         self.handle_removal(removed);
         Some(removed)
     }
@@ -83,7 +83,7 @@ impl Stack {
         let is = |state| self.addresses().iter().any(|own| own.state == state);
         let is_formed =
             |own: &InterfaceAddress| own.origin == AddressOrigin::Stable && own.state.is_usable();
-        let expects_routers = self.discovery.config.is_some();
+        let expects_routers = self.interface.discovery.config.is_some();
         !is(AddressState::Tentative) && (!expects_routers || self.addresses().iter().any(is_formed))
     }
 
@@ -138,10 +138,13 @@ impl Stack {
         };
         let is_direct = |route: &Route| *route == Route::direct(route.destination);
         let network = removed.cidr;
-        self.discovery.formed.retain(|formed| IpAddr::V6(formed.address) != network.address());
+        self.interface
+            .discovery
+            .formed
+            .retain(|formed| IpAddr::V6(formed.address) != network.address());
         if removed.covers_link()
             && !self.addresses().iter().any(is_same)
-            && !self.discovery.routers.prefixes().contains(&network)
+            && !self.interface.discovery.routers.prefixes().contains(&network)
             && self.routes.get(removed.cidr).is_some_and(is_direct)
         {
             self.routes.remove(removed.cidr);
@@ -152,7 +155,7 @@ impl Stack {
 
     /// Discards the cached results that depend on the addresses, and informs the application.
     pub(crate) fn handle_address_change(&mut self) {
-        self.flow_cache.forget_hosts();
+        self.interface.flow_cache.forget_hosts();
         self.cached_route = None;
         self.routes.invalidate();
         self.interface.join_solicited_nodes(self.now);
@@ -187,14 +190,14 @@ impl Stack {
 
     /// Performs the changes of addresses that are due.
     pub(crate) fn handle_addresses_timeout(&mut self, now: Instant) {
-        while let Some(step) = self.detections.step(now) {
+        while let Some(step) = self.interface.detections.step(now) {
             self.perform_detection_step(now, step);
         }
         while let Some(change) = self.interface.addresses.expire(now) {
             match change {
                 AddressChange::Deprecated => self.handle_address_change(),
                 AddressChange::Expired(expired) => {
-                    self.detections.end(expired.cidr.address());
+                    self.interface.detections.end(expired.cidr.address());
                     self.handle_removal(expired);
                 }
             }
@@ -203,7 +206,7 @@ impl Stack {
     }
 
     pub(crate) fn schedule_address_changes(&mut self) {
-        let next = self.interface.addresses.next_change().min(self.detections.next());
-        self.deadlines.set(Service::Addresses, next);
+        let next = self.interface.addresses.next_change().min(self.interface.detections.next());
+        self.interface.deadlines.set(Service::Addresses, next);
     }
 }

@@ -21,11 +21,11 @@ impl Stack {
         let packet = match ArpPacket::parse(bytes) {
             Ok(packet) if is_possible_sender(packet.sender_mac) => packet,
             _ => {
-                self.neighbors.counters_mut().in_errors += 1;
+                self.interface.neighbors.counters_mut().in_errors += 1;
                 return;
             }
         };
-        self.neighbors.counters_mut().in_packets += 1;
+        self.interface.neighbors.counters_mut().in_packets += 1;
         self.check_dhcp_probe(arrival.at, &packet);
         let sender = IpAddr::from(packet.sender_ip);
         let is_other = packet.sender_mac != self.interface.mac;
@@ -49,7 +49,7 @@ impl Stack {
         if self.interface.is_on_link(packet.sender_ip.into())
             && self.interface.is_possible_source(packet.sender_ip.into())
         {
-            self.neighbors.learn(
+            self.interface.neighbors.learn(
                 arrival.at,
                 packet.sender_ip.into(),
                 packet.sender_mac,
@@ -62,9 +62,12 @@ impl Stack {
             let emit = |bytes: &mut [u8]| {
                 reply.emit(bytes);
             };
-            let kept =
-                self.replies.push_with(Reply::Arp(packet.sender_mac), ArpPacket::LENGTH, emit);
-            self.neighbors.counters_mut().out_replies += u64::from(kept);
+            let kept = self.interface.replies.push_with(
+                Reply::Arp(packet.sender_mac),
+                ArpPacket::LENGTH,
+                emit,
+            );
+            self.interface.neighbors.counters_mut().out_replies += u64::from(kept);
             self.counted.transmit.drops += u64::from(!kept);
         }
         self.schedule_replies();
@@ -88,17 +91,22 @@ impl Stack {
     /// answer are reported to their sockets as unreachable, like a router would.
     #[inline]
     pub(crate) fn handle_neighbor_timeout(&mut self, now: Instant) -> bool {
-        let Some(index) = self.neighbors.take_due(now) else { return false };
+        let Some(index) = self.interface.neighbors.take_due(now) else { return false };
         self.end_neighbor_state(now, index);
         true
     }
 
     #[inline(never)]
     fn end_neighbor_state(&mut self, now: Instant, index: u32) {
-        if self.neighbors.witness(index).is_some_and(|witness| self.has_progressed(&witness)) {
-            return self.neighbors.confirm(now, index);
+        if self
+            .interface
+            .neighbors
+            .witness(index)
+            .is_some_and(|witness| self.has_progressed(&witness))
+        {
+            return self.interface.neighbors.confirm(now, index);
         }
-        let expired = self.neighbors.end_state(now, index);
+        let expired = self.interface.neighbors.end_state(now, index);
         if let Some(lost) = expired.lost {
             self.handle_lost_neighbor(now, lost);
         }
@@ -122,7 +130,7 @@ impl Stack {
         let Some(&CachedRoute { next_hop, .. }) = self.cached_route_to(peer) else { return };
         let Some((connection, socket)) = self.sockets.full_entry(index) else { return };
         let progress = socket.connection.statistics().bytes_acknowledged;
-        self.neighbors.set_witness(next_hop, || Witness { connection, progress });
+        self.interface.neighbors.set_witness(next_hop, || Witness { connection, progress });
     }
 
     #[inline(never)]

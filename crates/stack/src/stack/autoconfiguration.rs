@@ -41,7 +41,8 @@ impl Stack {
         };
         let is_of_prefix =
             |formed: &Formed| network_of(formed.address) == network_of(prefix.prefix);
-        let known = self.discovery.formed.iter().filter(|formed| is_of_prefix(formed)).copied();
+        let known =
+            self.interface.discovery.formed.iter().filter(|formed| is_of_prefix(formed)).copied();
         let known: Vec<_> = known.collect();
         known.iter().for_each(|formed| self.renew_formed(now, formed, lifetimes));
         if !known.iter().any(|formed| formed.origin == AddressOrigin::Stable)
@@ -53,11 +54,12 @@ impl Stack {
 
     fn form_stable(&mut self, now: Instant, prefix: Ipv6Addr, lifetimes: Lifetimes) {
         let stable = |formed: &&Formed| formed.origin == AddressOrigin::Stable;
-        let is_full = self.discovery.formed.iter().filter(stable).count() >= self.limits.prefixes;
+        let is_full =
+            self.interface.discovery.formed.iter().filter(stable).count() >= self.limits.prefixes;
         if is_full {
             return self.count_refused_entry(true);
         }
-        let address = self.discovery.identifiers.stable(prefix, 0);
+        let address = self.interface.discovery.identifiers.stable(prefix, 0);
         let valid = lifetimes.valid.map_or(Instant::NEVER, |lifetime| now + lifetime);
         let ends = Limits { preferred_until: lifetimes.preferred_until(now), valid_until: valid };
         let formed = Formed {
@@ -74,10 +76,11 @@ impl Stack {
     /// Forms a temporary address, if they are enabled and the prefix is preferred for long enough
     /// (RFC 8981 §3.4).
     fn form_temporary(&mut self, now: Instant, prefix: Ipv6Addr, ends: Limits, duplicates: u8) {
-        if !self.discovery.config.is_some_and(|config| config.temporary_addresses) {
+        if !self.interface.discovery.config.is_some_and(|config| config.temporary_addresses) {
             return;
         }
-        let limits = Limits::temporary(now, self.discovery.identifiers.desynchronisation());
+        let limits =
+            Limits::temporary(now, self.interface.discovery.identifiers.desynchronisation());
         let ends = Limits {
             preferred_until: ends.preferred_until.min(limits.preferred_until),
             valid_until: ends.valid_until.min(limits.valid_until),
@@ -86,13 +89,16 @@ impl Stack {
         if replace_at <= now {
             return;
         }
-        let address = self.discovery.identifiers.temporary(prefix);
+        let address = self.interface.discovery.identifiers.temporary(prefix);
         let origin = AddressOrigin::Temporary;
         self.add_formed(now, Formed { address, origin, duplicates, limits, replace_at }, ends);
     }
 
     fn regeneration_advance(&self) -> Duration {
-        regeneration_advance(self.detections.transmits(), self.detections.interval())
+        regeneration_advance(
+            self.interface.detections.transmits(),
+            self.interface.detections.interval(),
+        )
     }
 
     /// Adds an address to the interface, within the limit.
@@ -111,7 +117,7 @@ impl Stack {
             preferred_until: ends.preferred_until,
             valid_until: ends.valid_until,
         });
-        self.discovery.formed.push(formed);
+        self.interface.discovery.formed.push(formed);
     }
 
     /// Renews the lifetimes of an address, after its prefix was advertised again.
@@ -129,7 +135,7 @@ impl Stack {
         let replaced = |known: &&mut Formed| {
             known.address == formed.address && known.replace_at != Instant::NEVER
         };
-        if let Some(known) = self.discovery.formed.iter_mut().find(replaced) {
+        if let Some(known) = self.interface.discovery.formed.iter_mut().find(replaced) {
             known.replace_at = ends.preferred_until - advance;
         }
         if self.interface.addresses.get(address).is_some_and(|own| own.state != before) {
@@ -141,7 +147,7 @@ impl Stack {
     /// Forms the successors of temporary addresses that will soon be deprecated (RFC 8981 §3.5).
     pub(super) fn replace_temporary_addresses(&mut self, now: Instant) {
         let is_due = |formed: &&mut Formed| formed.replace_at <= now;
-        while let Some(due) = self.discovery.formed.iter_mut().find(is_due) {
+        while let Some(due) = self.interface.discovery.formed.iter_mut().find(is_due) {
             due.replace_at = Instant::NEVER;
             let prefix = due.address;
             if let Some(ends) = self.ends_of_prefix(prefix) {
@@ -156,7 +162,7 @@ impl Stack {
             formed.origin == AddressOrigin::Stable
                 && network_of(formed.address) == network_of(prefix)
         };
-        let stable = self.discovery.formed.iter().find(is_stable)?;
+        let stable = self.interface.discovery.formed.iter().find(is_stable)?;
         let own = self.interface.addresses.get(stable.address.into())?;
         Some(Limits { preferred_until: own.preferred_until, valid_until: own.valid_until })
     }
@@ -165,20 +171,20 @@ impl Stack {
     /// attempts have failed (RFC 7217 §6, RFC 8981 §3.4).
     pub(super) fn replace_duplicate(&mut self, duplicate: IpAddr) {
         let is_same = |formed: &Formed| IpAddr::V6(formed.address) == duplicate;
-        let Some(place) = self.discovery.formed.iter().position(is_same) else { return };
-        let formed = self.discovery.formed[place];
+        let Some(place) = self.interface.discovery.formed.iter().position(is_same) else { return };
+        let formed = self.interface.discovery.formed[place];
         let duplicates = formed.duplicates + 1;
         if duplicates > RETRIES {
             return;
         }
-        self.discovery.formed.remove(place);
+        self.interface.discovery.formed.remove(place);
         let now = self.now;
         let Some(own) = self.interface.addresses.remove(duplicate) else { return };
         let ends = Limits { preferred_until: own.preferred_until, valid_until: own.valid_until };
         if formed.origin == AddressOrigin::Temporary {
             self.form_temporary(now, formed.address, ends, duplicates);
         } else {
-            let address = self.discovery.identifiers.stable(formed.address, duplicates);
+            let address = self.interface.discovery.identifiers.stable(formed.address, duplicates);
             self.add_formed(now, Formed { address, duplicates, ..formed }, ends);
         }
         self.schedule_discovery();

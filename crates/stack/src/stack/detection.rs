@@ -17,9 +17,9 @@ const DEFEND_INTERVAL: Duration = Duration::from_secs(10);
 impl Stack {
     /// Begins to detect duplicates of a new address, if that is enabled.
     pub(crate) fn detect_duplicates_of(&mut self, address: IpAddr) {
-        if self.detections.is_enabled() {
+        if self.interface.detections.is_enabled() {
             self.interface.addresses.suspend(address);
-            self.detections.begin(address);
+            self.interface.detections.begin(address);
         }
     }
 
@@ -32,7 +32,7 @@ impl Stack {
 
     /// Assigns all addresses, on a link without other hosts.
     pub(super) fn assign_without_detection(&mut self) {
-        self.detections.disable();
+        self.interface.detections.disable();
         for own in self.addresses().iter().map(|own| own.cidr.address()).collect::<Vec<_>>() {
             self.interface.addresses.assign(self.now, own);
         }
@@ -46,7 +46,7 @@ impl Stack {
     /// # Errors
     /// [`Error::TooManyAddresses`].
     pub fn add_ipv4_link_local(&mut self, now: Instant) -> Result<(), Error> {
-        let address = IpAddr::from(self.ipv4_link_local.draw());
+        let address = IpAddr::from(self.interface.ipv4_link_local.draw());
         let options =
             AddressOptions { origin: AddressOrigin::LinkLocal, ..AddressOptions::default() };
         let cidr = IpCidr::new(address, 16).unwrap_or_else(|| IpCidr::single(address));
@@ -55,13 +55,13 @@ impl Stack {
 
     /// Replaces an IPv4 link-local address that another host has (RFC 3927 §2.2.1, §2.5 b).
     fn replace_ipv4_link_local(&mut self, duplicate: IpAddr) {
-        let begin = self.ipv4_link_local.note_conflict(self.now);
+        let begin = self.interface.ipv4_link_local.note_conflict(self.now);
         let Some(removed) = self.interface.addresses.remove(duplicate) else { return };
         self.handle_removal(removed);
         // The limit of addresses has room for one.
         let _ = self.add_ipv4_link_local(self.now);
         if let Some(added) = self.addresses().last().map(|own| own.cidr.address()) {
-            self.detections.begin_at(added, begin);
+            self.interface.detections.begin_at(added, begin);
         }
         self.schedule_address_changes();
     }
@@ -107,7 +107,7 @@ impl Stack {
             packet.emit(bytes);
         };
         let destination = Reply::Arp(MacAddress::BROADCAST);
-        let kept = self.replies.push_with(destination, ArpPacket::LENGTH, emit);
+        let kept = self.interface.replies.push_with(destination, ArpPacket::LENGTH, emit);
         self.counted.transmit.drops += u64::from(!kept);
         self.counted.neighbor_discovery.out_probes += 1;
         self.schedule_replies();
@@ -119,7 +119,7 @@ impl Stack {
     /// (RFC 5227 §2.4 b and c).
     #[cold]
     pub(crate) fn handle_conflict(&mut self, address: IpAddr) {
-        self.neighbors.counters_mut().conflicts += 1;
+        self.interface.neighbors.counters_mut().conflicts += 1;
         let Some(own) = self.interface.addresses.get(address).copied() else { return };
         match own.state {
             AddressState::Tentative => self.give_up_address(own.origin, address),
@@ -130,13 +130,14 @@ impl Stack {
 
     fn defend(&mut self, origin: AddressOrigin, address: IpAddr) {
         let IpAddr::V4(own) = address else { return };
-        if !self.detections.is_enabled() {
+        if !self.interface.detections.is_enabled() {
             return;
         }
-        let is_recent = self.defended.is_some_and(|last| self.now < last + DEFEND_INTERVAL);
+        let is_recent =
+            self.interface.defended.is_some_and(|last| self.now < last + DEFEND_INTERVAL);
         match (is_recent, origin) {
             (false, _) => {
-                self.defended = Some(self.now);
+                self.interface.defended = Some(self.now);
                 self.send_arp_request(own, own);
             }
             (true, AddressOrigin::Static) => {}
@@ -146,7 +147,7 @@ impl Stack {
 
     /// Ends the use of an address that another host has.
     fn give_up_address(&mut self, origin: AddressOrigin, address: IpAddr) {
-        self.detections.end(address);
+        self.interface.detections.end(address);
         self.interface.addresses.mark_duplicated(address);
         self.counted.neighbor_discovery.duplicates += 1;
         self.handle_address_change();

@@ -1,7 +1,7 @@
 //! The DHCP client of the host: its messages, its ARP probe, and what a lease configures.
 
 use crate::counters::DhcpCounters;
-use crate::dhcp::client::{DhcpAction, DhcpClient, DhcpSend};
+use crate::dhcp::client::{DhcpAction, DhcpSend};
 use crate::dhcp::lease::DhcpLease;
 use crate::event::Event;
 use crate::ip::Arrived;
@@ -39,25 +39,12 @@ const PARAMETERS: [u8; 8] = [
     option::REBINDING_TIME,
 ];
 
-/// The DHCP client, and the routes that its lease has added.
-#[derive(Debug)]
-pub(crate) struct DhcpService {
-    pub(crate) client: DhcpClient,
-    routes: Vec<Route>,
-}
-
-impl DhcpService {
-    pub(crate) const fn new(client: DhcpClient) -> Self {
-        Self { client, routes: Vec::new() }
-    }
-}
-
 /// # DHCP
 impl Stack {
     /// Returns the lease of the address that a DHCP server has granted.
     #[must_use]
     pub fn dhcp_lease(&self) -> Option<&DhcpLease> {
-        self.dhcp.as_ref()?.client.lease()
+        self.interface.dhcp.as_ref()?.client.lease()
     }
 
     /// Gives the address of the DHCP server back, and stops the client. The address is removed and
@@ -65,14 +52,14 @@ impl Stack {
     /// change.
     pub fn dhcp_release(&mut self, now: Instant) {
         self.advance_clock(now);
-        let Some(service) = &mut self.dhcp else { return };
+        let Some(service) = &mut self.interface.dhcp else { return };
         let actions = service.client.release(self.now);
         self.perform_dhcp(actions);
     }
 
     /// Performs what is due of the DHCP client.
     pub(crate) fn handle_dhcp_timeout(&mut self, now: Instant) {
-        let Some(service) = &mut self.dhcp else { return };
+        let Some(service) = &mut self.interface.dhcp else { return };
         let actions = service.client.handle_timeout(now);
         self.perform_dhcp(actions);
     }
@@ -85,7 +72,7 @@ impl Stack {
         datagram: &UdpDatagram<'_>,
     ) -> bool {
         let ports = datagram.header;
-        let Some(service) = &mut self.dhcp else { return false };
+        let Some(service) = &mut self.interface.dhcp else { return false };
         if ports.source_port != SERVER_PORT || !arrived.source().is_ipv4() {
             return false;
         }
@@ -109,7 +96,7 @@ impl Stack {
     /// Examines an ARP packet for the address that the client probes: one from it, or a probe of
     /// another host (RFC 5227 §2.1.1).
     pub(crate) fn check_dhcp_probe(&mut self, now: Instant, packet: &ArpPacket) {
-        let Some(service) = &mut self.dhcp else { return };
+        let Some(service) = &mut self.interface.dhcp else { return };
         if packet.sender_mac == self.interface.mac {
             return;
         }
@@ -118,7 +105,7 @@ impl Stack {
         let address = if is_probe { packet.target_ip } else { packet.sender_ip };
         let actions = service.client.handle_conflict(now, address);
         if !actions.is_empty() {
-            self.neighbors.counters_mut().conflicts += 1;
+            self.interface.neighbors.counters_mut().conflicts += 1;
             self.perform_dhcp(actions);
         }
     }
@@ -132,8 +119,9 @@ impl Stack {
                 DhcpAction::Remove(lease) => self.end_lease(&lease),
             }
         }
-        let next = self.dhcp.as_ref().map_or(Instant::NEVER, |it| it.client.poll_timeout());
-        self.deadlines.set(Service::Dhcp, next);
+        let next =
+            self.interface.dhcp.as_ref().map_or(Instant::NEVER, |it| it.client.poll_timeout());
+        self.interface.deadlines.set(Service::Dhcp, next);
         self.schedule_replies();
     }
 
@@ -151,8 +139,8 @@ impl Stack {
             datagram[UdpHeader::LENGTH..].copy_from_slice(&message[..length]);
             UdpHeader::fill_checksum(datagram, header.pseudo_header(total), Sum::of(datagram));
         };
-        let kept = self.replies.push_with(Reply::Packet, header.length() + total, emit);
-        self.ready.push(Sender::Replies);
+        let kept = self.interface.replies.push_with(Reply::Packet, header.length() + total, emit);
+        self.interface.ready.push(Sender::Replies);
         let DhcpCounters { out_messages, out_declines, .. } = &mut self.counted.dhcp;
         *out_messages += 1;
         *out_declines += u64::from(send.kind == DhcpMessageType::Decline);
@@ -197,7 +185,7 @@ impl Stack {
 
     /// Replaces the routes of the lease. A route that the application has replaced stays.
     fn replace_dhcp_routes(&mut self, wanted: Vec<Route>) {
-        let Some(service) = &mut self.dhcp else { return };
+        let Some(service) = &mut self.interface.dhcp else { return };
         if service.routes == wanted {
             return;
         }

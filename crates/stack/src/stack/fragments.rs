@@ -262,7 +262,7 @@ impl Stack {
             return None;
         }
         let identification = self.fragment_ids.next(source, destination);
-        self.fragmenter.begin(packet, mac, mtu, identification);
+        self.interface.fragmenter.begin(packet, mac, mtu, identification);
         let outcome = self.transmit_fragment(frame);
         self.schedule_replies();
         Some(outcome)
@@ -272,11 +272,11 @@ impl Stack {
     #[cold]
     #[inline(never)]
     pub(crate) fn transmit_fragment(&mut self, frame: &mut [u8]) -> TransmitOutcome {
-        let version = ether_type_of(self.fragmenter.packet());
-        let is_first = self.fragmenter.is_at_start();
-        let at = self.emit_ethernet(self.fragmenter.mac(), version, frame);
+        let version = ether_type_of(self.interface.fragmenter.packet());
+        let is_first = self.interface.fragmenter.is_at_start();
+        let at = self.emit_ethernet(self.interface.fragmenter.mac(), version, frame);
         let next = match frame.get_mut(at..) {
-            Some(room) => self.fragmenter.write_next(room),
+            Some(room) => self.interface.fragmenter.write_next(room),
             None => NextFragment::Failed,
         };
         let counted = &mut self.counted.ip;

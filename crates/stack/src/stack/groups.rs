@@ -210,7 +210,7 @@ impl Stack {
     }
 
     fn schedule_groups(&mut self) {
-        self.deadlines.set(Service::Groups, self.interface.groups.poll_timeout());
+        self.interface.deadlines.set(Service::Groups, self.interface.groups.poll_timeout());
     }
 
     /// Sends the reports that are due.
@@ -311,7 +311,7 @@ impl Stack {
         let room = self.interface.capabilities.mtu.saturating_sub(head);
         let mut message = vec![0; room.max(OLD_MESSAGE_LENGTH)];
         let length = emit(&header, &mut message);
-        let kept = self.replies.push_with(Reply::Packet, head + length, |packet| {
+        let kept = self.interface.replies.push_with(Reply::Packet, head + length, |packet| {
             match header {
                 IpHeader::V4(header) => {
                     let type_of_service = INTERNETWORK_CONTROL;
@@ -327,7 +327,7 @@ impl Stack {
             }
             packet[head..].copy_from_slice(&message[..length]);
         });
-        self.ready.push(Sender::Replies);
+        self.interface.ready.push(Sender::Replies);
         self.counted.ip.out_requests += 1;
         self.counted.groups.out_errors += u64::from(!kept);
         kept

@@ -53,7 +53,7 @@ impl Stack {
         let (arrival, hosts) = (&arrived.arrival, &arrived.hosts);
         let is_plain = !arrival.is_local && !arrival.is_link_broadcast;
         // Packets arrive in runs of one flow, so the result is usually that of the previous packet.
-        if is_plain && self.flow_cache.knows(hosts) {
+        if is_plain && self.interface.flow_cache.knows(hosts) {
             return Some(false);
         }
         let (source, destination) = (hosts.remote(), hosts.local());
@@ -80,7 +80,7 @@ impl Stack {
             return None;
         }
         if is_plain && audience == Audience::Us && !is_probe {
-            self.flow_cache.learn(hosts);
+            self.interface.flow_cache.learn(hosts);
         }
         Some(audience == Audience::Broadcast)
     }
@@ -209,8 +209,8 @@ impl Stack {
             self.local_ready.push(Sender::Replies);
             self.local.push_with((), total, emit)
         } else {
-            self.ready.push(Sender::Replies);
-            self.replies.push_with(Reply::Packet, total, emit)
+            self.interface.ready.push(Sender::Replies);
+            self.interface.replies.push_with(Reply::Packet, total, emit)
         };
         self.counted.ip.out_requests += 1;
         self.counted.ip.out_discards += u64::from(!kept);

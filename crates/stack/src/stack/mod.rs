@@ -35,36 +35,25 @@ use crate::config::{Limits, StackConfig};
 use crate::counters::Counters;
 use crate::demux::Demux;
 use crate::demux::flow::Hosts;
-use crate::dhcp::client::DhcpClient;
-use crate::ethernet::neighbor::Neighbors;
 use crate::event::{Event, EventQueue};
 use crate::forward::Forwarding;
 use crate::handle::ListenHandle;
 use crate::icmp::EchoFlows;
 use crate::ip::CachedRoute;
-use crate::ip::detection::Detections;
-use crate::ip::discovery::Discovery;
 use crate::ip::fragment_ids::FragmentIds;
-use crate::ip::fragmentation::Fragmenter;
-use crate::ip::groups::{GroupLimits, Groups};
 use crate::ip::identification::Identification;
 use crate::ip::interface::Interface;
-use crate::ip::ipv4_link_local::LinkLocalCandidates;
 use crate::ip::path_mtu::PathMtus;
 use crate::ip::reassembly::Reassembly;
-use crate::ip::redirects::Redirects;
 use crate::ip::route::{Route, Routes};
-use crate::ip::routers::Routers;
-use crate::keys::{Draws, Keys};
+use crate::keys::Keys;
 use crate::link::{Capabilities, Medium};
 use crate::ports::Ports;
 use crate::ready::{Ready, Sender};
 use crate::rx::coalesce::Coalesced;
-use crate::rx::flow_cache::FlowCache;
 use crate::rx::unconnected::Unconnected;
-use crate::services::{Deadlines, Service};
+use crate::services::Deadlines;
 use crate::sockets::{Socket, Sockets};
-use crate::stack::dhcp::DhcpService;
 use crate::steering::{Shard, Steering};
 use crate::tcp::batch::BatchHeaders;
 use crate::tcp::buffer_pool::BufferPool;
@@ -76,7 +65,7 @@ use crate::tcp::listen::syn_ack::SynAckForms;
 use crate::tcp::listen::syn_cookie::SynCookieIssuer;
 use crate::tcp::memory::Memory;
 use crate::tcp::{HostHeaders, TcpConfigs, TcpTimer, TimeWait};
-use crate::tx::{Reply, ScatterGather};
+use crate::tx::ScatterGather;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::hint::cold_path;
@@ -91,27 +80,14 @@ use linerate_wire::IpCidr;
 #[derive(Debug)]
 pub struct Stack {
     pub(crate) interface: Interface,
-    pub(crate) flow_cache: FlowCache,
     /// The result of the last route lookup for another host.
     pub(crate) cached_route: Option<CachedRoute>,
     /// Segments that are being coalesced, or the GRO run that the last frames belong to. Invariant:
     /// while it holds data that was not delivered, no other method of the host is called.
     pub(crate) coalesced: Option<Coalesced>,
-    /// The detection of duplicate addresses.
-    pub(crate) detections: Detections,
-    /// Routers, prefixes and the addresses formed from them.
-    pub(crate) discovery: Discovery,
-    /// Candidates for the IPv4 link-local address.
-    pub(crate) ipv4_link_local: LinkLocalCandidates,
-    /// The last defence of an IPv4 address (RFC 5227 §2.4).
-    pub(crate) defended: Option<Instant>,
     pub(crate) routes: Routes,
-    pub(crate) neighbors: Neighbors,
     pub(crate) path_mtus: PathMtus,
     pub(crate) reassembly: Reassembly,
-    /// The packet that is being sent in fragments. Invariant: while there is one, the host itself
-    /// is in `ready`.
-    pub(crate) fragmenter: Fragmenter,
     pub(crate) fragment_ids: FragmentIds,
     pub(crate) sockets: Sockets,
     /// Connections, by both ends.
@@ -123,8 +99,6 @@ pub struct Stack {
     pub(crate) forwarding: Forwarding,
     /// The raw sockets.
     pub(crate) raw: Vec<u32>,
-    /// The DHCP client, if it is enabled.
-    pub(crate) dhcp: Option<DhcpService>,
     pub(crate) udp_ports: Ports,
     pub(crate) tcp_ports: Ports,
     pub(crate) isn: IsnGenerator,
@@ -144,14 +118,12 @@ pub struct Stack {
     pub(crate) tcp_configs: TcpConfigs,
     /// The timers of connections.
     pub(crate) timers: TimerWheel<TcpTimer>,
-    /// The deadlines of services that are no connections.
+    /// The deadlines of services that are neither connections nor of a link.
     pub(crate) deadlines: Deadlines,
     /// Links of `time_wait` and of the queues of listeners. A connection is in at most one of them.
     pub(crate) queues: Links,
     pub(crate) time_wait: TimeWait,
     pub(crate) orphans: usize,
-    /// The senders of the link.
-    pub(crate) ready: Ready,
     /// The identification of packets with TCP segments.
     pub(crate) identification: Identification,
     /// The header template of the host pair of the last opened connection.
@@ -164,8 +136,6 @@ pub struct Stack {
     pub(crate) local_ready: Ready,
     /// A buffer for segments from this host to itself.
     pub(crate) scratch: Vec<u8>,
-    /// Packets of the host itself that wait for the link: ARP, ICMP, resets.
-    pub(crate) replies: PacketQueue<Reply>,
     /// Packets from this host to itself.
     pub(crate) local: PacketQueue<()>,
     pub(crate) events: EventQueue,
@@ -193,45 +163,17 @@ impl Stack {
         let keys = Keys::new(seed);
         let limits = config.limits;
         let mut routes = Routes::default();
-        let group_limits = GroupLimits { groups: limits.groups, sources: limits.group_sources };
-        let groups = Groups::new(group_limits, &keys);
-        let autoconfiguration = config.ipv6_autoconfiguration;
-        let interface =
-            Interface::new(config.mac, &config.addresses, autoconfiguration.is_some(), groups);
-        let discovery = Discovery::new(
-            autoconfiguration,
-            config.mac,
-            Routers::new(limits.routers, limits.prefixes),
-            Redirects::new(limits.redirects),
-            &keys,
-        );
-        let mut deadlines = Deadlines::new();
-        let dhcp = config.dhcp.filter(|_| config.shard.count.get() == 1);
-        let dhcp = dhcp.map(|dhcp| DhcpService::new(DhcpClient::new(dhcp, config.mac, &keys)));
-        let begin = dhcp.as_ref().map_or(Instant::NEVER, |it| it.client.poll_timeout());
-        deadlines.set(Service::Dhcp, begin);
-        deadlines.set(Service::Groups, interface.groups.poll_timeout());
+        let interface = Interface::new(&config, &keys);
         let direct = interface.addresses.in_use().iter().map(|&network| Route::direct(network));
         direct.chain(config.routes).for_each(|route| routes.insert(route));
         let (isn, no_hosts) = (IsnGenerator::new(&keys), Hosts::V4([0; 8]));
         let mut stack = Self {
             interface,
-            discovery,
-            detections: Detections::new(config.dad_transmits, Draws::new(&keys, "detection")),
-            ipv4_link_local: LinkLocalCandidates::new(Draws::new(&keys, "IPv4 link-local")),
-            defended: None,
-            flow_cache: FlowCache::new(config.frame_prediction),
             cached_route: None,
             coalesced: None,
             routes,
-            neighbors: Neighbors::new(
-                limits.neighbors,
-                keys.table("neighbours"),
-                Draws::new(&keys, "reachable times"),
-            ),
             path_mtus: PathMtus::new(limits.path_mtus, keys.table("path MTUs")),
             reassembly: Reassembly::new(limits.reassembly),
-            fragmenter: Fragmenter::new(),
             fragment_ids: FragmentIds::new(&keys),
             sockets: Sockets::new(limits.sockets),
             flows: Demux::new(keys.table("flows")),
@@ -239,7 +181,6 @@ impl Stack {
             datagrams: Demux::new(keys.table("datagrams")),
             forwarding: Forwarding::new(&keys),
             raw: Vec::new(),
-            dhcp,
             udp_ports: Ports::new(config.ephemeral_ports.clone(), &keys),
             tcp_ports: Ports::new(config.ephemeral_ports, &keys),
             shard: config.shard,
@@ -252,11 +193,10 @@ impl Stack {
             pending_fast: BTreeMap::new(),
             tcp_configs: TcpConfigs::new(&config.tcp),
             timers: TimerWheel::new(),
-            deadlines,
+            deadlines: Deadlines::new(),
             queues: Links::new(),
             time_wait: TimeWait::new(config.tcp.msl * 2),
             orphans: 0,
-            ready: Ready::new(),
             identification: Identification::new(config.count_packets),
             recent_headers: HostHeaders::new(no_hosts, isn.timestamp_offset(&no_hosts)),
             isn,
@@ -264,7 +204,6 @@ impl Stack {
             scatter_gather: ScatterGather::Off,
             local_ready: Ready::new(),
             scratch: Vec::new(),
-            replies: PacketQueue::new(limits.reply_bytes),
             local: PacketQueue::new(limits.local_bytes),
             events: EventQueue::new(limits.echo_events),
             echoes: EchoFlows::default(),
@@ -355,14 +294,14 @@ impl Stack {
     #[inline]
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
-        self.neighbors.poll_timeout().min(self.timers.next()).min(self.deadlines.next())
+        self.interface.poll_timeout().min(self.timers.next()).min(self.deadlines.next())
     }
 
     /// Is there a frame to send? The frame may still have to wait for address resolution.
     #[inline]
     #[must_use]
     pub fn wants_transmit(&self) -> bool {
-        !self.ready.is_empty()
+        !self.interface.ready.is_empty()
     }
 }
 
@@ -371,21 +310,23 @@ impl Stack {
     /// Returns the counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        let mut counters = Counters { neighbor: *self.neighbors.counters(), ..self.counted };
-        let predicted = self.flow_cache.hits;
+        let mut counters =
+            Counters { neighbor: *self.interface.neighbors.counters(), ..self.counted };
+        let predicted = self.interface.flow_cache.hits;
         counters.receive.packets += predicted;
         counters.ip.in_receives += predicted;
         counters.ip.in_delivers += predicted;
         counters.tcp.in_segments += predicted;
         let (repeats, lookups) = self.flows.repeats();
-        counters.tcp_extra.flow_repeats = repeats + predicted - self.flow_cache.prefetched;
+        counters.tcp_extra.flow_repeats =
+            repeats + predicted - self.interface.flow_cache.prefetched;
         counters.tcp_extra.flow_lookups = lookups + predicted;
         counters
     }
 
     /// Returns the number of segments of the same flow as the previous one.
     pub(crate) const fn flow_repeats(&self) -> u64 {
-        self.flows.repeats().0 + self.flow_cache.hits
+        self.flows.repeats().0 + self.interface.flow_cache.hits
     }
 
     /// Returns the number of orphans: connections that the application has closed and that have not
@@ -399,7 +340,7 @@ impl Stack {
     /// or packets that wait for ARP?
     #[must_use]
     pub fn holds_packets(&self) -> bool {
-        self.has_replies() || self.neighbors.has_queued_packets()
+        self.has_replies() || self.interface.neighbors.has_queued_packets()
     }
 
     /// Checks the invariants of the host and of its parts. Visits everything, so it is meant for
@@ -410,14 +351,14 @@ impl Stack {
     pub fn check(&self) {
         self.routes.check();
         self.interface.addresses.check();
-        self.discovery.check();
-        self.neighbors.check();
+        self.interface.discovery.check();
+        self.interface.neighbors.check();
         self.path_mtus.check();
         self.check_groups();
         self.reassembly.check();
         self.check_raw();
         self.fast_opens.check();
-        self.replies.check();
+        self.interface.replies.check();
         self.local.check();
         self.unconnected.check();
         self.check_forwarding();
@@ -427,7 +368,7 @@ impl Stack {
             "coalesced segments are flushed after each batch"
         );
         assert!(self.flows.has_no_batch(), "a lookup prefetch ends with its batch");
-        let is_scheduled = self.ready.contains(Sender::Replies);
+        let is_scheduled = self.interface.ready.contains(Sender::Replies);
 
         assert!(is_scheduled || !self.has_replies(), "replies are in the ring of senders");
         let is_scheduled = self.local_ready.contains(Sender::Replies);
@@ -435,7 +376,7 @@ impl Stack {
             is_scheduled || (self.local.is_empty() && self.unconnected.is_empty()),
             "local packets are in the ring of local senders"
         );
-        for sender in self.ready.iter().chain(self.local_ready.iter()) {
+        for sender in self.interface.ready.iter().chain(self.local_ready.iter()) {
             let Sender::Socket(index) = sender else { continue };
             assert!(self.sockets.get(index).is_some(), "senders are existing sockets");
         }

@@ -21,7 +21,7 @@ impl Stack {
         header: &Ipv6Header,
         message: &NdMessage<'_>,
     ) {
-        self.neighbors.counters_mut().in_packets += 1;
+        self.interface.neighbors.counters_mut().in_packets += 1;
         match *message {
             NdMessage::NeighborSolicitation { target, source_mac } => {
                 self.handle_solicitation(arrived, header.source, target, source_mac);
@@ -92,8 +92,8 @@ impl Stack {
         if !is_possible || !self.is_neighbor(target) {
             return;
         }
-        if self.neighbors.advertise(arrived.arrival.at, target.into(), advertised)
-            && self.discovery.routers.remove(target)
+        if self.interface.neighbors.advertise(arrived.arrival.at, target.into(), advertised)
+            && self.interface.discovery.routers.remove(target)
         {
             self.update_default_route();
             self.schedule_discovery();
@@ -115,7 +115,8 @@ impl Stack {
         let now = arrived.arrival.at;
         let route = self.routes.lookup(destination.into());
         let is_first_hop = route.is_some_and(|route| route.gateway == Some(source.into()));
-        let is_trusted = self.discovery.routers.all().iter().any(|known| known.address == source);
+        let is_trusted =
+            self.interface.discovery.routers.all().iter().any(|known| known.address == source);
         if !is_first_hop
             || !is_trusted
             || self.interface.is_ours(target.into())
@@ -126,14 +127,14 @@ impl Stack {
         }
         let is_router = target != destination;
         let network = IpCidr::single(destination.into());
-        let mtu = self.discovery.mtu;
+        let mtu = self.interface.discovery.mtu;
         let route = if is_router { Route::via(network, target) } else { Route::direct(network) };
         self.routes.insert(Route { mtu, ..route });
-        if let Some(replaced) = self.discovery.redirects.insert(now, network, target) {
+        if let Some(replaced) = self.interface.discovery.redirects.insert(now, network, target) {
             self.routes.remove(replaced);
         }
         if let Some(mac) = target_mac.filter(|&mac| is_possible_sender(mac)) {
-            self.neighbors.note_sender(now, target.into(), mac, is_router);
+            self.interface.neighbors.note_sender(now, target.into(), mac, is_router);
         }
         self.schedule_discovery();
     }
@@ -147,16 +148,21 @@ impl Stack {
         is_router: bool,
     ) {
         if self.is_neighbor(address) && is_possible_sender(mac) {
-            self.neighbors.note_sender(arrived.arrival.at, address.into(), mac, is_router);
+            self.interface.neighbors.note_sender(
+                arrived.arrival.at,
+                address.into(),
+                mac,
+                is_router,
+            );
         }
     }
 
     /// Is this a possible address of another host on the link?
     fn is_neighbor(&self, address: Ipv6Addr) -> bool {
         let address = IpAddr::from(address);
-        let is_on_link =
-            self.interface.is_on_link(address) || self.discovery.routers.is_on_link(address);
-        let is_redirected = || self.discovery.redirects.leads_to(address);
+        let is_on_link = self.interface.is_on_link(address)
+            || self.interface.discovery.routers.is_on_link(address);
+        let is_redirected = || self.interface.discovery.redirects.leads_to(address);
         (is_on_link || is_redirected()) && self.interface.is_possible_source(address)
     }
 
@@ -174,7 +180,7 @@ impl Stack {
         };
         let header = NdMessage::header(target, destination);
         let kept = self.send_icmpv6(header, &Icmpv6Message::NeighborDiscovery(message));
-        self.neighbors.counters_mut().out_replies += u64::from(kept);
+        self.interface.neighbors.counters_mut().out_replies += u64::from(kept);
     }
 
     /// Returns the MAC address to advertise, on links that have them.

@@ -93,7 +93,7 @@ impl Stack {
         if is_local {
             self.local_ready.push(Sender::Replies);
         } else {
-            self.ready.push(Sender::Socket(index));
+            self.interface.ready.push(Sender::Socket(index));
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl Stack {
     pub fn raw_close(&mut self, handle: RawHandle) -> Result<(), Error> {
         let (index, _) = self.sockets.raw_mut(handle)?;
         self.raw.retain(|&other| other != index);
-        self.ready.remove(Sender::Socket(index));
+        self.interface.ready.remove(Sender::Socket(index));
         self.events.forget(index);
         self.sockets.remove(index);
         Ok(())
@@ -179,7 +179,7 @@ impl Stack {
             self.events.note(index, RawEvent::Writable.bit());
         }
         if socket.to_send.is_empty() {
-            self.ready.remove(Sender::Socket(index));
+            self.interface.ready.remove(Sender::Socket(index));
         }
         let outcome = self.route_packet(now, &packet, frame);
         if let Some(socket) = self.sockets.raw_at(index) {
@@ -201,7 +201,7 @@ impl Stack {
             socket.received.check();
             socket.to_send.check();
             assert!(
-                socket.to_send.is_empty() || self.ready.contains(Sender::Socket(index)),
+                socket.to_send.is_empty() || self.interface.ready.contains(Sender::Socket(index)),
                 "a socket with packets is in the ring"
             );
         }

@@ -25,7 +25,7 @@ impl Stack {
     /// Returns the default routers that have advertised themselves.
     #[must_use]
     pub fn default_routers(&self) -> &[DefaultRouter] {
-        self.discovery.routers.all()
+        self.interface.discovery.routers.all()
     }
 
     /// Handles a valid router advertisement.
@@ -36,23 +36,23 @@ impl Stack {
         advertisement: &RouterAdvertisement<'_>,
     ) {
         self.counted.neighbor_discovery.in_advertisements += 1;
-        if self.discovery.config.is_none() || self.is_link_local_duplicated() {
+        if self.interface.discovery.config.is_none() || self.is_link_local_duplicated() {
             self.counted.neighbor_discovery.ignored_advertisements += 1;
             return;
         }
         let now = arrived.arrival.at;
         let lifetime = Duration::from_secs(advertisement.lifetime.into());
         let preference = advertisement.preference;
-        let listed = self.discovery.routers.advertise(now, source, lifetime, preference);
+        let listed = self.interface.discovery.routers.advertise(now, source, lifetime, preference);
         self.count_refused_entry(listed.is_err());
         if lifetime > Duration::ZERO {
-            self.discovery.solicitations.end();
+            self.interface.discovery.solicitations.end();
         }
         self.take_parameters(advertisement);
         if let Some(mac) = advertisement.options.source_mac() {
             self.learn_neighbor(arrived, source, mac, true);
         }
-        self.neighbors.mark_router(source.into());
+        self.interface.neighbors.mark_router(source.into());
         for option in advertisement.options.iter() {
             match option {
                 NdOption::Mtu(mtu) => self.take_mtu(mtu),
@@ -81,8 +81,8 @@ impl Stack {
         let time = |millis: u32| (millis > 0).then(|| Duration::from_millis(millis.into()));
         let (reachable, interval) =
             (time(advertisement.reachable_time), time(advertisement.retransmission_timer));
-        let interval = self.neighbors.set_timing(reachable, interval);
-        self.detections.set_interval(interval);
+        let interval = self.interface.neighbors.set_timing(reachable, interval);
+        self.interface.detections.set_interval(interval);
     }
 
     /// Sets the MTU of the link for the routes that routers have advertised (RFC 4861 §6.3.4). One
@@ -91,11 +91,11 @@ impl Stack {
         let link = self.interface.capabilities.mtu;
         let mtu = usize::try_from(advertised).ok();
         let mtu = mtu.filter(|mtu| (SMALLEST_IPV6_MTU..=link).contains(mtu));
-        if mtu.is_none() || mtu == self.discovery.mtu {
+        if mtu.is_none() || mtu == self.interface.discovery.mtu {
             return;
         }
-        self.discovery.mtu = mtu;
-        for network in self.discovery.routers.prefixes() {
+        self.interface.discovery.mtu = mtu;
+        for network in self.interface.discovery.routers.prefixes() {
             if self.routes.get(network).is_some_and(|route| route.gateway.is_none()) {
                 self.routes.insert(Route { mtu, ..Route::direct(network) });
             }
@@ -113,9 +113,9 @@ impl Stack {
         }
         if prefix.is_on_link {
             let lifetime = lifetime(prefix.valid_lifetime);
-            match self.discovery.routers.set_prefix(now, network, lifetime) {
+            match self.interface.discovery.routers.set_prefix(now, network, lifetime) {
                 Ok(true) if self.routes.get(network).is_none() => {
-                    let mtu = self.discovery.mtu;
+                    let mtu = self.interface.discovery.mtu;
                     self.routes.insert(Route { mtu, ..Route::direct(network) });
                 }
                 Ok(_) => {}
@@ -130,23 +130,23 @@ impl Stack {
     /// Makes the best router the next hop of the default route, unless the application has
     /// configured that route.
     pub(super) fn update_default_route(&mut self) {
-        let best = self.discovery.routers.best();
-        if best.is_some() && best == self.discovery.installed {
+        let best = self.interface.discovery.routers.best();
+        if best.is_some() && best == self.interface.discovery.installed {
             return;
         }
         self.withdraw_default_route();
         if let Some(router) = best
             && self.routes.get(IpCidr::ALL_IPV6).is_none()
         {
-            let mtu = self.discovery.mtu;
+            let mtu = self.interface.discovery.mtu;
             self.routes.insert(Route { mtu, ..Route::via(IpCidr::ALL_IPV6, router) });
-            self.discovery.installed = Some(router);
+            self.interface.discovery.installed = Some(router);
             self.counted.neighbor_discovery.router_changes += 1;
         }
     }
 
     fn withdraw_default_route(&mut self) {
-        let Some(router) = self.discovery.installed.take() else { return };
+        let Some(router) = self.interface.discovery.installed.take() else { return };
         let is_ours = |route: &Route| route.gateway == Some(router.into());
         if self.routes.get(IpCidr::ALL_IPV6).is_some_and(is_ours) {
             self.routes.remove(IpCidr::ALL_IPV6);
@@ -155,10 +155,10 @@ impl Stack {
 
     /// Handles a neighbour that does not answer: another router takes its place (RFC 4861 §7.3.3).
     pub(crate) fn handle_lost_neighbor(&mut self, now: Instant, neighbor: IpAddr) {
-        while let Some(destination) = self.discovery.redirects.remove_target(neighbor) {
+        while let Some(destination) = self.interface.discovery.redirects.remove_target(neighbor) {
             self.routes.remove(destination);
         }
-        if self.discovery.routers.suspect(now, neighbor) {
+        if self.interface.discovery.routers.suspect(now, neighbor) {
             self.update_default_route();
             self.schedule_discovery();
         }
@@ -166,13 +166,13 @@ impl Stack {
 
     /// Performs what is due: solicitations, the ends of lifetimes, new temporary addresses.
     pub(crate) fn handle_discovery_timeout(&mut self, now: Instant) {
-        if self.discovery.solicitations.take_due(now) {
+        if self.interface.discovery.solicitations.take_due(now) {
             self.solicit_routers();
         }
-        while let Some(destination) = self.discovery.redirects.expire(now) {
+        while let Some(destination) = self.interface.discovery.redirects.expire(now) {
             self.routes.remove(destination);
         }
-        while let Some(change) = self.discovery.routers.expire(now) {
+        while let Some(change) = self.interface.discovery.routers.expire(now) {
             match change {
                 RouterChange::Router => {}
                 RouterChange::PrefixExpired(network) => self.withdraw_prefix(network),
@@ -215,7 +215,7 @@ impl Stack {
     }
 
     pub(crate) fn schedule_discovery(&mut self) {
-        self.deadlines.set(Service::Routers, self.discovery.next_change());
+        self.interface.deadlines.set(Service::Routers, self.interface.discovery.next_change());
     }
 }
 

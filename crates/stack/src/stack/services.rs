@@ -7,7 +7,9 @@ use linerate_units::Instant;
 impl Stack {
     /// Handles the timeout of one service. Returns false if none is due.
     pub(crate) fn handle_service_timeout(&mut self, now: Instant) -> bool {
-        let Some(service) = self.deadlines.take_due(now) else { return false };
+        let due = self.deadlines.take_due(now);
+        let due = due.or_else(|| self.interface.deadlines.take_due(now));
+        let Some(service) = due else { return false };
         match service {
             Service::Reassembly => self.handle_reassembly_timeout(now),
             Service::Addresses => self.handle_addresses_timeout(now),

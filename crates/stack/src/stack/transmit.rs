@@ -82,7 +82,7 @@ impl Stack {
             return Some(TxFrame::whole(length));
         }
         loop {
-            let sender = self.ready.turn()?;
+            let sender = self.interface.ready.turn()?;
             let segment = match sender {
                 Sender::Socket(index) => self.transmit_common_segment(now, index, frame),
                 Sender::Replies => SegmentOutcome::NotReady,
@@ -114,20 +114,22 @@ impl Stack {
     /// Removes a sender without frames to send from the ring.
     #[inline(never)]
     fn remove_idle_sender(&mut self, sender: Sender) -> Option<TxFrame> {
-        self.ready.remove(sender);
+        self.interface.ready.remove(sender);
         None
     }
 
     /// Has the host itself something to send?
     pub(crate) fn has_replies(&self) -> bool {
-        !self.replies.is_empty() || self.neighbors.wants_transmit() || self.fragmenter.is_busy()
+        !self.interface.replies.is_empty()
+            || self.interface.neighbors.wants_transmit()
+            || self.interface.fragmenter.is_busy()
     }
 
     /// Adds the host itself to the ring of senders, if it has something to send. Call it after any
     /// operation that may queue a reply or a request, or resolve a neighbour.
     pub(crate) fn schedule_replies(&mut self) {
         if self.has_replies() {
-            self.ready.push(Sender::Replies);
+            self.interface.ready.push(Sender::Replies);
         }
     }
 
@@ -167,10 +169,10 @@ impl Stack {
     /// Sends the fragments of a packet, then requests for neighbours, then packets whose neighbour
     /// was resolved, then replies.
     fn transmit_reply(&mut self, now: Instant, frame: &mut [u8]) -> TransmitOutcome {
-        if self.fragmenter.is_busy() {
+        if self.interface.fragmenter.is_busy() {
             return self.transmit_fragment(frame);
         }
-        if let Some(request) = self.neighbors.poll_request() {
+        if let Some(request) = self.interface.neighbors.poll_request() {
             let length = match request.address {
                 IpAddr::V4(address) => {
                     let (packet, mac) = self.arp_request(&request, address);
@@ -181,10 +183,12 @@ impl Stack {
             };
             return TransmitOutcome::Frame(TxFrame::whole(length));
         }
-        if let Some((mac, packet)) = self.neighbors.poll_released() {
+        if let Some((mac, packet)) = self.interface.neighbors.poll_released() {
             return self.frame_packet(NextHop::Mac(mac), &packet, frame);
         }
-        let Some((reply, packet)) = self.replies.pop() else { return TransmitOutcome::Nothing };
+        let Some((reply, packet)) = self.interface.replies.pop() else {
+            return TransmitOutcome::Nothing;
+        };
         let outcome = match reply {
             Reply::Packet => self.route_packet(now, &packet, frame),
             Reply::Arp(mac) => {
@@ -193,7 +197,7 @@ impl Stack {
                 TransmitOutcome::Frame(TxFrame::whole(at + packet.len()))
             }
         };
-        self.replies.recycle(packet);
+        self.interface.replies.recycle(packet);
         outcome
     }
 
@@ -231,7 +235,7 @@ impl Stack {
             (None, _) => self.find_route(destination),
         };
         let Some(CachedRoute { next_hop: neighbor, .. }) = route else { return NextHop::NoRoute };
-        let mac = self.neighbors.lookup(now, neighbor);
+        let mac = self.interface.neighbors.lookup(now, neighbor);
         self.schedule_replies();
         mac.map_or(NextHop::Resolving(neighbor), NextHop::Mac)
     }
@@ -260,7 +264,7 @@ impl Stack {
                 TransmitOutcome::Frame(TxFrame::whole(at + packet.len()))
             }
             NextHop::Resolving(neighbor) => {
-                self.neighbors.enqueue(neighbor, packet);
+                self.interface.neighbors.enqueue(neighbor, packet);
                 TransmitOutcome::QueuedOrDropped
             }
             NextHop::NoRoute => {

@@ -30,7 +30,7 @@ macro_rules! step_effects {
     ($stack:expr) => {
         $crate::tcp::dispatch::StepEffects {
             memory: &$stack.memory,
-            ready: &mut $stack.ready,
+            ready: &mut $stack.interface.ready,
             local_ready: &mut $stack.local_ready,
             timers: &mut $stack.timers,
             events: &mut $stack.events,

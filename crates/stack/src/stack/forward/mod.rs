@@ -138,7 +138,7 @@ impl Stack {
             self.forwarding.forwarders.remove(place);
             self.forwarding.records.remove_of(listener);
             // Packets to the addresses of the forwarder are no longer for this host.
-            (self.flow_cache.ipv4, self.flow_cache.ipv6) = (None, None);
+            (self.interface.flow_cache.ipv4, self.interface.flow_cache.ipv6) = (None, None);
         }
     }
 

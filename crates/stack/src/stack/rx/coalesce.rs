@@ -98,7 +98,7 @@ impl Stack {
         after: &mut impl Iterator<Item = PlainFrame<'a>>,
     ) -> Option<PlainFrame<'a>> {
         let medium = self.interface.capabilities.medium;
-        let link = LinkHeader::of(medium, V::link_header(&self.flow_cache));
+        let link = LinkHeader::of(medium, V::link_header(&self.interface.flow_cache));
         let (Some(Coalesced { handle, kind: Kind::Data { run, next, .. } }), Some(link)) =
             (&mut self.coalesced, link)
         else {
@@ -138,7 +138,7 @@ impl Stack {
         };
         run.extend(count);
         let frame = medium.header_length() + next.packet_length();
-        self.flow_cache.hits += u64::from(count);
+        self.interface.flow_cache.hits += u64::from(count);
         self.counted.receive.bytes += u64::from(count) * frame as u64;
         self.advance_clock(self.now);
         other
@@ -169,7 +169,7 @@ impl Stack {
         after: &mut impl Iterator<Item = PlainFrame<'a>>,
     ) -> Option<PlainFrame<'a>> {
         let medium = self.interface.capabilities.medium;
-        let link = LinkHeader::of(medium, V::link_header(&self.flow_cache));
+        let link = LinkHeader::of(medium, V::link_header(&self.interface.flow_cache));
         let (Some(Coalesced { kind: Kind::Acks { run, next, at }, .. }), Some(link)) =
             (&mut self.coalesced, link)
         else {
@@ -196,7 +196,7 @@ impl Stack {
                 None => break None,
             }
         };
-        self.flow_cache.hits += u64::from(run.count() - before);
+        self.interface.flow_cache.hits += u64::from(run.count() - before);
         self.advance_clock(time);
         other
     }

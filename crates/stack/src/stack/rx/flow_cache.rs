@@ -20,7 +20,7 @@ impl Stack {
         bytes: &'a [u8],
     ) -> Option<(u32, PlainPacket<'a, V>)> {
         let packet = self.packet_on_known_link(bytes)?;
-        if *V::known(&self.flow_cache) != Some(packet.addresses()) {
+        if *V::known(&self.interface.flow_cache) != Some(packet.addresses()) {
             return None;
         }
         Some((self.flows.last(&V::flow(&packet.ends()))?, packet))
@@ -46,7 +46,7 @@ impl Stack {
             let Some(data) = packet.copy_intact(place) else {
                 return self.handle_exception(&RxFrame::plain(bytes, self.now));
             };
-            self.flow_cache.hits += 1;
+            self.interface.flow_cache.hits += 1;
             self.memory.supply(socket);
             self.coalesced = Coalesced::begin_data(&self.memory, (handle, socket), &packet, data);
             if self.coalesced.is_some() {
@@ -116,7 +116,7 @@ impl Stack {
         let Ok(segment) = Segment::parse(packet.segment()) else {
             return self.handle_plain_exception(bytes);
         };
-        self.flow_cache.hits += 1;
+        self.interface.flow_cache.hits += 1;
         if packet.type_of_service().ecn() != Ecn::NotEct || self.coalesced.is_some() {
             return self.deliver_unusual(index, &RxFrame::plain(bytes, self.now), packet);
         }
@@ -163,7 +163,7 @@ impl Stack {
         else {
             return self.handle_exception(frame);
         };
-        self.flow_cache.hits += 1;
+        self.interface.flow_cache.hits += 1;
         if self.is_let_in(index, owner, packet) {
             self.deliver_unusual(index, frame, packet);
         }
@@ -187,7 +187,7 @@ impl Stack {
         if Segment::parse(packet.segment()).is_err() {
             return self.handle_plain_exception(bytes);
         }
-        self.flow_cache.hits += 1;
+        self.interface.flow_cache.hits += 1;
         if !self.is_let_in(index, Owner::HalfOpen(listener), packet) {
             return;
         }
@@ -276,8 +276,9 @@ impl Stack {
     /// Handles a frame between the hosts of the last packet. Returns false for other frames.
     #[inline(always)]
     fn handle_known_hosts<V: Version>(&mut self, frame: &RxFrame<'_>) -> bool {
-        let is_between =
-            |packet: &PlainPacket<'_, V>| *V::known(&self.flow_cache) == Some(packet.addresses());
+        let is_between = |packet: &PlainPacket<'_, V>| {
+            *V::known(&self.interface.flow_cache) == Some(packet.addresses())
+        };
         let Some(packet) = self.packet_on_known_link(frame.bytes).filter(is_between) else {
             return false;
         };
@@ -308,7 +309,7 @@ impl Stack {
     #[inline(always)]
     fn packet_on_known_link<'a, V: Version>(&self, bytes: &'a [u8]) -> Option<PlainPacket<'a, V>> {
         let medium = self.interface.capabilities.medium;
-        let link = LinkHeader::of(medium, V::link_header(&self.flow_cache))?;
+        let link = LinkHeader::of(medium, V::link_header(&self.interface.flow_cache))?;
         link.strip(bytes).and_then(PlainPacket::read)
     }
 }

@@ -133,13 +133,13 @@ impl Stack {
         match header.ether_type {
             EtherType::IPV4 => {
                 if !arrival.is_link_broadcast {
-                    self.flow_cache.link_header = bytes.first_chunk().copied();
+                    self.interface.flow_cache.link_header = bytes.first_chunk().copied();
                 }
                 self.handle_ipv4_packet(arrival, frame.payload);
             }
             EtherType::IPV6 => {
                 if !arrival.is_link_broadcast {
-                    self.flow_cache.ipv6_link_header = bytes.first_chunk().copied();
+                    self.interface.flow_cache.ipv6_link_header = bytes.first_chunk().copied();
                 }
                 self.handle_ipv6_packet(arrival, frame.payload);
             }

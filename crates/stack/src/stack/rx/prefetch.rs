@@ -15,7 +15,9 @@ impl Stack {
     pub(crate) fn prefetches_lookups(&self) -> bool {
         let flows = self.flows.len();
         // Most hosts have few connections, so the first comparison decides.
-        flows >= MANY && flows - self.time_wait.len() >= MANY && self.flow_cache.is_enabled
+        flows >= MANY
+            && flows - self.time_wait.len() >= MANY
+            && self.interface.flow_cache.is_enabled
     }
 
     /// Receives the frames of `link`, after a lookup of their flows.
@@ -45,7 +47,7 @@ impl Stack {
         let before = self.flows.step_to_announced(flow);
         if let (Some(flow), Some(_)) = (flow, before) {
             // The connection is with another host, whose addresses were checked when it was opened.
-            self.flow_cache.learn(&flow.hosts);
+            self.interface.flow_cache.learn(&flow.hosts);
         }
         let socket = before.and_then(|_| self.flows.last(&flow?));
         if let Some(index) = socket {
@@ -56,7 +58,7 @@ impl Stack {
         if let Some(before) = before {
             // The frame was counted as a repeat, unless it did not reach the flow lookup.
             if self.flow_repeats() > repeats {
-                self.flow_cache.prefetched += 1;
+                self.interface.flow_cache.prefetched += 1;
             } else {
                 self.flows.restore(before);
             }

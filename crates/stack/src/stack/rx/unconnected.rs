@@ -43,7 +43,7 @@ impl Stack {
     /// Handles some of the waiting segments, after the segments of connections.
     #[cold]
     pub(crate) fn serve_unconnected(&mut self) {
-        let segments = self.flow_cache.hits + self.counted.tcp.in_segments;
+        let segments = self.interface.flow_cache.hits + self.counted.tcp.in_segments;
         for _ in 0..self.unconnected.begin_turn(segments) {
             let Some(packet) = self.unconnected.pop() else { break };
             self.handle_waiting(&packet);

@@ -61,7 +61,7 @@ impl Stack {
     /// Returns whether there is at least one that fits a frame of `room` bytes.
     pub(crate) fn resume_batch(&mut self, now: Instant, room: usize) -> bool {
         let Some(index) = self.batch.owner else { return false };
-        let generation = self.routes.generation() + self.neighbors.generation();
+        let generation = self.routes.generation() + self.interface.neighbors.generation();
         let Some(socket) = self.sockets.tcp_at(index) else { return false };
         if room < self.batch.tcp + socket.room as usize || socket.next_hop_generation != generation
         {
@@ -73,7 +73,7 @@ impl Stack {
             return false;
         };
         self.batch.set(next);
-        self.batch.limit(self.ready.left_to(Sender::Socket(index)));
+        self.batch.limit(self.interface.ready.left_to(Sender::Socket(index)));
         self.batch.has_next()
     }
 
@@ -87,7 +87,7 @@ impl Stack {
 
     fn commit_frames(&mut self) {
         let sent = self.batch.take_sent();
-        self.ready.count(sent.count);
+        self.interface.ready.count(sent.count);
         if let Some(index) = self.batch.owner
             && let Some(socket) = self.sockets.tcp_at(index)
         {
@@ -102,7 +102,7 @@ impl Stack {
                     "the end of a batch causes no events"
                 );
                 socket.arm(index, &mut self.timers);
-                self.ready.remove(Sender::Socket(index));
+                self.interface.ready.remove(Sender::Socket(index));
                 self.batch.forget();
             }
         }

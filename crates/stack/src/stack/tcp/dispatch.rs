@@ -82,7 +82,7 @@ impl Stack {
     /// the next hop is probed.
     fn suspect_path_to(&mut self, peer: IpAddr) {
         if let Some(route) = self.routes.lookup(peer) {
-            self.neighbors.suspect(self.now, route.next_hop(peer));
+            self.interface.neighbors.suspect(self.now, route.next_hop(peer));
         }
     }
 }

@@ -117,7 +117,7 @@ impl Stack {
         let (owner, flow) = (socket.owner, socket.flow());
         let flow_hash = socket.flow_hash;
         let is_waiting = socket.state == State::TimeWait;
-        let ready = if socket.is_local { &mut self.local_ready } else { &mut self.ready };
+        let ready = if socket.is_local { &mut self.local_ready } else { &mut self.interface.ready };
         if ready.contains(Sender::Socket(index)) {
             cold_path();
             ready.remove(Sender::Socket(index));
@@ -230,7 +230,7 @@ impl Stack {
             "each connection is found by its flow"
         );
         assert_eq!(socket.state, socket.connection.state(), "each change of state was dispatched");
-        let ready = if socket.is_local { &self.local_ready } else { &self.ready };
+        let ready = if socket.is_local { &self.local_ready } else { &self.interface.ready };
         let is_sender = socket.connection.wants_transmit();
         assert!(
             !is_sender || ready.contains(Sender::Socket(index)),

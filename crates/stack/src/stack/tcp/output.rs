@@ -44,7 +44,7 @@ impl Stack {
         if self.interface.capabilities.offloads.checksums {
             return SegmentOutcome::NotReady;
         }
-        let generation = self.routes.generation() + self.neighbors.generation();
+        let generation = self.routes.generation() + self.interface.neighbors.generation();
         let frames = self.interface.frames;
         let room = frame.len().min(frames.room);
         let medium = (frames.header, false);
@@ -88,7 +88,7 @@ impl Stack {
     /// the generation changes.
     #[inline]
     fn next_hop_of(&mut self, now: Instant, index: u32) -> NextHop {
-        let generation = self.routes.generation() + self.neighbors.generation();
+        let generation = self.routes.generation() + self.interface.neighbors.generation();
         let Some(socket) = self.sockets.tcp_at(index) else { return NextHop::NoRoute };
         if socket.next_hop_generation == generation {
             return NextHop::Mac(self.interface.mac);
@@ -99,7 +99,7 @@ impl Stack {
 
     fn resolve_next_hop_of(&mut self, now: Instant, index: u32, peer: IpAddr) -> NextHop {
         let next_hop = self.resolve_next_hop(now, peer);
-        let generation = self.routes.generation() + self.neighbors.generation();
+        let generation = self.routes.generation() + self.interface.neighbors.generation();
         if let NextHop::Mac(mac) = next_hop
             && let Some(socket) = self.sockets.tcp_at(index)
         {
@@ -171,7 +171,7 @@ impl Stack {
             } else {
                 socket.arm(index, &mut self.timers);
             }
-            let ready = if is_local { &mut self.local_ready } else { &mut self.ready };
+            let ready = if is_local { &mut self.local_ready } else { &mut self.interface.ready };
             ready.remove(Sender::Socket(index));
             return SegmentOutcome::Frame(TxFrame::whole(length));
         }
@@ -206,7 +206,7 @@ impl Stack {
         if has_next {
             self.prepare_next(now, index, sent, medium, frame);
         } else {
-            let ready = if is_local { &mut self.local_ready } else { &mut self.ready };
+            let ready = if is_local { &mut self.local_ready } else { &mut self.interface.ready };
             ready.remove(Sender::Socket(index));
         }
         SegmentOutcome::Frame(written)
@@ -223,7 +223,7 @@ impl Stack {
         frame: &[u8],
     ) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
-        let ready = if socket.is_local { &mut self.local_ready } else { &mut self.ready };
+        let ready = if socket.is_local { &mut self.local_ready } else { &mut self.interface.ready };
         // A GSO frame counts as several frames of the sender's turn.
         ready.count(u32::try_from(sent.segments()).unwrap_or(u32::MAX) - 1);
         // The headers of a batch are copies with one identification, so it cannot be used if the

@@ -281,14 +281,14 @@ impl Stack {
         let (index, socket) = self.sockets.udp_mut(handle)?;
         let (flow, forwarded) = (socket.flow(), socket.forwarded);
         while let Some(((), packet)) = socket.to_send.pop() {
-            let kept = self.replies.push(Reply::Packet, &packet);
+            let kept = self.interface.replies.push(Reply::Packet, &packet);
             self.counted.ip.out_discards += u64::from(!kept);
         }
         self.datagrams.remove(&flow, index);
         if let Some(forwarded) = forwarded {
             self.leave_udp_flows(index, forwarded);
         }
-        self.ready.remove(Sender::Socket(index));
+        self.interface.ready.remove(Sender::Socket(index));
         self.events.forget(index);
         self.interface.groups.remove_socket(self.now, index);
         self.sockets.remove(index);

@@ -193,7 +193,7 @@ impl Stack {
         if is_local {
             self.local_ready.push(Sender::Replies);
         } else {
-            self.ready.push(Sender::Socket(index));
+            self.interface.ready.push(Sender::Socket(index));
         }
         self.note_datagram(index, true);
         true
@@ -206,7 +206,7 @@ impl Stack {
         index: u32,
         frame: &mut [u8],
     ) -> TransmitOutcome {
-        if self.fragmenter.is_busy() {
+        if self.interface.fragmenter.is_busy() {
             return self.transmit_fragment(frame);
         }
         let Some(socket) = self.sockets.udp_at(index) else { return TransmitOutcome::Nothing };
@@ -215,7 +215,7 @@ impl Stack {
             self.events.note(index, UdpEvent::Writable.bit());
         }
         if socket.to_send.is_empty() {
-            self.ready.remove(Sender::Socket(index));
+            self.interface.ready.remove(Sender::Socket(index));
         }
         let outcome = self.route_packet(now, &packet, frame);
         if let Some(socket) = self.sockets.udp_at(index) {
@@ -264,7 +264,7 @@ impl Stack {
         assert_eq!(found, Some(index), "each socket is found by what it is bound to");
         let has_datagrams = !socket.to_send.is_empty();
         assert!(
-            !has_datagrams || self.ready.contains(Sender::Socket(index)),
+            !has_datagrams || self.interface.ready.contains(Sender::Socket(index)),
             "a socket with datagrams is in the ring"
         );
     }
