@@ -1,4 +1,4 @@
-//! Bytes into a serial line: see `linerate_testkit::fuzz`.
+//! Feeds arbitrary bytes to the receiver of a serial line: see `linerate_testkit::fuzz`.
 //!
 //! `cargo xtask fuzz bytes_into_a_serial_line`
 

@@ -1,4 +1,4 @@
-//! Messages of servers into a DHCP client: see `linerate_testkit::fuzz`.
+//! Feeds arbitrary messages of servers to a DHCP client: see `linerate_testkit::fuzz`.
 //!
 //! `cargo xtask fuzz dhcp_into_a_client`
 

@@ -1,4 +1,4 @@
-//! Fragments and extension headers into a host: see `linerate_testkit::fuzz`.
+//! Feeds arbitrary IP fragments and extension headers to a host: see `linerate_testkit::fuzz`.
 //!
 //! `cargo xtask fuzz fragments_into_a_host`
 

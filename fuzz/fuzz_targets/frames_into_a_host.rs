@@ -1,4 +1,4 @@
-//! Frames into a host: see `linerate_testkit::fuzz`.
+//! Feeds arbitrary frames to a host: see `linerate_testkit::fuzz`.
 //!
 //! `cargo xtask fuzz frames_into_a_host`
 

@@ -1,4 +1,4 @@
-//! Messages of Neighbour Discovery into a host: see `linerate_testkit::fuzz`.
+//! Feeds arbitrary messages of Neighbour Discovery to a host: see `linerate_testkit::fuzz`.
 //!
 //! `cargo xtask fuzz neighbor_discovery_into_a_host`
 

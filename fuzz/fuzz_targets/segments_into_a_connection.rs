@@ -1,4 +1,4 @@
-//! Segments into a connection: see `linerate_testkit::fuzz`.
+//! Feeds arbitrary segments to a TCP connection: see `linerate_testkit::fuzz`.
 //!
 //! `cargo xtask fuzz segments_into_a_connection`
 

@@ -1,5 +1,5 @@
-//! Text as a script: it is either refused by an error of one printable line, or can be run against
-//! our host.
+//! Parses arbitrary text as a packet script. Checks that it is either refused by an error of one
+//! printable line, or can be run against linerate's host.
 //!
 //! `cargo xtask fuzz text_into_a_script`
 

@@ -1,5 +1,5 @@
-//! Text as a scenario: it is either refused by an error of one printable line, or its world can be
-//! run, here for one millisecond.
+//! Parses arbitrary text as a scenario of the simulator. Checks that it is either refused by an
+//! error of one printable line, or can be run, here for one millisecond.
 //!
 //! `cargo xtask fuzz text_into_a_world`
 

@@ -8,10 +8,11 @@
 
 use linerate_units::{Bytes, Duration, Rate};
 
-/// Bytes of the largest frame on the medium: preamble 8, header 14, payload 1,500, checksum 4, and
-/// the inter-frame gap of 12.
+/// The bytes that a full-sized frame occupies on the medium: preamble 8, header 14, payload 1,500,
+/// checksum 4, and inter-frame gap 12.
 const ON_THE_WIRE: Bytes = Bytes::new(8 + 14 + 1_500 + 4 + 12);
-/// Bytes of data in it: the headers of IPv4 and TCP take 40.
+/// The bytes of TCP data in a full-sized frame: 1,500 bytes of payload, less 40 for the headers of
+/// IPv4 and TCP.
 const DATA: Bytes = Bytes::new(1_460);
 
 fn main() {

@@ -3,7 +3,8 @@
 use crate::Instant;
 
 /// A source of the present time. Only the edge of the program (a reactor, a simulated machine)
-/// holds one; everything inside takes `now: Instant` as an argument.
+/// reads a clock; everything inside takes `now: Instant` as an argument, so that tests can run in
+/// virtual time.
 pub trait Clock {
     /// Returns the present time. It never goes backwards.
     fn now(&self) -> Instant;

@@ -1,4 +1,5 @@
-//! A span of time, in one machine word so that arithmetic on the path of a segment stays cheap.
+//! A span of time in nanoseconds. It fits one machine word, so that arithmetic for each segment
+//! stays cheap.
 
 use crate::parse::{ParseUnitError, Scale, parse_scaled};
 use core::fmt;
@@ -10,7 +11,7 @@ use core::str::FromStr;
 pub struct Duration(u64);
 
 impl Duration {
-    /// The empty span.
+    /// The span of zero nanoseconds.
     pub const ZERO: Self = Self(0);
     /// The longest span that fits, about 584 years.
     pub const MAX: Self = Self(u64::MAX);
@@ -98,7 +99,7 @@ impl Mul<u64> for Duration {
     }
 }
 
-/// Division by zero returns the longest span: arithmetic saturates.
+/// Divides the span. Division by zero returns the longest span, because arithmetic saturates.
 impl Div<u64> for Duration {
     type Output = Self;
     fn div(self, by: u64) -> Self {

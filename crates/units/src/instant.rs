@@ -3,13 +3,13 @@
 use crate::Duration;
 use core::ops::{Add, AddAssign, Sub};
 
-/// A point in time: nanoseconds since an epoch that the owner of the clock chose. About 584 years
-/// fit.
+/// A point in time: nanoseconds since an epoch, which the owner of the clock chooses. Instants up
+/// to 584 years after the epoch can be represented.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
 impl Instant {
-    /// The epoch.
+    /// The epoch of the clock: zero nanoseconds.
     pub const ZERO: Self = Self(0);
     /// An instant that is never reached: the deadline of a timer that is not set.
     pub const NEVER: Self = Self(u64::MAX);
@@ -38,12 +38,12 @@ impl Instant {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// Returns the first multiple of `grain`, counted from the epoch, that is not before this
-    /// instant. A zero grain describes a clock without ticks and returns the instant unchanged.
+    /// Rounds up to the next tick of a clock that advances every `grain` from the epoch. A grain of
+    /// zero describes a clock without ticks, and returns the instant unchanged.
     #[must_use]
     #[inline]
     pub const fn round_up(self, grain: Duration) -> Self {
-        // Timers are set often and clocks with ticks are rare, so the division is kept out of line.
+        // Timers are set often and clocks with ticks are rare, so the division is not inlined.
         if grain.as_nanos() == 0 { self } else { self.round_up_to_tick(grain) }
     }
 

@@ -4,7 +4,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use thiserror::Error;
 
-/// A text that is not an amount of the requested unit; the person who typed it can correct it.
+/// The error of a text that is not an amount of the requested unit. The person who typed the text
+/// can correct it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ParseUnitError {
@@ -20,14 +21,14 @@ pub enum ParseUnitError {
         /// The suffixes of the unit.
         suffixes: String,
     },
-    /// The amount exceeds 64 bits of the unit's smallest step.
+    /// The amount does not fit 64 bits when it is counted in the smallest step of the unit.
     #[error("`{text}` is too large an amount of {unit}: the most is {most}")]
     TooLarge {
         /// The rejected text.
         text: String,
         /// The name of the unit.
         unit: &'static str,
-        /// The largest whole number that is accepted with this suffix.
+        /// The largest whole number that is accepted with the suffix in `text`.
         most: String,
     },
 }
@@ -39,8 +40,8 @@ pub(crate) struct Scale {
     pub(crate) suffixes: &'static [(&'static str, u64)],
 }
 
-/// Parses `text` to an amount in the unit's smallest step. A number without a suffix is multiplied
-/// by `bare`. Fractions of a step are cut off.
+/// Parses `text` to an amount in the unit's smallest step. `bare` is the factor for a number
+/// without a suffix. Fractions of a step are cut off.
 pub(crate) fn parse_scaled(text: &str, scale: &Scale, bare: u64) -> Result<u64, ParseUnitError> {
     let trimmed = text.trim();
     let digits_end =
@@ -71,21 +72,22 @@ pub(crate) fn parse_scaled(text: &str, scale: &Scale, bare: u64) -> Result<u64, 
     })
 }
 
-/// Is `suffix` another spelling of `name`? Case is ignored, except that `B` never stands for `b`:
-/// bytes for bits would be an eightfold error.
+/// Is `suffix` a spelling of the suffix `name`? Case is ignored, except for `B` (bytes) and `b`
+/// (bits), because a mistake there would be an eightfold error.
 fn is_meant(name: &str, suffix: &str) -> bool {
     name.eq_ignore_ascii_case(suffix) && (name.contains('B') || !suffix.contains('B'))
 }
 
-/// Splits a number at its decimal point. Returns `None` if the text is not a number, or has more
-/// than twelve decimals.
+/// Splits a number at its decimal point into whole part and fraction. Returns `None` if the text is
+/// not a number, or has more than twelve decimals.
 fn number(digits: &str) -> Option<(&str, &str)> {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let is_empty = whole.is_empty() && fraction.is_empty();
     (!is_empty && !fraction.contains('.') && fraction.len() <= 12).then_some((whole, fraction))
 }
 
-/// Multiplies a number by `factor`, exactly. Returns `None` if the product exceeds 64 bits.
+/// Multiplies the number `whole.fraction` by `factor`, exactly. Returns `None` if the product
+/// exceeds 64 bits.
 fn scaled(whole: &str, fraction: &str, factor: u64) -> Option<u64> {
     let parse = |part: &str| if part.is_empty() { Some(0) } else { part.parse::<u64>().ok() };
     let denominator = 10_u128.pow(u32::try_from(fraction.len()).ok()?);

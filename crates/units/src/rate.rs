@@ -22,7 +22,7 @@ impl Rate {
         self.0
     }
 
-    /// Returns the rate at which `bytes` pass in `span`; zero if the span is empty.
+    /// Returns the average rate of `bytes` transferred in `span`; zero if the span is empty.
     #[must_use]
     pub fn of(bytes: Bytes, span: Duration) -> Self {
         let bit_nanos = u128::from(bytes.count()) * 8 * 1_000_000_000;
@@ -30,21 +30,21 @@ impl Rate {
         Self(u64::try_from(rate).unwrap_or(u64::MAX))
     }
 
-    /// Returns the number of bytes that pass in `span` at this rate.
+    /// Returns the number of bytes that are transferred in `span` at this rate.
     #[must_use]
     pub fn bytes_in(self, span: Duration) -> Bytes {
         let bits = u128::from(self.0) * u128::from(span.as_nanos()) / 1_000_000_000;
         Bytes::new(u64::try_from(bits / 8).unwrap_or(u64::MAX))
     }
 
-    /// Returns `percent` hundredths of this rate.
+    /// Returns `percent` % of this rate.
     #[must_use]
     pub fn percent(self, percent: u32) -> Self {
         let rate = u128::from(self.0) * u128::from(percent) / 100;
         Self(u64::try_from(rate).unwrap_or(u64::MAX))
     }
 
-    /// Returns the time that `bytes` take at this rate; the longest span if the rate is zero.
+    /// Returns the time that `bytes` take at this rate; [`Duration::MAX`] if the rate is zero.
     #[must_use]
     pub fn time_for(self, bytes: Bytes) -> Duration {
         let bit_nanos = u128::from(bytes.count()) * 8 * 1_000_000_000;
@@ -80,7 +80,7 @@ const SCALE: Scale = Scale {
 };
 
 /// Parses `10Mb/s`, `10M`, `25Gbit/s` and, in bytes, `1.25MB/s`; a bare number counts bits per
-/// second. Prefixes are decimal.
+/// second. Prefixes are decimal: `k` is 1,000.
 impl FromStr for Rate {
     type Err = ParseUnitError;
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {

@@ -1,20 +1,20 @@
-//! Simulated time in picoseconds, the time in which simulated hardware runs. One bit at 100 Gb/s
-//! lasts a whole number of picoseconds.
+//! Simulated time in picoseconds, for simulated hardware. The unit is a picosecond because one bit
+//! at 100 Gb/s lasts a whole number of them.
 //!
-//! Software reads clocks ([`crate::Instant`]) and never sees simulated time.
+//! Simulated software reads clocks ([`crate::Instant`]), and never sees this time.
 
 use crate::{Duration, Instant, Rate};
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub};
 
-/// A point in simulated time: picoseconds since the start of the simulation. 213 days fit.
+/// A point in simulated time: picoseconds since the start of the simulation, up to 213 days.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(u64);
 
 impl Tick {
     /// The start of the simulation.
     pub const ZERO: Self = Self(0);
-    /// A point that is never reached.
+    /// A point that is never reached: the time of an event that is not scheduled.
     pub const NEVER: Self = Self(u64::MAX);
 
     /// Returns the point `picos` picoseconds after the start.
@@ -41,13 +41,14 @@ impl Tick {
         Span(self.0).as_secs_f64()
     }
 
-    /// Returns the reading of a perfect clock that starts with the simulation.
+    /// Returns the reading of a perfect clock that shows zero at the start of the simulation.
     #[must_use]
     pub const fn to_instant(self) -> Instant {
         Instant::from_nanos(self.0 / 1_000)
     }
 
-    /// Returns the first point at which a perfect clock shows `instant`.
+    /// Returns the first point at which a perfect clock, zero at the start of the simulation, shows
+    /// `instant`.
     #[must_use]
     pub const fn of_instant(instant: Instant) -> Self {
         Self(instant.as_nanos().saturating_mul(1_000))
@@ -66,9 +67,9 @@ impl Add<Span> for Tick {
 pub struct Span(u64);
 
 impl Span {
-    /// The empty span.
+    /// The span of zero picoseconds.
     pub const ZERO: Self = Self(0);
-    /// The longest span that fits.
+    /// The longest span that can be represented, about 213 days.
     pub const MAX: Self = Self(u64::MAX);
 
     /// Creates a span of `picos` picoseconds.
@@ -83,7 +84,7 @@ impl Span {
         self.0
     }
 
-    /// Returns the time that `bits` take at `rate`; the longest span if the rate is zero.
+    /// Returns the time that `bits` take at `rate`; [`Span::MAX`] if the rate is zero.
     #[must_use]
     pub fn of_bits(bits: u64, rate: Rate) -> Self {
         let picos = u128::from(bits) * 1_000_000_000_000;
@@ -128,7 +129,7 @@ impl Mul<u64> for Span {
     }
 }
 
-/// Division by zero returns the longest span: arithmetic saturates.
+/// Divides the span. Division by zero returns the longest span, because arithmetic saturates.
 impl Div<u64> for Span {
     type Output = Self;
     fn div(self, by: u64) -> Self {
@@ -142,7 +143,7 @@ impl From<Duration> for Span {
     }
 }
 
-/// Rounds down to whole nanoseconds, as a clock that counts nanoseconds does.
+/// Rounds down to whole nanoseconds, like the reading of a clock that counts nanoseconds.
 impl From<Span> for Duration {
     fn from(span: Span) -> Self {
         Self::from_nanos(span.0 / 1_000)
