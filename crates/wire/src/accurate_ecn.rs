@@ -3,10 +3,10 @@
 const ORDER_0: u8 = 172;
 const ORDER_1: u8 = 174;
 
-/// The number of fields of a complete option.
+/// The largest number of counters in an AccECN option.
 const MOST: usize = 3;
 
-/// The length of a field in bytes.
+/// The length of a counter in an AccECN option, in bytes.
 const FIELD: usize = 3;
 
 /// The order of the counters in an option. A shortened option omits the last ones.
@@ -22,14 +22,15 @@ pub enum EcnOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EcnCounts {
     order: EcnOrder,
-    /// The number of fields. Invariant: at most three.
+    /// The number of counters in the option. Invariant: at most three.
     count: u8,
-    /// Invariant: each field has 24 bits, and fields from `count` on are zero.
+    /// The counters in the order of the option. Invariant: each has 24 bits, and those from `count`
+    /// on are zero.
     fields: [u32; MOST],
 }
 
 impl EcnCounts {
-    /// The bits of a counter that fit a field.
+    /// A mask for the low 24 bits of a counter, which an AccECN option can carry.
     pub const MASK: u32 = 0x00ff_ffff;
 
     /// Creates an option with all three counters: bytes received as ECT(0), CE and ECT(1). Only the
@@ -43,7 +44,7 @@ impl EcnCounts {
         Self { order, count: 3, fields: [first & Self::MASK, ceb & Self::MASK, last & Self::MASK] }
     }
 
-    /// Keeps only the first `count` fields, at most three.
+    /// Shortens the option to its first `count` counters. A `count` above three keeps all.
     #[must_use]
     pub fn cut_to(mut self, count: u8) -> Self {
         self.count = self.count.min(count);
@@ -51,8 +52,8 @@ impl EcnCounts {
         self
     }
 
-    /// Parses an option. Bytes after the last whole field are padding (RFC 9768 §3.2.3). Returns
-    /// `None` if `kind` is not that of an AccECN option.
+    /// Parses the AccECN option whose data is `data`. Bytes after the last whole counter are
+    /// padding (RFC 9768 §3.2.3). Returns `None` if `kind` is another option.
     pub(crate) fn parse(kind: u8, data: &[u8]) -> Option<Self> {
         let order = match kind {
             ORDER_0 => EcnOrder::Zero,
@@ -75,7 +76,7 @@ impl EcnCounts {
         self.order
     }
 
-    /// Returns the number of fields.
+    /// Returns the number of counters in the option.
     #[must_use]
     pub const fn count(self) -> u8 {
         self.count
@@ -113,7 +114,7 @@ impl EcnCounts {
         2 + FIELD * usize::from(self.count)
     }
 
-    /// Returns the option with NOPs before it. Only the first
+    /// Returns the encoded option, preceded by NOPs for alignment. Only the first
     /// [`option_length`](Self::option_length) bytes are used.
     pub(crate) fn emit(self) -> [u8; 12] {
         let mut bytes = [1; 12];
@@ -138,7 +139,7 @@ mod tests {
         TcpOptions::parse(field).ecn.unwrap()
     }
 
-    /// Checks RFC 9768 §3.2.3, table 5.
+    /// RFC 9768 §3.2.3, table 5.
     #[test]
     fn the_length_and_the_order_determine_the_counters() {
         for (order, kind) in [(EcnOrder::Zero, 172), (EcnOrder::One, 174)] {
@@ -168,7 +169,8 @@ mod tests {
         );
     }
 
-    /// RFC 9768 §3.2.3: whole fields of other lengths are valid, and the rest is padding.
+    /// RFC 9768 §3.2.3: options of a length that the RFC does not define are read up to the last
+    /// whole counter, and the rest is padding.
     #[test]
     fn whole_fields_are_read_from_options_of_undefined_length() {
         assert_eq!(read(&[172, 4, 9, 9]), EcnCounts::new(EcnOrder::Zero, 0, 0, 0).cut_to(0));

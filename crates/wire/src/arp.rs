@@ -1,4 +1,4 @@
-//! The Address Resolution Protocol (RFC 826): IPv4 addresses to MAC addresses.
+//! The Address Resolution Protocol (RFC 826), which maps IPv4 addresses to MAC addresses.
 
 use crate::layout::{half, octets, room, split_fixed};
 use crate::{EtherType, MacAddress, Malformed};
@@ -9,7 +9,7 @@ use core::net::Ipv4Addr;
 pub enum ArpOperation {
     /// A request for the MAC address of the target.
     Request,
-    /// A reply to a request, or an announcement.
+    /// A reply to a request, or an unrequested announcement.
     Reply,
 }
 
@@ -23,9 +23,10 @@ pub struct ArpPacket {
     /// The IPv4 address of the sender. It is [unspecified](Ipv4Addr::UNSPECIFIED) in a probe (RFC
     /// 5227), which receivers must not add to their caches.
     pub sender_ip: Ipv4Addr,
-    /// The MAC address of the host that sent the request; unused in a request.
+    /// In a reply, the MAC address of the host that sent the request; unused in a request.
     pub target_mac: MacAddress,
-    /// The IPv4 address whose MAC address is requested, or that of the host that sent the request.
+    /// In a request, the IPv4 address to be resolved; in a reply, the address of the host that sent
+    /// the request.
     pub target_ip: Ipv4Addr,
 }
 
@@ -44,7 +45,7 @@ impl ArpPacket {
         Self { operation, sender_mac, sender_ip, target_mac: MacAddress::ZERO, target_ip }
     }
 
-    /// Creates the reply to this request: `mac` has the address.
+    /// Creates the reply to this request, saying that `mac` has the requested address.
     #[must_use]
     pub const fn reply(&self, mac: MacAddress) -> Self {
         Self {
@@ -59,8 +60,8 @@ impl ArpPacket {
     /// Parses the packet at the start of `bytes`, and ignores padding after it.
     ///
     /// # Errors
-    /// [`Malformed`] if it is longer than `bytes`, or is neither a request nor a reply for IPv4 on
-    /// Ethernet.
+    /// [`Malformed`] if `bytes` is too short, or the packet is neither a request nor a reply for
+    /// IPv4 on Ethernet.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let (fixed, _) = split_fixed::<{ Self::LENGTH }>("ARP packet", bytes)?;
         expect("hardware type", half(fixed, 0), ETHERNET)?;

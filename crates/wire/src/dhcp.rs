@@ -1,85 +1,86 @@
-//! Messages of the Dynamic Host Configuration Protocol (RFC 2131) and their options (RFC 2132),
-//! with long options (RFC 3396) and option overload.
+//! Messages of the Dynamic Host Configuration Protocol (RFC 2131) and their options (RFC 2132).
+//! Covers options in several parts (RFC 3396), and options in the `sname` and `file` fields.
 
 use crate::layout::{half, octets, room, split_fixed, word};
 use crate::{MacAddress, Malformed};
 use core::net::Ipv4Addr;
 
-/// The port of servers.
+/// The UDP port of DHCP servers.
 pub const SERVER_PORT: u16 = 67;
-/// The port of clients.
+/// The UDP port of DHCP clients.
 pub const CLIENT_PORT: u16 = 68;
 /// The length of a message without options, in bytes: the fields of BOOTP and the magic cookie.
 pub const FIXED_LENGTH: usize = 240;
-/// The least length of a sent message, in bytes: relay agents of BOOTP drop shorter ones (RFC 1542
-/// §2.1).
+/// The minimum length of a message to send, in bytes. Relay agents of BOOTP drop shorter messages
+/// (RFC 1542 §2.1).
 pub const MIN_LENGTH: usize = 300;
 
 const COOKIE: [u8; 4] = [99, 130, 83, 99];
 const ETHERNET: u8 = 1;
 const BROADCAST_FLAG: u16 = 0x8000;
-/// The offsets of the fields that options may continue in.
+/// The byte ranges of `sname` and `file`, the fields in which options may continue.
 const SERVER_NAME: core::ops::Range<usize> = 44..108;
 const FILE: core::ops::Range<usize> = 108..236;
 
-/// The codes of options.
+/// The codes of DHCP options.
 pub mod option {
-    /// A byte without a meaning.
+    /// A byte of padding between options.
     pub const PAD: u8 = 0;
-    /// The mask of the network (RFC 2132 §3.3).
+    /// The network mask (RFC 2132 §3.3).
     pub const SUBNET_MASK: u8 = 1;
     /// The routers of the network, the preferred one first.
     pub const ROUTER: u8 = 3;
-    /// The servers of domain names.
+    /// The addresses of DNS servers.
     pub const DNS: u8 = 6;
-    /// The name of the client.
+    /// The host name of the client.
     pub const HOST_NAME: u8 = 12;
     /// The domain in which the client resolves names.
     pub const DOMAIN_NAME: u8 = 15;
     /// The MTU of the interface.
     pub const INTERFACE_MTU: u8 = 26;
-    /// The address that the client asks for.
+    /// The address that the client wants.
     pub const REQUESTED_ADDRESS: u8 = 50;
-    /// The time of the lease in seconds.
+    /// The duration of the lease in seconds.
     pub const LEASE_TIME: u8 = 51;
-    /// The fields of BOOTP that contain options.
+    /// Which of the fields `sname` and `file` contain further options.
     pub const OVERLOAD: u8 = 52;
-    /// The type of the message.
+    /// The type of the message: see [`DhcpMessageType`](super::DhcpMessageType).
     pub const MESSAGE_TYPE: u8 = 53;
-    /// The address of the server.
+    /// The server's address, which identifies it.
     pub const SERVER_ID: u8 = 54;
-    /// The options that the client asks for.
+    /// The codes of the options that the client wants.
     pub const PARAMETER_LIST: u8 = 55;
-    /// The longest message that the client accepts.
+    /// The length of the longest message that the client accepts, in bytes.
     pub const MAX_MESSAGE_SIZE: u8 = 57;
-    /// The time until the client renews, in seconds.
+    /// The time from the grant of the lease until the client renews it, in seconds (T1).
     pub const RENEWAL_TIME: u8 = 58;
-    /// The time until the client rebinds, in seconds.
+    /// The time from the grant of the lease until the client asks any server to extend it, in
+    /// seconds (T2).
     pub const REBINDING_TIME: u8 = 59;
-    /// The identity of the client.
+    /// A unique identifier of the client.
     pub const CLIENT_ID: u8 = 61;
-    /// The last option of a field.
+    /// The end of the options in a field.
     pub const END: u8 = 255;
 }
 
-/// The type of a message. The discriminants are the values on the wire (RFC 2132 §9.6).
+/// The type of a DHCP message. The discriminants are the values on the wire (RFC 2132 §9.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DhcpMessageType {
     /// A client looks for servers.
     Discover = 1,
     /// A server offers an address.
     Offer = 2,
-    /// A client requests an address, or more time.
+    /// A client requests an address, or an extension of its lease.
     Request = 3,
-    /// A client has found the address in use.
+    /// A client declines an offered address, because another host uses it.
     Decline = 4,
-    /// A server grants what was requested.
+    /// A server grants the request.
     Ack = 5,
-    /// A server refuses what was requested.
+    /// A server refuses the request.
     Nak = 6,
-    /// A client gives its address back.
+    /// A client gives its address back before the lease ends.
     Release = 7,
-    /// A client that has an address asks for parameters.
+    /// A client that already has an address requests other parameters.
     Inform = 8,
 }
 
@@ -96,18 +97,18 @@ impl DhcpMessageType {
     ];
 }
 
-/// The fixed fields of a message.
+/// The fixed fields of a DHCP message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DhcpHeader {
-    /// Is it a message of a server? Otherwise it is one of a client.
+    /// Is it a message of a server (BOOTREPLY)? Otherwise a client sent it (BOOTREQUEST).
     pub is_reply: bool,
-    /// The number that a client selects for its requests and their replies.
+    /// The transaction ID: a client chooses it, and servers repeat it in their replies.
     pub xid: u32,
-    /// The time since the client has started, in seconds.
+    /// The time since the client began to request an address, in seconds.
     pub secs: u16,
-    /// Should the server broadcast its reply?
+    /// Should the server broadcast its reply, because the client cannot receive unicasts yet?
     pub broadcast: bool,
-    /// The address that the client has and uses (`ciaddr`).
+    /// The address that the client already uses (`ciaddr`).
     pub client: Ipv4Addr,
     /// The address that the server gives to the client (`yiaddr`).
     pub yours: Ipv4Addr,
@@ -115,12 +116,12 @@ pub struct DhcpHeader {
     pub mac: MacAddress,
 }
 
-/// A received message.
+/// A received DHCP message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DhcpMessage<'a> {
     /// The fixed fields.
     pub header: DhcpHeader,
-    /// The type.
+    /// The type of the message.
     pub message_type: DhcpMessageType,
     /// The options.
     pub options: DhcpOptions<'a>,
@@ -130,8 +131,8 @@ impl<'a> DhcpMessage<'a> {
     /// Parses the message that fills `bytes`: the data of a UDP datagram.
     ///
     /// # Errors
-    /// [`Malformed`] if it is cut short, for another kind of link, a message of plain BOOTP, or if
-    /// an option exceeds its field.
+    /// [`Malformed`] if the message is truncated, is not for Ethernet, is a BOOTP message without
+    /// DHCP options, or an option extends beyond its field.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (fixed, rest) = split_fixed::<FIXED_LENGTH>("DHCP message", bytes)?;
         let is_reply = match fixed[0] {
@@ -163,11 +164,11 @@ impl<'a> DhcpMessage<'a> {
     }
 }
 
-/// The options of a received message, in the order of their fields.
+/// The options of a received message, in the order in which RFC 2131 §4.1 evaluates their fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DhcpOptions<'a> {
-    /// `options`, `file`, `sname`; empty if a field contains no options. Invariant: no option
-    /// exceeds its field.
+    /// The fields `options`, `file` and `sname`; empty if a field contains no options. Invariant:
+    /// no option extends beyond its field.
     fields: [&'a [u8]; 3],
 }
 
@@ -180,7 +181,8 @@ impl<'a> DhcpOptions<'a> {
         if overload > 3 {
             return Err(field("option overload", overload.into()));
         }
-        // The option has no effect in the other fields, so that they cannot refer to each other.
+        // Other fields must not overload further ones, so only this field is searched for the
+        // option.
         let file = if overload & 1 != 0 { file } else { &[] };
         let name = if overload & 2 != 0 { name } else { &[] };
         check(file)?;
@@ -188,14 +190,15 @@ impl<'a> DhcpOptions<'a> {
         Ok(Self { fields: [options, file, name] })
     }
 
-    /// Returns the parts of all options with this code, in order.
+    /// Returns the data of each option with this code, in order. A long option has several (RFC
+    /// 3396).
     pub fn parts(&self, code: u8) -> impl Iterator<Item = &'a [u8]> {
         let fields = self.fields.into_iter().flat_map(|bytes| Options { bytes });
         fields.filter(move |&(found, _)| found == code).map(|(_, data)| data)
     }
 
-    /// Copies the data of the options with this code, whose parts are joined (RFC 3396), to `into`,
-    /// and returns it. Returns `None` if there is none. Data that exceeds `into` is cut off.
+    /// Copies the data of an option to `into`, joining its parts (RFC 3396), and returns the copy.
+    /// Returns `None` if the option is missing or empty. Data that exceeds `into` is cut off.
     pub fn get<'b>(&self, code: u8, into: &'b mut [u8]) -> Option<&'b [u8]> {
         let mut length = None;
         for part in self.parts(code) {
@@ -204,11 +207,11 @@ impl<'a> DhcpOptions<'a> {
             into[at..end].copy_from_slice(&part[..end - at]);
             length = Some(end);
         }
-        // An empty option says nothing.
+        // An empty option has no value.
         length.filter(|&length| length > 0).map(|length| &into[..length])
     }
 
-    /// Returns a number of 32 bits.
+    /// Returns the value of an option as a 32-bit number.
     #[must_use]
     pub fn word(&self, code: u8) -> Option<u32> {
         let mut bytes = [0; 4];
@@ -216,14 +219,14 @@ impl<'a> DhcpOptions<'a> {
         bytes.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
     }
 
-    /// Returns the first address.
+    /// Returns the first address in an option.
     #[must_use]
     pub fn address(&self, code: u8) -> Option<Ipv4Addr> {
         self.word(code).map(Ipv4Addr::from_bits)
     }
 }
 
-/// Checks that no option exceeds the field.
+/// Checks that no option extends beyond `bytes`, the field that contains it.
 fn check(bytes: &[u8]) -> Result<(), Malformed> {
     let mut options = Options { bytes };
     while options.next().is_some() {}
@@ -236,7 +239,7 @@ fn check(bytes: &[u8]) -> Result<(), Malformed> {
     }
 }
 
-/// The options of a field. Ends early at one that exceeds it.
+/// An iterator over the options in a field. It ends before an option that extends beyond the field.
 #[derive(Clone, Debug)]
 struct Options<'a> {
     bytes: &'a [u8],
@@ -264,7 +267,7 @@ impl<'a> Iterator for Options<'a> {
     }
 }
 
-/// A message that is being written.
+/// A writer for a DHCP message.
 #[derive(Debug)]
 pub struct DhcpWriter<'a> {
     bytes: &'a mut [u8],
@@ -295,10 +298,10 @@ impl<'a> DhcpWriter<'a> {
         writer
     }
 
-    /// Appends an option. Data of more than 255 bytes takes several (RFC 3396).
+    /// Appends an option. Data of more than 255 bytes is split into several parts (RFC 3396).
     ///
     /// # Panics
-    /// If there is no room for it and for the end.
+    /// If the buffer has no room for the option and the end marker.
     pub fn option(&mut self, code: u8, data: &[u8]) {
         for part in data.chunks(255) {
             #[allow(clippy::cast_possible_truncation, reason = "at most 255")]
@@ -314,7 +317,7 @@ impl<'a> DhcpWriter<'a> {
         self.length = end;
     }
 
-    /// Ends the options, and returns the length of the message.
+    /// Appends the end marker, and returns the length of the message.
     #[must_use]
     pub fn finish(mut self) -> usize {
         self.append(&[option::END]);
@@ -345,7 +348,7 @@ mod tests {
         }
     }
 
-    /// Returns a message of a server with these bytes in the fields of options.
+    /// Returns a message of a server with these bytes in the three fields that can contain options.
     fn message(options: &[u8], file: &[u8], name: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0; MIN_LENGTH];
         let _ = DhcpWriter::new(&header(), DhcpMessageType::Offer, &mut bytes).finish();
@@ -399,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_of_dhcp_is_refused() {
+    fn messages_that_are_not_of_dhcp_are_refused() {
         let good = message(&[255], &[], &[]);
         assert!(DhcpMessage::parse(&good).is_ok());
         for (at, value) in [(0, 3), (1, 6), (2, 16), (236, 0), (242, 9)] {

@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-/// The rule that a packet violates. The sender or the path is at fault; the receiver can only count
-/// and drop the packet.
+/// The rule that a received packet violates. The sender or the path is at fault, so the receiver
+/// can only count and drop the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Malformed {

@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// The type of a frame's payload. A number below 1,536 is the length of an IEEE 802.3 frame
-/// instead.
+/// The `EtherType` of a frame: the protocol of its payload. A number below 1,536 is the length of
+/// an IEEE 802.3 frame instead.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct EtherType(u16);
@@ -19,10 +19,10 @@ impl EtherType {
     pub const VLAN: Self = Self(0x8100);
     /// A provider VLAN tag (IEEE 802.1ad).
     pub const SERVICE_VLAN: Self = Self(0x88a8);
-    /// A provider VLAN tag from before IEEE 802.1ad.
+    /// A provider VLAN tag with the number that vendors used before IEEE 802.1ad.
     pub const OLD_SERVICE_VLAN: Self = Self(0x9100);
 
-    /// Creates the type with this number on the wire.
+    /// Creates the `EtherType` with this number on the wire.
     #[must_use]
     pub const fn new(number: u16) -> Self {
         Self(number)
@@ -34,13 +34,13 @@ impl EtherType {
         self.0
     }
 
-    /// Does a VLAN tag follow?
+    /// Is this the type of a VLAN tag, which is followed by the type of the payload?
     #[must_use]
     pub const fn is_vlan(self) -> bool {
         matches!(self, Self::VLAN | Self::SERVICE_VLAN | Self::OLD_SERVICE_VLAN)
     }
 
-    /// Is the number a length, and hence the frame one of IEEE 802.3 with an LLC header?
+    /// Is the number a length? Then the frame has the IEEE 802.3 format, with an LLC header.
     #[must_use]
     pub const fn is_length(self) -> bool {
         self.0 < 1_536

@@ -10,16 +10,16 @@ pub struct EthernetHeader {
     pub destination: MacAddress,
     /// The MAC address of the sender.
     pub source: MacAddress,
-    /// The VLAN tags.
+    /// The VLAN tags, which follow the addresses.
     pub tags: VlanTags,
-    /// The type of the payload.
+    /// The protocol of the payload.
     pub ether_type: EtherType,
 }
 
 impl EthernetHeader {
     /// The length of a header without tags, in bytes.
     pub const LENGTH: usize = 14;
-    /// The length of a header with the most tags that are parsed, in bytes.
+    /// The length of a header with the largest supported number of VLAN tags, in bytes.
     pub const MAX_LENGTH: usize = Self::LENGTH + VlanTags::MOST * VlanTag::LENGTH;
 
     /// Returns the number of bytes that [`EthernetHeader::emit`] writes.
@@ -50,7 +50,7 @@ impl EthernetHeader {
     }
 }
 
-/// A received frame, without its frame check sequence, which the hardware removes.
+/// A received frame, without its frame check sequence, which the NIC removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EthernetFrame<'a> {
     /// The header.
@@ -60,7 +60,7 @@ pub struct EthernetFrame<'a> {
 }
 
 impl<'a> EthernetFrame<'a> {
-    /// Parses the header and up to two tags at the start of `bytes`.
+    /// Parses the header at the start of `bytes`, with up to two VLAN tags.
     ///
     /// # Errors
     /// [`Malformed`] if the header or a tag is cut short.

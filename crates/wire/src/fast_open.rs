@@ -14,7 +14,7 @@ const EXPERIMENT: u8 = 254;
 /// The experiment identifier of Fast Open (RFC 7413 appendix B).
 const MAGIC: [u8; 2] = [0xf9, 0x89];
 
-/// A cookie of 4 to 16 bytes, an even number, or the empty cookie that requests one.
+/// A cookie of 4 to 16 bytes, an even number. An empty cookie is the request for one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FastOpenCookie {
     /// Invariant: bytes from `length` on are zero.
@@ -32,7 +32,7 @@ impl FastOpenCookie {
     const MOST: usize = 16;
     const LONGEST_OPTION: usize = Self::MOST + 4;
 
-    /// Creates a cookie of these bytes. Returns `None` if cookies cannot have that length.
+    /// Creates a cookie of these bytes. Returns `None` if their number is odd, or not from 4 to 16.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let length = bytes.len();
@@ -57,7 +57,7 @@ impl FastOpenCookie {
         self.length == 0
     }
 
-    /// Returns the same cookie, carried by the experimental option or by that of RFC 7413.
+    /// Returns the cookie, to be carried by the experimental option or by that of RFC 7413.
     #[must_use]
     pub const fn carried(self, experimental: bool) -> Self {
         Self { experimental, ..self }
@@ -101,7 +101,7 @@ impl FastOpenCookie {
         field
     }
 
-    /// Parses the data of an option of `kind`. Returns `None` for options other than Fast Open.
+    /// Parses the data of an option of this `kind`. Returns `None` if it is not a Fast Open option.
     pub(crate) fn parse(kind: u8, data: &[u8]) -> Option<Self> {
         match (kind, data) {
             (FAST_OPEN, data) => Self::new(data),

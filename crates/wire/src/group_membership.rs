@@ -1,18 +1,18 @@
-//! Queries and reports of memberships in multicast groups, which IGMP and MLD encode differently
-//! (RFC 3376, RFC 3810). Knows the encodings of neither.
+//! Queries and reports of memberships in multicast groups, as IGMP and MLD share them (RFC 3376,
+//! RFC 3810). Does not know how either protocol encodes them.
 
 use crate::icmpv6::mld;
 use crate::{IpHeader, Malformed, igmp};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The generation of a protocol for memberships.
+/// The version of IGMP, with the corresponding one of MLD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GroupVersion {
-    /// IGMPv1 (RFC 1112): hosts report memberships, and leave silently.
+    /// IGMPv1 (RFC 1112): hosts report the groups that they join, and do not announce leaving.
     V1,
-    /// IGMPv2 (RFC 2236) and MLDv1 (RFC 2710): hosts announce that they leave.
+    /// IGMPv2 (RFC 2236) and MLDv1 (RFC 2710): hosts also announce that they leave a group.
     V2,
-    /// IGMPv3 (RFC 3376) and MLDv2 (RFC 3810): memberships filter sources.
+    /// IGMPv3 (RFC 3376) and MLDv2 (RFC 3810): hosts can also select the sources of a group.
     V3,
 }
 
@@ -28,7 +28,7 @@ pub enum GroupRecordKind {
     ToInclude = 3,
     /// A change of the filter mode: from now on all but the listed sources are received.
     ToExclude = 4,
-    /// A change of the sources: the listed ones are received as well.
+    /// A change of the sources: the listed ones are received in addition.
     Allow = 5,
     /// A change of the sources: the listed ones are no longer received.
     Block = 6,
@@ -49,7 +49,7 @@ impl GroupRecordKind {
     }
 }
 
-/// The addresses of sources in a received query or record.
+/// The source addresses in a received query or record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupSources<'a> {
     bytes: &'a [u8],
@@ -91,39 +91,39 @@ impl<'a> GroupSources<'a> {
         self.bytes.len() / address_length(self.is_ipv6)
     }
 
-    /// Are there none?
+    /// Is the list of addresses empty?
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 }
 
-/// A query: a router asks which groups its hosts have joined.
+/// A query, by which a router asks hosts for the groups that they have joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupQuery<'a> {
     /// The version of the protocol that the router supports.
     pub version: GroupVersion,
-    /// The largest delay of a response, in milliseconds.
+    /// The longest time for which a host may delay its response, in milliseconds.
     pub max_response: u32,
-    /// The group of interest; `None` for all.
+    /// The group that the router asks about; `None` for all groups.
     pub group: Option<IpAddr>,
-    /// The number of transmissions with which hosts should report a change; zero if the router does
-    /// not say.
+    /// The number of times that hosts should send the report of a change; zero if the router does
+    /// not specify it.
     pub robustness: u8,
-    /// The interval of general queries, in seconds; zero if the router does not say.
+    /// The time between two general queries of the router, in seconds; zero if not specified.
     pub interval: u32,
-    /// The sources of interest; none for all.
+    /// The sources that the router asks about; empty for all sources.
     pub sources: GroupSources<'a>,
 }
 
 /// A record of a received report: the state of one group, or its change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupRecord<'a> {
-    /// The kind.
+    /// The meaning of the record.
     pub kind: GroupRecordKind,
     /// The address of the group.
     pub group: IpAddr,
-    /// The sources that the kind refers to.
+    /// The sources that the record lists.
     pub sources: GroupSources<'a>,
 }
 
@@ -157,7 +157,7 @@ impl<'a> GroupRecords<'a> {
     }
 }
 
-/// Splits a record from the rest of `bytes`. It is `None` if its kind is unknown.
+/// Splits a record from the rest of `bytes`. The record is `None` if its kind is unknown.
 fn split_record(
     bytes: &[u8],
     is_ipv6: bool,
@@ -179,28 +179,28 @@ fn split_record(
     Ok((kind.map(|kind| GroupRecord { kind, group, sources }), rest))
 }
 
-/// A message about memberships, of IGMP or MLD.
+/// A message of IGMP or MLD about memberships.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupMessage<'a> {
     /// A query of a router.
     Query(GroupQuery<'a>),
-    /// A report of version 3 (IGMP) or 2 (MLD).
+    /// A report of IGMPv3 or MLDv2.
     Report(GroupRecords<'a>),
-    /// A report of an older version, about one group.
+    /// A report of IGMPv1, IGMPv2 or MLDv1, about one group.
     OldReport {
         /// The version of the message.
         version: GroupVersion,
-        /// The joined group.
+        /// The group that the host has joined.
         group: IpAddr,
     },
-    /// A host announces to leave a group, in an older version.
+    /// The announcement of IGMPv2 or MLDv1 that a host leaves a group.
     Leave {
-        /// The left group.
+        /// The group that the host leaves.
         group: IpAddr,
     },
 }
 
-/// A report that is being written: the space for its header, then the records.
+/// A writer for a report of IGMPv3 or MLDv2. It leaves space for the header before the records.
 #[derive(Debug)]
 pub struct GroupReport<'a> {
     bytes: &'a mut [u8],
@@ -214,7 +214,7 @@ impl<'a> GroupReport<'a> {
     /// The length of a record in bytes, without the addresses of its group and of its sources.
     pub const RECORD: usize = 4;
 
-    /// Creates a report that may fill `bytes`.
+    /// Creates a writer for a report in `bytes`, which limit its length.
     ///
     /// # Panics
     /// If `bytes` is shorter than [`GroupReport::HEADER`].
@@ -224,8 +224,8 @@ impl<'a> GroupReport<'a> {
         Self { bytes, length: Self::HEADER, records: 0 }
     }
 
-    /// Appends a record with as many of `sources` as there is room for. Returns their number, or
-    /// `None` if there is no room for the record itself.
+    /// Appends a record with as many of `sources` as there is room for. Returns the number of those
+    /// sources, or `None` if there is no room for a record without sources.
     pub fn record(
         &mut self,
         kind: GroupRecordKind,
@@ -254,7 +254,8 @@ impl<'a> GroupReport<'a> {
         self.length = end;
     }
 
-    /// Completes the report, whose packet has the IP header `header`, and returns its length.
+    /// Completes the report with its header and checksum, and returns its length. The report will
+    /// be sent in a packet with the IP header `header`.
     #[must_use]
     pub fn finish(self, header: &IpHeader) -> usize {
         match header {
@@ -263,7 +264,7 @@ impl<'a> GroupReport<'a> {
         }
     }
 
-    /// Writes the header, without a checksum. Returns the bytes of the report.
+    /// Writes the header of the report, without a checksum. Returns the whole report.
     fn with_header(self, kind: u8) -> &'a mut [u8] {
         let [high, low] = self.records.to_be_bytes();
         self.bytes[..Self::HEADER].copy_from_slice(&[kind, 0, 0, 0, 0, 0, high, low]);
@@ -271,11 +272,11 @@ impl<'a> GroupReport<'a> {
     }
 }
 
-/// The length of the longest message of an older version, in bytes.
+/// The length of the longest message of IGMPv1, IGMPv2 and MLDv1, in bytes.
 pub const OLD_MESSAGE_LENGTH: usize = mld::SHORT_LENGTH;
 
-/// Writes a report of an older version that a host has joined `group`. Returns its length, which is
-/// zero if the group and the header are of different IP versions.
+/// Writes a report of IGMPv1, IGMPv2 or MLDv1 that a host has joined `group`. Returns its length,
+/// or zero if the group and the IP header are of different IP versions.
 ///
 /// # Panics
 /// If `bytes` is shorter than [`OLD_MESSAGE_LENGTH`].
@@ -297,8 +298,8 @@ pub fn emit_old_report(
     }
 }
 
-/// Writes the announcement of IGMPv2 or MLDv1 that a host leaves `group`. Returns its length, which
-/// is zero if the group and the header are of different IP versions.
+/// Writes the announcement of IGMPv2 or MLDv1 that a host leaves `group`. Returns its length, or
+/// zero if the group and the IP header are of different IP versions.
 ///
 /// # Panics
 /// If `bytes` is shorter than [`OLD_MESSAGE_LENGTH`].
@@ -317,13 +318,15 @@ const fn address_length(is_ipv6: bool) -> usize {
     if is_ipv6 { 16 } else { 4 }
 }
 
-/// Decodes a floating-point code of eight bits (RFC 3376 §4.1.1, §4.1.7).
+/// Decodes a time or interval in eight bits: a number up to 127, or a floating-point number (RFC
+/// 3376 §4.1.1, §4.1.7).
 pub(crate) const fn decode_byte(code: u8) -> u32 {
     let code = code as u32;
     if code < 0x80 { code } else { (code & 0xf | 0x10) << ((code >> 4 & 7) + 3) }
 }
 
-/// Decodes a floating-point code of sixteen bits (RFC 3810 §5.1.3).
+/// Decodes a time in sixteen bits: a number up to 32,767, or a floating-point number (RFC 3810
+/// §5.1.3).
 pub(crate) const fn decode_half(code: u16) -> u32 {
     let code = code as u32;
     if code < 0x8000 { code } else { (code & 0xfff | 0x1000) << ((code >> 12 & 7) + 3) }

@@ -5,15 +5,16 @@ use crate::layout::{half, octets, room, split_fixed};
 use crate::{GroupMessage, GroupQuery, GroupVersion, Malformed, Sum};
 use core::net::{IpAddr, Ipv4Addr};
 
-/// All hosts of the network: every host is a member, and none reports it (RFC 1112 §4).
+/// The group of all hosts on the network. Every host is a member, and does not report it (RFC 1112
+/// §4).
 pub const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
-/// All routers of the network, to which hosts announce that they leave a group.
+/// The group of all routers on the network. Hosts send it the announcement that they leave a group.
 pub const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 2);
-/// The receivers of reports of version 3 (RFC 3376 §4.2.14).
+/// The multicast address to which hosts send reports of IGMPv3 (RFC 3376 §4.2.14).
 pub const REPORT_RECEIVERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 22);
-/// The Router Alert option of IPv4 packets (RFC 2113).
+/// The Router Alert option of IPv4, which makes routers examine the packet (RFC 2113).
 pub const ROUTER_ALERT: [u8; 4] = [0x94, 4, 0, 0];
-/// The length of all messages but queries and reports of version 3, in bytes.
+/// The length of a message of IGMPv1 or IGMPv2, in bytes.
 pub(crate) const SHORT_LENGTH: usize = 8;
 
 const QUERY: u8 = 0x11;
@@ -21,15 +22,15 @@ pub(crate) const V1_REPORT: u8 = 0x12;
 pub(crate) const V2_REPORT: u8 = 0x16;
 pub(crate) const LEAVE: u8 = 0x17;
 pub(crate) const V3_REPORT: u8 = 0x22;
-/// The length of a query of version 3 without sources, in bytes.
+/// The length of an IGMPv3 query without sources, in bytes.
 const V3_QUERY: usize = 12;
 
 /// Parses the message that fills `bytes`. Returns `None` for a message of an unknown type, which
 /// hosts ignore.
 ///
 /// # Errors
-/// [`Malformed`] if the message is cut short, the checksum is wrong, or it has the length of no
-/// query (RFC 3376 §7.1).
+/// [`Malformed`] if the message is truncated, its checksum is wrong, or a query has an invalid
+/// length (RFC 3376 §7.1).
 pub fn parse(bytes: &[u8]) -> Result<Option<GroupMessage<'_>>, Malformed> {
     let (fixed, rest) = split_fixed::<SHORT_LENGTH>("IGMP message", bytes)?;
     if !Sum::of(bytes).is_valid() {
@@ -46,7 +47,7 @@ pub fn parse(bytes: &[u8]) -> Result<Option<GroupMessage<'_>>, Malformed> {
     }))
 }
 
-/// Is a Router Alert among these options of a packet?
+/// Do the options of an IPv4 header contain a Router Alert?
 #[must_use]
 pub fn has_router_alert(options: &[u8]) -> bool {
     let mut rest = options;
@@ -62,7 +63,7 @@ pub fn has_router_alert(options: &[u8]) -> bool {
 }
 
 fn parse_query(code: u8, group: Ipv4Addr, bytes: &[u8]) -> Result<GroupQuery<'_>, Malformed> {
-    /// The unit of the code: a tenth of a second, in milliseconds.
+    /// The unit of the response time on the wire, a tenth of a second, in milliseconds.
     const TENTH: u32 = 100;
     let group = (!group.is_unspecified()).then_some(IpAddr::V4(group));
     let old = |version, tenths| GroupQuery {
@@ -73,7 +74,8 @@ fn parse_query(code: u8, group: Ipv4Addr, bytes: &[u8]) -> Result<GroupQuery<'_>
         interval: 0,
         sources: GroupSources::default(),
     };
-    // The length tells the versions apart (§7.1). A code of zero means ten seconds (§7.2.1).
+    // The versions of a query differ in length (RFC 3376 §7.1). Queries of IGMPv1 have a code of
+    // zero, which means ten seconds (RFC 3376 §7.2.1).
     match (bytes.len(), code) {
         (SHORT_LENGTH, 0) => return Ok(old(GroupVersion::V1, 100)),
         (SHORT_LENGTH, code) => return Ok(old(GroupVersion::V2, code.into())),
@@ -91,14 +93,14 @@ fn parse_query(code: u8, group: Ipv4Addr, bytes: &[u8]) -> Result<GroupQuery<'_>
     })
 }
 
-/// Writes a message of versions 1 and 2. Returns its length.
+/// Writes a message of IGMPv1 or IGMPv2, and returns its length.
 pub(crate) fn emit_short(kind: u8, group: Ipv4Addr, bytes: &mut [u8]) -> usize {
     let [a, b, c, d] = group.octets();
     *room::<SHORT_LENGTH>(bytes) = [kind, 0, 0, 0, a, b, c, d];
     finish(&mut bytes[..SHORT_LENGTH])
 }
 
-/// Fills the checksum in, and returns the length.
+/// Writes the checksum of the message, and returns the length.
 pub(crate) fn finish(message: &mut [u8]) -> usize {
     let checksum = Sum::of(message).finish();
     message[2..4].copy_from_slice(&checksum.to_be_bytes());
@@ -124,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_of_a_query_tells_its_version() {
+    fn the_length_of_a_query_determines_its_version() {
         let mut first = [0x11, 0, 0, 0, 0, 0, 0, 0];
         let found = query(&mut first);
         assert_eq!(

@@ -15,10 +15,10 @@ pub struct IpCidr {
 }
 
 impl IpCidr {
-    /// The network of all IPv4 addresses: the destination of a default route.
+    /// The network of all IPv4 addresses, `0.0.0.0/0`: the destination of a default route.
     pub const ALL_IPV4: Self =
         Self { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), prefix_length: 0 };
-    /// The network of all IPv6 addresses: the destination of a default route.
+    /// The network of all IPv6 addresses, `::/0`: the destination of a default route.
     pub const ALL_IPV6: Self =
         Self { address: IpAddr::V6(Ipv6Addr::UNSPECIFIED), prefix_length: 0 };
 
@@ -40,7 +40,7 @@ impl IpCidr {
         self.address
     }
 
-    /// Returns the length of the prefix in bits: at most 32, or 128 of IPv6.
+    /// Returns the length of the prefix in bits: at most 32 for IPv4, or 128 for IPv6.
     #[must_use]
     pub const fn prefix_length(self) -> u8 {
         self.prefix_length
@@ -69,7 +69,7 @@ impl IpCidr {
         Ipv4Cidr::new(address, self.prefix_length)?.broadcast()
     }
 
-    /// Does the address belong to this network?
+    /// Does `address` belong to this network?
     #[must_use]
     pub fn contains(self, address: IpAddr) -> bool {
         match (address, self.address) {
@@ -106,7 +106,7 @@ impl fmt::Display for IpCidr {
     }
 }
 
-/// A text that is not an address with a prefix. The user who typed it can correct it.
+/// The error of a text that is not an address with a prefix. The user who typed it can correct it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "not an address with a prefix: write one as in 192.0.2.1/24, with a prefix up to 32, or as in \

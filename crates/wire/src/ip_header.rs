@@ -1,4 +1,4 @@
-//! The headers of both IP versions, for packets that may be of either.
+//! A header of either IP version, for code that handles both.
 
 use crate::{Ipv4Header, Ipv6Header, Protocol, Sum, TypeOfService};
 use core::net::IpAddr;
@@ -13,8 +13,8 @@ pub enum IpHeader {
 }
 
 impl IpHeader {
-    /// Creates the header of a whole packet with the default number of hops. Returns `None` if the
-    /// addresses are of different versions.
+    /// Creates the header of an unfragmented packet with the default TTL or hop limit. Returns
+    /// `None` if the addresses are of different IP versions.
     #[must_use]
     pub fn new(source: IpAddr, destination: IpAddr, protocol: Protocol) -> Option<Self> {
         Some(match (source, destination) {
@@ -37,7 +37,7 @@ impl IpHeader {
         }
     }
 
-    /// Returns the address of the receiver.
+    /// Returns the destination address.
     #[must_use]
     pub const fn destination(&self) -> IpAddr {
         match self {
@@ -46,7 +46,7 @@ impl IpHeader {
         }
     }
 
-    /// Sets the TTL or hop limit.
+    /// Sets the TTL or hop limit to `hops`.
     pub const fn set_hops(&mut self, hops: u8) {
         match self {
             Self::V4(header) => header.ttl = hops,
@@ -62,7 +62,7 @@ impl IpHeader {
         }
     }
 
-    /// Returns the sum over the pseudo-header for `length` bytes of the header's protocol.
+    /// Returns the checksum's sum over the pseudo-header, for a payload of `length` bytes.
     #[must_use]
     pub fn pseudo_header(&self, length: usize) -> Sum {
         match self {

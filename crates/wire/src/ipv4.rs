@@ -11,13 +11,14 @@ pub struct Ipv4Header {
     pub type_of_service: TypeOfService,
     /// The number that all fragments of a datagram share.
     pub identification: u16,
-    /// DF: a router that cannot forward the whole packet drops it and reports an error.
+    /// DF: routers must not fragment the packet. If it is too long for a link, they drop it and
+    /// report an error.
     pub dont_fragment: bool,
     /// MF: further fragments of the datagram follow.
     pub more_fragments: bool,
     /// The offset of the payload in the datagram, in bytes. A multiple of eight.
     pub fragment_offset: u16,
-    /// The number of routers that may still forward the packet.
+    /// The time to live: the number of routers that may still forward the packet.
     pub ttl: u8,
     /// The protocol of the payload.
     pub protocol: Protocol,
@@ -32,10 +33,10 @@ impl Ipv4Header {
     pub const LENGTH: usize = 20;
     /// The length of the longest header in bytes, options included.
     pub const MAX_LENGTH: usize = 60;
-    /// The TTL of sent packets: large enough for the Internet (RFC 1122 §3.2.1.7).
+    /// The default TTL of sent packets, which is large enough for the Internet (RFC 1122 §3.2.1.7).
     pub const DEFAULT_TTL: u8 = 64;
 
-    /// Creates the header of a whole datagram that routers must not fragment.
+    /// Creates the header of an unfragmented datagram. DF is set, so routers must not fragment it.
     #[must_use]
     pub fn new(source: Ipv4Addr, destination: Ipv4Addr, protocol: Protocol) -> Self {
         Self {
@@ -66,7 +67,7 @@ impl Ipv4Header {
         addresses
     }
 
-    /// Returns the sum over the pseudo-header for `length` bytes of payload.
+    /// Returns the checksum's sum over the pseudo-header, for a payload of `length` bytes.
     #[must_use]
     pub fn pseudo_header(&self, length: usize) -> Sum {
         checksum::pseudo_header_v4(self.source, self.destination, self.protocol, length)
@@ -85,9 +86,9 @@ impl Ipv4Header {
         fixed[10..12].copy_from_slice(&checksum.to_be_bytes());
     }
 
-    /// Completes the header of the reassembled datagram that fills `bytes`, which begins with the
-    /// header of its first fragment: the total length, the fragment fields and the checksum.
-    /// Returns whether the length fits.
+    /// Completes the header of a reassembled datagram that fills `bytes`, and begins with the
+    /// header of its first fragment. Writes the total length, the fragment fields and the checksum.
+    /// Returns false if the datagram is too long for the length field.
     ///
     /// # Panics
     /// If `bytes` is shorter than its header.
@@ -147,7 +148,8 @@ impl Ipv4Header {
     }
 
     /// Returns the words of the fixed part, with zero for the checksum. The checksum is computed
-    /// from these words. Reading back the bytes would stall until the narrower stores have retired.
+    /// from these words, because reading back bytes that were just written in smaller units would
+    /// stall.
     #[inline]
     fn words(&self, total_length: u16, header_length: usize) -> [u32; 5] {
         let [total_high, total_low] = total_length.to_be_bytes();
@@ -166,7 +168,7 @@ impl Ipv4Header {
     }
 }
 
-/// A received packet, without the padding of the link.
+/// A received packet, without the padding of an Ethernet frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4Packet<'a> {
     /// The fixed part of the header.
@@ -208,7 +210,7 @@ impl<'a> Ipv4Packet<'a> {
     }
 }
 
-/// Checks that a datagram can contain this fragment.
+/// Checks that the fragment can be part of a datagram: neither too long nor of an invalid length.
 #[inline]
 fn check_fragment(
     header: &Ipv4Header,
@@ -225,8 +227,8 @@ fn check_fragment(
     Ok(())
 }
 
-/// The header of a packet that may be cut short, such as in an ICMP error. Its checksum is not
-/// verified.
+/// The header of a packet that may be truncated, such as the quoted packet in an ICMP error. Its
+/// checksum is not verified.
 pub(crate) struct Head<'a> {
     pub(crate) header: Ipv4Header,
     pub(crate) options: &'a [u8],
@@ -259,7 +261,8 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Returns the sum over the fixed part and the options, of which most packets have none.
+/// Returns the sum over the fixed part and the options. It is fast without options, because most
+/// packets have none.
 #[inline]
 fn header_sum(words: [u32; 5], options: &[u8]) -> Sum {
     let sum = Sum::of_words(words);
@@ -297,7 +300,7 @@ mod tests {
         Ipv4Header::new(SOURCE, DESTINATION, Protocol::TCP)
     }
 
-    /// Emits a packet, changes it by `spoil`, and recomputes the checksum.
+    /// Emits a packet, lets `spoil` change it, and recomputes the header checksum.
     fn spoilt(spoil: impl FnOnce(&mut [u8; 32])) -> [u8; 32] {
         let mut bytes = [0; 32];
         header().emit(12, &mut bytes);

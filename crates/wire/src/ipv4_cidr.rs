@@ -14,7 +14,7 @@ pub struct Ipv4Cidr {
 }
 
 impl Ipv4Cidr {
-    /// The network of all addresses: the destination of a default route.
+    /// The network of all addresses, `0.0.0.0/0`: the destination of a default route.
     pub const ALL: Self = Self { address: Ipv4Addr::UNSPECIFIED, prefix_length: 0 };
 
     /// Creates an address with a prefix. Returns `None` if the prefix exceeds 32 bits.
@@ -62,13 +62,14 @@ impl Ipv4Cidr {
         Some(Ipv4Addr::from_bits(self.address.to_bits() | self.host_bits()))
     }
 
-    /// Does the address belong to this network?
+    /// Does `address` belong to this network?
     #[must_use]
     pub const fn contains(self, address: Ipv4Addr) -> bool {
         (address.to_bits() ^ self.address.to_bits()) & !self.host_bits() == 0
     }
 
-    /// Returns the mask of the bits that distinguish the hosts of the network.
+    /// Returns a mask of the address bits after the prefix, which distinguish the hosts of the
+    /// network.
     const fn host_bits(self) -> u32 {
         match u32::MAX.checked_shr(self.prefix_length as u32) {
             Some(bits) => bits,
@@ -83,7 +84,7 @@ impl fmt::Display for Ipv4Cidr {
     }
 }
 
-/// A text that is not an address with a prefix. The user who typed it can correct it.
+/// The error of a text that is not an address with a prefix. The user who typed it can correct it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not an IPv4 address with a prefix: write one as in 192.0.2.1/24, with a prefix up to 32")]
 pub struct ParseIpv4CidrError(());

@@ -7,10 +7,10 @@ const NO_OPERATION: u8 = 1;
 const LOOSE_SOURCE_ROUTE: u8 = 131;
 const STRICT_SOURCE_ROUTE: u8 = 137;
 
-/// An option other than padding.
+/// An option of an IPv4 header, other than padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4Option<'a> {
-    /// The offset of its type in the header.
+    /// The offset of the option in the header, in bytes.
     pub at: usize,
     /// The whole option: type, length and data, at least two bytes.
     pub bytes: &'a [u8],
@@ -23,14 +23,15 @@ impl Ipv4Option<'_> {
         self.bytes[0]
     }
 
-    /// Is it in every fragment of a datagram, rather than in the first one alone?
+    /// Must a router copy this option to every fragment? Other options are in the first fragment
+    /// only.
     #[must_use]
     pub const fn is_copied(&self) -> bool {
         self.kind() & 0x80 != 0
     }
 
-    /// Does it direct the packet to a further host? A source route that has been completed does
-    /// not.
+    /// Does this option direct the packet to another host: is it a source route that has not
+    /// reached its end?
     #[must_use]
     pub fn directs_to_others(&self) -> bool {
         let pointer = self.bytes.get(2).map_or(0, |&pointer| usize::from(pointer));
@@ -39,7 +40,7 @@ impl Ipv4Option<'_> {
     }
 }
 
-/// An iterator over the options of a packet. It skips padding, and ends after an error.
+/// An iterator over the options of an IPv4 header. It skips padding, and ends after an error.
 #[derive(Clone, Debug)]
 pub struct Ipv4Options<'a> {
     rest: &'a [u8],
@@ -53,14 +54,15 @@ impl<'a> Ipv4Options<'a> {
         Self { rest: options, at: Ipv4Header::LENGTH }
     }
 
-    /// Returns the offset in the header of what follows: after an error, of the malformed option.
+    /// Returns the offset in the header of the next option. After an error, this is the offset of
+    /// the malformed option.
     #[must_use]
     pub const fn at(&self) -> usize {
         self.at
     }
 
-    /// Writes the options that later fragments have to `into`, padded to a multiple of four bytes.
-    /// Returns their length.
+    /// Writes the options that routers must copy to every fragment to `into`, padded to a multiple
+    /// of four bytes. Returns their length.
     #[must_use]
     pub fn copied(self, into: &mut [u8; 40]) -> usize {
         let mut length = 0;

@@ -2,16 +2,16 @@
 
 use core::net::Ipv6Addr;
 
-/// All hosts and routers of the link.
+/// The group of all hosts and routers on the link.
 pub const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
-/// All routers of the link.
+/// The group of all routers on the link.
 pub const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
 
-/// The first 104 bits of solicited-node addresses.
+/// The first 104 bits of every solicited-node multicast address.
 const SOLICITED_NODE: [u8; 13] = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff];
 
-/// Returns the solicited-node multicast address of `address`, the group of all hosts whose
-/// addresses end in the same 24 bits.
+/// Returns the solicited-node multicast address of `address`. Hosts whose addresses end in the same
+/// 24 bits share it.
 #[must_use]
 pub const fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
     let [.., a, b, c] = address.octets();

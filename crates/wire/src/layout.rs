@@ -1,4 +1,4 @@
-//! Access to the fields of a header of known length.
+//! Access to the fields of a header whose length is known at compile time.
 
 use crate::Malformed;
 
@@ -10,17 +10,17 @@ pub(crate) fn split_fixed<'a, const LENGTH: usize>(
     bytes.split_first_chunk().ok_or(Malformed::Truncated { what, needed: LENGTH, had: bytes.len() })
 }
 
-/// Returns the big-endian 16-bit field at `at`.
+/// Returns the big-endian 16-bit field at offset `at`.
 pub(crate) const fn half<const LENGTH: usize>(fixed: &[u8; LENGTH], at: usize) -> u16 {
     u16::from_be_bytes([fixed[at], fixed[at + 1]])
 }
 
-/// Returns the big-endian 32-bit field at `at`.
+/// Returns the big-endian 32-bit field at offset `at`.
 pub(crate) const fn word<const LENGTH: usize>(fixed: &[u8; LENGTH], at: usize) -> u32 {
     u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]])
 }
 
-/// Returns the `SIZE` octets of the address at `at`.
+/// Returns the `SIZE` bytes of the address at offset `at`.
 pub(crate) fn octets<const SIZE: usize, const LENGTH: usize>(
     fixed: &[u8; LENGTH],
     at: usize,
@@ -28,7 +28,7 @@ pub(crate) fn octets<const SIZE: usize, const LENGTH: usize>(
     core::array::from_fn(|octet| fixed[at + octet])
 }
 
-/// Returns the first `LENGTH` bytes of the output buffer of an `emit`.
+/// Returns the first `LENGTH` bytes of `bytes`, a buffer for output.
 ///
 /// # Panics
 /// If the buffer is shorter.

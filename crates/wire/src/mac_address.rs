@@ -16,7 +16,7 @@ impl MacAddress {
     /// The all-zero address: the unknown target of an ARP request.
     pub const ZERO: Self = Self([0; 6]);
 
-    /// Returns the address with these octets.
+    /// Creates the address with these octets.
     #[must_use]
     pub const fn new(octets: [u8; 6]) -> Self {
         Self(octets)
@@ -49,7 +49,7 @@ impl MacAddress {
         self == Self::BROADCAST
     }
 
-    /// Is this a group address, broadcast included? The first bit on the wire is one.
+    /// Is this a group address, such as the broadcast address? Its first bit on the wire is one.
     #[must_use]
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 != 0
@@ -70,7 +70,7 @@ impl fmt::Debug for MacAddress {
     }
 }
 
-/// A text that is not a MAC address. The user who typed it can correct it.
+/// The error of a text that is not a MAC address. The user who typed it can correct it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not a MAC address: write six pairs of hexadecimal digits, as in 02:00:5e:10:00:ff")]
 pub struct ParseMacAddressError(());

@@ -1,42 +1,42 @@
 //! Recognition of an ACK that follows another one of the same flow in a batch.
 //!
 //! The ACKs for a bulk transfer differ in the acknowledgement number, the window, the checksums,
-//! and with IPv4 the identification. Everything else is compared in a few words and not parsed
-//! again, as by [`NextPacket`](crate::NextPacket).
+//! and with IPv4 the identification. The other fields are compared with those of the previous ACK,
+//! several at a time, and not parsed again. [`NextPacket`](crate::NextPacket) does the same for
+//! data.
 
 use crate::next_packet::is_timestamped;
 use crate::plain_packet::{PlainPacket, add, is_valid};
 use crate::version::{IpVersion, TIMESTAMPED, V4, word_at};
 use crate::{Segment, SeqNum};
 
-/// The offset in the TCP header of the first field that may differ.
+/// The offset in the TCP header of the first field in which two ACKs may differ.
 const SEQ: usize = 4;
 
-/// The headers of the last ACK.
+/// The headers of the last ACK, with which the next ACK is compared.
 #[derive(Clone, Copy, Debug)]
 pub struct NextAck<V: IpVersion = V4> {
-    /// The IP and TCP headers. The IP header is all zeros if no packet can match.
+    /// The IP and TCP headers. The IP header is all zeros if no later packet may match.
     headers: V::Headers,
     /// The length of the TCP header in bytes.
     length: usize,
 }
 
-/// A valid ACK that matches the last one, but has not replaced it yet.
+/// A valid ACK that matches the last one, and may replace it by [`NextAck::take`].
 #[derive(Clone, Copy, Debug)]
 pub struct LaterAck {
-    /// Sequence and acknowledgement number, then control bits, window and checksum, in native byte
-    /// order.
+    /// The TCP header from the sequence number to the checksum, in native byte order.
     words: [u64; 2],
 }
 
 impl<V: IpVersion> NextAck<V> {
-    /// Creates the expectation for the ACK after the valid `packet`. No ACK will match unless the
-    /// TCP header of `packet` has timestamps and no other option. Returns `None` if the header is
-    /// longer than that.
+    /// Stores the headers of the valid ACK in `packet`, to recognise the next one. No ACK will
+    /// match if the TCP header has other options than timestamps. Returns `None` if the header is
+    /// longer than one with timestamps.
     #[inline(always)]
     #[must_use]
     pub fn after(packet: &PlainPacket<'_, V>) -> Option<Self> {
-        // The common case is a copy of constant length.
+        // The common case copies a constant number of bytes.
         if let Some((&headers, [])) = V::split(packet.bytes())
             && is_timestamped::<V>(&headers)
         {
@@ -45,8 +45,8 @@ impl<V: IpVersion> NextAck<V> {
         Self::after_segment(packet.segment())
     }
 
-    /// Creates an expectation that no ACK matches, after a segment without data whose packet is not
-    /// available. Returns `None` if its header is longer than one with timestamps.
+    /// Stores the TCP header at `bytes`, whose IP header is not available, so no ACK will match.
+    /// Returns `None` if the header is longer than one with timestamps.
     #[inline]
     #[must_use]
     pub fn after_segment(bytes: &[u8]) -> Option<Self> {
@@ -55,14 +55,15 @@ impl<V: IpVersion> NextAck<V> {
         Some(Self { headers, length: bytes.len() })
     }
 
-    /// Returns the last segment.
+    /// Returns the last ACK.
     #[inline]
     #[must_use]
     pub fn last_segment(&self) -> Option<Segment<'_>> {
         Segment::parse(self.headers.as_ref()[V::HEADER..].get(..self.length)?).ok()
     }
 
-    /// Parses the packet at the start of `bytes`, if it is valid and matches the last one.
+    /// Parses the packet at the start of `bytes`. Returns `None` unless it is a valid ACK that
+    /// matches the last one.
     #[inline(always)]
     #[must_use]
     pub fn read(&self, bytes: &[u8]) -> Option<LaterAck> {
@@ -71,14 +72,15 @@ impl<V: IpVersion> NextAck<V> {
             return None;
         }
         let (known, found) = (varying::<V>(&self.headers), varying::<V>(headers));
-        // The last ACK was valid, so this one is valid if the words that differ have the same sum.
+        // The last ACK had a valid checksum, so this one is valid if the words that differ have an
+        // equal sum.
         if !is_valid(add(!add(known[0], known[1]), add(found[0], found[1]))) {
             return None;
         }
         Some(LaterAck { words: found })
     }
 
-    /// Makes `later` the last ACK.
+    /// Makes `later` the last ACK, with which the next one is compared.
     #[inline(always)]
     pub fn take(&mut self, later: LaterAck) {
         let places = self.headers.as_mut()[V::HEADER + SEQ..].as_chunks_mut::<8>().0;
@@ -88,7 +90,7 @@ impl<V: IpVersion> NextAck<V> {
     }
 }
 
-/// Returns the words of the TCP header that vary.
+/// Returns the words of the TCP header in which two ACKs may differ.
 #[inline(always)]
 fn varying<V: IpVersion>(headers: &V::Headers) -> [u64; 2] {
     let headers = headers.as_ref();
@@ -115,7 +117,7 @@ mod tests {
     use core::net::{Ipv4Addr, Ipv6Addr};
     use proptest::prelude::*;
 
-    /// Returns an acknowledgement, and six bytes of padding.
+    /// Returns a packet with an ACK, and six bytes of padding after it.
     fn packet(ack: u32, window: u16, identification: u16) -> [u8; HEADERS + 6] {
         let [source, destination] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 2)];
         let header =
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_like_what_has_no_timestamps_or_of_which_the_packet_is_not_known() {
+    fn no_packet_matches_without_timestamps_or_without_the_ip_header() {
         let bytes = packet(60, 900, 0);
         let unknown = NextAck::<V4>::after_segment(&bytes[Ipv4Header::LENGTH..HEADERS]).unwrap();
         assert!(unknown.read(&bytes).is_none());
@@ -204,7 +206,7 @@ mod tests {
         assert_eq!(next.last_segment().map(|last| last.options.len()), Some(0));
     }
 
-    /// Returns an acknowledgement over IPv6.
+    /// Returns an IPv6 packet with an ACK, and padding after it.
     fn ipv6_packet(ack: u32, window: u16) -> [u8; HEADERS + 20] {
         let [source, destination] = [Ipv6Addr::from_bits(7 << 90), Ipv6Addr::from_bits(9 << 80)];
         let header = Ipv6Header::new(source, destination, Protocol::TCP);
@@ -242,8 +244,8 @@ mod tests {
     }
 
     proptest! {
-        /// A match is valid, and differs from the previous packet only in the permitted bits,
-        /// however a packet is changed.
+        /// However a packet is changed: if it matches, it is valid, and differs from the previous
+        /// packet only in the permitted bits.
         #[test]
         fn accepted_packets_are_valid_for_the_full_parser(
             spoilt in prop::collection::vec((0..HEADERS, any::<u8>()), 0..4),

@@ -1,8 +1,9 @@
-//! Recognition of a data packet that continues a GRO run.
+//! Recognition of a data packet that continues a GRO run: consecutive segments of one flow.
 //!
 //! The packets of a bulk transfer differ in the sequence number, the checksums, PSH, and with IPv4
-//! the identification. All other fields are compared in a few words and not parsed again: the
-//! previous packet was valid, so the next one is valid if the fields that differ are.
+//! the identification. The other fields are compared with those of the previous packet, several at
+//! a time, and not parsed again. The previous packet was valid, so the next one is valid if the
+//! fields that differ are.
 
 use crate::checksum::copy_and_sum;
 use crate::layout::{half, word};
@@ -10,30 +11,29 @@ use crate::plain_packet::{PlainPacket, add, is_valid};
 use crate::version::{IpVersion, TIMESTAMPED, V4, word_at};
 use crate::{Segment, SeqNum, Sum, TcpHeader};
 
-/// The offsets of the sequence number, of the byte with the data offset, and of the control bits in
-/// the TCP header.
+/// Offsets in the TCP header: of the sequence number, the data offset, and the control bits.
 const SEQ: usize = 4;
 const OFFSET: usize = 12;
 const FLAGS: usize = 13;
 /// The byte with the data offset of a TCP header with timestamps and no other option.
 const WITH_TIMESTAMPS: u8 = 8 << 4;
 
-/// The expected headers of the next packet in a run.
+/// The expected headers of the next packet in a GRO run.
 #[derive(Clone, Copy, Debug)]
 pub struct NextPacket<V: IpVersion = V4> {
     /// The headers of the last packet, but with the sequence number of the next one.
     headers: V::Headers,
-    /// The bytes of data in each packet.
+    /// The number of data bytes in each packet.
     length: usize,
-    /// The sum over the varying fields of a valid segment, and over the other fields in the same
-    /// words.
+    /// The checksum's sum over the fields that may differ, and over the other fields in their
+    /// words, of a valid segment.
     sum: u64,
 }
 
-/// A packet that continues a run, but whose checksum is not verified yet.
+/// A packet that continues a GRO run, if its checksum is correct. It has not been verified yet.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketOfRun<'a> {
-    /// The sum over the varying fields of the packet's headers, including the control bits.
+    /// The sum over the header fields that may differ, including the control bits.
     sum: u64,
     flags: u8,
     /// The data of the packet.
@@ -41,11 +41,11 @@ pub struct PacketOfRun<'a> {
 }
 
 impl<V: IpVersion> NextPacket<V> {
-    /// The length of the headers in bytes.
+    /// The length of the IP and TCP headers in bytes.
     const HEADERS: usize = V::HEADER + TIMESTAMPED;
 
-    /// Begins a run after the valid `packet`, whose data has the sum `data`. Returns `None` unless
-    /// its TCP header has timestamps and no other option.
+    /// Begins a GRO run with the valid `packet`, whose data has the checksum sum `data`. Returns
+    /// `None` unless its TCP header has timestamps and no other option.
     #[inline(always)]
     #[must_use]
     pub fn after(packet: &PlainPacket<'_, V>, data: Sum) -> Option<Self> {
@@ -59,14 +59,14 @@ impl<V: IpVersion> NextPacket<V> {
         Some(next)
     }
 
-    /// Returns the bytes of data in each packet.
+    /// Returns the number of data bytes in each packet.
     #[inline(always)]
     #[must_use]
     pub const fn length(&self) -> usize {
         self.length
     }
 
-    /// Returns the header of the last segment, without its data.
+    /// Returns the header of the last segment in the run, without its data.
     #[inline(always)]
     #[must_use]
     pub fn last_segment(&self) -> Option<Segment<'_>> {
@@ -74,15 +74,15 @@ impl<V: IpVersion> NextPacket<V> {
         Some(Segment { seq: segment.seq - self.data_length(), ..segment })
     }
 
-    /// Returns addresses and ports of the packets, like [`PlainPacket::ends`].
+    /// Returns the addresses and ports of the flow, in the form of [`PlainPacket::ends`].
     #[inline(always)]
     #[must_use]
     pub fn ends(&self) -> V::Ends {
         V::ends_of(&self.headers)
     }
 
-    /// Returns SEG.SEQ of the next packet, and its data offset and control bits. PSH is assumed to
-    /// be unchanged.
+    /// Returns the expected sequence number of the next packet, with its data offset and control
+    /// bits. PSH is assumed to be unchanged.
     #[inline(always)]
     #[must_use]
     pub fn next_header(&self) -> (SeqNum, u16) {
@@ -101,7 +101,7 @@ impl<V: IpVersion> NextPacket<V> {
         Self::HEADERS + self.length
     }
 
-    /// Parses the packet that fills `bytes`, if it continues the run.
+    /// Parses the packet that fills `bytes`. Returns `None` if it does not continue the run.
     #[inline(always)]
     #[must_use]
     pub fn read<'a>(&self, bytes: &'a [u8]) -> Option<PacketOfRun<'a>> {
@@ -114,8 +114,8 @@ impl<V: IpVersion> NextPacket<V> {
         })
     }
 
-    /// Copies the data of `packet` to `to`, and returns whether its checksum is correct. If so, the
-    /// packet becomes the last one.
+    /// Copies the data of `packet` to `to`. If the checksum is correct, returns true, and the
+    /// packet becomes the last one of the run.
     ///
     /// # Panics
     /// If the length of `to` is not that of the data.
@@ -132,7 +132,7 @@ impl<V: IpVersion> NextPacket<V> {
         is_intact
     }
 
-    /// Advances the sequence number by the data of a packet.
+    /// Advances the expected sequence number by the data of one packet.
     #[inline(always)]
     fn count(&mut self) {
         let length = self.data_length();
@@ -152,14 +152,15 @@ impl<V: IpVersion> NextPacket<V> {
     }
 }
 
-/// Does the TCP header have the length of one with only timestamps?
+/// Does the TCP header have the length of a header with timestamps and no other option?
 #[inline(always)]
 pub(crate) fn is_timestamped<V: IpVersion>(headers: &V::Headers) -> bool {
     headers.as_ref()[V::HEADER + OFFSET] & 0xf0 == WITH_TIMESTAMPS
 }
 
-/// Returns the sum over the varying fields of a TCP header: sequence and acknowledgement number,
-/// control bits, window, checksum, and the other fields in the same words.
+/// Returns the checksum's sum over the TCP header fields that may differ between packets: sequence
+/// and acknowledgement number, control bits, window and checksum. The other fields in the same
+/// words are included.
 #[inline(always)]
 pub(crate) fn varying_sum<V: IpVersion>(headers: &V::Headers) -> u64 {
     let headers = headers.as_ref();
@@ -179,7 +180,8 @@ mod tests {
     const DATA: usize = 40;
     const LENGTH: usize = HEADERS + DATA;
 
-    /// Returns a packet with this sequence number and identification, and six bytes of padding.
+    /// Returns an IPv4 packet with this sequence number and identification, and six bytes of
+    /// padding.
     fn packet(seq: u32, identification: u16, flags: TcpFlags) -> [u8; LENGTH + 6] {
         let [source, destination] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 2)];
         let header =
@@ -272,7 +274,7 @@ mod tests {
             );
             mend_packet(&mut bytes);
             assert_eq!(read(&bytes), may_differ(at) || is_push, "bit {bit} of byte {at}");
-            // Errors at the same position of two words do not cancel out.
+            // Errors at the same position of two words must not cancel out.
             for other in at + 1..HEADERS {
                 let mut bytes = bytes;
                 bytes[other] ^= 1 << bit;
@@ -299,7 +301,7 @@ mod tests {
         }
     }
 
-    /// Returns a packet of IPv6 with this sequence number.
+    /// Returns an IPv6 packet with this sequence number, and padding after it.
     fn ipv6_packet(seq: u32, flags: TcpFlags) -> [u8; LENGTH + 20] {
         let [source, destination] = [Ipv6Addr::from_bits(7 << 90), Ipv6Addr::from_bits(9 << 80)];
         let header = Ipv6Header::new(source, destination, Protocol::TCP);
@@ -349,7 +351,8 @@ mod tests {
     }
 
     proptest! {
-        /// An accepted packet is valid and has the expected headers, however a packet is changed.
+        /// However a packet is changed: if it is accepted, it is valid and has the expected
+        /// headers.
         #[test]
         fn accepted_packets_are_valid_for_the_full_parser(
             spoilt in prop::collection::vec((0..LENGTH, any::<u8>()), 0..4),

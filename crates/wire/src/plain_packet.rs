@@ -6,25 +6,25 @@ use crate::version::{IpVersion, TIMESTAMPED, V4};
 use crate::{Ipv4Header, Protocol, Sum, TcpHeader, TypeOfService};
 use core::marker::PhantomData;
 
-/// The place of the data offset in a TCP header, in its upper four bits.
+/// The offset in the TCP header of the byte whose upper four bits are the data offset.
 const DATA_OFFSET: usize = 12;
 
-/// A TCP packet of one IP version, without IP options, extension headers, fragmentation and
-/// padding. Fields are parsed on access.
+/// A TCP packet that has neither IP options, extension headers, fragmentation nor padding. Fields
+/// are parsed on access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainPacket<'a, V: IpVersion = V4> {
-    /// The packet. Invariant: it contains at least both headers.
+    /// The packet. Invariant: it contains at least an IP header and a TCP header.
     bytes: &'a [u8],
     version: PhantomData<V>,
 }
 
 impl<'a, V: IpVersion> PlainPacket<'a, V> {
-    /// The length of both headers without options, in bytes.
+    /// The length of the IP and TCP headers without options, in bytes.
     const HEADERS: usize = V::HEADER + TcpHeader::LENGTH;
 
-    /// Parses the packet at the start of `bytes`. Returns `None` for packets of another form and
-    /// for malformed ones; [`crate::Ipv4Packet::parse`] and [`crate::Ipv6Packet::parse`]
-    /// distinguish them, and accept every packet that this function accepts.
+    /// Parses the packet at the start of `bytes`. Returns `None` if it is malformed or has another
+    /// form. Then [`crate::Ipv4Packet::parse`] and [`crate::Ipv6Packet::parse`] can tell which.
+    /// They accept every packet that this function accepts.
     #[inline(always)]
     #[must_use]
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
@@ -36,8 +36,8 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         Some(Self { bytes, version: PhantomData })
     }
 
-    /// Returns the [ends](Self::ends) of the packet at the start of `bytes`, if it has the form of
-    /// a plain packet. The packet is not verified.
+    /// Returns the [addresses and ports](Self::ends) of the packet at the start of `bytes`, if it
+    /// looks like a plain packet. Neither lengths nor checksums are verified.
     #[inline(always)]
     #[must_use]
     pub fn glance(bytes: &[u8]) -> Option<V::Ends> {
@@ -67,21 +67,21 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         V::time_to_live(self.head())
     }
 
-    /// Returns both addresses, then both ports, as in the packet.
+    /// Returns both addresses, then both ports, as bytes of the packet.
     #[inline(always)]
     #[must_use]
     pub fn ends(&self) -> V::Ends {
         V::ends(self.head())
     }
 
-    /// Returns both addresses, as in the packet.
+    /// Returns both addresses, as bytes of the packet.
     #[inline(always)]
     #[must_use]
     pub fn addresses(&self) -> V::Addresses {
         V::addresses(self.head())
     }
 
-    /// Returns the packet, from the IP header on.
+    /// Returns the whole packet, beginning with the IP header.
     #[inline(always)]
     pub(crate) const fn bytes(&self) -> &'a [u8] {
         self.bytes
@@ -91,12 +91,12 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
     #[inline(always)]
     #[must_use]
     pub fn segment(&self) -> &'a [u8] {
-        // Lets the compiler know the minimum length, so that the caller's parser need not check it.
+        // This tells the compiler a minimum length, so that the caller's parser need not check it.
         self.head();
         &self.bytes[V::HEADER..]
     }
 
-    /// Does data follow the TCP header, if its data offset is valid?
+    /// Does the segment contain data? Meaningful only if its data offset is valid.
     #[inline(always)]
     #[must_use]
     pub fn has_data(&self) -> bool {
@@ -104,13 +104,13 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         segment.len() > usize::from(segment[DATA_OFFSET] >> 4) * 4
     }
 
-    /// Is the checksum of the segment correct?
+    /// Is the TCP checksum correct?
     #[inline(always)]
     #[must_use]
     pub fn is_intact(&self) -> bool {
         let segment = self.segment();
-        // Short segments are summed inline and without folding, because a call takes as long as
-        // several words.
+        // Short segments are summed inline and without folding, because a call takes as long as the
+        // sum of several words.
         let sum = if segment.len() < SHORT {
             sum_short(segment)
         } else {
@@ -119,8 +119,8 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         self.is_right(sum)
     }
 
-    /// Copies the data of the segment, which begins at an even offset, to `to`. Returns the sum of
-    /// the data if the checksum of the segment is correct.
+    /// Copies the data of the segment, its last `to.len()` bytes, to `to`. Returns the sum over the
+    /// data if the TCP checksum is correct. The data must begin at an even offset.
     ///
     /// # Panics
     /// If `to` is longer than the segment.
@@ -130,7 +130,7 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         let segment = self.segment();
         let (header, data) = segment.split_at(segment.len() - to.len());
         let data = copy_and_sum(data, to);
-        // The common case, a header of constant length, needs no loop.
+        // A header with timestamps only, the common case, has a constant length and needs no loop.
         let header = match <&[u8; TIMESTAMPED]>::try_from(header) {
             Ok(header) => sum_short(header),
             Err(_) => sum_short(header),
@@ -138,12 +138,12 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         self.is_right(add(header, data.native().into())).then_some(data)
     }
 
-    /// Is the checksum of the segment correct, given the sum over its bytes?
+    /// Is the TCP checksum correct, if the sum over the segment is `sum`?
     #[inline(always)]
     fn is_right(&self, sum: u64) -> bool {
         let (addresses, segment) = (V::address_sum(&self.addresses()), self.segment());
-        // The length and the protocol of the pseudo-header. The length fits sixteen bits in both IP
-        // versions.
+        // The length and protocol fields of the pseudo-header. The length fits sixteen bits with
+        // both IP versions.
         #[allow(
             clippy::cast_possible_truncation,
             reason = "the length of a packet has sixteen bits"
@@ -162,21 +162,21 @@ impl PlainPacket<'_, V4> {
     }
 }
 
-/// Returns the first four of eight bytes, as an addend.
+/// Returns the first four of eight bytes, as a number that can be added to a checksum's sum.
 #[inline(always)]
 pub(crate) fn low_word(bytes: [u8; 8]) -> u64 {
     u64::from(u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
 }
 
-/// Adds two numbers in 64-bit ones' complement, which preserves them modulo 65,535.
+/// Adds two numbers in 64-bit ones' complement. The sum is preserved modulo 65,535.
 #[inline(always)]
 pub(crate) const fn add(left: u64, right: u64) -> u64 {
     let (sum, carry) = left.overflowing_add(right);
     sum + carry as u64
 }
 
-/// Does a non-zero sum fold to all ones? The sum over a valid packet is never zero, because the
-/// version or the protocol is part of it.
+/// Is `sum`, taken over a packet including its checksum, that of a valid packet: does it fold to
+/// all ones? Such a sum is not zero, because the packet's version or protocol is part of it.
 #[inline(always)]
 pub(crate) const fn is_valid(sum: u64) -> bool {
     sum.is_multiple_of(0xffff)
@@ -190,7 +190,7 @@ mod tests {
     use core::net::{Ipv4Addr, Ipv6Addr};
     use proptest::prelude::*;
 
-    /// Returns a packet with a segment of 30 bytes, and six bytes of padding.
+    /// Returns an IPv4 packet with a TCP segment of 30 bytes, and six bytes of padding.
     fn packet() -> [u8; 56] {
         let [source, destination] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 2)];
         let header = Ipv4Header::new(source, destination, Protocol::TCP);
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(PlainPacket::<V4>::read(&packet()[..39]), None);
     }
 
-    /// Returns a packet of IPv6 with a segment of 30 bytes, and six bytes of padding.
+    /// Returns an IPv6 packet with a TCP segment of 30 bytes, and six bytes of padding.
     fn ipv6_packet() -> [u8; 76] {
         let [source, destination] = [Ipv6Addr::from_bits(7 << 90), Ipv6Addr::from_bits(9 << 80)];
         let header = Ipv6Header::new(source, destination, Protocol::TCP);

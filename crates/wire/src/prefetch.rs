@@ -1,5 +1,4 @@
-//! Prefetching: asks the processor to load memory into its cache before it is needed, so that a
-//! later load does not stall.
+//! Prefetching: a hint to the processor to load memory into its cache before the program needs it.
 
 #[cfg(target_arch = "x86_64")]
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -7,8 +6,8 @@ use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 /// The length of a cache line in bytes.
 const LINE: usize = 64;
 
-/// Prefetches the cache lines from the start of `first` to the end of `last`, both parts of one
-/// object. Does nothing if `last` lies before `first`, or if the processor has no prefetch
+/// Prefetches the cache lines from the start of `first` to the end of `last`, which must be parts
+/// of one object. Does nothing if `last` lies before `first`, or if the processor has no prefetch
 /// instruction.
 #[inline(always)]
 pub fn prefetch_through<A, B>(first: &A, last: &B) {

@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// The number in the protocol field of an IPv4 header, or the next header field of an IPv6 header.
-/// Any number can be received.
+/// The protocol number of an IP payload: the protocol field of an IPv4 header, or a next header
+/// field of IPv6. Every number is valid, because any can be received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Protocol(u8);
@@ -28,7 +28,7 @@ impl Protocol {
     /// The Destination Options header (RFC 8200 §4.6).
     pub const DESTINATION_OPTIONS: Self = Self(60);
 
-    /// No Next Header: nothing follows (RFC 8200 §4.7).
+    /// The number that announces no further header and no payload (RFC 8200 §4.7).
     pub const NO_NEXT_HEADER: Self = Self(59);
 
     /// Creates the protocol with this number on the wire.
@@ -43,8 +43,7 @@ impl Protocol {
         self.0
     }
 
-    /// Is this the number of an IPv6 extension header that a destination without IPsec processes
-    /// (RFC 8200 §4)?
+    /// Is this the number of an IPv6 extension header (RFC 8200 §4), apart from those of IPsec?
     #[must_use]
     #[inline]
     pub const fn is_ipv6_extension(self) -> bool {
@@ -54,9 +53,9 @@ impl Protocol {
         )
     }
 
-    /// Does the first fragment of a datagram with this `payload` contain the whole header of the
-    /// protocol? Others can evade filters, which look for ports and flags there (RFC 1858, RFC
-    /// 7112 §5).
+    /// Does `payload`, the beginning of a datagram in its first fragment, contain the whole header
+    /// of this protocol? Shorter first fragments can evade filters, which look for ports and flags
+    /// there (RFC 1858, RFC 7112 §5).
     #[must_use]
     pub fn has_whole_header(self, payload: &[u8]) -> bool {
         let length = match self {

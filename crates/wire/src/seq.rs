@@ -3,69 +3,69 @@
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
 
-/// A point in sequence space. The space is a circle, so numbers have no total order: a point is
-/// *before* or *after* another one, which is meaningful only if they are less than half the circle
-/// (2^31) apart.
+/// A TCP sequence number. Sequence numbers wrap, so they have no total order. One is *before* or
+/// *after* another, which is meaningful only if they are less than 2^31 apart.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct SeqNum(u32);
 
 impl SeqNum {
-    /// Creates the point with this number on the wire.
+    /// Creates the sequence number `number`.
     #[must_use]
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
 
-    /// Returns the number on the wire.
+    /// Returns the sequence number as in the header of a segment.
     #[must_use]
     pub const fn number(self) -> u32 {
         self.0
     }
 
-    /// Is this point strictly before `other`?
+    /// Is this number strictly before `other`?
     #[must_use]
     pub const fn before(self, other: Self) -> bool {
         self.distance_from(other) < 0
     }
 
-    /// Is this point strictly after `other`?
+    /// Is this number strictly after `other`?
     #[must_use]
     pub const fn after(self, other: Self) -> bool {
         self.distance_from(other) > 0
     }
 
-    /// Does this point lie in the half-open range of `length` numbers that begins at `start`?
+    /// Is this number one of the `length` numbers from `start` on?
     #[must_use]
     pub const fn within(self, start: Self, length: u32) -> bool {
         self.0.wrapping_sub(start.0) < length
     }
 
-    /// Do the `length` numbers from this point all lie in the range of `room` numbers from `start`?
+    /// Are the `length` numbers from this one on all among the `room` numbers from `start` on?
     /// Returns false if `length` is zero.
     ///
-    /// Comparing the first and last number with the ends of the range by [`before`](Self::before)
-    /// and [`after`](Self::after) is not enough: numbers half the circle away can pass both
-    /// comparisons.
+    /// It is not enough to compare the first and last number by [`before`](Self::before) and
+    /// [`after`](Self::after) with the ends of the range, because numbers that are 2^31 away can
+    /// pass both comparisons.
     #[must_use]
     pub const fn all_within(self, length: u32, start: Self, room: u32) -> bool {
         let offset = self.0.wrapping_sub(start.0);
         length > 0 && offset < room && length <= room - offset
     }
 
-    /// Returns the distance from `other` to this point, negative if this point lies before.
+    /// Returns the distance from `other` to this number, which is negative if this number is before
+    /// `other`.
     #[must_use]
     pub const fn distance_from(self, other: Self) -> i32 {
         self.0.wrapping_sub(other.0).cast_signed()
     }
 
-    /// Returns the later of two points.
+    /// Returns the later of two sequence numbers.
     #[must_use]
     pub const fn later(self, other: Self) -> Self {
         if self.before(other) { other } else { self }
     }
 
-    /// Returns the earlier of two points.
+    /// Returns the earlier of two sequence numbers.
     #[must_use]
     pub const fn earlier(self, other: Self) -> Self {
         if self.after(other) { other } else { self }
@@ -92,8 +92,8 @@ impl Sub<u32> for SeqNum {
     }
 }
 
-/// Returns the distance from `earlier` to this point around the circle. The result is meaningful
-/// only if the order is known; otherwise use [`SeqNum::before`].
+/// Returns the distance from `earlier` forward to this number. The result is meaningful only if the
+/// order of both is known; otherwise use [`SeqNum::before`].
 impl Sub for SeqNum {
     type Output = u32;
     fn sub(self, earlier: Self) -> u32 {

@@ -1,17 +1,18 @@
-//! SLIP (RFC 1055): packets on a serial line. One byte value ends a packet, and another one escapes
-//! these two values in data.
+//! SLIP (RFC 1055), which frames IP packets on a serial line. One byte value marks the end of a
+//! packet. Another one escapes both values where they occur in a packet.
 
-/// The end of a packet.
+/// The byte that marks the end of a packet.
 const END: u8 = 0o300;
-/// The escape byte: together with the next byte it stands for an [`END`] or [`ESC`] in data.
+/// The escape byte. Together with the byte after it, it stands for an [`END`] or [`ESC`] in a
+/// packet.
 const ESC: u8 = 0o333;
 /// The byte that stands for [`END`] after an [`ESC`].
 const ESC_END: u8 = 0o334;
 /// The byte that stands for [`ESC`] after an [`ESC`].
 const ESC_ESC: u8 = 0o335;
 
-/// Returns the bytes that carry `packet` on the line. They begin with an END, too, which separates
-/// the packet from noise before it.
+/// Returns the bytes that carry `packet` on the line. An END before the packet separates it from
+/// line noise.
 pub fn slip_bytes(packet: &[u8]) -> impl Iterator<Item = u8> {
     let body = packet.iter().flat_map(|&byte| {
         let (first, second) = match byte {
@@ -24,7 +25,7 @@ pub fn slip_bytes(packet: &[u8]) -> impl Iterator<Item = u8> {
     core::iter::once(END).chain(body).chain(core::iter::once(END))
 }
 
-/// A decoder that finds packets in the bytes of a line, and stores them in a buffer of its owner.
+/// A decoder that assembles packets from the bytes of a line, in a buffer of type `B`.
 #[derive(Clone, Debug)]
 pub struct SlipDecoder<B> {
     room: B,
@@ -36,17 +37,17 @@ pub struct SlipDecoder<B> {
 }
 
 impl<B: AsMut<[u8]>> SlipDecoder<B> {
-    /// Creates a decoder with the buffer `room`; RFC 1055 requires at least 1,006 bytes.
+    /// Creates a decoder with the buffer `room`. RFC 1055 recommends at least 1,006 bytes.
     pub const fn new(room: B) -> Self {
         Self { room, length: 0, escaped: false, damaged: false, discarded: 0 }
     }
 
-    /// Returns the number of packets that were too long or damaged.
+    /// Returns the number of packets that were discarded because they were too long or damaged.
     pub const fn discarded(&self) -> u64 {
         self.discarded
     }
 
-    /// Takes the next byte from the line. Returns the packet that this byte completes, if any.
+    /// Adds a byte received from the line. Returns the packet that this byte completes, if any.
     pub fn take(&mut self, byte: u8) -> Option<&mut [u8]> {
         match (byte, core::mem::take(&mut self.escaped)) {
             (END, escaped) => return self.end(escaped),
@@ -69,7 +70,8 @@ impl<B: AsMut<[u8]>> SlipDecoder<B> {
         }
     }
 
-    /// Ends the packet. An END without bytes before it is not a packet, and is not counted.
+    /// Ends the packet, and returns it unless it is damaged. An END without bytes before it ends no
+    /// packet, and is not counted.
     fn end(&mut self, escaped: bool) -> Option<&mut [u8]> {
         let damaged = core::mem::take(&mut self.damaged) || escaped;
         let length = core::mem::take(&mut self.length);

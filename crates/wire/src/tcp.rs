@@ -27,16 +27,16 @@ bitflags! {
         const ECE = 0x40;
         /// Congestion window reduced (RFC 3168).
         const CWR = 0x80;
-        /// Accurate ECN (RFC 9768): on a SYN a request, together with CWR and ECE; later the
-        /// highest bit of the ACE counter.
+        /// Accurate ECN (RFC 9768): on a SYN, part of a request together with CWR and ECE; on later
+        /// segments, the highest bit of the ACE counter.
         const AE = 0x100;
-        /// The three bits of [`TcpFlags::ace`].
+        /// The bits of the ACE counter: see [`TcpFlags::ace`].
         const ACE = 0x1c0;
     }
 }
 
 impl TcpFlags {
-    /// The position of the ACE field's lowest bit.
+    /// The position of the lowest bit of the ACE counter.
     const ACE_SHIFT: u32 = Self::ECE.bits().trailing_zeros();
 
     /// Returns AE, CWR and ECE as one number from 0 to 7: the ACE field (RFC 9768 §3.2.2).
@@ -45,14 +45,14 @@ impl TcpFlags {
         self.intersection(Self::ACE).bits() >> Self::ACE_SHIFT
     }
 
-    /// Does a SYN with these flags request accurate ECN? Reserved combinations do, too (RFC 9768
-    /// §3.1.3).
+    /// Is a SYN with these flags a request for accurate ECN? Reserved combinations of AE, CWR and
+    /// ECE also are (RFC 9768 §3.1.3).
     #[must_use]
     pub const fn asks_for_accurate_ecn(self) -> bool {
         !matches!(self.ace(), 0b000 | 0b011)
     }
 
-    /// Returns the three flags that encode the low bits of `count`.
+    /// Returns the flags AE, CWR and ECE that encode the low three bits of `count`.
     #[must_use]
     pub const fn of_ace(count: u32) -> Self {
         #[allow(clippy::cast_possible_truncation, reason = "three bits")]
@@ -61,7 +61,8 @@ impl TcpFlags {
     }
 }
 
-/// A received segment. The numbers are copied from the header; options and payload are borrowed.
+/// A received TCP segment. The numbers are copied from the header; options and payload are
+/// borrowed.
 #[derive(Clone, Copy)]
 pub struct Segment<'a> {
     /// The source port.
@@ -72,10 +73,10 @@ pub struct Segment<'a> {
     pub seq: SeqNum,
     /// SEG.ACK; valid only with [`TcpFlags::ACK`].
     pub ack: SeqNum,
-    /// Bytes 12 and 13 of the header: data offset, reserved bits, control bits. One number, because
-    /// header prediction compares all of them at once.
+    /// Bytes 12 and 13 of the header: data offset, reserved bits and control bits. They are one
+    /// number, so that header prediction can compare all of them at once.
     pub offset_and_flags: u16,
-    /// SEG.WND as written, before scaling.
+    /// SEG.WND as in the header, before scaling.
     pub window: u16,
     /// SEG.UP; valid only with [`TcpFlags::URG`].
     pub urgent: u16,
@@ -83,19 +84,19 @@ pub struct Segment<'a> {
     pub options: &'a [u8],
     /// The data.
     pub payload: &'a [u8],
-    /// The bytes of data in each original segment, if the link has coalesced several into this one;
-    /// the last may have had fewer. [`parse`](Self::parse) sets it to `None`, since the header does
-    /// not contain it.
+    /// If the link has coalesced several segments into this one (GRO), the number of data bytes in
+    /// each of them; the last may have had fewer. Not part of the header, so [`parse`](Self::parse)
+    /// returns `None`.
     pub joined: Option<NonZeroU16>,
 }
 
 impl<'a> Segment<'a> {
-    /// Parses the header at the start of `bytes`; the rest is the payload. The checksum is not
-    /// verified here: that requires the addresses, and the link may have verified it already.
+    /// Parses the header at the start of `bytes`; the rest is the payload. Does not verify the
+    /// checksum, because that requires the IP addresses, and the link may have verified it already.
     ///
     /// # Errors
-    /// [`Malformed`] if the header is longer than `bytes`, or its data offset points into the fixed
-    /// part.
+    /// [`Malformed`] if the header extends beyond `bytes`, or the data offset is less than five
+    /// words.
     #[inline(always)]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (fixed, rest) = split_fixed::<{ TcpHeader::LENGTH }>("TCP header", bytes)?;
@@ -129,8 +130,8 @@ impl<'a> Segment<'a> {
         })
     }
 
-    /// Returns the number of segments that the peer sent: one, or those that the link has
-    /// coalesced.
+    /// Returns the number of segments that the peer sent: the number that the link has coalesced
+    /// into this one, or one.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.joined.map_or(1, |size| {
@@ -139,7 +140,7 @@ impl<'a> Segment<'a> {
         })
     }
 
-    /// Returns the bytes of data in the largest of the segments that the peer sent.
+    /// Returns the number of data bytes in the largest segment that the peer sent.
     #[must_use]
     pub fn largest_piece(&self) -> usize {
         self.joined
@@ -158,14 +159,14 @@ impl<'a> Segment<'a> {
         TcpOptions::parse(self.options)
     }
 
-    /// Returns the timestamps among the options.
+    /// Returns the value of the timestamps option, if the segment has one.
     #[inline]
     #[must_use]
     pub fn timestamps(&self) -> Option<Timestamps> {
         Timestamps::among(self.options)
     }
 
-    /// Returns the SACK blocks among the options.
+    /// Returns the blocks of the SACK option, if the segment has one.
     #[inline]
     #[must_use]
     pub fn sack_blocks(&self) -> SackBlocks {
@@ -180,7 +181,7 @@ impl<'a> Segment<'a> {
     #[must_use]
     pub fn sequence_length(&self) -> u32 {
         let controls = (self.flags() & (TcpFlags::SYN | TcpFlags::FIN)).bits().count_ones();
-        // A payload is far shorter than `u32::MAX`: an IP packet has at most 65,535 bytes.
+        // The conversion cannot fail, because an IP packet has at most 65,535 bytes.
         u32::try_from(self.payload.len()).unwrap_or(u32::MAX).saturating_add(controls)
     }
 }
@@ -229,8 +230,8 @@ impl TcpHeader {
     /// The offset of the checksum in the header.
     pub const CHECKSUM_OFFSET: usize = 16;
 
-    /// Writes the fixed part to the start of `bytes`, with zero for the checksum. The data offset
-    /// allows for `options_length` bytes of options, which the caller writes.
+    /// Writes the fixed part to the start of `bytes`, with zero for the checksum. The caller writes
+    /// the options, `options_length` bytes; here they only affect the data offset.
     ///
     /// # Panics
     /// If `bytes` is shorter than the fixed part, or `options_length` is no multiple of four or
@@ -255,24 +256,24 @@ impl TcpHeader {
         fixed[18..20].copy_from_slice(&self.urgent.to_be_bytes());
     }
 
-    /// Writes a header whose only option is `timestamps` in the aligned layout, with zero for the
-    /// checksum. Returns the sum over its 32 bytes. Equivalent to [`emit`](Self::emit) followed by
-    /// [`TcpOptions::emit`](crate::TcpOptions::emit), but faster; the segments of a bulk transfer
-    /// use it.
+    /// Writes a header with a timestamps option only, 32 bytes, with zero for the checksum. Returns
+    /// the checksum's sum over it. Equivalent to [`emit`](Self::emit) and
+    /// [`TcpOptions::emit`](crate::TcpOptions::emit), but faster, because most segments of a bulk
+    /// transfer have this form.
     ///
     /// # Panics
-    /// If `bytes` is shorter than the 32 bytes.
+    /// If `bytes` is shorter than 32 bytes.
     #[inline]
     pub fn emit_timestamped(&self, timestamps: Timestamps, bytes: &mut [u8]) -> Sum {
         let [a, b, c, d, e] = self.words(8);
         emit_words([a, b, c, d, e, TIMESTAMPS_PREFIX, timestamps.value, timestamps.echo], bytes)
     }
 
-    /// Writes a header with the options that nearly every SYN has, with zero for the checksum.
-    /// Returns the sum over its 40 bytes.
+    /// Writes the header of a SYN with the usual options, 40 bytes, with zero for the checksum:
+    /// MSS, window scale, SACK-permitted and timestamps. Returns the checksum's sum over it.
     ///
     /// # Panics
-    /// If `bytes` is shorter than the 40 bytes.
+    /// If `bytes` is shorter than 40 bytes.
     #[inline]
     pub fn emit_syn(&self, mss: u16, shift: u8, timestamps: Timestamps, bytes: &mut [u8]) -> Sum {
         let ([a, b, c, d, e], [f, g, h, i, j]) =
@@ -280,8 +281,8 @@ impl TcpHeader {
         emit_words([a, b, c, d, e, f, g, h, i, j], bytes)
     }
 
-    /// Returns the words of the fixed part, with zero for the checksum, of a header of `length`
-    /// words.
+    /// Returns the fixed part as words, with zero for the checksum. `length` is the length of the
+    /// whole header in words.
     #[inline(always)]
     fn words(&self, length: u32) -> [u32; 5] {
         [
@@ -293,8 +294,8 @@ impl TcpHeader {
         ]
     }
 
-    /// Writes the ports into the segment at `bytes`, which was emitted with zeros there. Returns
-    /// the new sum of the segment, given its `sum` with zeros.
+    /// Writes the ports into the segment at `bytes`, which was emitted with zero for both. `sum` is
+    /// the checksum's sum over that segment. Returns the sum that includes the ports.
     ///
     /// # Panics
     /// If `bytes` is shorter than the fixed header.
@@ -307,7 +308,7 @@ impl TcpHeader {
     }
 
     /// Writes the checksum into the segment at `bytes`, which was emitted with zero there. `pseudo`
-    /// is the sum over its pseudo-header, and `sum` the sum over the segment.
+    /// is the sum over the pseudo-header, and `sum` the sum over the segment.
     ///
     /// # Panics
     /// If `bytes` is shorter than the fixed header.
@@ -328,7 +329,7 @@ impl TcpHeader {
     }
 }
 
-/// Writes the words to the start of `bytes`, and returns their sum.
+/// Writes the words to the start of `bytes`, and returns the checksum's sum over them.
 #[inline(always)]
 fn emit_words<const COUNT: usize>(words: [u32; COUNT], bytes: &mut [u8]) -> Sum {
     let (fields, _) = bytes[..4 * COUNT].as_chunks_mut::<4>();
@@ -395,7 +396,7 @@ mod tests {
         assert_eq!(TcpOptions::parse(&at_once[TcpHeader::LENGTH..40]), options);
     }
 
-    /// RFC 9768 §3.2.2: the bit after the reserved bits is the highest bit of the ACE field.
+    /// RFC 9768 §3.2.2: the bit before CWR is the highest bit of the ACE field.
     #[test]
     fn the_ace_field_is_three_bits_and_no_others() {
         for count in 0..=7 {

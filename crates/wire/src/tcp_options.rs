@@ -4,14 +4,14 @@
 
 use crate::{EcnCounts, FastOpenCookie, SeqNum};
 
-/// The first word of an option field with only timestamps, in the aligned layout that RFC 7323
-/// appendix A recommends and every stack sends: NOP, NOP, kind 8, length 10.
+/// The first word of an option field that contains timestamps only, in the layout that RFC 7323
+/// appendix A recommends: NOP, NOP, kind 8, length 10.
 pub(crate) const TIMESTAMPS_PREFIX: u32 = 0x0101_080a;
-/// The word before timestamps, if SACK-permitted takes the place of the two NOPs.
+/// The word before the timestamps if SACK-permitted replaces the two NOPs.
 const PERMITTED_AND_TIMESTAMPS: u32 = 0x0402_080a;
-/// The word of two NOPs and SACK-permitted.
+/// The word of a SACK-permitted option after two NOPs.
 const PERMITTED: u32 = 0x0101_0402;
-/// Kind and length of the MSS option; after them, of a window scale option behind one NOP.
+/// The first bytes of aligned options: kind and length of MSS, then of window scale after one NOP.
 const MSS_PREFIX: u32 = 0x0204;
 const WINDOW_SCALE_PREFIX: u32 = 0x01_0303;
 
@@ -21,7 +21,7 @@ const MSS: u8 = 2;
 const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
-/// Two NOPs, and the kind of the SACK option.
+/// The first three bytes of an aligned SACK option: two NOPs and the kind.
 const SACK_PREFIX: u32 = 0x01_0105;
 const TIMESTAMPS: u8 = 8;
 const USER_TIMEOUT: u8 = 28;
@@ -29,14 +29,15 @@ const USER_TIMEOUT: u8 = 28;
 /// The timestamps of a segment: TSval and TSecr (RFC 7323 §3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timestamps {
-    /// TSval: the time on the sender's clock.
+    /// TSval: the sender's clock at the time of sending.
     pub value: u32,
-    /// TSecr: the latest time on the peer's clock that the sender has received.
+    /// TSecr: the most recent TSval that the sender has received.
     pub echo: u32,
 }
 
 impl Timestamps {
-    /// Returns the timestamps if the option field contains nothing else, in the aligned layout.
+    /// Parses an option field that contains timestamps only, in the recommended layout. Returns
+    /// `None` for all others.
     #[inline]
     #[must_use]
     pub fn alone(field: &[u8]) -> Option<Self> {
@@ -46,8 +47,8 @@ impl Timestamps {
             .then(|| Self { value: u32::from_be_bytes(*value), echo: u32::from_be_bytes(*echo) })
     }
 
-    /// Returns the timestamps of any option field. Faster if the field contains only timestamps, or
-    /// these followed by SACK blocks.
+    /// Returns the timestamps in any option field. Fields that contain only timestamps, or
+    /// timestamps and SACK blocks, are parsed faster.
     #[inline]
     #[must_use]
     pub fn among(field: &[u8]) -> Option<Self> {
@@ -56,8 +57,8 @@ impl Timestamps {
             .or_else(|| TcpOptions::parse(field).timestamps)
     }
 
-    /// Returns timestamps and SACK blocks, if the field contains only these, in this order and
-    /// aligned. Nearly every ACK during loss recovery has such a field.
+    /// Parses an option field that contains only timestamps followed by SACK blocks, in the aligned
+    /// layout. Nearly every ACK during loss recovery has such a field.
     #[inline]
     fn before_blocks(field: &[u8]) -> Option<(Self, &[[u8; 8]])> {
         let (timestamps, rest) = field.split_at_checked(TcpOptions::TIMESTAMPS_LENGTH)?;
@@ -69,16 +70,16 @@ impl Timestamps {
     }
 }
 
-/// A SACK block: data received after a hole, from `left` up to but excluding `right`.
+/// A SACK block: the sequence numbers from `left` up to but excluding `right` (RFC 2018 §3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlock {
     /// The first sequence number of the block.
     pub left: SeqNum,
-    /// The sequence number after the block.
+    /// The first sequence number after the block.
     pub right: SeqNum,
 }
 
-/// The SACK blocks of a segment, at most four.
+/// The SACK blocks of a segment, at most four (RFC 2018 §3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [SackBlock; Self::MOST],
@@ -89,7 +90,8 @@ impl SackBlocks {
     /// The number of blocks that fit an option field without other options.
     pub const MOST: usize = 4;
 
-    /// Returns the blocks of any option field. Faster if only timestamps precede them.
+    /// Returns the SACK blocks in any option field. Fields with only timestamps before them are
+    /// parsed faster.
     #[inline]
     pub(crate) fn among(field: &[u8]) -> Self {
         match Timestamps::before_blocks(field) {
@@ -115,35 +117,35 @@ impl SackBlocks {
         }
     }
 
-    /// Returns the blocks in their order in the option.
+    /// Returns the blocks in the order of the option.
     #[must_use]
     pub fn as_slice(&self) -> &[SackBlock] {
         &self.blocks[..usize::from(self.count)]
     }
 
-    /// Is there no block?
+    /// Are there no blocks?
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 }
 
-/// The user timeout option: the time for which the sender's data may stay unacknowledged before the
-/// sender gives up (RFC 5482 §3.3).
+/// The user timeout option: the time for which the sender of the option lets its data stay
+/// unacknowledged before it closes the connection (RFC 5482 §3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserTimeout {
-    /// Is the unit minutes (G = 1) instead of seconds?
+    /// Does `count` have the unit of minutes (G = 1), instead of seconds?
     pub minutes: bool,
-    /// The number of units: 15 bits; zero is reserved.
+    /// The timeout in that unit: 15 bits; zero is reserved.
     pub count: u16,
 }
 
 impl UserTimeout {
     const MINUTES: u16 = 0x8000;
-    /// The largest number of units.
+    /// The largest value of `count`.
     pub const MOST: u16 = 0x7fff;
 
-    /// Parses the option's word. Returns `None` for the reserved value (RFC 5482 §3.4).
+    /// Parses the option's 16 bits. Returns `None` for the reserved value (RFC 5482 §3.4).
     fn of(word: u16) -> Option<Self> {
         let count = word & Self::MOST;
         (count > 0).then_some(Self { minutes: word & Self::MINUTES != 0, count })
@@ -154,44 +156,46 @@ impl UserTimeout {
     }
 }
 
-/// The options that this stack implements. Other options are skipped.
+/// The TCP options that this stack supports. Other options are skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
-    /// The largest segment that the sender can receive. Only on a SYN.
+    /// MSS: the largest segment that the sender can receive, in bytes without headers. Only on a
+    /// SYN.
     pub mss: Option<u16>,
-    /// The shift of window fields in later segments. Only on a SYN.
+    /// The shift count for the window field of later segments. Only on a SYN.
     pub window_scale: Option<u8>,
-    /// May the receiver of this option send selective acknowledgements? Only on a SYN.
+    /// May the peer send selective acknowledgements? Only on a SYN.
     pub sack_permitted: bool,
-    /// Timestamps.
+    /// The timestamps option.
     pub timestamps: Option<Timestamps>,
-    /// User timeout.
+    /// The user timeout option.
     pub user_timeout: Option<UserTimeout>,
-    /// A Fast Open cookie, or the request for one. Only on a SYN.
+    /// A Fast Open cookie, or a request for one. Only on a SYN.
     pub fast_open: Option<FastOpenCookie>,
-    /// The byte counters of accurate ECN. Not on a SYN.
+    /// The byte counters of accurate ECN. Never on a SYN.
     pub ecn: Option<EcnCounts>,
-    /// The blocks of a selective acknowledgement.
+    /// The blocks of the SACK option.
     pub sack: SackBlocks,
 }
 
 impl TcpOptions {
-    /// The length of the longest option field in bytes.
+    /// The maximum length of an option field in bytes.
     pub const MAX_LENGTH: usize = 40;
 
-    /// The length of timestamps in the aligned layout, in bytes.
+    /// The length of a timestamps option with the two NOPs before it, in bytes.
     pub const TIMESTAMPS_LENGTH: usize = 12;
 
-    /// The length of the options that nearly every SYN has, in bytes.
+    /// The length in bytes of the usual options of a SYN: MSS, window scale, SACK-permitted and
+    /// timestamps.
     pub const SYN_LENGTH: usize = 20;
 
-    /// Parses an option field. An option with an impossible length ends the field, and those before
-    /// it are valid (RFC 9293 MUST-7). An option whose length is wrong for its kind is skipped. The
-    /// last of repeated options is valid.
+    /// Parses an option field. An option whose length is impossible ends the field, but those
+    /// before it are valid (RFC 9293 MUST-7). An option whose length is wrong for its kind is
+    /// skipped. If an option is repeated, the last one is used.
     #[inline]
     #[must_use]
     pub fn parse(field: &[u8]) -> Self {
-        // The options of common segments are matched as a whole, not byte by byte.
+        // Option fields of common segments are compared as a whole, not parsed byte by byte.
         if let Some(timestamps) = Timestamps::alone(field) {
             return Self { timestamps: Some(timestamps), ..Self::default() };
         }
@@ -209,7 +213,8 @@ impl TcpOptions {
         options
     }
 
-    /// Parses the options of nearly every SYN: five words, in the order of this stack or of Linux.
+    /// Parses an option field of the usual options of a SYN, in the order of this stack or of
+    /// Linux. Returns MSS, window scale and timestamps, or `None` for other fields.
     #[inline(always)]
     fn of_syn(field: &[u8]) -> Option<(u16, u8, Timestamps)> {
         let field: &[u8; Self::SYN_LENGTH] = field.try_into().ok()?;
@@ -231,7 +236,7 @@ impl TcpOptions {
         }
     }
 
-    /// Parses options byte by byte.
+    /// Stores the options in `rest`, parsed byte by byte.
     fn note_by_octets(&mut self, mut rest: &[u8]) {
         while let [kind, after @ ..] = rest {
             match (*kind, after) {
@@ -251,8 +256,8 @@ impl TcpOptions {
         }
     }
 
-    /// Parses options from the start of `field` as long as they are aligned to words of four bytes,
-    /// like most of those of a SYN. Returns the rest of the field.
+    /// Stores the options from the start of `field`, as long as they begin at multiples of four
+    /// bytes, as in most SYNs. Returns the rest of the field.
     fn note_aligned<'a>(&mut self, mut field: &'a [u8]) -> &'a [u8] {
         while let Some((&first, after)) = field.split_first_chunk() {
             let word = u32::from_be_bytes(first);
@@ -282,7 +287,7 @@ impl TcpOptions {
         field
     }
 
-    /// Stores one option.
+    /// Stores one option, if it is known and its length is valid.
     fn note(&mut self, kind: u8, data: &[u8]) {
         match (kind, data) {
             (MSS, &[high, low]) => self.mss = Some(u16::from_be_bytes([high, low])),
@@ -310,7 +315,7 @@ impl TcpOptions {
     pub fn length(&self) -> usize {
         let mss = if self.mss.is_some() { 4 } else { 0 };
         let scale = if self.window_scale.is_some() { 4 } else { 0 };
-        // SACK-permitted takes the place of the NOPs before timestamps.
+        // SACK-permitted replaces the two NOPs before the timestamps, if there are timestamps.
         let permitted = if self.sack_permitted && self.timestamps.is_none() { 4 } else { 0 };
         let timestamps = if self.timestamps.is_some() { Self::TIMESTAMPS_LENGTH } else { 0 };
         let user_timeout = if self.user_timeout.is_some() { 4 } else { 0 };
@@ -320,7 +325,7 @@ impl TcpOptions {
         taken + self.sack_length(taken)
     }
 
-    /// Returns the length of the SACK option in bytes, if `taken` bytes of the field are in use.
+    /// Returns the length of the SACK option in bytes, after `taken` bytes of other options.
     fn sack_length(&self, taken: usize) -> usize {
         let room = (40_usize.saturating_sub(taken + 4)) / 8;
         match self.sack.as_slice().len().min(room) {
@@ -330,7 +335,7 @@ impl TcpOptions {
     }
 
     /// Writes the options to the start of `field`, aligned by NOPs, and returns their
-    /// [length](TcpOptions::length). The last SACK blocks are omitted if there is no room for them.
+    /// [length](TcpOptions::length). SACK blocks without room are omitted, the last ones first.
     ///
     /// # Panics
     /// If `field` is shorter than [`TcpOptions::length`].
@@ -394,8 +399,7 @@ impl TcpOptions {
         put(&[])
     }
 
-    /// Returns the words of the option field, if it holds exactly the options that nearly every SYN
-    /// has.
+    /// Returns the words of the option field, if it contains exactly the usual options of a SYN.
     fn words_of_syn(&self) -> Option<[u32; 5]> {
         let (mss, shift, timestamps) = (self.mss?, self.window_scale?, self.timestamps?);
         let others = self.user_timeout.is_some() || self.fast_open.is_some() || self.ecn.is_some();
@@ -406,7 +410,8 @@ impl TcpOptions {
     }
 }
 
-/// Returns the words of an option field with MSS, window scale, SACK-permitted and timestamps.
+/// Returns the words of the usual options of a SYN: MSS, SACK-permitted, timestamps and window
+/// scale.
 #[inline(always)]
 pub(crate) const fn words_of_syn(mss: u16, shift: u8, timestamps: Timestamps) -> [u32; 5] {
     let (mss, shift) = (mss as u32, shift as u32);
@@ -414,7 +419,7 @@ pub(crate) const fn words_of_syn(mss: u16, shift: u8, timestamps: Timestamps) ->
     [mss, scale, PERMITTED_AND_TIMESTAMPS, timestamps.value, timestamps.echo]
 }
 
-/// Returns the big-endian word at `at`.
+/// Returns the big-endian word at offset `at`.
 fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }

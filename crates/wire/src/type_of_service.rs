@@ -1,6 +1,7 @@
 //! The type-of-service byte: differentiated services and congestion marks (RFC 2474, RFC 3168).
 
-/// The second byte of an IPv4 header: the differentiated services code point and ECN.
+/// The second byte of an IPv4 header, or the traffic class of IPv6: the differentiated services
+/// code point (DSCP) and the ECN field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct TypeOfService(u8);
@@ -32,7 +33,7 @@ impl TypeOfService {
         self.0
     }
 
-    /// Replaces the code point. Returns `None` if it exceeds six bits.
+    /// Replaces the DSCP. Returns `None` if `dscp` exceeds six bits.
     #[must_use]
     pub const fn with_dscp(self, dscp: u8) -> Option<Self> {
         if dscp > 63 { None } else { Some(Self(dscp << 2 | self.0 & 3)) }

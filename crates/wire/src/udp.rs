@@ -3,7 +3,7 @@
 use crate::layout::{half, room, split_fixed};
 use crate::{Malformed, Sum};
 
-/// The ports of a UDP datagram.
+/// The ports in the header of a UDP datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpHeader {
     /// The sender's port; zero if no reply is wanted.
@@ -18,8 +18,8 @@ impl UdpHeader {
     /// The offset of the checksum in the header.
     pub const CHECKSUM_OFFSET: usize = 6;
 
-    /// Writes the header of a datagram of `payload_length` bytes to the start of `bytes`, and
-    /// returns its length. The checksum is zero, which means that there is none.
+    /// Writes the header of a datagram with `payload_length` bytes of data to the start of `bytes`,
+    /// and returns its length. The checksum is zero, which means that the datagram has none.
     ///
     /// # Panics
     /// If `bytes` is shorter than [`UdpHeader::LENGTH`], or the datagram longer than 65,535 bytes.
@@ -36,8 +36,8 @@ impl UdpHeader {
     }
 
     /// Writes the checksum into the datagram at `bytes`, which was emitted with zero there.
-    /// `pseudo` is the sum over its pseudo-header and `sum` the sum over the datagram. A checksum
-    /// of zero is sent as all ones, which also represents zero in ones' complement.
+    /// `pseudo` is the sum over the pseudo-header, and `sum` the sum over the datagram. A checksum
+    /// of zero is sent as all ones, which is equal to zero in ones' complement.
     ///
     /// # Panics
     /// If `bytes` is shorter than the header.
@@ -51,25 +51,25 @@ impl UdpHeader {
     }
 }
 
-/// A received datagram.
+/// A received UDP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpDatagram<'a> {
     /// The ports.
     pub header: UdpHeader,
     /// The data.
     pub payload: &'a [u8],
-    /// Header and payload.
+    /// The header and the data as bytes.
     bytes: &'a [u8],
 }
 
 impl<'a> UdpDatagram<'a> {
-    /// Parses the datagram at the start of `bytes` and ignores bytes after its length. The checksum
-    /// is not verified here: that requires the addresses, and the link may have verified it
-    /// already.
+    /// Parses the datagram at the start of `bytes`, and ignores bytes after its length. Does not
+    /// verify the checksum, because that requires the IP addresses, and the link may have verified
+    /// it already.
     ///
     /// # Errors
-    /// [`Malformed`] if the header or the datagram is longer than `bytes`, or the length field is
-    /// less than the length of the header.
+    /// [`Malformed`] if `bytes` is shorter than the header or than the length field says, or the
+    /// length field is less than the length of the header.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (fixed, _) = split_fixed::<{ UdpHeader::LENGTH }>("UDP header", bytes)?;
         let length = half(fixed, 4);
@@ -91,7 +91,7 @@ impl<'a> UdpDatagram<'a> {
         Ok(Self { header, payload, bytes })
     }
 
-    /// Returns the length of header and payload in bytes, as the pseudo-header counts it.
+    /// Returns the length of the header and the data in bytes, as the pseudo-header counts it.
     #[must_use]
     pub const fn length(&self) -> usize {
         self.bytes.len()
@@ -105,8 +105,8 @@ impl<'a> UdpDatagram<'a> {
         self.bytes[at..at + 2] == [0, 0]
     }
 
-    /// Verifies the checksum, if there is one. `pseudo` is the sum over a pseudo-header with
-    /// [`UdpDatagram::length`].
+    /// Verifies the checksum, if there is one. `pseudo` is the sum over a pseudo-header with the
+    /// length [`UdpDatagram::length`].
     ///
     /// # Errors
     /// [`Malformed::Checksum`] if it is wrong: such a datagram is discarded (RFC 1122 §4.1.3.4).
@@ -159,7 +159,7 @@ mod tests {
         let mut bytes = [0; 10];
         HEADER.emit(2, &mut bytes);
         assert_eq!(UdpDatagram::parse(&bytes).unwrap().verify_checksum(pseudo()), Ok(()));
-        // A payload that makes the checksum zero, which is sent as all ones.
+        // This payload makes the checksum zero, which is sent as all ones.
         let rest = (pseudo() + Sum::of(&bytes)).finish();
         bytes[8..].copy_from_slice(&rest.to_be_bytes());
         let sum = Sum::of(&bytes);

@@ -1,4 +1,4 @@
-//! The IP versions, for code that is compiled once for each: the recognition of common packets.
+//! The IP versions as types, for the recognition of common packets, which is compiled for each.
 
 use crate::ipv4::fixed_header;
 use crate::plain_packet::{add, is_valid, low_word};
@@ -8,64 +8,64 @@ use core::fmt::Debug;
 /// The length of a TCP header whose only option is timestamps, in bytes.
 pub(crate) const TIMESTAMPED: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
 
-/// The length of both headers without options, in bytes.
+/// The length of an IPv4 header and a TCP header, both without options, in bytes.
 pub(crate) const HEAD_V4: usize = Ipv4Header::LENGTH + TcpHeader::LENGTH;
 pub(crate) const HEAD_V6: usize = Ipv6Header::LENGTH + TcpHeader::LENGTH;
-/// The length of both headers with timestamps and no other option, in bytes.
+/// The length of an IPv4 header without options and a TCP header with timestamps only, in bytes.
 pub(crate) const TIMESTAMPED_V4: usize = Ipv4Header::LENGTH + TIMESTAMPED;
 pub(crate) const TIMESTAMPED_V6: usize = Ipv6Header::LENGTH + TIMESTAMPED;
 
-/// IPv4.
+/// IPv4 as a type argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum V4 {}
 
-/// IPv6.
+/// IPv6 as a type argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum V6 {}
 
-/// An IP version: the layout of packets with a TCP segment and without IP options and extension
-/// headers. Code that is generic over it is compiled for each version, so that offsets and lengths
-/// are constants.
+/// An IP version: the layout of TCP packets without IP options and extension headers. Generic code
+/// is compiled for each version, so that offsets and lengths are constants.
 pub trait IpVersion: Copy + Debug + Eq + 'static {
-    /// The length of the IP header in bytes.
+    /// The length of the IP header without options, in bytes.
     const HEADER: usize;
-    /// Both addresses, as in the packet.
+    /// Both addresses, as bytes of the packet.
     type Addresses: Copy + Debug + Eq;
-    /// Both addresses, then both ports, as in the packet.
+    /// Both addresses, then both ports, as bytes of the packet.
     type Ends: Copy + Debug + Eq;
-    /// The headers without options.
+    /// The IP and TCP headers without options.
     type Head: AsRef<[u8]>;
-    /// The headers with timestamps and no other option.
+    /// The IP header and a TCP header with timestamps and no other option.
     type Headers: Copy + Debug + AsRef<[u8]> + AsMut<[u8]>;
-    /// Zeros.
+    /// Headers of zeros, which no packet matches.
     const NO_HEADERS: Self::Headers;
 
-    /// Returns the headers at the start of `bytes`.
+    /// Returns the IP and TCP headers at the start of `bytes`.
     fn head(bytes: &[u8]) -> Option<&Self::Head>;
-    /// Returns the length of the packet, if its IP header is plain and valid, and the next is
-    /// that of TCP.
+    /// Returns the length of the packet, if its IP header is valid and has no options, and its
+    /// payload is an unfragmented TCP segment.
     fn plain_length(head: &Self::Head) -> Option<usize>;
-    /// Is this probably a plain packet? Verifies nothing.
+    /// Does this look like an unfragmented TCP packet without IP options? Verifies neither lengths
+    /// nor checksums.
     fn is_plain(head: &Self::Head) -> bool;
     /// Returns the type of service or the traffic class.
     fn type_of_service(head: &Self::Head) -> TypeOfService;
     /// Returns the TTL or hop limit.
     fn time_to_live(head: &Self::Head) -> u8;
-    /// Returns both addresses.
+    /// Returns both addresses, as bytes of the packet.
     fn addresses(head: &Self::Head) -> Self::Addresses;
-    /// Returns both addresses and ports.
+    /// Returns both addresses, then both ports, as bytes of the packet.
     fn ends(head: &Self::Head) -> Self::Ends;
-    /// Returns the addresses and ports of headers with timestamps.
+    /// Returns the addresses and ports in headers with timestamps.
     fn ends_of(headers: &Self::Headers) -> Self::Ends;
-    /// Returns the sum over the addresses.
+    /// Returns the checksum's sum over both addresses.
     fn address_sum(addresses: &Self::Addresses) -> u64;
-    /// Splits headers of the length with timestamps from the rest of `bytes`.
+    /// Splits headers with timestamps from the rest of `bytes`.
     fn split(bytes: &[u8]) -> Option<(&Self::Headers, &[u8])>;
-    /// Could the headers in `found` be those of the next data packet after `known`, and is the
-    /// IP header valid?
+    /// Can `found` be the headers of the next data packet after that of `known`? Checks all fields
+    /// but the checksum of the segment.
     fn is_next_data(known: &Self::Headers, found: &Self::Headers) -> bool;
-    /// Could the headers in `found` be those of a later acknowledgement than `known`, and is
-    /// the IP header valid?
+    /// Can `found` be the headers of a later ACK than that of `known`? Checks all fields but the
+    /// checksum of the segment.
     fn is_later_ack(known: &Self::Headers, found: &Self::Headers) -> bool;
 }
 
@@ -84,9 +84,9 @@ impl IpVersion for V4 {
 
     #[inline(always)]
     fn plain_length(head: &Self::Head) -> Option<usize> {
-        /// A mask for version, header length and fragment fields in the first eight bytes.
+        /// A mask for the first eight bytes: version, header length and fragment fields.
         const SHAPE: u64 = u64::from_ne_bytes([0xff, 0, 0, 0, 0, 0, 0x3f, 0xff]);
-        /// Version 4, a header of five words, no fragment.
+        /// The masked bytes of a plain packet: version 4, a header of five words, no fragment.
         const PLAIN: u64 = u64::from_ne_bytes([0x45, 0, 0, 0, 0, 0, 0, 0]);
         let (words, _) = head.as_chunks::<8>();
         let first = u64::from_ne_bytes(words[0]);
@@ -159,7 +159,7 @@ impl IpVersion for V4 {
 }
 
 impl V4 {
-    /// Parses the IP header.
+    /// Parses the IPv4 header.
     #[inline]
     pub(crate) fn header(head: &[u8; HEAD_V4]) -> Ipv4Header {
         let (fixed, _) =
@@ -239,25 +239,25 @@ impl IpVersion for V6 {
     }
 }
 
-/// The offset of a byte in a header, and the bits of it that may differ.
+/// The offset of a byte in a header, and a mask of the bits in which two packets may differ.
 type Difference = (usize, u8);
 
 #[allow(clippy::cast_possible_truncation, reason = "the flag is in the lower eight bits")]
 const PUSH: u8 = TcpFlags::PSH.bits() as u8;
 
-/// The bits that may differ in the TCP header of the next data packet, whose sequence number is
-/// known: PSH and the checksum.
+/// The bits in which the TCP headers of consecutive data packets may differ, apart from the
+/// sequence number, whose next value is known: PSH and the checksum.
 const DATA: &[Difference] = &[(13, PUSH), (16, 0xff), (17, 0xff)];
-/// The bits that may differ in the TCP header of a later acknowledgement: acknowledgement number,
-/// window and checksum.
+/// The bits in which the TCP headers of consecutive ACKs may differ: acknowledgement number, window
+/// and checksum.
 const ACK: &[Difference] =
     &[(8, 0xff), (9, 0xff), (10, 0xff), (11, 0xff), (14, 0xff), (15, 0xff), (16, 0xff), (17, 0xff)];
-/// The bits that may differ in an IPv4 header, apart from the common case that none does: the
-/// identification and the header checksum.
+/// The bits in which the IPv4 headers of consecutive packets may differ: identification and header
+/// checksum.
 const IPV4: &[Difference] = &[(4, 0xff), (5, 0xff), (10, 0xff), (11, 0xff)];
 
-/// Returns a mask of the bits that may differ in the headers, given those of the TCP header, which
-/// is at offset `tcp_at`, and of the IP header.
+/// Returns a mask of the bits that may differ in IP and TCP headers. `tcp` and `ip` list them for
+/// each header, and the TCP header is at offset `tcp_at`.
 const fn mask<const LENGTH: usize>(
     tcp_at: usize,
     tcp: &[Difference],
@@ -277,8 +277,8 @@ const fn mask<const LENGTH: usize>(
     mask
 }
 
-/// Do the headers in `found` differ from the valid ones in `known` only in these bits, and is the
-/// IP header valid? The IP header hardly ever differs at all.
+/// Is `found` a valid header that differs from the valid `known` only in the bits of one of the
+/// masks? The IPv4 headers of consecutive packets are mostly equal, so that case is tested first.
 #[inline(always)]
 fn is_like_v4(
     known: &[u8; TIMESTAMPED_V4],
@@ -290,7 +290,7 @@ fn is_like_v4(
         || (differ_only(known, found, with_other_ip) && is_header_intact(found))
 }
 
-/// Do the headers differ in no other bits?
+/// Do both headers differ only in the bits of the mask `may_differ`?
 #[inline(always)]
 fn differ_only<const LENGTH: usize>(
     known: &[u8; LENGTH],
@@ -303,7 +303,8 @@ fn differ_only<const LENGTH: usize>(
     };
     let words = known.as_chunks().0.iter().zip(found.as_chunks().0).zip(may_differ.as_chunks().0);
     let mut any = words.fold(0, |any, ((known, found), may)| any | wrong(known, found, may));
-    // The words of the IPv4 headers leave out the last four bytes.
+    // The length of the IPv4 headers is not a multiple of eight, so the last eight bytes are
+    // compared, too.
     if let (Some(known), Some(found), Some(may)) =
         (known.last_chunk(), found.last_chunk(), may_differ.last_chunk())
     {
@@ -312,7 +313,8 @@ fn differ_only<const LENGTH: usize>(
     any == 0
 }
 
-/// Is the checksum of the IPv4 header right? Out of line, since the IP header hardly ever differs.
+/// Is the checksum of the IPv4 header correct? Not inlined, because the header is mostly equal to
+/// that of the previous packet.
 #[cold]
 #[inline(never)]
 fn is_header_intact(headers: &[u8; TIMESTAMPED_V4]) -> bool {
@@ -321,7 +323,7 @@ fn is_header_intact(headers: &[u8; TIMESTAMPED_V4]) -> bool {
     is_valid(add(add(first, second), low_word(words[2])))
 }
 
-/// Returns eight bytes of the headers as a number.
+/// Returns the eight bytes at offset `at` as a number in native byte order.
 #[inline(always)]
 pub(crate) fn word_at(headers: &[u8], at: usize) -> u64 {
     headers.get(at..).and_then(<[u8]>::first_chunk).copied().map_or(0, u64::from_ne_bytes)

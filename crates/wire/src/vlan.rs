@@ -8,7 +8,7 @@ use thiserror::Error;
 /// A VLAN tag: the priority of a frame and the ID of its VLAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VlanTag {
-    /// Invariant: [`EtherType::is_vlan`].
+    /// The `EtherType` that marks the tag. Invariant: [`EtherType::is_vlan`].
     kind: EtherType,
     control: u16,
 }
@@ -18,7 +18,7 @@ impl VlanTag {
     pub const LENGTH: usize = 4;
     /// The highest priority.
     pub const MAX_PRIORITY: u8 = 7;
-    /// The largest VLAN ID; 4,095 is reserved but can arrive.
+    /// The largest VLAN ID. IEEE 802.1Q reserves it, but it can be received.
     pub const MAX_ID: u16 = 4_095;
 
     /// Creates a customer tag. Returns `None` if the priority exceeds 7 or the ID 4,095.
@@ -27,7 +27,7 @@ impl VlanTag {
         if priority > Self::MAX_PRIORITY || id > Self::MAX_ID {
             return None;
         }
-        // A widening cast: `From` is not `const`.
+        // A cast, because `From` is not `const`.
         Some(Self { kind: EtherType::VLAN, control: (priority as u16) << 13 | id })
     }
 
@@ -39,12 +39,12 @@ impl VlanTag {
         [kind_0, kind_1, high, low]
     }
 
-    /// Creates a received tag. Returns `None` if `kind` is not the `EtherType` of a tag.
+    /// Creates a tag from a frame. Returns `None` if `kind` is not the `EtherType` of a tag.
     pub(crate) const fn read(kind: EtherType, control: u16) -> Option<Self> {
         if kind.is_vlan() { Some(Self { kind, control }) } else { None }
     }
 
-    /// Turns the tag into the outer tag of a provider (IEEE 802.1ad).
+    /// Turns the tag into an outer tag of a provider (IEEE 802.1ad).
     #[must_use]
     pub const fn as_service_tag(self) -> Self {
         Self { kind: EtherType::SERVICE_VLAN, ..self }
@@ -63,25 +63,25 @@ impl VlanTag {
         self.control.to_be_bytes()[0] >> 5
     }
 
-    /// May a congested bridge drop this frame before others?
+    /// May a congested bridge drop this frame before others (DEI)?
     #[must_use]
     pub const fn is_drop_eligible(self) -> bool {
         self.control & 0x1000 != 0
     }
 
-    /// Returns the VLAN ID; 0 if the tag carries only a priority.
+    /// Returns the VLAN ID; 0 if the tag carries a priority only.
     #[must_use]
     pub const fn id(self) -> u16 {
         self.control & Self::MAX_ID
     }
 
-    /// Returns the two bytes after the `EtherType`.
+    /// Returns the two bytes after the `EtherType`: priority, drop eligibility and VLAN ID.
     pub(crate) const fn control(self) -> u16 {
         self.control
     }
 }
 
-/// Parses `ID` or `ID:PRIORITY` of a VLAN that frames can belong to.
+/// Parses `ID` or `ID:PRIORITY`, and rejects reserved IDs.
 impl FromStr for VlanTag {
     type Err = ParseVlanError;
 
@@ -93,7 +93,7 @@ impl FromStr for VlanTag {
     }
 }
 
-/// Formats the text that parses to this value.
+/// Formats the tag as `ID` or `ID:PRIORITY`, from which it can be parsed.
 impl fmt::Display for VlanTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.priority() {
@@ -103,27 +103,27 @@ impl fmt::Display for VlanTag {
     }
 }
 
-/// A text names no VLAN. IEEE 802.1Q reserves the IDs 0 (no VLAN) and 4,095.
+/// The error of a text that is not a VLAN. IEEE 802.1Q reserves the IDs 0 (no VLAN) and 4,095.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "write the ID of a VLAN from 1 to 4094, with a priority from 0 to 7 if needed: 100 or 100:5"
 )]
 pub struct ParseVlanError;
 
-/// The tags of a frame, outer tag first: none, one customer tag, or a provider tag and a customer
-/// tag.
+/// The VLAN tags of a frame, outer tag first: none, a customer tag, or a provider tag and a
+/// customer tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct VlanTags {
     outer: Option<VlanTag>,
-    /// Invariant: none if there is no outer tag.
+    /// The inner tag. Invariant: `None` if there is no outer tag.
     inner: Option<VlanTag>,
 }
 
 impl VlanTags {
     /// No tag.
     pub const NONE: Self = Self { outer: None, inner: None };
-    /// The number of tags that are parsed. Further ones remain in the payload, and the frame's
-    /// [`EtherType`] is that of a tag.
+    /// The maximum number of tags that are parsed. Further tags remain in the payload, and the
+    /// frame has the [`EtherType`] of a tag.
     pub const MOST: usize = 2;
 
     /// Creates a single tag.
@@ -149,14 +149,14 @@ impl VlanTags {
         VlanTag::LENGTH * (self.outer.is_some() as usize + self.inner.is_some() as usize)
     }
 
-    /// Does the frame belong to no VLAN? It is untagged, or its tags carry only priorities.
+    /// Does the frame belong to no VLAN, because it is untagged or its tags carry priorities only?
     #[must_use]
     pub fn is_untagged(self) -> bool {
         self.iter().all(|tag| tag.id() == 0)
     }
 }
 
-/// Appends tags from the outside in, and ignores those after the second.
+/// Appends tags, the outer one first, and ignores those after the second.
 impl Extend<VlanTag> for VlanTags {
     fn extend<I: IntoIterator<Item = VlanTag>>(&mut self, tags: I) {
         for tag in tags {

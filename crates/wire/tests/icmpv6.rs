@@ -11,7 +11,7 @@ use proptest::option;
 use proptest::prelude::*;
 use std::net::Ipv6Addr;
 
-/// An address: any, or one with a meaning to Neighbour Discovery.
+/// Generates any address, or often one with a special meaning in Neighbour Discovery.
 fn address() -> impl Strategy<Value = Ipv6Addr> {
     prop_oneof![
         any::<u128>().prop_map(Ipv6Addr::from_bits),
@@ -82,7 +82,7 @@ fn icmpv6_error() -> impl Strategy<Value = Icmpv6Error> {
     ]
 }
 
-/// Emits the options one after the other.
+/// Returns the bytes of the options, one after the other.
 fn emit_options(options: &[NdOption<'_>]) -> Vec<u8> {
     let mut bytes = vec![0xee; options.iter().map(NdOption::length).sum()];
     let mut at = 0;
@@ -154,8 +154,8 @@ proptest! {
         assert_round_trip(&header, message);
     }
 
-    /// Parsed messages are emitted and parsed again, so that the parser accepts nothing which has
-    /// no value of its own.
+    /// Every parsed message can be emitted and parsed to an equal message, so the parser accepts
+    /// only messages that its type can represent.
     #[test]
     fn hostile_messages_do_not_panic_and_valid_ones_are_stable(
         header in header(),

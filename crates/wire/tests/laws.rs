@@ -72,7 +72,7 @@ prop_compose! {
     }
 }
 
-/// Generates an option field of whole words.
+/// Generates the option field of an IPv4 header, a multiple of four bytes.
 fn ipv4_options() -> impl Strategy<Value = Vec<u8>> {
     (0..=10_usize).prop_flat_map(|words| vec(any::<u8>(), words * 4))
 }
@@ -115,7 +115,8 @@ prop_compose! {
     }
 }
 
-/// Generates options that fit one field together: SACK blocks and the options of a SYN do not.
+/// Generates options that fit a field together. SACK blocks are not combined with the options of a
+/// SYN, which leave no room.
 fn tcp_options() -> impl Strategy<Value = TcpOptions> {
     let timestamps = option::of(any::<(u32, u32)>())
         .prop_map(|pair| pair.map(|(value, echo)| Timestamps { value, echo }));
@@ -128,7 +129,7 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
     });
     let user_timeout = option::of((any::<bool>(), 1..=UserTimeout::MOST))
         .prop_map(|pair| pair.map(|(minutes, count)| UserTimeout { minutes, count }));
-    // The other options leave room for fourteen bytes.
+    // The other options leave room for a cookie of fourteen bytes.
     let cookie = option::of(vec(any::<u8>(), 0..=14))
         .prop_map(|bytes| bytes.and_then(|bytes| FastOpenCookie::new(&bytes)));
     let syn = (option::of(any::<u16>()), option::of(any::<u8>()), any::<bool>(), cookie);
@@ -155,7 +156,7 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
                     fast_open,
                     ..TcpOptions::default()
                 },
-                // Three counters and two blocks do not fit beside timestamps.
+                // Three counters and two blocks would not fit beside timestamps.
                 false if ecn.is_some() && sack.as_slice().len() > 1 => {
                     TcpOptions { ecn, sack, ..TcpOptions::default() }
                 }
@@ -211,7 +212,8 @@ proptest! {
         header in ipv4_header(), options in ipv4_options(), bit in any::<prop::sample::Index>()
     ) {
         let mut bytes = emitted(&[], |bytes| header.emit_with_options(&options, 0, bytes));
-        // Not in the first byte: it holds the header length, and so which bytes are summed.
+        // The first byte is left unchanged, because it holds the header length, which determines
+        // the bytes that are summed.
         let bit = 8 + bit.index(bytes.len() * 8 - 8);
         bytes[bit / 8] ^= 1 << (bit % 8);
         prop_assert!(Ipv4Packet::parse(&bytes).is_err());
@@ -307,7 +309,8 @@ proptest! {
         protocol in prop::sample::select(vec![1_u8, 6, 17]),
         mut payload in vec(any::<u8>(), 0..120), lengths in any::<[u8; 4]>(), cut in 0..60_usize
     ) {
-        // Unfragmented, so that the payload is parsed, too. Small numbers are likely lengths.
+        // The packet is unfragmented, so that its payload is parsed, too. Small numbers are likely
+        // lengths.
         let header = Ipv4Header {
             protocol: Protocol::new(protocol), more_fragments: false, fragment_offset: 0, ..header
         };

@@ -1,19 +1,22 @@
-//! Ones'-complement arithmetic on sums.
+//! Ones'-complement arithmetic for checksums.
 
-/// The minimum number of bytes for which the setup of vector instructions pays off.
+/// The length in bytes below which a sum without vector instructions is faster, because their setup
+/// takes longer.
 pub(crate) const SHORT: usize = 64;
 
-/// Adds two numbers in ones' complement: the carry is added to the lowest bit.
+/// Adds two numbers in ones' complement: a carry out of the highest bit is added to the lowest.
 pub(super) const fn add(left: u16, right: u16) -> u16 {
     let (sum, carry) = left.overflowing_add(right);
     // This cannot overflow: if there is a carry, the sum is less than either summand.
     sum + carry as u16
 }
 
-/// Reduces a number modulo 65,535. Only zero becomes zero; other multiples of 65,535 become 65,535.
+/// Reduces a number modulo 65,535. Multiples of 65,535 become 65,535, except zero, which stays
+/// zero: so a sum is zero only if every summand was.
 #[allow(clippy::cast_possible_truncation, reason = "the upper halves are wanted")]
 pub(super) const fn fold(number: u64) -> u16 {
-    // Adding the number to itself with its halves swapped carries the lower half into the upper.
+    // Both halves of this sum are upper half plus lower half, and the carry of the lower one is
+    // added to the upper one, as ones' complement requires.
     let word = (number.wrapping_add(number.rotate_left(32)) >> 32) as u32;
     (word.wrapping_add(word.rotate_left(16)) >> 16) as u16
 }

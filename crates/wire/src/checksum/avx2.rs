@@ -1,5 +1,5 @@
-//! The checksum with AVX2: three instructions for 32 bytes, and four and a quarter if they are also
-//! copied.
+//! The checksum with AVX2. It takes three instructions for 32 bytes, or four and a quarter if the
+//! bytes are also copied.
 
 use super::arithmetic::fold;
 use super::portable::sum_short;
@@ -15,12 +15,13 @@ cpufeatures::new!(detected, "avx2");
 
 const BLOCK: usize = 32;
 
-/// Proof that this CPU has AVX2, which the unsafe code requires.
+/// Proof that this CPU has AVX2. Functions that use AVX2 require it, because they are undefined on
+/// other CPUs.
 #[derive(Clone, Copy)]
 pub(super) struct Avx2(());
 
 impl Avx2 {
-    /// Returns the proof, if this CPU has AVX2. Asks the CPU once per process.
+    /// Returns the proof, if this CPU has AVX2. The CPU is asked once per process.
     #[inline]
     pub(super) fn detect() -> Option<Self> {
         detected::get().then_some(Self(()))
@@ -33,7 +34,8 @@ impl Avx2 {
         unsafe { sum(bytes) }
     }
 
-    /// Copies `from` to the start of `to`, which is no shorter, and returns the sum over it.
+    /// Copies `from` to the start of `to`, which must not be shorter, and returns the sum over
+    /// `from`.
     #[inline]
     pub(super) fn copy_and_sum(self, from: &[u8], to: &mut [u8]) -> u16 {
         // SAFETY: `self` exists only if the CPU has AVX2.
@@ -41,15 +43,17 @@ impl Avx2 {
     }
 }
 
-/// The maximum number of bytes that are summed at once: their 16-bit words add up to 31 bits.
+/// The maximum number of bytes that are summed at once, so that the 32-bit lanes cannot overflow:
+/// the 16-bit words of 64 KiB add up to 31 bits.
 pub(super) const PART: usize = 64 << 10;
 
-/// The number of bytes in a step. A step stores several times, because compilers replace a loop
-/// with one load and one store by a call of `memcpy` and a second loop that reads everything again.
-/// That takes 1.5 times as long.
+/// The number of bytes in a step of the copying loop. With one load and one store in a step,
+/// compilers replace the stores by a call of `memcpy` and sum in a second loop, which takes 1.5
+/// times as long.
 const STEP: usize = 8 * BLOCK;
 
-/// The number of bytes in a step for the rest after the large steps: two blocks.
+/// The number of bytes in a small step, which handles the bytes that are left after the large
+/// steps.
 const PAIR: usize = 2 * BLOCK;
 
 #[target_feature(enable = "avx2")]
@@ -74,8 +78,8 @@ fn copy_and_sum(from: &[u8], to: &mut [u8]) -> u16 {
     copy_then_sum(from, to)
 }
 
-/// Copies and sums less than a block, or more than a part. Not inlined, so that the common path
-/// need not save registers for the calls here.
+/// Copies and sums fewer bytes than a block, or more than [`PART`]. Not inlined, so that the common
+/// path need not save registers for the calls here.
 #[cold]
 #[inline(never)]
 #[target_feature(enable = "avx2")]
@@ -84,7 +88,7 @@ fn copy_then_sum(from: &[u8], to: &mut [u8]) -> u16 {
     sum(to)
 }
 
-/// Returns the sum over at least a block and at most a part.
+/// Returns the sum over `bytes`, whose length is from one block to [`PART`].
 #[target_feature(enable = "avx2")]
 fn sum_part(bytes: &[u8]) -> u64 {
     let (steps, rest) = bytes.as_chunks::<STEP>();
@@ -105,13 +109,15 @@ fn sum_part(bytes: &[u8]) -> u64 {
     lanes.total(bytes)
 }
 
-/// Copies at least a block and at most a part to a buffer of equal length, and returns the sum.
+/// Copies `from`, whose length is from one block to [`PART`], to a buffer of equal length, and
+/// returns the sum.
 #[target_feature(enable = "avx2")]
 fn copy_and_sum_part(from: &[u8], to: &mut [u8]) -> u64 {
     let to = &mut to[..from.len()];
     let end = from.len() - BLOCK;
     if let (Some(last), Some(last_to)) = (from[end..].first_chunk(), to[end..].first_chunk_mut()) {
-        // The incomplete block at the end is copied by a whole one that overlaps the block before.
+        // An incomplete block at the end is copied as the last 32 bytes, which overlap the block
+        // before.
         store(load(last), last_to);
     }
     let (steps, rest) = from.as_chunks::<STEP>();
@@ -136,16 +142,16 @@ fn copy_and_sum_part(from: &[u8], to: &mut [u8]) -> u64 {
     lanes.total_with(&columns, from)
 }
 
-/// The sums of whole steps in 16-bit columns, at two and a quarter instructions for 32 bytes.
+/// Sums of 16-bit words in 16-bit columns, which take two and a quarter instructions for 32 bytes.
 ///
-/// A column may overflow. The averages of its words do not: they give an approximate sum, which is
-/// precise enough to determine the number of overflows.
+/// A column may overflow. Averages of its words cannot: they give an approximate sum, which is
+/// precise enough to determine how often the column has overflowed.
 struct Columns {
     wrapped: __m256i,
-    /// An eighth of the sums, in pairs of columns, signed as in [`Lanes`]. Averages are rounded up,
-    /// so eight times this value is at least the sum. It is too large by at most 12 a step and
-    /// column, 49,152 in a part, and hence by less than the 65,536 between two sums that wrap to
-    /// the same value.
+    /// An eighth of the true sums, for pairs of columns, as signed numbers like those of [`Lanes`].
+    /// Averages are rounded up, so eight times this value is never less than the true sum. It
+    /// exceeds the sum by at most 12 for each step and column, which is 49,152 in [`PART`] bytes.
+    /// That is less than 65,536, the distance of two sums that overflow to the same value.
     eighths: __m256i,
 }
 
@@ -173,14 +179,14 @@ impl Columns {
     }
 }
 
-/// Sums of 16-bit words in 32-bit lanes. Each word is reduced by 32,768, which makes it signed:
-/// then one instruction adds two neighbours without overflow.
+/// Sums of 16-bit words in 32-bit lanes. 32,768 is subtracted from each word, because the
+/// instruction that adds neighbouring words treats them as signed.
 struct Lanes {
     even: __m256i,
     odd: __m256i,
 }
 
-/// A mask for the last `n` bytes of a block when it is read from offset `n`.
+/// A mask for the last `n` bytes of a block: the 32 bytes from offset `n`.
 const MASK: [u8; 2 * BLOCK] = {
     let mut mask = [0; 2 * BLOCK];
     let mut at = BLOCK;
@@ -211,7 +217,7 @@ impl Lanes {
         self.odd = _mm256_add_epi32(self.odd, in_pairs(odd));
     }
 
-    /// Returns the sum over `bytes`, of which all whole blocks have been added.
+    /// Returns the sum over `bytes`, given that all whole blocks have been added to these lanes.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn total(mut self, bytes: &[u8]) -> u64 {
@@ -224,8 +230,8 @@ impl Lanes {
         taken_off.wrapping_add_signed(_mm_cvtsi128_si32(one).into())
     }
 
-    /// Returns the sum over `bytes`, of which all whole blocks have been added to this or to
-    /// `columns`.
+    /// Returns the sum over `bytes`, given that all whole blocks have been added either to these
+    /// lanes or to `columns`.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn total_with(mut self, columns: &Columns, bytes: &[u8]) -> u64 {
@@ -250,8 +256,8 @@ impl Lanes {
         taken_off.wrapping_add_signed(i64::from(above) - i64::from(more))
     }
 
-    /// Adds the bytes after the last whole block, except for an odd last byte. Returns what must be
-    /// added to the lanes: 32,768 for each word, and the odd byte.
+    /// Adds the words after the last whole block. Returns what these lanes lack: 32,768 for each
+    /// word that was added, and the last byte if the length is odd.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn add_rest(&mut self, bytes: &[u8]) -> u64 {
@@ -270,7 +276,7 @@ impl Lanes {
     }
 }
 
-/// Returns the sums of neighbouring words, each reduced by 32,768.
+/// Adds each pair of neighbouring 16-bit words, after subtracting 32,768 from each word.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn in_pairs(words: __m256i) -> __m256i {
@@ -292,7 +298,7 @@ fn load_pair(pair: &[u8; PAIR]) -> (__m256i, __m256i) {
     (load(&blocks[0]), load(&blocks[1]))
 }
 
-/// Copies a block, and returns it.
+/// Copies a block to `to`, and returns its bytes in a vector.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn copy_block(block: &[u8; BLOCK], to: &mut [u8; BLOCK]) -> __m256i {
@@ -301,7 +307,7 @@ fn copy_block(block: &[u8; BLOCK], to: &mut [u8; BLOCK]) -> __m256i {
     words
 }
 
-/// Copies two blocks, and returns them.
+/// Copies two blocks to `to`, and returns their bytes in two vectors.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn copy_pair(pair: &[u8; PAIR], to: &mut [u8; PAIR]) -> (__m256i, __m256i) {

@@ -1,5 +1,5 @@
-//! The checksum with AVX-512: half as many steps as with AVX2, and masked loads and stores for the
-//! rest.
+//! The checksum with AVX-512: half as many steps as with AVX2, and masked loads and stores for an
+//! incomplete block at the end.
 
 use super::arithmetic::fold;
 use super::avx2::PART;
@@ -9,18 +9,19 @@ use core::arch::x86_64::{
     _mm512_storeu_si512, _mm512_xor_si512,
 };
 
-// `avx512vbmi2` itself is not used. The test for it selects CPUs since Ice Lake and Zen 4: earlier
-// ones reduce their clock rate for vectors of this width.
+// The code does not use `avx512vbmi2`. Testing for it selects CPUs since Ice Lake and Zen 4,
+// because earlier CPUs reduce their clock rate for 512-bit vectors.
 cpufeatures::new!(detected, "avx512f", "avx512bw", "avx512vbmi2");
 
 const BLOCK: usize = 64;
 
-/// Proof that this CPU has AVX-512, which the unsafe code requires.
+/// Proof that this CPU has AVX-512. Functions that use AVX-512 require it, because they are
+/// undefined on other CPUs.
 #[derive(Clone, Copy)]
 pub(super) struct Avx512(());
 
 impl Avx512 {
-    /// Returns the proof, if this CPU has AVX-512. Asks the CPU once per process.
+    /// Returns the proof, if this CPU has AVX-512. The CPU is asked once per process.
     #[inline]
     pub(super) fn detect() -> Option<Self> {
         detected::get().then_some(Self(()))
@@ -33,7 +34,8 @@ impl Avx512 {
         unsafe { sum(bytes) }
     }
 
-    /// Copies `from` to the start of `to`, which is no shorter, and returns the sum over it.
+    /// Copies `from` to the start of `to`, which must not be shorter, and returns the sum over
+    /// `from`.
     #[inline]
     pub(super) fn copy_and_sum(self, from: &[u8], to: &mut [u8]) -> u16 {
         // SAFETY: `self` exists only if the CPU has AVX-512.
@@ -41,8 +43,8 @@ impl Avx512 {
     }
 }
 
-/// The number of bytes in a step: two blocks, so that the loop is not replaced by a call of
-/// `memcpy`.
+/// The number of bytes in a step: two blocks, because compilers replace a loop that copies one
+/// block by a call of `memcpy`.
 const PAIR: usize = 2 * BLOCK;
 
 #[target_feature(enable = "avx512f,avx512bw")]
@@ -98,8 +100,8 @@ fn copy_and_sum_part(from: &[u8], to: &mut [u8]) -> u64 {
     lanes.total(from.len())
 }
 
-/// Sums of 16-bit words in 32-bit lanes. Each word is reduced by 32,768, which makes it signed:
-/// then one instruction adds two neighbours without overflow.
+/// Sums of 16-bit words in 32-bit lanes. 32,768 is subtracted from each word, because the
+/// instruction that adds neighbouring words treats them as signed.
 struct Lanes {
     even: __m512i,
     odd: __m512i,
@@ -125,18 +127,18 @@ impl Lanes {
         self.odd = _mm512_add_epi32(self.odd, in_pairs(odd));
     }
 
-    /// Returns the sum over `length` bytes, all of which have been added in zero-padded blocks.
+    /// Returns the sum over `length` bytes, given that all were added in blocks padded with zeros.
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
     fn total(self, length: usize) -> u64 {
-        // Each word was reduced by 32,768.
+        // `in_pairs` subtracted 32,768 from each word.
         let taken_off = 32_768 * (length.next_multiple_of(BLOCK) / 2) as u64;
         let sum = _mm512_reduce_add_epi32(_mm512_add_epi32(self.even, self.odd));
         taken_off.wrapping_add_signed(sum.into())
     }
 }
 
-/// Returns the sums of neighbouring words, each reduced by 32,768.
+/// Adds each pair of neighbouring 16-bit words, after subtracting 32,768 from each word.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn in_pairs(words: __m512i) -> __m512i {
@@ -158,14 +160,14 @@ fn store(vector: __m512i, block: &mut [u8; BLOCK]) {
     unsafe { _mm512_storeu_si512(block.as_mut_ptr().cast(), vector) }
 }
 
-/// Returns a mask for the first `count` bytes of a block: at least one, and at most all.
+/// Returns a mask for the first `count` bytes of a block. `count` is from 1 to 64.
 #[inline]
 fn first(count: usize) -> u64 {
     assert!((1..=BLOCK).contains(&count), "the mask of a block");
     u64::MAX >> (BLOCK - count)
 }
 
-/// Loads a block that begins with `bytes` and continues with zeros.
+/// Loads `bytes`, at most a block, into a vector whose other bytes are zero.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn load_some(bytes: &[u8]) -> __m512i {
@@ -173,7 +175,7 @@ fn load_some(bytes: &[u8]) -> __m512i {
     unsafe { _mm512_maskz_loadu_epi8(first(bytes.len()), bytes.as_ptr().cast()) }
 }
 
-/// Stores the first bytes of a block, as many as `bytes` has.
+/// Stores the first bytes of `vector`, as many as fit `bytes`.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn store_some(vector: __m512i, bytes: &mut [u8]) {

@@ -32,10 +32,10 @@ use arithmetic::{add, fold};
 use core::net::{Ipv4Addr, Ipv6Addr};
 use core::ops::{Add, AddAssign};
 
-/// The sum over some of the bytes that a checksum covers.
+/// The checksum's sum over some of the bytes that it covers.
 ///
-/// The sums of parts can be combined in any order. Use [`Sum::append`] for a part that follows, and
-/// `+` for one that begins at an even offset.
+/// Sums of parts can be combined: by [`Sum::append`] for a part at any offset, and by `+` for a
+/// part at an even offset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Sum(
     /// The folded sum, in native byte order (RFC 1071 §2 B). Invariant: zero only if every byte was
@@ -62,7 +62,7 @@ impl Sum {
         Self(fold(words.into_iter().map(u64::from).sum()).to_be())
     }
 
-    /// Returns the sum over the `own_length` bytes of this sum, followed by those of `next`.
+    /// Returns the sum over this sum's `own_length` bytes, followed by the bytes of `next`.
     #[must_use]
     pub const fn append(self, next: Self, own_length: usize) -> Self {
         let aligned = if own_length.is_multiple_of(2) { next.0 } else { next.0.swap_bytes() };
@@ -88,21 +88,21 @@ impl Sum {
         self.0
     }
 
-    /// Returns the checksum: the field value that makes the sum over everything
-    /// [valid](Sum::is_valid), if the field was zero when it was summed.
+    /// Returns the checksum: the value for the checksum field that makes the sum over everything
+    /// [valid](Sum::is_valid). The field must have been zero when it was summed.
     #[must_use]
     pub const fn finish(self) -> u16 {
         !u16::from_be(self.0)
     }
 
-    /// Is the checksum correct that is part of the summed bytes?
+    /// Do the summed bytes, which include their checksum, have the correct checksum?
     #[must_use]
     pub const fn is_valid(self) -> bool {
         self.0 == u16::MAX
     }
 }
 
-/// Adds a part that begins at an even offset of the whole.
+/// Adds the sum over another part of the bytes, which begins at an even offset.
 impl Add for Sum {
     type Output = Self;
     fn add(self, next: Self) -> Self {
@@ -116,7 +116,7 @@ impl AddAssign for Sum {
     }
 }
 
-/// Copies `from` to `to` and returns the sum over it.
+/// Copies `from` to `to`, and returns the sum over the copied bytes.
 ///
 /// # Panics
 /// If the two differ in length.
@@ -132,7 +132,7 @@ pub fn copy_and_sum(from: &[u8], to: &mut [u8]) -> Sum {
     Sum(portable::copy_and_sum(from, to))
 }
 
-/// The selection among the vector extensions of a CPU with at least AVX2. Not inlined, so that
+/// Selects the widest vector extension of a CPU that has at least AVX2. Not inlined, so that
 /// callers inline only one test and one call.
 #[cfg(target_arch = "x86_64")]
 mod widest {

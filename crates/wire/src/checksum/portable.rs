@@ -1,4 +1,4 @@
-//! The checksum on any CPU, in loops that compilers vectorise.
+//! The checksum on any CPU. Compilers vectorise its loops.
 
 use super::arithmetic::{SHORT, fold};
 
@@ -15,7 +15,7 @@ pub(super) fn sum(bytes: &[u8]) -> u16 {
     fold(add(lanes.total(), sum_short(rest)))
 }
 
-/// Copies `from` to `to`, which has the same length, and returns the sum over it.
+/// Copies `from` to `to`, which must have the same length, and returns the sum over `from`.
 pub(super) fn copy_and_sum(from: &[u8], to: &mut [u8]) -> u16 {
     if from.len() < 8 {
         return fold(copy_and_sum_few(from, to));
@@ -24,11 +24,11 @@ pub(super) fn copy_and_sum(from: &[u8], to: &mut [u8]) -> u16 {
     sum(from)
 }
 
-/// Returns the sum over a few bytes, eight at a time with carry: the setup of vector instructions
-/// would not pay off.
+/// Returns the sum over a few bytes, eight at a time with carry, without the setup that vector
+/// instructions need.
 #[inline]
 pub(crate) fn sum_short(bytes: &[u8]) -> u64 {
-    // A TCP header with timestamps has 32 bytes and is summed without a loop.
+    // A TCP header with timestamps has 32 bytes, and is summed without a loop.
     let (front, bytes_behind) = match bytes.split_first_chunk::<32>() {
         Some((front, behind)) => (add_words(0, front.as_chunks().0), behind),
         None => (0, bytes),
@@ -42,21 +42,20 @@ pub(crate) fn sum_short(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Adds these words to the sum.
+/// Adds `words` to `sum` in ones' complement.
 #[inline(always)]
 fn add_words(sum: u64, words: &[[u8; 8]]) -> u64 {
     words.iter().fold(sum, |sum, &word| add(sum, u64::from_ne_bytes(word)))
 }
 
-/// Returns the sum over the last `count` bytes of `last`. The bytes before them have been added
-/// already.
+/// Returns the sum over the last `count` bytes of `last`. The caller has summed the bytes before
+/// them.
 #[inline]
 fn end_of(last: [u8; 8], count: usize) -> u64 {
     (u64::from_le_bytes(last) >> (64 - 8 * count)).to_le()
 }
 
-/// Copies less than eight bytes to a buffer of equal length and sums them. Inline stores are faster
-/// than a call of `memcpy`.
+/// Copies and sums fewer than eight bytes. Inline stores are faster than a call of `memcpy` here.
 #[inline]
 fn copy_and_sum_few(from: &[u8], to: &mut [u8]) -> u64 {
     let (words, rest) = from.as_chunks::<4>();
@@ -79,7 +78,7 @@ fn copy_and_sum_few(from: &[u8], to: &mut [u8]) -> u64 {
     sum
 }
 
-/// Returns the sum over less than eight bytes.
+/// Returns the sum over fewer than eight bytes.
 #[inline]
 fn sum_of_few(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
@@ -98,8 +97,8 @@ const fn add(left: u64, right: u64) -> u64 {
     sum + carry as u64
 }
 
-/// Sums of 64-bit words in four lanes. Each lane holds the sum modulo 2^64, and separately the sum
-/// of the upper halves. The sum of the lower halves follows from both, so no carry is lost.
+/// Sums of 64-bit words in four lanes. A lane holds the sum of its words modulo 2^64, and the sum
+/// of their upper halves. The sum of their lower halves follows from both, so no carry is lost.
 #[derive(Default)]
 struct Lanes {
     whole: [u64; 4],
@@ -123,9 +122,9 @@ impl Lanes {
     }
 }
 
-/// Returns the sum of the halves of 64-bit words. `whole` is the sum of the words modulo 2^64, and
-/// `upper` the sum of their upper halves. Adding halves preserves the sum modulo 65,535, since 2^32
-/// ≡ 1 (mod 65,535).
+/// Returns the sum over the 32-bit halves of 64-bit words. `whole` is the sum of the words modulo
+/// 2^64, and `upper` the sum of their upper halves. A sum of halves equals that of the words modulo
+/// 65,535, since 2^32 ≡ 1 (mod 65,535).
 const fn halves(whole: u64, upper: u64) -> u64 {
     whole.wrapping_sub(upper << 32) + upper
 }

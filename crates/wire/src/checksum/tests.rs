@@ -1,11 +1,11 @@
-//! Property tests: every implementation of the sum equals the naive one.
+//! Property tests: every implementation of the sum agrees with the definition in RFC 1071.
 
 use super::*;
 use proptest::prelude::*;
 extern crate std;
 use std::vec::Vec;
 
-/// Sums word by word as in RFC 1071 §4.1. Returns the folded sum in network order.
+/// Returns the folded sum in network order, added word by word as in RFC 1071 §4.1.
 fn naive(bytes: &[u8]) -> u16 {
     let mut sum: u16 = 0;
     for pair in bytes.chunks(2) {
@@ -16,8 +16,8 @@ fn naive(bytes: &[u8]) -> u16 {
     sum
 }
 
-/// Generates up to 200 bytes, about a packet, or more than 64 KiB. They are often all ones, which
-/// cause the most carries.
+/// Generates up to 200 bytes, the length of a packet, or more than 64 KiB. Bytes are often all
+/// ones, which cause the most carries.
 fn some_bytes() -> impl Strategy<Value = Vec<u8>> {
     let length =
         prop_oneof![4 => 0..200_usize, 2 => 1_400..1_600_usize, 1 => 65_000..200_000_usize];
@@ -40,7 +40,7 @@ fn in_network_order(sum: u16) -> u16 {
     u16::from_be(sum)
 }
 
-/// Sums of all-ones words reach the largest values that the lanes must hold.
+/// Words of all ones produce the largest sums that the lanes must hold.
 #[test]
 fn all_ones_of_any_length_carry_correctly() {
     for length in (65_536..65_536 + 64).chain(0..200) {
@@ -130,7 +130,8 @@ proptest! {
         }
     }
 
-    /// Inputs shorter than a vector block, where the overlapping last block must not be used.
+    /// Inputs shorter than a block have no earlier block that a load of their last bytes could
+    /// overlap.
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn avx2_sums_inputs_shorter_than_its_block(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
@@ -177,7 +178,7 @@ proptest! {
         bytes[..2].copy_from_slice(&checksum.to_be_bytes());
         prop_assert!(Sum::of(&bytes).is_valid());
         bytes[..2].copy_from_slice(&checksum.wrapping_add(wrong).to_be_bytes());
-        // Zero and all ones are the same number in ones' complement.
+        // Zero and all ones represent the same number in ones' complement.
         let zeros = [checksum, checksum.wrapping_add(wrong)] == [0, 0xffff]
             || [checksum, checksum.wrapping_add(wrong)] == [0xffff, 0];
         prop_assert_eq!(Sum::of(&bytes).is_valid(), zeros && Sum::of(&bytes) != Sum::default());
@@ -200,7 +201,7 @@ proptest! {
     }
 }
 
-/// A word that is often zero or all ones, or next to one of them.
+/// A 16-bit word that is often zero, all ones, or next to one of them.
 #[derive(Clone, Copy, Debug)]
 struct BoundaryWord(u16);
 
@@ -235,7 +236,7 @@ fn zeros_with_a_zero_checksum_are_not_valid() {
     assert!(Sum::of(&[0, 0, 0xff, 0xff, 0, 0]).is_valid());
 }
 
-/// The words have an odd sum wherever two of them, or two averages, are averaged.
+/// Whenever two words or two averages are averaged, their sum is odd, so the result is rounded up.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_avx2_copy_sums_correctly_if_all_averages_are_rounded_up() {

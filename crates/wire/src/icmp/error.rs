@@ -22,13 +22,13 @@ pub enum IcmpError {
     },
     /// A required option is missing (RFC 1122 §3.2.2.5).
     OptionMissing,
-    /// A length in the header is invalid.
+    /// A length in the IP header is invalid.
     BadLength,
-    /// Another router is a better first hop.
+    /// A router knows a better first hop for the packets.
     Redirect {
-        /// The packets that should take the other router.
+        /// The packets that should use the better router.
         scope: Redirect,
-        /// The address of the other router.
+        /// The address of the better router.
         gateway: Ipv4Addr,
     },
     /// A request to send more slowly. Deprecated: transport protocols ignore it (RFC 6633).
@@ -41,7 +41,7 @@ pub enum IcmpError {
 pub enum Unreachable {
     /// The router has no route to the network.
     Net = 0,
-    /// The host does not answer address resolution on its network.
+    /// No host answered the ARP requests for the destination.
     Host = 1,
     /// The host does not support the transport protocol.
     Protocol = 2,
@@ -49,9 +49,9 @@ pub enum Unreachable {
     Port = 3,
     /// A router of the source route cannot be reached.
     SourceRouteFailed = 5,
-    /// The destination network does not exist.
+    /// The router knows that the destination network does not exist.
     NetUnknown = 6,
-    /// The destination host does not exist.
+    /// The router knows that the destination host does not exist.
     HostUnknown = 7,
     /// The sending host is isolated; obsolete.
     SourceHostIsolated = 8,
@@ -71,7 +71,7 @@ pub enum Unreachable {
     PrecedenceCutoff = 15,
 }
 
-/// The time that was exceeded.
+/// The reason of a Time Exceeded message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TimeExceeded {
     /// The TTL became zero on the path.
@@ -80,7 +80,7 @@ pub enum TimeExceeded {
     Reassembly = 1,
 }
 
-/// The packets that should take another router.
+/// The packets that should use another router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Redirect {
     /// Packets to the destination network.

@@ -12,9 +12,9 @@ use crate::{Malformed, Sum};
 /// An echo request, or the echo reply that repeats it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo<'a> {
-    /// A number that distinguishes the requests of different programs.
+    /// A number that distinguishes the programs which send requests.
     pub identifier: u16,
-    /// A number that distinguishes the requests of one program.
+    /// A number that distinguishes the requests of a program.
     pub sequence: u16,
     /// The data to be repeated in the reply.
     pub data: &'a [u8],
@@ -27,7 +27,7 @@ pub enum IcmpMessage<'a> {
     EchoRequest(Echo<'a>),
     /// An echo reply.
     EchoReply(Echo<'a>),
-    /// The report of a problem with a packet. A host never answers it by another error (RFC 1122
+    /// A report of a problem with a packet. Hosts must not answer it by another error (RFC 1122
     /// §3.2.2).
     Error {
         /// The problem.

@@ -1,4 +1,4 @@
-//! The quoted packet in an ICMP error.
+//! The quoted packet in an ICMP error, which tells a host which of its packets caused the error.
 
 use crate::ipv4::Head;
 use crate::{Ipv4Header, Malformed, Protocol, SeqNum};
@@ -88,7 +88,8 @@ impl<'a> Quote<'a> {
         }
     }
 
-    /// Is the quoted packet an ICMP error? No error answers one (RFC 1122 §3.2.2).
+    /// Is the quoted packet an ICMP error? An error must not be answered by an error (RFC 1122
+    /// §3.2.2).
     #[must_use]
     pub fn is_error(&self) -> bool {
         let message = self.transport::<8>().filter(|_| self.header.protocol == Protocol::ICMP);
@@ -97,8 +98,8 @@ impl<'a> Quote<'a> {
         })
     }
 
-    /// Returns the first bytes of the transport header, if they are quoted. Fragments other than
-    /// the first have none.
+    /// Returns the first bytes of the transport header, if they are quoted. Only the first fragment
+    /// of a packet contains them.
     fn transport<const LENGTH: usize>(&self) -> Option<[u8; LENGTH]> {
         self.payload.first_chunk().copied().filter(|_| self.header.fragment_offset == 0)
     }

@@ -23,7 +23,7 @@ pub enum Icmpv6Error {
         /// The offset of the invalid byte in the packet, which may lie beyond the quote.
         pointer: u32,
     },
-    /// An error of an unknown type or code. It is reported to the transport protocol (RFC 4443
+    /// An error of an unknown type or code. Hosts must pass it to the transport protocol (RFC 4443
     /// §2.4 a).
     Unknown {
         /// The number of the type, less than 128.
@@ -45,11 +45,11 @@ pub enum Icmpv6Unreachable {
     Prohibited = 1,
     /// The scope of the source address does not include the destination.
     BeyondScope = 2,
-    /// The address cannot be reached; the neighbour does not answer.
+    /// The address cannot be reached, for example because the neighbour does not answer.
     Address = 3,
     /// No socket is bound to the port.
     Port = 4,
-    /// The source address failed a policy.
+    /// A policy for source addresses forbids the packet.
     SourcePolicy = 5,
     /// The route rejects packets.
     RejectRoute = 6,
@@ -62,7 +62,7 @@ pub enum Icmpv6Problem {
     HeaderField = 0,
     /// The next header is of an unknown type.
     NextHeader = 1,
-    /// An option is of an unknown type.
+    /// An IPv6 option is of an unknown type.
     Option = 2,
     /// The first fragment does not contain all headers (RFC 7112 §5).
     IncompleteHeaderChain = 3,

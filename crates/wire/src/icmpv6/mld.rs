@@ -1,4 +1,5 @@
-//! Multicast Listener Discovery, versions 1 and 2 (RFC 2710, RFC 3810): messages of ICMPv6.
+//! Multicast Listener Discovery (MLD), versions 1 and 2 (RFC 2710, RFC 3810). Its messages are
+//! ICMPv6 messages.
 
 use crate::group_membership::{GroupRecords, GroupSources, decode_byte, decode_half};
 use crate::layout::{half, octets, room, split_fixed};
@@ -7,31 +8,31 @@ use crate::{
 };
 use core::net::{IpAddr, Ipv6Addr};
 
-/// The receivers of reports of version 2 (RFC 3810 §5.2.14).
+/// The multicast address to which hosts send reports of MLDv2 (RFC 3810 §5.2.14).
 pub const REPORT_RECEIVERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16);
-/// The Hop-by-Hop Options header that contains a Router Alert option for MLD (RFC 2711), before a
-/// message of ICMPv6.
+/// The Hop-by-Hop Options header of packets with an MLD message. Its Router Alert option makes
+/// routers examine the packet (RFC 2711).
 pub const ROUTER_ALERT: [u8; 8] = [Protocol::ICMPV6.number(), 0, 5, 2, 0, 0, 1, 0];
-/// The hop limit of all messages.
+/// The hop limit of all MLD messages, which must not leave the link.
 pub const HOP_LIMIT: u8 = 1;
-/// The length of the messages of version 1, in bytes.
+/// The length of an MLDv1 message in bytes.
 pub(crate) const SHORT_LENGTH: usize = 24;
 
 const QUERY: u8 = 130;
 pub(crate) const V1_REPORT: u8 = 131;
 pub(crate) const DONE: u8 = 132;
 pub(crate) const V2_REPORT: u8 = 143;
-/// The length of a query of version 2 without sources, in bytes.
+/// The length of an MLDv2 query without sources, in bytes.
 const V2_QUERY: usize = 28;
 
-/// Parses the message of ICMPv6 that fills `bytes`. Its checksum has been verified by
-/// [`Icmpv6Message::parse`](crate::Icmpv6Message::parse), which returns such messages as
-/// [`Icmpv6Message::Other`](crate::Icmpv6Message::Other). Returns `None` if it is not one of MLD.
+/// Parses the ICMPv6 message that fills `bytes`. Returns `None` if it is not an MLD message. The
+/// caller must have verified the checksum: [`Icmpv6Message::parse`](crate::Icmpv6Message::parse)
+/// does, and returns such messages as [`Icmpv6Message::Other`](crate::Icmpv6Message::Other).
 ///
-/// The sender and the Router Alert option are not examined here.
+/// The caller must also check the source address and the Router Alert option.
 ///
 /// # Errors
-/// [`Malformed`] if the message is cut short, or has the length of no query (RFC 3810 §8.1).
+/// [`Malformed`] if the message is truncated, or a query has an invalid length (RFC 3810 §8.1).
 pub fn parse(bytes: &[u8]) -> Result<Option<GroupMessage<'_>>, Malformed> {
     let Some(&kind) = bytes.first() else { return Ok(None) };
     if kind == V2_REPORT {
@@ -51,8 +52,8 @@ pub fn parse(bytes: &[u8]) -> Result<Option<GroupMessage<'_>>, Malformed> {
     }))
 }
 
-/// Is a Router Alert for MLD in the Hop-by-Hop Options header at the start of these extension
-/// headers?
+/// Do these extension headers begin with a Hop-by-Hop Options header that contains a Router Alert
+/// option for MLD?
 #[must_use]
 pub fn has_router_alert(extensions: &[u8]) -> bool {
     let length = extensions.get(1).map_or(0, |&units| (usize::from(units) + 1) * 8);
@@ -69,7 +70,7 @@ pub fn has_router_alert(extensions: &[u8]) -> bool {
 
 fn parse_query(code: u16, group: Ipv6Addr, bytes: &[u8]) -> Result<GroupQuery<'_>, Malformed> {
     let group = (!group.is_unspecified()).then_some(IpAddr::V6(group));
-    // The length tells the versions apart (§8.1).
+    // The versions of a query differ in length only (RFC 3810 §8.1).
     if bytes.len() == SHORT_LENGTH {
         return Ok(GroupQuery {
             version: GroupVersion::V2,
@@ -92,7 +93,7 @@ fn parse_query(code: u16, group: Ipv6Addr, bytes: &[u8]) -> Result<GroupQuery<'_
     })
 }
 
-/// Writes a message of version 1. Returns its length.
+/// Writes an MLDv1 message, and returns its length.
 pub(crate) fn emit_short(
     header: &Ipv6Header,
     kind: u8,
@@ -105,7 +106,7 @@ pub(crate) fn emit_short(
     finish(header, fixed)
 }
 
-/// Fills the checksum in, and returns the length.
+/// Writes the checksum of the message, and returns the length.
 pub(crate) fn finish(header: &Ipv6Header, message: &mut [u8]) -> usize {
     let pseudo = header.pseudo_header(Protocol::ICMPV6, message.len());
     let checksum = (pseudo + Sum::of(message)).finish();
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_of_a_query_tells_its_version() {
+    fn the_length_of_a_query_determines_its_version() {
         let mut bytes = [0; 44];
         bytes[..6].copy_from_slice(&[QUERY, 0, 0, 0, 0x80, 1]);
         bytes[24..28].copy_from_slice(&[3, 125, 0, 1]);

@@ -1,4 +1,4 @@
-//! ICMPv6 messages (RFC 4443), those of Neighbour Discovery included.
+//! ICMPv6 messages (RFC 4443), including those of Neighbour Discovery.
 
 mod error;
 pub mod mld;
@@ -17,7 +17,7 @@ pub enum Icmpv6Message<'a> {
     EchoRequest(Echo<'a>),
     /// An echo reply.
     EchoReply(Echo<'a>),
-    /// The report of a problem with a packet. A host never answers it by another error (RFC 4443
+    /// A report of a problem with a packet. Hosts must not answer it by another error (RFC 4443
     /// §2.4 e.1).
     Error {
         /// The problem.
@@ -27,8 +27,8 @@ pub enum Icmpv6Message<'a> {
     },
     /// A valid message of Neighbour Discovery (RFC 4861).
     NeighborDiscovery(NdMessage<'a>),
-    /// An informational message of another protocol, such as one that [`mld::parse`] knows. Those
-    /// that a host does not implement are silently discarded (RFC 4443 §2.4 b).
+    /// An informational message of another protocol, for example one that [`mld::parse`] parses. A
+    /// host discards the types that it does not implement (RFC 4443 §2.4 b).
     Other {
         /// The number of the type, at least 128.
         kind: u8,
@@ -50,13 +50,13 @@ impl<'a> Icmpv6Message<'a> {
 
     /// Parses the message that fills `bytes`, the payload of a packet with `header`.
     ///
-    /// A message of Neighbour Discovery that arrived in fragments must be discarded by the caller
-    /// (RFC 6980 §5); it cannot be recognised here.
+    /// The caller must discard messages of Neighbour Discovery that arrived in fragments (RFC 6980
+    /// §5), because the message does not show whether its packet was fragmented.
     ///
     /// # Errors
-    /// [`Malformed`] if the message is cut short, its checksum is wrong, an error does not quote an
-    /// IPv6 header, or a message of Neighbour Discovery fails the checks of RFC 4861 §6.1, §7.1 and
-    /// §8.1, such as a hop limit of 255.
+    /// [`Malformed`] if the message is truncated, its checksum is wrong, or an error does not quote
+    /// an IPv6 header. Also if a message of Neighbour Discovery fails the checks of RFC 4861 §6.1,
+    /// §7.1 and §8.1: for example, its hop limit must be 255.
     pub fn parse(header: &Ipv6Header, bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (fixed, rest) = split_fixed::<{ Icmpv6Message::HEADER_LENGTH }>("ICMPv6", bytes)?;
         let pseudo = header.pseudo_header(Protocol::ICMPV6, bytes.len());
@@ -93,7 +93,7 @@ impl<'a> Icmpv6Message<'a> {
     }
 
     /// Writes the message, including its checksum, to the start of `bytes`. Returns its length.
-    /// `header` is that of the packet; a message of Neighbour Discovery needs a hop limit of 255
+    /// `header` is the header of its packet; for Neighbour Discovery, its hop limit must be 255
     /// ([`NdMessage::HOP_LIMIT`]).
     ///
     /// # Panics
@@ -159,8 +159,8 @@ mod tests {
         let echo = Icmpv6Message::EchoRequest(Echo { identifier: 1, sequence: 2, data: &[] });
         let mut bytes = [0; 8];
         echo.emit(&header(), &mut bytes);
-        // The checksum by hand: 0xfe80 + 1 + 0xfe80 + 2 + 8 + 58 + 0x8000 + 1 + 2 = 0x27d48, folded
-        // and inverted.
+        // The checksum is computed by hand: 0xfe80 + 1 + 0xfe80 + 2 + 8 + 58 + 0x8000 + 1 + 2 =
+        // 0x27d48, folded and inverted.
         assert_eq!(bytes[2..4], [0x82, 0xb5]);
         let other = Ipv6Header { source: B, destination: B, ..header() };
         let wrong = Err(Malformed::Checksum { what: "ICMPv6 message" });

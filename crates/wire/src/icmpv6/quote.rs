@@ -1,4 +1,4 @@
-//! The quoted packet in an ICMPv6 error.
+//! The quoted packet in an ICMPv6 error, which tells a host which of its packets caused the error.
 
 use crate::ipv6::Head;
 use crate::{Ipv6Extensions, Ipv6Fragment, Ipv6Header, Malformed, Protocol, SeqNum};
@@ -9,10 +9,10 @@ use crate::{Ipv6Extensions, Ipv6Fragment, Ipv6Header, Malformed, Protocol, SeqNu
 pub struct Ipv6Quote<'a> {
     /// The fixed header.
     pub header: Ipv6Header,
-    /// The protocol and the quoted bytes of the transport header and payload. `None` if the quote
-    /// ends among the extension headers, or is of a fragment other than the first.
+    /// The protocol of the payload, and the quoted bytes of its header and data. `None` if the
+    /// quote ends within the extension headers, or the packet was not the first fragment.
     pub transport: Option<(Protocol, &'a [u8])>,
-    /// Everything that is quoted.
+    /// All quoted bytes.
     bytes: &'a [u8],
 }
 
@@ -83,14 +83,15 @@ impl<'a> Ipv6Quote<'a> {
         }
     }
 
-    /// Returns the fragment header of a packet that was sent in fragments, if it is quoted.
+    /// Returns the fragment header, if the packet was a fragment and the header is quoted.
     #[must_use]
     pub fn fragment(&self) -> Option<Ipv6Fragment> {
         let headers = Ipv6Extensions::new(self.bytes, self.header.next_header);
         headers.map_while(Result::ok).find_map(|header| header.fragment())
     }
 
-    /// Is the quoted packet an ICMPv6 error? No error answers one (RFC 4443 §2.4 e.1).
+    /// Is the quoted packet an ICMPv6 error? An error must not be answered by an error (RFC 4443
+    /// §2.4 e.1).
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.first(&[Protocol::ICMPV6]).is_some_and(|[kind]| kind < super::FIRST_INFORMATIONAL)
@@ -104,7 +105,7 @@ impl<'a> Ipv6Quote<'a> {
     }
 }
 
-/// Finds the transport header behind the extension headers of a packet that may be cut anywhere.
+/// Finds the transport header after the extension headers of a packet that may end anywhere.
 fn transport(mut next: Protocol, mut rest: &[u8]) -> Option<(Protocol, &[u8])> {
     for _ in 0..=Ipv6Extensions::MOST {
         let length = match next {

@@ -1,57 +1,63 @@
-//! The examination of extension headers by the destination of a packet (RFC 8200 §4): options,
-//! routing headers, and the fragment header.
+//! The processing of extension headers by the destination of a packet (RFC 8200 §4): options,
+//! routing headers and the fragment header.
 
 use super::extensions::{Ipv6Extension, Ipv6Extensions, Ipv6Fragment};
 use super::options::{Ipv6OptionAction, Ipv6Options};
 use super::{Ipv6Header, Ipv6Packet};
 use crate::{Icmpv6Problem, Malformed, Protocol};
 
-/// The most options, without padding, in one header (RFC 8504 §5.3). More are discarded.
+/// The maximum number of options, without padding, in an extension header. A packet with more is
+/// discarded (RFC 8504 §5.3).
 const MOST_OPTIONS: usize = 8;
 
-/// The offset of the payload length in an IPv6 header.
+/// The offset of the payload length in an IPv6 header, in bytes.
 const PAYLOAD_LENGTH: usize = 4;
 
-/// The content of a packet whose extension headers were examined.
+/// The content of a packet, after its extension headers were processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ipv6Content<'a> {
-    /// A whole packet. Its fragment header, if it has one, is that of an atomic fragment (RFC
-    /// 6946).
+    /// An unfragmented packet. It may have a fragment header, if the fragment is the whole packet
+    /// (an atomic fragment, RFC 6946).
     Whole(Ipv6Packet<'a>),
-    /// A fragment. The headers after its fragment header were not examined, apart from whether
-    /// they are all in the first fragment.
+    /// A fragment. Headers after its fragment header are to be processed when the packet is
+    /// reassembled. Here it is only checked that the first fragment contains all of them.
     Fragment(Ipv6Piece<'a>),
 }
 
-/// A fragment of a packet.
+/// A fragment of an IPv6 packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6Piece<'a> {
     /// The fragment header.
     pub fragment: Ipv6Fragment,
-    /// The offset of the fragment header in the packet: the length of the headers before it.
+    /// The offset of the fragment header in the packet, in bytes, which is the length of the
+    /// headers before it.
     pub at: usize,
-    /// The offset in the packet of the field that names the fragment header.
+    /// The offset in the packet of the next header field that announces the fragment header, in
+    /// bytes.
     pub named_at: usize,
-    /// The number of the header at the beginning of the fragmentable part.
+    /// The next header field of the fragment header: the type of the first header that was
+    /// fragmented.
     pub next: Protocol,
     /// The bytes after the fragment header.
     pub payload: &'a [u8],
 }
 
-/// The reason why a destination discards a packet for its extension headers.
+/// The reason why the destination discards a packet because of its extension headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ipv6Refusal {
-    /// The headers are malformed. There is no answer.
+    /// The headers are malformed. The packet is dropped without an error message.
     Malformed(Malformed),
-    /// An unknown option asks to be discarded without an answer.
+    /// The packet is dropped without an error message. Some unknown options require this, for
+    /// example.
     Silent,
-    /// The source is to be told by an ICMPv6 Parameter Problem.
+    /// The packet is dropped, and its source must be sent an ICMPv6 Parameter Problem.
     Report {
-        /// The problem.
+        /// The reason for the error message.
         problem: Icmpv6Problem,
-        /// The offset in the packet of the byte that caused it.
+        /// The offset in the packet of the byte that caused the error.
         pointer: u32,
-        /// Also if the packet was sent to a multicast group (RFC 4443 §2.4 e.3)?
+        /// Is the error also sent if the packet's destination was a multicast group (RFC 4443 §2.4
+        /// e.3)?
         is_for_groups: bool,
     },
 }
@@ -63,15 +69,16 @@ impl From<Malformed> for Ipv6Refusal {
 }
 
 impl<'a> Ipv6Packet<'a> {
-    /// Examines the extension headers of the packet at the start of `bytes`, in their order, as its
-    /// destination does. Headers after the fragment header of a fragment belong to the reassembled
-    /// packet, which is to be examined again.
+    /// Processes the extension headers of the packet at the start of `bytes`, as its destination
+    /// does. Headers after the fragment header of a fragment belong to the reassembled packet,
+    /// which must be processed again.
     ///
-    /// No routing header is supported: with segments left, every type is refused, and type 0 most
-    /// of all (RFC 5095). An authentication header is left as an unknown protocol of the payload.
+    /// No type of routing header is supported: a header with segments left is refused, as RFC 5095
+    /// requires for type 0. An authentication header is left in the payload, as an unknown
+    /// protocol.
     ///
     /// # Errors
-    /// [`Ipv6Refusal`], with the answer to the source.
+    /// [`Ipv6Refusal`] if the destination must discard the packet.
     pub fn examine(bytes: &'a [u8]) -> Result<Ipv6Content<'a>, Ipv6Refusal> {
         let packet = Self::parse_fixed(bytes)?;
         let mut extensions = Self::extensions(bytes)?;
@@ -94,8 +101,8 @@ impl<'a> Ipv6Packet<'a> {
     }
 }
 
-/// Returns the refusal of a packet for a malformed header: a Hop-by-Hop Options header is known
-/// only after the fixed header (RFC 8200 §4.1).
+/// Returns the reason to discard a packet with a malformed header. A Hop-by-Hop Options header
+/// after other headers is reported to the source as an unknown header (RFC 8200 §4.1).
 fn misplaced(extensions: &Ipv6Extensions<'_>, malformed: Malformed) -> Ipv6Refusal {
     match (malformed, extensions.protocol()) {
         (Malformed::Field { .. }, Protocol::HOP_BY_HOP) => {
@@ -110,7 +117,7 @@ fn report(problem: Icmpv6Problem, at: usize) -> Ipv6Refusal {
     Ipv6Refusal::Report { problem, pointer, is_for_groups: false }
 }
 
-/// Examines the routing header or the options of `header`.
+/// Processes `header`, if it is a routing header or contains options.
 fn examine_header(header: &Ipv6Extension<'_>) -> Result<(), Ipv6Refusal> {
     if header.kind == Protocol::ROUTING {
         let has_segments_left = header.bytes[3] != 0;
@@ -137,7 +144,8 @@ fn examine_header(header: &Ipv6Extension<'_>) -> Result<(), Ipv6Refusal> {
     Ok(())
 }
 
-/// Examines a fragment (RFC 8200 §4.5, RFC 7112 §5). `after` continues behind its header.
+/// Checks a fragment (RFC 8200 §4.5, RFC 7112 §5). `after` iterates over the headers after its
+/// fragment header.
 fn piece<'a>(
     header: &Ipv6Extension<'a>,
     fragment: Ipv6Fragment,

@@ -1,17 +1,17 @@
-//! The extension headers of an IPv6 packet (RFC 8200 §4), one after the other.
+//! An iterator over the extension headers of an IPv6 packet (RFC 8200 §4).
 
 use super::{Ipv6Header, field};
 use crate::layout::{half, word};
 use crate::{Malformed, Protocol};
 
-/// An extension header in a packet.
+/// An extension header of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6Extension<'a> {
-    /// The number of the header.
+    /// The type of the extension header.
     pub kind: Protocol,
-    /// The offset in the packet of the next header field that names this header.
+    /// The offset in the packet of the next header field that announces this header, in bytes.
     pub named_at: usize,
-    /// The offset of the header in the packet.
+    /// The offset of this header in the packet, in bytes.
     pub at: usize,
     /// The whole header, at least eight bytes.
     pub bytes: &'a [u8],
@@ -20,9 +20,10 @@ pub struct Ipv6Extension<'a> {
 /// The fields of a fragment header (RFC 8200 §4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6Fragment {
-    /// The offset of the payload in the fragmentable part, in bytes. A multiple of eight.
+    /// The offset of the fragment's data in the fragmentable part of the packet, in bytes. A
+    /// multiple of eight.
     pub offset: u16,
-    /// M: further fragments follow.
+    /// M: further fragments of the packet follow.
     pub more: bool,
     /// The number that all fragments of a packet share.
     pub identification: u32,
@@ -32,14 +33,14 @@ impl Ipv6Fragment {
     /// The length of a fragment header in bytes.
     pub const LENGTH: usize = 8;
 
-    /// Is this the header of a packet that was not fragmented (RFC 6946)?
+    /// Is this the header of an atomic fragment, which contains the whole packet (RFC 6946)?
     #[must_use]
     pub const fn is_atomic(&self) -> bool {
         self.offset == 0 && !self.more
     }
 
-    /// Writes a fragment header before a payload that begins with the header `next`, to the start
-    /// of `bytes`. Returns its length.
+    /// Writes a fragment header to the start of `bytes`, and returns its length. `next` is the type
+    /// of the header that follows it.
     ///
     /// # Panics
     /// If `bytes` is shorter than [`Ipv6Fragment::LENGTH`], or the offset is not a multiple of
@@ -69,8 +70,8 @@ impl Ipv6Extension<'_> {
 }
 
 /// An iterator over the extension headers of a packet. It ends before the header of the payload,
-/// and after the fragment header of a fragment other than the first, which holds no further headers
-/// (RFC 7112 §5). An authentication header and ESP end it, too.
+/// before an authentication header and before ESP. It also ends after the fragment header of a
+/// fragment other than the first, which contains no further headers (RFC 7112 §5).
 #[derive(Clone, Debug)]
 pub struct Ipv6Extensions<'a> {
     packet: &'a [u8],
@@ -83,12 +84,12 @@ pub struct Ipv6Extensions<'a> {
 }
 
 impl<'a> Ipv6Extensions<'a> {
-    /// The most extension headers that a packet may have. RFC 8200 sets no limit; this one bounds
-    /// the work for a hostile packet.
+    /// The maximum number of extension headers of a packet. RFC 8200 has no limit; this one bounds
+    /// the work that a hostile packet causes.
     pub const MOST: u32 = 8;
 
-    /// Creates an iterator over the headers of `packet`, which begins with a fixed header and is
-    /// cut to its payload length.
+    /// Creates an iterator over the headers of `packet`, which begins with a fixed header and ends
+    /// at its payload length. `next` is the type of the first extension header.
     pub(crate) fn new(packet: &'a [u8], next: Protocol) -> Self {
         Self {
             packet,
@@ -101,30 +102,31 @@ impl<'a> Ipv6Extensions<'a> {
         }
     }
 
-    /// Returns the number of the header after those that were returned.
+    /// Returns the type of the next header: of the payload, once the iterator has ended.
     #[must_use]
     pub const fn protocol(&self) -> Protocol {
         self.next
     }
 
-    /// Returns the offset in the packet of the field that names [`Ipv6Extensions::protocol`].
+    /// Returns the offset in the packet of the next header field that contains
+    /// [`Ipv6Extensions::protocol`].
     #[must_use]
     pub const fn named_at(&self) -> usize {
         self.named_at
     }
 
-    /// Returns the bytes after the headers that were returned.
+    /// Returns the bytes after the headers that the iterator has returned.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
         &self.packet[self.at..]
     }
 
-    /// Returns the headers that were returned.
+    /// Returns the headers that the iterator has returned, as bytes.
     pub(super) fn returned(&self) -> &'a [u8] {
         &self.packet[Ipv6Header::LENGTH.min(self.at)..self.at]
     }
 
-    /// Reads the header at `self.at`.
+    /// Parses the header at `self.at`.
     fn read(&mut self) -> Result<Ipv6Extension<'a>, Malformed> {
         if self.count == Self::MOST {
             return Err(field("number of extension headers", self.count + 1));

@@ -32,14 +32,14 @@ pub struct Ipv6Header {
 impl Ipv6Header {
     /// The length of the header in bytes.
     pub const LENGTH: usize = 40;
-    /// The hop limit of sent packets.
+    /// The default hop limit of sent packets.
     pub const DEFAULT_HOP_LIMIT: u8 = 64;
     /// The smallest MTU of a link that carries IPv6 (RFC 8200 §5).
     pub const MIN_MTU: usize = 1_280;
-    /// The offset of the next header field in the header.
+    /// The offset of the next header field in the header, in bytes.
     pub const NEXT_HEADER_OFFSET: usize = 6;
 
-    /// Creates a header with the default hop limit and no flow label.
+    /// Creates a header with the default hop limit and a flow label of zero.
     #[must_use]
     pub fn new(source: Ipv6Addr, destination: Ipv6Addr, next_header: Protocol) -> Self {
         Self {
@@ -52,8 +52,8 @@ impl Ipv6Header {
         }
     }
 
-    /// Returns the sum over the pseudo-header for `length` bytes of `protocol` (RFC 8200 §8.1).
-    /// `protocol` is that of the payload, which may follow extension headers.
+    /// Returns the checksum's sum over the pseudo-header, for `length` bytes of `protocol` (RFC
+    /// 8200 §8.1). `protocol` is that of the payload, after any extension headers.
     #[must_use]
     pub fn pseudo_header(&self, protocol: Protocol, length: usize) -> Sum {
         checksum::pseudo_header_v6(self.source, self.destination, protocol, length)
@@ -92,9 +92,9 @@ impl Ipv6Header {
         fixed[1] |= 0x30;
     }
 
-    /// Completes the header of the reassembled packet that fills `bytes`: the payload length, and
-    /// the next header field at `named_at`, which named the fragment header (RFC 8200 §4.5).
-    /// Returns whether the length fits.
+    /// Completes the header of a reassembled packet that fills `bytes`. Writes the payload length,
+    /// and `next` to the next header field at `named_at`, which announced the fragment header (RFC
+    /// 8200 §4.5). Returns false if the packet is too long for the length field.
     ///
     /// # Panics
     /// If `bytes` is shorter than a header.
@@ -106,7 +106,7 @@ impl Ipv6Header {
     }
 }
 
-/// The fixed header of a packet that may be cut short after it.
+/// The fixed header of a packet whose payload may be truncated.
 pub(crate) struct Head {
     /// The header.
     pub(crate) header: Ipv6Header,
@@ -134,17 +134,17 @@ impl Head {
     }
 }
 
-/// A received packet, without the padding of the link.
+/// A received packet, without the padding of an Ethernet frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6Packet<'a> {
     /// The fixed header.
     pub header: Ipv6Header,
-    /// The extension headers before the payload, as they arrived.
+    /// The extension headers, as received.
     pub extensions: &'a [u8],
     /// The fragment header, if there is one.
     pub fragment: Option<Ipv6Fragment>,
-    /// The protocol of the payload. In a fragment with an offset, the next header field of the
-    /// fragment header.
+    /// The protocol of the payload. In a fragment other than the first, it is copied from the next
+    /// header field of the fragment header.
     pub protocol: Protocol,
     /// The bytes after the extension headers.
     pub payload: &'a [u8],
@@ -156,11 +156,11 @@ impl<'a> Ipv6Packet<'a> {
     ///
     /// # Errors
     /// [`Malformed`] if the version is not 6, a length exceeds `bytes`, or a Hop-by-Hop Options
-    /// header is not the first (RFC 8200 §4.1). Also if there are more than
-    /// [`Ipv6Extensions::MOST`] extension headers or two fragment headers, or the extension
-    /// headers do not end in the first fragment (RFC 7112 §5). The payload's own header may still
-    /// be cut short. Also if a fragment ends beyond 65,535 bytes, or is not the last and its length
-    /// is no multiple of eight (RFC 8200 §4.5).
+    /// header is not the first extension header (RFC 8200 §4.1). Also if there are more than
+    /// [`Ipv6Extensions::MOST`] extension headers or two fragment headers, or the extension headers
+    /// do not end within the first fragment (RFC 7112 §5). Also if a fragment ends beyond 65,535
+    /// bytes, or has a length that is not a multiple of eight and is not the last (RFC 8200 §4.5).
+    /// The header of the payload is not checked.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let fixed = Self::parse_fixed(bytes)?;
         let mut extensions = Self::extensions(bytes)?;
@@ -190,8 +190,8 @@ impl<'a> Ipv6Packet<'a> {
         Ok(Ipv6Extensions::new(bytes, fixed.protocol))
     }
 
-    /// Parses the fixed header of the packet at the start of `bytes`, and ignores padding. All
-    /// bytes after it are the payload of the protocol that it names: possibly an extension header
+    /// Parses only the fixed header of the packet at the start of `bytes`, and ignores padding. All
+    /// bytes after it are the payload, whose protocol may be an extension header
     /// ([`Protocol::is_ipv6_extension`]).
     ///
     /// # Errors
@@ -210,7 +210,7 @@ impl<'a> Ipv6Packet<'a> {
     }
 }
 
-/// Checks a fragment with `length` bytes of payload.
+/// Checks that a fragment with `length` bytes of payload can be part of a packet.
 fn check_fragment(fragment: Ipv6Fragment, length: usize) -> Result<(), Malformed> {
     #[allow(clippy::cast_possible_truncation, reason = "the payload length has sixteen bits")]
     let length = length as u32;
@@ -224,7 +224,7 @@ fn check_fragment(fragment: Ipv6Fragment, length: usize) -> Result<(), Malformed
     Ok(())
 }
 
-/// Creates the error for a forbidden field.
+/// Creates the error of a field with an invalid value.
 const fn field(field: &'static str, value: u32) -> Malformed {
     Malformed::Field { what: "IPv6", field, value }
 }
@@ -236,7 +236,7 @@ mod tests {
     use proptest::prelude::*;
     use std::{vec, vec::Vec};
 
-    /// Returns a packet whose first next header is `next`, with `body`.
+    /// Returns a packet with the next header field `next`, and `body` after the fixed header.
     fn packet(next: Protocol, body: &[u8]) -> Vec<u8> {
         let header = Ipv6Header::new(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, next);
         let mut bytes = vec![0; Ipv6Header::LENGTH];

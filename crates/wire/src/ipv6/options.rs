@@ -7,32 +7,33 @@ use crate::Malformed;
 const PAD1: u8 = 0;
 const PADN: u8 = 1;
 
-/// An option other than padding.
+/// An option of an extension header, other than padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6Option<'a> {
     /// The type of the option.
     pub kind: u8,
-    /// The offset of its type in the packet.
+    /// The offset of the option in the packet, in bytes.
     pub at: usize,
-    /// Its data.
+    /// The data of the option.
     pub data: &'a [u8],
 }
 
-/// The action that a host takes if it does not know an option: the highest two bits of its type.
+/// The action of a host that does not know an option. The highest two bits of the option's type
+/// encode it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ipv6OptionAction {
     /// Skip the option.
     Skip,
     /// Discard the packet.
     Discard,
-    /// Discard the packet, and report it to the source.
+    /// Discard the packet, and report this to the source by ICMPv6.
     Report,
-    /// Discard the packet, and report it unless its destination was a multicast group.
+    /// Discard the packet, and report this unless the destination was a multicast group.
     ReportIfUnicast,
 }
 
 impl Ipv6Option<'_> {
-    /// Returns what a host does that does not know the option.
+    /// Returns the action of a host that does not know the option.
     #[must_use]
     pub const fn action(&self) -> Ipv6OptionAction {
         match self.kind >> 6 {
@@ -44,7 +45,7 @@ impl Ipv6Option<'_> {
     }
 }
 
-/// An iterator over the options of a header. It skips padding, and ends after an error.
+/// An iterator over the options of an extension header. It skips padding, and ends after an error.
 #[derive(Clone, Debug)]
 pub struct Ipv6Options<'a> {
     rest: &'a [u8],

@@ -1,4 +1,4 @@
-//! The messages of Neighbour Discovery (RFC 4861 §4), and the checks that make them valid.
+//! The messages of Neighbour Discovery (RFC 4861 §4), and the checks that a receiver must make.
 
 mod options;
 
@@ -11,41 +11,42 @@ use core::net::Ipv6Addr;
 /// A valid message of Neighbour Discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NdMessage<'a> {
-    /// A request for router advertisements. Hosts discard it (RFC 4861 §6.1.1).
+    /// A request to routers to send an advertisement. Hosts must discard it (RFC 4861 §6.1.1).
     RouterSolicitation {
         /// The MAC address of the sender.
         source_mac: Option<MacAddress>,
     },
-    /// The parameters of a link, from one of its routers.
+    /// The parameters of a link, advertised by one of its routers.
     RouterAdvertisement(RouterAdvertisement<'a>),
-    /// A request for the MAC address of the target, or a probe whether it is still reachable. Sent
-    /// from the unspecified address, it asks whether another host has the target address (RFC 4862
-    /// §5.4).
+    /// A request for the MAC address of the target, or a check that the target is still reachable.
+    /// If its source is the unspecified address, it asks whether another host uses the target
+    /// address (RFC 4862 §5.4).
     NeighborSolicitation {
-        /// The address of the target; never multicast.
+        /// The address of the target, which must not be multicast.
         target: Ipv6Addr,
         /// The MAC address of the sender.
         source_mac: Option<MacAddress>,
     },
-    /// The answer to a neighbour solicitation, or an announcement.
+    /// The answer to a neighbour solicitation, or an unsolicited announcement.
     NeighborAdvertisement {
         /// R: the sender is a router.
         is_router: bool,
-        /// S: this answers a solicitation. Never set in a message to a multicast address.
+        /// S: this answers a solicitation. Must not be set in a message to a multicast address.
         is_solicited: bool,
-        /// O: replace the MAC address in the cache.
+        /// O: receivers should replace the MAC address in their caches.
         is_override: bool,
-        /// The address that is advertised; never multicast.
+        /// The advertised address, which must not be multicast.
         target: Ipv6Addr,
         /// The MAC address of the target.
         target_mac: Option<MacAddress>,
     },
-    /// The report of a better first hop, by the router that is the first hop now. The receiver must
-    /// still compare the sender with the router in use (RFC 4861 §8.1).
+    /// The report of a better first hop, from the router that is the first hop now. The caller must
+    /// check that the sender is that router (RFC 4861 §8.1).
     Redirect {
-        /// The better first hop: a link-local address, or the destination if it is on the link.
+        /// The better first hop: the link-local address of a router, or `destination` if it is on
+        /// the link.
         target: Ipv6Addr,
-        /// The destination; never multicast.
+        /// The destination whose first hop changes, which must not be multicast.
         destination: Ipv6Addr,
         /// The MAC address of the target.
         target_mac: Option<MacAddress>,
@@ -57,11 +58,11 @@ pub enum NdMessage<'a> {
 /// A router advertisement (RFC 4861 §4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RouterAdvertisement<'a> {
-    /// The default hop limit; zero if the router does not specify it.
+    /// The hop limit that hosts should send with; zero if the router does not specify it.
     pub hop_limit: u8,
-    /// M: addresses are available by DHCPv6.
+    /// M: hosts can obtain addresses by DHCPv6.
     pub is_managed: bool,
-    /// O: other configuration is available by DHCPv6.
+    /// O: hosts can obtain other parameters by DHCPv6.
     pub has_other_configuration: bool,
     /// Prf: the preference of the sender among default routers (RFC 4191 §2.2).
     pub preference: RouterPreference,
@@ -71,26 +72,27 @@ pub struct RouterAdvertisement<'a> {
     /// The time in milliseconds for which a neighbour is assumed to be reachable; zero if the
     /// router does not specify it.
     pub reachable_time: u32,
-    /// The time in milliseconds between solicitations; zero if the router does not specify it.
+    /// The time between two solicitations of a neighbour, in milliseconds; zero if the router does
+    /// not specify it.
     pub retransmission_timer: u32,
-    /// Prefixes, the MTU, and the MAC address of the router.
+    /// The options, such as prefixes, the MTU, and the MAC address of the router.
     pub options: NdOptions<'a>,
 }
 
 /// The preference of a default router over others (RFC 4191 §2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RouterPreference {
-    /// Used only without another one.
+    /// The router is used only if there is no other one.
     Low,
     /// The preference of routers that do not state one.
     #[default]
     Medium,
-    /// Used before others.
+    /// The router is used before others.
     High,
 }
 
 impl RouterPreference {
-    /// Reads the two bits of the field. The reserved value means medium.
+    /// Reads the two bits of the preference in `flags`. The reserved value means medium.
     const fn read(flags: u8) -> Self {
         match (flags >> 3) & 3 {
             1 => Self::High,
@@ -121,10 +123,11 @@ const SOLICITED: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
 
 impl<'a> NdMessage<'a> {
-    /// The hop limit of all messages. A smaller one proves that a router forwarded the message.
+    /// The required hop limit of all messages. A smaller one proves that a router forwarded the
+    /// message, which therefore does not come from the link.
     pub const HOP_LIMIT: u8 = 255;
 
-    /// Returns the header of the packet of a message.
+    /// Creates the IP header for a message of Neighbour Discovery.
     #[must_use]
     pub fn header(source: Ipv6Addr, destination: Ipv6Addr) -> Ipv6Header {
         Ipv6Header {
@@ -133,14 +136,14 @@ impl<'a> NdMessage<'a> {
         }
     }
 
-    /// Is this the type of a message of Neighbour Discovery?
+    /// Is `kind` the ICMPv6 type of a message of Neighbour Discovery?
     #[must_use]
     pub const fn is_kind(kind: u8) -> bool {
         ROUTER_SOLICITATION <= kind && kind <= REDIRECT
     }
 
-    /// Parses the bytes after the checksum. Returns `None` if the type is not one of Neighbour
-    /// Discovery.
+    /// Parses the ICMPv6 message that has `body` after its checksum. Returns `None` if it is not
+    /// one of Neighbour Discovery.
     pub(crate) fn parse(
         header: &Ipv6Header,
         kind: u8,
@@ -205,7 +208,7 @@ impl<'a> NdMessage<'a> {
         }))
     }
 
-    /// Returns the number of bytes after the checksum.
+    /// Returns the length of the message after its checksum, in bytes.
     pub(crate) const fn length(&self) -> usize {
         const fn mac_length(mac: Option<MacAddress>) -> usize {
             if mac.is_some() { 8 } else { 0 }
@@ -227,7 +230,8 @@ impl<'a> NdMessage<'a> {
         }
     }
 
-    /// Writes the bytes after the checksum, which fill `bytes`. Returns the type.
+    /// Writes the part of the message after its checksum, which fills `bytes`. Returns the ICMPv6
+    /// type.
     pub(crate) fn emit(&self, bytes: &mut [u8]) -> u8 {
         let source = |mac: Option<MacAddress>| mac.map(NdOption::SourceMac);
         let destination = |mac: Option<MacAddress>| mac.map(NdOption::TargetMac);
@@ -277,7 +281,7 @@ impl<'a> NdMessage<'a> {
 }
 
 impl<'a> RouterAdvertisement<'a> {
-    /// The length of the fields after the checksum, in bytes.
+    /// The length of the fixed fields after the checksum, in bytes.
     const LENGTH: usize = 12;
 
     fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
@@ -306,7 +310,7 @@ impl<'a> RouterAdvertisement<'a> {
     }
 }
 
-/// Splits the fixed fields after the checksum from the options, which are checked.
+/// Splits the fixed fields after the checksum from the options, and checks the options.
 fn split<const LENGTH: usize>(body: &[u8]) -> Result<(&[u8; LENGTH], NdOptions<'_>), Malformed> {
     let (fixed, rest) = crate::layout::split_fixed("Neighbour Discovery message", body)?;
     Ok((fixed, NdOptions::parse(rest)?))
@@ -319,7 +323,7 @@ fn target(fixed: &[u8; 20]) -> Result<Ipv6Addr, Malformed> {
     Ok(target)
 }
 
-/// Checks that a router sent the message: its source is a link-local address.
+/// Checks that a router can have sent the message: its source must be a link-local address.
 fn check_router(header: &Ipv6Header) -> Result<(), Malformed> {
     let is_link_local = header.source.is_unicast_link_local();
     check(is_link_local, "source", header.source.octets()[0])

@@ -17,7 +17,8 @@ pub enum NdOption<'a> {
     RedirectedHeader(&'a [u8]),
     /// The MTU of the link in bytes.
     Mtu(u32),
-    /// An option that receivers ignore: its type is unknown, or its length is not that of the type.
+    /// An option that receivers ignore, because its type is unknown or its length is wrong for its
+    /// type.
     Other {
         /// The number of the type.
         kind: u8,
@@ -29,23 +30,22 @@ pub enum NdOption<'a> {
 /// The option that describes a prefix of the link (RFC 4861 §4.6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefixInformation {
-    /// The prefix. The bits after its length are to be ignored.
+    /// The prefix. Receivers must ignore the bits after `length`.
     pub prefix: Ipv6Addr,
-    /// The number of valid leading bits: at most 128.
+    /// The length of the prefix in bits, at most 128.
     pub length: u8,
-    /// L: addresses with the prefix are on the link.
+    /// L: hosts with an address of this prefix are on the link.
     pub is_on_link: bool,
-    /// A: hosts may form addresses with the prefix (RFC 4862).
+    /// A: hosts may form addresses from this prefix (RFC 4862).
     pub is_autonomous: bool,
-    /// The time in seconds for which the prefix is valid; [`PrefixInformation::INFINITE`] has no
-    /// end.
+    /// The time in seconds for which the prefix is valid, or [`PrefixInformation::INFINITE`].
     pub valid_lifetime: u32,
-    /// The time in seconds for which addresses with the prefix are preferred.
+    /// The time in seconds for which addresses with the prefix are preferred to others.
     pub preferred_lifetime: u32,
 }
 
 impl PrefixInformation {
-    /// The lifetime without an end.
+    /// The value of a lifetime that does not end.
     pub const INFINITE: u32 = u32::MAX;
 
     const ON_LINK: u8 = 0x80;
@@ -92,10 +92,10 @@ impl<'a> NdOption<'a> {
         length.next_multiple_of(8)
     }
 
-    /// Writes the option, padded with zeros, to the start of `bytes`. Returns its length.
+    /// Writes the option to the start of `bytes`, padded with zeros, and returns its length.
     ///
     /// # Panics
-    /// If `bytes` is shorter than [`NdOption::length`], or that exceeds 2,040 bytes.
+    /// If `bytes` is shorter than [`NdOption::length`], or the option is longer than 2,040 bytes.
     pub fn emit(&self, bytes: &mut [u8]) -> usize {
         let length = self.length();
         let Ok(units) = u8::try_from(length / 8) else {
@@ -156,7 +156,7 @@ impl<'a> NdOption<'a> {
     }
 }
 
-/// The options of a received message, or those to be sent. Every length is valid.
+/// The options of a message. Invariant: no option extends beyond the end of the options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NdOptions<'a>(&'a [u8]);
 
@@ -164,15 +164,15 @@ impl<'a> NdOptions<'a> {
     /// No options.
     pub const NONE: NdOptions<'static> = NdOptions(&[]);
 
-    /// The most options that a message may have. RFC 4861 sets no limit; this one bounds the work
-    /// for a hostile message. A message of 1,500 bytes has room for 46 prefixes.
+    /// The maximum number of options in a message. RFC 4861 has no limit; this one bounds the work
+    /// that a hostile message causes. A message of 1,500 bytes has room for 46 prefixes.
     pub const MOST: u32 = 64;
 
     /// Parses the options that fill `bytes`.
     ///
     /// # Errors
-    /// [`Malformed`] if an option has a length of zero (RFC 4861 §4.6) or exceeds `bytes`, or there
-    /// are more than [`NdOptions::MOST`].
+    /// [`Malformed`] if an option has a length of zero (RFC 4861 §4.6) or extends beyond `bytes`,
+    /// or there are more than [`NdOptions::MOST`] options.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         const WHAT: &str = "Neighbour Discovery option";
         let (mut rest, mut count) = (bytes, 0_u32);
@@ -195,18 +195,18 @@ impl<'a> NdOptions<'a> {
         Ok(Self(bytes))
     }
 
-    /// Returns the bytes of the options.
+    /// Returns the options as bytes.
     #[must_use]
     pub const fn bytes(&self) -> &'a [u8] {
         self.0
     }
 
-    /// Iterates over the options in their order.
+    /// Iterates over the options in the order of the message.
     pub fn iter(&self) -> impl Iterator<Item = NdOption<'a>> + use<'a> {
         self.whole().map(NdOption::read)
     }
 
-    /// Returns the first MAC address of the sender.
+    /// Returns the sender's MAC address, from the first option that contains it.
     #[must_use]
     pub fn source_mac(&self) -> Option<MacAddress> {
         self.iter().find_map(|option| match option {
@@ -215,7 +215,7 @@ impl<'a> NdOptions<'a> {
         })
     }
 
-    /// Returns the first MAC address of the target.
+    /// Returns the target's MAC address, from the first option that contains it.
     #[must_use]
     pub fn target_mac(&self) -> Option<MacAddress> {
         self.iter().find_map(|option| match option {
@@ -224,12 +224,12 @@ impl<'a> NdOptions<'a> {
         })
     }
 
-    /// Is there an option with this type, of any length?
+    /// Is there an option of this type, even one with a wrong length?
     pub(super) fn has(&self, kind: u8) -> bool {
         self.whole().any(|option| option[0] == kind)
     }
 
-    /// Iterates over the bytes of the options.
+    /// Iterates over the options as bytes.
     fn whole(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let mut rest = self.0;
         core::iter::from_fn(move || {

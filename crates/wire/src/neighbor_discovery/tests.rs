@@ -15,7 +15,7 @@ fn header(source: Ipv6Addr, destination: Ipv6Addr) -> Ipv6Header {
     Ipv6Header { hop_limit: 255, ..Ipv6Header::new(source, destination, Protocol::ICMPV6) }
 }
 
-/// Emits `message` and parses it again.
+/// Emits `message`, parses the result, and checks that both are equal.
 fn round_trip(header: &Ipv6Header, message: NdMessage<'_>) -> Result<(), Malformed> {
     let (message, mut bytes) = (Icmpv6Message::NeighborDiscovery(message), vec![0; 2_000]);
     let length = message.emit(header, &mut bytes);
@@ -24,7 +24,7 @@ fn round_trip(header: &Ipv6Header, message: NdMessage<'_>) -> Result<(), Malform
     Ok(())
 }
 
-/// Parses a message of these bytes, whose checksum is written.
+/// Parses the ICMPv6 message with these bytes, after writing its checksum.
 fn parse(header: &Ipv6Header, message: &[u8]) -> Result<(), Malformed> {
     let (kind, code, body) = (message[0], message[1], &message[4..]);
     let mut bytes = vec![0; message.len()];

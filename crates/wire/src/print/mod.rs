@@ -1,7 +1,7 @@
-//! One line of text for each packet, in the style of tcpdump.
+//! Formatting of packets as lines of text, in the style of tcpdump: one line for each packet.
 //!
-//! Sequence numbers are absolute, or relative to [`SequenceBases`]. For a malformed packet, the
-//! valid headers and the error are printed. Wrong checksums are marked.
+//! Sequence numbers are absolute, or relative to [`SequenceBases`]. The line of a malformed packet
+//! contains its valid headers and the error. Wrong checksums are marked.
 
 mod parts;
 mod tcp;
@@ -21,7 +21,7 @@ pub struct FrameLine<'a>(
 );
 
 impl<'a> FrameLine<'a> {
-    /// Returns the line with relative sequence numbers.
+    /// Returns a line whose sequence numbers are relative to `bases`.
     #[must_use]
     pub const fn relative_to(self, bases: SequenceBases) -> RelativeLine<'a> {
         RelativeLine { bytes: self.0, is_frame: true, bases }
@@ -34,17 +34,17 @@ impl fmt::Display for FrameLine<'_> {
     }
 }
 
-/// The numbers that the sequence numbers of a segment are relative to: those of the SYNs, so that
-/// the first byte of data has number 1.
+/// The numbers to which sequence numbers are relative. Those of the SYNs make the first byte of
+/// data number 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SequenceBases {
-    /// Subtracted from sequence numbers.
+    /// The number that is subtracted from sequence numbers.
     pub seq: SeqNum,
-    /// Subtracted from acknowledgement numbers and SACK blocks.
+    /// The number that is subtracted from acknowledgement numbers and SACK blocks.
     pub ack: SeqNum,
 }
 
-/// A line whose sequence numbers are relative.
+/// The line of text for a packet, with relative sequence numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct RelativeLine<'a> {
     bytes: &'a [u8],
@@ -84,7 +84,7 @@ pub struct PacketLine<'a>(
 );
 
 impl<'a> PacketLine<'a> {
-    /// Returns the line with relative sequence numbers.
+    /// Returns a line whose sequence numbers are relative to `bases`.
     #[must_use]
     pub const fn relative_to(self, bases: SequenceBases) -> RelativeLine<'a> {
         RelativeLine { bytes: self.0, is_frame: false, bases }
@@ -137,8 +137,8 @@ fn write_arp(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     }
 }
 
-/// Writes a fragment. Its payload is not parsed, because only the first fragment has the transport
-/// header.
+/// Writes the line of a fragment. Its payload is not parsed, because only the first fragment has
+/// the transport header.
 fn write_fragment(f: &mut fmt::Formatter<'_>, packet: &Ipv4Packet<'_>) -> fmt::Result {
     let Ipv4Header { source, destination, protocol, identification, fragment_offset, .. } =
         packet.header;
@@ -180,7 +180,7 @@ fn write_icmp(f: &mut fmt::Formatter<'_>, ip: &Ipv4Header, bytes: &[u8]) -> fmt:
     write!(f, ", length {}", bytes.len())
 }
 
-/// Writes the packet that caused an error.
+/// Writes the quoted packet of an ICMP error.
 fn write_quote(f: &mut fmt::Formatter<'_>, quote: &Quote<'_>) -> fmt::Result {
     let Ipv4Header { source, destination, protocol, .. } = quote.header;
     match quote.ports() {
@@ -205,7 +205,7 @@ mod tests {
     const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
     const MAC: MacAddress = MacAddress::new([2, 0, 0, 0, 0, 1]);
 
-    /// Returns the line for a frame of this type.
+    /// Returns the line for a frame with this `EtherType`, these tags and this payload.
     fn frame(ether_type: EtherType, tags: VlanTags, payload: &[u8]) -> String {
         let mut bytes = [0; 128];
         let header =

@@ -1,4 +1,4 @@
-//! The parts of a line that several protocols share.
+//! Parts of a line that are common to several protocols.
 
 use crate::Ipv4Header;
 use core::fmt;

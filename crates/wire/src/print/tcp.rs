@@ -1,4 +1,4 @@
-//! The line for a TCP segment.
+//! The line of text for a TCP segment.
 
 use super::SequenceBases;
 use super::parts::{write_ends, write_verdict};
@@ -41,15 +41,15 @@ pub(super) fn write(
     write_verdict(f, TcpHeader::verify_checksum(bytes, ip.pseudo_header(bytes.len())).is_ok())
 }
 
-/// Do AE, CWR and ECE form the ACE counter? Only the handshake determines that, but two signs are
-/// reliable: AE after the SYN, and the AccECN option (RFC 9768).
+/// Are AE, CWR and ECE of this segment the ACE counter of AccECN? Only the handshake determines
+/// that, but two signs are reliable: AE outside a SYN, and an AccECN option (RFC 9768).
 fn counts_marks(segment: &Segment<'_>) -> bool {
     let flags = segment.flags();
     !flags.intersects(TcpFlags::SYN | TcpFlags::RST)
         && (flags.contains(TcpFlags::AE) || segment.options().ecn.is_some())
 }
 
-/// A letter for each control bit, and a dot for ACK.
+/// Formats the control bits of a segment as letters, and ACK as a dot.
 struct FlagLetters(TcpFlags);
 
 impl fmt::Display for FlagLetters {
@@ -75,8 +75,8 @@ impl fmt::Display for FlagLetters {
     }
 }
 
-/// The options that this stack implements, separated by commas, with the number that SACK blocks
-/// are relative to.
+/// Formats the known TCP options, separated by commas. SACK blocks are relative to the given
+/// sequence number.
 struct OptionWords<'a>(&'a TcpOptions, SeqNum);
 
 impl fmt::Display for OptionWords<'_> {
@@ -119,7 +119,7 @@ impl fmt::Display for OptionWords<'_> {
     }
 }
 
-/// The byte counters of an AccECN option, in the order of the option.
+/// Formats the byte counters of an AccECN option, in the order of the option.
 struct CountWords(EcnCounts);
 
 impl fmt::Display for CountWords {
@@ -149,7 +149,8 @@ mod tests {
         PacketLine(&segment(flags, options, payload_length)).to_string()
     }
 
-    /// Returns the packet of a segment.
+    /// Returns a packet with a segment of these flags and options, and `payload_length` bytes of
+    /// data.
     fn segment(flags: TcpFlags, options: &TcpOptions, payload_length: usize) -> Vec<u8> {
         let ip = Ipv4Header::new(
             Ipv4Addr::new(192, 0, 2, 1),

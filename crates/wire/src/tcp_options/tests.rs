@@ -4,7 +4,7 @@ use super::*;
 use crate::EcnOrder;
 
 impl TcpOptions {
-    /// Parses a field byte by byte only.
+    /// Parses an option field byte by byte, without the faster paths.
     fn by_octets(field: &[u8]) -> Self {
         let mut options = Self::default();
         options.note_by_octets(field);
@@ -108,8 +108,8 @@ fn timestamps_before_blocks_are_parsed_as_they_are_byte_by_byte() {
     }
 }
 
-/// Parsing by words equals parsing byte by byte, for the SYNs of this stack and of Linux, also with
-/// any one bit inverted, and truncated to any length.
+/// Parsing word by word equals parsing byte by byte. Tested with the SYNs of this stack and of
+/// Linux, with any one bit inverted, and with any truncation.
 #[test]
 fn parsing_by_words_equals_parsing_by_bytes() {
     let fields: [&[u8]; 3] = [
@@ -168,8 +168,8 @@ fn impossible_lengths_end_the_options() {
     assert_eq!((options.sack_permitted, options.mss), (true, Some(258)));
 }
 
-/// RFC 9293 MUST-68, MUST-69: every option except the NOP has a length, and the options fill the
-/// field. So no padding is needed, which would have to be zero.
+/// RFC 9293 MUST-68, MUST-69: every option except the NOP has a length. The options fill the field,
+/// so no padding is needed, which would have to be zero.
 #[test]
 fn emitted_options_have_lengths_and_fill_the_field() {
     for bits in 0..256_u32 {
@@ -203,7 +203,7 @@ fn emitted_options_have_lengths_and_fill_the_field() {
     }
 }
 
-/// RFC 7413 §4.1.1: a cookie is empty, or has 4 to 16 bytes, an even number.
+/// RFC 7413 §4.1.1: a cookie is empty, or has 4 to 16 bytes, and an even length.
 #[test]
 fn a_cookie_of_an_impossible_length_is_ignored() {
     for length in 0..=18 {

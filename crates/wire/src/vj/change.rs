@@ -1,28 +1,29 @@
-//! The change mask of a compressed header, and the numbers that follow the mask (RFC 1144 §3.2.2).
+//! The change mask of a compressed header, whose bits say which fields have changed since the
+//! previous packet, and the numbers that follow the mask (RFC 1144 §3.2.2).
 
-/// The packet belongs to another connection than the packet before it.
+/// C: the packet belongs to another connection than the packet before it.
 pub(super) const CONNECTION: u8 = 0x40;
-/// The identification has grown by another number than one.
+/// I: the IP identification has not grown by one, and its difference follows.
 pub(super) const IDENTIFICATION: u8 = 0x20;
-/// PSH is set.
+/// P: PSH is set.
 pub(super) const PUSH: u8 = 0x10;
 pub(super) const SEQUENCE: u8 = 0x08;
 pub(super) const ACKNOWLEDGEMENT: u8 = 0x04;
 pub(super) const WINDOW: u8 = 0x02;
 pub(super) const URGENT: u8 = 0x01;
-/// The four bits that encode the two special cases, as combinations that are otherwise unlikely.
+/// The four bits whose unlikely combinations encode the two special cases.
 pub(super) const SPECIALS: u8 = SEQUENCE | ACKNOWLEDGEMENT | WINDOW | URGENT;
-/// Special case: sequence and acknowledgement numbers have grown by the length of the previous
-/// data, as in the echo of a typed character.
+/// Special case: sequence and acknowledgement number have both grown by the length of the previous
+/// data, as when a host echoes typed characters.
 pub(super) const ECHOED: u8 = SEQUENCE | WINDOW | URGENT;
 /// Special case: the sequence number has grown by the length of the previous data, as in a transfer
 /// in one direction.
 pub(super) const ONE_WAY: u8 = SPECIALS;
 
-/// The length of all numbers in bytes: at most five of at most three bytes each.
+/// The maximum length of all numbers in bytes: five numbers of three bytes each.
 const ROOM: usize = 15;
 
-/// The encoded numbers, in their order on the line.
+/// The numbers after a change mask, encoded in their order on the line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Numbers {
     bytes: [u8; ROOM],
@@ -43,7 +44,7 @@ impl Numbers {
     }
 }
 
-/// Removes one number from the front of `bytes`. Returns `None` if `bytes` ends within the number.
+/// Removes a number from the front of `bytes`. Returns `None` if `bytes` ends within the number.
 pub(super) fn take_number(bytes: &mut &[u8]) -> Option<u16> {
     let (number, rest) = match **bytes {
         [0, high, low, ref rest @ ..] => (u16::from_be_bytes([high, low]), rest),

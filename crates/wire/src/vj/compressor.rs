@@ -1,4 +1,4 @@
-//! The sending end of a line with header compression (RFC 1144 §3.2.3).
+//! The sending end of a serial line with header compression (RFC 1144 §3.2.3).
 
 use super::change::{
     ACKNOWLEDGEMENT, CONNECTION, ECHOED, IDENTIFICATION, Numbers, ONE_WAY, PUSH, SEQUENCE,
@@ -8,13 +8,13 @@ use super::saved::{Saved, Shape};
 use super::{COMPRESSED, UNCOMPRESSED, VJ_SLOTS};
 use crate::{Protocol, TcpFlags};
 
-/// A header compressor, with the headers of the most recent connections.
+/// A header compressor. It keeps the last headers of the most recently used connections.
 #[derive(Clone, Debug, Default)]
 pub struct VjCompressor {
     slots: [Option<Slot>; VJ_SLOTS],
-    /// The slot of the last TCP packet.
+    /// The slot of the connection that sent the last TCP packet.
     last: Option<u8>,
-    /// The number of TCP packets so far, by which the least recently used slot is found.
+    /// The number of TCP packets so far. Slots store it to find the least recently used one.
     packets: u64,
 }
 
@@ -24,22 +24,22 @@ struct Slot {
     used: u64,
 }
 
-/// A header, encoded as differences to the header before it.
+/// The header of a packet, encoded as differences to the previous header of its connection.
 struct Difference {
     mask: u8,
     numbers: Numbers,
 }
 
 impl VjCompressor {
-    /// Creates a compressor without connections.
+    /// Creates a compressor that has not seen any connection.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Compresses the IPv4 packet in `packet` in place, and returns the bytes to send, which are no
-    /// more than the packet had. Packets other than TCP segments of an established connection are
-    /// returned unchanged.
+    /// Compresses the IPv4 packet in place, and returns the bytes to send, which are never more
+    /// than the packet had. Returns the packet unchanged if it is not a TCP segment of an
+    /// established connection.
     pub fn compress<'a>(&mut self, packet: &'a mut [u8]) -> &'a mut [u8] {
         let Some(shape) = compressible(packet) else { return packet };
         self.packets += 1;
@@ -62,7 +62,7 @@ impl VjCompressor {
         }
     }
 
-    /// Returns the slot of the connection, or the least recently used one.
+    /// Returns the slot of the connection of `saved`, or the least recently used slot.
     fn slot_of(&self, saved: &Saved) -> u8 {
         let knows = |slot: &&Option<Slot>| {
             slot.as_ref()
@@ -75,8 +75,8 @@ impl VjCompressor {
     }
 }
 
-/// Returns the shape of a packet that can be compressed: an unfragmented segment with ACK, without
-/// SYN, FIN and RST.
+/// Returns the lengths of the headers if the packet can be compressed: if it is an unfragmented TCP
+/// segment with ACK, and without SYN, FIN and RST.
 fn compressible(packet: &[u8]) -> Option<Shape> {
     let shape = Shape::of(packet, Protocol::TCP.number())?;
     let flags = u16::from(packet[shape.ip + 13]);
@@ -93,7 +93,8 @@ fn is_same_connection(one: &[u8], other: &[u8]) -> bool {
     one[12..20] == other[12..20] && ports(one) == ports(other)
 }
 
-/// Encodes the differences from `before` to `packet`. Returns `None` if they cannot be encoded.
+/// Encodes the differences from the headers `before` to those of `packet`. Returns `None` if they
+/// cannot be encoded.
 fn difference(before: &Saved, packet: &[u8], shape: Shape) -> Option<Difference> {
     let now = Saved::new(packet, shape);
     if !changes_as_expected(before, &now) {
@@ -130,7 +131,8 @@ fn difference(before: &Saved, packet: &[u8], shape: Shape) -> Option<Difference>
     {
         (mask, numbers) = (ECHOED, Numbers::default());
     } else if mask == 0 && (data > 0 || now.data() == 0) {
-        // A retransmission, or a probe for a reply: the other end may have missed a packet.
+        // This is a retransmission or a keep-alive: the other end may have missed a packet, so
+        // whole headers are sent.
         return None;
     }
     let identification = now.ip_half(4).wrapping_sub(before.ip_half(4));
@@ -142,8 +144,8 @@ fn difference(before: &Saved, packet: &[u8], shape: Shape) -> Option<Difference>
     Some(Difference { mask, numbers })
 }
 
-/// Are all fields unchanged that cannot be encoded: version, header lengths, type of service, DF,
-/// TTL, options, and the flags except PSH and URG?
+/// Are all fields unchanged whose changes cannot be encoded? These are the version, the header
+/// lengths, the type of service, DF, the TTL, options, and the flags except PSH and URG.
 fn changes_as_expected(before: &Saved, now: &Saved) -> bool {
     let (one, other) = (before.as_slice(), now.as_slice());
     let ip = now.shape().ip;
@@ -156,7 +158,8 @@ fn changes_as_expected(before: &Saved, now: &Saved) -> bool {
         && one[ip + 20..] == other[ip + 20..]
 }
 
-/// Writes the difference immediately before the packet's data, over the end of its headers.
+/// Writes `difference` over the end of the packet's headers, immediately before the data. Returns
+/// the compressed packet.
 fn write_difference<'a>(
     packet: &'a mut [u8],
     shape: Shape,

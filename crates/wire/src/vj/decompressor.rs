@@ -1,4 +1,4 @@
-//! The receiving end of a line with header compression (RFC 1144 §3.2.4).
+//! The receiving end of a serial line with header compression (RFC 1144 §3.2.4).
 
 use super::change::{
     ACKNOWLEDGEMENT, CONNECTION, ECHOED, IDENTIFICATION, ONE_WAY, PUSH, SEQUENCE, SPECIALS, URGENT,
@@ -9,55 +9,56 @@ use super::{COMPRESSED, IPV4, IPV6, UNCOMPRESSED, VJ_SLOTS};
 use crate::{Protocol, Sum, TcpFlags};
 use thiserror::Error;
 
-/// A header decompressor, with the headers of the most recent connections.
+/// A header decompressor. It keeps the last headers of each connection that the compressor uses.
 #[derive(Clone, Debug, Default)]
 pub struct VjDecompressor {
     slots: [Option<Saved>; VJ_SLOTS],
-    /// The slot of the last packet. None if a packet with another slot may have been lost since.
+    /// The slot of the last packet. `None` after an error, because a lost packet may have changed
+    /// the slot.
     last: Option<u8>,
 }
 
-/// The reason why the bytes from the line yield no packet. The line or its other end is at fault.
-/// TCP retransmits the missing data, and retransmissions have whole headers (RFC 1144 §4.2).
+/// The reason why received bytes do not form a packet. The line or its other end is at fault. TCP
+/// recovers by retransmission, and retransmissions have whole headers (RFC 1144 §4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum VjError {
-    /// The packet names no connection, and the last one is unknown: at the start, or after an error
-    /// (RFC 1144 §4.1).
+    /// The packet does not name its connection, and the connection of the previous packet is
+    /// unknown: at the start, or after an error (RFC 1144 §4.1).
     #[error("a compressed packet names no connection, and the one before it is not known")]
     UnknownConnection,
-    /// The packet names a slot without a header, or one that does not exist.
+    /// The packet names a slot that holds no header or does not exist.
     #[error("slot {0} holds no header")]
     EmptySlot(u8),
-    /// The packet has an unknown type, ends within its header, or the header is not that of a TCP
-    /// segment, or is damaged.
+    /// The packet has an unknown type, is truncated within its header, or its header is damaged or
+    /// not that of a TCP segment.
     #[error("the packet is of an unknown type, damaged, or cut short")]
     Malformed,
-    /// The output buffer is too short for the whole packet.
+    /// The output buffer is too short for the decompressed packet.
     #[error("{needed} bytes are needed for the packet")]
     NoRoom {
-        /// The length of the whole packet in bytes.
+        /// The length of the decompressed packet in bytes.
         needed: usize,
     },
 }
 
 impl VjDecompressor {
-    /// Creates a decompressor without connections.
+    /// Creates a decompressor that has not seen any connection.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Notes that the line has damaged or lost something. Packets that name no connection are
-    /// rejected until one names its connection.
+    /// Notes that the line has lost or damaged bytes. Until a packet names its connection, those
+    /// that do not are rejected.
     pub const fn note_error(&mut self) {
         self.last = None;
     }
 
-    /// Reconstructs the packet for `line` in `packet`, and returns its length in bytes.
+    /// Decompresses the packet in `line` to `packet`, and returns its length in bytes.
     ///
     /// # Errors
-    /// [`VjError`] if `line` yields no packet.
+    /// [`VjError`] if `line` does not contain a valid packet.
     pub fn expand(&mut self, line: &[u8], packet: &mut [u8]) -> Result<usize, VjError> {
         let outcome = match *line {
             [first, ref rest @ ..] if first & COMPRESSED != 0 => {
@@ -76,8 +77,8 @@ impl VjDecompressor {
         outcome
     }
 
-    /// Restores a packet with whole headers, and keeps the headers in the slot that its protocol
-    /// field names.
+    /// Restores a packet with whole headers, whose protocol field contains the number of its slot.
+    /// Keeps the headers in that slot.
     fn restore(&mut self, line: &[u8], packet: &mut [u8]) -> Result<usize, VjError> {
         let length = copy([line, &[]], packet)?;
         let packet = &mut packet[..length];
@@ -85,7 +86,8 @@ impl VjDecompressor {
         packet[0] = packet[0] & 0x0f | 0x40;
         packet[9] = Protocol::TCP.number();
         let shape = Shape::of(packet, Protocol::TCP.number()).ok_or(VjError::Malformed)?;
-        // The only header whose checksum was computed before the line (RFC 1144, note 49).
+        // Only packets with whole headers have an IP checksum that was computed before the line
+        // (RFC 1144, note 49).
         if Sum::of(&packet[..shape.ip]).finish() != 0 {
             return Err(VjError::Malformed);
         }
@@ -115,8 +117,8 @@ impl VjDecompressor {
     }
 }
 
-/// Applies the differences at the front of `line` to the saved header. Returns `None` if `line`
-/// ends within them.
+/// Applies the differences at the front of `line` to the saved headers. Returns `None` if `line`
+/// ends within the differences.
 fn apply(saved: &mut Saved, mask: u8, line: &mut &[u8]) -> Option<()> {
     let checksum = u16::from_be_bytes([*line.split_off_first()?, *line.split_off_first()?]);
     let data = saved.data();
@@ -153,7 +155,7 @@ fn apply_one_by_one(saved: &mut Saved, mask: u8, line: &mut &[u8]) -> Option<()>
     Some(())
 }
 
-/// Writes both parts to `packet`, one after the other, and returns their length.
+/// Copies both parts to `packet`, one after the other, and returns their total length.
 fn copy(parts: [&[u8]; 2], packet: &mut [u8]) -> Result<usize, VjError> {
     let needed = parts[0].len() + parts[1].len();
     let room = packet.get_mut(..needed).ok_or(VjError::NoRoom { needed })?;

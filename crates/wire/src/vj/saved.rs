@@ -1,12 +1,12 @@
-//! The IP and TCP headers of a segment, as both ends of a line keep them.
+//! The last headers of a connection, which both ends of a serial line keep.
 
 use crate::{Ipv4Header, Sum, TcpFlags, TcpHeader};
 
 /// The length of the longest IP and TCP headers together, in bytes.
 const ROOM: usize = Ipv4Header::MAX_LENGTH + TcpHeader::MAX_LENGTH;
 
-/// The lengths of a packet's headers: `ip` is the offset of the TCP header, `headers` the offset of
-/// its data.
+/// The lengths of a packet's headers in bytes: `ip` for the IP header, `headers` for IP and TCP
+/// headers together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) ip: usize,
@@ -14,8 +14,8 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Returns the shape of an unfragmented packet whose total length is right, and whose protocol
-    /// field holds `protocol`.
+    /// Returns the lengths of the headers of `packet`. Returns `None` unless the packet is
+    /// unfragmented, has a correct total length, and `protocol` in its protocol field.
     pub(super) fn of(packet: &[u8], protocol: u8) -> Option<Self> {
         let fixed: &[u8; Ipv4Header::LENGTH] = packet.first_chunk()?;
         let ip = usize::from(fixed[0] & 0x0f) * 4;
@@ -31,7 +31,7 @@ impl Shape {
     }
 }
 
-/// The headers of the last packet of a connection.
+/// The IP and TCP headers of the last packet of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Saved {
     bytes: [u8; ROOM],
@@ -39,7 +39,7 @@ pub(super) struct Saved {
 }
 
 impl Saved {
-    /// Copies the headers of `packet`, which has this shape.
+    /// Copies the headers of `packet`, whose lengths are `shape`.
     pub(super) fn new(packet: &[u8], shape: Shape) -> Self {
         let mut bytes = [0; ROOM];
         bytes[..shape.headers].copy_from_slice(&packet[..shape.headers]);
@@ -77,7 +77,7 @@ impl Saved {
         u32::from(self.tcp_half(at)) << 16 | u32::from(self.tcp_half(at + 2))
     }
 
-    /// Adds to the 32-bit field at offset `at` of the TCP header.
+    /// Adds `change` to the 32-bit field at offset `at` of the TCP header.
     pub(super) fn add_to_tcp_word(&mut self, at: usize, change: u16) {
         let sum = self.tcp_word(at).wrapping_add(u32::from(change));
         let at = self.shape.ip + at;
@@ -86,7 +86,8 @@ impl Saved {
 
     /// Returns the number of data bytes in the packet.
     pub(super) fn data(&self) -> u16 {
-        // The headers are at most 120 bytes, and the packet is no shorter than they are.
+        // The subtraction cannot overflow, because the total length was checked to include the
+        // headers.
         self.ip_half(2).saturating_sub(u16::try_from(self.shape.headers).unwrap_or(u16::MAX))
     }
 
@@ -99,8 +100,8 @@ impl Saved {
         self.set_tcp_half(12, if on { flags | flag.bits() } else { flags });
     }
 
-    /// Sets the total length for `data` bytes of data, and updates the IP checksum. Returns false
-    /// if the packet would be longer than 65,535 bytes.
+    /// Sets the total length of a packet with `data` bytes of data, and updates the IP checksum.
+    /// Returns false if the packet would be longer than 65,535 bytes.
     pub(super) fn set_data(&mut self, data: usize) -> bool {
         let Ok(length) = u16::try_from(self.shape.headers + data) else { return false };
         self.set_ip_half(2, length);

@@ -1,13 +1,14 @@
-//! A line that loses and damages packets: wrong bytes never pass the TCP checksum (RFC 1144 §4.1).
+//! Header compression on a line that loses and damages packets: wrong data never passes the TCP
+//! checksum (RFC 1144 §4.1).
 
 use super::{Fields, Line};
 use linerate_wire::{Ipv4Packet, Segment, TcpFlags, TcpHeader};
 
-/// Packets of the test.
+/// The number of packets that the test sends.
 const PACKETS: u32 = 30_000;
 
-/// A small generator (xorshift), so that the test is the same each time: a checksum of 16 bits
-/// misses one damaged packet in 65,536.
+/// A pseudo-random generator (xorshift). Its seed is fixed, because one damaged packet in 65,536
+/// passes a checksum of 16 bits and would fail the test.
 struct Random(u32);
 
 impl Random {
@@ -19,12 +20,12 @@ impl Random {
     }
 }
 
-/// Returns the byte of the stream at a sequence number.
+/// Returns the byte of the test's data at sequence number `seq`.
 fn byte_at(seq: u32) -> u8 {
     (seq.wrapping_mul(2_654_435_761) >> 23).to_le_bytes()[0]
 }
 
-/// Checks a packet that has arrived. Returns whether its checksum is right.
+/// Checks a received packet. Returns whether its TCP checksum is correct.
 fn is_accepted(packet: &[u8]) -> bool {
     let Ok(ip) = Ipv4Packet::parse(packet) else { return false };
     let pseudo = ip.header.pseudo_header(ip.payload.len());
@@ -38,7 +39,7 @@ fn is_accepted(packet: &[u8]) -> bool {
     true
 }
 
-/// A sender that acknowledges, sends, and goes back to lost data.
+/// A sender of data segments, which goes back to retransmit lost data.
 struct Sender {
     random: Random,
     seq: u32,
@@ -78,13 +79,13 @@ fn wrong_bytes_never_pass_the_checksum() {
     let (mut line, mut out) = (Line::default(), [0; 300]);
     let (mut accepted, mut refused, mut is_behind) = (0, 0, false);
     for _ in 0..PACKETS {
-        // The sender learns that its packets do not arrive after a while.
+        // The sender learns of a loss after some more packets, as by a timeout.
         let is_resending = is_behind && random.below(8) == 0;
         is_behind &= !is_resending;
         let packet = sender.next(is_resending);
         let mut bytes = line.compress(&packet);
         match random.below(40) {
-            // A loss that the framing notices, and one that it does not.
+            // Two kinds of loss: one that the framing detects, and one that it does not.
             0 => {
                 line.decompressor.note_error();
                 is_behind = true;

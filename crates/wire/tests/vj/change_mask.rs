@@ -1,10 +1,10 @@
-//! The change mask and the numbers after it: one vector for each rule of RFC 1144 §3.2.2 and
-//! §3.2.3. The bits are C = 0x40, I = 0x20, P = 0x10, S = 0x08, A = 0x04, W = 0x02 and U = 0x01.
+//! The change mask and the numbers after it: one test for each rule of RFC 1144 §3.2.2 and §3.2.3.
+//! The bits are C = 0x40, I = 0x20, P = 0x10, S = 0x08, A = 0x04, W = 0x02 and U = 0x01.
 
 use super::{COMPRESSED, Fields, Line, UNCOMPRESSED};
 use linerate_wire::TcpFlags;
 
-/// A segment with ten bytes of data, after which the others of the file come.
+/// The first segment of each test, with ten bytes of data.
 fn first() -> Fields {
     Fields {
         connection: 1,
@@ -18,14 +18,15 @@ fn first() -> Fields {
     }
 }
 
-/// Returns the bytes on the line of `second` after `first`, both of which arrive unchanged.
+/// Sends `first` and `second`, checks that both arrive unchanged, and returns the bytes on the line
+/// of `second`.
 fn after(first: &Fields, second: &Fields) -> Vec<u8> {
     let mut line = Line::default();
     line.carry(&first.packet());
     line.carry(&second.packet())
 }
 
-/// Checks that `second` is sent as `mask`, its checksum, `numbers`, and its data.
+/// Checks that `second`, sent after [`first`], is encoded as `mask`, checksum, `numbers` and data.
 fn is_encoded(second: &Fields, mask: u8, numbers: &[u8]) {
     let packet = second.packet();
     let expected = [&[mask][..], &packet[36..38], numbers, &second.data].concat();
@@ -90,7 +91,8 @@ fn echoed_data_is_the_second_special_case() {
         (next.seq, next.ack, next.identification) = (1_010, 2_010, 9);
     };
     is_encoded(&next(identified), 0xab, &[2]);
-    // Another amount than that of the data before is no special case.
+    // The sequence number has not grown by the length of the previous data, so this is no special
+    // case.
     is_encoded(&next(|next| (next.seq, next.ack) = (1_009, 2_009)), 0x8c, &[9, 9]);
 }
 
@@ -115,7 +117,7 @@ fn differences_that_have_no_encoding_are_sent_whole() {
         |next| next.seq += 65_536,
         // The urgent pointer must not change without URG.
         |next| (next.ack, next.urgent) = (2_001, 1),
-        // Nothing has changed, and the packet before had data: a retransmission.
+        // Nothing has changed, and the previous packet had data: this is a retransmission.
         |_| (),
     ];
     for change in changes {
@@ -138,7 +140,8 @@ fn a_connection_is_named_when_it_changes() {
     };
     line.carry(&segment(1, 1));
     line.carry(&segment(2, 1));
-    // The second connection has slot 1. The identification does not change: three bytes.
+    // The second connection has slot 1. The identification does not grow by one, so the difference
+    // of zero is encoded, in three bytes.
     assert_eq!(line.carry(&segment(2, 2))[0], 0xaf);
     assert_eq!(line.carry(&segment(1, 2))[..2], [0xef, 0]);
     assert_eq!(line.carry(&segment(1, 3))[0], 0xaf);

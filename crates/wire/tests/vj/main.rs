@@ -14,11 +14,11 @@ use linerate_wire::{
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
 
-/// The packet types in the first byte: whole headers, and encoded differences.
+/// The packet types in the first byte: whole headers, and headers encoded as differences.
 const UNCOMPRESSED: u8 = 0x70;
 const COMPRESSED: u8 = 0x80;
 
-/// The fields of a segment that can change from packet to packet.
+/// The header fields of a segment that can change from packet to packet.
 #[derive(Clone, Debug)]
 struct Fields {
     connection: u8,
@@ -75,7 +75,7 @@ impl Fields {
     }
 }
 
-/// Both ends of one direction of a line.
+/// A serial line in one direction: compressor and decompressor.
 #[derive(Default)]
 struct Line {
     compressor: VjCompressor,
@@ -182,7 +182,7 @@ fn after_an_error_packets_that_name_no_connection_are_rejected() {
     let mut out = [0; 200];
     let lost = line.compress(&Fields::typed(2, 1, b'b').packet());
     assert_eq!(line.decompressor.expand(&lost, &mut out), Err(VjError::UnknownConnection));
-    // No ACK follows a lost packet, and a retransmission has whole headers.
+    // The lost packet is not acknowledged, so its sender retransmits it, with whole headers.
     line.carry(&Fields::typed(2, 1, b'b').packet());
     assert_ne!(line.carry(&Fields::typed(3, 1, b'c').packet())[0] & COMPRESSED, 0);
 }

@@ -4,7 +4,7 @@
 use super::{COMPRESSED, Fields, Line, UNCOMPRESSED};
 use linerate_wire::{Sum, VJ_SLOTS, VjDecompressor, VjError};
 
-/// Returns `packet` with another byte in its IP header, and the checksum of that.
+/// Returns `packet` with the byte at offset `at` of the IP header replaced, and a correct checksum.
 fn with_byte(mut packet: Vec<u8>, at: usize, value: u8) -> Vec<u8> {
     packet[at] = value;
     packet[10..12].fill(0);

@@ -5,7 +5,7 @@ use core::net::Ipv6Addr;
 use proptest::prelude::*;
 use std::{vec, vec::Vec};
 
-/// Returns a packet whose first next header is `next`, with `body`.
+/// Returns a packet with the next header field `next`, and `body` after the fixed header.
 fn packet(next: u8, body: &[u8]) -> Vec<u8> {
     let header = Ipv6Header::new(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, Protocol::new(next));
     let mut bytes = vec![0; Ipv6Header::LENGTH];
@@ -83,7 +83,8 @@ fn atomic_fragments_are_whole_packets() {
 
 #[test]
 fn fragments_leave_their_headers_to_the_reassembled_packet() {
-    // An unknown option that asks for an answer, behind the fragment header.
+    // The options after the fragment header contain an unknown one, which asks for an error
+    // message.
     let body = [43, 0, 1, 4, 0, 0, 0, 0, 44, 0, 0, 0, 0, 0, 0, 0, 60, 0, 0, 1, 0, 0, 0, 7];
     let options = [17, 0, 0xde, 4, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
     let bytes = packet(60, &[&body[..], &options].concat());
@@ -119,7 +120,7 @@ fn wrong_lengths_of_fragments_are_reported_at_their_fields() {
     let beyond = [17, 0, 0xff, 0xf8, 0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8];
     assert_eq!(refusal(44, &beyond), reported(problem, 42));
     assert_eq!(refusal(44, &[17, 0, 0, 8, 0, 0, 0, 7]), Ipv6Refusal::Silent);
-    // The headers before the fragment header are part of the payload length.
+    // The payload length counts the headers before the fragment header.
     let before = [44, 0, 1, 4, 0, 0, 0, 0, 17, 0, 0xff, 0xf0, 0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8];
     assert_eq!(refusal(60, &before), reported(problem, 50));
     assert!(Ipv6Packet::examine(&packet(44, &before[8..])).is_ok());
