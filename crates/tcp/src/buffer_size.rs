@@ -1,10 +1,10 @@
-//! The size of a socket buffer, and whether it may grow.
+//! The size of a socket buffer: fixed, or growing up to a maximum.
 
 use crate::compact::pack::{Pack, Packer, Unpacker};
 use crate::receive::saturated;
 
-/// The largest socket buffer, in bytes: the largest window that scaling can express (RFC 7323
-/// §2.3).
+/// The largest size of a socket buffer in bytes, which is the largest window that window scaling
+/// can express (RFC 7323 §2.3).
 pub const LARGEST_BUFFER: usize = 1 << 30;
 
 /// The size of a send or receive buffer, in bytes of data. Memory is allocated for queued data
@@ -15,14 +15,14 @@ pub enum BufferSize {
     Fixed(u32),
     /// A size that grows with the needs of the path and the application.
     Tuned {
-        /// Initial size in bytes.
+        /// The initial size in bytes.
         initial: u32,
-        /// Maximum size in bytes.
+        /// The maximum size in bytes.
         most: u32,
     },
 }
 
-/// A fixed size is packed as a tuned one whose initial size is zero.
+/// In a compact connection, a fixed size is stored as a tuned one whose initial size is zero.
 impl Pack for BufferSize {
     fn pack(&self, into: &mut Packer<'_>) {
         match *self {
@@ -58,7 +58,7 @@ impl BufferSize {
         }
     }
 
-    /// Limits the size to at least one byte and at most `most`.
+    /// Limits the size to the range from one byte to `most`.
     #[inline(always)]
     #[must_use]
     pub(crate) fn within(self, most: usize) -> Self {
@@ -73,7 +73,7 @@ impl BufferSize {
     }
 }
 
-/// A size chosen by the application is fixed. It is limited to [`LARGEST_BUFFER`].
+/// Creates a fixed size, because the application has chosen it. Limits it to [`LARGEST_BUFFER`].
 impl From<usize> for BufferSize {
     fn from(size: usize) -> Self {
         Self::Fixed(saturated(size))

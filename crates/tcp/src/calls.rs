@@ -12,11 +12,12 @@ use linerate_wire::SeqNum;
 /// # Application calls: data
 impl Connection {
     /// Appends `data` to the send queue, and returns the number of bytes that fitted. `Ok(0)` for
-    /// non-empty data means: try again after [`Event::Writable`](crate::Event::Writable).
+    /// non-empty data means that there is no room: try again after
+    /// [`Event::Writable`](crate::Event::Writable).
     ///
     /// # Errors
-    /// Why the connection ended, or [`Error::Shutdown`] if the application has closed this
-    /// direction.
+    /// [`Error::Shutdown`] if the application has closed this direction, or the reason why the
+    /// connection has ended.
     #[inline]
     pub fn write(&mut self, now: Instant, data: &[u8]) -> Result<usize, Error> {
         self.add(now, data.len(), |buffer, memory| {
@@ -25,8 +26,8 @@ impl Connection {
         })
     }
 
-    /// Lets `add` put up to `wanted` bytes into the send buffer. `add` returns the number of bytes
-    /// added, and whether all of them fitted.
+    /// Calls `add` to put up to `wanted` bytes into the send buffer. `add` returns the number of
+    /// bytes that it has added, and whether all of them fitted.
     #[inline]
     pub(crate) fn add(
         &mut self,
@@ -42,7 +43,8 @@ impl Connection {
         Ok(self.add_within_capacity(now, add))
     }
 
-    /// Handles [`Connection::add`] for a connection that may be closed or have a low-water mark.
+    /// Does the work of [`Connection::add`] if the connection may be closed or has a low-water
+    /// mark.
     #[inline(never)]
     fn add_below_low_water(
         &mut self,
@@ -64,7 +66,7 @@ impl Connection {
         Ok(taken)
     }
 
-    /// Lets `add` put bytes into the send buffer, limited by its capacity only.
+    /// Calls `add` to put bytes into the send buffer, limited only by the buffer's capacity.
     #[inline]
     fn add_within_capacity(
         &mut self,
@@ -73,7 +75,7 @@ impl Connection {
     ) -> usize {
         let was_empty = self.sender.buffer.len() == 0;
         if was_empty {
-            // In states with a user timeout, this data is the only unacknowledged data.
+            // Before this write nothing was unacknowledged, so the user timeout starts now.
             self.watch_user_timeout(now);
         }
         let waits = self.waits_for_window();
@@ -87,8 +89,9 @@ impl Connection {
         taken
     }
 
-    /// Writes `data` whose last byte is urgent. RFC 6093 advises new programs against it; the peer
-    /// reads the data in line and learns the end of the urgent part.
+    /// Writes `data`, and marks its last byte as urgent. RFC 6093 advises new programs against
+    /// urgent data. The peer receives it in order with other data, and learns where the urgent part
+    /// ends.
     ///
     /// # Errors
     /// As [`Connection::write`].
@@ -102,11 +105,12 @@ impl Connection {
         })
     }
 
-    /// Reads received bytes into `into`; `Ok(0)` for a non-empty buffer means that the peer has
-    /// closed and everything was read.
+    /// Reads received bytes into `into`, and returns their number. `Ok(0)` for a non-empty buffer
+    /// means that the peer has closed its direction and everything was read.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if there is nothing yet, or why the connection ended.
+    /// [`Error::WouldBlock`] if nothing can be read yet, or the reason why the connection has
+    /// ended.
     #[inline]
     pub fn read(&mut self, now: Instant, into: &mut [u8]) -> Result<usize, Error> {
         if self.receiver.buffer.is_empty() || into.is_empty() {
@@ -117,7 +121,7 @@ impl Connection {
         Ok(count)
     }
 
-    /// Handles the consequences of a read of `count` bytes, at least one.
+    /// Updates the connection after the application has read `count` bytes, at least one.
     #[inline]
     pub(crate) fn on_bytes_read(&mut self, now: Instant, count: usize) {
         self.forget_passed_urgent_mark();
@@ -131,10 +135,10 @@ impl Connection {
         }
     }
 
-    /// Copies received bytes without taking them.
+    /// Copies received bytes into `into` without removing them from the receive buffer.
     ///
     /// # Errors
-    /// As [`Connection::read`].
+    /// The errors of [`Connection::read`].
     pub fn peek(&self, into: &mut [u8]) -> Result<usize, Error> {
         if self.receiver.buffer.is_empty() || into.is_empty() {
             return self.nothing_to_read(into);
@@ -142,7 +146,7 @@ impl Connection {
         Ok(self.receiver.buffer.peek(into))
     }
 
-    /// Whether [`Connection::read`] would find nothing, and more may arrive.
+    /// Whether no data can be read now, but more may arrive.
     #[inline]
     #[must_use]
     pub fn has_nothing_to_read(&self) -> bool {
@@ -153,7 +157,8 @@ impl Connection {
         if into.is_empty() { Ok(0) } else { self.error_of_empty_read() }
     }
 
-    /// Returns zero for the end of the stream, or the error of a read.
+    /// Returns the result of a read from an empty buffer: zero at the end of the stream, or an
+    /// error.
     pub(crate) fn error_of_empty_read(&self) -> Result<usize, Error> {
         match self.error {
             Some(error) => Err(error),
@@ -173,7 +178,7 @@ impl Connection {
         }
     }
 
-    /// Returns the inputs of the acknowledgement policy: the received and unacknowledged amounts.
+    /// Returns the amounts of received and unacknowledged data, the inputs of the ACK policy.
     #[inline]
     pub(crate) fn received(&self) -> Received {
         Received {
@@ -186,8 +191,9 @@ impl Connection {
         }
     }
 
-    /// Returns the number of readable bytes before the end of the announced urgent data, or `None`
-    /// if all of it was read (`SIOCATMARK` reports zero).
+    /// Returns the number of bytes that the application has to read before it reaches the end of
+    /// the urgent data, or `None` if there is none or all was read (`SIOCATMARK` then reports
+    /// zero).
     #[must_use]
     pub fn urgent_distance(&self) -> Option<usize> {
         let mark = self.receiver.urgent?;
@@ -206,7 +212,8 @@ impl Connection {
         }
     }
 
-    /// Closes the sending direction: a FIN follows the written data. Reading continues.
+    /// Closes the sending direction: a FIN is sent after the written data. The application can
+    /// continue to read.
     pub fn shutdown_write(&mut self, now: Instant) {
         if self.sender.fin() || !self.state.may_write() {
             return;
@@ -221,7 +228,7 @@ impl Connection {
         });
     }
 
-    /// Closes the receiving direction: received data is discarded, but still acknowledged.
+    /// Closes the receiving direction: received data is acknowledged, but discarded.
     pub fn shutdown_read(&mut self, _now: Instant) {
         if !self.receiver.shut {
             self.slow(|connection| {
@@ -238,16 +245,17 @@ impl Connection {
         }
     }
 
-    /// Releases the connection. Written data is still sent, limited by `linger`. Unread data, or
-    /// data that arrives later, resets the connection, so that the peer does not assume its
-    /// delivery (RFC 9293 §3.6.1, RFC 2525 §2.17).
+    /// Releases the connection: the application will not use it any more. Written data is still
+    /// sent, for the time that `linger` allows. If data was not read, or arrives later, the
+    /// connection is reset, so that the peer does not assume that the application has received it
+    /// (RFC 9293 §3.6.1, RFC 2525 §2.17).
     pub fn close(&mut self, now: Instant) {
         self.released = true;
         if self.state == State::SynSent {
             self.slow(|connection| connection.end(None));
         } else if self.state == State::TimeWait {
-            // The peer has received our FIN, so a reset would have no effect; old segments must
-            // still expire.
+            // The peer has received our FIN, so a reset would have no effect. TIME-WAIT must
+            // continue, so that old segments expire.
             self.slow(|connection| connection.receiver.shut());
         } else if !self.receiver.buffer.is_empty() || self.linger() == Some(Duration::ZERO) {
             self.abort(now);

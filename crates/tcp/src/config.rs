@@ -1,5 +1,5 @@
-//! The configuration of a connection: sizes, rules and timeouts. A profile is a consistent set of
-//! these.
+//! The configuration of a connection: sizes, rules and timeouts. A profile is a predefined
+//! configuration.
 
 use crate::compact::pack::packed;
 use crate::{
@@ -10,25 +10,26 @@ use core::str::FromStr;
 use linerate_units::Duration;
 use thiserror::Error;
 
-/// The minimum of [`Config::path_floor`], in bytes: smaller segments would consist mostly of
+/// The lower limit of [`Config::path_floor`], in bytes: smaller segments would consist mostly of
 /// headers.
 const LEAST_SEGMENT: u32 = 48;
 
-/// The longest delay of an acknowledgement, clock tick included (RFC 9293 MUST-40: less than half a
-/// second).
+/// The maximum delay of an acknowledgement, including the rounding to a clock tick. It must be less
+/// than half a second (RFC 9293 MUST-40).
 const LONGEST_DELAYED_ACK: Duration = Duration::from_millis(499);
 
-/// The condition under which a small segment may be sent although others are in flight.
+/// The rule that decides whether a small segment may be sent while other segments are in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NagleRule {
-    /// RFC 896: not while anything is in flight.
+    /// RFC 896: a small segment waits until nothing is in flight.
     Classic,
-    /// Minshall's variation, as in Linux: not while another small segment is in flight. A send
-    /// buffer of one and a half segments then does not wait for a delayed acknowledgement.
+    /// Minshall's variation, as in Linux: a small segment waits only while another small segment is
+    /// in flight. Then a send buffer of one and a half segments does not wait for a delayed
+    /// acknowledgement.
     Minshall,
 }
 
-/// The minimum and the maximum of a time that the connection computes, such as the RTO.
+/// The minimum and maximum of a time that the connection computes, such as the RTO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeLimits {
     /// The smallest value.
@@ -37,15 +38,16 @@ pub struct TimeLimits {
     pub max: Duration,
 }
 
-/// The keep-alive probes of an idle connection (RFC 9293 §3.8.4).
+/// The settings of keep-alive probes, which test whether an idle peer still exists (RFC 9293
+/// §3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// Idle time before the first probe. The RFC's default is two hours.
+    /// The idle time before the first probe. The default of RFC 9293 is two hours.
     pub idle: Duration,
-    /// Time between probes.
+    /// The time between two probes.
     pub interval: Duration,
-    /// Unanswered probes after which the connection is aborted; at least two, because answers can
-    /// be lost (RFC 9293 MUST-29).
+    /// The number of unanswered probes after which the connection is aborted. At least two, because
+    /// answers can be lost (RFC 9293 MUST-29).
     pub probes: u32,
 }
 
@@ -66,113 +68,119 @@ impl Default for KeepAlive {
 /// The configuration of a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
-    /// Size of the send buffer. If tuned, it grows to twice the congestion window, so that one
-    /// window is in flight and another is ready.
+    /// The size of the send buffer. A tuned buffer grows to twice the congestion window, so that
+    /// one window is in flight and the next one is ready to be sent.
     pub send_buffer: BufferSize,
-    /// Size of the receive buffer. If tuned, it grows to twice what the application reads in a
-    /// round trip.
+    /// The size of the receive buffer. A tuned buffer grows to twice the amount that the
+    /// application reads in a round trip.
     pub receive_buffer: BufferSize,
-    /// Send small segments at once (no Nagle).
+    /// Whether small segments are sent at once, without Nagle's algorithm (`TCP_NODELAY`).
     pub no_delay: bool,
-    /// The Nagle rule that holds without [`Config::no_delay`].
+    /// The variant of Nagle's algorithm, which applies unless [`Config::no_delay`] is set.
     pub nagle: NagleRule,
-    /// Keep-alive probes of an idle peer; `None`, the RFC's default, sends none.
+    /// The keep-alive probes for an idle peer. `None`, the default of RFC 9293, sends none.
     pub keep_alive: Option<KeepAlive>,
-    /// Time after the application's close during which unsent data is still delivered
-    /// (`SO_LINGER`): `None` is unlimited, and zero resets the connection at once.
+    /// The time for which unsent data is still delivered after the application has closed the
+    /// connection (`SO_LINGER`). `None` means no limit, and zero resets the connection at once.
     pub linger: Option<Duration>,
-    /// Offer window scaling (RFC 7323 §2).
+    /// Whether window scaling is offered on the SYN (RFC 7323 §2).
     pub window_scaling: bool,
-    /// Offer timestamps (RFC 7323 §3).
+    /// Whether timestamps are offered on the SYN (RFC 7323 §3).
     pub timestamps: bool,
-    /// Offer selective acknowledgements, and send them (RFC 2018).
+    /// Whether selective acknowledgements are offered on the SYN, and sent (RFC 2018).
     pub selective_acks: bool,
-    /// Use header prediction. Without it every segment takes the slow path, to measure the gain.
+    /// Whether header prediction is used. Without it every segment takes the slow path, so that the
+    /// gain can be measured.
     pub header_prediction: bool,
-    /// Congestion control.
+    /// The congestion control algorithm.
     pub congestion: CongestionName,
-    /// Explicit congestion notification (RFC 3168).
+    /// The negotiation of explicit congestion notification (RFC 3168).
     pub ecn: EcnRule,
-    /// Accurate ECN (RFC 9768). It has priority: a SYN that requests both requests AccECN, and
-    /// accepts RFC 3168 from a peer without it. [`Config::modern`] leaves it off as Linux does.
+    /// The negotiation of accurate ECN (RFC 9768). If both kinds of ECN are requested, the SYN
+    /// requests AccECN, and a peer without AccECN can answer by RFC 3168. [`Config::modern`]
+    /// disables AccECN, as Linux does.
     pub accurate_ecn: EcnRule,
-    /// Whether segments are paced over the round trip.
+    /// Whether segments are paced, that is, spread over the round trip.
     pub pacing: PacingRule,
-    /// Let each of the first two duplicate acknowledgements send a new segment beyond the
-    /// congestion window (RFC 3042), so that a window of three segments can still produce three
-    /// duplicates.
+    /// Whether each of the first two duplicate acknowledgements lets one new segment exceed the
+    /// congestion window (limited transmit, RFC 3042). Then even a window of three segments can
+    /// cause three duplicate acknowledgements.
     pub limited_transmit: bool,
-    /// After a timeout, send new instead of old data until it is known whether anything was lost
-    /// (F-RTO, RFC 5682).
+    /// Whether new data is sent after a retransmission timeout, until it is known whether the
+    /// timeout was spurious (F-RTO, RFC 5682).
     pub frto: bool,
-    /// Initial window, in segments of Ethernet size (RFC 6928: ten). With a larger MSS the window
-    /// has the same number of bytes, but at least two segments.
+    /// The initial congestion window, in segments of Ethernet size (RFC 6928: ten). With a larger
+    /// MSS the window has the same number of bytes, but at least two segments.
     pub initial_window: u32,
-    /// Restart with a small window after an idle time of one RTO (RFC 5681 §4.1). Disable it only
-    /// on dedicated paths, whose capacity does not change.
+    /// Whether the congestion window is reduced after an idle time of one RTO (RFC 5681 §4.1).
+    /// Disable this only on dedicated paths, whose capacity does not change.
     pub restart_after_idle: bool,
-    /// Upper limit of the MSS announced and used (`TCP_MAXSEG`), if the path's MSS is larger; at
+    /// The maximum MSS to announce and to send (`TCP_MAXSEG`), if that of the path is larger. At
     /// least 48 bytes.
     pub largest_segment: Option<u16>,
-    /// When to search for the path MTU by probes (RFC 4821).
+    /// The condition for searching the path MTU by probes (PLPMTUD, RFC 4821).
     pub path_search: PathSearch,
-    /// Bytes of data in a segment that nearly every path carries: the base of a search. RFC 4821
-    /// §7.2 suggests packets of 1,024 bytes; like Linux, this counts the data only. With IPv6 the
-    /// packet has at least the minimum MTU, 1,280 bytes.
+    /// The segment size at which a search for the path MTU begins, in bytes of data: nearly every
+    /// path carries it. RFC 4821 §7.2 suggests packets of 1,024 bytes; like Linux, this value
+    /// excludes headers. With IPv6 the packet has at least the minimum MTU, 1,280 bytes.
     pub path_base: u32,
-    /// Smallest segment, in bytes of data, to which a black hole may reduce the size.
-    /// [`Config::modern`] sets 524: with timestamps, a packet of 576 bytes, which every IPv4 path
-    /// carries. Smaller segments would slow the recovery from every outage, since an outage looks
-    /// like a black hole. With IPv6 the packet has at least the minimum MTU, 1,280 bytes.
+    /// The smallest segment size, in bytes of data, to which the detection of a black hole may
+    /// reduce segments. [`Config::modern`] uses 524: with timestamps this is a packet of 576 bytes,
+    /// which every IPv4 path carries. A smaller size would slow the recovery from outages, which
+    /// look like black holes. With IPv6 the packet has at least the minimum MTU, 1,280 bytes.
     pub path_floor: u32,
     /// The rule that decides when to send acknowledgements.
     pub acks: AckRule,
-    /// Acknowledge all data of one receive batch by a single ACK (a stretch ACK, RFC 2525 §2.13),
-    /// as receive offloads do. If off, an ACK covers at most two full segments (RFC 9293 SHLD-19).
-    /// This suits peers whose window grows by the number of ACKs (RFC 3465 §2.3), and experiments
-    /// that count ACKs.
+    /// Whether one ACK may acknowledge all data of a receive batch (a stretch ACK, RFC 2525 §2.13),
+    /// as with receive offloads. Otherwise an ACK covers at most two full segments (RFC 9293
+    /// SHLD-19), for peers whose window grows by the number of ACKs (RFC 3465 §2.3), and for
+    /// experiments that count ACKs.
     pub stretch_acks: bool,
-    /// Longest delay of an acknowledgement (RFC 9293 MUST: below 0.5 s).
+    /// The maximum delay of an acknowledgement (RFC 9293 MUST-40: less than 0.5 s).
     pub delayed_ack: Duration,
-    /// Clock tick of delayed acknowledgements; zero for a clock without ticks.
+    /// The clock tick to which delayed acknowledgements are rounded up; zero for no rounding.
     pub delayed_ack_tick: Duration,
-    /// Clock tick of all other timers; zero for a clock without ticks.
+    /// The clock tick to which all other timers are rounded up; zero for no rounding.
     pub slow_tick: Duration,
-    /// Limits of the retransmission timeout.
+    /// The limits of the retransmission timeout.
     pub rto: RtoLimits,
-    /// Limits of the interval between window probes.
+    /// The limits of the interval between window probes.
     pub persist: TimeLimits,
     /// R2 (RFC 9293 §3.8.3): the connection is aborted if the peer acknowledges nothing for this
-    /// long.
+    /// time.
     pub give_up_after: Duration,
-    /// R2 for a SYN; the RFC requires at least three minutes.
+    /// R2 for the SYN (RFC 9293 §3.8.3), which must be at least three minutes.
     pub give_up_syn_after: Duration,
-    /// Time without an acknowledgement of written data after which the connection is aborted,
-    /// overriding R2; [`crate::Connection::set_user_timeout`] changes it. `None` means that only R2
-    /// applies.
+    /// The time after which unacknowledged data aborts the connection, in place of R2. `None` means
+    /// that only R2 applies. [`crate::Connection::set_user_timeout`] changes it.
     pub user_timeout: Option<Duration>,
-    /// Advertise the user timeout, and let the peer change ours unless the application has set one
-    /// (RFC 5482: ENABLED). Rare middleboxes drop segments with unknown options.
+    /// Whether the user timeout is advertised to the peer, and the peer may change ours unless the
+    /// application has set one (RFC 5482: ENABLED). A few middleboxes drop segments with unknown
+    /// options.
     pub user_timeout_option: bool,
-    /// The least and the largest user timeout that a peer can make us adopt (L_LIMIT, U_LIMIT).
+    /// The limits of a user timeout that the peer's advertisement can set (RFC 5482: L_LIMIT,
+    /// U_LIMIT).
     pub user_timeout_limits: TimeLimits,
-    /// The minimum interval between two challenge ACKs (RFC 5961 §7), and between two answers to
-    /// empty segments outside the window.
+    /// The minimum interval between two challenge ACKs (RFC 5961 §7). It also applies to the
+    /// answers to empty segments outside the window.
     pub challenge_interval: Duration,
-    /// Ignore resets in TIME-WAIT (RFC 1337 §3, its fix 1).
+    /// Whether resets are ignored in TIME-WAIT, so that an old segment cannot end it (RFC 1337 §3,
+    /// fix 1).
     pub time_wait_outlives_resets: bool,
-    /// Maximum segment lifetime; TIME-WAIT lasts twice as long.
+    /// The maximum segment lifetime (MSL). TIME-WAIT lasts twice as long.
     pub msl: Duration,
-    /// How long a released connection waits for the peer's FIN, or for a closed window to open.
+    /// The time for which a connection that the application has released waits for the peer's FIN,
+    /// or for a closed window to open.
     pub orphan_timeout: Duration,
-    /// Maximum number of ranges of data beyond holes that are stored; a segment that would need
-    /// another range is dropped. An overflowing queue in slow start drops every other segment, so
-    /// each of the others is a range. A lower limit would drop more segments than that queue.
+    /// The maximum number of separate ranges of out-of-order data that are stored. A segment that
+    /// would need another range is dropped. If a queue on the path overflows in slow start, every
+    /// other segment is lost and each of the others is a range; a lower limit would drop more
+    /// segments than that queue.
     pub reassembly_ranges: usize,
 }
 
 impl Config {
-    /// Today's TCP, with the defaults of Linux.
+    /// Returns the configuration of a present-day TCP, with the defaults of Linux.
     #[must_use]
     pub const fn modern() -> Self {
         Self {
@@ -226,9 +234,9 @@ impl Config {
         }
     }
 
-    /// 4.3BSD Tahoe of 1988: no options but MSS, clocks of 200 and 500 ms, slow start from one
-    /// segment even on a LAN, and a window update when the window can grow by two segments or by 35
-    /// % of the buffer.
+    /// Returns the configuration of 4.3BSD Tahoe (1988): no options but MSS, clocks with ticks of
+    /// 200 and 500 ms, and slow start from one segment even on a LAN. A window update is sent when
+    /// the window can grow by two segments or by 35 % of the buffer.
     #[must_use]
     pub const fn bsd_tahoe() -> Self {
         Self {
@@ -261,7 +269,8 @@ impl Config {
         }
     }
 
-    /// 4.3BSD Reno of 1990: Tahoe with fast recovery, and a window update at 50 % of the buffer.
+    /// Returns the configuration of 4.3BSD Reno (1990): Tahoe with fast recovery, and window
+    /// updates at 50 % of the buffer.
     #[must_use]
     pub const fn bsd_reno() -> Self {
         Self {
@@ -271,7 +280,7 @@ impl Config {
         }
     }
 
-    /// Clamps every size to the range that the protocol can express.
+    /// Limits every size to the range that the protocol can express.
     #[must_use]
     pub(crate) fn within_limits(mut self) -> Self {
         self.send_buffer = self.send_buffer.within(LARGEST_BUFFER);
@@ -333,7 +342,7 @@ impl fmt::Display for Profile {
     }
 }
 
-/// The error for an unknown name of a profile.
+/// The error of a text that is not the name of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("no profile of this name: use modern, bsd_tahoe or bsd_reno")]
 pub struct UnknownProfile;

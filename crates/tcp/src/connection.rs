@@ -1,4 +1,4 @@
-//! The connection: its parts, and the methods that tell a driver what to do next.
+//! The connection: its fields, and the methods that tell its driver what to do next.
 
 use crate::compact::pack::packed;
 use crate::ecn::Notification;
@@ -23,33 +23,33 @@ use linerate_wire::{TcpOptions, prefetch_through};
 
 /// One TCP connection.
 ///
-/// Fields are ordered by use, because with many connections, each cache line touched is a cache
-/// miss. Fields read by header prediction of data come first. Fields for other predicted segments,
-/// for sent data and for its acknowledgement follow, and rarely used fields are last. The parts
-/// order their own fields in the same way.
+/// Fields are ordered by use, because with many connections nearly every cache line that is read is
+/// a cache miss. The fields that header prediction of data reads come first. Those for other
+/// predicted segments, for sending data and for acknowledgements follow. Rarely used fields are
+/// last. The types of the fields order their own fields in the same way.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub struct Connection {
     pub(crate) expectation: Expectation,
     pub(crate) state: State,
-    /// Whether an acknowledgement must be sent, alone or with data.
+    /// Whether an acknowledgement must be sent, with or without data.
     pub(crate) ack_due: bool,
-    /// Whether the acknowledgement due is only a challenge ACK, which the host may suppress.
+    /// Whether the acknowledgement to be sent is only a challenge ACK, which the host may suppress.
     pub(crate) challenge_due: bool,
-    /// Whether `poll_transmit` may have a segment.
+    /// Whether `poll_transmit` may return a segment; if false, it returns none.
     pub(crate) output_due: bool,
     pub(crate) rcv: ReceiveSequence,
     pub(crate) snd: SendSequence,
     pub(crate) timestamps: TimestampState,
-    /// Time of the last acceptable segment.
+    /// The time when the last acceptable segment arrived.
     pub(crate) last_received: Instant,
     pub(crate) acks: AckPolicy,
     pub(crate) agreement: Agreement,
-    /// Whether a segment must precede all other output: a SYN or SYN-ACK, or in an established
-    /// connection an acknowledgement without data and SACK blocks.
+    /// Whether a segment must be sent before all other output: a SYN or SYN-ACK, or in an
+    /// established connection an acknowledgement without data and SACK blocks.
     pub(crate) first_due: bool,
     pub(crate) events: Events,
-    /// The memory that the host grants to the buffers.
+    /// The memory that the host allows the buffers to allocate.
     pub(crate) memory: MemoryGrant,
     pub(crate) config: SharedConfig,
     pub(crate) receiver: Receiver,
@@ -58,26 +58,26 @@ pub struct Connection {
     pub(crate) ecn: Notification,
     pub(crate) sender: Sender,
     pub(crate) statistics: Statistics,
-    /// Earliest time of the next challenge ACK (RFC 5961 §7).
+    /// The earliest time at which the next challenge ACK may be sent (RFC 5961 §7).
     pub(crate) next_challenge: Instant,
-    /// Time of the latest keep-alive probe since the peer's last segment.
+    /// The time of the last keep-alive probe that was sent after the peer's last segment.
     pub(crate) keep_alive_probed: Instant,
     pub(crate) preferences: Preferences,
     pub(crate) path: Path,
-    /// State of TCP Fast Open, allocated on use to keep half-open connections small.
+    /// The state of TCP Fast Open, allocated on use to keep half-open connections small.
     pub(crate) fast_open: Option<Box<FastOpen>>,
-    /// Rarely used options, allocated on use.
+    /// Options that few applications set, allocated on use.
     pub(crate) rare: Option<Box<RareOptions>>,
-    /// Keep-alive probes since the peer's last segment.
+    /// The number of keep-alive probes that were sent after the peer's last segment.
     pub(crate) keep_alive_probes: u32,
     pub(crate) keep_alive_due: bool,
-    /// A reset that must be sent.
+    /// The reset that must be sent, if any.
     pub(crate) reset_due: Option<Box<Reset>>,
-    /// Whether the connection began with our SYN.
+    /// Whether this end opened the connection by a SYN.
     pub(crate) active: bool,
-    /// Whether the application has released the connection.
+    /// Whether the application has closed the connection and will not use it any more.
     pub(crate) released: bool,
-    /// The reason for the end of the connection, unless it was closed regularly. Invariant: if set,
+    /// The reason for the end of the connection, unless it was closed normally. Invariant: if set,
     /// the state is CLOSED.
     pub(crate) error: Option<Error>,
     /// The link buffer that holds the segment being processed, if it may be kept.
@@ -95,21 +95,21 @@ packed!(Connection {
 
 /// # Observation: pending work and path
 impl Connection {
-    /// Schedules an acknowledgement.
+    /// Marks an acknowledgement as due, which the next segment will carry.
     pub(crate) fn owe_ack(&mut self) {
         self.ack_due = true;
         self.challenge_due = false;
         self.output_due = true;
     }
 
-    /// Prefetches the memory that an arriving segment and its acknowledgement will need.
+    /// Prefetches the memory that is used to process a segment and to send its acknowledgement.
     #[inline]
     pub fn warm(&self) {
         prefetch_through(&self.expectation, &self.sender.rtt);
         self.warm_counters();
     }
 
-    /// Prefetches the memory that a sent segment and its acknowledgement will need.
+    /// Prefetches the memory that is used to send a segment and to process its acknowledgement.
     #[inline]
     pub fn warm_to_send(&self) {
         prefetch_through(&self.expectation, &self.sender.congestion);
@@ -127,49 +127,49 @@ impl Connection {
         self.events
     }
 
-    /// Returns when [`crate::Driver::handle_timeout`] must be called next; [`Instant::NEVER`] if
-    /// not at all. Every other call may move it in both directions.
+    /// Returns the time when [`crate::Driver::handle_timeout`] must be called next, or
+    /// [`Instant::NEVER`]. Every call of another method may change it, in both directions.
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
         self.timers.next()
     }
 
-    /// Returns a lower bound of [`Connection::poll_timeout`] that is cheap to read: the earliest
-    /// deadline since the last call of [`crate::Driver::handle_timeout`], which may have moved
-    /// later since. A driver can check this time after each step, and call that method when it has
-    /// come. It is then never late and makes few needless calls.
+    /// Returns a lower bound of [`Connection::poll_timeout`], which is cheaper to read. It is the
+    /// earliest deadline since the last call of [`crate::Driver::handle_timeout`], although that
+    /// deadline may have moved since. A driver that calls the method whenever this time has come is
+    /// never late, and makes few needless calls.
     #[inline]
     #[must_use]
     pub const fn earliest_timeout(&self) -> Instant {
         self.timers.floor()
     }
 
-    /// Whether [`crate::Driver::poll_transmit`] may have a segment. If not, it has none until the
-    /// next call of another method.
+    /// Whether [`crate::Driver::poll_transmit`] may return a segment. If false, it returns none
+    /// until another method is called.
     #[must_use]
     pub const fn wants_transmit(&self) -> bool {
         self.output_due
     }
 
-    /// Returns the number of data bytes in a full segment: the MSS less the options that every
-    /// segment carries.
+    /// Returns the number of data bytes in a full segment, which is the MSS less the options that
+    /// every segment carries.
     #[must_use]
     pub fn effective_mss(&self) -> usize {
         self.full_segment() as usize
     }
 
-    /// Returns the bytes of a full segment as a length in sequence space.
+    /// Returns the number of data bytes in a full segment, as a length in sequence space.
     pub(crate) fn full_segment(&self) -> u32 {
         self.sender.full
     }
 
-    /// Returns the bytes of options that every segment with data carries.
+    /// Returns the length in bytes of the options that every segment with data carries.
     pub(crate) fn constant_options(&self) -> u32 {
         if self.timestamps.on { saturated(TcpOptions::TIMESTAMPS_LENGTH) } else { 0 }
     }
 
-    /// Returns the bytes of the largest packet that the path is estimated to carry. Sizes above the
-    /// peer's MSS are never probed.
+    /// Returns the size in bytes of the largest packet that the path is estimated to carry. Probes
+    /// never exceed the MSS of the peer.
     #[must_use]
     pub fn path_mtu(&self) -> usize {
         let known = if self.sender.path.is_widest() { self.path.mtu_payload } else { 0 };
@@ -177,15 +177,15 @@ impl Connection {
     }
 
     /// Whether there is evidence for [`Connection::path_mtu`]. After an ICMP report or a black hole
-    /// has reduced the size, evidence is missing until a larger segment is lost or a smaller one
-    /// delivered (RFC 5927 §7.2).
+    /// has reduced the estimate, evidence is missing until a larger segment is lost or a smaller
+    /// one is delivered (RFC 5927 §7.2).
     #[must_use]
     pub fn is_path_mtu_confirmed(&self) -> bool {
         self.sender.path.is_confirmed()
     }
 
-    /// Whether the path might carry larger packets than [`Connection::path_mtu`], which probes have
-    /// not shown yet.
+    /// Whether the path may carry larger packets than [`Connection::path_mtu`], which probes have
+    /// not tested yet.
     #[must_use]
     pub fn is_path_mtu_estimated(&self) -> bool {
         self.sender.path.is_estimated()
@@ -198,8 +198,8 @@ mod tests {
     use alloc::vec::Vec;
     use core::mem::offset_of;
 
-    /// Header prediction of data needs sequence numbers only from the first cache line, so that a
-    /// predicted segment costs one cache miss before the buffer is reached.
+    /// To recognise a predicted data segment, only fields in the first cache line are read, so the
+    /// connection costs one cache miss before its receive buffer is accessed.
     #[test]
     fn the_data_arm_touches_one_line_before_the_buffer() {
         let line = 64;
@@ -209,7 +209,8 @@ mod tests {
         assert!(offset_of!(Connection, snd) + offset_of!(SendSequence, nxt) <= line);
     }
 
-    /// Returns the cache lines that hold these fields of an aligned connection.
+    /// Returns the number of cache lines that contain these fields, given as offset and size, if
+    /// the connection is aligned to a cache line.
     fn lines(fields: &[(usize, usize)]) -> usize {
         let mut lines: Vec<usize> =
             fields.iter().flat_map(|&(at, size)| at / 64..=(at + size - 1) / 64).collect();
@@ -229,8 +230,8 @@ mod tests {
         };
     }
 
-    /// Limits the cache lines of all fields that a predicted segment reads or writes, except the
-    /// bytes in the buffers.
+    /// The fields that predicted segments read or write lie in few cache lines. The contents of the
+    /// buffers are not counted.
     #[test]
     fn the_arms_of_prediction_touch_few_lines() {
         let both = [
@@ -271,8 +272,7 @@ mod tests {
         ];
         let lines_of = |arm: &[(usize, usize)]| lines(&[&both[..], arm].concat());
         assert!(lines_of(&data) <= 8, "{} lines for data", lines_of(&data));
-        // The fields checked before an acknowledgement is sent are next to those that received data
-        // changes.
+        // The fields that are read when the acknowledgement of received data is sent.
         let answer = [
             field!(user_timeouts),
             field!(ecn),
@@ -285,7 +285,7 @@ mod tests {
         ];
         let answered = lines(&[&both[..], &data, &answer].concat());
         assert!(answered <= 11, "{answered} lines for data and their acknowledgement");
-        // An acknowledgement reads all parts of the sender, and changes half of them.
+        // An ACK reads all parts of the sender, and changes half of them.
         assert!(lines_of(&ack) <= 17, "{} lines for an acknowledgement", lines_of(&ack));
     }
 }

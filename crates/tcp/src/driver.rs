@@ -1,4 +1,4 @@
-//! The host driver's view of a connection.
+//! The host driver's interface to a connection.
 
 use crate::{
     Batch, BatchContent, Connection, Disposition, Error, Event, Events, FastOpenOffer, IcmpReport,
@@ -9,16 +9,16 @@ use alloc::sync::Arc;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, FastOpenCookie, Segment};
 
-/// The view of the program that drives a connection: it delivers segments and expired timers, and
-/// takes segments and events.
+/// The interface of a connection for its driver: the program that delivers segments and expired
+/// timers to it, and takes segments and events from it.
 ///
-/// The application must not call these methods. [`Connection::driver`] returns the view; it is a
-/// reference, and costs nothing.
+/// The application must not call these methods. [`Connection::driver`] returns this type, which is
+/// a reference and costs nothing.
 #[derive(Debug)]
 pub struct Driver<'a>(&'a mut Connection);
 
 impl Connection {
-    /// Returns the view of the host driver.
+    /// Returns the interface for the host driver.
     #[inline]
     pub const fn driver(&mut self) -> Driver<'_> {
         Driver(self)
@@ -26,15 +26,16 @@ impl Connection {
 }
 
 impl<'a> Driver<'a> {
-    /// Lets the SYN of an active open request a cookie, or carry one with the data written before
-    /// it is sent (RFC 7413 §4.2). Use it only for data that may be delivered twice: a duplicate of
-    /// the SYN can open a second connection after the first was forgotten (§6.1).
+    /// Makes the SYN of an active open request a Fast Open cookie, or carry a cookie with the data
+    /// written before the SYN is sent (RFC 7413 §4.2). Use it only for data that may be delivered
+    /// twice: a duplicate SYN can open a second connection when the first one is forgotten (§6.1).
     #[inline]
     pub fn try_fast_open(self, offer: FastOpenOffer) {
         self.0.try_fast_open(offer);
     }
 
-    /// Lets the SYN-ACK of a passive open carry a cookie for later connections.
+    /// Makes the SYN-ACK of a passive open carry a Fast Open cookie for the client's later
+    /// connections.
     #[inline]
     pub fn give_cookie(self, cookie: FastOpenCookie) {
         self.0.fast_open.get_or_insert_default().option = Some(cookie);
@@ -54,28 +55,28 @@ impl<'a> Driver<'a> {
         self.0.learn_from_syn(syn, now);
     }
 
-    /// Completes a passive open by a SYN cookie (RFC 4987 §3.6), for a host that kept no state for
-    /// the SYN. Replaces [`Driver::learn_from_syn`].
+    /// Completes a passive open by a SYN cookie (RFC 4987 §3.6), for a host that has stored nothing
+    /// about the SYN. Replaces [`Driver::learn_from_syn`].
     ///
-    /// `syn` is restored from the cookie in `ack`, which acknowledges the SYN-ACK and arrived with
-    /// `ecn`. The connection equals one that has handled both segments, except that it has no
-    /// round-trip sample: the echoed timestamp contains bits of the cookie.
+    /// `syn` is reconstructed from the cookie that `ack` acknowledges, and `ecn` is the codepoint
+    /// of the packet with `ack`. The result equals a connection that has processed both segments,
+    /// but has no round-trip sample, because the echoed timestamp contains bits of the cookie.
     #[inline]
     pub fn learn_from_cookie(self, syn: &Segment<'_>, ack: &Segment<'_>, ecn: Ecn, now: Instant) {
         self.0.learn_from_cookie((syn, ack, ecn), now);
     }
 
-    /// Notes the ECN codepoint of the packet with the peer's SYN. In AccECN mode the SYN-ACK
-    /// reports it (RFC 9768 §3.1.1).
+    /// Stores the ECN codepoint of the packet that carried the peer's SYN. In AccECN mode the
+    /// SYN-ACK reports it (RFC 9768 §3.1.1).
     #[inline]
     pub fn note_codepoint_of_syn(self, ecn: Ecn) {
         self.0.note_codepoint_of_syn(ecn);
     }
 
-    /// Withholds the acknowledgement `segment`, which would complete the handshake and carries
-    /// nothing else, until some time after the peer's SYN (`TCP_DEFER_ACCEPT`). The SYN-ACK is then
-    /// retransmitted. Returns false if that time is over, or if `segment` is not such an
-    /// acknowledgement: the caller must then handle it.
+    /// Ignores the acknowledgement `segment`, which would complete the handshake without data, until
+    /// some time after the peer's SYN (`TCP_DEFER_ACCEPT`). The SYN-ACK is retransmitted then.
+    /// Returns false if that time is over, or `segment` is not such an acknowledgement: the caller
+    /// must then handle it.
     #[inline]
     pub fn defer_handshake(
         self,
@@ -86,17 +87,17 @@ impl<'a> Driver<'a> {
         self.0.defer_handshake(now, segment, unacknowledged_timeout)
     }
 
-    /// Handles a segment with a valid checksum and the ports of this connection, from a packet
-    /// without an ECN codepoint.
+    /// Handles a segment that belongs to this connection and has a valid checksum. Its packet had
+    /// no ECN codepoint.
     #[inline]
     pub fn handle_segment(self, now: Instant, segment: &Segment<'_>) -> Disposition {
         self.0.handle_segment(now, segment)
     }
 
-    /// Handles a segment whose packet carried the codepoint `ecn`, set by an ECN-capable sender
-    /// (RFC 3168 §5) or a congested router. If the segment lies in `memory`, which is not written
-    /// while shared, the connection may keep a reference instead of copying: it does so if the data
-    /// fills at least half of `memory`.
+    /// Handles a segment like [`Driver::handle_segment`]. `ecn` is the codepoint of its packet, set
+    /// by an ECN-capable sender or a congested router (RFC 3168 §5). If the segment lies in
+    /// `memory`, which must not be written while shared, its data need not be copied: the
+    /// connection keeps a reference if the data fills at least half of `memory`.
     #[inline]
     pub fn handle_segment_with(
         self,
@@ -108,40 +109,42 @@ impl<'a> Driver<'a> {
         self.0.handle_segment_with(now, segment, ecn, memory)
     }
 
-    /// Handles a GRO run or an ACK batch, whose last segment has the header `last`. The connection
+    /// Handles a GRO run or an ACK batch. `last` is the header of its last segment. The connection
     /// must not have changed since the run was begun.
     #[inline]
     pub fn handle_run(self, now: Instant, run: impl Run, last: &Segment<'_>) -> Disposition {
         run.give(self.0, now, last)
     }
 
-    /// Handles an ICMP error. It is ignored if the quoted sequence number is not in flight (RFC
+    /// Handles an ICMP error, which is ignored if the quoted sequence number is not in flight (RFC
     /// 5927 §4.1).
     #[inline]
     pub fn handle_icmp(self, now: Instant, report: IcmpReport) {
         self.0.handle_icmp(now, report);
     }
 
-    /// Ends the connection without sending a segment, because the host has lost the local address.
+    /// Ends the connection without sending a segment, because the host has lost its local address.
     #[cold]
     pub fn lose_address(self) {
         self.0.slow(|connection| connection.end(Some(Error::AddressRemoved)));
     }
 
-    /// Suppresses the pending challenge ACK, if there is one (RFC 5961 §7).
+    /// Suppresses the challenge ACK that is due, if there is one, to keep the host's limit (RFC
+    /// 5961 §7).
     #[inline]
     pub fn withhold_challenge(self) {
         self.0.withhold_challenge();
     }
 
-    /// Handles all timers that are due at `now`. To be called at [`Connection::poll_timeout`]; an
-    /// earlier call changes nothing.
+    /// Handles all timers that have expired at `now`. Call it at the time of
+    /// [`Connection::poll_timeout`]; an earlier call has no effect.
     #[inline]
     pub fn handle_timeout(self, now: Instant) {
         self.0.handle_timeout(now);
     }
 
-    /// Returns when to call [`Driver::handle_timeout`], if nothing is due at `now`.
+    /// Returns the time for the next call of [`Driver::handle_timeout`], or `None` if it is due at
+    /// `now`.
     #[inline]
     pub fn deadline_after(self, now: Instant) -> Option<Instant> {
         self.0.deadline_after(now)
@@ -153,16 +156,16 @@ impl<'a> Driver<'a> {
         self.0.events.pop()
     }
 
-    /// Takes all pending events.
+    /// Returns and clears all pending events.
     #[inline]
     pub fn take_events(self) -> Events {
         core::mem::replace(&mut self.0.events, Events::empty())
     }
 
-    /// Writes the next segment to the start of `bytes`, with ports and checksum zero, or returns
-    /// `None` if there is none. Call it until it returns `None`, or until
-    /// [`Connection::wants_transmit`] is false. After a segment was written, [`Driver::poll_batch`]
-    /// may offer further ones that differ only in numbers.
+    /// Writes the next segment to the start of `bytes`, with zero for ports and checksum. Returns
+    /// `None` if there is none. Call it until it returns `None` or [`Connection::wants_transmit`]
+    /// is false. After it has written a segment, [`Driver::poll_batch`] may offer further segments
+    /// that differ only in their numbers.
     ///
     /// # Panics
     /// If `bytes` has no room for the largest segment that this connection's path may take
@@ -177,8 +180,8 @@ impl<'a> Driver<'a> {
         self.0.poll_transmit(now, offload, bytes)
     }
 
-    /// Returns the data of the segment that was just sent, in up to two slices. Call it before any
-    /// other method of the connection.
+    /// Returns the data of the segment that was just sent, in up to two slices. No other method of
+    /// the connection may be called before.
     ///
     /// # Panics
     /// If the data is no longer in the send buffer.
@@ -189,73 +192,75 @@ impl<'a> Driver<'a> {
     }
 
     /// Returns the segments that may follow the last one at `now` with a copy of its header, which
-    /// has `header` bytes. [`Driver::poll_transmit`] would write equal headers, except for the
-    /// sequence number of data, or the number and window of an acknowledgement. Those that are sent
-    /// must be [committed](Driver::commit_batch) before anything else happens to the connection.
+    /// has `header` bytes. [`Driver::poll_transmit`] would write the same headers, except for the
+    /// sequence number of data, or the acknowledgement number and window of an ACK. The caller must
+    /// [commit](Driver::commit_batch) the segments that it sends before it calls another method.
     ///
-    /// A segment of data in a batch never reaches the end of the written data, so it has neither
-    /// PSH nor FIN. The final acknowledgement, of everything, is not part of a batch. A batch of
-    /// data can be continued later, at the same `now`, by another call; a batch of acknowledgements
-    /// ends when any segment arrives.
+    /// A data segment in a batch does not reach the end of the written data, so it has neither PSH
+    /// nor FIN. The ACK of everything received is not part of a batch. A batch of data can be
+    /// continued by another call at the same `now`. A batch of ACKs ends when any segment arrives.
     #[must_use]
     #[inline]
     pub fn poll_batch(self, now: Instant, header: usize) -> Option<Batch> {
         self.0.poll_batch(now, header)
     }
 
-    /// Records that `count` segments of a batch of this `content` were sent at `now`. If
+    /// Records that `count` segments of a batch with this `content` were sent at `now`. If
     /// [`Connection::wants_transmit`] is false afterwards, the timers may have changed.
     #[inline]
     pub fn commit_batch(self, now: Instant, content: BatchContent, count: u32) {
         self.0.commit_batch(now, content, count);
     }
 
-    /// Sets the memory grant until the next call.
+    /// Sets the memory grant, which holds until the next call of this method.
     #[inline]
     pub fn grant_memory(self, grant: MemoryGrant) {
         self.0.memory = grant;
     }
 
-    /// Swaps the memory of the send buffer with `memory` if the buffer is empty and both have the
-    /// same size.
+    /// Swaps the memory of the send buffer with `memory`, if the buffer is empty and both have
+    /// equal size, so that the host can provide memory that is in the CPU's cache. Returns whether
+    /// it did.
     #[inline]
     pub fn exchange_send_memory(self, memory: &mut Box<[u8]>) -> bool {
         self.0.sender.buffer.exchange(memory)
     }
 
-    /// Swaps the memory of the receive buffer with `memory` if the buffer is empty and both have
-    /// the same size.
+    /// Swaps the memory of the receive buffer with `memory`, if the buffer is empty and both have
+    /// equal size, so that the host can provide memory that is in the CPU's cache. Returns whether
+    /// it did.
     #[inline]
     pub fn exchange_receive_memory(self, memory: &mut Box<[u8]>) -> bool {
         self.0.receiver.assembler.is_empty() && self.0.receiver.buffer.exchange(memory)
     }
 
-    /// Ensures that the application can write, by allocating memory within the host's grant.
-    /// Returns false if the connection does not permit writing. Unused memory is freed after a
-    /// while.
+    /// Allocates memory within the host's grant, so that the application can write. Returns false
+    /// if the connection does not permit writing, or the grant is too small. Memory that stays
+    /// unused is freed later.
     #[inline]
     pub fn prepare_to_write(self, now: Instant) -> bool {
         self.0.prepare_to_write(now)
     }
 
-    /// Frees unused memory of the send buffer, because other connections wait for memory.
+    /// Frees unused memory of the send buffer, for other connections that wait for memory.
     #[inline]
     pub fn leave_memory_to_others(self) {
         self.0.sender.buffer.give_back_free();
     }
 
-    /// Frees empty buffer memory that was not used recently, because the host is short of memory.
+    /// Frees buffer memory that holds no data and was not used recently, because the host is short
+    /// of memory.
     ///
-    /// With `must`, a tuned receive buffer also shrinks to its initial size as the peer uses up the
-    /// window, and data beyond holes is discarded, which is permitted because it was never
+    /// If `must` is true, a tuned receive buffer also shrinks to its initial size as the peer uses
+    /// up the window, and out-of-order data is discarded, which is permitted because it was not
     /// acknowledged. Returns whether such data was discarded.
     #[inline]
     pub fn give_memory_back(self, now: Instant, must: bool) -> bool {
         self.0.give_memory_back(now, must)
     }
 
-    /// Ends the idle period of a quiet connection early, so that [`Connection::compact`] succeeds
-    /// at once.
+    /// Makes [`Connection::compact`] succeed at once for a connection without pending work, instead
+    /// of after its idle period.
     #[inline]
     pub fn end_idle_period(self) {
         self.0.end_idle_period();

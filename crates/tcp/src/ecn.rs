@@ -1,5 +1,5 @@
-//! Explicit congestion notification: the mode that the SYNs negotiate (none, RFC 3168 or AccECN,
-//! RFC 9768), the packets that may be marked, and the feedback of marks.
+//! Explicit congestion notification (ECN): the mode that the SYNs negotiate (none, RFC 3168, or
+//! AccECN of RFC 9768), the codepoints of sent packets, and the feedback of received marks.
 //!
 //! [`crate::Transmit::ecn`] is the codepoint of an outgoing packet; the codepoint of an incoming
 //! packet is an argument of [`crate::Driver::handle_segment_with`].
@@ -14,7 +14,7 @@ use alloc::boxed::Box;
 use bitflags::bitflags;
 use linerate_wire::{Ecn, TcpFlags};
 
-/// The two ECN flags of RFC 3168 in the TCP header.
+/// The two ECN flags of RFC 3168 in the TCP header, ECE and CWR.
 const BOTH: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR);
 
 /// Whether a connection negotiates ECN (RFC 3168) or AccECN (RFC 9768).
@@ -22,30 +22,31 @@ const BOTH: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR);
 pub enum EcnRule {
     /// ECN is neither requested nor accepted.
     Off,
-    /// ECN is accepted if the peer requests it (Linux's default for RFC 3168, `tcp_ecn` 2).
+    /// ECN is not requested, but accepted if the peer requests it (Linux's default for RFC 3168,
+    /// `tcp_ecn` 2).
     Accept,
-    /// Our SYN requests ECN. Some middleboxes drop such SYNs, so the second SYN omits the request;
-    /// in AccECN mode the third does (Linux's `tcp_ecn` 1 and 3).
+    /// Our SYN requests ECN (Linux's `tcp_ecn` 1 and 3). Some middleboxes drop such SYNs, so the
+    /// second SYN omits the request; if AccECN is requested, the third one does.
     Request,
 }
 
 packed_enum!(EcnRule { Off, Accept, Request });
 
 bitflags! {
-    /// The progress of the negotiation, and the signals that are due.
+    /// The progress of the ECN negotiation, and the signals to be sent.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) struct EcnSignals: u8 {
-        /// We have sent an ECN-setup SYN or SYN-ACK (RFC 3168 §6.1.1).
+        /// We have sent a SYN or SYN-ACK that offers ECN (an ECN-setup packet, RFC 3168 §6.1.1).
         const SENT_SETUP = 0x01;
-        /// We have sent a SYN or SYN-ACK that refuses ECN.
+        /// We have sent a SYN or SYN-ACK that does not offer ECN.
         const SENT_PLAIN = 0x02;
-        /// The peer has sent an ECN-setup SYN or SYN-ACK.
+        /// The peer has sent a SYN or SYN-ACK that offers ECN.
         const RECEIVED_SETUP = 0x04;
-        /// The peer has sent a SYN or SYN-ACK that refuses ECN.
+        /// The peer has sent a SYN or SYN-ACK that does not offer ECN.
         const RECEIVED_PLAIN = 0x08;
-        /// An ECN-capable packet has been received.
+        /// A packet with an ECN codepoint has been received.
         const SEEN = 0x10;
-        /// The next new data carries CWR.
+        /// The next segment with new data must carry CWR.
         const CWR_DUE = 0x20;
         /// The next segment must carry the AccECN option.
         const OPTION_DUE = 0x40;
@@ -70,19 +71,20 @@ impl Pack for EcnSignals {
 /// The ECN state of one connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Notification {
-    /// State of the AccECN mode, once negotiated; the mode is never left (RFC 9768 §3.1.5).
+    /// The state of AccECN, if it was negotiated. A connection never leaves this mode (RFC 9768
+    /// §3.1.5).
     accurate: Option<Box<Accurate>>,
-    /// One more than the bytes that had been sent when a mark last reduced the window. Further
-    /// marks on these bytes do not reduce it again. Zero if no mark has reduced it.
+    /// The number of bytes, plus one, that had been sent when a mark last reduced the congestion
+    /// window. Further marks on these bytes do not reduce it again. Zero if no mark has reduced it.
     reduced_before: u64,
-    /// The configured rules for RFC 3168 and for AccECN.
+    /// The configured rule for RFC 3168; the next field is that for AccECN.
     rule: EcnRule,
     accurate_rule: EcnRule,
     past: EcnSignals,
-    /// The codepoint of new data: ECT(0) once both ends have agreed.
+    /// The codepoint of packets with new data: ECT(0) once both ends have agreed on ECN.
     codepoint: Ecn,
-    /// The ECN flags of every segment: in RFC 3168 mode, ECE from a mark until the peer's CWR; in
-    /// AccECN mode, the ACE field.
+    /// The ECN flags of every segment. In RFC 3168 mode: ECE from the receipt of a mark until the
+    /// peer's CWR. In AccECN mode: the ACE field.
     echo: TcpFlags,
 }
 
@@ -101,9 +103,9 @@ impl Notification {
         }
     }
 
-    /// Returns the ECN flags of our SYN after `sent` unanswered SYNs. The first two request AccECN
-    /// (RFC 9768 §3.1.4.1), and later ones no ECN at all: a client must not request RFC 3168 after
-    /// AccECN (§3.1.5).
+    /// Returns the ECN flags of our SYN, if `sent` SYNs were not answered. The first two request
+    /// AccECN (RFC 9768 §3.1.4.1), and later ones no ECN at all, because a client must not request
+    /// RFC 3168 after AccECN (§3.1.5).
     pub(crate) fn flags_of_syn(&self, sent: u32) -> TcpFlags {
         match (self.accurate_rule, self.rule) {
             (EcnRule::Request, _) if sent < 2 => TcpFlags::ACE,
@@ -112,8 +114,9 @@ impl Notification {
         }
     }
 
-    /// Returns the ECN flags of our SYN-ACK. In AccECN mode they report the codepoint of the latest
-    /// SYN (RFC 9768 table 2), until `sent` SYN-ACKs remained unanswered (§3.2.3.2.2).
+    /// Returns the ECN flags of our SYN-ACK, if `sent` SYN-ACKs were not acknowledged. In AccECN
+    /// mode they report the codepoint of the latest SYN (RFC 9768 table 2), but not from the third
+    /// SYN-ACK on (§3.2.3.2.2).
     pub(crate) fn flags_of_syn_ack(&self, sent: u32) -> TcpFlags {
         if let Some(accurate) = &self.accurate {
             return if sent < 2 { ace_for_codepoint(accurate.syn) } else { TcpFlags::empty() };
@@ -147,8 +150,8 @@ impl Notification {
         self.update_codepoint();
     }
 
-    /// Whether the peer's first SYN or SYN-ACK selects the AccECN mode. Reserved flag combinations
-    /// select it, too (RFC 9768 §3.1.3).
+    /// Whether the first SYN or SYN-ACK of the peer, with these flags, selects the AccECN mode.
+    /// Reserved combinations of flags select it, too (RFC 9768 §3.1.3).
     fn selects_accurate_mode(&self, flags: TcpFlags) -> bool {
         if flags.contains(TcpFlags::ACK) {
             self.accurate_rule == EcnRule::Request && !matches!(flags.ace(), 0b000 | 0b001 | 0b111)
@@ -161,15 +164,16 @@ impl Notification {
     fn enter_accurate_mode(&mut self, flags: TcpFlags) {
         let is_answer = flags.contains(TcpFlags::ACK);
         let mut accurate = Accurate::new(!is_answer);
-        // Our SYN was sent as Not-ECT; any other codepoint was set by the path (§3.2.2.3). A
-        // SYN-ACK with a reserved ACE value counts as a report of an unchanged SYN.
+        // Our SYN had the codepoint Not-ECT, so the path has changed any other codepoint that the
+        // SYN-ACK reports (RFC 9768 §3.2.2.3). A SYN-ACK with a reserved ACE value counts as a
+        // report of an unchanged SYN.
         accurate.is_mangled = is_answer && !matches!(flags.ace(), 0b010 | 0b101);
         self.echo = TcpFlags::of_ace(accurate.received.cep);
         self.accurate = Some(Box::new(accurate));
     }
 
-    /// Whether a SYN during the handshake requests another mode than an earlier one (RFC 9768
-    /// §3.1.5).
+    /// Whether a SYN with these flags requests another ECN mode than an earlier SYN of the
+    /// handshake (RFC 9768 §3.1.5).
     pub(crate) fn is_contradicted_by(&self, flags: TcpFlags) -> bool {
         let asks = flags.intersection(TcpFlags::ACE);
         let classic = asks == BOTH;
@@ -180,9 +184,9 @@ impl Notification {
                 || (was_classic && !classic && !asks.is_empty()))
     }
 
-    /// Recomputes whether new data may be marked. In AccECN mode the handshake must be complete,
-    /// and a server that has sent or received a refusal stays Not-ECT, because the client may act
-    /// on that refusal (RFC 9768 §3.1.5).
+    /// Derives the codepoint of new data from the negotiation. In AccECN mode the handshake must be
+    /// complete. A server that has sent or received a refusal of ECN stays Not-ECT, because the
+    /// client may act on that refusal (RFC 9768 §3.1.5).
     fn update_codepoint(&mut self) {
         let agreed = match &self.accurate {
             Some(accurate) => {
@@ -201,7 +205,7 @@ impl Notification {
         self.codepoint = if agreed { Ecn::Ect0 } else { Ecn::NotEct };
     }
 
-    /// Notes that the handshake is complete.
+    /// Handles the end of the handshake.
     pub(crate) fn on_established(&mut self) {
         if let Some(accurate) = self.accurate.as_deref_mut() {
             accurate.is_established = true;
@@ -214,40 +218,40 @@ impl Notification {
             == EcnSignals::RECEIVED_SETUP
     }
 
-    /// Whether the connection is in AccECN mode (RFC 9768).
+    /// Whether the connection has negotiated AccECN (RFC 9768).
     pub(crate) const fn is_accurate(&self) -> bool {
         self.accurate.is_some()
     }
 
-    /// Whether both ends have agreed on either mode.
+    /// Whether both ends have agreed on ECN, in either mode.
     pub(crate) fn is_on(&self) -> bool {
         self.accurate.is_some() || self.codepoint != Ecn::NotEct
     }
 
-    /// Whether marks must be echoed by the rules of RFC 3168. They must even if our last SYN
-    /// refused ECN: the peer may have received an earlier one (§6.1.1).
+    /// Whether received marks must be echoed by the rules of RFC 3168. This holds even if our last
+    /// SYN refused ECN, because the peer may have received an earlier one (RFC 3168 §6.1.1).
     fn must_echo_marks(&self) -> bool {
         self.accurate.is_none()
             && self.past.contains(EcnSignals::SENT_SETUP)
             && self.is_peer_capable()
     }
 
-    /// Whether an ECN-capable packet has been received (`TCPI_OPT_ECN_SEEN`).
+    /// Whether a packet with an ECN codepoint has been received (`TCPI_OPT_ECN_SEEN`).
     pub(crate) const fn is_seen(&self) -> bool {
         self.past.contains(EcnSignals::SEEN)
     }
 
-    /// Returns the codepoint of new data.
+    /// Returns the codepoint of packets with new data.
     pub(crate) const fn codepoint(&self) -> Ecn {
         self.codepoint
     }
 
-    /// Returns the ECN flags of every segment.
+    /// Returns the ECN flags that every segment carries.
     pub(crate) const fn echo(&self) -> TcpFlags {
         self.echo
     }
 
-    /// Returns the additional ECN flags of new data.
+    /// Returns the ECN flags that segments with new data carry in addition.
     pub(crate) fn flags_of_new_data(&self) -> TcpFlags {
         if self.past.contains(EcnSignals::CWR_DUE) { TcpFlags::CWR } else { TcpFlags::empty() }
     }
@@ -256,26 +260,27 @@ impl Notification {
         self.past.remove(EcnSignals::CWR_DUE);
     }
 
-    /// Whether the next segment must carry the AccECN option, for one of `reasons`.
+    /// Whether the next segment must carry the AccECN option for one of these `reasons`.
     pub(crate) const fn is_option_due(&self, reasons: EcnSignals) -> bool {
         self.past.intersects(reasons)
     }
 
-    /// Whether a mark has already reduced the window for the data up to `acknowledged` bytes.
+    /// Whether the congestion window was already reduced for marks on the first `acknowledged`
+    /// bytes.
     fn has_reduced_for(&self, acknowledged: u64) -> bool {
         acknowledged < self.reduced_before
     }
 
-    /// Ends ECN. From TIME-WAIT on, the negotiated mode is ignored (RFC 3168 §6.1.1, RFC 9768
-    /// §3.1.2).
+    /// Disables ECN. From TIME-WAIT on, the negotiated mode has no effect (RFC 3168 §6.1.1, RFC
+    /// 9768 §3.1.2).
     pub(crate) fn forget(&mut self) {
         *self =
             Self { past: self.past & EcnSignals::SEEN, ..Self::new(EcnRule::Off, EcnRule::Off) };
     }
 }
 
-/// Whether this is an ECN-setup SYN or SYN-ACK (RFC 3168). A SYN-ACK with both flags comes from a
-/// peer that reflects reserved bits (§6.1.1.2).
+/// Whether a SYN or SYN-ACK with these flags offers ECN by RFC 3168. A SYN-ACK with both flags does
+/// not: it comes from a peer that reflects reserved bits (§6.1.1.2).
 fn is_ecn_setup(flags: TcpFlags) -> bool {
     let setup = if flags.contains(TcpFlags::ACK) { TcpFlags::ECE } else { BOTH };
     flags & BOTH == setup
@@ -298,7 +303,7 @@ mod tests {
     const SYN: TcpFlags = TcpFlags::SYN;
     const SYN_ACK: TcpFlags = TcpFlags::SYN.union(TcpFlags::ACK);
 
-    /// Returns the state after `sent` and `received` SYNs, without AccECN.
+    /// Returns the ECN state after the SYNs in `sent` and `received`, with AccECN disabled.
     fn after(rule: EcnRule, sent: &[TcpFlags], received: &[TcpFlags]) -> Notification {
         exchange(Notification::new(rule, EcnRule::Off), sent, received)
     }
@@ -350,7 +355,8 @@ mod tests {
         }
     }
 
-    /// RFC 9768 tables 1 and 2, and §3.1.3 for reserved values: the eight answers to a request.
+    /// RFC 9768 tables 1 and 2, and §3.1.3 for reserved values: each of the eight values of the
+    /// flags in a SYN-ACK selects a mode.
     #[test]
     fn each_syn_ack_to_an_accecn_request_selects_its_mode() {
         let (none, classic, accurate) =
@@ -390,7 +396,7 @@ mod tests {
         }
     }
 
-    /// RFC 9768 §3.1.5: a refusal makes only a server send Not-ECT.
+    /// RFC 9768 §3.1.5: after a refusal of ECN, a server sends Not-ECT, but a client does not.
     #[test]
     fn a_refusal_makes_a_server_send_not_ect_and_keeps_the_mode() {
         let (ask, answer) = (SYN | TcpFlags::ACE, SYN_ACK | TcpFlags::of_ace(0b010));
@@ -412,7 +418,8 @@ mod tests {
         assert_eq!(state(&[ask, SYN], &[answer]), (true, Ecn::Ect0));
     }
 
-    /// The size that every connection pays; [`Accurate`] is allocated only in AccECN mode.
+    /// The size of the ECN state in every connection. [`Accurate`] is allocated only in AccECN
+    /// mode.
     #[test]
     fn the_ecn_state_without_accecn_is_24_bytes() {
         assert_eq!(size_of::<Notification>(), 24);

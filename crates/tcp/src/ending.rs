@@ -1,5 +1,5 @@
-//! The end of a connection: ABORT (RFC 9293 §3.10.5), TIME-WAIT, and timers of released
-//! connections.
+//! The end of a connection: ABORT (RFC 9293 §3.10.5), TIME-WAIT, and the time limits after the
+//! application has released the connection.
 
 use crate::event::Events;
 use crate::output::reset::Reset;
@@ -12,8 +12,8 @@ use linerate_wire::Timestamps;
 
 /// # Application calls: the end
 impl Connection {
-    /// Starts the timer of a released connection: its linger time, or in FIN-WAIT-2 the time limit
-    /// for the peer's FIN.
+    /// Starts the timer of a connection that the application has released: for its linger time, or
+    /// in FIN-WAIT-2 for the peer's FIN.
     pub(crate) fn start_orphan_timer(&mut self, now: Instant) {
         let unacknowledged_timeout = match (self.state, self.linger()) {
             (State::FinWait2, _) => self.orphan_timeout(),
@@ -23,8 +23,8 @@ impl Connection {
         self.timers.set(Timer::Orphan, now, unacknowledged_timeout);
     }
 
-    /// Resets the connection (RFC 9293 §3.10.5). A connection in TIME-WAIT is closed without a
-    /// reset, since both ends have closed regularly.
+    /// Resets the connection (ABORT, RFC 9293 §3.10.5). In TIME-WAIT it is closed without a reset,
+    /// since both ends have closed normally.
     pub fn abort(&mut self, now: Instant) {
         self.slow(|connection| {
             if connection.state == State::TimeWait {
@@ -35,14 +35,13 @@ impl Connection {
         });
     }
 
-    /// Resets the connection because of `error`, on our own initiative and not in answer to a
-    /// segment.
+    /// Resets the connection because of `error`, when no segment of the peer has caused it.
     pub(crate) fn abort_by_ourselves(&mut self, now: Instant, error: Error) {
         let timestamps = self.timestamps.on.then(|| self.timestamps.stamp(now));
         self.abort_with(error, timestamps);
     }
 
-    /// Resets the connection because of `error`. The reset carries `timestamps`.
+    /// Resets the connection because of `error`. The reset carries `timestamps`, if given.
     #[cold]
     pub(crate) fn abort_with(&mut self, error: Error, timestamps: Option<Timestamps>) {
         let tells_peer = match self.state {
@@ -51,8 +50,8 @@ impl Connection {
             | State::FinWait1
             | State::FinWait2
             | State::CloseWait => true,
-            // Both ends have sent and received everything, so no reset is needed, unless data was
-            // never sent, or received and not read (RFC 2525 §2.17).
+            // Both ends have closed, so no reset is needed, unless data was not sent or not read
+            // (RFC 2525 §2.17).
             State::Closing | State::LastAck => {
                 self.sender.has_unsent(self.snd.max) || !self.receiver.buffer.is_empty()
             }
@@ -64,13 +63,13 @@ impl Connection {
         self.end(Some(error));
     }
 
-    /// Schedules a reset before all other output.
+    /// Schedules `reset`, which is sent before all other output.
     pub(crate) fn owe_reset(&mut self, reset: Reset) {
         self.reset_due = Some(Box::new(reset));
         self.output_due = true;
     }
 
-    /// Ends the connection. Data received in order can still be read.
+    /// Ends the connection. Data that was received in order can still be read.
     pub(crate) fn end(&mut self, error: Option<Error>) {
         if self.state == State::Closed {
             return;
@@ -90,7 +89,8 @@ impl Connection {
         self.keep_alive_due = false;
     }
 
-    /// Enters TIME-WAIT, so that old segments expire (RFC 9293 §3.6.1).
+    /// Enters TIME-WAIT, in which the connection waits until old segments have expired (RFC 9293
+    /// §3.6.1).
     pub(crate) fn enter_time_wait(&mut self, now: Instant) {
         self.ecn.forget();
         self.timers.clear_all();

@@ -1,20 +1,21 @@
-//! Reasons for a failed call or a terminated connection.
+//! The reasons why a call fails or a connection has ended.
 
 use crate::compact::pack::packed_enum;
 use thiserror::Error;
 
-/// The reason for a failure. The variants tell whether the application, the peer or the network
-/// caused it.
+/// The reason why a call fails or the connection has ended. The variants distinguish the
+/// application, the peer and the network as its cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is nothing to read yet. Try again after [`crate::Event::Readable`].
+    /// There is nothing to read yet. The application can try again after
+    /// [`crate::Event::Readable`].
     #[error("nothing has arrived yet: try again after the next readable event")]
     WouldBlock,
     /// The application has shut down the direction that this call needs.
     #[error("this direction was shut down by the application itself")]
     Shutdown,
-    /// The peer answered our SYN with a reset: nothing listens on that port.
+    /// The peer answered our SYN by a reset, because no program listens on that port.
     #[error("the peer refused the connection: nothing listens on that port")]
     Refused,
     /// The peer reset the connection.
@@ -23,7 +24,7 @@ pub enum Error {
     /// The application aborted the connection.
     #[error("the connection was aborted by the application")]
     Aborted,
-    /// The peer has not answered within the configured time.
+    /// The peer has not answered within a configured time.
     #[error("the peer has stopped answering: retransmissions went unanswered for too long")]
     TimedOut,
     /// A router or the peer's host has reported that the peer cannot be reached.

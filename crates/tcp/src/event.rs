@@ -3,40 +3,42 @@
 use crate::compact::pack::{Pack, Packer, Unpacker};
 use bitflags::bitflags;
 
-/// A problem that may yet end the connection (RFC 9293 §3.9.1.8).
+/// A problem that may end the connection if it persists (RFC 9293 §3.9.1.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SoftError {
     /// A router or the peer's host has reported that the peer cannot be reached.
     Unreachable,
-    /// A segment was retransmitted R1 times without an answer (RFC 9293 §3.8.3).
+    /// A segment was retransmitted without an answer, as often as the limit R1 allows (RFC 9293
+    /// §3.8.3).
     Silent,
 }
 
-/// An event. Events of one kind are merged until they are polled, which bounds their number.
+/// An event for the application. Events of one kind are merged until the application takes them, so
+/// their number is bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum Event {
     /// The handshake is complete.
     Connected,
-    /// There is something to read.
+    /// Received data can be read.
     Readable,
-    /// The peer has announced urgent data (RFC 6093); it is read in line.
+    /// The peer has announced urgent data (RFC 6093). It is read in order with other data.
     Urgent,
-    /// The peer will send no more; what has arrived can still be read.
+    /// The peer will send no more data. Data that has arrived can still be read.
     EndOfStream,
-    /// Acknowledged data has left the send buffer, which had too little room for the last write, so
-    /// that the application can write again. Repeated with each acknowledgement until the buffer is
+    /// The application can write again: acknowledged data has left the send buffer, which was too
+    /// full for the last write. The event is repeated with each acknowledgement until the buffer is
     /// empty.
     Writable,
-    /// The network has reported a problem, or the peer does not answer:
-    /// [`crate::Connection::soft_error`] returns which. The problem may be temporary.
+    /// The network has reported a problem, or the peer does not answer, which may be temporary.
+    /// [`crate::Connection::soft_error`] returns the problem.
     SoftError,
-    /// The connection is over; [`crate::Connection::error`] returns the reason, if it was not
+    /// The connection has ended. [`crate::Connection::error`] returns the reason, unless it was
     /// closed normally.
     Closed,
-    /// The estimate of the path MTU has changed, or its search has ended: see
+    /// The estimate of the path MTU has changed, or the search for it has ended: see
     /// [`crate::Connection::path_mtu`].
     PathMtu,
 }
@@ -56,7 +58,7 @@ impl Event {
 }
 
 bitflags! {
-    /// The events to be polled, as a set of bits in the order of [`Event::ALL`].
+    /// A set of pending events. The bits are in the order of [`Event::ALL`].
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Events: u8 {
         /// [`Event::Connected`].
@@ -89,7 +91,7 @@ impl Pack for Events {
 }
 
 impl Events {
-    /// Removes and returns the first event.
+    /// Removes the first event in the order of [`Event::ALL`], and returns it.
     pub(crate) fn pop(&mut self) -> Option<Event> {
         let event = Event::ALL.get(self.bits().trailing_zeros() as usize)?;
         *self = Self::from_bits_retain(self.bits() & (self.bits() - 1));

@@ -1,12 +1,11 @@
-//! State derived from a connection: the expected header of the next segment (header prediction),
-//! whether any special output is due, and the number of segments that may continue a burst. A
-//! common segment can be recognized by this state alone.
+//! State that is derived from a connection to recognise common segments fast: the expected header
+//! of the next segment (header prediction), whether special output is due, and the number of
+//! segments that may continue a burst.
 //!
-//! Derived values become stale when their sources change. So the fields are private to this module,
-//! and are written in three places only: [`Connection::slow`] and [`Connection::slow_control`]
-//! derive them again whenever the slow path ends, and a segment sent or received on the fast path
-//! shortens the burst. The fast path must not change any source of the derived values, which
-//! [`Connection::check`] verifies by deriving them again.
+//! Derived values become stale when their sources change, so only this module writes them.
+//! [`Connection::slow`] and [`Connection::slow_control`] derive them again whenever the slow path
+//! ends. A segment sent or received on the fast path only shortens the burst, and must not change
+//! any source of the values; [`Connection::check`] verifies this by deriving them again.
 
 use crate::compact::pack::{Pack, Packer, Unpacker};
 use crate::ecn::EcnSignals;
@@ -16,26 +15,26 @@ use crate::input::validate::predict::expected_header;
 use crate::{Connection, State};
 use linerate_units::Instant;
 
-/// The derived values.
+/// Values derived from a connection, by which common segments are recognised.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Expectation {
-    /// Data offset and flags of the next segment. No segment has 0, which means that nothing is
-    /// predicted.
+    /// The expected data offset and flags of the next segment. Zero, which no segment has, means
+    /// that no header is predicted.
     header: u16,
-    /// Number of full segments of new data that may follow the last one without being chosen by
-    /// [`Connection::choose`].
+    /// The number of full segments of new data that may be sent after the last one without a call
+    /// of [`Connection::choose`] for each.
     burst: u8,
-    /// Is a header predicted, and is no output due but new data, the FIN, and the acknowledgement
-    /// of data received in order?
+    /// Whether a header is predicted and only plain output is due: new data, the FIN, and the
+    /// acknowledgement of data received in order.
     is_plain: bool,
 }
 
 impl Expectation {
-    /// Predicts nothing: the state of a new connection.
+    /// The state of a new connection, in which no header is predicted.
     pub(crate) const NONE: Self = Self { header: 0, burst: 0, is_plain: false };
 
-    /// Derives the expectation of `connection`, and ends a burst.
+    /// Derives the values of `connection`. The burst is zero, which ends a burst.
     #[inline(always)]
     fn of(connection: &Connection) -> Self {
         match connection.state {
@@ -47,41 +46,41 @@ impl Expectation {
     #[inline(never)]
     fn of_established(connection: &Connection) -> Self {
         let header = expected_header(connection);
-        // Without a predicted header, `has_only_plain_output` is evaluated when a segment is sent,
-        // once after each slow step.
+        // Without a predicted header, `has_only_plain_output` is evaluated only when a segment is
+        // sent, and not after each step of the slow path.
         let is_plain = header != 0 && connection.has_only_plain_output();
         Self { header, burst: 0, is_plain }
     }
 
-    /// Returns data offset and flags of the next segment, or 0 if nothing is predicted.
+    /// Returns the expected data offset and flags of the next segment, or zero if none is
+    /// predicted.
     #[inline(always)]
     pub(crate) const fn header(self) -> u16 {
         self.header
     }
 
-    /// Is a header predicted, and is no output due but new data, the FIN, and the acknowledgement
-    /// of data received in order?
+    /// Whether a header is predicted and only plain output is due: new data, the FIN, and the
+    /// acknowledgement of data received in order.
     #[inline(always)]
     pub(crate) const fn is_plain(self) -> bool {
         self.is_plain
     }
 
-    /// Returns how many full segments of new data may follow the last one without being chosen
-    /// individually.
+    /// Returns the number of full segments of new data that may be sent after the last one without
+    /// being chosen individually.
     #[inline(always)]
     pub(crate) const fn burst(self) -> u8 {
         self.burst
     }
 
-    /// Copies the predicted header from `other`, to compare two connections of which one has
-    /// prediction disabled.
+    /// Copies the predicted header from `other`, so that a connection with header prediction can be
+    /// compared with one without.
     pub(crate) const fn copy_prediction_from(&mut self, other: Self) {
         *self = Self { burst: self.burst, ..other };
     }
 }
 
-/// An expectation is not stored in a compact connection, but derived when the connection is
-/// restored.
+/// The values are not stored in a compact connection, but derived again when it is restored.
 impl Pack for Expectation {
     fn pack(&self, _: &mut Packer<'_>) {}
 
@@ -91,8 +90,8 @@ impl Pack for Expectation {
 }
 
 impl Connection {
-    /// Runs `step`, a step of the slow path, and then derives the expectation anew. Every public
-    /// method that changes a source of the expectation runs inside this one.
+    /// Runs `step` of the slow path, and then derives the expectation again. Every public method
+    /// that changes a source of the expectation must run within this method.
     #[inline(always)]
     pub(crate) fn slow<T>(&mut self, step: impl FnOnce(&mut Self) -> T) -> T {
         let result = step(self);
@@ -100,22 +99,22 @@ impl Connection {
         result
     }
 
-    /// Handles a predicted control segment like [`Self::slow`], without a closure, which would not
-    /// be inlined.
+    /// Handles a predicted control segment like [`Self::slow`], which cannot be inlined here
+    /// because of its closure.
     #[inline(always)]
     pub(crate) fn slow_control(&mut self, now: Instant, segment: Valid<'_>, run: ControlRun) {
         self.take_predicted_control(now, segment, run);
         self.expectation = Expectation::of(self);
     }
 
-    /// Sets the number of segments that may continue the burst.
+    /// Sets the number of full segments that may continue the current burst.
     #[inline(always)]
     pub(crate) const fn limit_burst(&mut self, segments: u8) {
         self.expectation.burst = segments;
     }
 
-    /// Do segments have the usual options only, and is no output due but new data, the FIN, and the
-    /// acknowledgement of data received in order?
+    /// Whether only plain output is due (new data, the FIN, and the acknowledgement of data
+    /// received in order), in segments with the usual options only.
     #[inline(always)]
     pub(crate) fn has_only_plain_output(&self) -> bool {
         self.timestamps.on
@@ -134,7 +133,8 @@ impl Connection {
             | self.ecn.is_option_due(BY_ECN);
         let by_application =
             sender.urgent.is_some() | self.rare.as_ref().is_some_and(|rare| rare.shape_output());
-        // The answer to an unacceptable segment may still be due after the segment of `first_due`.
+        // An answer to an unacceptable segment may remain due after the segment of `first_due` was
+        // sent.
         self.first_due
             | self.reset_due.is_some()
             | by_timers
@@ -143,10 +143,11 @@ impl Connection {
             | by_application
     }
 
-    /// Checks that the expectation is what would be derived now.
+    /// Checks that the stored expectation equals the one that would be derived now.
     ///
     /// # Panics
-    /// If the two differ: a source of the expectation was changed outside [`Connection::slow`].
+    /// If they differ, because a source of the expectation was changed outside
+    /// [`Connection::slow`].
     pub(crate) fn check_expectation(&self) {
         let Expectation { header, is_plain, .. } = Expectation::of(self);
         let stored = self.expectation;
@@ -156,5 +157,5 @@ impl Connection {
     }
 }
 
-/// The ECN signals that add an option or a flag to a segment.
+/// The ECN signals that add an option or flag to the next segment, so that it is not plain.
 const BY_ECN: EcnSignals = EcnSignals::OPTION_WITH_DATA.union(EcnSignals::CWR_DUE);

@@ -1,5 +1,5 @@
-//! TCP Fast Open (RFC 7413): data on the SYN, and its consequences for the handshake. The host
-//! creates and checks cookies, remembers peers, and limits pending requests.
+//! TCP Fast Open (RFC 7413): data on the SYN, and its consequences for the handshake. Creating and
+//! checking cookies, remembering peers and limiting requests are tasks of the host.
 
 use crate::compact::pack::packed;
 use crate::event::Events;
@@ -8,10 +8,10 @@ use crate::send::scoreboard::Verdict;
 use crate::{Connection, Error, State};
 use linerate_wire::{FastOpenCookie, Segment, SeqNum, TcpOptions};
 
-/// The assumed MSS for data on a SYN, if the peer's is not cached (RFC 7413 §4.1.3).
+/// The MSS assumed for data on a SYN if the peer's MSS is not cached (RFC 7413 §4.1.3).
 const DEFAULT_MSS: u16 = 536;
 
-/// Largest MSS for data on a SYN: middleboxes may drop larger SYNs (§4.1.3).
+/// The maximum MSS for data on a SYN, because middleboxes may drop larger SYNs (RFC 7413 §4.1.3).
 const LARGEST_MSS: u16 = 1_460;
 
 /// The Fast Open request of an active open.
@@ -28,17 +28,19 @@ pub enum FastOpenOffer {
     },
 }
 
-/// The outcome of a client's Fast Open, to be cached (RFC 7413 §4.1.3).
+/// The outcome of a client's Fast Open, which the host should cache for the server (RFC 7413
+/// §4.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastOpenLesson {
-    /// The cookie in the SYN-ACK.
+    /// The cookie in the SYN-ACK, for later connections.
     pub cookie: Option<FastOpenCookie>,
     /// The MSS in the SYN-ACK.
     pub mss: Option<u16>,
-    /// Whether the SYN-ACK acknowledged the data.
+    /// Whether the SYN-ACK acknowledged any data on the SYN.
     pub accepted: bool,
-    /// Whether the server or the path refuses Fast Open: no cookie on request, data not
-    /// acknowledged despite a valid cookie, or no answer at all (§4.1.3.1).
+    /// Whether the server or the path refuses Fast Open: no cookie was returned on request, data
+    /// was not acknowledged despite a valid cookie, or there was no answer at all (RFC 7413
+    /// §4.1.3.1).
     pub refused: bool,
 }
 
@@ -47,17 +49,17 @@ packed!(FastOpenLesson { cookie, mss, accepted, refused });
 /// The Fast Open state during the handshake.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FastOpen {
-    /// The Fast Open option of the first SYN or SYN-ACK; retransmissions omit it.
+    /// The Fast Open option of our first SYN or SYN-ACK; retransmissions omit it.
     pub(crate) option: Option<FastOpenCookie>,
     /// The cached MSS of the peer.
     mss: Option<u16>,
-    /// The Fast Open option that our SYN carried, once sent.
+    /// The Fast Open option on the SYN that was sent.
     tried: Option<FastOpenCookie>,
-    /// Bytes of data on our SYN.
+    /// The number of data bytes on our SYN.
     data_sent: u32,
-    /// FastOpened (RFC 7413 §4.2): data may be sent before the handshake is complete.
+    /// FastOpened (RFC 7413 §4.2): whether data may be sent before the handshake is complete.
     opened: bool,
-    /// Whether data on a SYN, ours or the peer's, was accepted.
+    /// Whether the receiver of a SYN with data, the peer or we, has accepted any of the data.
     accepted: bool,
     lesson: Option<FastOpenLesson>,
 }
@@ -79,8 +81,8 @@ impl Connection {
         (fast_open.opened, fast_open.accepted) = (true, accepted);
     }
 
-    /// Returns the outcome of this client's Fast Open; `None` if it is not known yet, or if Fast
-    /// Open was not used.
+    /// Returns the outcome of Fast Open at this client. `None` if it is not known yet, or Fast Open
+    /// was not used.
     #[inline]
     #[must_use]
     pub fn fast_open_lesson(&self) -> Option<FastOpenLesson> {
@@ -92,17 +94,17 @@ impl Connection {
         if fast_open.lesson.is_some() || self.state != State::Closed {
             return fast_open.lesson;
         }
-        // The handshake ended without an answer. An abort by the application does not show that the
-        // path drops Fast Open, unless the SYN was retransmitted.
+        // The handshake ended without an answer, so Fast Open counts as refused. If the application
+        // has aborted it, this holds only after a retransmission of the SYN.
         let tried = fast_open.tried.is_some();
         let gave_up = !matches!(self.error, None | Some(Error::Aborted));
         let refused = tried && (gave_up || self.sender.expiries > 0);
         refused.then_some(FastOpenLesson { cookie: None, mss: None, accepted: false, refused })
     }
 
-    /// Whether data or a FIN may be sent. With Fast Open that is possible before the handshake is
-    /// complete, but not after a retransmission of the SYN-ACK: the first SYN-ACK was lost, or went
-    /// to a spoofed address.
+    /// Whether data or a FIN may be sent. With Fast Open this is possible before the handshake is
+    /// complete, but not after the SYN-ACK was retransmitted: the first one was lost, or went to a
+    /// spoofed address.
     pub(crate) fn may_send(&self) -> bool {
         self.state.sends_data() || self.may_send_early()
     }
@@ -115,8 +117,8 @@ impl Connection {
         self.fast_open.as_ref().is_some_and(|fast_open| fast_open.opened)
     }
 
-    /// Returns the option of the SYN or SYN-ACK to be sent beside `others`, if there is one and it
-    /// fits (RFC 7413 §4.2.2 step 1).
+    /// Returns the Fast Open option for the next SYN or SYN-ACK, if there is one and it fits beside
+    /// the options `others` (RFC 7413 §4.2.2 step 1).
     pub(crate) fn fast_open_option(&self, others: &TcpOptions) -> Option<FastOpenCookie> {
         let is_first = self.snd.max == self.snd.iss;
         self.fast_open.as_ref()?.option.filter(|&cookie| {
@@ -125,14 +127,14 @@ impl Connection {
         })
     }
 
-    /// Returns the number of data bytes that fit the SYN: none without a cookie, and none once the
-    /// SYN was sent.
+    /// Returns the number of data bytes that fit the SYN. Zero without a cookie, and after the SYN
+    /// was sent.
     #[must_use]
     pub fn room_on_syn(&self) -> u32 {
         self.room_on_syn_with(&self.options_of_syn())
     }
 
-    /// Returns the bytes of written data that the SYN carries.
+    /// Returns the number of written bytes that the next SYN will carry.
     pub(crate) fn data_for_syn(&self) -> u32 {
         if self.fast_open.is_none() {
             0
@@ -141,8 +143,8 @@ impl Connection {
         }
     }
 
-    /// Returns the room for data on a SYN with `options`. Urgent data is never sent on a SYN,
-    /// because the end of the urgent data could not be expressed.
+    /// Returns the number of data bytes that fit a SYN with `options`. Urgent data is never sent on
+    /// a SYN, because its end could not be expressed.
     fn room_on_syn_with(&self, options: &TcpOptions) -> u32 {
         let brings = options.fast_open.is_some_and(|cookie| !cookie.is_request());
         let Some(fast_open) = self.fast_open.as_ref().filter(|_| brings) else { return 0 };
@@ -153,7 +155,7 @@ impl Connection {
         mss.min(self.path.mss()).saturating_sub(saturated(options.length()))
     }
 
-    /// Notes that the first SYN of an active open was sent, with `length` bytes of data.
+    /// Records that the first SYN of an active open was sent with `length` bytes of data.
     #[cold]
     pub(crate) fn note_fast_open_syn(&mut self, length: u32) {
         if self.state != State::SynSent {
@@ -165,7 +167,8 @@ impl Connection {
         }
     }
 
-    /// Evaluates the SYN-ACK (RFC 7413 §4.2.2, the client's step 1).
+    /// Evaluates the answer in the SYN-ACK to our Fast Open option (RFC 7413 §4.2.2, the client's
+    /// step 1).
     #[cold]
     pub(crate) fn evaluate_fast_open(&mut self, syn_ack: &Segment<'_>) {
         let Some(fast_open) = self.fast_open.as_ref() else { return };
@@ -174,22 +177,22 @@ impl Connection {
         let cookie = options.fast_open.filter(|cookie| !cookie.is_request());
         let brought = fast_open.data_sent > 0;
         let accepted = self.acknowledge_data_of_syn(syn_ack.ack);
-        // A new cookie means that ours was outdated, not that the server refuses Fast Open.
+        // A new cookie means that ours was outdated, and not that the server refuses Fast Open.
         let is_renewed = cookie.is_some_and(|cookie| cookie != tried);
-        // The retransmitted SYN had no Fast Open option; the path may have dropped the first SYN
-        // because of the option.
+        // The retransmitted SYN had no Fast Open option. The path may have dropped the first SYN
+        // because of that option.
         let went_again = self.sender.expiries > 0;
         let wanted_more = brought || tried.is_request() || went_again;
         let refused = wanted_more && !accepted && !is_renewed;
         let lesson = FastOpenLesson { cookie, mss: options.mss, accepted, refused };
         self.fast_open.get_or_insert_default().lesson = Some(lesson);
-        // The SYN-ACK may carry the answer to our data. Without this, the server would retransmit
-        // it only after a timeout.
+        // The SYN-ACK may contain the server's answer to our data. If it were ignored, the server
+        // would retransmit it only after a timeout.
         self.take_data_of_syn(syn_ack);
     }
 
-    /// Processes the peer's first acknowledgement `ack`, and returns whether it covers any data on
-    /// our SYN. The remainder counts as unsent and is sent at once.
+    /// Processes `ack` of the SYN-ACK, and returns whether it acknowledges any data on our SYN.
+    /// Data that it does not acknowledge counts as unsent, and is sent at once.
     #[cold]
     pub(crate) fn acknowledge_data_of_syn(&mut self, ack: SeqNum) -> bool {
         let brought = self.fast_open.as_mut().filter(|fast_open| fast_open.data_sent > 0);
@@ -202,8 +205,8 @@ impl Connection {
         taken > 0
     }
 
-    /// Handles the timeout of a SYN-ACK with Fast Open. The data sent after it counts as lost, too:
-    /// a client drops data that arrives before the SYN-ACK.
+    /// Handles the timeout of a SYN-ACK with Fast Open. Data that was sent after it counts as lost,
+    /// too, because clients drop data that arrives before the SYN-ACK.
     pub(crate) fn withdraw_early_data(&mut self) {
         if !self.is_opened_fast() {
             return;
@@ -215,8 +218,8 @@ impl Connection {
         }
     }
 
-    /// Stores the data of the peer's SYN, as much as there is room for, and returns its length. A
-    /// FIN on the SYN is ignored: the peer retransmits it.
+    /// Stores the data of the peer's SYN, as far as there is room, and returns its length. A FIN on
+    /// the SYN is ignored, because the peer retransmits it.
     fn take_data_of_syn(&mut self, syn: &Segment<'_>) -> usize {
         let length = syn.payload.len().min(self.receiver.buffer.free()).min(usize::from(u16::MAX));
         let data = &syn.payload[..length];
@@ -231,7 +234,8 @@ impl Connection {
         length
     }
 
-    /// Whether data on a SYN, ours or the peer's, was accepted (`TCPI_OPT_SYN_DATA`).
+    /// Whether the receiver of a SYN with data, the peer or we, has accepted any of it
+    /// (`TCPI_OPT_SYN_DATA`).
     pub(crate) fn is_syn_data_accepted(&self) -> bool {
         self.fast_open.as_ref().is_some_and(|fast_open| fast_open.accepted)
     }

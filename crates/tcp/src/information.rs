@@ -1,4 +1,4 @@
-//! The methods that report state, counters and status of a connection.
+//! Methods for observers: they return the state, the counters and the status of a connection.
 
 use crate::congestion::RateSample;
 use crate::receive::saturated;
@@ -13,19 +13,20 @@ impl Connection {
         self.state
     }
 
-    /// Whether the connection is closed with nothing left to send, so that it can be dropped.
+    /// Whether the connection is closed and has nothing left to send, so that the host can drop it.
     #[must_use]
     pub const fn is_released(&self) -> bool {
         matches!(self.state, State::Closed) && self.reset_due.is_none()
     }
 
-    /// Returns why the connection ended, unless it was closed normally.
+    /// Returns the reason why the connection has ended, unless it was closed normally.
     #[must_use]
     pub const fn error(&self) -> Option<Error> {
         self.error
     }
 
-    /// Returns the problem that may end the connection, if any. New acknowledged data clears it.
+    /// Returns the problem that may end the connection, if any. An acknowledgement of new data
+    /// clears it.
     #[must_use]
     pub const fn soft_error(&self) -> Option<SoftError> {
         if self.sender.expiries >= R1 {
@@ -37,14 +38,14 @@ impl Connection {
         }
     }
 
-    /// Returns the bytes that can be read now.
+    /// Returns the number of bytes that can be read now.
     #[must_use]
     pub const fn readable_bytes(&self) -> usize {
         self.receiver.buffer.len()
     }
 
-    /// Returns the bytes that can be written now. [`crate::Event::Writable`] is reported only after
-    /// a write that found too little room.
+    /// Returns the number of bytes that can be written now. [`crate::Event::Writable`] is reported
+    /// only after a write that did not fit.
     #[must_use]
     pub fn writable_bytes(&self) -> usize {
         if !self.state.may_write() || self.sender.fin() {
@@ -54,13 +55,13 @@ impl Connection {
         self.unsent_low_water().map_or(free, |low| free.min(self.room_below(low)))
     }
 
-    /// Returns the bytes written and not acknowledged.
+    /// Returns the number of bytes that were written and not acknowledged.
     #[must_use]
     pub const fn unacknowledged_bytes(&self) -> usize {
         self.sender.buffer.len()
     }
 
-    /// Whether no more data will arrive. Received data may still be unread.
+    /// Whether no more data will arrive, although received data may still be unread.
     #[must_use]
     #[inline]
     pub fn is_at_end_of_stream(&self) -> bool {
@@ -77,7 +78,7 @@ impl Connection {
         !self.active
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the connection.
     #[must_use]
     pub const fn statistics(&self) -> &Statistics {
         &self.statistics

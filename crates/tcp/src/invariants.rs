@@ -9,7 +9,7 @@ impl Connection {
     /// Checks every invariant of the connection.
     ///
     /// # Panics
-    /// If one is broken; the message says which.
+    /// If an invariant is broken; the message says which.
     pub fn check(&self) {
         if self.state != State::Closed {
             self.sender.check(&self.snd);
@@ -48,12 +48,12 @@ impl Connection {
         }
     }
 
-    /// Checks that `twin`, which had the same input, is equal in state, output and events. The
-    /// predicted header may differ, and is copied to the twin before the comparison. Copying the
-    /// whole twin instead would copy its buffers.
+    /// Checks that `twin`, which has processed the same input without header prediction, is equal
+    /// in state, output and events. The predicted header may differ, so it is copied to `twin`
+    /// first. Copying a whole connection instead would copy its buffers.
     ///
     /// # Panics
-    /// If the two differ.
+    /// If they differ.
     pub fn assert_agrees_with(&self, twin: &mut Self) {
         twin.expectation.copy_prediction_from(self.expectation);
         twin.preferences.header_prediction = self.preferences.header_prediction;
@@ -61,8 +61,8 @@ impl Connection {
         assert_eq!(self, twin, "the fast and the slow path differ");
     }
 
-    /// Checks that a refused segment has left the connection as it was `before`. Only counters, the
-    /// budget of challenge ACKs, and pending answers may differ.
+    /// Checks that a refused segment has left the connection as it was in `before`. Only counters,
+    /// the budget of challenge ACKs and pending answers may differ.
     ///
     /// # Panics
     /// If anything else has changed.
@@ -73,43 +73,40 @@ impl Connection {
         (expected.ack_due, expected.challenge_due) = (self.ack_due, self.challenge_due);
         (expected.reset_due, expected.output_due) = (self.reset_due.clone(), self.output_due);
         if self.reset_due.is_some() {
-            // A pending reset is sent before all other output, so it ends a burst.
+            // A pending reset is sent before all other output, so the burst has ended.
             expected.limit_burst(0);
         }
         assert_eq!(*self, expected, "a refused segment has changed its connection");
     }
 
-    /// Checks that `twin` is equal, which received data only after verification of the checksum and
-    /// keeps its own buffer memory. Buffer memory that holds no data may differ, and is copied to
-    /// the twin first.
+    /// Checks that this connection equals `twin`. Here data was stored before its checksum was
+    /// verified, and in `twin` afterwards. Buffer memory without data may differ, so it is copied
+    /// to `twin` first.
     ///
     /// # Panics
-    /// If the two differ.
+    /// If they differ.
     pub fn assert_behaves_like(&self, twin: &mut Self) {
         twin.receiver.copy_unused_memory(&self.receiver, &self.rcv);
         twin.sender.buffer.copy_unused_memory(&self.sender.buffer);
-        assert_eq!(
-            self, twin,
-            "data that were put in place before their checksum was looked at have shown"
-        );
+        assert_eq!(self, twin, "data stored before its checksum was verified has had an effect");
     }
 
-    /// Checks that a compact connection is restored unchanged.
+    /// Checks that compacting and restoring the connection would not change it.
     fn check_rest(&self) {
         if let Some(compact) = self.compact() {
             assert_eq!(compact.look(), *self, "compaction has changed the connection");
         }
     }
 
-    /// Checks that `asked` is equal, which has chosen each segment individually where this
-    /// connection continued a burst. The burst of `asked` may be longer, because it began later.
+    /// Checks that this connection, which has continued a burst, equals `asked`, which has chosen
+    /// each segment individually. The burst of `asked` may be longer, because it began later.
     ///
     /// # Panics
-    /// If the two differ.
+    /// If they differ.
     pub fn assert_went_on_like(&self, asked: &mut Self) {
         assert!(
             self.expectation.burst() <= asked.expectation.burst(),
-            "the burst has become longer on its way"
+            "a burst must not become longer"
         );
         asked.limit_burst(self.expectation.burst());
         assert_eq!(self, asked, "a burst and individually chosen segments differ");

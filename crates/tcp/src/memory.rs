@@ -1,4 +1,4 @@
-//! The memory of both socket buffers: its growth, the host's grant, and its release.
+//! The memory of both socket buffers: how it grows, what the host grants, and when it is freed.
 
 use crate::compact::pack::{Pack, Packer, Unpacker};
 use crate::receive::saturated;
@@ -8,24 +8,25 @@ use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::Timestamps;
 
-/// Idle time after which an empty buffer frees its memory.
+/// The idle time after which an empty buffer frees its memory.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// The memory that the host currently grants to a connection.
+/// The memory that the host currently allows a connection to allocate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryGrant {
-    /// Bytes that its buffers may allocate beyond what they hold.
+    /// The bytes that the buffers may allocate in addition to what they hold.
     pub room: u32,
-    /// Bytes that a buffer without memory may allocate, if more than `room`.
+    /// The bytes that a buffer without memory may allocate, if this is more than `room`.
     pub least: u32,
-    /// Whether tuned buffers may grow.
+    /// Whether buffers with a tuned size may grow.
     pub tuning: bool,
-    /// Whether other connections wait for memory to write into. A send buffer is then filled only
-    /// to half of its memory, so that the other half becomes free with acknowledgements.
+    /// Whether other connections wait for memory. Then a send buffer is filled only to half of its
+    /// memory, so that the other half can be freed when data is acknowledged.
     pub is_awaited: bool,
 }
 
-/// An unlimited grant takes one bit: the host grants memory anew before each step.
+/// In a compact connection a grant is stored in one bit if it is unlimited, because the host sets
+/// it again before each step.
 impl Pack for MemoryGrant {
     fn pack(&self, into: &mut Packer<'_>) {
         let limited = (*self != Self::UNLIMITED)
@@ -44,27 +45,27 @@ impl Pack for MemoryGrant {
 }
 
 impl MemoryGrant {
-    /// As much memory as the configuration allows.
+    /// A grant without a limit, so that only the configuration limits the memory.
     pub const UNLIMITED: Self =
         Self { room: u32::MAX, least: u32::MAX, tuning: true, is_awaited: false };
 }
 
 impl Connection {
-    /// Returns the current memory grant.
+    /// Returns the current grant of the host.
     #[must_use]
     pub const fn granted_memory(&self) -> MemoryGrant {
         self.memory
     }
 
-    /// Returns the bytes of memory that both buffers hold.
+    /// Returns the number of bytes of memory that both buffers hold.
     #[inline]
     #[must_use]
     pub const fn buffer_memory(&self) -> usize {
         self.receiver.buffer.memory() + self.sender.buffer.memory()
     }
 
-    /// Returns the bytes that have left the buffers: acknowledged by the peer, or read by the
-    /// application.
+    /// Returns the number of bytes that have left the buffers, because the peer has acknowledged
+    /// them or the application has read them.
     #[inline]
     #[must_use]
     pub const fn moved_bytes(&self) -> u64 {
@@ -86,7 +87,7 @@ impl Connection {
     }
 
     /// Fixes the size of the send buffer (`SO_SNDBUF`), from one byte to [`LARGEST_BUFFER`]. Data
-    /// in it is kept.
+    /// in the buffer is kept.
     pub fn set_send_buffer(&mut self, size: usize) {
         let size = BufferSize::from(size).within(LARGEST_BUFFER);
         self.preferences.send_buffer = size;
@@ -94,9 +95,8 @@ impl Connection {
     }
 
     /// Fixes the size of the receive buffer (`SO_RCVBUF`), from one byte to [`LARGEST_BUFFER`] or
-    /// the clamp of the route. The window field cannot express more than the negotiated scale
-    /// allows. An offered window is never withdrawn, so a smaller size takes effect as the window
-    /// is used up.
+    /// the window limit of the route. The window is also limited by the negotiated scale. A smaller
+    /// size takes effect as the peer uses up the window, because an offered window must not shrink.
     pub fn set_receive_buffer(&mut self, size: usize) {
         let clamp = self.path.window_clamp.map_or(LARGEST_BUFFER, |clamp| clamp as usize);
         let size = BufferSize::from(size).within(clamp);
@@ -106,7 +106,7 @@ impl Connection {
         self.owe_ack_if_window_grew();
     }
 
-    /// Enlarges or shrinks the receive buffer after the application has read `count` bytes.
+    /// Adjusts the size of the receive buffer after the application has read `count` bytes.
     #[inline]
     pub(crate) fn tune_receive_buffer(&mut self, now: Instant, count: usize) {
         if !self.receiver.autotune.is_on() {
@@ -117,7 +117,8 @@ impl Connection {
         }
     }
 
-    /// Adjusts the receive buffer at the end of a round trip.
+    /// Enlarges the receive buffer at the end of a round trip, if the application has read enough
+    /// in it.
     #[inline(never)]
     fn end_reading_round_trip(&mut self, now: Instant) {
         if !self.state.takes_data() {
@@ -129,8 +130,7 @@ impl Connection {
         }
     }
 
-    /// Shrinks the receive buffer towards the size that the application has chosen, as data is
-    /// read.
+    /// Shrinks the receive buffer, as data is read, to the size that the application has set.
     #[inline(never)]
     fn shrink_receive_buffer(&mut self) {
         if let BufferSize::Fixed(size) = self.preferences.receive_buffer
@@ -152,8 +152,8 @@ impl Connection {
         }
     }
 
-    /// Measures the round trip by the timestamp that in-order data echoes. Without an echo, the
-    /// measurement ends: otherwise every segment of such a peer would take the slow path.
+    /// Measures the round trip by the timestamp that in-order data echoes. If there is no echo, the
+    /// measurement ends, because otherwise every segment of such a peer would take the slow path.
     #[cold]
     pub(crate) fn measure_receive_round_trip(&mut self, now: Instant, options: &[u8]) {
         let stamps = Timestamps::among(options);
@@ -161,8 +161,9 @@ impl Connection {
         self.receiver.autotune.on_echo(round_trip);
     }
 
-    /// Enlarges the send buffer if `more` bytes do not fit: to twice the congestion window, so that
-    /// one window is in flight and the next one is ready when acknowledgements arrive.
+    /// Enlarges the send buffer if `more` bytes do not fit. Its new size is twice the congestion
+    /// window, so that one window is in flight and the next one is ready when acknowledgements
+    /// arrive.
     #[inline]
     pub(crate) fn tune_send_buffer(&mut self, more: usize) {
         if more > self.sender.buffer.free() {
@@ -192,7 +193,7 @@ impl Connection {
         }
     }
 
-    /// Frees the memory of buffers that have been empty for the idle period.
+    /// Frees the memory of empty buffers, if the connection has been idle for [`IDLE`].
     pub(crate) fn on_idle_buffers(&mut self, now: Instant) {
         let idle = now.since(self.last_received.max(self.sender.last_sent));
         if idle < IDLE {
@@ -200,8 +201,8 @@ impl Connection {
             return;
         }
         if self.snd.flight() == 0 {
-            // The recovery cannot be undone any more: evidence that it was spurious would have
-            // arrived long ago.
+            // Evidence for a spurious recovery would have arrived before, so the recovery will not
+            // be undone.
             self.sender.undo = None;
         }
         if self.receiver.buffer.is_empty() && self.receiver.assembler.is_empty() {

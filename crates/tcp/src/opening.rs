@@ -1,5 +1,5 @@
-//! The start of a connection: both kinds of open, the peer's SYN, and the end of the handshake (RFC
-//! 9293 §3.5).
+//! The start of a connection: active and passive open, the peer's SYN, and the end of the handshake
+//! (RFC 9293 §3.5).
 
 use crate::congestion::{Congestion, CongestionName};
 use crate::ecn::Notification;
@@ -19,15 +19,15 @@ use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, Segment, SeqNum, TcpFlags, TcpHeader};
 
-/// The assumed MSS of a peer that announces none (RFC 9293 MUST-15).
+/// The MSS of a peer that does not announce one (RFC 9293 MUST-15).
 pub(crate) const DEFAULT_PEER_MSS: u16 = 536;
 
 /// Random values that the host draws for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seeds {
-    /// ISS (RFC 6528).
+    /// The initial sequence number (ISS, RFC 6528).
     pub initial_sequence: SeqNum,
-    /// Offset that is added to the clock of the timestamps option (RFC 7323 §5.4).
+    /// The offset that is added to the clock of the timestamps option (RFC 7323 §5.4).
     pub timestamp_offset: u32,
 }
 
@@ -40,8 +40,8 @@ pub enum Open {
     Passive,
 }
 
-/// Lists the initial values of all fields except the configuration once, for both a new connection
-/// and one that reuses the memory of a closed one.
+/// Generates both `open` and `reopen` from one list of initial values. The configuration is missing
+/// in the list, because a reopened connection may keep its own.
 macro_rules! begins {
     (($config:ident, $path:ident, $seeds:ident, $open:ident, $now:ident) {
         $(let $name:ident = $known:expr;)*
@@ -49,9 +49,9 @@ macro_rules! begins {
         $($field:ident: $value:expr,)*
     }) => {
         impl Connection {
-            /// Returns a connection in its initial state, for a caller that first moves it to its
-            /// place in memory. After a passive open the caller must call
-            /// [`crate::Driver::learn_from_syn`] next.
+            /// Returns a connection in its initial state. The caller can move it to its place in
+            /// memory before it continues: after a passive open, by
+            /// [`crate::Driver::learn_from_syn`].
             #[must_use]
             pub fn open(
                 config: SharedConfig,
@@ -67,8 +67,7 @@ macro_rules! begins {
                 begun
             }
 
-            /// Opens a connection in the place of a closed one. The allocations of the closed
-            /// connection are reused.
+            /// Opens a connection in place of this closed one, and reuses its allocations.
             pub fn reopen(
                 &mut self,
                 $config: &SharedConfig,
@@ -130,7 +129,7 @@ begins!((config, path, seeds, open, now) {
 });
 
 impl Connection {
-    /// Applies the window limit of the route, and the segment size limit of the configuration.
+    /// Applies the limits of the route and of the configuration to the window and the segment size.
     #[inline(always)]
     fn keep_to_route(&mut self, now: Instant) {
         if let Some(clamp) = self.path.window_clamp {
@@ -182,7 +181,7 @@ impl Connection {
         now: Instant,
     ) {
         self.learn_from_syn(syn, now);
-        // Discard our SYN-ACK: the host has sent it already, and `ack` acknowledges it.
+        // The host has sent the SYN-ACK already, so this one is discarded.
         let _ = self.poll_transmit(now, Offload::None, &mut [0; TcpHeader::MAX_LENGTH]);
         let _ = self.handle_segment_with(now, ack, ecn, None);
         self.sender.rtt = RoundTrip::new(&self.config.rto);
@@ -194,8 +193,8 @@ impl Connection {
         self.rcv.nxt = syn.seq + 1;
         self.rcv.edge = self.rcv.nxt;
         if self.active {
-            // The peer may use the window that our SYN has offered before our acknowledgement
-            // arrives.
+            // The peer may already use the window that our SYN has offered, before our
+            // acknowledgement arrives.
             self.rcv.edge += u32::from(self.window_of_syn());
         }
         self.agreement.negotiate(&options);
@@ -210,12 +209,12 @@ impl Connection {
             options.mss.unwrap_or(DEFAULT_PEER_MSS).min(self.path.mss_clamp.unwrap_or(u16::MAX));
         self.begin_path_search(u32::from(most), now);
         self.begin_congestion_control();
-        // The window of a SYN is never scaled (RFC 7323 §2.2).
+        // The window field of a SYN is never scaled (RFC 7323 §2.2).
         self.note_window(syn.seq, self.snd.una, u32::from(syn.window));
     }
 
-    /// Starts congestion control, once the segment size and the use of SACK are known. Without SACK
-    /// there is no delivery rate, which BBR needs.
+    /// Starts congestion control, once the segment size and the use of SACK are known. BBR is
+    /// replaced without SACK, because it needs the delivery rate, which requires SACK.
     fn begin_congestion_control(&mut self) {
         let wish = self.config.congestion;
         let is_possible = self.agreement.selective_acks || wish != CongestionName::Bbr;
@@ -244,7 +243,8 @@ impl Connection {
             return false;
         }
         self.sender.rtt.measure_withheld(&self.config.rto, now);
-        // The peer is alive: its silence is counted from the next SYN-ACK.
+        // This ACK shows that the peer is alive, so the time without an answer is counted from the
+        // next SYN-ACK.
         self.sender.silent_since = Instant::NEVER;
         self.sender.expiries = 0;
         self.first_due = false;
@@ -252,23 +252,24 @@ impl Connection {
         true
     }
 
-    /// Completes the handshake: `ack` acknowledges our SYN, and any data before `ack`.
+    /// Completes the handshake. `ack` acknowledges our SYN, and any data that was sent with it.
     pub(crate) fn establish(&mut self, now: Instant, ack: SeqNum) {
         self.state = State::Established;
         self.events |= Events::CONNECTED | Events::WRITABLE;
         self.ecn.on_established();
-        // Our SYN is acknowledged now: cancel its retransmission.
+        // The SYN is acknowledged now, so it must not be retransmitted.
         self.first_due = false;
-        // With Fast Open, reads before the end of the handshake may have reopened the window.
+        // With Fast Open, the application may have read data before the end of the handshake, and
+        // so reopened the window.
         let was_small = self.rcv.window() < self.receiver.largest_segment;
         if self.rcv.pending() > 0 || (was_small && self.has_opened_window()) {
             self.owe_ack();
         }
         if self.sender.rtt.backoff() > 1 {
             cold_path();
-            // Several segments of the handshake were lost: begin with a window of one segment (RFC
-            // 5681 §3.1). A single timeout may come from a round trip above the initial RTO (RFC
-            // 6928 §2).
+            // Several segments of the handshake were lost, so the window begins with one segment
+            // (RFC 5681 §3.1). A single timeout can also be caused by a round trip longer than the
+            // initial RTO (RFC 6928 §2).
             self.sender.congestion.controller().restart();
         }
         self.sender.rtt.restart_after_handshake(&self.config.rto);
@@ -286,7 +287,7 @@ impl Connection {
         self.output_due |= self.sender.has_unsent(self.snd.nxt);
     }
 
-    /// Whether the application has read enough for a window update.
+    /// Whether the application has read enough to announce a larger window.
     #[cold]
     fn has_opened_window(&self) -> bool {
         self.acks.on_read(&self.received())
@@ -303,7 +304,7 @@ mod tests {
         Seeds { initial_sequence: SeqNum::new(number), timestamp_offset: number }
     }
 
-    /// Exchanges segments until neither end has any.
+    /// Exchanges segments between both ends until neither has any to send.
     fn exchange(now: Instant, ends: [&mut Connection; 2]) {
         let [one, other] = ends;
         let mut frame = [0; 1_480];

@@ -1,27 +1,28 @@
-//! The options that both SYNs have negotiated, and the timestamps option.
+//! The options that both SYNs have negotiated, and the state of the timestamps option.
 
 use crate::compact::pack::packed;
 use crate::{BufferSize, Config};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum, TcpOptions, Timestamps};
 
-/// Time without a timestamp after which TS.Recent is outdated, in milliseconds (RFC 7323 §5.5).
+/// The time without a timestamp after which TS.Recent is outdated, in milliseconds: 24 days (RFC
+/// 7323 §5.5).
 const STALE_AFTER_MILLIS: u64 = 24 * 24 * 60 * 60 * 1_000;
 
-/// The largest window shift (RFC 7323 §2.3); a larger offered shift is reduced to this one.
+/// The largest shift of window scaling. A peer's larger shift is reduced to it (RFC 7323 §2.3).
 const LARGEST_SHIFT: u8 = 14;
 
 /// The timestamps option of a connection (RFC 7323 §3 to §5). Its clock ticks in milliseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TimestampState {
-    /// Whether both ends have agreed to use the option.
+    /// Whether both ends have agreed to use timestamps.
     pub(crate) on: bool,
-    /// TS.Recent: the value to echo.
+    /// TS.Recent: the peer's timestamp that our segments echo.
     pub(crate) recent: u32,
-    /// Time when TS.Recent was set.
+    /// The time when TS.Recent was set.
     recent_at: Instant,
-    /// Offset that is added to the clock, so that timestamps do not reveal the host's uptime (RFC
-    /// 7323 §5.4).
+    /// The offset that is added to the clock, so that timestamps do not reveal how long the host
+    /// has been running (RFC 7323 §5.4).
     offset: u32,
 }
 
@@ -32,29 +33,30 @@ impl TimestampState {
         Self { on: false, recent: 0, recent_at: Instant::ZERO, offset }
     }
 
-    /// Returns the option for a segment sent at `now`.
+    /// Returns the timestamps for a segment sent at `now`.
     pub(crate) fn stamp(&self, now: Instant) -> Timestamps {
         Timestamps { value: self.clock(now), echo: self.recent }
     }
 
-    /// Returns the timestamps of a segment, if both ends use them.
+    /// Returns the timestamps of `segment`, if the connection uses timestamps.
     pub(crate) fn of(&self, segment: &Segment<'_>) -> Option<Timestamps> {
         if self.on { segment.timestamps() } else { None }
     }
 
-    /// Returns TSval at `now`.
+    /// Returns the value of the timestamp clock at `now`.
     pub(crate) fn clock(&self, now: Instant) -> u32 {
         self.offset.wrapping_add(low_word(now.as_millis()))
     }
 
-    /// Whether the segment is from an earlier cycle of the sequence space (PAWS, RFC 7323 §5.3 R1).
+    /// Whether a segment with these timestamps is too old: possibly from before the sequence
+    /// numbers wrapped (PAWS, RFC 7323 §5.3 R1).
     pub(crate) fn is_old(&self, timestamps: Timestamps, now: Instant) -> bool {
         before(timestamps.value, self.recent)
             && now.since(self.recent_at).as_millis() < STALE_AFTER_MILLIS
     }
 
-    /// Sets TS.Recent if the segment covers the last acknowledgement sent (RFC 7323 §4.3), so that
-    /// a delayed acknowledgement echoes the earliest segment that it covers.
+    /// Sets TS.Recent, if the segment contains the sequence number that we acknowledged last (RFC
+    /// 7323 §4.3). Thus a delayed acknowledgement echoes the earliest segment that it covers.
     pub(crate) fn note(
         &mut self,
         timestamps: Timestamps,
@@ -67,14 +69,14 @@ impl TimestampState {
         }
     }
 
-    /// Sets TS.Recent.
+    /// Sets TS.Recent to `value`.
     pub(crate) fn take(&mut self, value: u32, now: Instant) {
         self.recent = value;
         self.recent_at = now;
     }
 
-    /// Returns the round trip by the echo of a segment, in milliseconds; `None` if the segment has
-    /// no echo, or one from the future.
+    /// Returns the round trip in milliseconds, measured by the echo in a segment. `None` if there
+    /// is no echo, or it lies in the future.
     pub(crate) fn echoed_round_trip(
         &self,
         segment: &Segment<'_>,
@@ -83,8 +85,8 @@ impl TimestampState {
         self.round_trip_of(self.of(segment)?, now)
     }
 
-    /// Returns the round trip by timestamps on a connection that uses them; `None` if the echo is
-    /// missing or from the future.
+    /// Returns the round trip measured by `timestamps`. `None` if the connection does not use
+    /// timestamps, or the echo is missing or lies in the future.
     pub(crate) fn round_trip_of(&self, timestamps: Timestamps, now: Instant) -> Option<Duration> {
         let (echo, clock) = (timestamps.echo, self.clock(now));
         let is_past = echo != 0 && !before(clock, echo);
@@ -92,7 +94,7 @@ impl TimestampState {
     }
 }
 
-/// Compares timestamps by serial-number arithmetic.
+/// Whether timestamp `value` is earlier than `than`, by serial-number arithmetic.
 pub(crate) const fn before(value: u32, than: u32) -> bool {
     value.wrapping_sub(than).cast_signed() < 0
 }
@@ -104,24 +106,24 @@ fn low_word(number: u64) -> u32 {
     }
 }
 
-/// The options that a connection offers, and after the handshake, those that both ends have agreed
+/// The options that a connection offers and, after the handshake, those that both ends have agreed
 /// on.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Agreement {
-    /// Window scale shift of the windows that we announce.
+    /// The shift by which we scale the windows that we announce.
     pub(crate) receive_shift: u8,
-    /// Window scale shift of the windows that the peer announces.
+    /// The shift by which the peer scales the windows that it announces.
     pub(crate) send_shift: u8,
-    /// Whether windows are scaled. Both shifts are zero if not.
+    /// Whether windows are scaled. If not, both shifts are zero.
     pub(crate) scaling: bool,
-    /// Whether we may send SACK blocks.
+    /// Whether both ends have agreed on SACK.
     pub(crate) selective_acks: bool,
 }
 
 packed!(Agreement { receive_shift, send_shift, scaling, selective_acks });
 
 impl Agreement {
-    /// Returns the options of our SYN.
+    /// Returns the options that our SYN offers.
     pub(crate) fn offer(config: &Config, receive_buffer: BufferSize) -> Self {
         let receive_shift =
             if config.window_scaling { shift_for(receive_buffer.most()) } else { 0 };
@@ -133,7 +135,7 @@ impl Agreement {
         }
     }
 
-    /// Disables each option that the peer's SYN does not offer.
+    /// Disables every option that the peer's SYN does not offer.
     pub(crate) fn negotiate(&mut self, peer: &TcpOptions) {
         match (self.scaling, peer.window_scale) {
             (true, Some(shift)) => self.send_shift = shift.min(LARGEST_SHIFT),
@@ -143,7 +145,7 @@ impl Agreement {
     }
 }
 
-/// Returns the smallest shift with which the window field can express `capacity`.
+/// Returns the smallest shift with which the window field can announce `capacity` bytes.
 fn shift_for(capacity: usize) -> u8 {
     let units = capacity.div_ceil(u16::MAX.into());
     #[allow(clippy::cast_possible_truncation, reason = "a word has fewer bits than 256")]

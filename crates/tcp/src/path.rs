@@ -1,47 +1,47 @@
-//! A host's knowledge of the path to a peer.
+//! The host's knowledge about the path to a peer.
 
 use crate::compact::pack::packed;
 use crate::receive::saturated;
 use crate::send::path_mtu::PathMtu;
 use linerate_wire::TcpHeader;
 
-/// The smallest MSS accepted from a peer. With a smaller one, segments would consist mostly of
-/// headers, and a hostile peer could multiply our work.
+/// The smallest MSS that is accepted from a peer, in bytes. With a smaller one, segments would
+/// consist mostly of headers, and a hostile peer could multiply our work.
 pub(crate) const SMALLEST_PEER_MSS: u32 = 48;
 
-/// Bytes of the IP headers, without options and extensions.
+/// The length of an IPv4 header without options in bytes; the next constant is that for IPv6.
 pub(crate) const IPV4_HEADER: u8 = 20;
 const IPV6_HEADER: u8 = 40;
 
 /// The host's knowledge of the path to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// Bytes of TCP header and data that fit one packet: the MTU less the IP header.
+    /// The number of bytes of TCP header and data that fit a packet of the path MTU.
     pub mtu_payload: usize,
-    /// Bytes of TCP header and data that fit a packet on the first link or its route. Probes never
-    /// exceed this size.
+    /// The number of bytes of TCP header and data that fit a packet on the first link and its
+    /// route. Probes of the path MTU never exceed this size.
     pub link_payload: usize,
-    /// Whether `mtu_payload` comes from probes and larger packets are untested. They may then be
-    /// probed at once.
+    /// Whether `mtu_payload` was found by probes and larger packets were not tested. Then they may
+    /// be tested at once.
     pub is_estimated: bool,
-    /// Bytes of the IP header: 20 for IPv4, 40 for IPv6.
+    /// The length of the IP header in bytes: 20 for IPv4, 40 for IPv6.
     pub ip_header: u8,
-    /// The largest window to offer on this route.
+    /// The largest window that this route allows us to offer, in bytes.
     pub window_clamp: Option<u32>,
-    /// The largest MSS to announce on this route, and to send.
+    /// The largest MSS that this route allows us to announce and to send, in bytes.
     pub mss_clamp: Option<u16>,
 }
 
 packed!(Path { mtu_payload, link_payload, is_estimated, ip_header, window_clamp, mss_clamp });
 
 impl Path {
-    /// Returns an IPv4 path whose MTU is that of its first link.
+    /// Creates the path of an IPv4 connection, whose MTU is that of the first link.
     #[must_use]
     pub const fn ipv4(mtu: usize) -> Self {
         Self::with_header(mtu, IPV4_HEADER)
     }
 
-    /// Returns an IPv6 path whose MTU is that of its first link.
+    /// Creates the path of an IPv6 connection, whose MTU is that of the first link.
     #[must_use]
     pub const fn ipv6(mtu: usize) -> Self {
         Self::with_header(mtu, IPV6_HEADER)
@@ -65,7 +65,7 @@ impl Path {
         PathMtu::new(packet(self.mtu_payload), packet(self.link_payload.max(self.mtu_payload)))
     }
 
-    /// Returns the MSS to announce (RFC 6691: options are not subtracted).
+    /// Returns the MSS to announce, from which the length of options is not subtracted (RFC 6691).
     pub(crate) fn mss(self) -> u32 {
         let most = u32::from(self.mss_clamp.unwrap_or(u16::MAX)).max(SMALLEST_PEER_MSS);
         saturated(self.mtu_payload.saturating_sub(TcpHeader::LENGTH)).clamp(SMALLEST_PEER_MSS, most)

@@ -1,9 +1,9 @@
-//! Options that few applications set, stored in an allocation of their own, to keep other
-//! connections small.
+//! Options that few applications set. They are stored in a separate allocation, to keep connections
+//! without them small.
 //!
-//! Corking (`TCP_CORK`, `MSG_MORE`) and record boundaries (`MSG_EOR`) decide where segments end,
-//! the low-water mark (`TCP_NOTSENT_LOWAT`) limits unsent data. With any of them, output is never
-//! predicted.
+//! Corking (`TCP_CORK`, `MSG_MORE`) and record boundaries (`MSG_EOR`) decide where segments end.
+//! The low-water mark (`TCP_NOTSENT_LOWAT`) limits unsent data. A connection with any of these does
+//! not use output prediction.
 
 use crate::compact::pack::packed;
 use crate::event::Events;
@@ -13,25 +13,26 @@ use alloc::collections::VecDeque;
 use linerate_units::Duration;
 use linerate_wire::SeqNum;
 
-/// Maximum number of record boundaries stored per connection. Further records may be merged.
+/// The maximum number of record boundaries stored per connection. If there are more, the oldest are
+/// dropped, and segments may contain data of several records.
 const MOST_RECORDS: usize = 1_024;
 
-/// The options of a connection that has set at least one.
+/// The options of a connection whose application has set at least one of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RareOptions {
-    /// Whether small segments are held back.
+    /// Whether small segments are held back until more data is written.
     cork: bool,
-    /// SND.UNA and the end of the written data when the application last announced more.
+    /// SND.UNA and the end of the written data at the last call of [`Connection::expect_more`].
     more: Option<(SeqNum, SeqNum)>,
-    /// End of the written data when everything held back was last released.
+    /// The end of the written data at the last release of all data that was held back.
     flushed: Option<SeqNum>,
-    /// Ends of records, in order.
+    /// The sequence numbers at which records end, in order.
     ///
-    /// Invariant: at most [`MOST_RECORDS`]; when a segment is chosen, all are after SND.UNA.
+    /// Invariant: at most [`MOST_RECORDS`]. When a segment is chosen, all are after SND.UNA.
     records: VecDeque<SeqNum>,
     records_joined: u64,
     low_water: Option<u32>,
-    /// Overrides the configuration, if set.
+    /// The linger time that the application has set, in place of [`crate::Config::linger`].
     linger: Option<Option<Duration>>,
     orphan_timeout: Option<Duration>,
     handshake_timeout: Option<Duration>,
@@ -44,7 +45,7 @@ packed!(RareOptions {
 });
 
 impl RareOptions {
-    /// Whether the options change when segments are sent or where they end.
+    /// Whether these options influence when segments are sent or where they end.
     pub(crate) fn shape_output(&self) -> bool {
         self.cork || self.more.is_some() || !self.records.is_empty() || self.low_water.is_some()
     }
@@ -52,33 +53,33 @@ impl RareOptions {
 
 /// # Application calls: options
 impl Connection {
-    /// Holds back small segments (`TCP_CORK`) until the option is cleared, the application closes,
-    /// or nothing has been in flight for one RTO (at least 200 ms by [`crate::Config::modern`]).
-    /// The option overrides [`Connection::set_no_delay`], which releases only the data that is held
-    /// back at the time of the call.
+    /// Holds back small segments (`TCP_CORK`), until the option is cleared, the application closes,
+    /// or nothing has been in flight for one RTO (with [`crate::Config::modern`], at least 200 ms).
+    /// The option has priority over [`Connection::set_no_delay`], which only releases the data that
+    /// is held back when it is called.
     pub fn set_cork(&mut self, cork: bool) {
         if cork || self.rare.is_some() {
             self.change_rare(|rare| (rare.cork, rare.flushed) = (cork, None));
         }
     }
 
-    /// Whether small segments are held back.
+    /// Whether small segments are held back by [`Connection::set_cork`].
     #[must_use]
     pub fn cork(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.cork)
     }
 
-    /// Announces more data after the last write (`MSG_MORE`): a small segment waits for that data.
-    /// The wait ends with the next write without this call, with an acknowledgement of new data,
-    /// and under the conditions of [`Connection::set_cork`]. PSH is not set on such data.
+    /// Announces that more data will follow the last write (`MSG_MORE`). A small segment waits for
+    /// that data, without PSH. The wait ends with the next write, with an acknowledgement of new
+    /// data, and under the conditions of [`Connection::set_cork`].
     pub fn expect_more(&mut self) {
         let at = (self.snd.una, self.sender.buffer.end());
         self.change_rare(|rare| (rare.more, rare.flushed) = (Some(at), None));
     }
 
-    /// Ends a record with the last written byte (`MSG_EOR`): no segment or retransmission contains
-    /// data from both sides of the boundary. At most 1,024 unacknowledged boundaries are kept;
-    /// older ones are dropped and counted by [`Connection::records_joined`].
+    /// Ends a record with the last written byte (`MSG_EOR`). No segment or retransmission then
+    /// contains data from both sides of this boundary. At most 1,024 unacknowledged boundaries are
+    /// kept; older ones are dropped, and counted by [`Connection::records_joined`].
     pub fn end_record(&mut self) {
         self.tidy_rare_options();
         let (una, end) = (self.snd.una, self.sender.buffer.end());
@@ -94,16 +95,16 @@ impl Connection {
         });
     }
 
-    /// Returns the number of record boundaries dropped because there were too many.
+    /// Returns the number of record boundaries that were dropped because there were too many.
     #[must_use]
     pub fn records_joined(&self) -> u64 {
         self.rare.as_ref().map_or(0, |rare| rare.records_joined)
     }
 
-    /// Limits unsent data (`TCP_NOTSENT_LOWAT`): the application can write only while fewer than
-    /// `bytes` are unsent, so that it can decide late what to send next. Data that the windows
-    /// admit at once is not counted. With `None`, the default, only the size of the send buffer
-    /// limits writes.
+    /// Limits the amount of unsent data (`TCP_NOTSENT_LOWAT`). The application can write only while
+    /// fewer than `bytes` are unsent, so that it can decide late what to send next. Data that the
+    /// windows allow to be sent at once does not count. With `None`, the default, only the size of
+    /// the send buffer limits writes.
     pub fn set_unsent_low_water(&mut self, bytes: Option<u32>) {
         if bytes.is_none() && self.rare.is_none() {
             return;
@@ -115,45 +116,45 @@ impl Connection {
         self.events |= Events::WRITABLE;
     }
 
-    /// Returns the limit of unsent data above which writes are refused, if set.
+    /// Returns the limit that [`Connection::set_unsent_low_water`] has set, in bytes.
     #[must_use]
     pub fn unsent_low_water(&self) -> Option<u32> {
         self.rare.as_ref()?.low_water
     }
 
-    /// Sets how long unsent data is delivered after [`Connection::close`] (`SO_LINGER`): `None`
-    /// means without limit, zero resets at once.
+    /// Sets the time for which unsent data is still delivered after [`Connection::close`]
+    /// (`SO_LINGER`). `None` means no limit, and zero resets the connection at once.
     pub fn set_linger(&mut self, linger: Option<Duration>) {
         if linger != self.linger() {
             self.change_rare(|rare| rare.linger = Some(linger));
         }
     }
 
-    /// Returns how long unsent data is delivered after [`Connection::close`].
+    /// Returns the time for which unsent data is still delivered after [`Connection::close`].
     #[must_use]
     pub fn linger(&self) -> Option<Duration> {
         let own = self.rare.as_ref().and_then(|rare| rare.linger);
         own.unwrap_or(self.config.linger)
     }
 
-    /// Sets the maximum time in FIN-WAIT-2 after the application has released the connection
-    /// (`TCP_LINGER2`); `None` selects [`crate::Config::orphan_timeout`].
+    /// Sets the maximum time in FIN-WAIT-2 after the application has closed the connection
+    /// (`TCP_LINGER2`). `None` selects [`crate::Config::orphan_timeout`].
     pub fn set_orphan_timeout(&mut self, timeout: Option<Duration>) {
         if timeout.is_some() || self.rare.is_some() {
             self.change_rare(|rare| rare.orphan_timeout = timeout);
         }
     }
 
-    /// Returns the time limit of a released connection in FIN-WAIT-2, and of one that probes a
-    /// closed window.
+    /// Returns the maximum time in FIN-WAIT-2 after the application has closed the connection. It
+    /// also limits the time for which a closed window is probed then.
     #[must_use]
     pub fn orphan_timeout(&self) -> Duration {
         let own = self.rare.as_ref().and_then(|rare| rare.orphan_timeout);
         own.unwrap_or(self.config.orphan_timeout)
     }
 
-    /// Sets the maximum duration of the handshake, counted from the first retransmission of the SYN
-    /// (`TCP_SYNCNT` limits the number of retransmissions instead); `None` selects
+    /// Sets the maximum duration of the handshake, counted from the first retransmission of the
+    /// SYN. Linux's `TCP_SYNCNT` limits the number of retransmissions instead. `None` selects
     /// [`crate::Config::give_up_syn_after`].
     pub fn set_handshake_timeout(&mut self, timeout: Option<Duration>) {
         if timeout.is_some() || self.rare.is_some() {
@@ -161,14 +162,16 @@ impl Connection {
         }
     }
 
-    /// Returns the maximum duration of the handshake.
+    /// Returns the maximum duration of the handshake, counted from the first retransmission of the
+    /// SYN.
     #[must_use]
     pub fn handshake_timeout(&self) -> Duration {
         let own = self.rare.as_ref().and_then(|rare| rare.handshake_timeout);
         own.unwrap_or(self.config.give_up_syn_after)
     }
 
-    /// Changes the options, and makes the slow path choose the next segment.
+    /// Changes the options by `change`. The next segment is then chosen on the slow path, which
+    /// respects the options.
     fn change_rare(&mut self, change: impl FnOnce(&mut RareOptions)) {
         self.slow(|connection| {
             connection.output_due |= connection.state != State::Closed;
@@ -176,7 +179,7 @@ impl Connection {
         });
     }
 
-    /// Releases the data that corking holds back now. Later data is held back again.
+    /// Releases the data that corking holds back at present. Data written later is held back again.
     pub(crate) fn flush_cork(&mut self) {
         let (end, is_corked) = (self.sender.buffer.end(), self.is_corked());
         if let Some(rare) = self.rare.as_mut().filter(|_| is_corked) {
@@ -184,15 +187,16 @@ impl Connection {
         }
     }
 
-    /// Ends the wait for announced data after a timeout.
+    /// Ends the wait for the data that [`Connection::expect_more`] has announced, after a timeout.
     pub(crate) fn cancel_more(&mut self) {
         if let Some(rare) = &mut self.rare {
             rare.more = None;
         }
     }
 
-    /// Removes marks of acknowledged data, and announcements that a later write has ended. An old
-    /// sequence number that was kept would seem to lie ahead after half the sequence space.
+    /// Removes record boundaries that are acknowledged, and announcements that a later write has
+    /// ended. Otherwise a sequence number would seem to lie ahead again after half the sequence
+    /// space.
     #[cold]
     pub(crate) fn tidy_rare_options(&mut self) {
         let (una, end) = (self.snd.una, self.sender.buffer.end());
@@ -204,7 +208,7 @@ impl Connection {
         rare.flushed = rare.flushed.filter(|&flushed| flushed == end && end != una);
     }
 
-    /// Whether only corking holds back a segment at the end of the written data.
+    /// Whether corking is the only reason to hold back the last segment of the written data.
     pub(crate) fn is_corked(&self) -> bool {
         let at = (self.snd.una, self.sender.buffer.end());
         self.rare
@@ -212,12 +216,13 @@ impl Connection {
             .is_some_and(|rare| (rare.cork || rare.more == Some(at)) && rare.flushed != Some(at.1))
     }
 
-    /// Whether the application has announced more data after `end`.
+    /// Whether [`Connection::expect_more`] has announced more data after `end`.
     fn is_more_expected(&self, end: SeqNum) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.more.is_some_and(|(_, written)| written == end))
     }
 
-    /// Whether a record, or data to be pushed, ends at `end`.
+    /// Whether a segment that ends at `end` needs PSH: it ends a record, or the written data
+    /// without an announcement of more.
     pub(crate) fn is_pushed(&self, end: SeqNum) -> bool {
         let is_last = end == self.sender.buffer.end();
         (is_last && !self.is_more_expected(end)) || self.ends_record(end)
@@ -245,7 +250,7 @@ impl Connection {
         before.map_or(left, |boundary| boundary.later(left))
     }
 
-    /// Returns the bytes that may be written below the low-water mark `low`.
+    /// Returns the number of bytes that may be written while unsent data stays below `low`.
     pub(crate) fn room_below(&self, low: u32) -> usize {
         let end = self.sender.buffer.end();
         let unsent = end - self.snd.nxt.earlier(end);
@@ -253,8 +258,8 @@ impl Connection {
         low.saturating_add(leaves).saturating_sub(unsent) as usize
     }
 
-    /// Reports room below the low-water mark to a writer that found too little, once output has
-    /// ended.
+    /// Reports [`crate::Event::Writable`] after output has ended, if a write did not fit below the
+    /// low-water mark and there is room now.
     #[cold]
     pub(crate) fn report_low_water(&mut self) {
         let Some(low) = self.unsent_low_water() else { return };
@@ -265,7 +270,7 @@ impl Connection {
 }
 
 impl RareOptions {
-    /// Checks the invariants of the options.
+    /// Checks the invariants of the record boundaries.
     pub(crate) fn check(&self) {
         assert!(self.records.len() <= MOST_RECORDS, "record boundaries are limited");
         let is_in_order = self

@@ -1,4 +1,4 @@
-//! A ring buffer of bytes for both socket buffers, whose size is a power of two.
+//! A ring buffer of bytes, whose size is a power of two. Both socket buffers use it.
 
 use crate::MemoryGrant;
 use crate::compact::pack::packed;
@@ -7,20 +7,20 @@ use core::ops::Range;
 use linerate_units::{Duration, Instant};
 use linerate_wire::checksum::{Sum, copy_and_sum};
 
-/// The smallest allocation for a buffer, unless the buffer is smaller.
+/// The smallest allocation for a buffer in bytes, unless the buffer's capacity is smaller.
 pub const SMALLEST_BUFFER_MEMORY: usize = 4 << 10;
 
-/// Period after which the record of recent use is halved.
+/// The period after which the maximum of recently used bytes is halved.
 const RECENT: Duration = Duration::from_millis(100);
 
-/// A ring buffer. Bytes are addressed by their distance from a head, which moves forward or returns
-/// to the start.
+/// A ring buffer. Bytes are addressed by their offset from the head, which is the first byte in
+/// use.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ring {
     storage: Box<[u8]>,
     head: usize,
-    /// Recent maximum of the bytes in use. Halved at most once in each [`RECENT`] period, when
-    /// memory is requested back.
+    /// The maximum of the bytes in use recently. It is halved at most once in each period of
+    /// [`RECENT`], when memory is to be freed.
     used: u32,
     period: u32,
 }
@@ -28,17 +28,18 @@ pub(crate) struct Ring {
 packed!(Ring { head, used, period } known { storage: |_config| Box::default() });
 
 impl Ring {
-    /// Returns a ring without memory.
+    /// Creates a ring without memory.
     pub(crate) fn new() -> Self {
         Self { storage: Box::default(), head: 0, used: 0, period: 0 }
     }
 
-    /// Returns the bytes of memory held.
+    /// Returns the size of the ring's memory in bytes.
     pub(crate) const fn memory(&self) -> usize {
         self.storage.len()
     }
 
-    /// Swaps the ring's memory with `memory` if both have the same size. The ring must be empty.
+    /// Swaps the memory of the ring, which must be empty, with `memory` if both have equal size.
+    /// Returns whether it did.
     pub(crate) fn exchange(&mut self, memory: &mut Box<[u8]>) -> bool {
         let fits = self.storage.len() == memory.len();
         if fits {
@@ -47,20 +48,20 @@ impl Ring {
         fits
     }
 
-    /// Returns the bytes that `grant` allows to allocate; the first allocation always gets the
-    /// minimum.
+    /// Returns the number of bytes that `grant` allows to allocate. The first allocation may use
+    /// the minimum that the grant guarantees.
     fn allowance(&self, grant: &MemoryGrant) -> usize {
         (if self.storage.is_empty() { grant.room.max(grant.least) } else { grant.room }) as usize
     }
 
-    /// Returns the largest size that the grant allows.
+    /// Returns the largest size in bytes to which `grant` allows the ring to grow.
     pub(crate) fn reach(&self, grant: &MemoryGrant) -> usize {
         let most = self.storage.len().saturating_add(self.allowance(grant));
         most.checked_ilog2().map_or(0, |bits| 1 << bits)
     }
 
-    /// Ensures memory for `needed` bytes from the head, up to `capacity`. Returns false if the
-    /// grant is too small.
+    /// Ensures that the ring has memory for `needed` bytes from the head, growing up to `capacity`.
+    /// Returns false if the grant is too small.
     #[inline]
     pub(crate) fn make_room(
         &mut self,
@@ -71,7 +72,8 @@ impl Ring {
         needed <= self.storage.len() || self.grow(needed, capacity, grant)
     }
 
-    /// Grows the ring. Each growth at least doubles it, so copying a byte is amortised O(1).
+    /// Grows the ring. Its size is at least doubled each time, so the cost of copying a byte is
+    /// amortised O(1).
     #[cold]
     fn grow(&mut self, needed: usize, capacity: usize, grant: &MemoryGrant) -> bool {
         let size = needed.max(SMALLEST_BUFFER_MEMORY.min(capacity)).next_power_of_two();
@@ -82,14 +84,14 @@ impl Ring {
         may
     }
 
-    /// Records that `bytes` are in use.
+    /// Records that `bytes` bytes are in use now.
     #[inline]
     pub(crate) fn note_use(&mut self, bytes: u32) {
         self.used = self.used.max(bytes);
     }
 
-    /// Frees memory beyond the first `needed` bytes and beyond twice the recent use. Without regard
-    /// to recent use, an application that reads each segment at once would free and allocate the
+    /// Frees memory that exceeds both the first `needed` bytes and twice the recent use. If recent
+    /// use were ignored, an application that reads each segment at once would free and allocate
     /// memory for each.
     pub(crate) fn give_back_unused(&mut self, now: Instant, needed: usize) {
         let period = now.since(Instant::ZERO).as_millis() / RECENT.as_millis();
@@ -101,8 +103,8 @@ impl Ring {
         self.give_back(needed.max(2 * self.used as usize));
     }
 
-    /// Frees memory beyond the first `needed` bytes from the head. The memory is at least halved or
-    /// left unchanged, so the total cost is no more than that of growth.
+    /// Frees memory that exceeds the first `needed` bytes from the head. The memory is at least
+    /// halved or left unchanged, so the total cost does not exceed that of growth.
     pub(crate) fn give_back(&mut self, needed: usize) {
         if needed == 0 {
             *self = Self::new();
@@ -135,7 +137,8 @@ impl Ring {
         }
     }
 
-    /// Returns contiguous room for `length` bytes behind the first `offset`, if there is memory.
+    /// Returns room for `length` bytes at `offset` from the head, if the memory has it in one
+    /// piece.
     #[inline(always)]
     pub(crate) fn place_of_next(&mut self, offset: usize, length: usize) -> Option<&mut [u8]> {
         if offset + length > self.storage.len() {
@@ -145,7 +148,8 @@ impl Ring {
         self.storage.get_mut(at..at + length)
     }
 
-    /// Returns the room behind the `length` bytes at the [place of the next](Self::place_of_next).
+    /// Returns the room in one piece after the `length` bytes at
+    /// [`place_of_next`](Self::place_of_next).
     #[inline(always)]
     pub(crate) fn following(&self, offset: usize, length: usize) -> Following {
         let at = self.at(offset) + length;
@@ -153,7 +157,7 @@ impl Ring {
         Following { at, left: until_end.min(free) }
     }
 
-    /// Returns the whole room that `following` describes.
+    /// Returns the memory that `following` describes.
     #[inline(always)]
     pub(crate) fn place_of_following(&mut self, following: Following) -> &mut [u8] {
         &mut self.storage[following.at..following.at + following.left]
@@ -166,19 +170,21 @@ impl Ring {
         self.storage[..second.len()].copy_from_slice(second);
     }
 
-    /// Returns the contiguous part of `length` bytes at `offset` from the head, for writing.
+    /// Returns the bytes at `offset` from the head for writing: up to `length`, as far as they are
+    /// in one piece.
     pub(crate) fn place(&mut self, offset: usize, length: usize) -> &mut [u8] {
         let at = self.at(offset);
         let end = self.storage.len().min(at + length);
         &mut self.storage[at..end]
     }
 
-    /// Returns the contiguous part of `length` bytes at `offset` from the head.
+    /// Returns the bytes at `offset` from the head: up to `length`, as far as they are in one
+    /// piece.
     pub(crate) fn front(&self, offset: usize, length: usize) -> &[u8] {
         self.slices(offset, length).0
     }
 
-    /// Copies bytes from `offset` behind the head into `into`.
+    /// Copies the bytes at `offset` from the head to `into`.
     #[inline]
     pub(crate) fn read(&self, offset: usize, into: &mut [u8]) {
         let at = self.at(offset);
@@ -196,7 +202,7 @@ impl Ring {
         back.copy_from_slice(second);
     }
 
-    /// Copies bytes from `offset` behind the head into `into`, and returns their checksum.
+    /// Copies the bytes at `offset` from the head to `into`, and returns their checksum sum.
     #[inline]
     pub(crate) fn read_and_sum(&self, offset: usize, into: &mut [u8]) -> Sum {
         let at = self.at(offset);
@@ -213,7 +219,8 @@ impl Ring {
         copy_and_sum(first, front).append(copy_and_sum(second, back), front.len())
     }
 
-    /// Copies the memory of `other`, except for the ranges `kept`, relative to the head.
+    /// Copies the memory of `other`, except for the ranges `kept`, which are offsets from the head.
+    /// Tests use it to ignore memory without data.
     pub(crate) fn copy_unused_memory(
         &mut self,
         other: &Self,
@@ -236,14 +243,14 @@ impl Ring {
         self.head = self.head.wrapping_add(count);
     }
 
-    /// Moves the head of an empty ring to the start of the memory, which is in the CPU cache and
-    /// contiguous.
+    /// Moves the head of an empty ring to the start of the memory, which is likely in the CPU's
+    /// cache and offers all room in one piece.
     #[inline(always)]
     pub(crate) const fn start_over(&mut self) {
         self.head = 0;
     }
 
-    /// Returns the bytes at `offset` from the head, in one or two parts.
+    /// Returns the `length` bytes at `offset` from the head, in one or two parts.
     #[inline]
     pub(crate) fn slices(&self, offset: usize, length: usize) -> (&[u8], &[u8]) {
         if length == 0 {
@@ -259,7 +266,7 @@ impl Ring {
     }
 }
 
-/// The room behind predicted segments that the connection has not processed yet. Valid until
+/// The room after predicted segments that the connection has not processed yet. It is valid until
 /// another method of the connection is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Following {
@@ -268,12 +275,12 @@ pub(crate) struct Following {
 }
 
 impl Following {
-    /// Limits the room to `window` bytes.
+    /// Limits the room to `window` bytes, the rest of the receive window.
     pub(crate) fn within(self, window: usize) -> Self {
         Self { left: self.left.min(window), ..self }
     }
 
-    /// Removes the first `length` bytes, which have been written.
+    /// Removes the first `length` bytes of the room, because data was written there.
     #[inline(always)]
     pub(crate) const fn pass(&mut self, length: usize) {
         self.at += length;
@@ -368,8 +375,7 @@ mod tests {
         assert_eq!(ring.memory(), 0);
     }
 
-    /// Writes 1 KiB at a time, and compares the number of bytes moved by growth with the number
-    /// written.
+    /// Writes 1 KiB at a time. Growing must move no more bytes than were written.
     #[test]
     fn growth_is_amortised() {
         let mut ring = Ring::new();

@@ -1,8 +1,8 @@
-//! A buffer of bytes in segments: copied bytes lie in a ring, shared bytes stay in the caller's
-//! memory.
+//! A buffer of bytes from two sources: copied bytes lie in a ring, and shared bytes stay in the
+//! memory of the caller, as pieces.
 //!
-//! Offsets count from the first byte. Shared pieces are appended at the end only, so the ring can
-//! be addressed as if there were no pieces.
+//! Offsets count from the first byte of the buffer. Shared pieces are appended at the end only, so
+//! the bytes of the ring after the last piece have fixed offsets in the ring.
 
 use crate::MemoryGrant;
 use crate::compact::pack::packed;
@@ -16,18 +16,18 @@ use core::ops::Range;
 use linerate_units::Instant;
 use linerate_wire::checksum::{Sum, copy_and_sum};
 
-/// Minimum size of a shared piece, in bytes: shorter data is copied, because the record of a piece
-/// would exceed a tenth of the data.
+/// The minimum size of a shared piece in bytes. Shorter data is copied, because the record of a
+/// piece would take more than a tenth of its size.
 pub(crate) const LEAST_PIECE: usize = 4 << 10;
 
-/// A ring, and shared pieces between its bytes.
+/// A buffer of copied bytes in a ring, with shared pieces between them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SegmentedBuffer {
     ring: Ring,
     pieces: Option<Box<Pieces>>,
-    /// Number of bytes in all pieces. Every segment checks it; it is zero for most buffers.
+    /// The number of bytes in all pieces. It is zero in most buffers, and read for every segment.
     piece_bytes: u32,
-    /// Bytes of memory that the pieces keep alive.
+    /// The number of bytes of memory that the pieces keep allocated.
     piece_memory: u32,
 }
 
@@ -39,14 +39,14 @@ packed!(SegmentedBuffer {
     piece_memory: |_config| 0
 });
 
-/// The shared pieces, in order.
+/// The shared pieces, in the order of the buffer.
 ///
-/// Invariant: there is at least one, and none lies before the first byte.
+/// Invariant: there is at least one, and none lies before the first byte of the buffer.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Pieces {
     list: VecDeque<Piece>,
-    /// Number of the first byte of the buffer. Bytes are numbered from the creation of the buffer;
-    /// those in the ring have separate numbers.
+    /// The number of the buffer's first byte. All bytes are numbered from the creation of the
+    /// buffer. Bytes in the ring also have a number that counts only those.
     head: usize,
     ring_head: usize,
 }
@@ -54,9 +54,10 @@ struct Pieces {
 #[derive(Clone, Debug, PartialEq)]
 struct Piece {
     bytes: Bytes,
-    /// Bytes of memory that the piece keeps alive.
+    /// The number of bytes of memory that the piece keeps allocated.
     memory: usize,
-    /// Number of the piece's first byte, and ring number of the byte that follows the piece.
+    /// The number of the piece's first byte; `ring` is the ring's number of the byte after the
+    /// piece.
     start: usize,
     ring: usize,
 }
@@ -67,21 +68,22 @@ impl Piece {
     }
 }
 
-/// The location of a byte.
+/// The location of a byte in the buffer.
 enum Place<'a> {
-    /// In a piece: the rest of the piece.
+    /// The byte is in a piece. Contains the bytes from there to the end of the piece.
     Piece(&'a [u8]),
-    /// In the ring: the offset in the ring, and the number of bytes before the next piece.
+    /// The byte is in the ring. Contains its offset there, and the number of bytes before the next
+    /// piece.
     Ring(usize, usize),
 }
 
 impl SegmentedBuffer {
-    /// Returns a buffer without memory.
+    /// Creates a buffer without memory.
     pub(crate) fn new() -> Self {
         Self { ring: Ring::new(), pieces: None, piece_bytes: 0, piece_memory: 0 }
     }
 
-    /// Returns the bytes of memory held.
+    /// Returns the number of bytes of memory that the buffer uses, including that of pieces.
     pub(crate) const fn memory(&self) -> usize {
         self.ring.memory() + self.piece_memory as usize
     }
@@ -92,17 +94,17 @@ impl SegmentedBuffer {
         self.piece_bytes as usize
     }
 
-    /// Returns how many bytes fit the allocated memory.
+    /// Returns the number of bytes that the buffer can hold without another allocation.
     pub(crate) fn holds(&self) -> usize {
         self.piece_bytes() + self.ring.memory()
     }
 
-    /// Returns how many bytes the buffer could hold with `grant`.
+    /// Returns the number of bytes that the buffer can hold if it allocates what `grant` allows.
     pub(crate) fn reach(&self, grant: &MemoryGrant) -> usize {
         self.piece_bytes() + self.ring.reach(grant)
     }
 
-    /// Ensures memory for `needed` bytes; see [`Ring::make_room`].
+    /// Ensures that there is memory for `needed` bytes; see [`Ring::make_room`].
     #[inline]
     pub(crate) fn make_room(
         &mut self,
@@ -113,8 +115,8 @@ impl SegmentedBuffer {
         self.ring.make_room(needed - self.piece_bytes(), capacity, grant)
     }
 
-    /// Moves the head of an empty buffer to the start; see [`Ring::start_over`]. Does nothing if
-    /// there are pieces, since each stores its position in the ring.
+    /// Moves the head of an empty buffer to the start of its memory; see [`Ring::start_over`]. Does
+    /// nothing if there are pieces, since each stores its position in the ring.
     #[inline(always)]
     pub(crate) const fn start_over(&mut self) {
         if self.pieces.is_none() {
@@ -122,77 +124,80 @@ impl SegmentedBuffer {
         }
     }
 
-    /// Swaps the memory of an empty buffer; see [`Ring::exchange`].
+    /// Swaps the memory of an empty buffer with `memory`; see [`Ring::exchange`].
     pub(crate) fn exchange(&mut self, memory: &mut Box<[u8]>) -> bool {
         self.pieces.is_none() && self.ring.exchange(memory)
     }
 
-    /// Notes the bytes in use; see [`Ring::note_use`].
+    /// Records that `bytes` bytes are in use; see [`Ring::note_use`].
     #[inline]
     pub(crate) fn note_use(&mut self, bytes: u32) {
         self.ring.note_use(bytes - self.piece_bytes);
     }
 
-    /// Frees unused memory of the ring; see [`Ring::give_back_unused`].
+    /// Frees memory of the ring that was not used recently; see [`Ring::give_back_unused`].
     pub(crate) fn give_back_unused(&mut self, now: Instant, needed: usize) {
         self.ring.give_back_unused(now, needed - self.piece_bytes());
     }
 
-    /// Frees memory of the ring; see [`Ring::give_back`].
+    /// Frees memory of the ring that exceeds `needed` bytes; see [`Ring::give_back`].
     pub(crate) fn give_back(&mut self, needed: usize) {
         self.ring.give_back(needed - self.piece_bytes());
     }
 
-    /// Writes `bytes` at `offset`, behind all pieces.
+    /// Writes `bytes` at `offset`, which must be after all pieces.
     #[inline(always)]
     pub(crate) fn write(&mut self, offset: usize, bytes: &[u8]) {
         self.ring.write(offset - self.piece_bytes(), bytes);
     }
 
-    /// Returns contiguous room, if there are no pieces; see [`Ring::place_of_next`].
+    /// Returns room for `length` bytes at `offset`, if there are no pieces and the ring has it in
+    /// one piece; see [`Ring::place_of_next`].
     #[inline(always)]
     pub(crate) fn place_of_next(&mut self, offset: usize, length: usize) -> Option<&mut [u8]> {
         if self.pieces.is_some() { None } else { self.ring.place_of_next(offset, length) }
     }
 
-    /// Whether the ring has memory for `length` bytes, and there are no pieces.
+    /// Whether the ring has memory for `length` bytes and there are no shared pieces.
     #[inline(always)]
     pub(crate) fn has_place(&self, length: usize) -> bool {
         self.pieces.is_none() && length <= self.ring.memory()
     }
 
-    /// Writes `bytes`, which are the last of `length` bytes. There must be no pieces.
+    /// Writes `bytes` as the last bytes of a buffer of `length` bytes. There must be no shared
+    /// pieces.
     #[inline(always)]
     pub(crate) fn write_last(&mut self, length: usize, bytes: &[u8]) {
         self.ring.write(length - bytes.len(), bytes);
     }
 
-    /// Returns the room behind `length` bytes; see [`Ring::following`]. There must be no pieces.
+    /// Returns the room after the `length` bytes at `offset`; see [`Ring::following`]. There must
+    /// be no shared pieces.
     #[inline(always)]
     pub(crate) fn following(&self, offset: usize, length: usize) -> Following {
         self.ring.following(offset, length)
     }
 
-    /// Returns the room behind `offset` bytes, if there are no pieces.
+    /// Returns the room at `offset`, if there are no shared pieces.
     #[inline(always)]
     pub(crate) fn next(&self, offset: usize) -> Option<Following> {
         self.pieces.is_none().then(|| self.ring.following(offset, 0))
     }
 
-    /// Returns the whole room; see [`Ring::place_of_following`].
+    /// Returns the memory that `following` describes; see [`Ring::place_of_following`].
     #[inline(always)]
     pub(crate) fn place_of_following(&mut self, following: Following) -> &mut [u8] {
         self.ring.place_of_following(following)
     }
 
-    /// Returns the bytes at `offset`, behind all pieces, for writing: the contiguous part of
-    /// `length`.
+    /// Returns the bytes at `offset`, after all pieces, for writing: up to `length`, as far as they
+    /// are contiguous.
     pub(crate) fn place(&mut self, offset: usize, length: usize) -> &mut [u8] {
         self.ring.place(offset - self.piece_bytes(), length)
     }
 
-    /// Appends the shared `bytes`, which keep `memory` bytes alive, behind the `length` bytes of
-    /// the buffer.
+    /// Appends the shared `bytes` to a buffer of `length` bytes. They keep `memory` bytes
+    /// allocated.
     pub(crate) fn push(&mut self, length: usize, bytes: Bytes, memory: usize) {
         let in_ring = length - self.piece_bytes();
         let pieces = self.pieces.get_or_insert_default();
@@ -202,7 +207,7 @@ impl SegmentedBuffer {
         pieces.list.push_back(Piece { bytes, memory, start, ring });
     }
 
-    /// Returns the contiguous part of `length` bytes at `offset`.
+    /// Returns the bytes at `offset`: up to `length`, as far as they are contiguous.
     pub(crate) fn part(&self, offset: usize, length: usize) -> &[u8] {
         let Some(pieces) = &self.pieces else { return self.ring.front(offset, length) };
         match pieces.find(offset) {
@@ -211,7 +216,7 @@ impl SegmentedBuffer {
         }
     }
 
-    /// Returns the `length` bytes at `offset`, part by part.
+    /// Iterates over the contiguous parts of the `length` bytes at `offset`.
     fn parts(&self, mut offset: usize, mut length: usize) -> impl Iterator<Item = &[u8]> {
         core::iter::from_fn(move || {
             if length == 0 {
@@ -224,14 +229,15 @@ impl SegmentedBuffer {
         })
     }
 
-    /// Returns the `length` bytes at `offset`, if they lie in at most two parts.
+    /// Returns the `length` bytes at `offset` as two slices, if they have at most two contiguous
+    /// parts.
     pub(crate) fn two_parts(&self, offset: usize, length: usize) -> Option<[&[u8]; 2]> {
         let mut parts = self.parts(offset, length);
         let both = [parts.next().unwrap_or_default(), parts.next().unwrap_or_default()];
         parts.next().is_none().then_some(both)
     }
 
-    /// Copies bytes at `offset` to `into`.
+    /// Copies the bytes at `offset` to `into`.
     #[inline]
     pub(crate) fn read(&self, offset: usize, into: &mut [u8]) {
         if self.piece_bytes == 0 {
@@ -245,7 +251,7 @@ impl SegmentedBuffer {
         }
     }
 
-    /// Copies bytes at `offset` to `into`, and returns their checksum.
+    /// Copies the bytes at `offset` to `into`, and returns their checksum sum.
     #[inline]
     pub(crate) fn read_and_sum(&self, offset: usize, into: &mut [u8]) -> Sum {
         if self.piece_bytes == 0 {
@@ -266,8 +272,8 @@ impl SegmentedBuffer {
         sum
     }
 
-    /// Returns up to `most` of the first bytes of a buffer with `length` bytes, without a copy if
-    /// they lie in a shared piece. [`SegmentedBuffer::advance`] removes them.
+    /// Returns up to `most` of the first bytes of a buffer with `length` bytes. They are not copied
+    /// if they lie in a shared piece, and stay in the buffer until [`SegmentedBuffer::advance`].
     pub(crate) fn share(&self, length: usize, most: usize) -> Bytes {
         match self.pieces.as_ref().and_then(|pieces| pieces.share(most)) {
             Some(shared) => shared,
@@ -297,7 +303,8 @@ impl SegmentedBuffer {
         }
     }
 
-    /// Copies the ring's memory from `other`, except for the ranges `kept`.
+    /// Copies the ring's memory from `other`, except for the ranges `kept`, so that tests ignore
+    /// memory without data.
     pub(crate) fn copy_unused_memory<'a>(
         &mut self,
         other: &Self,
@@ -308,8 +315,8 @@ impl SegmentedBuffer {
         self.ring.copy_unused_memory(&other.ring, kept);
     }
 
-    /// Checks the invariants of a buffer with `length` bytes, and `beyond` bytes in place behind
-    /// them.
+    /// Checks the invariants of a buffer with `length` bytes, and `beyond` bytes that were stored
+    /// after them out of order.
     pub(crate) fn check(&self, length: usize, beyond: usize) {
         let in_ring = length - self.piece_bytes() + beyond;
         assert!(
@@ -334,7 +341,7 @@ impl Pieces {
         let number = self.head + offset;
         let next = self.list.partition_point(|piece| piece.end() <= number);
         let Some(piece) = self.list.get(next) else {
-            // The byte lies behind the last piece.
+            // The byte lies after the last piece.
             let (end, ring) = self
                 .list
                 .back()
@@ -350,16 +357,16 @@ impl Pieces {
         }
     }
 
-    /// Returns up to `most` bytes of the piece that contains the first byte; `None` if the first
-    /// byte lies in the ring.
+    /// Returns up to `most` bytes of the piece that contains the buffer's first byte. `None` if the
+    /// first byte lies in the ring.
     fn share(&self, most: usize) -> Option<Bytes> {
         let first = self.list.front()?;
         let at = self.head.checked_sub(first.start)?;
         Some(first.bytes.slice(at..first.bytes.len().min(at.saturating_add(most))))
     }
 
-    /// Removes the first `count` bytes; returns how many of them were in pieces, and the memory of
-    /// the pieces that are freed.
+    /// Removes the first `count` bytes. Returns how many of them were in pieces, and the memory of
+    /// the pieces that this frees.
     fn advance(&mut self, count: usize) -> (usize, usize) {
         let head = self.head + count;
         let (mut gone, mut memory) = (0, 0);
@@ -376,7 +383,8 @@ impl Pieces {
         (gone, memory)
     }
 
-    /// Returns the bytes in pieces and the memory they keep alive, computed anew for a check.
+    /// Returns the number of bytes in pieces and the memory that they keep allocated, computed from
+    /// the list for a check.
     fn check(&self, length: usize) -> (usize, usize) {
         assert!(!self.list.is_empty(), "an empty list of pieces is not kept");
         let (mut number, mut ring, mut bytes, mut memory) = (self.head, self.ring_head, 0, 0);
@@ -400,7 +408,7 @@ mod tests {
     use alloc::vec;
     use alloc::vec::Vec;
 
-    /// A segmented buffer, with the bytes that it should contain.
+    /// A segmented buffer, and a vector with the bytes that it should contain.
     struct Model {
         buffer: SegmentedBuffer,
         plain: Vec<u8>,

@@ -1,4 +1,5 @@
-//! A configuration shared by many connections, and the settings that applications may change later.
+//! A configuration that many connections share, and the settings that applications may change
+//! later.
 
 use crate::compact::pack::{Pack, Packer, Unpacker};
 use crate::congestion::Window;
@@ -10,12 +11,12 @@ use alloc::sync::Arc;
 use core::ops::Deref;
 use linerate_units::Instant;
 
-/// A [`Config`] with every size limited to what the protocol can express, stored once for all
-/// connections that use it. A connection made with a plain `Config` has its own copy.
+/// A [`Config`] whose sizes are limited to what the protocol can express, stored once for all
+/// connections that use it. A connection that is created with a plain `Config` has its own copy.
 #[derive(Clone, Debug)]
 pub struct SharedConfig(Arc<Rules>);
 
-/// A configuration, and values derived from it once for all its connections.
+/// A configuration, and the initial values that are derived from it once for all its connections.
 #[derive(Debug)]
 struct Rules {
     config: Config,
@@ -25,23 +26,24 @@ struct Rules {
 }
 
 impl SharedConfig {
-    /// Do both share one allocation? Separate allocations can have equal contents.
+    /// Whether both are stored in the same allocation. Different allocations can have equal
+    /// contents.
     #[must_use]
     pub fn is_same_allocation(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Returns the settings of a connection whose application has changed none.
+    /// Returns the initial settings of a connection, which the application may change.
     pub(crate) fn preferences(&self) -> &Preferences {
         &self.0.preferences
     }
 
-    /// Returns the options that a SYN offers.
+    /// Returns the options that our SYN offers.
     pub(crate) fn agreement(&self) -> &Agreement {
         &self.0.agreement
     }
 
-    /// Returns the congestion window of a connection before the handshake.
+    /// Returns the congestion window before the handshake is complete.
     pub(crate) fn window(&self) -> &Window {
         &self.0.window
     }
@@ -86,7 +88,8 @@ impl From<&Self> for SharedConfig {
     }
 }
 
-/// The settings that an application may change for its connection.
+/// The settings that an application may change for its connection, initially those of the
+/// configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Preferences {
     pub(crate) send_buffer: BufferSize,
@@ -96,7 +99,7 @@ pub(crate) struct Preferences {
     pub(crate) header_prediction: bool,
 }
 
-/// A setting that equals the configuration is packed as one bit.
+/// In a compact connection, a setting that equals the configuration is stored in one bit.
 impl Pack for Preferences {
     fn pack(&self, into: &mut Packer<'_>) {
         let usual = into.config().preferences().clone();
@@ -120,7 +123,7 @@ impl Pack for Preferences {
 }
 
 impl Preferences {
-    /// Returns the initial settings, which are those of the configuration.
+    /// Returns the initial settings of a connection with this configuration.
     const fn of(config: &Config) -> Self {
         Self {
             send_buffer: config.send_buffer,
@@ -134,8 +137,9 @@ impl Preferences {
 
 /// # Application calls: options
 impl Connection {
-    /// Sends small segments at once (`TCP_NODELAY`), or by Nagle's algorithm. Enabling it once
-    /// releases data that [`Connection::set_cork`] and [`Connection::expect_more`] hold back.
+    /// Selects whether small segments are sent at once (`TCP_NODELAY`), or by Nagle's algorithm. A
+    /// call that enables it also releases data that [`Connection::set_cork`] and
+    /// [`Connection::expect_more`] hold back.
     pub fn set_no_delay(&mut self, no_delay: bool) {
         self.preferences.no_delay = no_delay;
         if no_delay {
@@ -144,19 +148,19 @@ impl Connection {
         self.output_due = true;
     }
 
-    /// Whether small segments are sent at once.
+    /// Whether small segments are sent at once, without Nagle's algorithm.
     #[must_use]
     pub const fn no_delay(&self) -> bool {
         self.preferences.no_delay
     }
 
-    /// Enables header prediction. Without it every segment takes the slow path, with the same
-    /// effects.
+    /// Enables or disables header prediction. Without it every segment takes the slow path, which
+    /// has the same effects.
     pub fn set_header_prediction(&mut self, on: bool) {
         self.slow(|connection| connection.preferences.header_prediction = on);
     }
 
-    /// Sets the keep-alive probes of an idle peer; `None` disables them.
+    /// Sets the keep-alive probes for an idle peer; `None` disables them.
     pub fn set_keep_alive(&mut self, now: Instant, keep_alive: Option<KeepAlive>) {
         self.preferences.keep_alive = keep_alive.map(KeepAlive::within_limits);
         self.keep_alive_probes = 0;
@@ -168,7 +172,7 @@ impl Connection {
         }
     }
 
-    /// Returns the keep-alive probes of an idle peer, if they are enabled.
+    /// Returns the settings of the keep-alive probes, if these are enabled.
     #[must_use]
     pub const fn keep_alive(&self) -> Option<KeepAlive> {
         self.preferences.keep_alive

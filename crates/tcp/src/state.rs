@@ -6,25 +6,25 @@ use crate::compact::pack::packed_enum;
 /// connections (see [`crate::judge_listen`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// A SYN was sent; no answer has arrived.
+    /// We have sent a SYN, and no answer has arrived.
     SynSent,
-    /// Both SYNs were sent; ours is not yet acknowledged.
+    /// Both ends have sent a SYN, and ours is not yet acknowledged.
     SynReceived,
     /// Data flows in both directions.
     Established,
-    /// We have closed; our FIN is not yet acknowledged.
+    /// We have closed, and our FIN is not yet acknowledged.
     FinWait1,
-    /// Our FIN is acknowledged; the peer may still send.
+    /// Our FIN is acknowledged. The peer may still send data.
     FinWait2,
-    /// The peer has closed; we may still send.
+    /// The peer has closed. We may still send data.
     CloseWait,
-    /// Both have closed at the same time; our FIN is not yet acknowledged.
+    /// Both ends have closed at about the same time, and our FIN is not yet acknowledged.
     Closing,
-    /// The peer has closed, then we; our FIN is not yet acknowledged.
+    /// The peer has closed first, then we have, and our FIN is not yet acknowledged.
     LastAck,
     /// The connection is closed, and waits until old segments have left the network.
     TimeWait,
-    /// There is no connection.
+    /// There is no connection any more.
     Closed,
 }
 
@@ -42,7 +42,7 @@ packed_enum!(State {
 });
 
 impl State {
-    /// Whether the handshake is complete and the connection not over.
+    /// Whether the handshake is complete and the connection has not ended.
     #[must_use]
     pub const fn is_synchronized(self) -> bool {
         !matches!(self, Self::SynSent | Self::SynReceived | Self::Closed)
@@ -54,13 +54,13 @@ impl State {
         matches!(self, Self::Established | Self::FinWait1 | Self::FinWait2)
     }
 
-    /// Whether the application may still write. During the handshake, data is queued.
+    /// Whether the application may still write. Data written during the handshake is queued.
     #[must_use]
     pub const fn may_write(self) -> bool {
         matches!(self, Self::SynSent | Self::SynReceived | Self::Established | Self::CloseWait)
     }
 
-    /// Whether data or a FIN of ours can be in flight, now or after the next write.
+    /// Whether data or a FIN of this end can be in flight, now or after the next write.
     #[must_use]
     pub const fn sends_data(self) -> bool {
         matches!(

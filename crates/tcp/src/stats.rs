@@ -1,4 +1,4 @@
-//! The counters and the status of a connection.
+//! The counters and the status of a connection, for observers.
 
 use crate::compact::pack::packed;
 use crate::input::validate::predict::MissReason;
@@ -6,114 +6,119 @@ use crate::send::busy_time::BusyTime;
 use linerate_units::{Duration, Instant, Rate};
 use linerate_wire::Segment;
 
-/// The counters of a connection. The counters that predicted segments increment share cache lines:
-/// the last ones of `prediction` and the first ones after it.
+/// The counters of a connection. The last fields of `prediction` and the first ones after it share
+/// cache lines, because predicted segments increment them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Counters of header prediction.
+    /// The hits and misses of header prediction.
     pub prediction: PredictionStatistics,
-    /// Segments received, of every kind; coalesced segments count individually.
+    /// The number of segments received, of every kind. Coalesced segments count individually.
     pub segments_received: u64,
-    /// Bytes of data received in order.
+    /// The number of data bytes received in order.
     pub bytes_received: u64,
-    /// Segments sent, of every kind.
+    /// The number of segments sent, of every kind.
     pub segments_sent: u64,
-    /// Segments sent without data, SYN, FIN or RST.
+    /// The number of segments sent without data, SYN, FIN or RST.
     pub pure_acks_sent: u64,
-    /// Segments sent with data, retransmissions included; data on a SYN is not counted.
+    /// The number of segments sent with data, including retransmissions. Data on a SYN is not
+    /// counted.
     pub data_segments_sent: u64,
-    /// Bytes of data sent, each counted once.
+    /// The number of data bytes sent, without retransmissions.
     pub bytes_sent: u64,
-    /// Bytes of data that the peer has acknowledged.
+    /// The number of data bytes that the peer has acknowledged.
     pub bytes_acknowledged: u64,
-    /// Acknowledgements skipped because a later one arrived with them.
+    /// The number of acknowledgements that were skipped because a later one arrived in the same
+    /// batch.
     pub acks_superseded: u64,
-    /// Number of times that the path was found to reorder segments.
+    /// The number of times that segments were found to be reordered on the path.
     pub reorderings: u64,
-    /// Number of segments that were coalesced into preceding ones, so that header prediction does
-    /// not see them.
+    /// The number of received segments that were coalesced into a preceding one, so that header
+    /// prediction did not process them individually.
     pub segments_joined: u64,
-    /// Segments with retransmitted data.
+    /// The number of segments with retransmitted data.
     pub retransmitted_segments: u64,
-    /// Bytes of retransmitted data, counted each time.
+    /// The number of data bytes retransmitted, counted each time.
     pub bytes_retransmitted: u64,
-    /// Losses detected before the retransmission timer expired.
+    /// The number of losses that were detected before the retransmission timer expired.
     pub fast_retransmissions: u64,
-    /// Number of expiries of the retransmission timer.
+    /// The number of expiries of the retransmission timer.
     pub retransmission_timeouts: u64,
-    /// Tail loss probes (RFC 8985 §7).
+    /// The number of tail loss probes sent (RFC 8985 §7).
     pub tail_probes: u64,
-    /// Recoveries found spurious and undone.
+    /// The number of recoveries that were found to be spurious, and undone.
     pub spurious_recoveries: u64,
-    /// Duplicates of our segments that the peer has reported (RFC 2883).
+    /// The number of our segments that arrived twice, as the peer has reported by D-SACK (RFC
+    /// 2883).
     pub duplicates_reported: u64,
-    /// Number of times that the peer has reneged, that is, discarded data that it had SACKed (RFC
-    /// 2018 §8).
+    /// The number of times that the peer has reneged: it has discarded data that it had SACKed
+    /// before (RFC 2018 §8).
     pub reneged: u64,
-    /// Path MTU probes: larger segments sent to test the path (RFC 4821).
+    /// The number of path MTU probes sent, which are larger segments that test the path (RFC 4821).
     pub path_probes: u64,
-    /// Path MTU probes that arrived.
+    /// The number of path MTU probes that the peer has received.
     pub path_probes_passed: u64,
-    /// Path MTU probes lost because of their size.
+    /// The number of path MTU probes that were lost because of their size.
     pub path_probes_failed: u64,
-    /// Times that segments became smaller because large ones were lost repeatedly, without a
-    /// report.
+    /// The number of times that the segment size was reduced because large segments were lost
+    /// repeatedly, without an ICMP report (a black hole).
     pub black_holes: u64,
-    /// Times that a larger segment size was withdrawn because of losses (RFC 4821 §7.8).
+    /// The number of times that a larger segment size was withdrawn because of losses (RFC 4821
+    /// §7.8).
     pub path_sizes_withdrawn: u64,
-    /// ICMP reports of a narrow path that had to wait until the quoted segment was found lost (RFC
-    /// 5927 §7.2). The four counters of reports saturate.
+    /// The number of ICMP reports of a smaller path MTU that had to wait until the quoted segment
+    /// was found to be lost (RFC 5927 §7.2). The four counters of such reports saturate.
     pub reports_held: u32,
-    /// ICMP reports of a narrow path that reduced the segment size.
+    /// The number of ICMP reports of a smaller path MTU that have reduced the segment size.
     pub reports_applied: u32,
-    /// ICMP reports of a narrow path that arriving data have disproved.
+    /// The number of ICMP reports of a smaller path MTU that were disproved by the arrival of data.
     pub reports_disproved: u32,
-    /// ICMP reports of a narrow path without effect: the quoted segment was small enough, or
-    /// another report waits.
+    /// The number of ICMP reports of a smaller path MTU that were ignored, because the quoted
+    /// segment was small enough or another report was waiting.
     pub reports_ignored: u32,
-    /// Duplicate acknowledgements received.
+    /// The number of duplicate acknowledgements received.
     pub duplicate_acks: u64,
-    /// Segments with data beyond a hole.
+    /// The number of segments received with data after a gap in the sequence space.
     pub out_of_order_segments: u64,
-    /// Segments of which all data had arrived before.
+    /// The number of segments received whose data had all arrived before.
     pub duplicate_segments: u64,
-    /// Segments dropped because storing them would need too many ranges beyond holes.
+    /// The number of segments dropped because storing them would need too many ranges of
+    /// out-of-order data.
     pub reassembly_full: u64,
-    /// Segments dropped because the host had no memory for their data.
+    /// The number of segments dropped because the host had no memory for their data.
     pub memory_refusals: u64,
-    /// Number of times that data beyond holes was discarded to free its memory.
+    /// The number of times that out-of-order data was discarded to free its memory.
     pub pruned: u64,
-    /// Acknowledgements sent by the delayed-acknowledgement timer.
+    /// The number of acknowledgements that the delayed-ACK timer has sent.
     pub delayed_ack_timeouts: u64,
-    /// Window probes sent.
+    /// The number of probes of a closed window sent.
     pub window_probes: u64,
-    /// Segments sent because the peer's window remained small for too long.
+    /// The number of segments sent into a small window because it had remained small for too long.
     pub small_window_timeouts: u64,
-    /// Keep-alive probes sent.
+    /// The number of keep-alive probes sent.
     pub keep_alive_probes: u64,
-    /// Challenge acknowledgements that were due (RFC 5961).
+    /// The number of challenge ACKs that were due (RFC 5961), including those that were suppressed.
     pub challenge_acks: u64,
-    /// Challenge acknowledgements that the host's limit suppressed.
+    /// The number of challenge ACKs that the host suppressed to keep its limit.
     pub challenges_withheld: u64,
-    /// Segments refused for an old timestamp (PAWS).
+    /// The number of segments refused because of an old timestamp (PAWS).
     pub old_timestamps: u64,
-    /// Segments with data whose packet carried a congestion mark (RFC 3168).
+    /// The number of segments received with data in a packet with a CE mark (RFC 3168).
     pub marked_segments: u64,
-    /// Acknowledgements that echo marks on our data.
+    /// The number of acknowledgements received that echo CE marks on our data by ECE (RFC 3168).
     pub mark_echoes: u64,
-    /// Packets of ours that arrived with a congestion mark at the peer: by the peer's counter (RFC
-    /// 9768), or acknowledged by an ACK that echoes a mark.
+    /// The number of our packets that arrived at the peer with a CE mark, by the peer's counter
+    /// (RFC 9768), or estimated as those acknowledged by an ACK with ECE.
     pub marked_deliveries: u64,
-    /// Times that an echoed mark has reduced the congestion window.
+    /// The number of times that echoed CE marks have reduced the congestion window.
     pub mark_reductions: u64,
-    /// Segments that announced a closed window.
+    /// The number of segments received that announced a closed window.
     pub zero_windows_received: u64,
 }
 
 impl Statistics {
-    /// Returns the number of segments received with data, in order or not.
+    /// Returns the number of segments received with data, in order or out of order.
     #[must_use]
     pub const fn data_segments_received(&self) -> u64 {
         let prediction = &self.prediction;
@@ -175,13 +180,14 @@ packed!(Statistics {
 #[non_exhaustive]
 pub struct PredictionStatistics {
     misses: [u64; MissReason::ALL.len()],
-    /// Segments with data that took the slow path.
+    /// The number of segments with data that took the slow path.
     pub(crate) missed_data: u64,
-    /// Data segments with a new acknowledgement that took the fast path.
+    /// The number of segments with data and a new acknowledgement that took the fast path.
     pub both: u64,
-    /// Pure acknowledgements that took the fast path.
+    /// The number of acknowledgements without data that took the fast path.
     pub acks: u64,
-    /// Data segments without a new acknowledgement that took the fast path.
+    /// The number of segments with data, but without a new acknowledgement, that took the fast
+    /// path.
     pub data: u64,
 }
 
@@ -194,7 +200,8 @@ impl PredictionStatistics {
         self.misses[reason as usize]
     }
 
-    /// Returns every reason with the number of segments that it sent to the slow path.
+    /// Returns each reason for the slow path with the number of segments that took it for this
+    /// reason.
     pub fn misses(&self) -> impl Iterator<Item = (MissReason, u64)> + '_ {
         MissReason::ALL.into_iter().map(|reason| (reason, self.missed(reason)))
     }
@@ -217,45 +224,49 @@ impl PredictionStatistics {
 pub enum RecoveryState {
     /// No data is missing.
     Open,
-    /// Data is missing, duplicated or reordered, and it is not yet known whether it is lost.
+    /// Data is missing at the peer, or was duplicated or reordered. It is not yet known whether
+    /// data is lost.
     Disorder,
-    /// A congestion mark has reduced the window, and the data that was in flight then is not yet
+    /// A CE mark has reduced the congestion window, and data that was in flight then is not yet
     /// acknowledged.
     Reduced,
-    /// Data is lost; retransmissions are clocked by acknowledgements.
+    /// Data is lost, and acknowledgements clock its retransmission.
     Recovery,
     /// The retransmission timer has expired.
     Loss,
 }
 
-/// The counters of AccECN at both ends (RFC 9768 §3.2). As in Linux, the counters begin with zero
-/// instead of the initial values on the wire, and wrap around.
+/// The AccECN counters of both ends (RFC 9768 §3.2). As in Linux, they begin with zero instead of
+/// the initial values on the wire, and wrap around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccurateEcn {
-    /// Packets received with a CE mark.
+    /// The number of packets received with a CE mark.
     pub received: u32,
-    /// Bytes of data in packets received with a CE mark.
+    /// The number of data bytes received in packets with a CE mark.
     pub received_ce_bytes: u32,
-    /// Bytes of data received as ECT(0).
+    /// The number of data bytes received in packets with ECT(0).
     pub received_e0_bytes: u32,
-    /// Bytes of data received as ECT(1).
+    /// The number of data bytes received in packets with ECT(1).
     pub received_e1_bytes: u32,
-    /// Packets that the peer has received with a CE mark.
+    /// The number of our packets that the peer has received with a CE mark.
     pub delivered: u32,
-    /// Bytes of data in the packets that arrived with a CE mark at the peer, by the peer's options.
+    /// The number of our data bytes that the peer has received in packets with a CE mark, by its
+    /// AccECN options.
     pub delivered_ce_bytes: u32,
-    /// Bytes of data that the peer has received as ECT(0), by its options.
+    /// The number of our data bytes that the peer has received in packets with ECT(0), by its
+    /// AccECN options.
     pub delivered_e0_bytes: u32,
-    /// Bytes of data that the peer has received as ECT(1), by its options.
+    /// The number of our data bytes that the peer has received in packets with ECT(1), by its
+    /// AccECN options.
     pub delivered_e1_bytes: u32,
-    /// Whether the peer's options arrive, and are not zeroed by the path.
+    /// Whether the peer's AccECN options arrive, and the path does not overwrite them with zero.
     pub receives_options: bool,
-    /// Whether options are sent. They are disabled after the loss of the first segment with one.
+    /// Whether AccECN options are sent. Losing the first segment with one disables them.
     pub sends_options: bool,
 }
 
-/// The status of a connection, as `TCP_INFO` reports it for a kernel's.
+/// The status of a connection, which corresponds to Linux's `TCP_INFO`.
 ///
 /// The fields of Linux's `struct tcp_info` (without `tcpi_`) are here and in [`Statistics`]:
 ///
@@ -309,13 +320,14 @@ pub struct AccurateEcn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Information {
-    /// State of loss recovery.
+    /// The state of loss recovery.
     pub recovery: RecoveryState,
-    /// Expiries of the retransmission timer since the peer last acknowledged new data.
+    /// The number of expiries of the retransmission timer since the peer last acknowledged new
+    /// data.
     pub consecutive_timeouts: u32,
-    /// Number of times that RTO has been doubled.
+    /// The number of times that the RTO has been doubled.
     pub backoff: u32,
-    /// Probes of the peer's closed window since it was last open.
+    /// The number of probes of the peer's closed window since the window was last open.
     pub consecutive_probes: u32,
     /// Whether both ends have agreed on timestamps.
     pub timestamps: bool,
@@ -323,78 +335,78 @@ pub struct Information {
     pub selective_acks: bool,
     /// Whether both ends have agreed on window scaling.
     pub window_scaling: bool,
-    /// Estimated payload of the peer's full segments, in bytes.
+    /// The estimated number of data bytes in the peer's full segments.
     pub peer_segment: u32,
-    /// The MSS that our SYN announces, by the current knowledge of the path.
+    /// The MSS that our SYN would announce now, by the current knowledge of the path.
     pub announced_mss: u32,
-    /// Longest delay of an acknowledgement.
+    /// The maximum delay of an acknowledgement.
     pub delayed_ack: Duration,
-    /// Time when data was last sent.
+    /// The time when data was last sent.
     pub last_sent: Instant,
-    /// Time of the last in-order data, or of the opening if there was none.
+    /// The time when data last arrived in order, or the time of the opening if none has.
     pub last_data_received: Instant,
-    /// The time during which there was data to send, and the limits of the sender.
+    /// The time during which there was data to send, divided by what limited the sender.
     pub busy: BusyTime,
-    /// Time of the last acceptable segment.
+    /// The time when the last acceptable segment arrived.
     pub last_received: Instant,
-    /// Round trip that the receiver has measured to tune its buffer, if any.
+    /// The round trip that the receiver has measured to tune its buffer, if any.
     pub receive_round_trip: Option<Duration>,
-    /// The most bytes that the application has read in a round trip, if the receive buffer is
-    /// tuned.
+    /// The largest number of bytes that the application has read in a round trip, if the receive
+    /// buffer is tuned.
     pub read_in_a_round_trip: u32,
     /// The pacing rate, if segments are paced.
     pub pacing_rate: Option<Rate>,
-    /// SRTT, once measured.
+    /// SRTT, the smoothed round-trip time, if measured.
     pub smoothed_round_trip: Option<Duration>,
-    /// RTTVAR.
+    /// RTTVAR, the variation of the round-trip time.
     pub round_trip_variation: Duration,
-    /// RTO, backoff included.
+    /// RTO, the retransmission timeout, including backoff.
     pub retransmission_timeout: Duration,
-    /// CWND in bytes.
+    /// The congestion window in bytes.
     pub congestion_window: u32,
-    /// SSTHRESH in bytes.
+    /// The slow start threshold in bytes.
     pub slow_start_threshold: u32,
-    /// SND.WND in bytes.
+    /// SND.WND, the peer's window, in bytes.
     pub send_window: u32,
-    /// RCV.WND in bytes.
+    /// RCV.WND, the window offered to the peer, in bytes.
     pub receive_window: u32,
-    /// Bytes in flight: with SACK, the pipe (the estimate of data in the network), else all that is
-    /// unacknowledged.
+    /// The number of bytes in flight: with SACK, the estimate of data in the network (pipe),
+    /// otherwise all unacknowledged data.
     pub in_flight: u32,
-    /// Bytes that the peer has SACKed.
+    /// The number of bytes that the peer has SACKed.
     pub sacked: u32,
-    /// Bytes marked lost and not yet retransmitted.
+    /// The number of bytes that are marked lost and not yet retransmitted.
     pub lost: u32,
-    /// Retransmitted bytes estimated to be in the network.
+    /// The number of retransmitted bytes that are estimated to be in the network.
     pub repeated_in_flight: u32,
-    /// Bytes delivered during the connection, by acknowledgements.
+    /// The number of bytes delivered during the connection, by the peer's acknowledgements.
     pub delivered: u64,
-    /// Bytes marked lost during the connection.
+    /// The number of bytes marked lost during the connection.
     pub lost_in_total: u64,
-    /// The recent delivery rate of the path, if measured: with a peer that supports SACK.
+    /// The recent delivery rate of the path. `None` if not measured, which requires SACK.
     pub delivery_rate: Option<Rate>,
     /// Whether the sample of [`Self::delivery_rate`] was application-limited.
     pub delivery_rate_is_application_limited: bool,
-    /// The recent minimum of the round trip.
+    /// The recent minimum of the round-trip time.
     pub shortest_round_trip: Option<Duration>,
-    /// Whether segments have been seen to arrive out of order.
+    /// Whether segments were found to arrive out of order.
     pub reordering_seen: bool,
-    /// Bytes written and not sent.
+    /// The number of bytes that were written and not sent.
     pub unsent: u32,
-    /// Payload bytes of a full segment.
+    /// The number of data bytes in a full segment.
     pub effective_mss: u32,
-    /// Bytes of the largest packet that the path is estimated to carry.
+    /// The size in bytes of the largest packet that the path is estimated to carry.
     pub path_mtu: u32,
     /// Whether both ends have agreed on ECN.
     pub ecn: bool,
-    /// Whether an ECN-capable packet has been received.
+    /// Whether a packet with an ECN codepoint has been received.
     pub ecn_seen: bool,
     /// The counters of AccECN (RFC 9768), if both ends have agreed on it.
     pub accurate_ecn: Option<AccurateEcn>,
-    /// Whether data on a SYN was accepted, by the peer or by us (RFC 7413).
+    /// Whether the receiver of a SYN with data, the peer or we, has accepted any of it (RFC 7413).
     pub syn_data_accepted: bool,
-    /// Window scale shift of the windows that the peer announces.
+    /// The shift by which the peer scales the windows that it announces.
     pub send_shift: u8,
-    /// Window scale shift of the windows that we announce.
+    /// The shift by which we scale the windows that we announce.
     pub receive_shift: u8,
 }

@@ -1,4 +1,4 @@
-//! Handling of expired timers.
+//! The handling of expired timers.
 
 use crate::timers::Timer;
 use crate::{Connection, Error, State};
@@ -45,7 +45,7 @@ impl Connection {
     }
 
     /// Handles the persist timer: probes a closed window (RFC 9293 §3.8.6.1), or sends a segment
-    /// that fits a small one (§3.8.6.2.1).
+    /// into a small window (§3.8.6.2.1).
     fn on_persist(&mut self, now: Instant) {
         if !self.sender.has_unsent(self.snd.nxt) {
             return;
@@ -54,8 +54,8 @@ impl Connection {
             self.end(Some(self.reason_for_silence()));
             return;
         }
-        // A peer that answers probes keeps a connection alive for ever, unless the application has
-        // released the connection.
+        // A peer that answers probes keeps the connection alive for ever, unless the application
+        // has released it.
         if self.released && now.since(self.sender.progressed) >= self.orphan_timeout() {
             self.abort_by_ourselves(now, Error::TimedOut);
             return;
@@ -66,8 +66,8 @@ impl Connection {
         self.output_due = true;
     }
 
-    /// Handles the keep-alive timer (RFC 9293 §3.8.4). A received segment does not restart the
-    /// timer; instead, this function checks when the last one arrived.
+    /// Handles the keep-alive timer (RFC 9293 §3.8.4). Received segments do not restart the timer.
+    /// Instead, the time of the last one is checked here.
     fn on_keep_alive(&mut self, now: Instant) {
         let Some(keep_alive) = self.preferences.keep_alive else { return };
         if !self.state.is_synchronized() {
@@ -93,8 +93,8 @@ impl Connection {
         }
     }
 
-    /// Ends a released connection when its time limit has expired: in FIN-WAIT-2 the peer has sent
-    /// no FIN, in other states `linger` has passed.
+    /// Ends a connection that the application has released, because its time limit has expired: in
+    /// FIN-WAIT-2 the peer has sent no FIN, in other states the linger time has passed.
     fn on_orphan(&mut self, now: Instant) {
         if self.state == State::FinWait2 {
             self.end(None);

@@ -1,31 +1,33 @@
-//! The timers of a connection: deadlines, and the clock ticks to which they are rounded.
+//! The timers of a connection: their deadlines, and the clock ticks to which they are rounded.
 
 use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant};
 
-/// The purpose of a timer. Timers that predicted segments use come last, so that their deadlines
+/// The timers, by purpose. Those that predicted segments use come last, so that their deadlines
 /// share a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
-    /// The application has released the connection and its timeout has passed.
+    /// The time limit of a connection that the application has released.
     Orphan,
-    /// TIME-WAIT, 2·MSL, is over.
+    /// The end of TIME-WAIT, which lasts twice the maximum segment lifetime.
     TimeWait,
-    /// No segment has arrived for the keep-alive time (RFC 9293 §3.8.4).
+    /// The keep-alive timer: no segment has arrived for a while (RFC 9293 §3.8.4).
     KeepAlive,
-    /// Written data has not been acknowledged within the user timeout (RFC 5482).
+    /// The user timeout: written data was not acknowledged in time (RFC 5482).
     UserTimeout,
-    /// The reordering window has passed, so overtaken segments are lost (RFC 8985 §6.2).
+    /// The end of the reordering window, at which overtaken segments count as lost (RFC 8985 §6.2).
     Reorder,
-    /// Pacing permits the next burst.
+    /// The time at which pacing permits the next burst.
     Pacing,
-    /// A buffer has been empty, or the connection idle, for a second, so that memory can be freed.
+    /// The idle timer: a buffer was empty, or the connection idle, for a second, so memory can be
+    /// freed.
     IdleBuffers,
-    /// The peer's window is closed, or too small for a segment (RFC 9293 §3.8.6).
+    /// The persist timer: the peer's window is closed, or too small for a segment (RFC 9293
+    /// §3.8.6).
     Persist,
-    /// The retransmission timer of the oldest segment in flight (RFC 6298).
+    /// The retransmission timer for the oldest segment in flight (RFC 6298).
     Retransmit,
-    /// The acknowledgement of received data has been delayed long enough (RFC 9293 §3.8.6.3).
+    /// The delayed-ACK timer: received data must be acknowledged now (RFC 9293 §3.8.6.3).
     DelayedAck,
 }
 
@@ -45,15 +47,17 @@ impl Timer {
     ];
 }
 
-/// The deadlines. A timer that is not set has the deadline [`Instant::NEVER`].
+/// The deadlines of all timers. A timer that is not set has the deadline [`Instant::NEVER`].
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Timers {
-    /// Clock tick of delayed acknowledgements (4.3BSD: 200 ms); zero for no ticks.
+    /// The clock tick to which delayed acknowledgements are rounded (4.3BSD: 200 ms); zero for no
+    /// rounding.
     delayed_ack_tick: Duration,
     deadlines: [Instant; Timer::COUNT],
     floor: Floor,
-    /// Clock tick of all other timers except pacing (4.3BSD: 500 ms); zero for no ticks.
+    /// The clock tick to which all other timers except pacing are rounded (4.3BSD: 500 ms); zero
+    /// for no rounding.
     slow_tick: Duration,
 }
 
@@ -65,12 +69,12 @@ packed!(Timers {
     slow_tick: |config| config.slow_tick
 });
 
-/// A lower bound of all deadlines. Nearly every segment moves some deadline to a later time. The
-/// bound is recomputed only when it is reached, which saves most searches for the minimum.
+/// A lower bound of all deadlines. Nearly every segment moves some deadline to a later time, so the
+/// bound is recomputed only when it is reached. This saves most searches for the minimum.
 #[derive(Clone, Copy, Debug)]
 struct Floor(Instant);
 
-/// The bound is a cache, so connections with different bounds are equal.
+/// All bounds are equal, because a bound is only a cache and does not affect behaviour.
 impl PartialEq for Floor {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -83,7 +87,7 @@ impl Timers {
         Self { deadlines: [Instant::NEVER; Timer::COUNT], floor, delayed_ack_tick, slow_tick }
     }
 
-    /// Sets `timer` to expire `span` from now, or at the clock tick after that.
+    /// Sets `timer` to expire at `now` plus `span`, rounded up to a clock tick.
     pub(crate) fn set(&mut self, timer: Timer, now: Instant, span: Duration) {
         let tick = match timer {
             Timer::DelayedAck => self.delayed_ack_tick,
@@ -99,7 +103,7 @@ impl Timers {
         self.floor.0 = self.floor.0.min(deadline);
     }
 
-    /// Returns the time when `timer` expires.
+    /// Returns the time when `timer` expires, or [`Instant::NEVER`].
     pub(crate) const fn deadline(&self, timer: Timer) -> Instant {
         self.deadlines[timer as usize]
     }
@@ -125,18 +129,18 @@ impl Timers {
         expired
     }
 
-    /// Returns the earliest deadline.
+    /// Returns the earliest deadline of all timers.
     pub(crate) fn next(&self) -> Instant {
         self.deadlines.iter().copied().min().unwrap_or(Instant::NEVER)
     }
 
-    /// Returns a time before which there is no deadline.
+    /// Returns a lower bound of all deadlines.
     #[inline]
     pub(crate) const fn floor(&self) -> Instant {
         self.floor.0
     }
 
-    /// Sets the lower bound to the earliest deadline.
+    /// Recomputes the lower bound, as the earliest deadline.
     pub(crate) fn find_floor(&mut self) {
         self.floor.0 = self.next();
     }

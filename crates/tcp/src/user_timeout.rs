@@ -1,9 +1,10 @@
-//! The user timeout: how long data may stay unacknowledged before the connection is aborted, if the
-//! application or the peer has set it (RFC 9293 §3.9.1.1, RFC 5482).
+//! The user timeout: the time for which data may stay unacknowledged before the connection is
+//! aborted, if the application or the peer has set it (RFC 9293 §3.9.1.1, RFC 5482).
 //!
 //! Without a user timeout, R2 applies, which is checked only when the retransmission timer expires.
-//! A user timeout has a precise timer of its own. Like `TCP_USER_TIMEOUT` of Linux, it applies to
-//! all data that was written and not acknowledged, also behind a closed window.
+//! A user timeout has a timer of its own, which is precise. Like Linux's `TCP_USER_TIMEOUT`, it
+//! applies to all data that was written and not acknowledged, even while the peer's window is
+//! closed.
 
 use crate::compact::pack::packed;
 use crate::timers::Timer;
@@ -16,19 +17,20 @@ use linerate_wire::{TcpOptions, UserTimeout};
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct UserTimeouts {
-    /// The user timeout that the application has set. If there is one, CHANGEABLE is false.
+    /// The user timeout that the application has set. While it is set, the peer cannot change ours
+    /// (RFC 5482: CHANGEABLE is false).
     local: Option<Duration>,
-    /// REMOTE_UTO: the value that the peer advertises.
+    /// REMOTE_UTO (RFC 5482 §3.1): the user timeout that the peer has advertised.
     remote: Option<Duration>,
-    /// Whether the next segment advertises our user timeout.
+    /// Whether the next segment must advertise our user timeout.
     pub(crate) due: bool,
 }
 
 packed!(UserTimeouts { local, remote, due });
 
 impl UserTimeouts {
-    /// Returns the initial state. The first segment after the SYN carries the option, too (RFC 5482
-    /// §3), for a peer that has ignored the option of the SYN.
+    /// Creates the initial state. The first segment after the SYN repeats the option (RFC 5482 §3),
+    /// for a peer that has ignored the option of the SYN.
     pub(crate) const fn new(local: Option<Duration>, advertises: bool) -> Self {
         Self { local, remote: None, due: advertises }
     }
@@ -36,9 +38,9 @@ impl UserTimeouts {
 
 /// # Application calls: the user timeout
 impl Connection {
-    /// Sets how long written data may stay unacknowledged before the connection is aborted
-    /// (`TCP_USER_TIMEOUT`). `None` leaves that to R2, or to the peer's advertisement where
-    /// [`crate::Config::user_timeout_option`] allows it.
+    /// Sets the time after which unacknowledged data aborts the connection (`TCP_USER_TIMEOUT`).
+    /// With `None`, R2 applies, or the timeout that the peer advertises if
+    /// [`crate::Config::user_timeout_option`] is set.
     pub fn set_user_timeout(&mut self, now: Instant, timeout: Option<Duration>) {
         self.user_timeouts.local = timeout;
         self.slow(|connection| {
@@ -47,8 +49,9 @@ impl Connection {
         self.watch_user_timeout(now);
     }
 
-    /// Returns USER_TIMEOUT, if there is one: the value of the application, otherwise that by the
-    /// formula of RFC 5482 §3.1, and never less than the retransmission timeout.
+    /// Returns the user timeout in effect, if there is one: that of the application, otherwise the
+    /// one that the formula of RFC 5482 §3.1 yields. It is never less than the retransmission
+    /// timeout.
     #[inline]
     #[must_use]
     pub fn user_timeout(&self) -> Option<Duration> {
@@ -59,13 +62,14 @@ impl Connection {
         })
     }
 
-    /// Returns REMOTE_UTO: the user timeout that the peer has advertised, whether adopted or not.
+    /// Returns the user timeout that the peer has advertised, even if it is not in effect.
     #[must_use]
     pub const fn peer_user_timeout(&self) -> Option<Duration> {
         self.user_timeouts.remote
     }
 
-    /// Returns the limit for unacknowledged data in a synchronized state: USER_TIMEOUT, or R2.
+    /// Returns the time after which unacknowledged data aborts a synchronized connection: the user
+    /// timeout, or R2.
     pub(crate) fn unacknowledged_timeout(&self) -> Duration {
         self.user_timeout().unwrap_or(self.config.give_up_after)
     }
@@ -76,7 +80,7 @@ impl Connection {
         self.config.user_timeout_option.then(|| option_of(timeout))
     }
 
-    /// Processes the peer's advertisement.
+    /// Processes the user timeout option of a received segment.
     #[inline]
     pub(crate) fn note_user_timeout(&mut self, now: Instant, options: &TcpOptions) {
         if self.config.user_timeout_option {
@@ -92,8 +96,8 @@ impl Connection {
         self.watch_user_timeout(now);
     }
 
-    /// Starts the timer, because the first data is now unacknowledged, or because the timeout has
-    /// changed. The handshake has limits of its own (RFC 5482 §3.3).
+    /// Starts the user timeout timer, because data has become unacknowledged or the timeout has
+    /// changed. Not used in the handshake, which has time limits of its own (RFC 5482 §3.3).
     #[inline]
     pub(crate) fn watch_user_timeout(&mut self, now: Instant) {
         if let Some(timeout) = self.user_timeout().filter(|_| self.state.is_synchronized()) {
@@ -102,8 +106,8 @@ impl Connection {
         }
     }
 
-    /// Handles the timer. Acknowledgements do not restart it; instead, this function checks when
-    /// the last one arrived, and whether a user timeout applies at all.
+    /// Handles the user timeout timer. Acknowledgements do not restart the timer. Instead, this
+    /// method checks when the last one arrived, and whether a user timeout applies at all.
     pub(crate) fn on_user_timeout(&mut self, now: Instant) {
         let Some(timeout) = self.user_timeout().filter(|_| self.has_undelivered()) else { return };
         let silence = now.since(self.sender.progressed);
@@ -114,8 +118,9 @@ impl Connection {
         }
     }
 
-    /// Whether keep-alive gives the peer up after `silence` and unanswered `probes`. A user timeout
-    /// replaces the number of probes, whether it is longer (RFC 5482 §4.2) or shorter.
+    /// Whether keep-alive aborts the connection after `silence`, the time without an answer, and
+    /// `probes` probes. A user timeout replaces the number of probes, be it longer (RFC 5482 §4.2)
+    /// or shorter.
     pub(crate) fn is_given_up_by_keep_alive(&self, silence: Duration, probes: u32) -> bool {
         match self.user_timeout() {
             Some(timeout) => self.keep_alive_probes > 0 && silence >= timeout,
@@ -123,13 +128,14 @@ impl Connection {
         }
     }
 
-    /// Whether anything written is unacknowledged, sent or not.
+    /// Whether any written data is unacknowledged, sent or not.
     pub(crate) fn has_undelivered(&self) -> bool {
         self.snd.flight() > 0 || self.sender.has_unsent(self.snd.nxt)
     }
 }
 
-/// Converts a timeout to the option, rounded up; the longest value stands for any longer timeout.
+/// Encodes a timeout as an option, rounded up. Timeouts that exceed the longest value are encoded
+/// as that value.
 fn option_of(timeout: Duration) -> UserTimeout {
     let seconds = timeout.as_nanos().div_ceil(Duration::from_secs(1).as_nanos()).max(1);
     let minutes = seconds > u64::from(UserTimeout::MOST);

@@ -1,4 +1,5 @@
-//! Zero-copy access to the socket buffers: the application borrows them, or passes shared memory.
+//! Zero-copy access to the socket buffers: the application reads and writes them in place, or
+//! passes shared memory.
 
 use crate::{Connection, Error};
 use bytes::Bytes;
@@ -6,18 +7,17 @@ use linerate_units::Instant;
 
 /// # Application calls: data without copies
 impl Connection {
-    /// Lets `fill` write into the send buffer itself, and returns the number of bytes written.
+    /// Lets `fill` write directly into the send buffer, and returns the number of bytes written.
     /// [`Connection::write`] copies instead.
     ///
-    /// `fill` gets at most `wanted` bytes, for which memory is allocated now. It gets fewer, but at
-    /// least one, if there is no room for more or if more would not be contiguous. Their initial
-    /// content is arbitrary. `fill` returns the number of bytes that it has written at the start; a
-    /// number above their length counts as their length. If it returns zero, nothing is sent.
-    /// Without any room `fill` is not called and the result is `Ok(0)`: try again after
-    /// [`crate::Event::Writable`].
+    /// `fill` gets a slice of at most `wanted` bytes, whose initial content is arbitrary. It is
+    /// shorter, but has at least one byte, if there is no room for more or the room is not
+    /// contiguous. `fill` returns the number of bytes that it has written at the start of the
+    /// slice; a larger number than its length counts as its length. If there is no room, `fill` is
+    /// not called and the result is `Ok(0)`: try again after [`crate::Event::Writable`].
     ///
     /// # Errors
-    /// As [`Connection::write`].
+    /// The errors of [`Connection::write`].
     pub fn write_with(
         &mut self,
         now: Instant,
@@ -27,14 +27,14 @@ impl Connection {
         self.add(now, wanted, |buffer, memory| buffer.fill(wanted, memory, fill))
     }
 
-    /// Shows received bytes to `take` in place, and removes as many as it returns.
+    /// Passes received bytes to `take` without a copy, and removes as many as it returns.
     ///
-    /// `take` gets the first contiguous readable bytes, which may be fewer than all. It gets none
-    /// only at the end of the stream, as in `std::io::BufRead::fill_buf`. A returned number above
-    /// their length counts as their length. Zero leaves everything unread.
+    /// `take` gets the first contiguous bytes, which may be fewer than can be read. They are empty
+    /// only at the end of the stream, as in `std::io::BufRead::fill_buf`. A larger returned number
+    /// than their length counts as their length.
     ///
     /// # Errors
-    /// As [`Connection::read`]; `take` is not called then.
+    /// The errors of [`Connection::read`]; `take` is not called then.
     pub fn read_with(
         &mut self,
         now: Instant,
@@ -53,15 +53,15 @@ impl Connection {
     }
 
     /// Appends as much of `data` to the send queue as fits, removes that part from `data`, and
-    /// returns its length. Nothing is copied: the memory of `data` is kept until the peer has
-    /// acknowledged it, and segments and retransmissions are read from there.
+    /// returns its length. Nothing is copied: segments and retransmissions are read from the memory
+    /// of `data`, which is kept until the peer has acknowledged it.
     ///
-    /// Each piece counts with its length in the send buffer. Pieces of less than 4 KiB are copied,
-    /// which is cheaper than a reference. While other connections wait for memory, all data is
-    /// copied.
+    /// A shared piece occupies its length in the send buffer. Pieces of less than 4 KiB are copied,
+    /// because that is cheaper than a reference. All data is copied while other connections wait
+    /// for memory.
     ///
     /// # Errors
-    /// As [`Connection::write`].
+    /// The errors of [`Connection::write`].
     pub fn write_shared(&mut self, now: Instant, data: &mut Bytes) -> Result<usize, Error> {
         let wanted = data.len();
         self.add(now, wanted, |buffer, memory| {
@@ -70,13 +70,13 @@ impl Connection {
         })
     }
 
-    /// Removes and returns up to `most` received bytes. The result may have fewer bytes than could
-    /// be read. It is empty only at the end of the stream, or if `most` is zero. Data whose memory
-    /// the link has passed on ([`crate::Driver::handle_segment_with`]) is not copied: it is a part
-    /// of that memory, which stays allocated with it. Other data is copied.
+    /// Removes and returns up to `most` received bytes, possibly fewer than can be read. The result
+    /// is empty only at the end of the stream, or if `most` is zero. Data in memory that the link
+    /// has shared ([`crate::Driver::handle_segment_with`]) is not copied; the result keeps that
+    /// memory allocated. Other data is copied.
     ///
     /// # Errors
-    /// As [`Connection::read`].
+    /// The errors of [`Connection::read`].
     pub fn read_shared(&mut self, now: Instant, most: usize) -> Result<Bytes, Error> {
         if most == 0 {
             return Ok(Bytes::new());
