@@ -1,10 +1,10 @@
 //! Compact (hibernated) connections. A connection that has been idle for a while, with nothing in
-//! flight and no buffer memory, is packed into a few hundred bytes, and restored when an event (a
-//! segment, a timer or a call) needs it.
+//! flight and no buffer memory, is packed into a few hundred bytes. It is restored when it is
+//! needed: by a segment, a timer or a call.
 //!
 //! The restored connection equals the original, including its measurements of the path. Each struct
-//! lists its packed fields beside their declaration. A value that cannot be packed keeps its
-//! connection from being compacted.
+//! lists the fields to be packed beside its declaration. If the value of any other field would not
+//! be restored, the connection is not compacted.
 
 pub(crate) mod pack;
 mod time_wait;
@@ -17,7 +17,8 @@ use pack::{Pack, Packer, Unpacker};
 
 pub use time_wait::TimeWaitRecord;
 
-/// The timers that may run in a compact connection: they expire seldom and late.
+/// The timers that may run in a compact connection, because they expire rarely and after a long
+/// time.
 const LONG: [Timer; 4] = [Timer::KeepAlive, Timer::TimeWait, Timer::Orphan, Timer::UserTimeout];
 
 /// A compact connection.
@@ -28,8 +29,9 @@ pub struct CompactConnection {
 }
 
 impl Connection {
-    /// Returns the connection in compact form, a tenth of its size, if it has been idle for a
-    /// second. [`Connection::poll_timeout`] returns the end of that second.
+    /// Returns the connection in compact form, which has a tenth of its size. `None` unless the
+    /// connection has been idle for a second; [`Connection::poll_timeout`] returns the end of that
+    /// second.
     #[must_use]
     pub fn compact(&self) -> Option<CompactConnection> {
         if !self.can_compact() {
@@ -40,7 +42,8 @@ impl Connection {
         Some(CompactConnection { config: self.config.clone(), packed: packer.finish()? })
     }
 
-    /// Whether the connection holds no memory, has no output, and waits only for long timers.
+    /// Whether the connection holds no memory, has no output, and waits only for timers that run
+    /// long.
     #[must_use]
     pub fn can_compact(&self) -> bool {
         !self.timers.is_set(Timer::IdleBuffers) && self.is_quiet()
@@ -52,8 +55,8 @@ impl Connection {
         }
     }
 
-    /// Whether the connection is quiet: it could be compacted, except that the idle period may not
-    /// be over.
+    /// Whether the connection has no pending work, so that it can be compacted when its idle period
+    /// is over.
     fn is_quiet(&self) -> bool {
         let is_soon = |timer: Timer| timer != Timer::IdleBuffers && !LONG.contains(&timer);
         let waits = |&timer: &Timer| self.timers.is_set(timer) && is_soon(timer);
@@ -63,7 +66,7 @@ impl Connection {
 }
 
 impl CompactConnection {
-    /// Returns an unpacked copy of the connection, for inspection.
+    /// Returns an unpacked copy of the connection for inspection; this value does not change.
     #[must_use]
     pub fn look(&self) -> Connection {
         let mut connection = Connection::unpack(&mut Unpacker::new(&self.config, &self.packed));
@@ -71,8 +74,8 @@ impl CompactConnection {
         connection
     }
 
-    /// Returns the unpacked connection, to handle an event at `now`. It can be compacted again
-    /// after another idle period.
+    /// Returns the unpacked connection, which will handle an event at `now`. It can be compacted
+    /// again after another idle period.
     #[must_use]
     pub fn wake(&self, now: Instant) -> Connection {
         let mut connection = self.look();

@@ -1,7 +1,7 @@
-//! Variable-length packing of numbers. A byte of flags precedes each group of eight numbers and
-//! marks those that are not zero. Only the marked numbers follow, seven bits a byte. Sequence
-//! numbers and instants are packed as the difference from the previous one, because those of one
-//! connection are close together.
+//! Variable-length encoding of the numbers in a connection. A byte of flags precedes each group of
+//! eight numbers, and marks those that are not zero. Only the marked numbers follow, with seven
+//! bits in each byte. Sequence numbers and instants are encoded as the difference from the previous
+//! one, because those of one connection are close together.
 
 use crate::SharedConfig;
 use alloc::boxed::Box;
@@ -9,10 +9,11 @@ use alloc::vec::Vec;
 use linerate_units::{Duration, Instant, Rate};
 use linerate_wire::{Ecn, FastOpenCookie, SackBlock, SeqNum, TcpFlags};
 
-/// Number of packed values that share a byte of flags.
+/// The number of encoded values that share a byte of flags.
 const GROUP: u32 = 8;
 
-/// State shared by packing and unpacking: the configuration, and the previous values.
+/// The state of packing and unpacking: the configuration, and the previous sequence number and
+/// instant.
 #[derive(Debug)]
 struct Context<'a> {
     config: &'a SharedConfig,
@@ -26,15 +27,16 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Packs numbers.
+/// An encoder, which packs the numbers of a connection.
 #[derive(Debug)]
 pub(crate) struct Packer<'a> {
     context: Context<'a>,
     bytes: Vec<u8>,
-    /// Position of the current group's flags, and the number of values in that group.
+    /// The position of the current group's flags in `bytes`; `count` is the number of values in the
+    /// group.
     marks: usize,
     count: u32,
-    /// Whether some value cannot be packed, because unpacking would restore a different one.
+    /// Whether any value cannot be packed, because unpacking would restore a different one.
     is_refused: bool,
 }
 
@@ -44,10 +46,11 @@ impl<'a> Packer<'a> {
         Self { context: Context::new(config), bytes, marks: 0, count: GROUP, is_refused: false }
     }
 
-    /// Returns the packed bytes; `None` if unpacking would not restore the same values.
+    /// Returns the packed bytes, or `None` if unpacking would not restore all values.
     ///
-    /// The bytes are copied, not shrunk in place. Shrinking would leave a gap behind each of
-    /// thousands of compact connections, too short for the next allocation.
+    /// The bytes are copied to a new allocation, not shrunk in place. With thousands of compact
+    /// connections, shrinking would leave as many gaps in memory that are too short for the next
+    /// allocation.
     pub(crate) fn finish(self) -> Option<Box<[u8]>> {
         (!self.is_refused).then(|| self.bytes.as_slice().into())
     }
@@ -57,8 +60,8 @@ impl<'a> Packer<'a> {
         self.context.config
     }
 
-    /// Refuses to pack unless `is_known`, which says that a value omitted here equals the one that
-    /// unpacking restores.
+    /// Marks the connection as impossible to pack, unless `is_known`. The caller passes whether a
+    /// value that it omits equals the one that unpacking will restore.
     pub(crate) const fn expect(&mut self, is_known: bool) {
         self.is_refused |= !is_known;
     }
@@ -80,7 +83,7 @@ impl<'a> Packer<'a> {
     }
 }
 
-/// Unpacks the numbers in the order in which they were packed.
+/// A decoder, which unpacks the numbers in the order in which they were packed.
 #[derive(Debug)]
 pub(crate) struct Unpacker<'a> {
     context: Context<'a>,
@@ -121,14 +124,15 @@ impl<'a> Unpacker<'a> {
     }
 }
 
-/// A value that can be packed and restored.
+/// A value that can be packed into bytes and restored from them.
 pub(crate) trait Pack: Sized {
     fn pack(&self, into: &mut Packer<'_>);
     fn unpack(from: &mut Unpacker<'_>) -> Self;
 }
 
-/// Packs a struct: its fields in the given order. Fields after `known` are not packed: unpacking
-/// restores them with the given value, and a struct in which they have another value is refused.
+/// Implements [`Pack`] for a struct by packing its fields in the given order. Fields after `known`
+/// are not packed, but restored with the given value. A struct in which they have another value
+/// cannot be packed.
 macro_rules! packed {
     ($part:ident(0)) => {
         impl $crate::compact::pack::Pack for $part {
@@ -169,7 +173,8 @@ macro_rules! packed {
     };
 }
 
-/// Packs an enum without data, its most frequent variant first.
+/// Implements [`Pack`] for an enum without data. The most frequent variant should be listed first,
+/// because it takes one bit.
 macro_rules! packed_enum {
     ($part:ty { $first:ident $(, $variant:ident)* $(,)? }) => {
         impl $crate::compact::pack::Pack for $part {
@@ -201,7 +206,7 @@ impl Pack for u64 {
     }
 }
 
-/// Packs integers of at most 64 bits.
+/// Implements [`Pack`] for integer types of at most 64 bits.
 macro_rules! packed_number {
     ($($number:ty),*) => {$(
         impl Pack for $number {
@@ -252,8 +257,8 @@ impl Pack for SeqNum {
     }
 }
 
-/// Instants are packed as a difference from the previous one: zero means an equal instant, and one
-/// means `NEVER`.
+/// Packs an instant as the difference from the previous one. Zero means an equal instant, and one
+/// means [`Instant::NEVER`].
 impl Pack for Instant {
     fn pack(&self, into: &mut Packer<'_>) {
         if *self == Self::NEVER {

@@ -1,9 +1,9 @@
-//! TIME-WAIT records. A connection in TIME-WAIT answers a repeated FIN, and tells old segments from
-//! a new incarnation (RFC 9293 §3.10.7.4, RFC 1337, RFC 6191). This needs only sequence numbers,
-//! timestamps and the deadline.
+//! TIME-WAIT records. A connection in TIME-WAIT must answer a repeated FIN, and distinguish old
+//! segments from a new incarnation (RFC 9293 §3.10.7.4, RFC 1337, RFC 6191). For this it needs only
+//! sequence numbers, timestamps and the deadline, which the record stores.
 //!
-//! The rules of TIME-WAIT are not repeated here: a connection restored from the record judges each
-//! segment.
+//! The rules of TIME-WAIT are not implemented again for records: each segment is processed by a
+//! connection that is restored from the record.
 
 use crate::opening::Seeds;
 use crate::options::{Agreement, TimestampState};
@@ -13,21 +13,22 @@ use crate::{Connection, Open, Path, SharedConfig, State};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
-/// The record of a connection in TIME-WAIT that the application has released.
+/// The record that replaces a connection in TIME-WAIT, once the application has released it.
 #[derive(Clone, Debug)]
 pub struct TimeWaitRecord {
     config: SharedConfig,
     numbers: Numbers,
 }
 
-/// The state of a TIME-WAIT record beside the configuration. Both ends have acknowledged
-/// everything, so no queues are needed.
+/// The numbers of a TIME-WAIT record. Both ends have acknowledged everything, so it needs no
+/// buffers.
 #[derive(Clone, Debug)]
 struct Numbers {
-    /// RCV.NXT, and RCV.NXT + RCV.WND.
+    /// RCV.NXT; the next field is the right edge of the window, RCV.NXT + RCV.WND.
     rcv_nxt: SeqNum,
     rcv_edge: SeqNum,
-    /// SND.UNA and SND.NXT, and Max(SND.WND), which limits how old an acknowledgement may be.
+    /// SND.UNA and SND.NXT, which are equal; the next field is MAX.SND.WND, which limits how old an
+    /// acknowledgement may be (RFC 5961 §5).
     snd_nxt: SeqNum,
     snd_max_wnd: u32,
     timestamps: TimestampState,
@@ -37,8 +38,8 @@ struct Numbers {
 }
 
 impl Connection {
-    /// Returns the end of TIME-WAIT, if only its expiry is left to happen: the application has
-    /// released the connection and no buffer holds memory.
+    /// Returns the end of TIME-WAIT. `None` unless nothing else remains to be done: the application
+    /// has released the connection and no buffer holds memory.
     #[must_use]
     pub fn time_wait_deadline(&self) -> Option<Instant> {
         let is_waiting =
@@ -46,15 +47,15 @@ impl Connection {
         is_waiting.then(|| self.timers.deadline(Timer::TimeWait))
     }
 
-    /// Returns the TIME-WAIT record, or `None` while something is left to send or the application
-    /// has not released the connection.
+    /// Returns the TIME-WAIT record of the connection. `None` while a segment must be sent, or the
+    /// application has not released the connection.
     #[must_use]
     pub fn time_wait_record(&self) -> Option<TimeWaitRecord> {
         Some(TimeWaitRecord { config: self.config.clone(), numbers: self.numbers()? })
     }
 
-    /// Writes the TIME-WAIT record over an expired one. Returns false, and changes nothing, if the
-    /// connection cannot be reduced to a record yet.
+    /// Writes the TIME-WAIT record over `record`, which has expired. Returns false, without any
+    /// effect, if the connection cannot be replaced by a record yet.
     #[inline(always)]
     pub fn write_time_wait_record(&self, record: &mut TimeWaitRecord) -> bool {
         let Some(numbers) = self.numbers() else { return false };
@@ -92,16 +93,16 @@ impl TimeWaitRecord {
         self.numbers.deadline
     }
 
-    /// Returns a connection that answers as the one in TIME-WAIT would.
+    /// Returns a connection that answers segments as the one in TIME-WAIT would.
     #[must_use]
     pub fn look(&self) -> Connection {
         let kept = &self.numbers;
-        // Our last sequence number is that of the FIN. The initial one is never used again, so any
-        // earlier number will do.
+        // The last sequence number that we used is that of the FIN. The initial sequence number is
+        // not used again, so any earlier number is right.
         let initial_sequence = kept.snd_nxt - 2;
-        // The stored timestamps include the random offset already.
+        // The stored timestamps already include the random offset.
         let seeds = Seeds { initial_sequence, timestamp_offset: 0 };
-        // No data is sent, so any path will do; the opening time is never reported.
+        // No data will be sent and the opening time is not reported, so both values are arbitrary.
         let mut connection = Connection::open(
             self.config.clone(),
             Path::ipv4(576),
@@ -129,7 +130,8 @@ impl TimeWaitRecord {
         connection
     }
 
-    /// Returns a connection that answers as the one in TIME-WAIT would, to handle an event.
+    /// Returns a connection that answers as the one in TIME-WAIT would, to handle an event at
+    /// `now`.
     #[must_use]
     pub fn wake(&self, now: Instant) -> Connection {
         let mut connection = self.look();

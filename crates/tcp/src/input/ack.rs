@@ -1,4 +1,4 @@
-//! The fifth step of segment processing: the acknowledgement and the window of a segment (RFC 9293
+//! The fifth step of segment processing: the acknowledgement and the window in a segment (RFC 9293
 //! §3.10.7.4, RFC 5961 §5).
 
 use super::validate::Valid;
@@ -13,8 +13,8 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::{SackBlocks, SeqNum, TcpFlags};
 
 impl Connection {
-    /// Processes the acknowledgement and the window of a valid segment in the window. `is_news` is
-    /// the result of [`Connection::brings_feedback`].
+    /// Processes the acknowledgement and the window of a valid segment that lies in the receive
+    /// window. `is_news` is the result of [`Connection::brings_feedback`].
     #[inline(always)]
     pub(super) fn process_segment_ack(
         &mut self,
@@ -41,8 +41,8 @@ impl Connection {
         let duplicate = self.is_duplicate_ack(segment, text);
         self.statistics.duplicate_acks += u64::from(duplicate);
         let advanced = ack.after(self.snd.una);
-        // A congestion mark has reduced the window, so this acknowledgement must not let it grow
-        // (RFC 3168 §6.1.2).
+        // This acknowledgement has reported a CE mark, which has reduced the congestion window, so
+        // it must not let the window grow (RFC 3168 §6.1.2).
         if self.agreement.selective_acks || advanced {
             self.process_ack(now, segment, 1, Some(&segment.sack_blocks()), marks == 0);
         } else if duplicate {
@@ -61,10 +61,10 @@ impl Connection {
         }
     }
 
-    /// Processes the new acknowledgement of a segment that lies before the receive window. A peer
-    /// that probes our closed window with a byte, which we accepted, sends from its earlier number.
-    /// Without this rule we would retransmit data that the peer has. The window of such a segment
-    /// is outdated and ignored.
+    /// Processes a new acknowledgement in a segment before the receive window. Such segments come
+    /// from a peer that probes our closed window: after we have accepted the probe's byte, it still
+    /// sends from the number of that byte. If these acknowledgements were ignored, we would
+    /// retransmit data that the peer has. The window in such a segment is outdated and ignored.
     pub(super) fn process_late_ack(&mut self, now: Instant, segment: Valid<'_>) {
         let ack = segment.ack;
         if ack.after(self.snd.una) {
@@ -79,41 +79,41 @@ impl Connection {
 
     /// Completes the handshake by the acknowledgement of our SYN.
     pub(super) fn process_ack_of_syn(&mut self, now: Instant, segment: Valid<'_>) {
-        // Also the handshake of a simultaneous open ends here.
+        // The handshake of a simultaneous open ends here, too.
         if self.fast_open.is_some() {
             self.acknowledge_data_of_syn(segment.ack);
         }
         self.establish(now, segment.ack);
     }
 
-    /// Whether this is a duplicate ACK (RFC 5681 §2): nothing newly acknowledged, no data, an
-    /// unchanged window, and data in flight.
+    /// Whether this is a duplicate ACK (RFC 5681 §2): it acknowledges nothing new, has no data,
+    /// does not change the window, and data is in flight.
     ///
-    /// If a SACK block reports a hole, the window may change (RFC 6675 §2). A peer that tunes its
-    /// buffer, as Linux does, enlarges the window with every segment. With the stricter rule it
-    /// would never send a duplicate ACK.
+    /// If a SACK block reports a hole, the window may change (RFC 6675 §2), because a peer that
+    /// tunes its buffer, such as Linux, enlarges the window with every segment. The stricter rule
+    /// would never recognise its duplicate ACKs.
     fn is_duplicate_ack(&self, segment: Valid<'_>, text: &Text<'_>) -> bool {
         segment.ack == self.snd.una
             && segment.payload.is_empty()
             && !text.fin
             && (self.scaled(segment.window) == self.snd.wnd || self.reports_a_hole(segment))
             && self.snd.flight() > 0
-            // Answers to window probes repeat an acknowledgement without reporting a loss.
+            // An answer to a window probe repeats an acknowledgement, but does not report a loss.
             && self.snd.wnd > 0
     }
 
-    /// Whether the segment reports data beyond a hole. A first block below the acknowledgement
-    /// reports a duplicate (RFC 2883).
+    /// Whether the SACK option reports data after a hole. A first block below the acknowledgement
+    /// number does not: it reports a duplicate (D-SACK, RFC 2883).
     fn reports_a_hole(&self, segment: Valid<'_>) -> bool {
         let blocks = segment.sack_blocks();
         let first = blocks.as_slice().first();
         self.agreement.selective_acks && first.is_some_and(|block| block.left.after(segment.ack))
     }
 
-    /// Processes the acknowledgement of a valid segment, and its SACK `blocks` if they are to be
-    /// read. The segment represents `count` coalesced acknowledgements. The congestion window grows
-    /// if `may_grow` is set and the window was used. The fast and the slow path both call this
-    /// function for every acknowledgement.
+    /// Processes the acknowledgement of a valid segment, and its SACK blocks if `blocks` is set.
+    /// The segment represents `count` coalesced acknowledgements. The congestion window grows if
+    /// `may_grow` is true and the window was used. The fast and the slow path both call this method
+    /// for every acknowledgement.
     pub(crate) fn process_ack(
         &mut self,
         now: Instant,
@@ -148,8 +148,9 @@ impl Connection {
         }
     }
 
-    /// Processes a predicted new acknowledgement, which represents `count` coalesced ones. No data
-    /// is missing while a connection predicts its next header, so loss recovery is skipped.
+    /// Processes a predicted acknowledgement of new data, which represents `count` coalesced ones.
+    /// Loss recovery is skipped, because a connection predicts its next header only while no data
+    /// is missing.
     #[inline(always)]
     pub(super) fn process_predicted_ack(&mut self, now: Instant, segment: Valid<'_>, count: u32) {
         if !self.agreement.selective_acks
@@ -159,8 +160,9 @@ impl Connection {
         }
     }
 
-    /// Processes a new acknowledgement outside recovery, if a short way exists: for our SYN or FIN
-    /// alone, or for data in order. Otherwise returns false, without any effect.
+    /// Processes an acknowledgement of new data outside loss recovery, if a shorter path handles
+    /// it: for an acknowledgement of our SYN or FIN alone, or of data in order. Otherwise returns
+    /// false, without any effect.
     #[inline]
     fn process_ack_outside_recovery(
         &mut self,
@@ -175,7 +177,7 @@ impl Connection {
         self.process_ack_in_order(now, segment.ack, count, may_grow)
     }
 
-    /// Processes a new acknowledgement of a peer without SACK.
+    /// Processes an acknowledgement of new data from a peer without SACK.
     fn process_ack_without_sack(
         &mut self,
         now: Instant,
@@ -203,7 +205,7 @@ impl Connection {
         self.output_due |= self.sender.has_unsent(self.snd.nxt) || self.sender.loss.retransmit_due;
     }
 
-    /// Advances SND.UNA to `ack`.
+    /// Advances SND.UNA to `ack`, and removes the acknowledged data from the send buffer.
     #[inline]
     pub(crate) fn advance(&mut self, now: Instant, ack: SeqNum) {
         let released = self.sender.buffer.release_to(ack);
@@ -220,7 +222,7 @@ impl Connection {
         self.advance_without_data(now, ack);
     }
 
-    /// Advances SND.UNA to `ack`, before which there is no unacknowledged data.
+    /// Advances SND.UNA to `ack`, which acknowledges our SYN or FIN but no data.
     #[inline(always)]
     pub(crate) fn advance_without_data(&mut self, now: Instant, ack: SeqNum) {
         self.snd.una = ack;
@@ -228,7 +230,7 @@ impl Connection {
         if self.sender.urgent.is_some_and(|mark| !mark.after(ack)) {
             self.sender.urgent = None;
         }
-        // `small_end` moves with `una`. Left behind by half the sequence space, it would seem to
+        // `small_end` must not stay behind SND.UNA: after half the sequence space it would seem to
         // lie ahead.
         self.sender.small_end = self.sender.small_end.later(ack);
         self.sender.silent_since = Instant::NEVER;
@@ -237,24 +239,25 @@ impl Connection {
         self.sender.progressed = now;
     }
 
-    /// Whether the sender was cwnd-limited; an unused window must not grow (RFC 7661 §4.1).
+    /// Whether the sender was cwnd-limited. An unused congestion window must not grow (RFC 7661
+    /// §4.1).
     ///
-    /// The first of several acknowledgements that arrive together opens the window before the
-    /// others are judged. The others count if the window kept data back when we could last send. In
-    /// slow start, all acknowledgements of a flight that filled the window count, even if no data
-    /// followed the flight.
+    /// If several acknowledgements arrive together, the first one makes room in the window before
+    /// the others are processed. These count if the window held data back when data could last be
+    /// sent. In slow start, all acknowledgements for a flight that filled the window count, even if
+    /// no data followed the flight.
     pub(crate) fn is_window_used(&self) -> bool {
         self.sender.is_window_used(self.in_flight(), self.full_segment(), self.snd.nxt)
     }
 
-    /// Whether the congestion window has no room for a full segment.
+    /// Whether the congestion window has no room for another full segment.
     pub(crate) fn is_window_full(&self) -> bool {
         let cwnd = self.sender.congestion.window().cwnd();
         self.in_flight() + self.full_segment() > cwnd
     }
 
-    /// Returns the bytes sent and not acknowledged; with SACK, the pipe: the estimate of data in
-    /// the network.
+    /// Returns the number of bytes in flight: with SACK, the estimate of data in the network
+    /// (pipe); otherwise the unacknowledged bytes.
     pub(crate) fn in_flight(&self) -> u32 {
         if self.agreement.selective_acks {
             self.sender.scoreboard.in_flight()
@@ -263,8 +266,8 @@ impl Connection {
         }
     }
 
-    /// Returns the retransmitted bytes in flight. Without SACK these are all bytes up to the end of
-    /// the last retransmission.
+    /// Returns the number of retransmitted bytes in flight. Without SACK this is estimated as all
+    /// bytes before the end of the last retransmission.
     pub(crate) fn repeated_in_flight(&self) -> u32 {
         if self.agreement.selective_acks {
             return self.sender.scoreboard.repeated_in_flight();
@@ -273,7 +276,7 @@ impl Connection {
             - self.snd.una
     }
 
-    /// Takes a round-trip sample, and returns the round trip by the timestamps, if the segment has
+    /// Takes a round-trip sample. Returns the round trip that the timestamps yield, if there are
     /// any.
     fn measure_round_trip(&mut self, now: Instant, segment: Valid<'_>) -> Option<Duration> {
         let round_trip = self.timestamps.echoed_round_trip(&segment, now);
@@ -281,7 +284,7 @@ impl Connection {
         round_trip
     }
 
-    /// Restarts or stops the retransmission timer (RFC 6298 (5.2), (5.3)).
+    /// Restarts or stops the retransmission timer after an acknowledgement (RFC 6298 (5.2), (5.3)).
     fn restart_flight_timer(&mut self, now: Instant, verdict: TimerVerdict) {
         if self.snd.flight() == 0 {
             self.timers.clear(Timer::Retransmit);
@@ -291,14 +294,13 @@ impl Connection {
         }
     }
 
-    /// Updates the peer's window, unless the segment is older than the one that last updated it
-    /// (SND.WL1, SND.WL2).
+    /// Updates the peer's window, unless an update from a newer segment was made before (SND.WL1,
+    /// SND.WL2).
     #[inline(always)]
     pub(super) fn update_window(&mut self, segment: Valid<'_>) {
         if self.snd.wnd == 0 {
             cold_path();
-            // A peer that keeps its window closed but answers probes is alive, so it is not given
-            // up.
+            // A peer that keeps its window closed but answers probes is alive, so its silence ends.
             self.sender.silent_since = Instant::NEVER;
         }
         let (seq, ack) = (segment.seq, segment.ack);
@@ -308,7 +310,7 @@ impl Connection {
         }
     }
 
-    /// Sets the window to `wnd` bytes beyond the acknowledged ones.
+    /// Sets SND.WND to `wnd` bytes, as announced by a segment with these numbers.
     #[inline(always)]
     pub(crate) fn note_window(&mut self, seq: SeqNum, ack: SeqNum, wnd: u32) {
         self.snd.wl1 = seq;
@@ -324,7 +326,7 @@ impl Connection {
         }
     }
 
-    /// Returns SEG.WND in bytes.
+    /// Returns the window in bytes that the window field of a segment announces.
     pub(crate) fn scaled(&self, window: u16) -> u32 {
         u32::from(window) << self.agreement.send_shift
     }

@@ -1,5 +1,4 @@
-//! Application of segments: the effects of a valid segment (RFC 9293 §3.10.7), and the answer to a
-//! refused one.
+//! Applies a valid segment to the connection (RFC 9293 §3.10.7), and answers a refused one.
 
 use super::validate::{Answer, InWindow, Refused, Valid, Verdict};
 use super::{Disposition, Refusal};
@@ -9,7 +8,7 @@ use linerate_units::Instant;
 use linerate_wire::{Segment, TcpFlags, Timestamps};
 
 impl Connection {
-    /// Applies a segment that was found valid.
+    /// Applies a segment that was validated with this `verdict`.
     #[inline(always)]
     pub(super) fn apply(&mut self, now: Instant, verdict: Verdict<'_>) -> Disposition {
         match verdict {
@@ -21,8 +20,8 @@ impl Connection {
             Verdict::Resets(segment) => self.apply_reset(segment),
             Verdict::RepeatsSyn(segment) => self.apply_repeated_syn(segment),
             Verdict::Contradicts(segment) => {
-                // After contradictory requests neither end could know the other's ECN mode (RFC
-                // 9768 §3.1.5).
+                // After contradictory requests, neither end can know the other's ECN mode (RFC 9768
+                // §3.1.5).
                 self.abort_with(Error::Contradiction, Reset::echo(&segment));
                 Disposition::Accepted
             }
@@ -34,7 +33,8 @@ impl Connection {
         }
     }
 
-    /// Performs the steps of RFC 9293 §3.10.7.4, "otherwise", from the acknowledgement on.
+    /// Performs the steps of RFC 9293 §3.10.7.4, "otherwise", that follow the validation of a
+    /// segment.
     #[inline(always)]
     fn apply_in_window(&mut self, now: Instant, arrived: &InWindow<'_>) -> Disposition {
         let (segment, text) = (arrived.segment, &arrived.text);
@@ -63,7 +63,7 @@ impl Connection {
         taken
     }
 
-    /// Handles a segment whose data had all arrived before: answers it, and processes its
+    /// Handles a valid segment whose data had all arrived before: answers it, and processes its
     /// acknowledgement.
     #[cold]
     fn apply_duplicate(
@@ -77,9 +77,9 @@ impl Connection {
             self.note_duplicate_data(segment);
         }
         let end = segment.seq + segment.sequence_length();
-        // The segment that we acknowledged last has arrived again: the acknowledgement was lost.
-        // The answer echoes the timestamp of this copy. An echo of the original's would add the
-        // sender's timeout to its round-trip sample (RFC 7323 §4.3 (2); Linux does so, too).
+        // The segment that we acknowledged last has arrived again, so our acknowledgement was lost.
+        // The answer echoes the timestamp of this copy. An echo of the first copy would add the
+        // sender's timeout to its round-trip sample (RFC 7323 §4.3 (2); Linux does the same).
         if !end.before(self.rcv.acked) {
             self.note_timestamps(now, segment, timestamps);
         }
@@ -93,13 +93,14 @@ impl Connection {
         Disposition::Duplicate
     }
 
-    /// Stores the duplicate range, which the next acknowledgement reports (RFC 2883).
+    /// Stores the range of duplicate data, which the next acknowledgement reports by D-SACK (RFC
+    /// 2883).
     fn note_duplicate_data(&mut self, segment: Valid<'_>) {
         let end = segment.seq + crate::receive::saturated(segment.payload.len());
         self.receiver.note_duplicate(&self.rcv, segment.seq, end);
     }
 
-    /// Stores the timestamp of the segment, if it has one, for the next echo.
+    /// Stores the timestamp of a segment, if it has one, so that later segments echo it.
     #[inline(always)]
     fn note_timestamps(
         &mut self,
@@ -112,7 +113,7 @@ impl Connection {
         }
     }
 
-    /// Counts a refused segment and answers it.
+    /// Counts a refused segment, and schedules the answer to it.
     #[cold]
     pub(super) fn refuse(
         &mut self,

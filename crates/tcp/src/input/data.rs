@@ -21,8 +21,8 @@ impl Connection {
     ) -> Disposition {
         let Some(text) = self.before_fin(text) else { return Disposition::Accepted };
         if self.released {
-            // The application has closed the connection. An acknowledgement would falsely report
-            // the delivery of this data.
+            // The application has closed the connection. An acknowledgement would tell the peer
+            // wrongly that this data was delivered.
             self.abort_with(Error::DataAfterClose, Reset::echo(&segment));
             return Disposition::DataRefused;
         }
@@ -45,7 +45,7 @@ impl Connection {
         if text.seq == self.rcv.nxt {
             self.deliver_past_holes(now, segment, saturated(text.payload.len()), text.piece);
         } else {
-            // A duplicate ACK reports the hole (RFC 5681 §4.2).
+            // A duplicate ACK tells the sender that data is missing (RFC 5681 §4.2).
             self.statistics.out_of_order_segments += u64::from(text.count);
             self.receiver.note_out_of_order(text.count);
             self.owe_ack();
@@ -53,8 +53,8 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Refuses data for lack of memory. The acknowledgement tells the peer what was kept, and the
-    /// peer retransmits the rest.
+    /// Refuses data because there is no memory for it. The acknowledgement tells the peer which
+    /// part was kept, so the peer retransmits the rest.
     #[cold]
     pub(super) fn refuse_for_memory(&mut self) -> Disposition {
         self.statistics.memory_refusals += 1;
@@ -62,8 +62,8 @@ impl Connection {
         Disposition::NoMemory
     }
 
-    /// Returns the data of the segment without any part beyond the peer's FIN; `None` if nothing is
-    /// left.
+    /// Returns the data of the segment up to the peer's FIN. `None` if all of it lies beyond the
+    /// FIN.
     fn before_fin<'a>(&self, text: &Text<'a>) -> Option<Text<'a>> {
         if text.payload.is_empty() || !self.state.takes_data() {
             return None;
@@ -74,8 +74,9 @@ impl Connection {
         }
     }
 
-    /// Delivers `length` bytes at `rcv.nxt` that are in place, together with stored data that now
-    /// follows without a hole. The bytes arrived in segments of at most `piece` bytes.
+    /// Delivers `length` bytes from RCV.NXT that are stored in the buffer, and the out-of-order
+    /// data that follows them without a hole. The bytes arrived in segments of at most `piece`
+    /// bytes.
     fn deliver_past_holes(&mut self, now: Instant, segment: Valid<'_>, length: u32, piece: u32) {
         let had_holes = !self.receiver.assembler.is_empty();
         let arrived = self.rcv.nxt + length;
@@ -83,17 +84,17 @@ impl Connection {
         if self.deliver(now, segment, (1, piece), next, had_holes) {
             self.delay_ack(now);
         }
-        // The application has stopped reading, so data is discarded; the window must stay open for
-        // the peer to finish.
+        // The application has stopped reading, so the data is discarded. The window must stay open,
+        // so that the peer can finish.
         if self.receiver.shut {
             self.owe_ack_if_window_grew();
         }
     }
 
-    /// Makes data before `next` readable, which arrived in `count` in-order segments of `piece`
-    /// bytes each; a single one may be shorter. Returns whether an unacknowledged segment must
-    /// [wait](Self::delay_ack) for the delayed-ACK timer. The fast and the slow path both call this
-    /// function.
+    /// Makes the data before `next` readable. It arrived in order in `count` segments of `piece`
+    /// bytes each; if `count` is one, the segment may be shorter. Returns whether an
+    /// acknowledgement must [wait](Self::delay_ack) for the delayed-ACK timer. The fast and the
+    /// slow path both call this method.
     #[inline(always)]
     #[must_use]
     pub(super) fn deliver(
@@ -109,8 +110,8 @@ impl Connection {
         self.judge_delivery((count, piece), had_holes)
     }
 
-    /// Advances RCV.NXT to `next`, and records the delivery for counters, events and the
-    /// acknowledgement policy.
+    /// Advances RCV.NXT to `next`. Updates counters, events and the ACK policy for the delivered
+    /// data.
     #[inline(always)]
     pub(super) fn note_delivery(
         &mut self,
@@ -130,8 +131,8 @@ impl Connection {
         self.acks.note_push(segment.flags().contains(TcpFlags::PSH));
     }
 
-    /// Takes a receiver-side round-trip sample from an echoed timestamp, if the autotuning awaits
-    /// one.
+    /// Measures the round trip at the receiver by an echoed timestamp, if buffer tuning has asked
+    /// for a sample.
     #[inline(always)]
     pub(super) fn measure_if_awaited(&mut self, now: Instant, segment: Valid<'_>) {
         if self.receiver.autotune.wants_echo() {
@@ -139,27 +140,27 @@ impl Connection {
         }
     }
 
-    /// Whether a bulk transfer already owes an acknowledgement for earlier data, so that this data
-    /// is covered by it.
+    /// Whether an acknowledgement is already due in a bulk transfer, so that it will also cover the
+    /// data that arrives now.
     #[inline(always)]
     pub(super) fn owes_in_full_flow(&self) -> bool {
         self.acks.is_in_full_flow() && self.owes_for_data()
     }
 
-    /// Whether an acknowledgement is due for data, and not only as a challenge ACK; one comparison
-    /// checks both.
+    /// Whether an acknowledgement is due because of received data, and not only as a challenge ACK.
+    /// Both fields are read by one comparison.
     #[inline(always)]
     fn owes_for_data(&self) -> bool {
         [self.ack_due, self.challenge_due] == [true, false]
     }
 
-    /// Decides whether the data is acknowledged at once. Returns whether the acknowledgement must
-    /// instead wait for the delayed-ACK timer.
+    /// Decides whether the delivered data is acknowledged at once. Returns whether its
+    /// acknowledgement must wait for the delayed-ACK timer instead.
     #[inline(always)]
     #[must_use]
     pub(super) fn judge_delivery(&mut self, (count, piece): (u32, u32), had_holes: bool) -> bool {
         let is_quick = self.acks.on_data(count);
-        // An acknowledgement that is already due covers these segments, too.
+        // An acknowledgement that is already due also covers these segments.
         if self.owes_for_data() {
             return false;
         }

@@ -1,5 +1,5 @@
-//! The eighth step of segment processing: the peer's FIN, and the state after the peer has
-//! acknowledged ours (RFC 9293 §3.10.7.4).
+//! The eighth step of segment processing: the peer's FIN. Also the state change when the peer
+//! acknowledges our FIN (RFC 9293 §3.10.7.4).
 
 use super::validate::sequence::Text;
 use crate::event::Events;
@@ -8,7 +8,8 @@ use crate::{Connection, State};
 use linerate_units::Instant;
 
 impl Connection {
-    /// Notes the position of the FIN, and processes it once everything before it has arrived.
+    /// Stores the sequence number of the peer's FIN, and processes it once all data before it has
+    /// arrived.
     pub(super) fn take_fin(&mut self, now: Instant, text: &Text<'_>) {
         if text.fin && self.receiver.fin.is_none() && self.state.takes_data() {
             self.note_fin(text);
@@ -18,8 +19,8 @@ impl Connection {
         }
     }
 
-    /// Stores the position of the FIN. If data beyond that position has already arrived, the peer
-    /// contradicts itself: the FIN is ignored and the data is kept.
+    /// Stores the sequence number of the FIN. If data after it has already arrived, the peer
+    /// contradicts itself; then the FIN is ignored and the data is kept.
     fn note_fin(&mut self, text: &Text<'_>) {
         let end = text.end();
         if self.receiver.assembler.reaches_beyond(end) {

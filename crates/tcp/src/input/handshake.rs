@@ -7,7 +7,7 @@ use linerate_units::Instant;
 use linerate_wire::TcpFlags;
 
 impl Connection {
-    /// Handles the peer's SYN in SYN-SENT.
+    /// Handles the peer's SYN or SYN-ACK in SYN-SENT.
     #[inline(always)]
     pub(super) fn apply_syn(&mut self, now: Instant, segment: Valid<'_>) -> Disposition {
         self.last_received = now;
@@ -25,7 +25,8 @@ impl Connection {
                 self.process_ack(now, segment, 1, None, true);
             }
         } else {
-            // Simultaneous open (RFC 9293 §3.5, figure 7).
+            // The peer's SYN does not acknowledge ours: a simultaneous open (RFC 9293 §3.5, figure
+            // 7).
             self.state = State::SynReceived;
             self.first_due = true;
             self.output_due = true;
@@ -33,7 +34,7 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Handles a repeated SYN in SYN-RECEIVED: schedules the SYN-ACK again.
+    /// Handles the peer's repeated SYN in SYN-RECEIVED, by sending the SYN-ACK again.
     #[cold]
     pub(super) fn apply_repeated_syn(&mut self, segment: Valid<'_>) -> Disposition {
         self.ecn.on_syn_received(segment.flags());

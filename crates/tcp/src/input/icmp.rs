@@ -1,28 +1,28 @@
-//! ICMP errors that quote one of our segments (RFC 5461, RFC 5927, RFC 1191).
+//! The handling of ICMP errors that quote one of our segments (RFC 5461, RFC 5927, RFC 1191).
 
 use crate::event::Events;
 use crate::{Connection, Error, State};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
-/// An ICMP error as a connection sees it. `quoted` is the sequence number of the quoted segment.
+/// An ICMP error about a segment of this connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IcmpReport {
     /// The peer's host refuses the segment: protocol or port unreachable.
     HardError {
-        /// Sequence number of the quoted segment.
+        /// The sequence number of the quoted segment.
         quoted: SeqNum,
     },
-    /// The network cannot deliver the segment, perhaps temporarily.
+    /// The network cannot deliver the segment, perhaps only temporarily.
     SoftError {
-        /// Sequence number of the quoted segment.
+        /// The sequence number of the quoted segment.
         quoted: SeqNum,
     },
-    /// The segment was larger than the MTU of a link on the path.
+    /// The packet exceeded the MTU of a link on the path.
     PacketTooBig {
-        /// Sequence number of the quoted segment.
+        /// The sequence number of the quoted segment.
         quoted: SeqNum,
-        /// Bytes of TCP header and data that fit a packet on that link.
+        /// The number of bytes of TCP header and data that fit a packet on that link.
         mtu_payload: usize,
     },
 }
@@ -40,12 +40,12 @@ impl Connection {
             return;
         }
         match report {
-            // In a synchronized state a hard error is treated as a soft one (RFC 5927 §5.2).
+            // After the handshake, hard errors are treated like soft errors (RFC 5927 §5.2).
             IcmpReport::HardError { .. } if !self.state.is_synchronized() => {
                 self.give_up_handshake();
             }
-            // The condition may pass. If it does not, the connection times out, and the ICMP error
-            // is reported as the reason.
+            // The problem may be temporary. If it is not, the connection will time out, and then
+            // reports this ICMP error as the reason.
             IcmpReport::HardError { .. } | IcmpReport::SoftError { .. } => {
                 self.sender.unreachable = true;
                 self.events |= Events::SOFT_ERROR;

@@ -1,15 +1,15 @@
-//! Segments that belong to no connection: the decision of a listener (RFC 9293 §3.10.7.2), and the
-//! answer if there is no listener (§3.10.7.1).
+//! Segments that do not belong to a connection: the decision of a listener (RFC 9293 §3.10.7.2),
+//! and the answer if there is no listener (§3.10.7.1).
 
 use crate::output::reset::Reset;
 use linerate_wire::{Segment, TcpFlags};
 
-/// The decision of a listener about a segment.
+/// The decision of a listener about a segment that does not belong to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenVerdict {
     /// The segment is ignored.
     Ignore,
-    /// The segment belongs to no connection, and must be answered by this reset.
+    /// The segment must be answered by this reset.
     Reset(Reset),
     /// The segment requests a connection, which [`crate::Connection::accept`] opens.
     Open,
@@ -30,8 +30,8 @@ pub fn judge_listen(segment: &Segment<'_>) -> ListenVerdict {
     }
 }
 
-/// Returns the answer to a segment for which there is neither connection nor listener (RFC 9293
-/// §3.10.7.1). A reset is never answered.
+/// Returns the answer to a segment for which there is neither a connection nor a listener (RFC 9293
+/// §3.10.7.1). `None` for a reset, which must not be answered.
 #[must_use]
 pub fn judge_unconnected(segment: &Segment<'_>) -> Option<Reset> {
     (!segment.flags().contains(TcpFlags::RST)).then(|| Reset::answering(segment))

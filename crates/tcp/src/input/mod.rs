@@ -1,5 +1,5 @@
-//! Arriving segments (RFC 9293 §3.10.7): `validate/` decides whether a segment is valid, and the
-//! other files apply it.
+//! The processing of arriving segments (RFC 9293 §3.10.7). `validate/` decides whether a segment is
+//! valid, and the other files apply it to the connection.
 
 mod ack;
 mod apply;
@@ -28,25 +28,25 @@ use validate::predict::{MissReason, Prediction, predict, why_it_missed};
 pub enum Disposition {
     /// The segment was valid and has taken effect.
     Accepted,
-    /// The segment was valid, but all of its data had arrived before. The connection answers the
-    /// segment and processes its acknowledgement.
+    /// The segment was valid, but all of its data had arrived before. The connection has scheduled
+    /// an answer and processed the acknowledgement.
     Duplicate,
-    /// The segment was valid and has taken effect, but there is no memory for its data, which the
-    /// peer must retransmit: see [`crate::Driver::grant_memory`].
+    /// The segment was valid and has taken effect, except that there is no memory for its data,
+    /// which the peer must retransmit: see [`crate::Driver::grant_memory`].
     NoMemory,
-    /// The segment was valid and has taken effect, but its data arrived after the application's
-    /// close, or had no room beyond the holes.
+    /// The segment was valid and has taken effect, except that its data was refused: it arrived
+    /// after the application's close, or would have needed too many ranges of out-of-order data.
     DataRefused,
-    /// The segment was not valid, for this reason. `poll_transmit` returns the answer, if one is
-    /// due. Only counters and the budget of challenge ACKs have changed.
+    /// The segment was not valid, for this reason. If an answer is due, `poll_transmit` returns it.
+    /// Only counters and the budget of challenge ACKs have changed.
     Refused(Refusal),
-    /// A SYN that may open the next incarnation of this connection in TIME-WAIT. The caller must
-    /// drop the connection and pass the segment to the listener.
+    /// The segment is a SYN that may open the next incarnation of this connection, which is in
+    /// TIME-WAIT. The caller must drop the connection and pass the segment to the listener.
     OpenAgain,
 }
 
-/// The reason why a segment was not valid. The cause is the peer, an attacker that spoofs the peer,
-/// or a network that delays or duplicates segments.
+/// The reason why a segment was refused. It comes from the peer, from an attacker that spoofs the
+/// peer, or from a network that delays or duplicates segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -54,18 +54,19 @@ pub enum Refusal {
     Closed,
     /// The segment lies outside the receive window, or beyond the peer's FIN in TIME-WAIT.
     OutsideWindow,
-    /// The timestamp is older than an earlier one (PAWS), or missing.
+    /// The timestamp is missing, or older than an earlier one (PAWS).
     OldTimestamp,
-    /// The segment acknowledges data that was never sent, or that was acknowledged long ago.
+    /// The segment acknowledges data that was never sent, or an acknowledgement number too far in
+    /// the past.
     BadAck,
-    /// The segment has no ACK, in a state in which every segment must have one.
+    /// The segment has no ACK, although every segment must have it in this state.
     NoAck,
-    /// The segment has no SYN, but the peer's SYN must arrive first.
+    /// The segment has no SYN, although the peer's SYN must arrive first.
     NoSyn,
-    /// A reset or SYN that an attacker could have forged, which was answered by a challenge ACK
-    /// (RFC 5961).
+    /// A reset or SYN that an attacker may have forged. It was answered by a challenge ACK (RFC
+    /// 5961).
     Challenged,
-    /// A reset of a connection in TIME-WAIT, which is ignored (RFC 1337).
+    /// A reset in TIME-WAIT, which is ignored (RFC 1337).
     ResetInTimeWait,
 }
 
@@ -110,7 +111,7 @@ impl Connection {
         disposition
     }
 
-    /// Handles a segment that a link has coalesced from several received ones.
+    /// Handles a segment that the link has coalesced from several received ones (GRO).
     #[inline(never)]
     fn handle_joined_segment(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
         self.count_joined(segment);
@@ -123,8 +124,8 @@ impl Connection {
         self.statistics.segments_joined += count - 1;
     }
 
-    /// Handles a segment that may be coalesced; `piece` is the payload of the largest of its
-    /// original segments, in bytes.
+    /// Handles a segment that may be coalesced. `piece` is the number of data bytes in the largest
+    /// of its original segments.
     #[inline(always)]
     fn take_segment(&mut self, now: Instant, segment: &Segment<'_>, piece: u32) -> Disposition {
         match predict(self, segment) {
@@ -139,7 +140,7 @@ impl Connection {
         }
     }
 
-    /// Handles a segment that was not predicted, for the given reason if it is known.
+    /// Handles a segment that was not predicted, on the slow path. `reason` is counted, if known.
     #[inline(never)]
     fn take_unpredicted(
         &mut self,

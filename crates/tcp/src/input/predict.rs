@@ -1,7 +1,7 @@
-//! The fast path for segments that header prediction has recognized.
+//! The fast path, for segments that header prediction has recognised.
 //!
-//! Every predicted segment has the effects that it would have on the slow path, and both paths end
-//! in the same functions.
+//! A predicted segment has the same effects as on the slow path. Both paths end in the same
+//! functions.
 
 use super::Disposition;
 use super::validate::Valid;
@@ -11,7 +11,7 @@ use linerate_units::Instant;
 use linerate_wire::{SeqNum, Timestamps};
 
 impl Connection {
-    /// Handles a predicted acknowledgement, which represents `count` coalesced ones.
+    /// Handles a predicted ACK without data, which represents `count` coalesced ones.
     pub(super) fn take_predicted_ack(
         &mut self,
         now: Instant,
@@ -30,8 +30,8 @@ impl Connection {
     }
 
     /// Handles predicted data of `length` bytes, in segments of at most `piece` bytes. Only the
-    /// receiver's state changes. The copy comes last, so that the compiler need not keep registers
-    /// across it. No earlier step reads the bytes.
+    /// state of the receiver changes. The data is copied last, because no earlier step reads it,
+    /// and the compiler then need not preserve registers across the copy.
     #[inline(always)]
     pub(super) fn take_predicted_data(
         &mut self,
@@ -56,7 +56,7 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Handles predicted data like [`Self::take_predicted_data`], but is never inlined.
+    /// Handles predicted data like [`Self::take_predicted_data`]. Not inlined, for rare callers.
     #[inline(never)]
     pub(super) fn take_predicted_data_apart(
         &mut self,
@@ -69,8 +69,8 @@ impl Connection {
         self.take_predicted_data(now, segment, stamp, length, piece)
     }
 
-    /// Copies predicted data and completes its processing, if an acknowledgement may be due or a
-    /// round trip is measured.
+    /// Copies predicted data, and completes its processing. Not needed if an acknowledgement is
+    /// already due and no round trip is measured.
     #[inline(never)]
     fn place_and_judge(&mut self, now: Instant, segment: Valid<'_>, piece: u32) -> Disposition {
         self.receiver.buffer.write_last(segment.payload);
@@ -81,9 +81,9 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Handles `count` predicted segments of `length` bytes, which are already in place. `last` is
-    /// the header of the last one; only the first segment can cover the last acknowledgement sent,
-    /// so only its timestamp can be echoed.
+    /// Handles `count` predicted segments with `length` bytes of data each, which are already
+    /// stored in the buffer. `last` is the header of the last one. Only the first segment can begin
+    /// at the sequence number acknowledged last, so only its timestamp can become the one to echo.
     #[inline(always)]
     pub(super) fn take_predicted_data_in_place(
         &mut self,
@@ -105,7 +105,7 @@ impl Connection {
         }
     }
 
-    /// Handles predicted data with a new acknowledgement.
+    /// Handles predicted data that also acknowledges new data.
     #[inline(never)]
     pub(super) fn take_predicted_both(
         &mut self,
@@ -130,7 +130,7 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Handles a predicted control segment by the steps of the slow path, in the same order.
+    /// Handles a predicted control segment by the steps of the slow path in the same order.
     #[inline(always)]
     pub(crate) fn take_predicted_control(
         &mut self,
@@ -158,12 +158,13 @@ impl Connection {
         }
     }
 
-    /// Records the arrival time of a predicted segment, and its timestamp. TSval is not older than
-    /// TS.Recent. It becomes TS.Recent if the segment covers Last.ACK.sent (RFC 7323 §4.3). A
-    /// predicted segment covers it only if it begins there.
+    /// Records the arrival time of a predicted segment, and its timestamp. The timestamp, which is
+    /// not older than TS.Recent, becomes TS.Recent if the segment begins at Last.ACK.sent (RFC 7323
+    /// §4.3). It cannot begin before, because it begins at RCV.NXT.
     #[inline(always)]
     fn take_stamp(&mut self, now: Instant, seq: SeqNum, stamp: u32) {
-        // The echoed timestamp changes, so the headers of a burst change, too: end the burst.
+        // The timestamp that we echo changes, and so does the header of the next segments, so a
+        // burst ends.
         self.limit_burst(0);
         if seq == self.rcv.acked && self.timestamps.on {
             self.timestamps.take(stamp, now);
@@ -171,7 +172,7 @@ impl Connection {
         self.last_received = now;
     }
 
-    /// Handles predicted data for which there is no single contiguous place in the receive buffer.
+    /// Handles predicted data that does not fit the receive buffer in one contiguous piece.
     #[inline(never)]
     fn take_predicted_text(
         &mut self,

@@ -1,4 +1,4 @@
-//! Processing of resets, and the budget of challenge ACKs (RFC 9293 §3.10.7.4, RFC 5961).
+//! The processing of resets, and the limit of challenge ACKs (RFC 9293 §3.10.7.4, RFC 5961).
 
 use super::Disposition;
 use super::validate::Valid;
@@ -6,7 +6,7 @@ use crate::{Connection, Error, State};
 use linerate_units::Instant;
 
 impl Connection {
-    /// Ends the connection by a reset.
+    /// Ends the connection, because the peer has reset it.
     #[cold]
     pub(super) fn apply_reset(&mut self, _: Valid<'_>) -> Disposition {
         self.end(match self.state {
@@ -18,16 +18,16 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Schedules a challenge ACK, which may be suppressed. An acknowledgement due for another
-    /// reason stays due.
+    /// Schedules a challenge ACK, which the host may suppress. If an acknowledgement is already due
+    /// for another reason, it must still be sent.
     pub(crate) const fn owe_challenge(&mut self) {
         self.challenge_due |= !self.ack_due && !self.first_due;
         self.ack_due = true;
         self.output_due = true;
     }
 
-    /// Whether only a challenge ACK is due. A host that has sent too many of these calls
-    /// [`crate::Driver::withhold_challenge`].
+    /// Whether the acknowledgement that is due is only a challenge ACK. A host that has sent too
+    /// many challenge ACKs then calls [`crate::Driver::withhold_challenge`].
     #[must_use]
     pub const fn owes_challenge(&self) -> bool {
         self.ack_due && self.challenge_due
@@ -41,9 +41,9 @@ impl Connection {
         }
     }
 
-    /// Takes one challenge ACK from the budget, and returns whether the budget allowed it. The rate
-    /// is limited so that an attacker can neither infer state from challenge ACKs nor use them for
-    /// amplification (RFC 5961 §7).
+    /// Returns whether a challenge ACK may be sent at `now`, and if so, counts it. The rate is
+    /// limited so that an attacker can neither infer the connection's state from challenge ACKs nor
+    /// use them for amplification (RFC 5961 §7).
     pub(crate) fn may_challenge(&mut self, now: Instant) -> bool {
         let may = now >= self.next_challenge;
         if may {

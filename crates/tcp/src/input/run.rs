@@ -1,7 +1,7 @@
-//! Runs: consecutive segments with equal predictions, which a connection handles as one.
+//! Runs: consecutive segments with the same predicted header, which a connection handles together.
 //!
-//! A host recognizes them by their headers. The host asks the connection once whether such segments
-//! are expected, and calls [`crate::Driver::handle_run`] once at their end. The connection must not
+//! A host recognises them by their headers. It asks the connection once whether such segments are
+//! expected, and calls [`crate::Driver::handle_run`] once at their end. The connection must not
 //! change in between.
 
 use super::Disposition;
@@ -14,54 +14,55 @@ use crate::ring::Following;
 use linerate_units::Instant;
 use linerate_wire::{Segment, SeqNum};
 
-/// A GRO run: consecutive segments with equal amounts of data. The data is written to its place in
-/// the receive buffer while its checksums are verified. The application can read it when the run
+/// A GRO run: consecutive segments with equal amounts of data. Their data is copied to its place in
+/// the receive buffer while the checksums are verified. The application can read it after the run
 /// has been handled.
 #[derive(Clone, Copy, Debug)]
 pub struct DataRun {
-    /// The room in the receive buffer for the data of further segments.
+    /// The free memory in the receive buffer for the data of further segments.
     following: Following,
-    /// Bytes of data in each segment.
+    /// The number of data bytes in each segment.
     length: u32,
-    /// Segments whose data is in its place, and that were not handled yet.
+    /// The number of segments whose data is stored, and which were not handled yet.
     count: u32,
 }
 
-/// A batch of acknowledgements, all represented by the last.
+/// A batch of ACKs without data, of which only the last one is processed.
 #[derive(Clone, Copy, Debug)]
 pub struct AckRun {
-    /// SEG.ACK of the last acknowledgement.
+    /// SEG.ACK of the last ACK in the batch.
     last: SeqNum,
-    /// SND.MAX: the highest acceptable acknowledgement number.
+    /// SND.MAX, the highest acceptable acknowledgement number.
     end: SeqNum,
-    /// The number of acknowledgements.
+    /// The number of ACKs in the batch.
     count: u32,
 }
 
-/// A run of one segment whose data is still in its frame: it is too short for a combined copy and
-/// checksum to pay off.
+/// A run of one segment whose data is still in its frame, because it is too short for a combined
+/// copy and checksum to be faster.
 #[derive(Clone, Copy, Debug)]
 pub struct ShortRun {
-    /// TSval; unused on connections without timestamps.
+    /// The TSval of the segment. Arbitrary if the connection does not use timestamps.
     stamp: u32,
-    /// Bytes of data.
+    /// The number of data bytes.
     length: u32,
-    /// Does the segment also acknowledge new data?
+    /// Whether the segment also acknowledges new data.
     acknowledges: bool,
 }
 
-/// Segments that [`crate::Driver::handle_run`] takes as one: [`DataRun`], [`AckRun`], [`ShortRun`]
-/// or [`ControlRun`].
+/// Segments that [`crate::Driver::handle_run`] handles together: [`DataRun`], [`AckRun`],
+/// [`ShortRun`] or [`ControlRun`].
 ///
-/// A trait, not an enumeration, so that each call inlines the code for one kind of run only.
+/// This is a trait and not an enum, so that each call inlines the code for one kind of run only.
 pub trait Run {
-    /// Handles the run on `connection`, as [`crate::Driver::handle_run`] does.
+    /// Processes the run on `connection`, for [`crate::Driver::handle_run`].
     fn give(self, connection: &mut Connection, now: Instant, last: &Segment<'_>) -> Disposition;
 }
 
 impl DataRun {
-    /// Returns the place for the data of `segment`, if it is predicted to be a pure data segment.
-    /// The caller may write the data there before the checksum is verified.
+    /// Returns the place in the receive buffer for the data of `segment`, if the segment is
+    /// predicted and carries data without a new acknowledgement. The caller may write the data
+    /// there before it has verified the checksum.
     #[inline(always)]
     pub fn place_of_first<'a>(
         connection: &'a mut Connection,
@@ -71,8 +72,8 @@ impl DataRun {
         connection.receiver.buffer.room_for_next(segment.payload.len())
     }
 
-    /// Begins a run with a segment whose `length` bytes of data are in their
-    /// [place](Self::place_of_first).
+    /// Begins a run with a segment whose `length` bytes of data are stored at
+    /// [`place_of_first`](Self::place_of_first).
     #[inline(always)]
     #[must_use]
     pub fn begin(connection: &Connection, length: usize) -> Self {
@@ -86,8 +87,8 @@ impl DataRun {
         Self { following, length, count: 1 }
     }
 
-    /// Continues a run whose segments were all handled, at a segment with this sequence number,
-    /// data offset and flags. Returns false and changes nothing if that segment is not predicted.
+    /// Continues a run whose segments were all handled. The next segment has this sequence number,
+    /// data offset and flags. Returns false, without any effect, if that segment is not predicted.
     #[inline(always)]
     #[must_use]
     pub fn resume(
@@ -103,31 +104,31 @@ impl DataRun {
         true
     }
 
-    /// Returns the place for the data of all segments that may still join the run.
+    /// Returns the free memory in the receive buffer for the data of the segments that may follow.
     #[inline(always)]
     pub fn place_of_next<'a>(&self, connection: &'a mut Connection) -> &'a mut [u8] {
         connection.receiver.buffer.room_for_following(self.following)
     }
 
-    /// Counts `count` further segments, whose data are in their [place](Self::place_of_next).
+    /// Adds `count` segments, whose data is stored at [`place_of_next`](Self::place_of_next).
     ///
     /// # Panics
-    /// If the place has no room for the data.
+    /// If that memory is too small for the data.
     #[inline(always)]
     pub const fn extend(&mut self, count: u32) {
         self.following.pass(self.length as usize * count as usize);
         self.count += count;
     }
 
-    /// Returns the number of segments that were not handled yet.
+    /// Returns the number of segments in the run that were not handled yet.
     #[inline(always)]
     #[must_use]
     pub const fn count(&self) -> u32 {
         self.count
     }
 
-    /// Returns the run without segments, after all of them were handled; [`resume`](Self::resume)
-    /// can continue it.
+    /// Returns this run without segments, after all of them were handled, so that
+    /// [`resume`](Self::resume) can continue it.
     #[inline(always)]
     #[must_use]
     pub const fn handled(self) -> Self {
@@ -136,7 +137,7 @@ impl DataRun {
 }
 
 impl AckRun {
-    /// Begins a batch with `segment`, if it is predicted to be a pure acknowledgement of new data.
+    /// Begins a batch with `segment`, if it is predicted to be an ACK of new data, without data.
     #[inline(always)]
     #[must_use]
     pub fn begin(connection: &Connection, segment: &Segment<'_>) -> Option<Self> {
@@ -144,8 +145,8 @@ impl AckRun {
         Some(Self { last: segment.ack, end: connection.snd.max, count: 1 })
     }
 
-    /// Adds an acknowledgement of `ack`, whose header must be predicted like that of the first.
-    /// Returns false, without any effect, if `ack` is not beyond the last one of the batch.
+    /// Adds an ACK with the number `ack`, whose header must be predicted like that of the first
+    /// one. Returns false, without any effect, if `ack` is not higher than that of the last ACK.
     #[inline(always)]
     #[must_use]
     pub fn extend(&mut self, ack: SeqNum) -> bool {
@@ -157,7 +158,7 @@ impl AckRun {
         is_next
     }
 
-    /// Returns the number of acknowledgements.
+    /// Returns the number of ACKs in the batch.
     #[inline(always)]
     #[must_use]
     pub const fn count(&self) -> u32 {
@@ -166,7 +167,7 @@ impl AckRun {
 }
 
 impl ShortRun {
-    /// Returns a run of `segment`, if it is predicted to carry data.
+    /// Creates a run of `segment`, if it is predicted and carries data.
     #[inline(always)]
     #[must_use]
     pub fn of(connection: &Connection, segment: &Segment<'_>) -> Option<Self> {
@@ -194,8 +195,8 @@ impl Run for DataRun {
 }
 
 impl Run for AckRun {
-    /// Handles the last acknowledgement of the batch, as if the path had lost the others. The
-    /// growth of the congestion window counts all of them.
+    /// Handles the last ACK of the batch, as if the others had been lost. Only the growth of the
+    /// congestion window counts all of them.
     #[inline]
     fn give(self, connection: &mut Connection, now: Instant, last: &Segment<'_>) -> Disposition {
         let Prediction::Ack { segment, acked } = predict(connection, last) else {
@@ -235,7 +236,7 @@ impl Run for ControlRun {
     }
 }
 
-/// Copies those fields of a predicted segment that are read later. The compiler can then keep the
+/// Copies the fields of a predicted segment that are read later, so that the compiler can keep the
 /// original in registers until the prediction has succeeded.
 #[inline(always)]
 const fn own<'a>(segment: &Segment<'a>) -> Segment<'a> {

@@ -1,5 +1,5 @@
-//! The sixth step of segment processing: urgent data, which is announced and read in line (RFC 9293
-//! §3.10.7.4, RFC 6093).
+//! The sixth step of segment processing: urgent data. Its end is announced to the application,
+//! which reads it in order with other data (RFC 9293 §3.10.7.4, RFC 6093).
 
 use super::validate::Valid;
 use crate::Connection;
@@ -7,7 +7,7 @@ use crate::event::Events;
 use linerate_wire::TcpFlags;
 
 impl Connection {
-    /// Processes the urgent pointer, which names the sequence number after the urgent data (RFC
+    /// Processes the urgent pointer. It points to the sequence number after the urgent data (RFC
     /// 9293 §3.1).
     pub(super) fn check_urgent(&mut self, segment: Valid<'_>) {
         if !segment.flags().contains(TcpFlags::URG)

@@ -1,14 +1,14 @@
-//! Batches of segments that differ only in their numbers, so that the choice is made once for all
-//! of them: bursts of full segments with new data, and pure acknowledgements. A link with GSO gets
-//! a whole burst as one frame. For other links the first header is copied and its numbers are
+//! Batches: segments that differ only in their numbers, so that one decision covers all of them.
+//! They are bursts of full segments with new data, or ACKs without data. A link with GSO gets a
+//! whole burst as one frame. For other links the first header is copied, and its numbers are
 //! replaced.
 //!
-//! With [`stretch_acks`](crate::Config::stretch_acks) one acknowledgement covers everything
-//! received. A connection without this option sends one acknowledgement for each two full segments,
-//! even of data that arrived together, so several acknowledgements can be due at once.
+//! With [`stretch_acks`](crate::Config::stretch_acks) one ACK covers everything received. Without
+//! it, one ACK covers at most two full segments, even of data that arrived together, so several
+//! ACKs can be due at once.
 //!
-//! Sequence numbers, scoreboard and pacing advance with each segment, so that a batch may end after
-//! any of them. It must end before any other method of the connection is called.
+//! The sequence numbers, the scoreboard and pacing advance with each segment, so a batch may end
+//! after any segment. It must end before any other method of the connection is called.
 
 use super::choose::{Choice, Piece};
 use super::commit::Origin;
@@ -23,18 +23,19 @@ use core::num::NonZeroU16;
 use linerate_units::Instant;
 use linerate_wire::{SeqNum, Sum, TcpHeader};
 
-/// Maximum bytes of data in a burst: those of the largest IP packet with headers.
+/// The maximum number of data bytes in a burst: those that fit the largest IP packet beside
+/// headers.
 const MOST: u32 = 65_535 - 120;
 
-/// Segments that may follow the last one with a copy of its header.
+/// The segments that may follow the last one with a copy of its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// The number of the first segment of the batch: SEG.SEQ of data, SEG.ACK of acknowledgements.
+    /// The number of the first segment: SEG.SEQ for data, SEG.ACK for ACKs.
     pub first: SeqNum,
-    /// Difference of that number from one segment to the next. For data it is the number of bytes
-    /// in each segment.
+    /// The increment of that number from one segment to the next. For data, this is the number of
+    /// bytes in each segment.
     pub step: u32,
-    /// Number of segments.
+    /// The number of segments.
     pub count: u32,
     /// The contents of the segments.
     pub content: BatchContent,
@@ -45,21 +46,21 @@ pub struct Batch {
 pub enum BatchContent {
     /// New data, which [`Connection::copy_of_batch`] writes.
     Data,
-    /// Pure acknowledgements, which all offer a window with the same right edge.
+    /// ACKs without data, which announce windows with the same right edge.
     Acks(AckWindow),
 }
 
-/// The offered window of an ACK batch.
+/// The window that the ACKs of a batch announce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckWindow {
-    /// Right edge of the window in all acknowledgements.
+    /// The right edge of the window, which is the same in all ACKs.
     edge: SeqNum,
-    /// Window scale shift of SEG.WND.
+    /// The window scale shift of the window field.
     shift: u8,
 }
 
 impl AckWindow {
-    /// Returns SEG.WND of the acknowledgement with this number.
+    /// Returns the window field of the ACK with the number `ack`.
     #[inline]
     #[must_use]
     pub fn at(&self, ack: SeqNum) -> u16 {
@@ -89,7 +90,7 @@ impl Connection {
         })
     }
 
-    /// Writes the data of a segment of a batch, from `seq`, and returns its checksum.
+    /// Writes the data of a segment in a batch, beginning at `seq`, and returns its checksum sum.
     ///
     /// # Panics
     /// If this data is not in the send buffer.
@@ -117,9 +118,9 @@ impl Connection {
         }
     }
 
-    /// Whether the burst has ended because the windows have room for less than a segment. A burst
-    /// may also end before the last written data, by pacing, or because other output is due: then
-    /// the next segment must be chosen.
+    /// Whether the burst has ended because the windows have room for less than a segment, so that
+    /// output has ended. If the burst has ended for another reason, such as pacing, the next
+    /// segment must be chosen.
     fn has_used_the_windows(&self) -> bool {
         let usable = self.usable_window();
         self.expectation.burst() == 0
@@ -131,32 +132,32 @@ impl Connection {
             && !self.is_worth_sending(self.piece(self.snd.nxt, usable))
     }
 
-    /// Whether segments may continue the burst, at the time when its last segment was sent.
+    /// Whether segments may continue the burst, at the same time as its last segment.
     const fn is_in_burst(&self) -> bool {
         let is_all_told = self.rcv.nxt.number() == self.rcv.acked.number() && !self.ack_due;
         self.expectation.burst() > 0 && is_all_told
     }
 
-    /// Returns SEG.ACK of a pure acknowledgement sent now.
+    /// Returns the acknowledgement number of an ACK without data that is sent now.
     #[inline]
     pub(super) fn next_ack(&self) -> SeqNum {
         if self.acknowledges_all() { self.rcv.nxt } else { self.rcv.acked + self.pair() }
     }
 
-    /// Whether a pure acknowledgement would cover everything received.
+    /// Whether an ACK without data would acknowledge everything received.
     #[inline(always)]
     pub(super) fn acknowledges_all(&self) -> bool {
         self.rcv.pending() <= self.pair() || self.config.stretch_acks || self.receiver.has_blocks()
     }
 
-    /// Returns the bytes of two full segments, which one acknowledgement covers.
+    /// Returns the number of bytes in two full segments of the peer, which one ACK covers.
     #[inline(always)]
     pub(super) const fn pair(&self) -> u32 {
         self.receiver.largest_segment * 2
     }
 
-    /// Extends the chosen `piece` by a burst if the link performs GSO. Otherwise returns how many
-    /// segments may follow.
+    /// Extends the chosen `piece` to a burst, if the link performs GSO. Otherwise returns the
+    /// number of segments that may follow the piece.
     pub(super) fn begin_burst(&self, piece: &mut Piece, offload: Offload, room: usize) -> u8 {
         let full = self.full_segment();
         if piece.length != full || piece.fin || piece.probe || !self.may_burst(piece.seq) {
@@ -168,7 +169,7 @@ impl Connection {
                 u8::try_from(burst).unwrap_or(u8::MAX)
             }
             Offload::Segmentation | Offload::ScatterGather => {
-                // In a GSO frame, PSH is set on the last segment only.
+                // In a GSO frame, only the last segment has PSH.
                 let pushed = u32::from(!self.sender.fin());
                 let unsent = self.sender.buffer.end() + pushed - piece.seq;
                 let burst =
@@ -181,10 +182,11 @@ impl Connection {
     }
 
     /// Whether a GSO frame should wait for more data, because a frame costs as much as four
-    /// segments, however short it is. It should if the written data ends before the frame is full,
-    /// the writer found too little room and so will write more, and a frame's worth is in flight on
-    /// a short path, whose acknowledgement will soon trigger output.
-    // Not inlined, as it would need registers also on links without GSO.
+    /// segments even if it is short. It should wait if three conditions hold: the written data ends
+    /// before the frame is full; the last write did not fit, so the application will write more;
+    /// and a frame of data is in flight on a short path, so an acknowledgement will soon trigger
+    /// output.
+    // Inlined, it would need registers even on links without GSO.
     #[inline(never)]
     pub(super) fn is_to_grow(&self, piece: &Piece, room: usize) -> bool {
         if !self.sender.write_refused {
@@ -201,37 +203,36 @@ impl Connection {
             && self.sender.rtt.smoothed().is_some_and(|round_trip| round_trip < BURST)
     }
 
-    /// Holds output back until the next acknowledgement, because the data in flight fills the share
-    /// of the buffer that the application may use.
+    /// Sends nothing until the next acknowledgement, because the data in flight fills the part of
+    /// the send buffer that the application may use.
     #[cold]
     pub(super) fn wait_to_grow(&mut self, now: Instant) {
         self.end_output(now);
         self.sender.account.note_application_limited(self.sender.scoreboard.in_flight());
     }
 
-    /// Returns how many full segments fit a frame with `room` bytes, headers included.
+    /// Returns the number of full segments that fit a frame of `room` bytes, headers included.
     fn fitting(&self, room: usize, full: u32) -> u32 {
         let headers = self.constant_options() + saturated(TcpHeader::LENGTH);
         saturated(room).saturating_sub(headers) / full
     }
 
-    /// Returns how many full segments from `seq` on are admitted by both windows and by pacing. The
-    /// segment that reaches the end of the written data is excluded, since it has PSH and perhaps
-    /// the FIN.
+    /// Returns the number of full segments from `seq` on that both windows and pacing permit. The
+    /// segment at the end of the written data is excluded, since it has PSH and perhaps the FIN.
     fn burst_from(&self, seq: SeqNum, full: u32) -> u16 {
         self.segments_let_go(self.sender.buffer.end() - seq, full, self.sender.pacer.left())
     }
 
-    /// Returns how many full segments are admitted by both windows together, excluding the last of
-    /// `unsent` bytes.
+    /// Returns the number of full segments that both windows and pacing permit. The last of the
+    /// `unsent` bytes is excluded.
     fn segments_let_go(&self, unsent: u32, full: u32, paced: u32) -> u16 {
         let windows = self.usable_window().min(unsent.saturating_sub(1)).min(MOST);
         let segments = (windows / full).min(paced.div_ceil(full));
         u16::try_from(segments).unwrap_or(u16::MAX)
     }
 
-    /// Whether data from `seq` on is new, and its segments would have neither other options nor
-    /// other flags.
+    /// Whether data from `seq` on may form a burst: it is new, and its segments need no other
+    /// options or flags.
     fn may_burst(&self, seq: SeqNum) -> bool {
         let loss = &self.sender.loss;
         let nothing_is_due = !loss.retransmit_due
@@ -252,12 +253,12 @@ impl Connection {
             && !self.receiver.has_blocks()
     }
 
-    /// Returns the number of data bytes in each segment of a burst.
+    /// Returns the number of data bytes in each segment of a burst, at which GSO splits a frame.
     pub(super) fn cut_size(&self) -> Option<NonZeroU16> {
         u16::try_from(self.full_segment()).ok().and_then(NonZeroU16::new)
     }
 
-    /// Checks that the segments of a burst equal those that would be chosen individually.
+    /// Checks that the segments of a burst are those that would be chosen individually.
     pub(crate) fn check_burst(&self) {
         if self.is_in_burst() {
             let (full, burst) = (self.full_segment(), self.expectation.burst());
@@ -275,7 +276,7 @@ impl Connection {
     }
 }
 
-/// Returns SEG.WND for `window` bytes: scaled down, and limited to 16 bits.
+/// Returns the value of the window field for a window of `window` bytes, scaled down by `shift`.
 #[inline]
 pub(super) fn in_field(window: u32, shift: u8) -> u16 {
     u16::try_from(window >> shift).unwrap_or(u16::MAX)

@@ -1,5 +1,5 @@
-//! Construction of the chosen segment: header and options, then the payload, copied from the send
-//! buffer and checksummed in one pass.
+//! The construction of the chosen segment: header and options, then the data, which is copied from
+//! the send buffer and checksummed in one pass.
 
 use super::batch::in_field;
 use super::choose::{Choice, Piece, blocks_beside};
@@ -12,17 +12,17 @@ use core::num::NonZeroU16;
 use linerate_units::Instant;
 use linerate_wire::{Ecn, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 
-/// The data that follows a header.
+/// The data of a segment, as a range of the send buffer.
 #[derive(Clone, Copy)]
 pub(super) struct Data {
     seq: SeqNum,
     length: usize,
-    /// Bytes of each segment of a burst; `None` for a single segment.
+    /// The number of data bytes in each segment of a GSO frame; `None` for a single segment.
     cut: Option<NonZeroU16>,
 }
 
 impl Data {
-    /// Returns `length` bytes from `seq` as a single segment.
+    /// Creates the data of a single segment: `length` bytes from `seq`.
     pub(super) const fn whole(seq: SeqNum, length: u32) -> Self {
         Self { seq, length: length as usize, cut: None }
     }
@@ -69,7 +69,7 @@ impl Connection {
         self.write_payload(header, data, offload, Ecn::NotEct, bytes)
     }
 
-    /// Writes the payload behind a header of `header` bytes, whose checksum is known.
+    /// Writes the data after a header of `header` bytes, whose checksum sum is known.
     #[inline]
     pub(super) fn write_payload(
         &self,
@@ -85,7 +85,7 @@ impl Connection {
         let mut sum = header_sum;
         match offload {
             _ if payload.is_empty() => {}
-            // Every header has an even length, so the two checksums can be added.
+            // The length of every header is even, so both checksum sums can be added.
             Offload::None => {
                 sum = header_sum + self.sender.buffer.copy_and_sum(data.seq, payload);
             }
@@ -114,7 +114,8 @@ impl Connection {
         TcpFlags::SYN | ack | self.ecn_flags_of_syn()
     }
 
-    /// Returns the window of a SYN, which is never scaled (RFC 7323 §2.2), and notes it as offered.
+    /// Returns the window field of a SYN, which is never scaled (RFC 7323 §2.2), and records that
+    /// window as announced.
     pub(super) fn offer_on_syn(&mut self) -> u16 {
         let window = self.window_of_syn();
         if self.state != State::SynSent {
@@ -123,7 +124,7 @@ impl Connection {
         window
     }
 
-    /// Returns the window that a SYN can offer with the present room.
+    /// Returns the window field of a SYN, for the present room in the buffer.
     pub(crate) fn window_of_syn(&self) -> u16 {
         u16::try_from(self.receiver.buffer.free()).unwrap_or(u16::MAX)
     }
@@ -137,9 +138,9 @@ impl Connection {
     ) -> Transmit {
         let mut flags = TcpFlags::ACK;
         flags.set(TcpFlags::FIN, piece.fin);
-        // RFC 9293 §3.9.1.2: PSH is set on the segment with the last written byte.
+        // PSH is set on the segment with the last written byte (RFC 9293 §3.9.1.2).
         flags.set(TcpFlags::PSH, piece.length > 0 && self.is_pushed(piece.seq + piece.length));
-        // Retransmissions and window probes are Not-ECT (RFC 3168 §6.1.5, §6.1.6).
+        // Retransmissions and window probes must be Not-ECT (RFC 3168 §6.1.5, §6.1.6).
         let mut ecn = Ecn::NotEct;
         if self.is_new_data(piece) {
             ecn = self.ecn.codepoint();
@@ -156,15 +157,15 @@ impl Connection {
         self.write_payload(header, data, offload, ecn, bytes)
     }
 
-    /// Whether the piece begins with new data that fits the peer's window.
+    /// Whether the piece begins with data that was not sent before and lies in the peer's window.
     pub(super) fn is_new_data(&self, piece: Piece) -> bool {
         piece.length > 0 && !piece.probe && !piece.seq.before(self.snd.max)
     }
 
-    /// Returns SEG.SEQ of a segment without data: the next new number, even during retransmissions.
-    /// If only acknowledgements were lost, the peer would refuse an older number as outside its
-    /// window, and would never learn that its data has arrived. A byte that probed a closed window
-    /// may lie beyond the window, so it is excluded.
+    /// Returns the sequence number of a segment without data: that after all sent data, even during
+    /// retransmissions. If only our acknowledgements were lost, the peer would refuse an older
+    /// number as outside its window, and would not learn that its data has arrived. A byte that
+    /// probed a closed window is not counted, because the peer may not have accepted it.
     pub(crate) const fn empty_seq(&self) -> SeqNum {
         if self.sender.probes > 0 { self.snd.nxt } else { self.snd.max }
     }
@@ -182,7 +183,7 @@ impl Connection {
         Transmit::without_data(length, sum)
     }
 
-    /// Builds an acknowledgement without SACK blocks.
+    /// Builds an ACK without data and SACK blocks.
     fn build_bare_ack(&mut self, now: Instant, bytes: &mut [u8]) -> Transmit {
         let header = self.header(self.empty_seq(), self.rcv.nxt, TcpFlags::ACK);
         let header = TcpHeader { flags: TcpFlags::ACK | self.bare_echo(), ..header };
@@ -192,9 +193,9 @@ impl Connection {
         Transmit::without_data(length, sum)
     }
 
-    /// Writes the header of a segment without SYN, with its options; returns their length and
-    /// checksum. For the single option of bulk transfers the code is specialized. The AccECN option
-    /// is included for `reasons`.
+    /// Writes the header of a segment other than a SYN, with its options. Returns their length and
+    /// checksum sum. If timestamps are the only option, as in bulk transfers, a faster path is
+    /// used. `reasons` are those for which an AccECN option is included.
     fn write_header(
         &mut self,
         now: Instant,
@@ -219,15 +220,17 @@ impl Connection {
         write_with_options(header, &options, bytes)
     }
 
-    /// Returns a header that acknowledges everything before `ack`, and offers the current window.
+    /// Creates a header that acknowledges everything before `ack`, and announces the current
+    /// window.
     #[inline]
     pub(super) fn header(&mut self, seq: SeqNum, ack: SeqNum, flags: TcpFlags) -> TcpHeader {
         let flags = flags | self.ecn.echo();
         TcpHeader { seq, ack, flags, window: self.offer_window(ack), ..TcpHeader::default() }
     }
 
-    /// Returns SEG.WND for the window to offer, as seen from `ack`. The right edge moves only if
-    /// the growth is worth announcing. The window is rounded down to a multiple of the scale.
+    /// Returns the window field for a segment that acknowledges `ack`. The right edge of the window
+    /// moves only if the growth is worth announcing. The window is rounded down to a multiple of
+    /// the scale.
     #[inline(always)]
     fn offer_window(&mut self, ack: SeqNum) -> u16 {
         let shift = self.agreement.receive_shift;
@@ -239,15 +242,15 @@ impl Connection {
         in_field(self.rcv.edge - ack, shift)
     }
 
-    /// Returns the urgent pointer: the distance from `seq` to the number after the urgent data,
-    /// limited by the field; `None` if the urgent data ends before `seq` (RFC 9293 §3.8.5).
+    /// Returns the urgent pointer of a segment at `seq`: the distance to the number after the
+    /// urgent data, at most 65,535. `None` if the urgent data ends before `seq` (RFC 9293 §3.8.5).
     fn urgent_pointer(&self, seq: SeqNum) -> Option<u16> {
         let mark = self.sender.urgent?;
         mark.after(seq).then(|| u16::try_from(mark - seq).unwrap_or(u16::MAX))
     }
 }
 
-/// Writes header and options; returns their length and checksum.
+/// Writes a header with any options, and returns their length and checksum sum.
 pub(super) fn write_with_options(
     header: &TcpHeader,
     options: &TcpOptions,

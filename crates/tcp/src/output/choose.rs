@@ -1,5 +1,5 @@
-//! The choice of the next segment, a pure function: windows, Nagle (RFC 9293 §3.7.4) and
-//! sender-side silly-window avoidance (§3.8.6.2.1).
+//! The choice of the next segment, a pure function of the connection. It considers the windows,
+//! Nagle's algorithm (RFC 9293 §3.7.4) and silly-window avoidance at the sender (§3.8.6.2.1).
 
 use crate::ecn::EcnSignals;
 use crate::receive::{BLOCKS_THAT_FIT, saturated};
@@ -8,47 +8,46 @@ use crate::send::path_probe::Probing;
 use crate::{Connection, NagleRule, State};
 use linerate_wire::{SackBlocks, SeqNum, TcpOptions};
 
-/// Returns how many SACK blocks fit beside the other `options`.
+/// Returns the number of SACK blocks that fit a segment beside the other `options`.
 pub(super) fn blocks_beside(options: &TcpOptions) -> usize {
     let others = TcpOptions { sack: SackBlocks::default(), ..*options };
     let room = TcpOptions::MAX_LENGTH.saturating_sub(others.length() + 4) / 8;
     if options.ecn.is_some() { room.min(BLOCKS_THAT_FIT) } else { BLOCKS_THAT_FIT }
 }
 
-/// The kind of the next segment.
+/// The next segment to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
     /// No segment can be sent.
     Nothing,
-    /// A SYN with `length` bytes of data. It has an ACK once the peer's SYN is known.
+    /// A SYN with `length` bytes of data. It is a SYN-ACK if the peer's SYN was received.
     Syn { length: u32 },
-    /// Data, a FIN, or both.
+    /// A segment with data, a FIN, or both.
     Data(Piece),
-    /// An acknowledgement without SACK blocks, which must precede data.
+    /// An ACK without SACK blocks, which must be sent before any data.
     BareAck,
-    /// Pure acknowledgements; more than one only in a batch.
+    /// `count` ACKs without data. More than one only in a batch.
     Ack { count: u32 },
-    /// A keep-alive probe: an acknowledgement with an old sequence number, which the peer must
-    /// answer.
+    /// A keep-alive probe: an ACK with an old sequence number, which the peer must answer.
     KeepAlive,
 }
 
-/// A piece of the send buffer.
+/// A piece of the send buffer that one segment or one GSO frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) seq: SeqNum,
-    /// Bytes of data.
+    /// The number of data bytes.
     pub(super) length: u32,
     /// Whether the FIN follows the data.
     pub(super) fin: bool,
-    /// Whether the piece probes a closed window, so that `snd.nxt` does not advance.
+    /// Whether the piece probes a closed window. Then SND.NXT does not advance.
     pub(super) probe: bool,
-    /// Number of segments. The link splits a piece of more than one (GSO).
+    /// The number of segments. If there are several, the link splits the piece (GSO).
     pub(super) segments: u32,
 }
 
 impl Choice {
-    /// Returns the number of segments.
+    /// Returns the number of segments that this choice sends.
     pub(super) const fn segments(self) -> u32 {
         match self {
             Self::Ack { count } => count,
@@ -59,7 +58,7 @@ impl Choice {
 }
 
 impl Piece {
-    /// Returns the number after the piece, FIN included.
+    /// Returns the sequence number after the piece, including its FIN.
     pub(super) fn end(self) -> SeqNum {
         self.seq + self.length + u32::from(self.fin)
     }
@@ -81,7 +80,7 @@ impl Connection {
         if self.keep_alive_due { Choice::KeepAlive } else { Choice::Nothing }
     }
 
-    /// Chooses a segment that must precede all others, if one is due.
+    /// Chooses a segment that must be sent before all others, if one is due.
     fn choose_first(&self) -> Choice {
         if self.state.is_synchronized() {
             Choice::BareAck
@@ -108,21 +107,22 @@ impl Connection {
         if self.sender.pacer.is_open() { self.choose_within_windows() } else { None }
     }
 
-    /// Chooses data that the windows admit; lost data precedes new data.
+    /// Chooses data that the windows permit. Lost data is sent before new data.
     fn choose_within_windows(&self) -> Option<Piece> {
-        // Until F-RTO has judged a timeout, only the first segment is retransmitted.
+        // Until F-RTO has decided whether a timeout was spurious, only the first segment is
+        // retransmitted.
         if self.sender.scoreboard.lost() > 0 && !self.sender.loss.frto.is_on() {
             return self.choose_lost();
         }
         if self.sender.has_unsent(self.snd.nxt) { self.choose_new() } else { None }
     }
 
-    /// Whether there is data that the windows admit.
+    /// Whether there is any data to send that the windows permit.
     pub(crate) fn has_sendable(&self) -> bool {
         self.may_send() && self.choose_within_windows().is_some()
     }
 
-    /// Chooses the first lost range, if the pipe has room for it.
+    /// Chooses the first range that is marked lost, if the congestion window has room for it.
     fn choose_lost(&self) -> Option<Piece> {
         let lost = self.sender.scoreboard.next_lost()?;
         let piece = self.piece(lost.left, self.segment_room().min(lost.length()));
@@ -131,9 +131,10 @@ impl Connection {
         (fits || pipe == 0 || self.sender.loss.retransmit_due).then_some(piece)
     }
 
-    /// Chooses new data if the peer's window allows it, else the last segment again (RFC 8985
-    /// §7.3). While a Packet Too Big report is held, the probe is not larger than the reported
-    /// size: if the probe arrives and larger segments do not, the report is true.
+    /// Chooses the segment of a tail loss probe: new data if the peer's window allows it, otherwise
+    /// the last segment again (RFC 8985 §7.3). While an ICMP report of a smaller path MTU waits for
+    /// confirmation, the probe is not larger than the reported size: if it arrives and larger
+    /// segments do not, the report is true.
     fn choose_tail_probe(&self) -> Piece {
         let most = self.segment_room().saturating_sub(self.excess_by_report()).max(1);
         let room = self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una).min(most);
@@ -146,7 +147,7 @@ impl Connection {
         self.piece(seq, end - seq)
     }
 
-    /// Chooses the next piece at `snd.nxt`, if silly-window avoidance permits it.
+    /// Chooses the next piece at SND.NXT, if silly-window avoidance permits it.
     fn choose_new(&self) -> Option<Piece> {
         match self.path_probe() {
             Probing::Send(length) => return Some(self.piece(self.snd.nxt, length)),
@@ -159,8 +160,8 @@ impl Connection {
         (full || self.is_worth_sending(piece)).then_some(piece)
     }
 
-    /// Chooses a segment when the persist timer has expired: a byte beyond a closed window, or as
-    /// much data as fits a small window.
+    /// Chooses the segment to send when the persist timer has expired: a byte beyond a closed
+    /// window, or as much data as fits a small window.
     fn choose_probe(&self) -> Piece {
         match self.usable_window() {
             0 => Piece { probe: true, ..self.piece(self.snd.nxt, 1) },
@@ -168,8 +169,8 @@ impl Connection {
         }
     }
 
-    /// Returns at most `room` bytes from `seq`, which all belong to one record, and the FIN if it
-    /// follows them.
+    /// Returns the piece of at most `room` bytes from `seq` that belongs to one record, with the
+    /// FIN if that follows.
     pub(super) fn piece(&self, seq: SeqNum, room: u32) -> Piece {
         let end = self.sender.buffer.end();
         let room = self.room_in_record(seq, room);
@@ -184,15 +185,16 @@ impl Connection {
         }
     }
 
-    /// Returns U, the usable window: SND.UNA + min(SND.WND, CWND) - SND.NXT.
+    /// Returns the usable window in bytes, SND.UNA + min(SND.WND, CWND) − SND.NXT (RFC 9293
+    /// §3.8.6.2.1: U).
     pub(crate) fn usable_window(&self) -> u32 {
         let cwnd = self.sender.congestion.window().cwnd() + self.limited_transmit();
         let peer = self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una);
         let usable = if self.agreement.selective_acks {
             cwnd.saturating_sub(self.sender.scoreboard.in_flight())
         } else if self.sender.loss.frto == Frto::SentNew {
-            // F-RTO may send two segments beyond those that were in flight at the timeout (RFC 5682
-            // §2.1 step 2).
+            // F-RTO may send two segments in addition to those that were in flight at the timeout
+            // (RFC 5682 §2.1 step 2).
             (self.full_segment() * 2).saturating_sub(self.snd.nxt - self.sender.loss.recover)
         } else {
             cwnd.saturating_sub(self.snd.nxt - self.snd.una)
@@ -200,7 +202,7 @@ impl Connection {
         peer.min(usable)
     }
 
-    /// Returns the payload bytes that fit one segment beside its options.
+    /// Returns the number of data bytes that fit a segment beside its options.
     fn segment_room(&self) -> u32 {
         let is_option_due =
             self.user_timeouts.due || self.ecn.is_option_due(EcnSignals::OPTION_WITH_DATA);
@@ -211,25 +213,26 @@ impl Connection {
         (self.sender.full + self.constant_options()).saturating_sub(options).max(1)
     }
 
-    /// Whether a piece shorter than a full segment is worth sending: the conditions of RFC 9293
-    /// §3.8.6.2.1, one per line, and those of a connection that opens or closes.
+    /// Whether a piece shorter than a full segment may be sent: by the conditions of RFC 9293
+    /// §3.8.6.2.1, one per line, or because it is a retransmission, a record or the end of the
+    /// data.
     pub(super) fn is_worth_sending(&self, piece: Piece) -> bool {
         if piece.length == 0 {
             return piece.fin;
         }
-        // A byte that probed a closed window has passed `snd.nxt`, but what follows is not a
-        // retransmission.
+        // Data after a window probe lies before SND.MAX without being a retransmission, because the
+        // probe's byte counts as sent.
         let again = piece.seq.before(self.snd.max) && self.sender.probes == 0;
         let last = piece.fin;
         let ends_buffer = piece.end() == self.sender.buffer.end();
         let all = ends_buffer && self.nagle_allows() && !self.is_corked();
-        // No later write can lengthen a record whose end is marked.
+        // No later write can extend a record whose end is set.
         let record = !ends_buffer && self.ends_record(piece.end());
         let half_of_largest_window = piece.length >= self.snd.max_wnd.div_ceil(2);
         again || last || all || record || half_of_largest_window
     }
 
-    /// Whether Nagle's algorithm admits a small segment.
+    /// Whether Nagle's algorithm permits a small segment.
     pub(super) fn nagle_allows(&self) -> bool {
         if self.preferences.no_delay || self.snd.nxt == self.snd.una {
             return true;
@@ -240,16 +243,16 @@ impl Connection {
         }
     }
 
-    /// Whether the next segment must report data beyond holes or duplicates.
+    /// Whether the next segment must report out-of-order or duplicate data.
     pub(crate) fn reports_blocks(&self) -> bool {
         self.agreement.selective_acks && self.receiver.has_blocks()
     }
 
-    /// Returns the options of our SYN or SYN-ACK, with blank timestamps.
+    /// Returns the options of our SYN or SYN-ACK. Timestamps are left zero.
     pub(crate) fn options_of_syn(&self) -> TcpOptions {
         let answers = self.state != State::SynSent;
         let options = TcpOptions {
-            // The MSS option has 16 bits, to which the path's MSS was limited before.
+            // The MSS was limited to 16 bits before, so the conversion cannot fail.
             mss: u16::try_from(self.path.mss()).ok(),
             window_scale: self.agreement.scaling.then_some(self.agreement.receive_shift),
             sack_permitted: self.agreement.selective_acks,
@@ -262,8 +265,8 @@ impl Connection {
         TcpOptions { ecn: self.first_ecn_option(&options), ..options }
     }
 
-    /// Returns the options of a segment without SYN, with blank timestamps; `reasons` are those for
-    /// an AccECN option.
+    /// Returns the options of a segment other than a SYN. Timestamps are left zero. `reasons` are
+    /// those for which an AccECN option is included.
     pub(super) fn options_of_data(&self, reasons: EcnSignals) -> TcpOptions {
         let mut options = TcpOptions {
             timestamps: self.timestamps.on.then(Default::default),
@@ -277,7 +280,7 @@ impl Connection {
         options
     }
 
-    /// Returns the options of an acknowledgement without SACK blocks.
+    /// Returns the options of an ACK without SACK blocks.
     pub(super) fn options_of_bare_ack(&self) -> TcpOptions {
         let timestamps = self.timestamps.on.then(Default::default);
         let options = TcpOptions { timestamps, ..TcpOptions::default() };

@@ -1,5 +1,5 @@
-//! Recording of sent segments. Only [`Connection::commit`] advances SND.NXT and the scoreboard and
-//! counts sent segments; the other files of this folder choose and write segments.
+//! The recording of sent segments. Only [`Connection::commit`] advances SND.NXT and the scoreboard
+//! and counts sent segments. The other files of this folder choose and write segments.
 
 use super::choose::{Choice, Piece};
 use crate::receive::BLOCKS_THAT_FIT;
@@ -7,25 +7,26 @@ use crate::timers::Timer;
 use crate::{Connection, State, TimeLimits};
 use linerate_units::{Duration, Instant};
 
-/// The function that chose a segment. For all but [`Chosen`](Self::Chosen), some parts of the
-/// record are known to be unnecessary.
+/// The function that has chosen a segment. If it is not [`Chosen`](Self::Chosen), some steps of the
+/// recording are known to be unnecessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// [`Connection::choose`].
+    /// The segment was chosen by [`Connection::choose`].
     Chosen,
-    /// Output prediction: a segment with the usual options that acknowledges everything received.
-    /// Its data is new and less than a full segment, and the peer supports SACK.
+    /// The segment was chosen by output prediction. It has the usual options and acknowledges
+    /// everything received. Its data is new and shorter than a full segment, and the peer supports
+    /// SACK.
     Predicted {
-        /// Was no data in flight before?
+        /// Whether no data was in flight before the segment.
         is_alone: bool,
     },
-    /// The batch that the preceding segment has begun.
+    /// The segment belongs to the batch that the preceding segment has begun.
     Batch,
 }
 
 impl Connection {
     /// Records that segments were sent.
-    // Inlined, so that the compiler removes the parts that an origin never needs.
+    // Inlined, so that the compiler removes the steps that an origin does not need.
     #[inline(always)]
     pub(super) fn commit(&mut self, now: Instant, sent: Choice, origin: Origin) {
         self.statistics.segments_sent += u64::from(sent.segments());
@@ -40,8 +41,8 @@ impl Connection {
             Choice::Ack { count } => self.statistics.pure_acks_sent += u64::from(count),
             Choice::Nothing => {}
         }
-        // Every segment except an active open's SYN acknowledges received data; a segment with data
-        // acknowledges all of it.
+        // Every segment acknowledges received data, except the SYN of an active open. A segment
+        // with data acknowledges all received data.
         let may_be_first = origin == Origin::Chosen || matches!(sent, Choice::Syn { .. });
         if may_be_first && self.state == State::SynSent {
             return;
@@ -55,14 +56,14 @@ impl Connection {
         self.timers.clear(Timer::DelayedAck);
         self.ack_due = !matches!(origin, Origin::Predicted { .. }) && told != self.rcv.nxt;
         if origin == Origin::Chosen {
-            // One segment may have too little room to report all data beyond holes (RFC 5681 §4.2).
+            // The segment may not have had room to report all out-of-order data (RFC 5681 §4.2).
             self.ack_due |= self.receiver.has_blocks() && self.commit_report(sent);
             self.user_timeouts.due &= matches!(sent, Choice::Syn { .. });
         }
     }
 
-    /// Records that a segment has reported data beyond holes and duplicates, as far as they fit.
-    /// Returns whether another segment must follow for the rest.
+    /// Records that a segment has reported out-of-order and duplicate data, as far as it fitted.
+    /// Returns whether another acknowledgement must follow for the rest.
     #[cold]
     fn commit_report(&mut self, sent: Choice) -> bool {
         if self.agreement.selective_acks {
@@ -72,8 +73,7 @@ impl Connection {
         }
     }
 
-    /// Records an acknowledgement without SACK blocks. A later segment will report data beyond
-    /// holes.
+    /// Records an ACK without SACK blocks. A later segment will report out-of-order data.
     fn commit_bare_ack(&mut self) {
         self.statistics.pure_acks_sent += 1;
         self.first_due = false;
@@ -103,7 +103,7 @@ impl Connection {
         self.watch(now);
     }
 
-    /// Records data, or a FIN, or both.
+    /// Records a segment with data, a FIN, or both.
     #[inline(always)]
     fn commit_data(&mut self, now: Instant, piece: Piece, origin: Origin) {
         let Piece { seq, length, .. } = piece;
@@ -141,7 +141,8 @@ impl Connection {
         }
         self.sender.last_sent = now;
         self.sender.pacer.on_sent(length);
-        // A fast retransmission lies before `nxt`, and passes it only with the FIN.
+        // A fast retransmission lies before SND.NXT; its end can be after SND.NXT only because of
+        // the FIN.
         self.snd.nxt = if is_chosen { self.snd.nxt.later(end) } else { end };
         self.timers.clear(Timer::Persist);
         match origin {
@@ -149,17 +150,18 @@ impl Connection {
             Origin::Predicted { is_alone: true } if !self.timers.is_set(Timer::Retransmit) => {
                 self.watch_alone(now);
             }
-            // The retransmission timer already runs for the preceding segment.
+            // The retransmission timer is already running, since the preceding segment or an
+            // earlier one.
             Origin::Predicted { is_alone: true } | Origin::Batch => {}
         }
     }
 
-    /// Records what only chosen data can be: a retransmission, a probe, the first segment of a
-    /// burst, or data for a peer without SACK.
+    /// Records the properties that only data from [`Connection::choose`] can have: a
+    /// retransmission, a probe, the first segment of a burst, or data for a peer without SACK.
     fn commit_chosen_data(&mut self, now: Instant, piece: Piece) {
         let (end, full) = (piece.end(), self.full_segment());
         let is_burst = piece.segments > 1;
-        // The first segment of a burst records the whole burst.
+        // The first segment of a GSO frame stands for the whole burst.
         let first_end = if is_burst { piece.seq + full } else { end };
         if self.is_new_data(piece) {
             self.ecn.on_new_data_sent();
@@ -192,15 +194,15 @@ impl Connection {
         }
     }
 
-    /// Records a byte sent beyond a closed window. The persist timer, not an acknowledgement,
-    /// triggers the next one.
+    /// Records a byte sent into a closed window. The next one is triggered by the persist timer,
+    /// not by an acknowledgement.
     fn commit_window_probe(&mut self, now: Instant) {
         self.statistics.window_probes += 1;
         let interval = self.persist_interval();
         self.timers.set(Timer::Persist, now, interval);
     }
 
-    /// Starts the retransmission timer if it is not running (RFC 6298 (5.1)).
+    /// Starts the retransmission timer, if it is not running (RFC 6298 (5.1)).
     fn watch(&mut self, now: Instant) {
         if !self.timers.is_set(Timer::Retransmit) {
             self.watch_with_probe(now);
@@ -208,7 +210,7 @@ impl Connection {
     }
 
     /// Returns the interval of the persist timer: the retransmission timeout, doubled for each
-    /// probe, within the configured limits (RFC 9293 §3.8.6.1).
+    /// probe that was sent, within the configured limits (RFC 9293 §3.8.6.1).
     pub(super) fn persist_interval(&self) -> Duration {
         let TimeLimits { min: least, max: most } = self.config.persist;
         let doubled = self.sender.rtt.timeout(&self.config.rto) * (1 << self.sender.probes.min(16));

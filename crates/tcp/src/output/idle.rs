@@ -1,5 +1,5 @@
-//! The end of output. [`Connection::end_output`] is the only function that decides that no segment
-//! can be sent until another event, and records the reason.
+//! The end of output. Only [`Connection::end_output`] decides that no segment can be sent until
+//! another event, and records the reason.
 
 use super::choose::Choice;
 use crate::Connection;
@@ -7,16 +7,16 @@ use crate::send::Writes;
 use crate::timers::Timer;
 use linerate_units::Instant;
 
-/// The reason why no more segments can be sent.
+/// The reason why no more segments can be sent at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// Unsent data is held back by the windows, pacing, the Nagle algorithm, or a search of the
-    /// path MTU.
+    /// Unsent data is held back by the windows, by pacing, by Nagle's algorithm, or by a search for
+    /// the path MTU.
     HeldBack,
     /// All data was sent, and none of it is marked lost.
     AllSent,
-    /// A predicted segment has sent the rest of the data, after which `in_flight` bytes are in
-    /// flight. `is_alone` says whether none were in flight before.
+    /// A predicted segment has sent the last data. `in_flight` bytes are in flight after it, and
+    /// `is_alone` says whether none were in flight before it.
     RestSent { in_flight: u32, is_alone: bool },
 }
 
@@ -39,14 +39,14 @@ impl Connection {
         }
     }
 
-    /// Records that no segment can be sent, because everything was sent.
+    /// Records that no segment can be sent, because all data was sent.
     pub(super) fn end_output_all_sent(&mut self, now: Instant) {
         self.end_output_for(now, Reason::AllSent);
     }
 
-    /// Records that no segment can be sent after a predicted acknowledgement. Most of the record is
-    /// skipped if all data is acknowledged and this was recorded before: a connection that only
-    /// receives needs the record only once.
+    /// Records that no segment can be sent after a predicted ACK. If all data is acknowledged and
+    /// this was recorded before, most steps are skipped, so a connection that only receives makes
+    /// them only once.
     #[inline(always)]
     pub(super) fn end_output_after_ack(&mut self, now: Instant) {
         if self.snd.una == self.snd.nxt && self.sender.usage.is_nothing_until(self.snd.nxt) {
@@ -57,7 +57,7 @@ impl Connection {
         }
     }
 
-    // Inlined, so that the compiler removes the parts that a reason never needs.
+    // Inlined, so that the compiler removes the steps that a reason does not need.
     #[inline(always)]
     pub(super) fn end_output_for(&mut self, now: Instant, reason: Reason) {
         let is_held_back = reason == Reason::HeldBack;
@@ -77,14 +77,14 @@ impl Connection {
                 self.watch_path(now);
             }
         }
-        // A segment alone in flight has just set the timer itself.
+        // If the segment is alone in flight, the retransmission timer has just been set for it.
         if !matches!(reason, Reason::RestSent { is_alone: true, .. }) {
             self.watch_tail(now);
         }
     }
 
-    /// Notes whether the sender is application-limited (draft-ietf-ccwg-bbr §4.1.2.4). A sender
-    /// with an empty queue is, unless its flight fills the window.
+    /// Records whether the sender is application-limited (draft-ietf-ccwg-bbr §4.1.2.4): its queue
+    /// is empty and the data in flight does not fill the congestion window.
     #[inline(always)]
     fn note_application_limit(&mut self, reason: Reason) {
         let sender = &mut self.sender;
@@ -94,17 +94,18 @@ impl Connection {
             Reason::HeldBack if sender.has_unsent(self.snd.nxt) || sender.scoreboard.lost() > 0 => {
                 return;
             }
-            // The sender waits for the result of a path MTU probe.
+            // The sender waits for the result of a path MTU probe, which counts as
+            // application-limited.
             Reason::HeldBack => (sender.scoreboard.in_flight(), false),
         };
-        // Less than a full segment never fills a congestion window.
+        // Data of less than a full segment never fills a congestion window.
         if is_below_window || in_flight < sender.congestion.window().cwnd() {
             sender.account.note_application_limited(in_flight);
         }
     }
 
-    /// Whether no other segment can follow `choice`. A pure acknowledgement is chosen only if there
-    /// is no data to send.
+    /// Whether no other segment can follow `choice`. An ACK without data is chosen only if there is
+    /// no data to send.
     pub(super) fn is_last_segment(&self, choice: Choice) -> bool {
         let asks = self.is_asked_besides();
         match choice {
@@ -118,12 +119,13 @@ impl Connection {
         }
     }
 
-    /// Whether output other than data is due.
+    /// Whether a segment other than data is due.
     pub(super) fn is_asked_besides(&self) -> bool {
         self.ack_due || self.keep_alive_due || self.first_due
     }
 
-    /// Whether data is unsent because of the congestion window or pacing, not the peer's window.
+    /// Whether data is unsent because of the congestion window or pacing, and not the peer's
+    /// window.
     fn is_limited_by_congestion_control(&self) -> bool {
         let is_full = self.sender.has_unsent(self.snd.nxt)
             && self.is_window_full()
@@ -131,16 +133,16 @@ impl Connection {
         is_full || self.waits_for_pacer() || self.waits_for_path_probe()
     }
 
-    /// Whether a full segment waits for the congestion window. Data written behind it cannot be
-    /// sent earlier.
+    /// Whether a full segment waits for the congestion window, so that data written after it cannot
+    /// be sent now.
     #[inline]
     pub(crate) fn waits_for_window(&self) -> bool {
         let waits = self.sender.buffer.end() - self.snd.nxt;
         waits >= self.full_segment() && self.is_window_full() && self.sender.path.ready().is_none()
     }
 
-    /// Starts the persist timer if data waits and nothing is in flight, since no acknowledgement
-    /// will trigger output (RFC 9293 §3.8.6.1).
+    /// Starts the persist timer if data waits and nothing is in flight, because then no
+    /// acknowledgement will trigger output (RFC 9293 §3.8.6.1).
     fn watch_small_window(&mut self, now: Instant) {
         let stuck = self.state.sends_data()
             && self.snd.nxt == self.snd.una

@@ -1,4 +1,4 @@
-//! Output: choosing, building and recording segments.
+//! Output: the choice, the construction and the recording of segments.
 
 pub(crate) mod batch;
 mod build;
@@ -20,41 +20,41 @@ use zero_copy::ZeroCopyRange;
 /// A segment that was written into a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmit {
-    /// Bytes of header and payload.
+    /// The length of header and data in bytes.
     pub length: usize,
-    /// The checksum over these bytes, with ports and checksum field zero. The caller adds the ports
-    /// and the pseudo-header.
+    /// The checksum's sum over these bytes, whose ports and checksum are zero. The caller adds the
+    /// ports and the pseudo-header.
     pub sum: Sum,
     /// The ECN codepoint of the packet (RFC 3168 §6.1).
     pub ecn: Ecn,
-    /// Bytes of the header, options included.
+    /// The length of the header in bytes, including options.
     pub header: usize,
-    /// Number of data bytes in each segment, if this is a GSO frame that the link splits into equal
-    /// segments.
+    /// The number of data bytes in each segment, if this is a GSO frame, which the link splits into
+    /// segments of that size.
     pub cut: Option<NonZeroU16>,
-    /// The range of the send buffer that holds the data, if the data was not written behind the
-    /// header.
+    /// The range of the send buffer that contains the data, if the data was not copied to the
+    /// frame.
     pub zero_copy: Option<ZeroCopyRange>,
-    /// The kind of the segment, for counters.
+    /// The kind of the segment, for the counters of the host.
     pub kind: Kind,
-    /// Whether the segment was predicted. If so, no other segment can follow now, and a driver need
-    /// only look at the timers: no event, buffer or state has changed.
+    /// Whether the segment was chosen by output prediction. If so, no other segment can follow now,
+    /// and the driver need only check the timers, because no event, buffer or state has changed.
     pub is_predicted: bool,
 }
 
-/// The kind of a segment in the counters of a host.
+/// The kind of a sent segment, for the counters of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A segment sent for the first time.
     Ordinary,
-    /// A retransmission.
+    /// A segment with retransmitted data.
     Again,
     /// A reset.
     Reset,
 }
 
 impl Transmit {
-    /// Returns a segment of `header` bytes without data, with this checksum.
+    /// Creates a segment with a header of `header` bytes and no data, with this checksum sum.
     #[inline]
     const fn without_data(header: usize, sum: Sum) -> Self {
         Self {
@@ -69,27 +69,27 @@ impl Transmit {
         }
     }
 
-    /// Returns the number of segments.
+    /// Returns the number of segments into which the link splits the frame, or one.
     #[must_use]
     pub fn segments(&self) -> usize {
         self.cut.map_or(1, |size| (self.length - self.header) / usize::from(size.get()))
     }
 }
 
-/// The work that the link does for a segment.
+/// The work that the link can do for a sent segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
-    /// No offload: [`Transmit::sum`] covers header and payload.
+    /// No offload: [`Transmit::sum`] covers the header and the data.
     None,
-    /// Checksums and segmentation (GSO): [`Transmit::sum`] covers the header alone, and a burst of
-    /// full segments is written as one frame behind one header, as far as it fits.
+    /// The link computes checksums and segments frames (GSO). [`Transmit::sum`] covers only the
+    /// header. A burst of full segments is written as one frame with one header, as far as it fits.
     Segmentation,
-    /// Checksums, segmentation (GSO) and scatter-gather: large data may stay in the send buffer
-    /// ([`Transmit::zero_copy`]).
+    /// The link computes checksums, segments frames (GSO) and gathers data. Long data may stay in
+    /// the send buffer ([`Transmit::zero_copy`]).
     ScatterGather,
 }
 
-/// Header bytes of a segment with timestamps and no other option.
+/// The length of a header with timestamps and no other option, in bytes.
 const HEADER: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
 
 impl Connection {
@@ -113,12 +113,12 @@ impl Connection {
         let (transmit, burst) = self.slow(|connection| connection.poll_chosen(now, offload, bytes));
         self.limit_burst(burst);
         let transmit = transmit?;
-        // This constant lets the compiler specialize callers that test the field.
+        // As a constant, this lets the compiler specialise callers that test the field.
         Some(Transmit { is_predicted: false, ..transmit })
     }
 
-    /// Chooses and writes the next segment. Also returns how many segments may continue a burst
-    /// after it.
+    /// Chooses and writes the next segment. Also returns the number of segments that may continue a
+    /// burst after it.
     #[inline(never)]
     fn poll_chosen(
         &mut self,
@@ -162,8 +162,8 @@ impl Connection {
         (Some(transmit), burst)
     }
 
-    /// Handles the first transmission while nothing is in flight. A congestion window that was not
-    /// used for one RTO is outdated (RFC 5681 §4.1).
+    /// Reduces the congestion window before data is sent after an idle time: it is outdated if it
+    /// was not used for one RTO (RFC 5681 §4.1).
     #[inline]
     fn restart_after_idle_time(&mut self, now: Instant) {
         self.sender.congestion.on_idle(now.since(self.sender.progressed));

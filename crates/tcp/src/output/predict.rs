@@ -1,13 +1,14 @@
-//! Output prediction, the mirror of header prediction.
+//! Output prediction: a short path for the most common sent segments, as header prediction is for
+//! received ones.
 //!
 //! A segment that is sent alone is nearly always the end of the written data, perhaps with the FIN,
-//! or a pure acknowledgement. If the connection predicts its next header, it is established and no
-//! data is missing, so few conditions remain to be checked. Connections that close need more
-//! checks. No segment follows at once, so little must be recorded.
+//! or an ACK without data. If the connection predicts its next header, it is established and no
+//! data is missing, so few conditions remain to be checked. A closing connection needs more checks.
+//! No other segment follows at once, so little must be recorded.
 //!
 //! [`predict_output`](Connection::predict_output) has no side effects, and returns the segment that
-//! `choose` would choose. Every test runs a second connection without prediction, which must send
-//! equal segments and have equal state.
+//! [`choose`](Connection::choose) would choose. Every test runs a second connection without
+//! prediction, which must send the same segments and have the same state.
 
 use super::build::Data;
 use super::choose::{Choice, Piece};
@@ -18,12 +19,12 @@ use crate::{Connection, State};
 use linerate_units::Instant;
 use linerate_wire::{Ecn, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 
-/// The segment predicted to be the only one that can be sent now.
+/// The segment that is predicted to be the only one that can be sent now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rest {
-    /// Bytes of data, up to the end of the written data. Zero for a pure acknowledgement or a FIN.
+    /// The number of data bytes, up to the end of the written data. Zero for an ACK or a FIN alone.
     length: u32,
-    /// Bytes in flight after it was sent.
+    /// The number of bytes in flight after the segment was sent.
     in_flight: u32,
 }
 
@@ -31,14 +32,14 @@ impl Rest {
     const ACKNOWLEDGEMENT: Self = Self { length: 0, in_flight: 0 };
 }
 
-/// Header bytes of most SYNs.
+/// The length of the header of a SYN with the usual options, in bytes.
 const SYN_HEADER: usize = TcpHeader::LENGTH + TcpOptions::SYN_LENGTH;
 
-/// A written segment that opens or closes a connection. It is small enough to be returned in
-/// registers, unlike a [`Transmit`].
+/// A written segment that opens or closes a connection. Unlike [`Transmit`], it is small enough to
+/// be returned in registers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Control {
-    /// Bytes of data.
+    /// The number of data bytes.
     length: u32,
     sum: Sum,
     ecn: Ecn,
@@ -59,8 +60,8 @@ impl From<Control> for Transmit {
 }
 
 impl Connection {
-    /// Returns the only segment that can be sent now, if it is predictable and the next header is
-    /// predicted.
+    /// Returns the only segment that can be sent now, if it can be predicted. The connection must
+    /// predict its next header.
     #[inline(always)]
     pub(super) fn predict_output(&self) -> Option<Rest> {
         if !self.is_usual() {
@@ -74,8 +75,8 @@ impl Connection {
             return None;
         }
         if self.snd.nxt == self.snd.una {
-            // With nothing else in flight, Nagle's rule permits the segment, and every congestion
-            // window has room for a full one.
+            // Nothing else is in flight, so Nagle's algorithm permits the segment, and every
+            // congestion window has room for it.
             return (length <= self.snd.wnd).then_some(Rest { length, in_flight: length });
         }
         let in_flight = self.sender.scoreboard.in_flight().saturating_add(length);
@@ -85,8 +86,8 @@ impl Connection {
         may_leave.then_some(Rest { length, in_flight })
     }
 
-    /// Returns the only segment that a closing connection outside recovery can send: the rest of
-    /// the data with the FIN, or an acknowledgement. Also returns whether the segment has the FIN.
+    /// Returns the only segment that a closing connection can send outside recovery: the rest of
+    /// the data with the FIN, or an ACK. Also returns whether it has the FIN.
     #[inline(always)]
     fn predict_last_output(&self) -> Option<(Rest, bool)> {
         let is_closing = self.state.is_synchronized() && self.state != State::Established;
@@ -112,13 +113,13 @@ impl Connection {
         may_leave.then_some((Rest { length, in_flight }, true))
     }
 
-    /// Whether no output is due but new data and acknowledgements.
+    /// Whether only new data, the FIN and ACKs are due.
     #[inline(always)]
     pub(super) const fn is_usual(&self) -> bool {
         self.expectation.is_plain() && self.sends_nothing_again()
     }
 
-    /// Whether the pacer admits a segment, and no retransmission is due.
+    /// Whether pacing permits a segment, and no retransmission is in progress.
     #[inline(always)]
     const fn sends_nothing_again(&self) -> bool {
         self.sender.pacer.is_open() && self.snd.nxt.number() == self.snd.max.number()
@@ -143,8 +144,8 @@ impl Connection {
         Transmit { is_predicted: true, ..sent }
     }
 
-    /// Sends the only segment that a connection can send while it opens or closes and therefore
-    /// predicts no header, if that segment is predictable.
+    /// Sends the only segment that a connection can send while it opens or closes, if that segment
+    /// can be predicted. Such a connection does not predict its next header.
     #[inline(never)]
     pub(super) fn send_control(
         &mut self,
@@ -167,7 +168,8 @@ impl Connection {
             return Some(Control { length: 0, sum, ecn: Ecn::NotEct, is_syn: false });
         }
         if rest.length > 0 && offload != Offload::None {
-            // A link with scatter-gather may take the data from the send buffer without a copy.
+            // A link with scatter-gather may take the data from the send buffer without a copy,
+            // which is not done here.
             return None;
         }
         let seq = self.snd.nxt;
@@ -179,8 +181,7 @@ impl Connection {
         Some(Control { length: rest.length, sum, ecn, is_syn: false })
     }
 
-    /// Sends our first SYN or SYN-ACK, if it has the usual options and no other segment can follow
-    /// it.
+    /// Sends our first SYN or SYN-ACK, if it has the usual options and no other segment can follow.
     #[inline(always)]
     fn send_first_syn(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Control> {
         let answers = match self.state {
@@ -213,7 +214,7 @@ impl Connection {
         Some(Control { length: 0, sum, ecn: Ecn::NotEct, is_syn: true })
     }
 
-    /// Writes the data of a recorded segment behind its header, whose checksum is `sum`.
+    /// Writes the data of a recorded segment after its header, whose checksum sum is `sum`.
     #[inline(always)]
     fn write_rest(
         &self,
@@ -228,7 +229,7 @@ impl Connection {
         self.write_payload((HEADER, sum), data, offload, ecn, bytes)
     }
 
-    /// Records and writes a pure acknowledgement, and returns its checksum.
+    /// Records and writes an ACK without data, and returns its checksum sum.
     #[inline(always)]
     fn send_ack(&mut self, now: Instant, bytes: &mut [u8]) -> Sum {
         self.end_output_after_ack(now);
@@ -238,8 +239,8 @@ impl Connection {
         sum
     }
 
-    /// Records and writes the header of a segment with the rest of the written data, and returns
-    /// the checksum of the header.
+    /// Records a segment with the rest of the written data, and writes its header. Returns the
+    /// checksum sum of the header.
     #[inline(never)]
     fn send_rest(&mut self, now: Instant, rest: Rest, bytes: &mut [u8]) -> Sum {
         let seq = self.snd.nxt;
@@ -248,8 +249,7 @@ impl Connection {
         self.write_predicted(now, seq, TcpFlags::ACK | TcpFlags::PSH, bytes)
     }
 
-    /// Records a segment with the rest of the written data. Returns whether it is the only one in
-    /// flight.
+    /// Records a segment with the rest of the written data. Returns whether it is alone in flight.
     #[inline(always)]
     fn commit_rest(&mut self, now: Instant, length: u32, fin: bool) -> bool {
         let is_alone = self.snd.flight() == 0;
@@ -261,14 +261,13 @@ impl Connection {
         is_alone
     }
 
-    /// Writes the header of an acknowledgement or a FIN.
+    /// Writes the header of an ACK or a FIN without data.
     #[inline(never)]
     fn write_alone(&mut self, now: Instant, seq: SeqNum, flags: TcpFlags, bytes: &mut [u8]) -> Sum {
         self.write_predicted(now, seq, flags, bytes)
     }
 
-    /// Writes the header of a segment that begins at `seq`, with timestamps, and returns its
-    /// checksum.
+    /// Writes the header of a segment at `seq`, with timestamps, and returns its checksum sum.
     #[inline(always)]
     fn write_predicted(
         &mut self,

@@ -1,5 +1,5 @@
-//! Resets (RFC 9293 §3.5.2), sent when a connection ends, and in answer to segments that belong to
-//! no connection.
+//! Resets (RFC 9293 §3.5.2). They are sent when a connection is aborted, and in answer to segments
+//! that belong to no connection.
 
 use super::build::write_with_options;
 use super::{Kind, Transmit};
@@ -14,20 +14,21 @@ pub struct Reset {
 }
 
 impl Reset {
-    /// Maximum length of a reset, in bytes.
+    /// The maximum length of a reset in bytes.
     pub const LONGEST: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
 
-    /// Returns a reset for a connection with these sequence numbers and timestamps.
+    /// Creates a reset for a connection with these sequence numbers and timestamps.
     pub(crate) const fn of(nxt: SeqNum, rcv_nxt: SeqNum, timestamps: Option<Timestamps>) -> Self {
         Self { seq: nxt, ack: Some(rcv_nxt), timestamps }
     }
 
-    /// Returns the answer to a segment that acknowledges data never sent: `<SEQ=SEG.ACK><CTL=RST>`.
+    /// Creates the answer to a segment that acknowledges data which was never sent:
+    /// `<SEQ=SEG.ACK><CTL=RST>`.
     pub(crate) fn answering_ack(segment: &Segment<'_>) -> Self {
         Self { seq: segment.ack, ack: None, timestamps: Self::echo(segment) }
     }
 
-    /// Returns the answer to a segment that belongs to no connection (RFC 9293 §3.5.2, group 1).
+    /// Creates the answer to a segment that belongs to no connection (RFC 9293 §3.5.2, group 1).
     pub(crate) fn answering(segment: &Segment<'_>) -> Self {
         if segment.flags().contains(TcpFlags::ACK) {
             return Self::answering_ack(segment);
@@ -36,16 +37,16 @@ impl Reset {
         Self { seq: SeqNum::new(0), ack: Some(ack), timestamps: Self::echo(segment) }
     }
 
-    /// Returns the timestamps for a reset in answer to `segment`: TSecr echoes the segment, and
+    /// Returns the timestamps for a reset in answer to `segment`. TSecr echoes the segment, and
     /// TSval is zero (RFC 7323 §5.2).
     pub(crate) fn echo(segment: &Segment<'_>) -> Option<Timestamps> {
         segment.timestamps().map(|last_received| Timestamps { value: 0, echo: last_received.value })
     }
 
-    /// Writes the reset to the start of `bytes`, with ports and checksum left zero.
+    /// Writes the reset to the start of `bytes`, with zero for ports and checksum.
     ///
     /// # Panics
-    /// If `bytes` has no room for it: [`Reset::LONGEST`] always suffice.
+    /// If `bytes` is shorter than the reset, which has at most [`Reset::LONGEST`] bytes.
     #[must_use]
     pub fn emit(&self, bytes: &mut [u8]) -> Transmit {
         let ack_flag = if self.ack.is_some() { TcpFlags::ACK } else { TcpFlags::empty() };

@@ -1,12 +1,12 @@
-//! Segments whose data stays in the send buffer, for links with scatter-gather.
+//! Segments whose data is not copied from the send buffer, for links with scatter-gather.
 
 use crate::Connection;
 use linerate_wire::SeqNum;
 
-/// Minimum length of zero-copy data, in bytes: copying shorter data is faster.
+/// The minimum length of data that is not copied, in bytes. Copying shorter data is faster.
 const MIN_LENGTH: usize = 2_048;
 
-/// A range of the send buffer that is the payload of a sent segment.
+/// The range of the send buffer that contains the data of a sent segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZeroCopyRange {
     pub(super) seq: SeqNum,
@@ -14,7 +14,7 @@ pub struct ZeroCopyRange {
 }
 
 impl ZeroCopyRange {
-    /// Returns the number of bytes.
+    /// Returns the number of bytes in the range.
     #[must_use]
     pub const fn length(&self) -> usize {
         self.length as usize
@@ -22,8 +22,8 @@ impl ZeroCopyRange {
 }
 
 impl Connection {
-    /// Whether scatter-gather is faster than a copy for this data, because it is long and lies in
-    /// few parts.
+    /// Whether scatter-gather is faster than a copy for this data, because the data is long and
+    /// lies in few parts.
     pub(super) fn is_worth_zero_copy(&self, seq: SeqNum, length: usize) -> bool {
         length >= MIN_LENGTH && self.sender.buffer.parts(seq, length).is_some()
     }

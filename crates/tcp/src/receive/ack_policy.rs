@@ -1,64 +1,67 @@
-//! The decisions when received data is acknowledged (RFC 9293 §3.8.6.3, RFC 5681 §4.2), and when a
-//! larger window is announced (RFC 9293 §3.8.6.2.2).
+//! The ACK policy: when received data is acknowledged (RFC 9293 §3.8.6.3, RFC 5681 §4.2), and when
+//! a larger window is announced (RFC 9293 §3.8.6.2.2).
 //!
-//! The policy has no access to buffer and timer: the caller passes sizes, and sets the timer.
+//! The policy does not access the receive buffer or the timer. The caller passes sizes, and sets
+//! the timer.
 
 use crate::compact::pack::packed;
 
-/// The rule for acknowledgements and window updates.
+/// The rule that decides when to send acknowledgements and window updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRule {
-    /// Like Linux, acknowledges every second full segment. Acknowledges at once the first `quick`
-    /// segments of a connection, and pushed data that the application has read. In request-response
-    /// traffic such data waits instead, so that the response carries the acknowledgement.
+    /// As in Linux, every second full segment is acknowledged. The first `quick` segments of a
+    /// connection are acknowledged at once, and so is pushed data when the application has read it.
+    /// In request-response traffic, pushed data waits, so that the response carries the
+    /// acknowledgement.
     Modern {
-        /// Segments acknowledged at once while the peer is in slow start.
+        /// The number of segments that are acknowledged at once while the peer is in slow start.
         quick: u8,
     },
-    /// Like 4.3BSD, acknowledges at the tick of the delayed-ACK timer, or by the window update
-    /// after a read by which the window can grow by two segments or by this share of the buffer.
+    /// As in 4.3BSD, data is acknowledged at the tick of the delayed-ACK timer, or earlier by a
+    /// window update. A read causes an update if the window can grow by two segments, or by this
+    /// share of the buffer.
     Bsd {
-        /// Per cent of the receive buffer: 35 in Tahoe, 50 in Reno.
+        /// The share of the receive buffer in per cent: 35 in Tahoe, 50 in Reno.
         window_update_percent: u8,
     },
 }
 
-/// The inputs of an acknowledgement decision, in bytes.
+/// The inputs of a decision about acknowledgements, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
-    /// Bytes received in order and not acknowledged.
+    /// The bytes received in order and not acknowledged.
     pub(crate) pending: u32,
-    /// Data bytes of the largest segment that the peer has sent.
+    /// The number of data bytes in the peer's full segments, estimated as the largest one received.
     pub(crate) segment: u32,
-    /// Bytes received in order and not read.
+    /// The bytes received in order that the application has not read.
     pub(crate) unread: u32,
-    /// The largest possible window.
+    /// The size of the largest possible window.
     pub(crate) capacity: u32,
-    /// The rest of the window that was last offered.
+    /// The remainder of the window that was last announced to the peer.
     pub(crate) offered: u32,
-    /// The window that could be offered now.
+    /// The size of the window that could be announced now.
     pub(crate) room: u32,
 }
 
 impl Received {
-    /// Returns by how much the offered window could grow now.
+    /// Returns the number of bytes by which the announced window could grow now.
     const fn growth(&self) -> u32 {
         self.room.saturating_sub(self.offered)
     }
 }
 
-/// Two counts: the segments still to be acknowledged at once, and the unacknowledged segments, of
-/// at most two, since this end last sent data. Both are zero during a bulk transfer, which one
-/// comparison checks.
+/// Two counts: the segments at the start of the connection still to be acknowledged at once, and
+/// how many of the next two segments have not arrived since this end last sent data. Both are zero
+/// during a bulk transfer, which one comparison checks.
 type Early = [u8; 2];
 
-/// The state of the acknowledgement rule.
+/// The state of the ACK policy of a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AckPolicy {
     rule: AckRule,
-    /// Whether the last segment had PSH, so that its sender has no more data for now.
+    /// Whether the last in-order data segment had PSH, so that its sender has no more data for now.
     is_pushed: bool,
-    /// Whether this end has sent data. A pure receiver never has.
+    /// Whether this end has sent data, which a pure receiver never does.
     has_sent_data: bool,
     early: Early,
 }
@@ -74,20 +77,19 @@ impl AckPolicy {
         Self { rule, is_pushed: false, has_sent_data: false, early: [quick, 2] }
     }
 
-    /// Notes whether the last in-order segment with data had PSH.
+    /// Records whether the last in-order data segment had PSH.
     #[inline(always)]
     pub(crate) const fn note_push(&mut self, is_pushed: bool) {
         self.is_pushed = is_pushed;
     }
 
-    /// Whether the connection is in a bulk transfer, in which segments are not counted
-    /// individually.
+    /// Whether the connection is in a bulk transfer, during which segments are not counted.
     #[inline(always)]
     pub(crate) fn is_in_full_flow(&self) -> bool {
         self.early == [0, 0]
     }
 
-    /// Counts in-order data in `count` segments. Returns whether one of them is among the first
+    /// Counts `count` segments of in-order data. Returns whether one of them is among the first
     /// segments of the connection, which are acknowledged at once.
     #[inline(always)]
     pub(crate) fn on_data(&mut self, count: u32) -> bool {
@@ -103,13 +105,14 @@ impl AckPolicy {
         quick > 0
     }
 
-    /// Decides on data in `count` segments of `length` bytes each, or in one of any length. Returns
-    /// whether an acknowledgement is due at once, and whether a segment still waits for one.
+    /// Decides about in-order data in `count` segments of `length` bytes each; a single one may
+    /// have any length. Returns whether an acknowledgement is due at once, and whether at least one
+    /// segment waits for the delayed-ACK timer.
     ///
-    /// `pending` bytes are unacknowledged after the last segment; a full segment has `segment`
-    /// bytes. `was_crowded(n)` says whether unread data filled more than half of the window before
-    /// the last `n` bytes arrived. If it did, the acknowledgement waits until the application
-    /// reads, so that it can announce a larger window.
+    /// `pending` is the number of unacknowledged bytes after the last segment, and `segment` that
+    /// of a full segment. `was_crowded(n)` returns whether unread data filled more than half of the
+    /// window before the last `n` bytes arrived. Then the acknowledgement waits until the
+    /// application has read, so that it can announce a larger window.
     #[inline(always)]
     pub(crate) fn is_due(
         &self,
@@ -124,8 +127,8 @@ impl AckPolicy {
         if !is_enough_without(0) {
             return (false, true);
         }
-        // The first segment that makes an acknowledgement due decides: after later ones the buffer
-        // would seem fuller.
+        // The decision is made for the first segment that makes an acknowledgement due, because the
+        // buffer fills further with each later one.
         let mut left = 0;
         if count > 1 && is_enough_without(1) {
             left = count - 1;
@@ -137,7 +140,7 @@ impl AckPolicy {
         (is_due, !is_due || left + 1 < count)
     }
 
-    /// Whether an acknowledgement or window update is due after the application has read.
+    /// Whether an acknowledgement or a window update is due after the application has read.
     #[inline]
     pub(crate) const fn on_read(&self, received: &Received) -> bool {
         match self.rule {
@@ -157,8 +160,8 @@ impl AckPolicy {
                 }
                 let half = received.capacity / 2;
                 received.offered <= half && received.growth() > 0 && {
-                    // A sender whose window has no room for a segment waits until there is room for
-                    // one (RFC 9293 §3.8.6.2.2).
+                    // A sender waits if the window has no room for a segment, so an increase by one
+                    // segment is announced (RFC 9293 §3.8.6.2.2).
                     let stalled = received.offered < received.segment;
                     let segments = if stalled { 1 } else { 2 };
                     let worth = received.segment.saturating_mul(segments);
@@ -168,9 +171,9 @@ impl AckPolicy {
         }
     }
 
-    /// Whether neither acknowledgement nor window update can be due after a read, with `pending`
-    /// unacknowledged bytes and `offered` bytes left of the window. Cheaper than
-    /// [`AckPolicy::on_read`], and sufficient but not necessary.
+    /// Whether it is certain that neither an acknowledgement nor a window update is due after a
+    /// read. Then [`AckPolicy::on_read`], which costs more, need not be called. `pending` bytes are
+    /// unacknowledged, and `offered` bytes remain of the announced window.
     #[inline(always)]
     pub(crate) const fn is_nothing_due(
         &self,
@@ -185,8 +188,8 @@ impl AckPolicy {
             && (pending == 0 || is_answered)
     }
 
-    /// Whether the possible window can be announced without causing the silly window syndrome (RFC
-    /// 9293 §3.8.6.2.2). 4.3BSD requires a minimum window, the RFC a minimum growth.
+    /// Whether announcing the possible window avoids silly windows (RFC 9293 §3.8.6.2.2). 4.3BSD
+    /// requires a minimum size of the window, the RFC a minimum growth.
     pub(crate) const fn is_worth_offering(&self, received: &Received) -> bool {
         let (grown, share) = match self.rule {
             AckRule::Bsd { .. } => (received.offered + received.growth(), received.capacity / 4),
@@ -195,13 +198,14 @@ impl AckPolicy {
         grown >= received.segment || grown >= share
     }
 
-    /// Records that a segment with data was sent, which also carried the acknowledgement.
+    /// Records that a data segment was sent, which also carried the acknowledgement.
     pub(crate) const fn on_data_sent(&mut self) {
         self.has_sent_data = true;
         self.early[1] = 2;
     }
 
-    /// Whether the ends send one segment each in turn: a response is likely soon.
+    /// Whether both ends send alternately, at most one segment each, so that a response is likely
+    /// soon.
     const fn is_request_response(&self) -> bool {
         self.has_sent_data && self.early[1] > 0
     }
@@ -214,7 +218,7 @@ mod tests {
     const MODERN: AckRule = AckRule::Modern { quick: 0 };
     const TAHOE: AckRule = AckRule::Bsd { window_update_percent: 35 };
 
-    /// A receiver with room for 17 packets and no unread data.
+    /// The state of a receiver with room for 17 packets and no unread data.
     const IDLE: Received = Received {
         pending: 0,
         segment: 1_460,
@@ -224,8 +228,8 @@ mod tests {
         room: 17 * 1_460,
     };
 
-    /// Receives one segment, after which `pending` bytes are unacknowledged; returns whether they
-    /// must be acknowledged.
+    /// Processes one segment, after which `pending` bytes are unacknowledged. Returns whether an
+    /// acknowledgement is due at once.
     fn on_segment(policy: &mut AckPolicy, pending: u32, is_pushed: bool, is_crowded: bool) -> bool {
         policy.note_push(is_pushed);
         policy.on_data(1) | policy.is_due(1, 1_460, pending, 1_460, |_| is_crowded).0
@@ -262,7 +266,8 @@ mod tests {
                 let is_quick = policy.on_data(count);
                 let (mut one_is_due, mut one_waits, mut one_is_quick) = (false, false, false);
                 for later in (0..count).rev().map(|left| left * length) {
-                    // A connection does not consult the policy while an acknowledgement is due.
+                    // A connection does not call the policy while an acknowledgement is already
+                    // due.
                     if !one_is_due {
                         let judged = single
                             .is_due(1, length, pending - later, 1_460, |_| was_crowded(later));

@@ -1,26 +1,26 @@
-//! The ranges of sequence space that have arrived beyond a hole. Their bytes are already in place
-//! in the receive buffer.
+//! The sequence ranges of out-of-order data, which arrived after a hole. The data itself is already
+//! in its place in the receive buffer.
 
 use crate::compact::pack::packed;
 use alloc::vec::Vec;
 use linerate_wire::{SackBlock, SackBlocks, SeqNum};
 
-/// Disjoint ranges, the most recently changed one first, the order of blocks in a SACK option (RFC
-/// 2018 §4).
+/// The ranges of out-of-order data. The most recently changed one comes first, as in a SACK option
+/// (RFC 2018 §4).
 ///
-/// Invariant: no two ranges touch, and none is empty.
+/// Invariant: no range is empty, and there is a hole between any two.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Assembler {
     ranges: Vec<SackBlock>,
-    /// Number of ranges at the front that have changed since a SACK option reported them.
+    /// The number of ranges, from the front, that have changed since a SACK option reported them.
     unreported: usize,
 }
 
 packed!(Assembler { unreported } known { ranges: |_config| Vec::new() });
 
 impl Assembler {
-    /// Adds the range from `left` up to, not including, `right`. Returns false if the result would
-    /// have more than `most` ranges; the segment must then be dropped.
+    /// Adds the range from `left` up to but excluding `right`. Returns false, without any effect,
+    /// if there would be more than `most` ranges; then the segment must be dropped.
     pub(crate) fn insert(&mut self, left: SeqNum, right: SeqNum, most: usize) -> bool {
         let mut merged = SackBlock { left, right };
         let touches = |range: &SackBlock| !range.left.after(right) && !range.right.before(left);
@@ -42,8 +42,8 @@ impl Assembler {
         true
     }
 
-    /// Removes the ranges that in-order data up to `next` touches, and returns the sequence number
-    /// of the first hole.
+    /// Removes the ranges that begin at or before `next`, up to which data has arrived in order.
+    /// Returns the sequence number at which the first hole begins.
     pub(crate) fn advance(&mut self, next: SeqNum) -> SeqNum {
         let mut reached = next;
         while let Some(at) = self.ranges.iter().position(|range| !range.left.after(reached)) {
@@ -53,17 +53,17 @@ impl Assembler {
         reached
     }
 
-    /// Returns the number after the last byte that has arrived beyond a hole.
+    /// Returns the sequence number after the last byte that has arrived out of order.
     pub(crate) fn end(&self) -> Option<SeqNum> {
         self.ranges.iter().map(|range| range.right).reduce(SeqNum::later)
     }
 
-    /// Returns the number of ranges that have changed since an acknowledgement reported them.
+    /// Returns the number of ranges that have changed since a SACK option reported them.
     pub(crate) fn unreported(&self) -> usize {
         self.unreported
     }
 
-    /// Records that `left` ranges remain unreported.
+    /// Records that `left` ranges, from the front, are still to be reported.
     pub(crate) fn set_unreported(&mut self, left: usize) {
         self.unreported = left;
     }
@@ -72,22 +72,22 @@ impl Assembler {
         self.ranges.is_empty()
     }
 
-    /// Whether any range extends beyond `seq`.
+    /// Whether any range contains bytes beyond `seq`.
     pub(crate) fn reaches_beyond(&self, seq: SeqNum) -> bool {
         self.ranges.iter().any(|range| range.right.after(seq))
     }
 
-    /// Returns the ranges, the most recently changed first, without the first `newest`.
+    /// Returns the ranges, the most recently changed one first, without the first `newest` ones.
     pub(crate) fn ranges(&self, newest: usize) -> impl Iterator<Item = SackBlock> + '_ {
         self.ranges.iter().skip(newest).take(SackBlocks::MOST).copied()
     }
 
-    /// Returns all ranges.
+    /// Returns all ranges, the most recently changed one first.
     pub(crate) fn all(&self) -> &[SackBlock] {
         &self.ranges
     }
 
-    /// Returns the first part of `left` up to `right` that has already arrived.
+    /// Returns the first part of the range from `left` to `right` that has already arrived.
     pub(crate) fn overlap(&self, left: SeqNum, right: SeqNum) -> Option<SackBlock> {
         let common = |range: &SackBlock| {
             let (left, right) = (left.later(range.left), right.earlier(range.right));
@@ -96,8 +96,8 @@ impl Assembler {
         self.ranges.iter().filter_map(common).min_by_key(|common| common.left - left)
     }
 
-    /// Checks the ranges. Panics if any two touch, or if one is empty, begins before `next` or ends
-    /// after `edge`.
+    /// Checks the invariant of the ranges, and that they lie between `next` and `edge`. Panics if
+    /// any is violated.
     pub(crate) fn check(&self, next: SeqNum, edge: SeqNum) {
         assert!(self.unreported <= self.ranges.len(), "{} of {:?}", self.unreported, self.ranges);
         for (index, range) in self.ranges.iter().enumerate() {

@@ -1,62 +1,61 @@
-//! The size of the receive buffer: twice what the application reads in a round trip (dynamic
-//! right-sizing, Fisk and Feng 2001; Linux since 2.6).
+//! The tuning of the receive buffer: its size is twice the amount that the application reads in a
+//! round trip (dynamic right-sizing, Fisk and Feng 2001; Linux since 2.6).
 //!
-//! Data read in one round trip was in flight during the previous one. A window of twice that lets
-//! the sender double its congestion window, as in slow start, before the receive window limits it.
-//! The buffer grows only with the data read, not with the data that arrives.
+//! Data read in one round trip was in flight during the previous one. A window of twice that amount
+//! lets the sender double its congestion window, as in slow start, before the receive window limits
+//! it. The buffer grows only with the data that is read, not with the data that arrives.
 //!
-//! The round trip is measured by timestamps that return with in-order data, on one segment per
-//! round trip. Before the first measurement, and without timestamps, the sending half's estimate
+//! The round trip is measured by timestamps that in-order data echoes, on one segment in each round
+//! trip. Before the first measurement, and without timestamps, the estimate of the sending half
 //! from the handshake is used.
 
 use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant};
 
-/// Number of segments added to the measured amount, so that rounding cannot keep a small amount
-/// small.
+/// The number of segments that are added to the measured amount, so that a small amount can grow
+/// despite rounding.
 const SLACK: u32 = 16;
 
-/// Assumed amount read in the first round trip, in segments: the initial window that we would use
-/// ourselves.
+/// The amount assumed to be read in the first round trip, in segments: the usual initial window.
 const USUAL: u32 = 10;
 
-/// Resolution of the timestamp clock: a measurement of zero ticks may have taken this long.
+/// The resolution of the timestamp clock. A measurement of zero ticks may have taken up to this
+/// time.
 const TICK: Duration = Duration::from_millis(1);
 
-/// The measured behaviour of the reading application.
+/// The measurements of the reading application, from which the buffer size is derived.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Autotune {
-    /// Maximum size of the buffer in bytes; zero if the size is fixed.
+    /// The maximum size of the buffer in bytes; zero if the size is fixed.
     most: u32,
-    /// The smoothed round trip by timestamps; zero before the first.
+    /// The smoothed round trip, measured by timestamps; zero before the first measurement.
     round_trip: Duration,
-    /// Whether to examine the timestamp of the next in-order data.
+    /// Whether the round trip is measured on the next in-order segment.
     wants_echo: bool,
-    /// Start of the current round trip.
+    /// The start of the current round trip.
     since: Instant,
-    /// Bytes read in the current round trip.
+    /// The number of bytes read in the current round trip.
     read: u32,
-    /// Most bytes read in any round trip.
+    /// The largest number of bytes read in any round trip.
     best: u32,
 }
 
 packed!(Autotune { most, round_trip, wants_echo, since, read, best });
 
 impl Autotune {
-    /// Returns the initial state for a buffer of at most `most` bytes, or of fixed size if that is
-    /// zero.
+    /// Creates the initial state for a buffer of at most `most` bytes. Zero means a fixed size.
     pub(crate) const fn new(most: u32, now: Instant) -> Self {
         Self { most, round_trip: Duration::ZERO, wants_echo: false, since: now, read: 0, best: 0 }
     }
 
-    /// Fixes the size, which the application has chosen.
+    /// Ends the tuning, because the application has set the size.
     pub(crate) const fn fix(&mut self) {
         self.most = 0;
         self.wants_echo = false;
     }
 
-    /// Forgets the measured amount after the host refused or withdrew memory. A small buffer limits
-    /// reads, so the former maximum would prevent any growth.
+    /// Resets the largest amount after the host has refused or withdrawn memory. A small buffer
+    /// limits reads, so the former maximum would prevent the buffer from growing again.
     pub(crate) const fn start_over(&mut self) {
         self.best = 0;
     }
@@ -65,13 +64,14 @@ impl Autotune {
         self.most > 0
     }
 
-    /// Whether to examine the timestamp of the next in-order data.
+    /// Whether the round trip is to be measured on the next in-order segment.
     #[inline(always)]
     pub(crate) const fn wants_echo(&self) -> bool {
         self.wants_echo
     }
 
-    /// Takes the round trip measured on the awaited segment, if it echoed a timestamp.
+    /// Stores the round trip measured on the awaited segment; `None` if it did not echo a
+    /// timestamp.
     pub(crate) fn on_echo(&mut self, round_trip: Option<Duration>) {
         self.wants_echo = false;
         let Some(round_trip) = round_trip.map(|round_trip| round_trip.max(TICK)) else { return };
@@ -79,27 +79,27 @@ impl Autotune {
             self.round_trip().map_or(round_trip, |known| (known * 7 + round_trip) / 8);
     }
 
-    /// Returns the round trip by timestamps, once measured.
+    /// Returns the smoothed round trip, if it was measured.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         (self.round_trip > Duration::ZERO).then_some(self.round_trip)
     }
 
-    /// Returns the most bytes read in any round trip.
+    /// Returns the largest number of bytes read in any round trip.
     pub(crate) const fn best(&self) -> u32 {
         self.best
     }
 
-    /// Counts `count` bytes read. Returns whether a round trip has ended; `known` is the sending
-    /// half's estimate of the round-trip time.
+    /// Counts `count` bytes read, and returns whether a round trip has ended. `known` is the
+    /// round-trip estimate of the sending half, used if none was measured.
     #[inline]
     pub(crate) fn note_read(&mut self, now: Instant, count: u32, known: Option<Duration>) -> bool {
         self.read = self.read.saturating_add(count);
         self.round_trip().or(known).is_some_and(|round_trip| now.since(self.since) >= round_trip)
     }
 
-    /// Ends a round trip, and returns the wanted buffer size if more was read in this round trip
-    /// than in any before. `segment` is the peer's segment size; `stamped` says whether its
-    /// segments echo timestamps.
+    /// Ends a round trip. Returns the wanted buffer size in bytes if more was read than in any
+    /// round trip before. `segment` is the size of the peer's segments, and `stamped` says whether
+    /// they echo timestamps.
     pub(crate) fn end_round_trip(
         &mut self,
         now: Instant,
@@ -114,8 +114,8 @@ impl Autotune {
             return None;
         }
         self.best = read;
-        // Reads that grow will probably grow further, and a larger window takes effect one round
-        // trip later.
+        // An amount that has grown will probably grow further, and a larger window takes effect
+        // only one round trip later, so the growth is anticipated.
         let wanted = u64::from(read) * 2 + u64::from(SLACK * segment);
         let growth = wanted * u64::from(read - before) / u64::from(before);
         Some(u32::try_from(wanted + growth * 2).unwrap_or(u32::MAX).min(self.most))
@@ -133,7 +133,7 @@ mod tests {
     const RTT: Option<Duration> = Some(Duration::from_millis(10));
 
     impl Autotune {
-        /// Counts a read and ends the round trip if it is over, as a connection does.
+        /// Counts a read, and ends the round trip if it is over, as a connection does.
         fn on_read(
             &mut self,
             now: Instant,

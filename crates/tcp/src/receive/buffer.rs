@@ -1,4 +1,4 @@
-//! The receive buffer: readable bytes, and room behind them where data beyond a hole is placed.
+//! The receive buffer: the readable bytes, and room after them for out-of-order data.
 
 use crate::MemoryGrant;
 use crate::compact::pack::packed;
@@ -11,11 +11,11 @@ use bytes::Bytes;
 use core::ops::Range;
 use linerate_units::Instant;
 
-/// The link buffer that holds the segment being processed, if it may be kept. Boxed, so that queued
-/// segments of a flood take little memory.
+/// The link buffer that contains the segment being processed, if the connection may keep a
+/// reference to it. Boxed, because many queued segments of a flood then take little memory.
 pub(crate) type Offered = Option<Box<Arc<[u8]>>>;
 
-/// A receive buffer. Memory is allocated for bytes that arrive.
+/// A receive buffer. Memory is allocated when data arrives.
 ///
 /// Invariant: `length ≤ capacity`.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,30 +45,30 @@ impl ReceiveBuffer {
         self.capacity as usize
     }
 
-    /// Returns how many bytes fit behind the readable ones.
+    /// Returns the number of bytes that fit after the readable ones.
     pub(crate) const fn free(&self) -> usize {
         (self.capacity - self.length) as usize
     }
 
-    /// Sets the capacity, to no less than the readable bytes plus the offered `window`.
+    /// Sets the capacity, but to no less than the readable bytes and the announced `window` need.
     pub(crate) fn set_capacity(&mut self, capacity: usize, window: usize) {
         self.capacity = saturated(capacity.max(self.len() + window));
     }
 
-    /// Returns the bytes of memory held.
+    /// Returns the number of bytes of memory that the buffer uses.
     pub(crate) const fn memory(&self) -> usize {
         self.storage.memory()
     }
 
-    /// Ensures memory for `length` bytes at `offset` behind the readable ones, within the grant.
-    /// Returns false if the grant is too small.
+    /// Ensures that there is memory for `length` bytes at `offset` from the end of the readable
+    /// ones. Returns false if the grant is too small.
     #[inline(always)]
     pub(crate) fn make_room(&mut self, offset: usize, length: usize, grant: &MemoryGrant) -> bool {
         self.storage.make_room(self.len() + offset + length, self.capacity(), grant)
     }
 
-    /// Frees memory that is used neither by readable bytes nor by data in the `beyond` bytes behind
-    /// them, and was not used recently.
+    /// Frees memory that was not used recently and contains neither readable data nor data in the
+    /// `beyond` bytes after it.
     pub(crate) fn give_back_unused(&mut self, now: Instant, beyond: usize) {
         self.storage.give_back_unused(now, self.len() + beyond);
     }
@@ -78,62 +78,64 @@ impl ReceiveBuffer {
         self.storage.give_back(self.len());
     }
 
-    /// Swaps the buffer's memory with `memory` if the buffer is empty and both have the same size.
-    /// No data may lie beyond a hole.
+    /// Swaps the memory of the buffer with `memory`, if the buffer is empty and both have equal
+    /// size. There must be no out-of-order data.
     pub(crate) fn exchange(&mut self, memory: &mut Box<[u8]>) -> bool {
         self.is_empty() && self.storage.exchange(memory)
     }
 
-    /// Appends `bytes` to the readable ones, if the grant suffices. No data may lie beyond a hole.
-    /// Bytes that lie in `offered` memory may be kept there instead of copied.
+    /// Appends `bytes` to the readable data, and returns false if the grant is too small. If
+    /// `bytes` lie in `offered`, a reference to that memory may be kept instead of a copy. There
+    /// must be no out-of-order data.
     #[inline(always)]
     pub(crate) fn append(&mut self, bytes: &[u8], grant: &MemoryGrant, offered: &Offered) -> bool {
         let is_large = bytes.len() >= LEAST_PIECE;
         (is_large && self.keep_whole(bytes, grant, offered)) || self.append_copy(bytes, grant)
     }
 
-    /// Returns contiguous room for the next `length` in-order bytes, if there is memory. No data
-    /// may lie beyond a hole. What is written becomes readable by [`Self::take_in_place`].
+    /// Returns contiguous memory for the next `length` bytes in order, if there is any.
+    /// [`Self::take_in_place`] makes the data that the caller writes there readable. There must be
+    /// no out-of-order data.
     #[inline(always)]
     pub(crate) fn room_for_next(&mut self, length: usize) -> Option<&mut [u8]> {
         self.storage.place_of_next(self.len(), length)
     }
 
-    /// Whether there is memory to copy the next `length` in-order bytes to. No data may lie beyond
-    /// a hole.
+    /// Whether there is memory for the next `length` bytes in order. There must be no out-of-order
+    /// data.
     #[inline(always)]
     pub(crate) fn has_place_for_next(&self, length: usize) -> bool {
         length < LEAST_PIECE && self.storage.has_place(self.len() + length)
     }
 
-    /// Writes `bytes`, which [`Self::take_in_place`] has already counted, to their
-    /// [place](Self::has_place_for_next).
+    /// Writes `bytes` at the end of the readable data, to which [`Self::take_in_place`] has already
+    /// added them. [`Self::has_place_for_next`] must have returned true before.
     #[inline(always)]
     pub(crate) fn write_last(&mut self, bytes: &[u8]) {
         self.storage.write_last(self.len(), bytes);
     }
 
-    /// Returns the room behind the next `length` bytes, for which [`Self::room_for_next`] has found
-    /// room.
+    /// Returns the room after the next `length` bytes in order, for which [`Self::room_for_next`]
+    /// has returned memory.
     #[inline(always)]
     pub(crate) fn following(&self, length: usize) -> Following {
         self.storage.following(self.len(), length)
     }
 
-    /// Returns the room behind the readable bytes.
+    /// Returns the room after the readable data, if there are no shared pieces.
     #[inline(always)]
     pub(crate) fn next(&self) -> Option<Following> {
         self.storage.next(self.len())
     }
 
-    /// Returns the whole room for the data that follows.
+    /// Returns the memory that `following` describes.
     #[inline(always)]
     pub(crate) fn room_for_following(&mut self, following: Following) -> &mut [u8] {
         self.storage.place_of_following(following)
     }
 
-    /// Makes `length` bytes readable that were written [in place](Self::room_for_next), or will be
-    /// [written](Self::write_last) before the application reads.
+    /// Makes the next `length` bytes readable. They were written to [`Self::room_for_next`], or
+    /// will be written by [`Self::write_last`] before the application reads.
     #[inline(always)]
     pub(crate) fn take_in_place(&mut self, length: u32) {
         debug_assert!(
@@ -143,9 +145,9 @@ impl ReceiveBuffer {
         self.length += length;
     }
 
-    /// Keeps `bytes` in the offered memory without a copy. They must fill at least half of that
-    /// memory. Otherwise a peer that sends small segments could make us hold far more memory than
-    /// data.
+    /// Keeps `bytes` in the `offered` memory without a copy, if they fill at least half of it. With
+    /// fewer bytes, a peer that sends small segments could make us hold far more memory than data.
+    /// Returns whether they were kept.
     #[cold]
     fn keep_whole(&mut self, bytes: &[u8], grant: &MemoryGrant, offered: &Offered) -> bool {
         let Some(memory) = offered else { return false };
@@ -163,15 +165,15 @@ impl ReceiveBuffer {
         true
     }
 
-    /// Removes and returns up to `most` of the first bytes, without a copy if they lie in shared
-    /// memory.
+    /// Removes and returns up to `most` of the first bytes. They are not copied if they lie in
+    /// shared memory.
     pub(crate) fn take_shared(&mut self, most: usize) -> Bytes {
         let taken = self.storage.share(self.len(), most);
         self.advance(taken.len());
         taken
     }
 
-    /// Appends a copy of `bytes`.
+    /// Appends a copy of `bytes` to the readable data. Returns false if the grant is too small.
     #[inline(always)]
     pub(crate) fn append_copy(&mut self, bytes: &[u8], grant: &MemoryGrant) -> bool {
         let has_room = self.make_room(0, bytes.len(), grant);
@@ -182,21 +184,21 @@ impl ReceiveBuffer {
         has_room
     }
 
-    /// Places `bytes` at `offset` behind the readable ones. They are inside the offered window, and
-    /// there is memory for them.
+    /// Stores `bytes` at `offset` from the end of the readable data. They must lie in the announced
+    /// window, and there must be memory for them.
     #[inline(always)]
     pub(crate) fn place(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= self.free(), "data beyond the window was not cut off");
         self.storage.write(self.len() + offset, bytes);
     }
 
-    /// Makes the next `count` bytes readable, which are already in place.
+    /// Makes the next `count` bytes readable, which were stored out of order.
     pub(crate) fn extend(&mut self, count: usize) {
         assert!(count <= self.free(), "more in order than was ever placed");
         self.length += saturated(count);
     }
 
-    /// Copies the first bytes without removing them, and returns their number.
+    /// Copies the first readable bytes to `into` without removing them, and returns their number.
     #[inline]
     pub(crate) fn peek(&self, into: &mut [u8]) -> usize {
         let count = into.len().min(self.len());
@@ -204,7 +206,7 @@ impl ReceiveBuffer {
         count
     }
 
-    /// Copies and removes the first bytes, and returns their number.
+    /// Copies the first readable bytes to `into`, removes them, and returns their number.
     #[inline]
     pub(crate) fn read(&mut self, into: &mut [u8]) -> usize {
         let count = self.peek(into);
@@ -212,7 +214,7 @@ impl ReceiveBuffer {
         count
     }
 
-    /// Passes the first contiguous bytes to `take`, and removes as many as it returns.
+    /// Passes the first contiguous readable bytes to `take`, and removes as many as it returns.
     pub(crate) fn take(&mut self, take: impl FnOnce(&[u8]) -> usize) -> usize {
         let first = self.storage.part(0, self.len());
         let count = take(first).min(first.len());
@@ -220,7 +222,7 @@ impl ReceiveBuffer {
         count
     }
 
-    /// Removes the first `count` bytes.
+    /// Removes the first `count` readable bytes.
     #[inline]
     fn advance(&mut self, count: usize) {
         self.storage.note_use(self.length);
@@ -228,21 +230,21 @@ impl ReceiveBuffer {
         self.length -= saturated(count);
     }
 
-    /// Moves the start of the empty buffer to the beginning of its memory, which is in the CPU
-    /// cache. No data may lie beyond a hole.
+    /// Moves the start of the empty buffer to the beginning of its memory, which is likely in the
+    /// CPU's cache. There must be no out-of-order data.
     #[inline(always)]
     pub(crate) const fn start_over(&mut self) {
         self.storage.start_over();
     }
 
-    /// Discards all data and frees the memory.
+    /// Discards all data, and frees the memory.
     pub(crate) fn clear(&mut self) {
         self.storage = SegmentedBuffer::new();
         self.length = 0;
     }
 
-    /// Copies from `other` the memory that holds no data; `beyond` lists the ranges with data
-    /// beyond a hole. Afterwards a comparison of the buffers ignores such memory.
+    /// Copies the memory that contains no data from `other`, so that a comparison of both buffers
+    /// ignores it. `beyond` lists the ranges of out-of-order data.
     pub(crate) fn copy_unused_memory(&mut self, other: &Self, beyond: &[Range<usize>]) {
         let readable = self.storage.piece_bytes()..self.len();
         self.storage.copy_unused_memory(&other.storage, core::iter::once(&readable).chain(beyond));
@@ -277,7 +279,7 @@ mod tests {
         assert_eq!((buffer.len(), buffer.free()), (2, 6));
     }
 
-    /// Returns 10,000 bytes of memory in which a segment may lie.
+    /// Returns 10,000 bytes of memory that may be kept.
     fn offer() -> Offered {
         Some(Box::new((0..10_000_u16).map(|at| at.to_le_bytes()[0]).collect()))
     }

@@ -22,10 +22,10 @@ use linerate_wire::{SackBlock, SackBlocks, SeqNum};
 pub(crate) struct ReceiveSequence {
     /// RCV.NXT: the next sequence number expected.
     pub(crate) nxt: SeqNum,
-    /// RCV.NXT + RCV.WND as last announced: the right edge of the offered window. It never moves
+    /// The right edge of the window that was last announced, RCV.NXT + RCV.WND. It never moves
     /// back.
     pub(crate) edge: SeqNum,
-    /// The last acknowledgement sent (Last.ACK.sent of RFC 7323).
+    /// The acknowledgement number that was last sent (Last.ACK.sent of RFC 7323).
     pub(crate) acked: SeqNum,
     /// IRS: the peer's initial sequence number.
     pub(crate) irs: SeqNum,
@@ -38,12 +38,12 @@ impl ReceiveSequence {
         Self { nxt: irs, edge: irs, acked: irs, irs }
     }
 
-    /// Returns RCV.WND: the bytes that the peer may still send.
+    /// Returns RCV.WND, the number of bytes that the peer may still send.
     pub(crate) fn window(&self) -> u32 {
         self.edge - self.nxt
     }
 
-    /// Returns the in-order bytes not yet acknowledged.
+    /// Returns the number of in-order bytes that are not acknowledged.
     pub(crate) fn pending(&self) -> u32 {
         self.nxt - self.acked
     }
@@ -52,38 +52,39 @@ impl ReceiveSequence {
 /// The result of storing received data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// The data is in place.
+    /// The data was stored.
     Kept,
-    /// Storing the data would need one range too many beyond holes.
+    /// The data was refused, because it would need too many separate ranges of out-of-order data.
     TooManyRanges,
-    /// The host's memory grant is too small for the data.
+    /// The data was refused, because the host's memory grant is too small for it.
     NoMemory,
 }
 
-/// The receive buffer and the state that determines the window. Fields used by every segment come
-/// first.
+/// The receive buffer, and the state that determines the window. Fields that every segment uses
+/// come first.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Receiver {
     pub(crate) buffer: ReceiveBuffer,
-    /// Time of the last in-order data.
+    /// The time when in-order data last arrived.
     pub(crate) last_data: Instant,
-    /// The largest segment received: an estimate of the peer's full segment.
+    /// The number of data bytes in the largest segment received, an estimate of the peer's full
+    /// segment.
     pub(crate) largest_segment: u32,
-    /// The largest window that the window field can express.
+    /// The largest window that the window field can announce with the negotiated scale.
     pub(crate) largest_window: u32,
-    /// RCV.UP: the number after the urgent data, while announced urgent data is unread.
+    /// RCV.UP: the sequence number after the urgent data, while announced urgent data is unread.
     pub(crate) urgent: Option<SeqNum>,
     pub(crate) assembler: Assembler,
     pub(crate) autotune: Autotune,
-    /// Sequence number of the peer's FIN, once received.
+    /// The sequence number of the peer's FIN, once it was received.
     pub(crate) fin: Option<SeqNum>,
-    /// A duplicate range that no acknowledgement has reported yet (RFC 2883).
+    /// A range of data that arrived twice, to be reported by the next acknowledgement (RFC 2883).
     duplicate: Option<SackBlock>,
-    /// Whether the application has stopped reading, so that data is acknowledged and discarded.
+    /// Whether the application has stopped reading, so that data is acknowledged but discarded.
     pub(crate) shut: bool,
-    /// Number of out-of-order segments still to be answered by duplicate ACKs, for a peer without
-    /// SACK.
+    /// The number of out-of-order segments for which duplicate ACKs must still be sent, to a peer
+    /// without SACK.
     unanswered: u8,
 }
 
@@ -101,7 +102,7 @@ packed!(Receiver {
     last_data
 });
 
-/// Maximum number of SACK blocks that fit beside timestamps.
+/// The maximum number of SACK blocks that fit beside timestamps.
 pub(crate) const BLOCKS_THAT_FIT: usize = 3;
 
 impl Receiver {
@@ -122,12 +123,12 @@ impl Receiver {
         }
     }
 
-    /// Applies the negotiated window scale.
+    /// Limits the window to what the negotiated scale can express.
     pub(crate) fn note_agreement(&mut self, agreement: &Agreement) {
         self.largest_window = u32::from(u16::MAX) << agreement.receive_shift;
     }
 
-    /// Returns the largest possible window.
+    /// Returns the size of the largest possible window in bytes.
     pub(crate) fn capacity(&self) -> u32 {
         saturated(self.buffer.capacity()).min(self.largest_window)
     }
@@ -138,14 +139,15 @@ impl Receiver {
         saturated(self.buffer.len()) - later > self.capacity() / 2
     }
 
-    /// Returns the window that the free room allows.
+    /// Returns the size of the window that the free room allows, in bytes.
     #[inline]
     pub(crate) fn room(&self) -> u32 {
         saturated(self.buffer.free()).min(self.largest_window)
     }
 
-    /// Stores data that begins at `seq`, if the grant suffices and at most `most` ranges lie beyond
-    /// holes afterwards. The data may be kept in `offered` memory without a copy.
+    /// Stores data that begins at `seq`, if the grant suffices and there are at most `most` ranges
+    /// of out-of-order data afterwards. In-order data may be kept in `offered` memory without a
+    /// copy.
     pub(crate) fn keep(
         &mut self,
         rcv: &ReceiveSequence,
@@ -155,8 +157,8 @@ impl Receiver {
         (grant, offered): (&MemoryGrant, &Offered),
     ) -> Keep {
         if seq == rcv.nxt {
-            // Data beyond a hole is placed in the ring, so in-order data before it must be copied
-            // there, too.
+            // Out-of-order data lies in the ring, so data that fills the hole before it must be
+            // copied to the ring, too.
             let is_kept = self.shut
                 || if self.assembler.is_empty() {
                     self.buffer.append(payload, grant, offered)
@@ -178,8 +180,8 @@ impl Receiver {
         Keep::Kept
     }
 
-    /// Discards data beyond holes, and returns whether there was any. The peer must send it again
-    /// even if it was SACKed: SACK is advisory (RFC 2018 §8).
+    /// Discards out-of-order data, and returns whether there was any. The peer must send it again,
+    /// even if it was SACKed, because SACK is advisory (RFC 2018 §8).
     pub(crate) fn drop_beyond_holes(&mut self) -> bool {
         let dropped = !self.assembler.is_empty();
         self.assembler = Assembler::default();
@@ -187,13 +189,14 @@ impl Receiver {
         dropped
     }
 
-    /// Frees memory that holds no data and was not used recently.
+    /// Frees memory of the buffer that contains no data and was not used recently.
     pub(crate) fn give_back_unused(&mut self, now: Instant, rcv: &ReceiveSequence) {
         let beyond = self.assembler.end().map_or(0, |end| (end - rcv.nxt) as usize);
         self.buffer.give_back_unused(now, if self.shut { 0 } else { beyond });
     }
 
-    /// Records which part of the received range from `left` to `right` is a duplicate.
+    /// Records which part of the range from `left` to `right`, which has just arrived, is a
+    /// duplicate.
     pub(crate) fn note_duplicate(&mut self, rcv: &ReceiveSequence, left: SeqNum, right: SeqNum) {
         if left.before(rcv.nxt) {
             self.duplicate = Some(SackBlock { left, right: right.earlier(rcv.nxt) });
@@ -202,13 +205,14 @@ impl Receiver {
         }
     }
 
-    /// Records `count` coalesced segments beyond a hole.
+    /// Records that `count` segments have arrived out of order.
     pub(crate) fn note_out_of_order(&mut self, count: u32) {
         self.unanswered = self.unanswered.saturating_add(u8::try_from(count).unwrap_or(u8::MAX));
     }
 
-    /// Fills a hole with data up to `arrived`, and returns the new RCV.NXT. Duplicate ACKs still
-    /// due are dropped: with the new acknowledgement number they would report another hole.
+    /// Adds the out-of-order data that follows `arrived` without a hole, and returns the new
+    /// RCV.NXT. Duplicate ACKs that are still due are dropped, because with the new acknowledgement
+    /// number they would report another hole.
     pub(crate) fn fill_hole(&mut self, arrived: SeqNum) -> SeqNum {
         self.unanswered = 0;
         let next = self.assembler.advance(arrived);
@@ -218,9 +222,9 @@ impl Receiver {
         next
     }
 
-    /// Records that an acknowledgement has reported the first `fit` of [`Receiver::blocks`]. Each
-    /// duplicate is reported once (RFC 2883 §4). Returns whether another must follow, because more
-    /// blocks are unreported.
+    /// Records that an acknowledgement has reported the first `fit` of [`Receiver::blocks`]. A
+    /// duplicate is reported once only (RFC 2883 §4). Returns whether another acknowledgement must
+    /// follow, because blocks are still unreported.
     pub(crate) fn on_sack_sent(&mut self, fit: usize) -> bool {
         let left = self.newest_to_leave_out(fit);
         self.duplicate = None;
@@ -229,34 +233,35 @@ impl Receiver {
         left > 0
     }
 
-    /// Records an acknowledgement to a peer that counts duplicate ACKs. It counts only if it was
-    /// sent `alone`, without data. Returns whether another one must follow.
+    /// Records that an acknowledgement was sent to a peer without SACK, which counts duplicate
+    /// ACKs. It counts as such only if it was sent `alone`, without data. Returns whether another
+    /// one must follow.
     pub(crate) fn on_duplicate_ack_sent(&mut self, alone: bool) -> bool {
         self.duplicate = None;
         self.unanswered -= u8::from(alone && self.unanswered > 0);
         self.unanswered > 0
     }
 
-    /// Returns how many of the newest ranges a SACK option with room for `fit` blocks must omit, so
-    /// that older unreported ranges are reported first, as if each segment had been acknowledged on
-    /// arrival.
+    /// Returns how many of the most recent ranges a SACK option with room for `fit` blocks must
+    /// omit, so that older unreported ranges come first. The result is the same as if each segment
+    /// had been acknowledged on arrival.
     fn newest_to_leave_out(&self, fit: usize) -> usize {
         let room = fit.saturating_sub(usize::from(self.duplicate.is_some()));
         self.assembler.unreported().saturating_sub(room)
     }
 
-    /// Whether there is data that a SACK option should report.
+    /// Whether there is any data that a SACK option should report.
     pub(crate) fn has_blocks(&self) -> bool {
         self.owes_duplicate() || !self.assembler.is_empty()
     }
 
-    /// Whether a duplicate range is still to be reported.
+    /// Whether a duplicate range is to be reported by the next acknowledgement.
     pub(crate) const fn owes_duplicate(&self) -> bool {
         self.duplicate.is_some()
     }
 
-    /// Returns the SACK blocks for an option with room for `fit`: the duplicate range first, then
-    /// the range that contains it, then the other ranges beyond holes.
+    /// Returns the SACK blocks for an option with room for `fit` blocks: the duplicate range, then
+    /// the range that contains it, then the other ranges of out-of-order data.
     pub(crate) fn blocks(&self, fit: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         if let Some(duplicate) = self.duplicate {
@@ -266,7 +271,7 @@ impl Receiver {
         blocks
     }
 
-    /// Whether data beyond a hole is still to be reported, by SACK if `blocks` is set, otherwise by
+    /// Whether out-of-order data is still to be reported: by SACK if `blocks` is true, otherwise by
     /// duplicate ACKs.
     pub(crate) fn owes_duplicates(&self, blocks: bool) -> bool {
         if blocks { self.assembler.unreported() > 0 } else { self.unanswered > 0 }
@@ -279,7 +284,7 @@ impl Receiver {
         self.buffer.clear();
     }
 
-    /// Copies from `other` the buffer memory that holds no data, for comparisons of connections.
+    /// Copies the buffer memory that contains no data from `other`, so that comparisons ignore it.
     pub(crate) fn copy_unused_memory(&mut self, other: &Self, rcv: &ReceiveSequence) {
         let place = |seq: SeqNum| self.buffer.len() + (seq - rcv.nxt) as usize;
         let beyond: Vec<_> = self
@@ -294,7 +299,7 @@ impl Receiver {
     pub(crate) fn check(&self, rcv: &ReceiveSequence) {
         let beyond = self.assembler.end().map_or(0, |end| (end - rcv.nxt) as usize);
         self.buffer.check(if self.shut { 0 } else { beyond });
-        // The FIN may lie beyond the window's edge, since it needs no room.
+        // The FIN may lie beyond the right edge of the window, since it needs no room.
         self.assembler.check(rcv.nxt, rcv.edge);
         assert!(!rcv.acked.after(rcv.nxt), "acknowledged {} beyond {}", rcv.acked, rcv.nxt);
         assert!(!rcv.nxt.after(rcv.edge), "received {} beyond the edge {}", rcv.nxt, rcv.edge);
@@ -307,7 +312,8 @@ impl Receiver {
     }
 }
 
-/// Converts a buffer size to a length in sequence space; sizes are at most 2^30.
+/// Converts a buffer size to a length in sequence space. Sizes are at most 2^30, so the limit is
+/// never reached.
 pub(crate) fn saturated(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }

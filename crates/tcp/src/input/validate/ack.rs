@@ -6,8 +6,8 @@ use crate::{Connection, State};
 use linerate_wire::{Segment, TcpFlags};
 
 impl Connection {
-    /// Checks (SND.UNA − MAX.SND.WND) ≤ SEG.ACK ≤ SND.MAX. In SYN-RECEIVED, any number that does
-    /// not acknowledge our SYN is answered with a reset.
+    /// Checks that SND.UNA − MAX.SND.WND ≤ SEG.ACK ≤ SND.MAX. In SYN-RECEIVED, an acknowledgement
+    /// that does not cover our SYN is answered by a reset.
     #[inline(always)]
     pub(super) fn check_ack(&self, segment: &Segment<'_>) -> Result<(), Refused> {
         if !segment.flags().contains(TcpFlags::ACK) {

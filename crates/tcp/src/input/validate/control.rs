@@ -1,8 +1,9 @@
 //! Prediction of control segments: segments without data that acknowledge our SYN or FIN, or carry
 //! the peer's FIN.
 //!
-//! Validation performs about two dozen checks on each such segment, and nearly all pass. Prediction
-//! needs fewer comparisons, which are at least as strict, so a predicted segment is valid.
+//! Validation makes about two dozen checks on such a segment, which it nearly always passes.
+//! Prediction makes fewer comparisons, which are at least as strict, so a predicted segment is
+//! valid.
 
 use super::Valid;
 use super::predict::is_header_predicted;
@@ -10,24 +11,23 @@ use crate::options::before;
 use crate::{Connection, State};
 use linerate_wire::{Segment, TcpFlags, Timestamps};
 
-/// The bits of data offset and flags that are ignored by the comparison with a plain
-/// acknowledgement.
+/// The bits of data offset and flags that may differ from those of a plain ACK.
 const OPTIONAL: u16 = TcpFlags::PSH.bits() | TcpFlags::FIN.bits();
 
-/// A run of one segment without data, next in order, that opens or closes a connection and has no
-/// other effect.
+/// A run of one segment without data that is next in order. It opens or closes the connection, and
+/// has no other effect.
 #[derive(Clone, Copy, Debug)]
 pub struct ControlRun {
-    /// Does the segment acknowledge all data in flight? Otherwise it acknowledges nothing new.
+    /// Whether the segment acknowledges all data in flight. Otherwise it acknowledges nothing new.
     pub(in crate::input) advances: bool,
-    /// Does the segment carry the peer's first FIN?
+    /// Whether the segment carries the peer's FIN for the first time.
     pub(in crate::input) has_fin: bool,
     /// The timestamps of the segment, if both ends use them.
     pub(in crate::input) timestamps: Option<Timestamps>,
 }
 
 impl ControlRun {
-    /// Returns a run of `segment`, if it is predicted to open or close the connection.
+    /// Creates a run of `segment`, if it is predicted to open or close the connection.
     #[inline(always)]
     #[must_use]
     pub fn of(connection: &Connection, segment: &Segment<'_>) -> Option<Self> {
@@ -35,7 +35,7 @@ impl ControlRun {
     }
 }
 
-/// Returns the proof that a segment is valid for which [`ControlRun::of`] has returned `run`.
+/// Returns the proof that `segment` is valid, because [`ControlRun::of`] has returned `run` for it.
 #[inline(always)]
 pub(in crate::input) fn predicted_before<'a>(
     c: &Connection,
@@ -53,7 +53,7 @@ impl Connection {
             && segment.payload.is_empty()
             && segment.joined.is_none()
             && segment.seq == self.rcv.nxt;
-        // Header prediction handles segments whose header is predicted.
+        // Segments whose header is predicted are handled by header prediction.
         let is_other = is_header_predicted(self, segment.offset_and_flags);
         if !is_plain || is_other || !self.expects_no_feedback() {
             return None;
@@ -65,8 +65,8 @@ impl Connection {
             State::SynSent | State::TimeWait | State::Closed => false,
             _ => true,
         };
-        // The slow path handles a duplicate acknowledgement, an acknowledgement of a part of the
-        // flight, and a FIN beyond a hole.
+        // Left to the slow path: a duplicate ACK, an ACK of a part of the data in flight, and a FIN
+        // after missing data.
         let is_odd =
             if advances { segment.ack != self.snd.max } else { !has_fin && self.snd.flight() > 0 };
         let is_beyond =
@@ -85,7 +85,7 @@ impl Connection {
         Some(ControlRun { advances, has_fin, timestamps })
     }
 
-    /// Does no loss, measurement or probe wait for an acknowledgement?
+    /// Whether no acknowledgement is awaited as feedback on a loss, a measurement or a probe.
     #[inline(always)]
     fn expects_no_feedback(&self) -> bool {
         self.preferences.header_prediction

@@ -1,4 +1,5 @@
-//! The checks of handshakes: replies to our SYN (RFC 9293 §3.10.7.3), and retransmitted SYNs.
+//! The checks of segments in the handshake: answers to our SYN (RFC 9293 §3.10.7.3), and SYNs that
+//! the peer retransmits.
 
 use super::sequence::Text;
 use super::{InWindow, Refused, Valid, Verdict};
@@ -21,8 +22,8 @@ impl Connection {
             return Err(refused(Refusal::BadAck));
         }
         if flags.contains(TcpFlags::RST) {
-            // A reset without an acknowledgement number may come from an attacker that has not seen
-            // our SYN.
+            // A reset without an acknowledgement may come from an attacker, who does not see our
+            // SYN.
             return if acks {
                 Ok(Verdict::Resets(Valid(segment)))
             } else {
@@ -35,8 +36,8 @@ impl Connection {
         Ok(Verdict::Synchronizes(Valid(segment)))
     }
 
-    /// Checks a SYN segment with the sequence number of the first SYN. Returns `None` if the
-    /// segment must pass the checks for other segments.
+    /// Checks a SYN that has the sequence number of the peer's first SYN. Returns `None` if the
+    /// segment is not such a SYN, and must pass the checks for other segments.
     #[cold]
     pub(super) fn validate_repeated_syn<'a>(
         &self,
@@ -54,8 +55,8 @@ impl Connection {
         if !flags.contains(TcpFlags::ACK) {
             return Some(Ok(Verdict::RepeatsSyn(Valid(segment))));
         }
-        // A simultaneous open (RFC 9293 §3.5, figure 7). Data on the SYN is ignored, and the peer
-        // retransmits it.
+        // A simultaneous open (RFC 9293 §3.5, figure 7). Data on the SYN is ignored, so the peer
+        // will retransmit it.
         let text = Text::empty(self.rcv.nxt);
         let verdict = || Verdict::InWindow(InWindow { segment: Valid(segment), text, timestamps });
         Some(self.check_ack(segment).map(|()| verdict()))

@@ -1,9 +1,9 @@
 //! Validation of an arriving segment (RFC 9293 §3.10.7).
 //!
 //! All functions of this module are pure functions of a connection and a segment. Only this module
-//! and its children can create a [`Valid`] segment, and every function that lets a segment change a
-//! connection requires one. A refused segment therefore cannot change timestamps, windows or
-//! options (RFC 5961 §5.2). [`Refused`] holds the answer to it.
+//! and its children can create a [`Valid`] segment, which every function that applies a segment to
+//! a connection requires. A refused segment therefore cannot change timestamps, windows or options
+//! (RFC 5961 §5.2). [`Refused`] contains the answer to it.
 
 mod ack;
 pub(crate) mod control;
@@ -21,7 +21,7 @@ use sequence::{Place, Text};
 
 /// A segment that has passed every check of its connection.
 ///
-/// The type is only a reference, so it costs the fast path nothing.
+/// The type is only a reference, so it costs nothing on the fast path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Valid<'a>(&'a Segment<'a>);
 
@@ -50,10 +50,10 @@ impl<'a> Valid<'a> {
     }
 }
 
-/// The meaning of a segment in the present state of the connection.
+/// The meaning of a valid segment in the present state of the connection.
 #[derive(Debug)]
 pub(super) enum Verdict<'a> {
-    /// In SYN-SENT: the peer's SYN, with or without an acknowledgement of ours.
+    /// In SYN-SENT: the peer's SYN, which may also acknowledge our SYN.
     Synchronizes(Valid<'a>),
     /// A reset that ends the connection.
     Resets(Valid<'a>),
@@ -64,74 +64,74 @@ pub(super) enum Verdict<'a> {
     /// The peer repeats its SYN-ACK, to which a connection in AccECN mode sends a special answer
     /// (RFC 9768 §3.2.2.1).
     RepeatsSynAck(Valid<'a>),
-    /// A part of the segment lies in the window.
+    /// At least a part of the segment lies in the receive window.
     InWindow(InWindow<'a>),
-    /// Everything in the segment had arrived before. Its acknowledgement may still be new.
+    /// All data of the segment had arrived before. Its acknowledgement may still be new.
     Duplicates(Valid<'a>, Option<Timestamps>),
     /// A SYN for the next incarnation of a connection in TIME-WAIT.
     OpensAgain,
 }
 
-/// A valid segment of which part lies in the window.
+/// A valid segment that lies at least partly in the receive window.
 #[derive(Debug)]
 pub(super) struct InWindow<'a> {
     pub(super) segment: Valid<'a>,
-    /// The part of the segment that lies in the window.
+    /// The part of the segment that lies in the receive window.
     pub(super) text: Text<'a>,
     /// The timestamps of the segment, if both ends use them.
     pub(super) timestamps: Option<Timestamps>,
 }
 
-/// A segment that fails a check.
+/// A segment that has failed a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) why: Refusal,
     pub(super) answer: Answer,
 }
 
-/// The answer that a refused segment gets.
+/// The answer to a refused segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// The segment is dropped without an answer.
     Nothing,
-    /// An acknowledgement.
+    /// An acknowledgement of the present state.
     Acknowledgement,
-    /// An acknowledgement, if the budget of challenge ACKs allows one. The segment is empty, so it
-    /// may itself be such an answer. Without the limit, two ends with different sequence numbers
-    /// would answer each other for ever.
+    /// An acknowledgement, if the limit for challenge ACKs allows one. The refused segment is
+    /// empty, so it may be such an answer itself: without the limit, two ends with different
+    /// sequence numbers would answer each other for ever.
     LimitedAcknowledgement,
-    /// A challenge ACK, if its budget allows one (RFC 5961 §7).
+    /// A challenge ACK, if the limit for challenge ACKs allows one (RFC 5961 §7).
     Challenge,
-    /// A reset of the form `<SEQ=SEG.ACK><CTL=RST>`.
+    /// A reset with the sequence number SEG.ACK: `<SEQ=SEG.ACK><CTL=RST>`.
     Reset,
 }
 
 impl Refused {
-    /// Returns the refusal of a segment that is dropped without an answer.
+    /// Creates the refusal of a segment that gets no answer.
     const fn silently(why: Refusal) -> Self {
         Self { why, answer: Answer::Nothing }
     }
 
-    /// Returns the refusal of a segment that acknowledges data which was never sent: the answer is
-    /// a reset.
+    /// Creates the refusal of a segment that acknowledges data which was never sent. It is answered
+    /// by a reset.
     const fn reset(why: Refusal) -> Self {
         Self { why, answer: Answer::Reset }
     }
 
-    /// Returns the refusal of a segment that an attacker could have forged: the answer is a
+    /// Creates the refusal of a segment that an attacker may have forged. It is answered by a
     /// challenge ACK (RFC 5961).
     const fn challenged(why: Refusal) -> Self {
         Self { why, answer: Answer::Challenge }
     }
 
-    /// Returns the refusal of a segment outside the window.
+    /// Creates the refusal of a segment outside the receive window.
     fn unacceptable(why: Refusal, segment: &Segment<'_>) -> Self {
         Self { why, answer: Answer::to_unacceptable(segment) }
     }
 }
 
 impl Answer {
-    /// Returns the answer to a segment outside the window (RFC 9293 §3.10.7.4, first step).
+    /// Returns the answer to a segment outside the receive window (RFC 9293 §3.10.7.4, first step).
     pub(super) fn to_unacceptable(segment: &Segment<'_>) -> Self {
         let says_something = !segment.payload.is_empty() || segment.flags().contains(TcpFlags::FIN);
         if says_something { Self::Acknowledgement } else { Self::LimitedAcknowledgement }
@@ -139,7 +139,7 @@ impl Answer {
 }
 
 impl Connection {
-    /// Validates a segment in any state.
+    /// Validates a segment in any state of the connection.
     #[inline(always)]
     pub(super) fn validate<'a>(
         &self,
@@ -181,12 +181,12 @@ impl Connection {
             }
         };
         if flags.contains(TcpFlags::SYN) {
-            // A peer that has restarted answers the challenge ACK with a reset. An attacker does
-            // not see the challenge.
+            // A peer that has restarted answers the challenge ACK by a reset. An attacker does not
+            // see the challenge ACK.
             return Err(Refused::challenged(Refusal::Challenged));
         }
         self.check_ack(segment)?;
-        // No data follows the peer's FIN, so this is an old duplicate, or the peer has lost its
+        // No data can follow the peer's FIN, so this is an old duplicate, or the peer has lost its
         // state. The acknowledgement in answer tells the peer our sequence numbers (RFC 9293
         // §3.10.7.4, first step).
         if self.state == State::TimeWait && !text.is_empty_at(self.rcv.nxt) {
@@ -195,8 +195,8 @@ impl Connection {
         Ok(Verdict::InWindow(InWindow { segment: Valid(segment), text, timestamps }))
     }
 
-    /// Whether a segment before the window is a duplicate of this connection: it lies in the range
-    /// that was once the window, and its acknowledgement is acceptable.
+    /// Whether a segment before the receive window is a duplicate of this connection's data: it
+    /// lies in the range of an earlier window, and its acknowledgement is acceptable.
     fn is_duplicate(&self, segment: &Segment<'_>) -> bool {
         let flags = segment.flags() & (TcpFlags::ACK | TcpFlags::SYN);
         let window = self.receiver.largest_window;

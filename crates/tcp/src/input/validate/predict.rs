@@ -1,13 +1,13 @@
 //! Header prediction (Jacobson, 1988).
 //!
-//! In a bulk transfer the next segment usually equals the last one, except for one number. The
-//! connection stores the expected word of data offset and flags. One comparison with that word
-//! covers the connection's state, the flags, the options, holes and recovery: at the end of the
-//! slow path, any condition that forbids prediction sets the word to 0, which no segment has. Two
-//! checks remain: the sequence number must be the next one, and the timestamp must be at its usual
-//! place and not be old.
+//! In a bulk transfer a segment usually equals the one before it, except for one number. The
+//! connection stores the expected word of data offset and flags. A comparison with that word covers
+//! the flags, the options, the state of the connection, missing data and recovery: at the end of
+//! the slow path, any condition that forbids prediction sets the word to zero, which no segment
+//! has. Two checks remain. The sequence number must be the next one, and the timestamp must be at
+//! its usual place and not be old.
 //!
-//! A predicted segment is a pure acknowledgement of data that we sent, or data that we receive, or
+//! A predicted segment is an acknowledgement of data that we have sent, or data that we receive, or
 //! both, as in a dialogue. All other segments take the slow path, which could also handle the
 //! predicted ones.
 
@@ -17,73 +17,74 @@ use crate::{Connection, State};
 use linerate_wire::{Segment, TcpFlags, Timestamps};
 
 /// The bits of data offset and flags that header prediction compares: all except PSH, which does
-/// not affect processing. The ECN bits and the reserved bits are included, so that segments with
-/// them take the slow path.
+/// not affect processing. ECN bits and reserved bits are included, so that segments with unexpected
+/// ones take the slow path.
 pub(super) const COMPARED: u16 = !TcpFlags::PSH.bits();
 
 /// The result of header prediction. Its checks are at least as strict as those of the slow path, so
 /// a predicted segment is valid.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::input) enum Prediction<'a> {
-    /// A pure acknowledgement in order: `acked` bytes leave the send buffer; zero if the segment
-    /// only changes the window.
+    /// An acknowledgement in order, without data. `acked` is zero if the segment only changes the
+    /// window.
     Ack {
         segment: Valid<'a>,
-        /// Newly acknowledged bytes.
+        /// The number of newly acknowledged bytes, which leave the send buffer.
         acked: u32,
     },
-    /// Data in order that acknowledges nothing new: `length` bytes go to the receive buffer.
+    /// Data in order, without a new acknowledgement.
     Data {
         segment: Valid<'a>,
-        /// Timestamp of the segment; meaningless if the connection uses none.
+        /// The timestamp of the segment; arbitrary if the connection does not use timestamps.
         stamp: u32,
-        /// Bytes of data.
+        /// The number of data bytes.
         length: u32,
     },
-    /// Data in order that also acknowledges new data.
+    /// Data in order, with an acknowledgement of new data.
     Both {
         segment: Valid<'a>,
-        /// Timestamp of the segment; meaningless if the connection uses none.
+        /// The timestamp of the segment; arbitrary if the connection does not use timestamps.
         stamp: u32,
-        /// Bytes of data.
+        /// The number of data bytes.
         length: u32,
     },
-    /// The segment takes the slow path, which determines the [reason](MissReason).
+    /// The segment is not predicted and takes the slow path, which finds the [reason](MissReason).
     Miss,
 }
 
-/// The reason why a segment was not predicted.
+/// The reason why header prediction did not recognise a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum MissReason {
-    /// Header prediction is switched off.
+    /// Header prediction is disabled.
     Disabled,
-    /// The connection is not in ESTABLISHED (opening or closing), or the application has stopped
-    /// reading.
+    /// The connection is not in the state ESTABLISHED, because it is opening or closing, or the
+    /// application has stopped reading.
     State,
-    /// The segment has SYN, FIN, RST, URG or an ECN bit, or has no ACK.
+    /// The segment has SYN, FIN, RST, URG or an unexpected ECN bit, or has no ACK.
     Flags,
-    /// The packet carries a congestion mark, or the peer reports marks in the ACE field alone.
+    /// The packet has a CE mark, or the peer reports marks in the ACE field alone.
     Mark,
-    /// The segment has other options than those agreed on; usually SACK blocks.
+    /// The segment has other options than those agreed on, usually SACK blocks.
     Options,
-    /// The sequence number is not the next one: a loss, a duplicate, or reordering.
+    /// The sequence number is not the expected one, because of a loss, a duplicate or reordering.
     Sequence,
-    /// Data beyond a hole waits for reassembly, or urgent data is unread or unacknowledged.
+    /// Out-of-order data is waiting for the data before it, or urgent data is unread or
+    /// unacknowledged.
     Reassembly,
-    /// Lost segments are being retransmitted, or the path MTU is being probed.
+    /// Loss recovery is in progress, or the path MTU is being probed.
     Recovery,
     /// The timestamp is older than an earlier one.
     Timestamp,
-    /// The acknowledgement is a duplicate, or acknowledges data that was never sent.
+    /// The segment is a duplicate ACK, or acknowledges data that was never sent.
     Acknowledgement,
-    /// The segment has more data than the window has room for.
+    /// The segment has more data than the receive window has room for.
     Room,
 }
 
 impl MissReason {
-    /// All reasons, in the order of their counters.
+    /// All reasons, in the order of their counters in [`crate::PredictionStatistics`].
     pub const ALL: [Self; 11] = [
         Self::Disabled,
         Self::State,
@@ -117,7 +118,7 @@ impl MissReason {
     }
 }
 
-/// Predicts the meaning of `segment`.
+/// Predicts the meaning of `segment`: the header prediction of an arriving segment.
 #[inline(always)]
 pub(in crate::input) fn predict<'a>(c: &Connection, segment: &'a Segment<'a>) -> Prediction<'a> {
     if !is_header_predicted(c, segment.offset_and_flags) || segment.seq != c.rcv.nxt {
@@ -131,9 +132,8 @@ pub(in crate::input) fn predict<'a>(c: &Connection, segment: &'a Segment<'a>) ->
     }
 }
 
-/// Returns the proof that `last` is valid: the last of several segments of data, each of which was
-/// predicted and has its data in place, by [`Connection::room_for_predicted`] or
-/// [`Connection::going_on`].
+/// Returns the proof that `last` is valid, for the last of several data segments. All of them must
+/// have been predicted, and their data stored.
 #[inline(always)]
 pub(in crate::input) fn predicted_before<'a>(c: &Connection, last: &'a Segment<'a>) -> Valid<'a> {
     debug_assert!(
@@ -145,13 +145,13 @@ pub(in crate::input) fn predicted_before<'a>(c: &Connection, last: &'a Segment<'
     Valid(last)
 }
 
-/// Does the segment have the predicted first word of the header, which holds data offset and flags?
+/// Whether the segment has the predicted data offset and flags, which share a word of the header.
 #[inline(always)]
 pub(in crate::input) const fn is_header_predicted(c: &Connection, offset_and_flags: u16) -> bool {
     offset_and_flags & COMPARED == c.expectation.header()
 }
 
-/// Predicts a pure acknowledgement, for a sender.
+/// Predicts a segment without data: an acknowledgement for a sender.
 #[inline(always)]
 fn predict_ack<'a>(c: &Connection, segment: &'a Segment<'a>) -> Prediction<'a> {
     let acked = segment.ack - c.snd.una;
@@ -163,7 +163,7 @@ fn predict_ack<'a>(c: &Connection, segment: &'a Segment<'a>) -> Prediction<'a> {
     }
 }
 
-/// Predicts data, for a receiver that may also be a sender.
+/// Predicts a segment with data, for a receiver that may also be a sender.
 #[inline(always)]
 fn predict_data<'a>(c: &Connection, segment: &'a Segment<'a>, stamp: u32) -> Prediction<'a> {
     if segment.payload.len() > c.rcv.window() as usize {
@@ -183,9 +183,9 @@ fn predict_data<'a>(c: &Connection, segment: &'a Segment<'a>, stamp: u32) -> Pre
     }
 }
 
-/// Returns the timestamp of a segment with a predicted header, if it is not old; any number if the
-/// connection uses no timestamps. The predicted data offset shows whether there is room for the
-/// timestamp and for no other option.
+/// Returns the timestamp of a segment with a predicted header, or `None` if it is old. Returns zero
+/// if the connection does not use timestamps. The predicted data offset ensures that the segment
+/// has no other option.
 #[inline(always)]
 pub(super) fn stamp_as_agreed(c: &Connection, segment: &Segment<'_>) -> Option<u32> {
     match Timestamps::alone(segment.options) {
@@ -196,7 +196,8 @@ pub(super) fn stamp_as_agreed(c: &Connection, segment: &Segment<'_>) -> Option<u
     }
 }
 
-/// Returns why `segment` was not predicted: the first check of [`predict`] that it fails.
+/// Returns the reason why `segment` was not predicted, which is the first check of [`predict`] that
+/// it fails.
 pub(in crate::input) fn why_it_missed(c: &Connection, segment: &Segment<'_>) -> MissReason {
     if !is_header_predicted(c, segment.offset_and_flags) {
         why_the_header_differs(c, segment.flags())
@@ -211,14 +212,15 @@ pub(in crate::input) fn why_it_missed(c: &Connection, segment: &Segment<'_>) -> 
     }
 }
 
-/// Returns why the first word of the header was not predicted: the condition that forbids
+/// Returns the reason why data offset and flags were not predicted: the condition that forbids
 /// prediction, or the unusual flags or options of the segment.
 #[cold]
 pub(in crate::input) fn why_the_header_differs(c: &Connection, flags: TcpFlags) -> MissReason {
     if c.expectation.header() == 0 {
         let is_other_state = c.preferences.header_prediction && c.state != State::Established;
         return match () {
-            // Checked first: it is the reason of all segments that open or close a connection.
+            // This state is checked first, because it is the reason for all segments that open or
+            // close a connection.
             () if is_other_state => MissReason::State,
             () => spoiler(c).unwrap_or(MissReason::State),
         };
@@ -232,7 +234,7 @@ fn why_the_timestamp_differs(options: &[u8]) -> MissReason {
     if Timestamps::alone(options).is_some() { MissReason::Timestamp } else { MissReason::Options }
 }
 
-/// Returns the reason that currently forbids any prediction.
+/// Returns the condition that forbids any prediction at present, if there is one.
 fn spoiler(c: &Connection) -> Option<MissReason> {
     if !c.preferences.header_prediction {
         Some(MissReason::Disabled)
@@ -253,7 +255,7 @@ fn spoiler(c: &Connection) -> Option<MissReason> {
     }
 }
 
-/// Derives the data offset and flags that the next segment of `c` should have; 0 if nothing can be
+/// Derives the expected data offset and flags of the next segment. Zero if nothing can be
 /// predicted.
 #[inline]
 pub(crate) fn expected_header(c: &Connection) -> u16 {
@@ -264,8 +266,8 @@ pub(crate) fn expected_header(c: &Connection) -> u16 {
 }
 
 impl Connection {
-    /// Returns data offset and flags of a segment with the constant options of the connection, and
-    /// no flag but ACK.
+    /// Returns data offset and flags of an ACK that has the usual options of the connection and no
+    /// other flag.
     #[inline(always)]
     pub(super) const fn plain_header(&self) -> u16 {
         let words: u16 = if self.timestamps.on { 8 } else { 5 };

@@ -1,4 +1,4 @@
-//! The checks of RST, and of SYNs in TIME-WAIT (RFC 9293 §3.10.7.4, second and fourth step; RFC
+//! The checks of resets, and of SYNs in TIME-WAIT (RFC 9293 §3.10.7.4, second and fourth step; RFC
 //! 5961 §3).
 
 use super::{Refused, Valid, Verdict};
@@ -8,16 +8,16 @@ use crate::{Connection, State};
 use linerate_wire::{Segment, TcpFlags};
 
 impl Connection {
-    /// Checks a reset. It is accepted at exactly RCV.NXT, answered with a challenge acknowledgement
-    /// elsewhere in the window, and dropped outside it.
+    /// Checks a reset (RFC 5961 §3). It is accepted if its sequence number is RCV.NXT, answered by
+    /// a challenge ACK elsewhere in the receive window, and ignored outside it.
     #[cold]
     pub(super) fn validate_reset<'a>(
         &self,
         segment: &'a Segment<'a>,
     ) -> Result<Verdict<'a>, Refused> {
-        // A peer that has closed and forgotten the connection answers our acknowledgement of an old
-        // segment with such a reset. TIME-WAIT must survive the reset, or a later old segment could
-        // reach a new connection (RFC 1337).
+        // A peer that has forgotten the connection answers our acknowledgement of an old segment by
+        // such a reset. TIME-WAIT must not end, or another old segment could reach a new connection
+        // (RFC 1337).
         if self.state == State::TimeWait && self.config.time_wait_outlives_resets {
             return Err(Refused::silently(Refusal::ResetInTimeWait));
         }
@@ -32,8 +32,8 @@ impl Connection {
         })
     }
 
-    /// May a SYN in TIME-WAIT begin a new incarnation of the connection? Its sequence number must
-    /// be beyond all received ones (RFC 9293 MAY-2), or its timestamp must be newer (RFC 6191 §2).
+    /// Whether a SYN in TIME-WAIT may open a new incarnation of the connection: its sequence number
+    /// is beyond all received ones (RFC 9293 MAY-2), or its timestamp is newer (RFC 6191 §2).
     pub(super) fn opens_again(&self, segment: &Segment<'_>) -> bool {
         let flags = segment.flags() & (TcpFlags::SYN | TcpFlags::ACK | TcpFlags::RST);
         if flags != TcpFlags::SYN {
@@ -43,7 +43,8 @@ impl Connection {
         match segment.timestamps().filter(|_| self.config.timestamps) {
             Some(stamp) if self.timestamps.on && stamp.value == self.timestamps.recent => is_beyond,
             Some(stamp) if self.timestamps.on => before(self.timestamps.recent, stamp.value),
-            // The connection in TIME-WAIT had no timestamps, so this SYN is not part of it.
+            // The connection in TIME-WAIT did not use timestamps, so this SYN is not an old one of
+            // it.
             Some(_) => true,
             None => is_beyond,
         }

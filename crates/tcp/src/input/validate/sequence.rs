@@ -1,5 +1,5 @@
-//! The check of the sequence number, which determines the new part of a segment, and of the
-//! timestamp (RFC 9293 §3.10.7.4, first step; RFC 7323 §5.3).
+//! The check of the sequence number, which finds the new part of a segment, and of the timestamp
+//! (RFC 9293 §3.10.7.4, first step; RFC 7323 §5.3).
 
 use super::Refused;
 use crate::Connection;
@@ -8,59 +8,59 @@ use crate::receive::{ReceiveSequence, saturated};
 use linerate_units::Instant;
 use linerate_wire::{Segment, SeqNum, TcpFlags, Timestamps};
 
-/// The part of a segment that lies inside the window.
+/// The part of a segment that lies in the receive window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::input) struct Text<'a> {
-    /// First sequence number of the data; never before RCV.NXT.
+    /// The sequence number of the first data byte; never before RCV.NXT.
     pub(in crate::input) seq: SeqNum,
-    /// The data that lies in the window.
+    /// The data that lies in the receive window.
     pub(in crate::input) payload: &'a [u8],
-    /// Bytes of data in the largest of the segments that a link has coalesced.
+    /// The number of data bytes in the largest of the segments that the link has coalesced.
     pub(in crate::input) piece: u32,
-    /// Number of segments that a link has coalesced.
+    /// The number of segments that the link has coalesced, or one.
     pub(in crate::input) count: u32,
     /// Whether a FIN follows the data.
     pub(in crate::input) fin: bool,
-    /// Whether a part outside the window was cut off. The peer must then be told our sequence
-    /// numbers.
+    /// Whether a part of the segment lies outside the window and was removed. Then the peer must be
+    /// told our sequence numbers.
     pub(in crate::input) cut: bool,
 }
 
 impl<'a> Text<'a> {
-    /// Returns an empty part at `seq`.
+    /// Creates an empty part at sequence number `seq`, without a FIN.
     pub(super) const fn empty(seq: SeqNum) -> Self {
         Self { seq, payload: &[], piece: 0, count: 1, fin: false, cut: false }
     }
 
-    /// Whether this is the part of an empty segment at `seq`, without a FIN.
+    /// Whether this is an empty part at `seq`, without a FIN.
     pub(super) fn is_empty_at(&self, seq: SeqNum) -> bool {
         self.seq == seq && self.payload.is_empty() && !self.fin
     }
 
-    /// Returns the number after the data: the number of the FIN, if one follows.
+    /// Returns the sequence number after the data, which is that of the FIN if there is one.
     pub(in crate::input) fn end(&self) -> SeqNum {
         self.seq + saturated(self.payload.len())
     }
 }
 
-/// The position of a segment relative to the window.
+/// The position of a segment relative to the receive window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place<'a> {
-    /// The whole segment lies before RCV.NXT.
+    /// The whole segment lies before RCV.NXT, so all its data has arrived before.
     Before,
-    /// This part of the segment lies in the window.
+    /// This part of the segment lies in the receive window.
     InWindow(Text<'a>),
-    /// The segment begins beyond the window.
+    /// The segment begins beyond the right edge of the window.
     Beyond,
 }
 
 impl<'a> Place<'a> {
-    /// Returns the position of `segment`.
+    /// Returns the position of `segment` relative to the receive window `rcv`.
     ///
-    /// A strict reading of the RFC refuses an empty segment at the right edge of the window. This
-    /// function accepts it: a peer that has filled the window sends its acknowledgements from
-    /// there, and they must take effect. A FIN needs no room, so it is accepted with data that ends
-    /// at the edge.
+    /// An empty segment at the right edge of the window is accepted, although a strict reading of
+    /// RFC 9293 refuses it: a peer that has filled the window sends its acknowledgements from
+    /// there, and they must take effect. A FIN after data that ends at the edge is accepted,
+    /// because it needs no room.
     #[inline(always)]
     pub(super) fn of(rcv: &ReceiveSequence, segment: &Segment<'a>) -> Self {
         let flags = segment.flags();
@@ -96,8 +96,8 @@ impl<'a> Place<'a> {
 }
 
 impl Connection {
-    /// Checks the timestamps by PAWS (RFC 7323 §5.3), and returns them if both ends use them. A
-    /// reset is not judged by its timestamp. A segment without timestamps is dropped once the ends
+    /// Checks the timestamps by PAWS (RFC 7323 §5.3), and returns them if the connection uses
+    /// timestamps. A reset is not checked. A segment without timestamps is refused if both ends
     /// have agreed on them (§3.2).
     #[inline(always)]
     pub(super) fn check_timestamps(
