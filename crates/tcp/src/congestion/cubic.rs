@@ -1,5 +1,5 @@
 //! CUBIC (RFC 9438). After a loss the window returns quickly to its former size, stays there for a
-//! while, and then probes for more. Its growth depends on time, not on the round-trip time.
+//! while, and then grows faster again. Its growth depends on time, not on the round-trip time.
 
 use super::curve::Curve;
 use super::hystart::HyStart;
@@ -10,22 +10,23 @@ use linerate_units::{Duration, Instant};
 
 /// β = 7/10: the factor by which a loss reduces the window (RFC 9438 §4.6).
 const BETA: (u32, u32) = (7, 10);
-/// (1 + β) / 2, the factor of `W_max` in fast convergence (§4.7).
+/// (1 + β) / 2: the factor that fast convergence applies to `W_max` (RFC 9438 §4.7).
 const CONVERGENCE: (u32, u32) = (17, 20);
-/// α = 3·(1 − β)/(1 + β) = 9/17 (§4.3): the growth that equals Reno's with this β.
+/// α = 3·(1 − β)/(1 + β) = 9/17: the growth in segments per round trip that equals Reno's with this
+/// β (RFC 9438 §4.3).
 const ALPHA: (u64, u64) = (9, 17);
 
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Cubic {
     window: Window,
-    /// `cwnd_prior`: the window when SSTHRESH was last set.
+    /// `cwnd_prior`: the congestion window in bytes when SSTHRESH was last set.
     cwnd_prior: u32,
-    /// HyStart++ during the initial slow start; `None` once that has ended or a segment was lost.
+    /// HyStart++, used in the initial slow start. `None` after its end or after a loss.
     hystart: Option<HyStart>,
-    /// The current congestion avoidance stage.
+    /// The current stage of congestion avoidance, if there is one.
     stage: Option<Stage>,
-    /// `W_max`; `None` before the first loss, and after a timeout.
+    /// `W_max` in bytes; `None` before the first loss, and after a timeout.
     w_max: Option<u32>,
 }
 
@@ -36,14 +37,14 @@ impl Cubic {
         Self { window, hystart: Some(HyStart::new(paced)), w_max: None, cwnd_prior: 0, stage: None }
     }
 
-    /// RFC 9438 §4.10 ends slow start when CWND exceeds SSTHRESH; RFC 5681 leaves the case of
-    /// equality open.
+    /// Whether the window is in slow start. At CWND = SSTHRESH it still is (RFC 9438 §4.10); RFC
+    /// 5681 leaves this case open.
     const fn is_in_slow_start(&self) -> bool {
         self.window.cwnd() <= self.window.ssthresh()
     }
 
     fn grow_in_slow_start(&mut self, ack: &Acknowledged) {
-        // After an idle period or a timeout, slow start ends with a new stage.
+        // A stage begins anew when slow start after an idle period or a timeout ends.
         self.stage = None;
         let mss = self.window.mss();
         let growth = match &self.hystart {
@@ -73,14 +74,15 @@ impl Cubic {
         self.window.add(next.saturating_sub(cwnd));
     }
 
-    /// Sets `W_max` after congestion at this window (RFC 9438 §4.6), with fast convergence (§4.7).
+    /// Sets `W_max` to the present window, at which congestion was found (RFC 9438 §4.6), with fast
+    /// convergence (§4.7).
     fn note_congestion(&mut self) {
         let cwnd = self.window.cwnd();
         let converges = self.w_max.is_some_and(|w_max| cwnd < w_max);
         self.w_max = Some(if converges { part(cwnd, CONVERGENCE) } else { cwnd });
     }
 
-    /// Sets SSTHRESH = flight · β (RFC 9438 §4.6), for any loss.
+    /// Sets SSTHRESH = flight · β after any loss (RFC 9438 §4.6).
     fn reduce(&mut self, flight: u32) {
         self.hystart = None;
         self.stage = None;
@@ -130,14 +132,15 @@ impl Controller for Cubic {
         self.reduce(flight);
     }
 
-    /// RFC 9438 §4.6: at least two segments for SSTHRESH, and one for CWND.
+    /// Reduces SSTHRESH to no less than two segments, and CWND to no less than one (RFC 9438 §4.6).
     fn on_mark(&mut self, flight: u32) {
         self.note_congestion();
         self.reduce(flight);
         self.window.reduce_to(part(flight, BETA));
     }
 
-    /// RFC 9438 §4.8: SSTHRESH as Reno's, but with β. The next stage begins at the plateau.
+    /// Sets SSTHRESH as Reno does, but with β (RFC 9438 §4.8). The next stage will begin at the
+    /// plateau of its curve.
     fn on_timeout(&mut self, flight: u32) {
         self.reduce(flight);
         self.w_max = None;
@@ -149,15 +152,17 @@ impl Controller for Cubic {
     }
 }
 
-/// One stage of congestion avoidance: from a loss or the end of slow start to the next loss.
+/// A stage of congestion avoidance, which lasts from a loss or the end of slow start to the next
+/// loss.
 #[derive(Clone, Debug, PartialEq)]
 struct Stage {
     curve: Curve,
-    /// `t_epoch`, postponed by every period in which the window was not used.
+    /// `t_epoch`, the start of the stage, moved forward by periods in which the window was not
+    /// used.
     began: Instant,
-    /// Start of the current period in which the window is not used.
+    /// The start of the current period in which the window is not used, if it is in one.
     unused_since: Option<Instant>,
-    /// `W_est`: the window that Reno would have.
+    /// `W_est`: the window in bytes that Reno would have.
     w_est: u32,
     w_est_rest: Rest,
     cwnd_rest: Rest,
@@ -177,8 +182,8 @@ impl Stage {
         }
     }
 
-    /// Returns CWND after an acknowledgement: Reno's if that is larger (RFC 9438 §4.3), else a step
-    /// towards the curve's value one round trip from now (§4.4, §4.5).
+    /// Returns CWND after an acknowledgement: Reno's window if that is larger (RFC 9438 §4.3),
+    /// otherwise a step towards the value of the curve one round trip from now (§4.4, §4.5).
     fn next_window(&mut self, ack: &Acknowledged, window: &Window, cwnd_prior: u32) -> u32 {
         let (cwnd, mss) = (window.cwnd(), window.mss());
         self.resume(ack.now);
@@ -189,14 +194,14 @@ impl Stage {
         }
         let round_trip = ack.smoothed.unwrap_or(Duration::ZERO);
         let target = self.curve.at(t + round_trip, mss).clamp(cwnd, cwnd + cwnd / 2);
-        // The RFC's increment of (target - cwnd) / cwnd is per acknowledged segment, in segments;
-        // this one is in bytes.
+        // The increment in the RFC, (target − cwnd) / cwnd, is in segments for each acknowledged
+        // segment. Here it is in bytes for the acknowledged bytes.
         let acked = u64::from(ack.bytes.min(cwnd));
         cwnd + self.cwnd_rest.take(u64::from(target - cwnd) * acked, u64::from(cwnd))
     }
 
-    /// Advances `W_est` (RFC 9438 figure 4): by α segments per window, and by one once it has
-    /// regained the window before the reduction.
+    /// Lets `W_est` grow (RFC 9438 figure 4): by α segments per window, and by one segment once it
+    /// has reached the window before the reduction.
     fn grow_estimate(&mut self, acked: u32, window: &Window, cwnd_prior: u32) {
         let (cwnd, mss) = (u64::from(window.cwnd()), u64::from(window.mss()));
         let alpha = if self.w_est >= cwnd_prior { ALPHA.1 } else { ALPHA.0 };
@@ -204,7 +209,7 @@ impl Stage {
         self.w_est = self.w_est.saturating_add(growth);
     }
 
-    /// Stops the clock of the curve while the sender is not cwnd-limited (RFC 9438 §4.2, §5.8).
+    /// Stops the clock of the curve, because the sender is not cwnd-limited (RFC 9438 §4.2, §5.8).
     fn pause(&mut self, now: Instant) {
         self.unused_since.get_or_insert(now);
     }
@@ -215,8 +220,8 @@ impl Stage {
         }
     }
 
-    /// Excludes `idle` time without data in flight from the clock. A pause that has begun includes
-    /// it already.
+    /// Excludes the time `idle`, in which nothing was in flight, from the clock of the curve. A
+    /// pause that has begun already includes it.
     fn skip(&mut self, idle: Duration) {
         if self.unused_since.is_none() {
             self.began += idle;
@@ -224,15 +229,15 @@ impl Stage {
     }
 }
 
-/// The remainder of a division, carried over so that rounding to whole bytes loses nothing.
+/// The remainder of a division, which is carried over so that rounding to bytes loses nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Rest(u64);
 
 packed!(Rest(0));
 
 impl Rest {
-    /// Returns the whole part of `numerator / divisor` plus the earlier remainder, and keeps the
-    /// new one.
+    /// Divides `numerator` plus the carried remainder by `divisor`. Returns the quotient, and keeps
+    /// the new remainder.
     fn take(&mut self, numerator: u64, divisor: u64) -> u32 {
         let sum = self.0 + numerator;
         self.0 = sum % divisor;
@@ -240,7 +245,7 @@ impl Rest {
     }
 }
 
-/// Returns `whole`·n/d rounded down, for n below d.
+/// Returns `whole`·n/d, rounded down, for n < d.
 fn part(whole: u32, (n, d): (u32, u32)) -> u32 {
     whole / d * n + whole % d * n / d
 }

@@ -1,43 +1,44 @@
-//! CUBIC's curve, W_cubic(t) = C·(t − K)³ + W_max (RFC 9438 §4.2), in integers: windows in bytes,
-//! time in units of 2⁻²⁰ s, so that only multiplications and shifts are needed.
+//! CUBIC's curve, W_cubic(t) = C·(t − K)³ + W_max (RFC 9438 §4.2), in integers. Windows are in
+//! bytes and times in units of 2⁻²⁰ s, so that only multiplications and shifts are needed.
 
 use crate::compact::pack::packed;
 use linerate_units::Duration;
 
-/// C = 2/5 segments per cubic second (RFC 9438 §5.1), with 16 binary places.
+/// The number of fractional bits in C = 2/5 segments per cubic second (RFC 9438 §5.1).
 const C_SHIFT: u32 = 16;
-/// Number of fractional bits in a time: the unit is 2⁻²⁰ s.
+/// The number of fractional bits in a time in seconds: its unit is 2⁻²⁰ s.
 const TIME_SHIFT: u32 = 20;
-/// Units of time per nanosecond, 2²⁰ / 10⁹, with 40 binary places.
+/// The number of time units per nanosecond, 2²⁰ / 10⁹, with 40 fractional bits.
 const UNITS_PER_NANO: u128 = (1 << (TIME_SHIFT + 40)) / 1_000_000_000;
-/// The largest |t − K| that is computed, 4,096 s, which suffices for windows up to 2³⁰ bytes.
+/// The largest |t − K| that is computed, in time units: 4,096 s, which suffices for windows of up
+/// to 2³⁰ bytes.
 const FURTHEST: u64 = 1 << 32;
 
-/// A curve: the height of its plateau, and the time to reach it.
+/// A curve of CUBIC: the height of its plateau, and the time to reach it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Curve {
     w_max: u32,
-    /// K in units of time.
+    /// K, the time from the start of the curve to its plateau, in units of 2⁻²⁰ s.
     k: u64,
 }
 
 packed!(Curve { w_max, k });
 
 impl Curve {
-    /// Returns the curve from `cwnd` to the plateau at `w_max`. If `cwnd` is not below `w_max`, the
-    /// plateau is `cwnd` and K = 0.
+    /// Creates the curve that rises from `cwnd` to a plateau at `w_max`, both in bytes. If `cwnd`
+    /// is not below `w_max`, the plateau is at `cwnd`, and K = 0.
     pub(super) fn from(cwnd: u32, w_max: u32, mss: u32) -> Self {
         let rise = u128::from(w_max.saturating_sub(cwnd));
         let k = cube_root(((rise * 5) << (3 * TIME_SHIFT)) / u128::from(2 * mss));
         Self { w_max: w_max.max(cwnd), k: k.min(FURTHEST) }
     }
 
-    /// Returns W_max.
+    /// Returns W_max, the height of the plateau, in bytes.
     pub(super) const fn w_max(&self) -> u32 {
         self.w_max
     }
 
-    /// Returns W_cubic(t) in bytes, for segments of `mss`.
+    /// Returns W_cubic(t) in bytes, for segments of `mss` bytes.
     pub(super) fn at(&self, t: Duration, mss: u32) -> u32 {
         let t = units(t);
         let distance = u128::from(t.abs_diff(self.k).min(FURTHEST));
@@ -52,7 +53,7 @@ fn units(t: Duration) -> u64 {
     u64::try_from((u128::from(t.as_nanos()) * UNITS_PER_NANO) >> 40).unwrap_or(u64::MAX)
 }
 
-/// Returns the largest number whose cube is not above `n`, by Newton's method from above.
+/// Returns the cube root of `n`, rounded down, by Newton's method from above.
 fn cube_root(n: u128) -> u64 {
     if n == 0 {
         return 0;
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Computes the root bit by bit.
+    /// Computes the cube root bit by bit.
     fn naive_cube_root(n: u128) -> u64 {
         (0..42).rev().map(|bit| 1 << bit).fold(0, |root: u64, bit| {
             let larger = u128::from(root | bit);
@@ -109,7 +110,7 @@ mod tests {
             prop_assert_eq!(roots, [root - 1, root, root]);
         }
 
-        /// Compares with the RFC's figures 1 and 2 in floating point.
+        /// Compares the curve with the formulas of RFC 9438 (figures 1 and 2) in floating point.
         #[test]
         fn the_curve_equals_the_formula(
             cwnd in 2_896u32..1 << 28,

@@ -1,16 +1,16 @@
-//! Congestion controls that are defined in other crates.
+//! Congestion control algorithms that are defined in other crates.
 
 use super::{Controller, Window};
 use alloc::boxed::Box;
 use alloc::format;
 use core::hash::{Hash, Hasher};
 
-/// A congestion control that is defined in another crate: its name, and its constructor.
+/// A congestion control algorithm that is defined in another crate: its name and its constructor.
 ///
-/// A connection with such a control is never stored in compact form, because its state is opaque.
+/// A connection with such an algorithm is never compacted, because its state is opaque.
 #[derive(Clone, Copy, Debug)]
 pub struct CustomCongestion {
-    /// The name in reports. Two custom controls with the same name count as the same.
+    /// The name in reports. Two custom algorithms with the same name are considered equal.
     pub name: &'static str,
     /// Creates a controller, given the initial congestion window.
     pub new: fn(Window) -> Box<dyn Controller>,
@@ -30,7 +30,7 @@ impl Hash for CustomCongestion {
     }
 }
 
-/// The controller of a connection with a [`CustomCongestion`].
+/// The controller of a connection that uses a [`CustomCongestion`].
 #[derive(Debug)]
 pub(crate) struct Custom(Box<dyn Controller>);
 
@@ -54,7 +54,7 @@ impl Clone for Custom {
     }
 }
 
-/// Compares debug output, the only view of its state that every controller has. Used by tests only.
+/// Compares the debug output, because every controller has it. Only tests compare controllers.
 impl PartialEq for Custom {
     fn eq(&self, other: &Self) -> bool {
         format!("{:?}", self.0) == format!("{:?}", other.0)

@@ -1,5 +1,5 @@
-//! A constant window for experiments: shows how a path behaves with a given number of segments in
-//! flight and no congestion control. Not for shared networks.
+//! A constant congestion window for experiments. It shows how a path behaves with a given number of
+//! segments in flight. Without congestion control, it must not be used on shared networks.
 
 use super::{Controller, FastRecovery, Window};
 use crate::compact::pack::packed;
@@ -11,7 +11,7 @@ pub(crate) struct Fixed(Window);
 packed!(Fixed(0));
 
 impl Fixed {
-    /// Returns a window of `segments`, whatever their size.
+    /// Creates a window of `segments` segments, whatever their size.
     pub(super) fn new(mut window: Window, segments: u32) -> Self {
         window.set(window.mss().saturating_mul(segments));
         Self(window)

@@ -1,28 +1,29 @@
-//! HyStart++: the initial slow start ends when the round trips grow, before a loss (RFC 9406).
+//! HyStart++: ends the initial slow start when the round trips become longer, before a loss (RFC
+//! 9406).
 
 use super::Acknowledged;
 use crate::compact::pack::{Pack, Packer, Unpacker, packed};
 use linerate_units::Duration;
 use linerate_wire::SeqNum;
 
-// Recommended values of RFC 9406 §4.3.
+// The values that RFC 9406 §4.3 recommends.
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
 const MIN_RTT_DIVISOR: u64 = 8;
 const N_RTT_SAMPLE: u32 = 8;
 const CSS_GROWTH_DIVISOR: u32 = 4;
 const CSS_ROUNDS: u32 = 5;
-/// L: the maximum growth per ACK in segments, for a sender that does not pace. Paced senders have
-/// no limit.
+/// L: the maximum growth of the window for an ACK, in segments, if the sender does not pace. A
+/// sender that paces has no limit.
 const L: u32 = 8;
 
-/// The RFC's infinity: no round trip has been measured.
+/// The infinity of RFC 9406: no round trip has been measured.
 const UNKNOWN: Duration = Duration::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     SlowStart,
-    /// Conservative slow start: the round trips have grown to `baseline`, and `rounds` more have
+    /// Conservative slow start: the round trip has grown to `baseline`, and `rounds` rounds have
     /// ended since.
     Conservative {
         baseline: Duration,
@@ -30,16 +31,17 @@ enum Phase {
     },
 }
 
-/// The state of HyStart++ for this round and the last one.
+/// The state of HyStart++ in the current round and the last one.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct HyStart {
     phase: Phase,
-    /// windowEnd: its acknowledgement ends the round. None before the first round.
+    /// windowEnd: the sequence number whose acknowledgement ends the round. `None` before the first
+    /// round.
     window_end: Option<SeqNum>,
     last_round_min: Duration,
     current_round_min: Duration,
     samples: u32,
-    /// Whether pacing spreads the segments that an acknowledgement admits.
+    /// Whether the segments that an acknowledgement permits are paced.
     paced: bool,
 }
 
@@ -72,7 +74,8 @@ impl HyStart {
         }
     }
 
-    /// Returns the growth of the window in bytes for `ack`, with segments of `mss` (RFC 9406 §4.2).
+    /// Returns by how many bytes the window grows for `ack`, with segments of `mss` bytes (RFC 9406
+    /// §4.2).
     pub(super) fn growth(&self, ack: &Acknowledged, mss: u32) -> u32 {
         let counted = if self.paced { ack.bytes } else { ack.bytes_within(L * mss) };
         match self.phase {
@@ -81,7 +84,8 @@ impl HyStart {
         }
     }
 
-    /// Processes the round trip of an acknowledgement. Returns whether slow start is over.
+    /// Processes the round trip that an acknowledgement has measured. Returns whether slow start
+    /// has ended.
     #[inline]
     pub(super) fn on_acknowledged(&mut self, ack: &Acknowledged) -> bool {
         if let Some(round_trip) = ack.round_trip {
@@ -113,8 +117,8 @@ impl HyStart {
         self.last_round_min != UNKNOWN && self.current_round_min >= self.last_round_min + threshold
     }
 
-    /// Ends a round: all data sent before it began is acknowledged. Returns whether slow start is
-    /// over.
+    /// Ends a round, because all data that was sent before it began is acknowledged. Returns
+    /// whether slow start has ended.
     fn end_round(&mut self, sent: SeqNum) -> bool {
         self.window_end = Some(sent);
         self.last_round_min = self.current_round_min;
@@ -156,8 +160,8 @@ mod tests {
         }
     }
 
-    /// Acknowledges ten segments with a round trip of `millis` each, and returns whether slow start
-    /// ended. The first two calls are one round of a sender that begins with twenty segments.
+    /// Acknowledges ten segments with round trips of `millis` ms, and returns whether slow start
+    /// has ended. The first two calls are one round of a sender that begins with twenty segments.
     fn round(hystart: &mut HyStart, number: &mut u32, millis: u64) -> bool {
         let sent = SeqNum::new(*number + 20 * MSS);
         (0..10).fold(false, |over, _| {

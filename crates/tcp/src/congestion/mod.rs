@@ -1,6 +1,6 @@
-//! Congestion control: the amount of data that may be in flight (RFC 5681).
+//! Congestion control: the decision how much data may be in flight (RFC 5681).
 //!
-//! `send/loss.rs` detects losses; a controller decides how they change the window.
+//! `send/loss.rs` detects losses. A controller decides how they change the congestion window.
 
 mod bbr;
 mod controller;
@@ -31,22 +31,22 @@ use core::fmt;
 use core::str::FromStr;
 use linerate_units::{Duration, Rate};
 
-/// Declares [`CongestionName`] with the list and the names of its variants, so that none can be
-/// omitted.
+/// Declares [`CongestionName`] together with the list and the names of its variants, so that none
+/// can be missing.
 macro_rules! names {
     ($($(#[$doc:meta])* $name:ident = $text:literal),* $(,)?) => {
-        /// The name of a congestion control.
+        /// The name of a congestion control algorithm.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum CongestionName {
             $($(#[$doc])* $name,)*
-            /// A constant window of this many segments, for experiments.
+            /// A constant window of this number of segments, for experiments.
             Fixed(u16),
-            /// A congestion control that is defined in another crate.
+            /// An algorithm that is defined in another crate.
             Custom(CustomCongestion),
         }
 
         impl CongestionName {
-            /// All built-in congestion controls, in historical order.
+            /// All built-in algorithms, in historical order.
             pub const ALL: [Self; [$($text),*].len()] = [$(Self::$name),*];
 
             const fn name(self) -> &'static str {
@@ -61,24 +61,25 @@ macro_rules! names {
 }
 
 names! {
-    /// 4.3BSD Tahoe, 1988: every loss begins slow start again.
+    /// 4.3BSD Tahoe (1988): every loss starts slow start again.
     Tahoe = "tahoe",
-    /// 4.3BSD Reno, 1990: fast recovery until the first new acknowledgement.
+    /// 4.3BSD Reno (1990): fast recovery until the first acknowledgement of new data.
     Reno = "reno",
-    /// RFC 6582: fast recovery until everything that was in flight at the loss is acknowledged.
+    /// NewReno (RFC 6582): fast recovery until all data that was in flight at the loss is
+    /// acknowledged.
     NewReno = "new-reno",
-    /// RFC 9438: back to the window of the last loss along a cubic curve, with HyStart++ (RFC 9406)
-    /// for the first slow start.
+    /// CUBIC (RFC 9438): the window returns to its size before the last loss along a cubic curve.
+    /// HyStart++ (RFC 9406) ends the first slow start.
     Cubic = "cubic",
-    /// draft-ietf-ccwg-bbr-06: paced at the measured bandwidth of the path. BBR requires SACK;
-    /// without it, the default congestion control is used.
+    /// BBR (draft-ietf-ccwg-bbr-06): paces at the measured bandwidth of the path. BBR requires
+    /// SACK; without it, the default algorithm is used.
     ///
     /// Losses reduce the rate even if congestion did not cause them. A round trip with a loss
-    /// bounds the rate until the next bandwidth probe (§5.5.10.3), and a probe with more than 2 %
+    /// limits the rate until the next bandwidth probe (§5.5.10.3), and a probe with more than 2 %
     /// loss ends (§5.5.10.2). On a path of 10 ms, 1 % random loss costs 6 % of the rate, and 5 %
-    /// more than half. BBRv1, the `bbr` of Linux 6.18, ignores single losses. A path that loses
-    /// more than 2 % at random is better repaired below TCP, by retransmission on the link or by
-    /// forward error correction.
+    /// costs more than half. BBRv1, the `bbr` of Linux 6.18, ignores single losses. A path that
+    /// randomly loses more than 2 % is better repaired below TCP, by retransmission on the link or
+    /// by forward error correction.
     Bbr = "bbr",
 }
 
@@ -89,7 +90,7 @@ impl fmt::Display for CongestionName {
     }
 }
 
-/// The error for an unknown name of a congestion control.
+/// The error of a text that is not the name of a congestion control algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownCongestion;
 
@@ -116,7 +117,7 @@ impl FromStr for CongestionName {
     }
 }
 
-/// The controller of one connection.
+/// The congestion controller of a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Congestion {
     Tahoe(Tahoe),
@@ -128,7 +129,7 @@ pub(crate) enum Congestion {
     Custom(Custom),
 }
 
-/// The variant of a [`Congestion`], as a compact connection stores it.
+/// The variant of a [`Congestion`], as stored in a compact connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Cubic,
@@ -141,7 +142,7 @@ enum Kind {
 
 packed_enum!(Kind { Cubic, Bbr, NewReno, Reno, Tahoe, Fixed });
 
-// Both matches are exhaustive, so that no controller can be omitted.
+// Both matches are exhaustive, so that no controller can be missing.
 impl Pack for Congestion {
     fn pack(&self, into: &mut Packer<'_>) {
         match self {
@@ -151,7 +152,8 @@ impl Pack for Congestion {
             Self::Reno(reno) => (Kind::Reno.pack(into), reno.pack(into)),
             Self::Tahoe(tahoe) => (Kind::Tahoe.pack(into), tahoe.pack(into)),
             Self::Fixed(fixed) => (Kind::Fixed.pack(into), fixed.pack(into)),
-            // The state of a custom controller is opaque, so its connection cannot be compacted.
+            // The state of a custom controller is opaque, so a connection with it cannot be
+            // compacted.
             Self::Custom(_) => (into.expect(false), ()),
         };
     }
@@ -169,15 +171,15 @@ impl Pack for Congestion {
 }
 
 impl Congestion {
-    /// Returns the state before the handshake has chosen a congestion control: a window only.
+    /// Creates the state before the handshake has selected an algorithm, which is only a window.
     #[inline]
     pub(crate) const fn before_handshake(window: Window) -> Self {
         Self::NewReno(NewReno::new(window))
     }
 
-    /// Returns a controller with an initial window of `initial_segments` segments of `mss` bytes.
-    /// `paced` says whether output is paced even if the controller does not ask for it. Its random
-    /// decisions depend on `seed`.
+    /// Creates a controller with an initial window of `initial_segments` segments of `mss` bytes.
+    /// `paced` says whether output is paced even if the controller does not request it. Random
+    /// decisions of the controller depend on `seed`.
     #[inline(always)]
     pub(crate) fn new(
         name: CongestionName,
@@ -211,26 +213,26 @@ impl Congestion {
         }
     }
 
-    /// Processes an acknowledgement of new data outside recovery; `limited` says whether the sender
+    /// Processes an acknowledgement of new data outside recovery. `limited` says whether the sender
     /// was cwnd-limited.
     #[inline]
     pub(crate) fn on_progress(&mut self, ack: &Acknowledged, limited: bool) {
         match self {
-            // CUBIC is the default and is called without dynamic dispatch. It does little while the
-            // sender is not cwnd-limited.
+            // CUBIC, the default, is called without dynamic dispatch. If the sender is not
+            // cwnd-limited, it does little, so it is inlined here.
             Self::Cubic(cubic) if !limited => tell_progress(cubic, ack, false),
             _ => self.tell_any_progress(*ack, limited),
         }
     }
 
-    /// Processes an acknowledgement by any controller. `ack` is passed by value, so that the fast
+    /// Lets any controller process an acknowledgement. `ack` is passed by value, so that the fast
     /// path need not store it in memory.
     #[inline(never)]
     fn tell_any_progress(&mut self, ack: Acknowledged, limited: bool) {
         tell_progress(self.controller(), &ack, limited);
     }
 
-    /// Handles new output after `idle` time with nothing in flight.
+    /// Handles the end of an idle period, in which nothing was in flight for the time `idle`.
     #[inline]
     pub(crate) fn on_idle(&mut self, idle: Duration) {
         match self {
@@ -239,7 +241,7 @@ impl Congestion {
         }
     }
 
-    /// Returns the pacing rate that the controller asks for.
+    /// Returns the pacing rate that the controller requests, if any.
     pub(crate) fn pacing_rate(&self) -> Option<Rate> {
         match self {
             Self::Bbr(bbr) => Some(bbr.pacing_rate()),
@@ -250,8 +252,8 @@ impl Congestion {
         }
     }
 
-    /// Undoes the reaction to a spurious loss: restores the state `before` it, unless the window is
-    /// larger by now (RFC 9438 §4.9.2).
+    /// Undoes the response to a spurious loss: restores the state `before` it, unless the window
+    /// has become larger since (RFC 9438 §4.9.2).
     pub(crate) fn restore(&mut self, before: Self) {
         if self.controller().governs_recovery() {
             self.controller().on_spurious_loss();
@@ -260,10 +262,10 @@ impl Congestion {
         }
     }
 
-    /// Returns CWND and SSTHRESH.
+    /// Returns the congestion window, which contains CWND and SSTHRESH.
     #[inline]
     pub(crate) fn window(&self) -> &Window {
-        // CUBIC is the default and needs no dynamic dispatch.
+        // CUBIC, the default, is called without dynamic dispatch.
         if let Self::Cubic(cubic) = self { cubic.window() } else { self.other_window() }
     }
 
@@ -411,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_that_was_none_leaves_no_trace() {
+    fn a_spurious_loss_leaves_no_trace() {
         let mut congestion = Congestion::new(CongestionName::Cubic, 1_000, 10, false, 0);
         let before = congestion.clone();
         congestion.controller().on_timeout(10_000);

@@ -1,5 +1,5 @@
-//! NewReno: as Reno, but recovery continues with one hole per round trip until everything in flight
-//! at the loss is acknowledged (RFC 6582).
+//! NewReno (RFC 6582): like Reno, but recovery repairs one hole in each round trip, until all data
+//! that was in flight at the loss is acknowledged.
 
 use super::{Controller, FastRecovery, Window};
 use crate::compact::pack::packed;

@@ -1,5 +1,5 @@
-//! Reno: halves the window after a loss; duplicate ACKs inflate it until the first new
-//! acknowledgement (RFC 5681 §3.2).
+//! Reno (RFC 5681 §3.2): halves the window after a loss. Duplicate ACKs inflate it until the first
+//! acknowledgement of new data.
 
 use super::{Controller, FastRecovery, Window};
 use crate::compact::pack::packed;

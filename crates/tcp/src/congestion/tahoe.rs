@@ -1,4 +1,4 @@
-//! Tahoe: every loss, however detected, starts slow start again (Jacobson 1988, appendix B of
+//! Tahoe: every loss, however it is detected, starts slow start again (Jacobson 1988, appendix B of
 //! "Congestion Avoidance and Control").
 
 use super::{Controller, FastRecovery, Window};

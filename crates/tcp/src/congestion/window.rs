@@ -1,12 +1,12 @@
-//! The congestion window: CWND, SSTHRESH, and how they grow (RFC 5681 §3.1).
+//! The congestion window: CWND and SSTHRESH, and how they grow (RFC 5681 §3.1).
 
 use super::Acknowledged;
 use crate::compact::pack::packed;
 
-/// The largest possible window: the maximum of a scaled receive window.
+/// The largest possible congestion window in bytes, which is the largest scaled receive window.
 const MOST: u32 = 1 << 30;
 
-/// Segment size in bytes assumed by RFC 6928: Ethernet without options.
+/// The segment size in bytes that RFC 6928 assumes: an Ethernet packet without TCP options.
 const USUAL_MSS: u32 = 1_460;
 
 /// A congestion window in bytes.
@@ -17,11 +17,11 @@ pub struct Window {
     cwnd: u32,
     ssthresh: u32,
     mss: u32,
-    /// Bytes acknowledged towards the next increment in congestion avoidance.
+    /// The number of bytes acknowledged in congestion avoidance since the window last grew.
     credit: u32,
-    /// IW: the initial window.
+    /// IW: the initial window in bytes.
     initial: u32,
-    /// RW: the restart window after an idle time (RFC 5681 §4.1).
+    /// RW: the restart window after an idle period, in bytes (RFC 5681 §4.1).
     restart: u32,
 }
 
@@ -33,25 +33,26 @@ impl Window {
         Self { cwnd: initial, ssthresh: MOST, mss, credit: 0, initial, restart: initial }
     }
 
-    /// Returns CWND in bytes.
+    /// Returns CWND, the congestion window, in bytes.
     #[must_use]
     pub const fn cwnd(&self) -> u32 {
         self.cwnd
     }
 
-    /// Returns SSTHRESH in bytes.
+    /// Returns SSTHRESH, the slow start threshold, in bytes.
     #[must_use]
     pub const fn ssthresh(&self) -> u32 {
         self.ssthresh
     }
 
-    /// Returns the size of a full segment in bytes.
+    /// Returns the number of data bytes in a full segment.
     #[must_use]
     pub const fn mss(&self) -> u32 {
         self.mss
     }
 
-    /// Grows by slow start below SSTHRESH, and by one segment per round trip above (RFC 5681 §3.1).
+    /// Lets the window grow after `ack`: by slow start below SSTHRESH, and above it by one segment
+    /// per round trip (RFC 5681 §3.1).
     pub fn grow(&mut self, ack: &Acknowledged) {
         if self.cwnd < self.ssthresh {
             self.grow_slowly(ack.bytes_within(self.mss));
@@ -64,31 +65,31 @@ impl Window {
         }
     }
 
-    /// Grows the window by `growth` in slow start. The window passes SSTHRESH by less than a
+    /// Lets the window grow by `growth` bytes in slow start. It passes SSTHRESH by less than a
     /// segment, even if several acknowledgements were coalesced.
     pub fn grow_slowly(&mut self, growth: u32) {
         let below = self.ssthresh.saturating_sub(self.cwnd);
         self.set(self.cwnd.saturating_add(growth.min(below.max(self.mss))));
     }
 
-    /// Sets SSTHRESH = max(flight / 2, 2·SMSS), RFC 5681 equation (4).
+    /// Sets SSTHRESH to max(flight / 2, 2·SMSS), RFC 5681 equation (4).
     pub fn halve_threshold(&mut self, flight: u32) {
         self.ssthresh = (flight / 2).max(2 * self.mss);
     }
 
-    /// Reduces the window after a congestion mark to `target`, but to no less than one segment, and
-    /// SSTHRESH to no less than two (RFC 3168 §6.1.2, RFC 9438 §4.6).
+    /// Reduces the window to `target` after a congestion mark: CWND to no less than one segment,
+    /// and SSTHRESH to no less than two (RFC 3168 §6.1.2, RFC 9438 §4.6).
     pub fn reduce_to(&mut self, target: u32) {
         self.ssthresh = target.max(2 * self.mss);
         self.set(self.cwnd.min(target));
     }
 
-    /// Sets SSTHRESH.
+    /// Sets SSTHRESH to `ssthresh` bytes.
     pub const fn set_threshold(&mut self, ssthresh: u32) {
         self.ssthresh = ssthresh;
     }
 
-    /// Enlarges the window by `growth` bytes.
+    /// Enlarges CWND by `growth` bytes.
     pub fn add(&mut self, growth: u32) {
         self.set(self.cwnd.saturating_add(growth));
     }
@@ -98,58 +99,59 @@ impl Window {
         self.set(self.mss);
     }
 
-    /// Reduces the window after an idle period longer than the retransmission timeout, when the
-    /// state of the path is stale (RFC 5681 §4.1). Slow start then leads back to three quarters of
-    /// the earlier window (RFC 7661 §4.4.3).
+    /// Reduces the window after an idle period longer than the retransmission timeout, because the
+    /// state of the path is outdated (RFC 5681 §4.1). Slow start then leads back to three quarters
+    /// of the earlier window (RFC 7661 §4.4.3).
     pub fn forget_after_idle(&mut self) {
         self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
         self.set(self.cwnd.min(self.restart));
     }
 
-    /// Limits the restart window to that of RFC 3390, after losses in the first flight (RFC 6928
-    /// §2).
+    /// Limits the restart window to the initial window of RFC 3390, after losses in the first
+    /// flight (RFC 6928 §2).
     pub(crate) fn restart_with_less(&mut self) {
         self.restart = self.restart.min(small_initial_window(self.mss));
     }
 
-    /// Sets SSTHRESH plus `segments`, which have left the network.
+    /// Sets CWND to SSTHRESH plus `segments` segments, which have left the network.
     pub(crate) fn set_to_threshold_plus(&mut self, segments: u32) {
         self.set(self.ssthresh + segments * self.mss);
     }
 
-    /// Enlarges CWND by one segment, for a duplicate ACK: a segment has left the network.
+    /// Enlarges CWND by one segment, because a duplicate ACK means that a segment has left the
+    /// network.
     pub(crate) fn inflate(&mut self) {
         self.set(self.cwnd + self.mss);
     }
 
-    /// Removes `acked` bytes from an inflated window, and adds the segment that a partial
-    /// acknowledgement admits (RFC 6582 §3.2 step 3).
+    /// Removes `acked` bytes from an inflated window, and adds the segment that a partial ACK
+    /// permits (RFC 6582 §3.2 step 3).
     pub(crate) fn deflate(&mut self, acked: u32) {
         let add_back = if acked >= self.mss { self.mss } else { 0 };
         self.set(self.cwnd.saturating_sub(acked) + add_back);
     }
 
-    /// Sets min(SSTHRESH, max(flight, SMSS) + SMSS): the window after recovery, which admits no
+    /// Sets CWND after recovery to min(SSTHRESH, max(flight, SMSS) + SMSS), which does not permit a
     /// burst (RFC 6582 §3.2 step 3, option 1).
     pub(crate) fn end_recovery(&mut self, flight: u32) {
         self.set(self.ssthresh.min(flight.max(self.mss) + self.mss));
     }
 
-    /// Ends recovery with `pipe` in flight: sets SSTHRESH, but admits no burst larger than the
-    /// initial window. Slow start leads to SSTHRESH from below.
+    /// Sets CWND after recovery with `pipe` bytes in flight: to SSTHRESH, but limited so that no
+    /// burst larger than the initial window is permitted. Slow start then leads to SSTHRESH.
     pub(crate) fn end_recovery_without_burst(&mut self, pipe: u32) {
         self.set(self.ssthresh.min(pipe.saturating_add(self.initial)));
     }
 
-    /// Changes the segment size. With smaller segments, CWND keeps its number of segments, not of
-    /// bytes, to avoid a burst (RFC 5681 §3.1).
+    /// Changes the segment size. If segments become smaller, CWND keeps its number of segments
+    /// instead of its bytes, to avoid a burst (RFC 5681 §3.1).
     pub(crate) fn set_mss(&mut self, mss: u32) {
         let in_segments = u64::from(self.cwnd) * u64::from(mss) / u64::from(self.mss);
         self.mss = mss;
         self.set(u32::try_from(in_segments).map_or(self.cwnd, |cwnd| cwnd.min(self.cwnd)));
     }
 
-    /// Sets CWND, at least one segment and at most 2^30 bytes.
+    /// Sets CWND, limited to the range from one segment to 2^30 bytes.
     pub fn set(&mut self, cwnd: u32) {
         self.cwnd = cwnd.clamp(self.mss, MOST);
     }
@@ -159,14 +161,14 @@ impl Window {
     }
 }
 
-/// Returns IW in bytes: `segments` of the usual MSS (RFC 6928 §2, which says ten). With a larger
-/// MSS the bytes stay equal, but are at least two segments.
+/// Returns the initial window in bytes: `segments` segments of the usual MSS (RFC 6928 §2, which
+/// permits ten). With a larger MSS it has the same number of bytes, but at least two segments.
 fn initial_window(mss: u32, segments: u32) -> u32 {
     let usual = segments.saturating_mul(USUAL_MSS).max(mss.saturating_mul(2));
     mss.saturating_mul(segments).min(usual).min(MOST)
 }
 
-/// Returns the IW of RFC 3390 §1, in bytes: up to four segments, or 4,380 bytes.
+/// Returns the initial window of RFC 3390 §1 in bytes: up to four segments, or 4,380 bytes.
 fn small_initial_window(mss: u32) -> u32 {
     mss.saturating_mul(4).min(mss.saturating_mul(2).max(4_380))
 }

@@ -1,22 +1,23 @@
 //! The state of AccECN (RFC 9768): the counters of both ends, the decoding of the three-bit ACE
-//! field, and the schedule of AccECN options. `feedback.rs` connects it to a connection.
+//! field, and the schedule of AccECN options. `feedback.rs` connects this state to a connection.
 
 use crate::compact::pack::{packed, packed_enum};
 use linerate_wire::{Ecn, EcnCounts, EcnOrder, SeqNum, TcpFlags};
 
-/// Number of values of the ACE field (DIVACE). An ACK of as many segments may hide a wrap of the
-/// field.
+/// The number of values of the ACE field (DIVACE). An ACK of this many segments may hide that the
+/// field has wrapped.
 const ROUND: u32 = 8;
 
-/// Segments without the option after which a growing counter is reported again (RFC 9768 §3.2.3.3,
-/// "continual repetition"). A segment with the option takes the peer's slow path.
+/// The number of segments without the option after which a growing counter is reported again (RFC
+/// 9768 §3.2.3.3, "continual repetition"). Not lower, because a segment with the option takes the
+/// peer's slow path.
 const REPEAT_AFTER: u64 = 16;
 
-/// Bytes by which a counter may grow unreported: a quarter of the 2^22 that the RFC allows, so that
-/// three consecutive losses of the option do no harm.
+/// The number of bytes by which a counter may grow before it is reported: a quarter of the 2^22
+/// that RFC 9768 permits, so that the loss of three consecutive options does no harm.
 const REPEAT_AFTER_BYTES: u32 = 1 << 20;
 
-/// The counters of one direction (RFC 9768 §3.2): CE-marked packets, and bytes of data by
+/// The counters of one direction (RFC 9768 §3.2): packets with a CE mark, and bytes of data by
 /// codepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counters {
@@ -27,10 +28,12 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// The initial values, which let the peer recognize zeroed fields (RFC 9768 §3.2.1).
+    /// The initial values of the counters, by which the peer recognises zeroed fields (RFC 9768
+    /// §3.2.1).
     pub(crate) const INITIAL: Self = Self { cep: 5, ceb: 0, e0b: 1, e1b: 1 };
 
-    /// Counts `packets` that arrived with `ecn` and carried `bytes` of data together.
+    /// Counts `packets` packets that arrived with the codepoint `ecn`, and carried `bytes` bytes of
+    /// data together.
     fn count(&mut self, ecn: Ecn, packets: u32, bytes: u32) {
         let counter = match ecn {
             Ecn::NotEct => return,
@@ -44,7 +47,7 @@ impl Counters {
         }
     }
 
-    /// Returns the growth since `before`, in bytes of ECT(0), CE and ECT(1).
+    /// Returns the growth of the byte counters since `before`: those for ECT(0), CE and ECT(1).
     fn since(&self, before: &Self) -> [u32; 3] {
         [
             self.e0b.wrapping_sub(before.e0b),
@@ -56,81 +59,86 @@ impl Counters {
 
 packed!(Counters { cep, ceb, e0b, e1b });
 
-/// Evidence about the peer's options so far (RFC 9768 §3.2.3.2.3, §3.2.3.2.4).
+/// The evidence about the peer's AccECN options (RFC 9768 §3.2.3.2.3, §3.2.3.2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PeerOptions {
-    /// No segment has been received that should carry an option.
+    /// No segment has arrived that should carry an option.
     Unknown,
     /// The peer sends options, and they arrive.
     Options,
     /// The first segment that should carry an option had none, so the peer or the path omits
     /// options.
     None,
-    /// The first option was zeroed by the path; options are ignored.
+    /// The path has set the first option to zero, so options are ignored.
     Zeros,
 }
 
 packed_enum!(PeerOptions { Unknown, Options, None, Zeros });
 
-/// The feedback of one segment about marks on data that we have sent.
+/// The feedback in one segment about marks on data that we have sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Feedback {
-    /// The ACE field.
+    /// The value of the ACE field.
     pub(crate) ace: u16,
     pub(crate) option: Option<EcnCounts>,
-    /// Estimated number of segments that the ACK newly acknowledges.
+    /// The estimated number of segments that the ACK newly acknowledges.
     pub(crate) segments: u32,
-    /// Bytes of a full segment.
+    /// The number of data bytes in a full segment.
     pub(crate) mss: u32,
 }
 
 /// The AccECN state of a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Accurate {
-    /// `r.cep`, `r.ceb`, `r.e0b` and `r.e1b`: what we have received.
+    /// `r.cep`, `r.ceb`, `r.e0b` and `r.e1b`: the counters of what we have received.
     pub(crate) received: Counters,
-    /// The counters in the last option that we sent.
+    /// The values of the counters in the last option that we sent.
     reported: Counters,
-    /// `s.cep`, `s.ceb`, `s.e0b` and `s.e1b`: what the peer reports to have received.
+    /// `s.cep`, `s.ceb`, `s.e0b` and `s.e1b`: the counters of what the peer reports to have
+    /// received.
     pub(crate) delivered: Counters,
-    /// Number of segments that had been sent when the last mark arrived; with the marks since our
-    /// last acknowledgement.
+    /// The number of segments that we had sent when the last mark arrived; `marks` counts the marks
+    /// that arrived after the last of these segments.
     marked_at: u64,
     marks: u32,
-    /// Number of segments that had been received when the last marked one arrived, including it.
+    /// The number of segments that had been received when the last marked one arrived, including
+    /// it.
     last_mark: u64,
-    /// Number of segments that had been sent when the last option was sent.
+    /// The number of segments that had been sent when the last option was sent.
     option_at: u64,
-    /// Number of SACK blocks that fitted beside the last option.
+    /// The number of SACK blocks that had room beside the last option.
     pub(crate) blocks_beside: u8,
-    /// Number of further segments that must carry the option.
+    /// The number of segments with data that must still carry the option.
     options_due: u8,
-    /// The codepoint of the last packet with data.
+    /// The codepoint of the last received packet with data.
     last: Ecn,
-    /// The codepoint of the peer's latest SYN or SYN-ACK.
+    /// The codepoint of the packet with the peer's latest SYN or SYN-ACK.
     pub(crate) syn: Ecn,
     /// Whether a mark on the peer's SYN-ACK has been counted.
     is_syn_ack_counted: bool,
-    /// Whether the next acknowledgement without data completes the handshake.
+    /// Whether the next acknowledgement without data will complete the handshake.
     pub(crate) ends_handshake: bool,
-    /// Whether our options are disabled, because the path seems to drop segments with them.
+    /// Whether we send no options any more, because the path seems to drop segments with them.
     pub(crate) options_disabled: bool,
-    /// Bytes that had been sent before the first data that carried the option to test the path.
+    /// The number of bytes that had been sent before the first data with an option, which tests the
+    /// path.
     pub(crate) first_option: Option<u64>,
     pub(crate) options: PeerOptions,
     /// The ACE field that is expected in the peer's next segment.
     pub(crate) ace: TcpFlags,
-    /// Sequence number before which some data was reported as marked, while the peer sends no
-    /// options: the ACE field may have wrapped for it. Invariant: `None` if the peer's options
+    /// The sequence number up to which the ACE field may have wrapped: some data before it was
+    /// reported as marked, and the peer sends no options. Invariant: `None` if the peer's options
     /// arrive.
     marked_until: Option<SeqNum>,
-    /// Whether the peer's SYN selected the mode: we are the server.
+    /// Whether this end is the server: the peer's SYN has selected the AccECN mode.
     pub(crate) is_server: bool,
-    /// Whether the handshake is complete. A server does not know its client's mode earlier.
+    /// Whether the handshake is complete. Before that, a server does not know the mode of its
+    /// client.
     pub(crate) is_established: bool,
-    /// Whether the path changes codepoints or the peer contradicts itself; we send Not-ECT then.
+    /// Whether the path changes codepoints, or the peer contradicts itself. Then we send Not-ECT.
     pub(crate) is_mangled: bool,
-    /// Whether the peer's counters are meaningless (RFC 9768 table 4, note 1).
+    /// Whether the peer's feedback is ignored, because the ACE field was zero in its ACK of our
+    /// SYN-ACK (RFC 9768 table 4, note 1).
     pub(crate) ignores_ace: bool,
 }
 
@@ -160,7 +168,8 @@ packed!(Accurate {
 });
 
 impl Accurate {
-    /// Returns the initial state; `is_server` if the peer's SYN selected the mode, not its SYN-ACK.
+    /// Creates the initial state. `is_server` is true if the peer's SYN has selected the mode, and
+    /// false if its SYN-ACK has.
     pub(crate) const fn new(is_server: bool) -> Self {
         Self {
             received: Counters::INITIAL,
@@ -188,7 +197,8 @@ impl Accurate {
         }
     }
 
-    /// Counts a mark on the peer's SYN-ACK, once, however many SYN-ACKs arrive (RFC 9768 §3.2.2.2).
+    /// Counts a mark on the peer's SYN-ACK, but only once if several SYN-ACKs arrive (RFC 9768
+    /// §3.2.2.2).
     pub(crate) const fn count_marked_syn_ack(&mut self) {
         if !self.is_syn_ack_counted {
             self.is_syn_ack_counted = true;
@@ -196,11 +206,13 @@ impl Accurate {
         }
     }
 
-    /// Counts `packets` that arrived at once, each with `ecn`, with `bytes` of data together, and
-    /// returns whether they must be acknowledged at once (RFC 9768 §3.2.2.5.1).
+    /// Counts `packets` packets that arrived together, each with the codepoint `ecn`, and with
+    /// `bytes` bytes of data in all. Returns whether they must be acknowledged at once (RFC 9768
+    /// §3.2.2.5.1).
     ///
-    /// `received` and `sent` are the connection's segments so far, `pending` the unacknowledged
-    /// bytes. Packets coalesced by the link count as one event, which gets one acknowledgement.
+    /// `received` and `sent` are the numbers of segments so far, and `pending` that of
+    /// unacknowledged bytes. Packets that the link has coalesced count as one event, which gets one
+    /// acknowledgement.
     pub(crate) fn count(
         &mut self,
         ecn: Ecn,
@@ -225,9 +237,9 @@ impl Accurate {
         (bytes > 0 && !follows_mark) || self.marks >= enough
     }
 
-    /// Decides which of our next segments report the byte counters (§3.2.3.3) after data with
-    /// `ecn`. A counter that begins to grow is reported twice, the counter of marks at each change,
-    /// and other counters at regular intervals.
+    /// Schedules the next options after data with the codepoint `ecn` (RFC 9768 §3.2.3.3). A
+    /// counter that begins to grow is reported twice, the counter of marks whenever it changes, and
+    /// other counters at regular intervals.
     fn schedule_option(&mut self, ecn: Ecn, sent: u64) {
         let changes = ecn != Ecn::NotEct && ecn != self.last;
         self.last = ecn;
@@ -240,13 +252,14 @@ impl Accurate {
         }
     }
 
-    /// Whether the next segment must carry the option.
+    /// Whether the next segment with data must carry the option.
     pub(crate) const fn is_option_due(&self) -> bool {
         self.options_due > 0 && !self.options_disabled
     }
 
-    /// Returns the option that fits into `room` bytes: every counter that has ever changed, or as
-    /// many as fit if the others have not changed since the last option (§3.2.3.3).
+    /// Returns an option of at most `room` bytes. It contains every counter that has ever changed.
+    /// Counters that have not changed since the last option are omitted if there is no room (RFC
+    /// 9768 §3.2.3.3).
     pub(crate) fn option(&self, room: usize) -> Option<EcnCounts> {
         if self.options_disabled {
             return None;
@@ -273,9 +286,9 @@ impl Accurate {
             .find(|counts| counts.option_length() <= room)
     }
 
-    /// Returns the option of a SYN-ACK, and of its acknowledgement: all counters, or those that fit
-    /// into `room` bytes. The initial values show both ends whether the path passes the option
-    /// (§3.2.3.2.1).
+    /// Returns the option of a SYN-ACK, or of the ACK that answers it: all counters, or as many as
+    /// fit `room` bytes. The initial values of the counters show both ends whether the path passes
+    /// the option (RFC 9768 §3.2.3.2.1).
     pub(crate) fn first_option(&self, room: usize) -> Option<EcnCounts> {
         if self.options_disabled {
             return None;
@@ -288,7 +301,7 @@ impl Accurate {
         EcnCounts::new(order, self.received.e0b, self.received.ceb, self.received.e1b)
     }
 
-    /// Notes that a segment with the option is sent, after `sent` others.
+    /// Records that a segment with the option is sent. `sent` segments were sent before it.
     pub(crate) const fn on_option_sent(&mut self, sent: u64) {
         self.reported = self.received;
         self.option_at = sent;
@@ -300,7 +313,8 @@ impl Accurate {
         self.option_at + 1 == sent
     }
 
-    /// Notes the first segment of the peer that should carry an option (§3.2.3.2.3, §3.2.3.2.4).
+    /// Evaluates the first segment of the peer that should carry an option (RFC 9768 §3.2.3.2.3,
+    /// §3.2.3.2.4).
     pub(crate) fn note_first_option(&mut self, option: Option<EcnCounts>) {
         let is_zeroed = |option: EcnCounts| option.e0b() == Some(0) || option.e1b() == Some(0);
         self.options = match option {
@@ -310,9 +324,9 @@ impl Accurate {
         };
     }
 
-    /// Processes the acknowledgement of our SYN-ACK, whose ACE field reports the codepoint of the
-    /// SYN-ACK (RFC 9768 table 4). Returns whether the SYN-ACK was marked. It was sent Not-ECT, so
-    /// any other codepoint was set by the path.
+    /// Processes the ACK of our SYN-ACK, whose ACE field reports the codepoint of the SYN-ACK (RFC
+    /// 9768 table 4). Returns whether that was CE. The SYN-ACK was sent as Not-ECT, so the path has
+    /// set any other codepoint.
     pub(crate) const fn process_handshake_ack(&mut self, ace: u16) -> bool {
         let is_marked = ace == 0b110;
         self.ignores_ace = ace == 0;
@@ -324,8 +338,8 @@ impl Accurate {
         is_marked
     }
 
-    /// Processes the feedback of an acknowledgement that no later one has superseded, and returns
-    /// the number of new marks.
+    /// Processes the feedback of an acknowledgement that is newer than all others, and returns the
+    /// number of new marks.
     pub(crate) fn process_feedback(
         &mut self,
         feedback: &Feedback,
@@ -334,7 +348,7 @@ impl Accurate {
     ) -> u32 {
         let option = feedback.option.filter(|_| self.options != PeerOptions::Zeros);
         if option.is_some() && self.options != PeerOptions::Options {
-            // The first segment had no option, but a later one has (RFC 9768 §3.2.3.2.3).
+            // The first segment had no option, but this later one has (RFC 9768 §3.2.3.2.3).
             self.options = PeerOptions::Options;
             self.marked_until = None;
         }
@@ -351,14 +365,15 @@ impl Accurate {
             self.delivered.cep = self.delivered.cep.wrapping_add(marks);
             self.marked_until = (self.options != PeerOptions::Options).then_some(sent);
         } else if marked_bytes.is_some_and(|bytes| bytes > 0) && feedback.segments < ROUND {
-            // Marked bytes without a marked packet: the path changes the fields (§3.2.3.2.5).
+            // If bytes but no packets were marked, the path changes the fields (RFC 9768
+            // §3.2.3.2.5).
             self.is_mangled = true;
         }
         marks
     }
 
-    /// Updates the byte counters, and returns the newly marked bytes if the option has that field
-    /// (§3.2.3.1).
+    /// Updates the byte counters. Returns the number of newly marked bytes, if the option reports
+    /// it (RFC 9768 §3.2.3.1).
     fn process_counts(&mut self, option: EcnCounts) -> Option<u32> {
         let advance = |count: &mut u32, field: u32| {
             let grown = field.wrapping_sub(*count) & EcnCounts::MASK;
@@ -370,10 +385,10 @@ impl Accurate {
         option.ceb().map(|field| advance(&mut self.delivered.ceb, field))
     }
 
-    /// Returns the number of new marks by the ACE field. The field counts modulo eight, so the
-    /// smallest possible number is taken, unless the ACK covers enough segments for a wrap; then a
-    /// safe and likely number (§3.2.2.5.2, appendix A.2). More marks than segments are accepted,
-    /// since pure ACKs may be marked.
+    /// Returns the number of new marks that the ACE field reports. The field counts modulo eight.
+    /// The smallest possible number is taken, unless the ACK covers enough segments for a wrap;
+    /// then a safe and likely number is taken (RFC 9768 §3.2.2.5.2, appendix A.2). There may be
+    /// more marks than segments, since ACKs without data may be marked.
     fn decode_ace(&self, feedback: &Feedback, marked_bytes: Option<u32>) -> u32 {
         let fewest = u32::from(feedback.ace).wrapping_sub(self.delivered.cep) % ROUND;
         let segments = feedback.segments;
@@ -386,13 +401,13 @@ impl Accurate {
             Some(bytes) if bytes > feedback.mss.saturating_mul(fewest) => safe,
             Some(bytes) if bytes / safe < feedback.mss / 2 => fewest,
             Some(_) => safe,
-            // Without evidence of any mark, zero marks are likelier than a multiple of eight.
+            // Without other signs of a mark, zero marks are more likely than eight or sixteen.
             None if fewest == 0 && !self.is_ambiguous() => 0,
             None => safe,
         }
     }
 
-    /// Whether an unchanged ACE field may have wrapped, so that the counters of each ACK must be
+    /// Whether an unchanged ACE field may have wrapped, so that the counters in each ACK must be
     /// processed.
     pub(crate) fn is_ambiguous(&self) -> bool {
         self.marked_until.is_some()
@@ -410,8 +425,8 @@ mod tests {
         SeqNum::new(number)
     }
 
-    /// Returns the number of new marks after `before` marks and an ACK of `segments` segments with
-    /// the ACE field `ace`.
+    /// Returns the number of new marks that are decoded from the ACE field `ace` in an ACK of
+    /// `segments` segments, if `before` marks were known.
     fn marks_after(before: u32, ace: u16, segments: u32, ceb: Option<u32>) -> (u32, Accurate) {
         let mut accurate = Accurate::new(true);
         accurate.delivered.cep += before;
@@ -436,8 +451,8 @@ mod tests {
         }
     }
 
-    /// RFC 9768 appendix A.2.1: nine segments and an increment of two mean two marks; ten segments
-    /// mean ten.
+    /// RFC 9768 appendix A.2.1: an increment of two means two marks in an ACK of nine segments, and
+    /// ten marks in an ACK of ten.
     #[test]
     fn an_ace_field_that_may_have_wrapped_is_decoded_safely() {
         assert_eq!(marks_after(0, 7, 9, None).0, 2);
@@ -447,7 +462,7 @@ mod tests {
         assert_eq!(marks_after(3, 0, 24, None).0, 24, "unchanged, after marks");
     }
 
-    /// RFC 9768 appendix A.2.2, with its three examples.
+    /// RFC 9768 appendix A.2.2: its three examples.
     #[test]
     fn the_ceb_counter_resolves_a_wrap_of_the_ace_field() {
         assert_eq!(marks_after(0, 5, 8, Some(1_460)).0, 8, "more bytes than one segment has");
@@ -456,7 +471,7 @@ mod tests {
         assert_eq!(marks_after(0, 5, 24, Some(0)).0, 0);
     }
 
-    /// RFC 9768 §3.2.3.1: fields of the option wrap, too.
+    /// RFC 9768 §3.2.3.1: the fields of the option also wrap.
     #[test]
     fn byte_counters_grow_by_the_least_that_a_field_can_mean() {
         let mut accurate = Accurate::new(true);
@@ -466,7 +481,7 @@ mod tests {
         assert_eq!(accurate.delivered, Counters { ceb: 0x0200_05b5, ..Counters::INITIAL });
     }
 
-    /// RFC 9768 §3.2.3.2.5.
+    /// RFC 9768 §3.2.3.2.5: the counters of packets and of bytes must not contradict each other.
     #[test]
     fn marked_bytes_without_a_marked_packet_reveal_a_mangling_path() {
         assert!(marks_after(0, 5, 7, Some(1_460)).1.is_mangled);
@@ -498,8 +513,8 @@ mod tests {
         assert_eq!(option(&[(Ecn::Ect0, 9), (Ecn::Ect1, 9)]), Some((one, 3)));
     }
 
-    /// RFC 9768 §3.2.3.3: a counter that has changed since the last option is not cut off; without
-    /// room for it the option is omitted.
+    /// RFC 9768 §3.2.3.3: a counter that has changed since the last option must not be cut off. If
+    /// there is no room for it, the option is omitted.
     #[test]
     fn only_unchanged_counters_are_cut_off_when_space_is_short() {
         let mut accurate = after(&[(Ecn::Ect0, 9), (Ecn::Ce, 9), (Ecn::Ect1, 9)]);
@@ -542,7 +557,8 @@ mod tests {
         assert!(accurate.is_option_due(), "long before the counter wraps");
     }
 
-    /// RFC 9768 §3.2.2.5.1: the first mark, then every second or third mark.
+    /// RFC 9768 §3.2.2.5.1: the first mark is acknowledged at once, then every second or third
+    /// mark.
     #[test]
     fn marks_are_acknowledged_promptly() {
         let mut accurate = Accurate::new(true);
@@ -560,7 +576,7 @@ mod tests {
         assert!(count(Ecn::Ce, 9, 10, 4, 9), "an unmarked packet came between");
     }
 
-    /// RFC 9768 table 4.
+    /// RFC 9768 table 4: the meaning of the ACE field in the ACK of a SYN-ACK.
     #[test]
     fn the_ack_of_the_syn_ack_is_decoded_by_table_4() {
         for (ace, cep, is_mangled, ignores_ace) in [

@@ -1,4 +1,5 @@
-//! RFC 3168 feedback at both ends, and the reduction of the window after a mark in either mode.
+//! The feedback of RFC 3168 at both ends, and the reduction of the congestion window after marks,
+//! which AccECN also uses.
 
 use super::EcnSignals;
 use crate::input::validate::Valid;
@@ -8,9 +9,9 @@ use linerate_units::Instant;
 use linerate_wire::{Segment, SeqNum, TcpFlags};
 
 impl Connection {
-    /// Returns the ECN flags of the SYN or SYN-ACK that is to be sent.
+    /// Returns the ECN flags of the next SYN or SYN-ACK.
     pub(crate) fn ecn_flags_of_syn(&self) -> TcpFlags {
-        // A SYN that was sent counts as unanswered even without a timeout.
+        // A SYN that was sent before counts as unanswered, even if no timeout has occurred.
         let sent = self.sender.expiries.max(u32::from(self.snd.max != self.snd.iss));
         if self.state == State::SynSent {
             self.ecn.flags_of_syn(sent)
@@ -19,56 +20,57 @@ impl Connection {
         }
     }
 
-    /// Handles a mark on data inside the window (RFC 3168 §6.1.3).
+    /// Handles a CE mark on data inside the receive window (RFC 3168 §6.1.3).
     pub(super) fn on_ce_mark(&mut self) {
         if !self.ecn.must_echo_marks() {
             return;
         }
         self.statistics.marked_segments += 1;
-        // The ECE flag must reach a sender with a window of one segment at once, or it would wait
-        // for the delayed acknowledgement.
+        // A sender whose window is one segment must get the ECE flag at once, or it would wait for
+        // the delayed acknowledgement.
         if self.ecn.echo.is_empty() {
             self.owe_ack();
         }
         self.ecn.echo = TcpFlags::ECE;
     }
 
-    /// Stops the echo of marks when the peer reports by CWR that it has reduced its window.
+    /// Stops echoing marks when the peer reports by CWR that it has reduced its window.
     pub(crate) fn check_window_reduced(&mut self, segment: Valid<'_>) {
         let echoes = self.ecn.echo == TcpFlags::ECE && self.ecn.accurate.is_none();
         if !segment.flags().contains(TcpFlags::CWR) || !echoes {
             return;
         }
         self.ecn.echo = TcpFlags::empty();
-        // The peer's window may be a single segment now, so acknowledge at once.
+        // The peer's window may be one segment now, so the data is acknowledged at once.
         if !segment.payload.is_empty() {
             self.owe_ack();
         }
     }
 
-    /// Returns the number of marks that the segment echoes by RFC 3168: one or none.
+    /// Returns the number of marks that the segment reports by RFC 3168, which is zero or one.
     pub(super) fn echoes(&self, segment: &Segment<'_>) -> u32 {
         u32::from(segment.flags().contains(TcpFlags::ECE) && self.ecn.is_on())
     }
 
-    /// Whether a mark has already reduced the window for the flight that ended at `end`, which is
-    /// acknowledged now.
+    /// Whether a mark has already reduced the window for the flight that ends at `end` and is being
+    /// acknowledged.
     pub(crate) fn is_reduced_by_mark(&self, end: SeqNum) -> bool {
         let since = u64::from(self.snd.una - end);
         self.ecn.has_reduced_for(self.statistics.bytes_acknowledged.saturating_sub(since))
     }
 
-    /// Handles `marks` that an acceptable ACK reports: the window is reduced as for a loss, once
-    /// for all marks and losses of one window (RFC 3168 §6.1.2, which RFC 9768 §3.1.5 keeps).
+    /// Handles `marks` marks that a valid ACK reports. The window is reduced as for a loss, but
+    /// only once for all marks and losses in a window (RFC 3168 §6.1.2, which RFC 9768 §3.1.5
+    /// keeps).
     pub(crate) fn on_marks(&mut self, now: Instant, segment: Valid<'_>, marks: u32) {
         self.statistics.mark_echoes += 1;
-        // The mark proves congestion, so the reduction by a recovery in progress must not be undone
+        // A mark proves congestion, so the reduction of a recovery in progress must not be undone
         // (RFC 4015).
         self.sender.undo = None;
         let window = self.sender.congestion.window();
         if window.cwnd() < 2 * window.mss() {
-            // The window is one segment already and cannot shrink, so the next segment waits for
-            // one RTO, as after a loss.
+            // The window is one segment and cannot become smaller. Instead the next segment waits
+            // for an RTO, as after a loss.
             self.sender.pacer.hold(now + self.sender.rtt.timeout(&self.config.rto));
         }
         let newly = if segment.ack.after(self.snd.una) { segment.ack - self.snd.una } else { 0 };
@@ -81,8 +83,8 @@ impl Connection {
         }
     }
 
-    /// Reduces the window because routers have marked packets of `flight`. In RFC 3168 mode the
-    /// peer gets CWR.
+    /// Reduces the window because routers have marked packets of a flight of `flight` bytes. In RFC
+    /// 3168 mode, CWR is then sent to the peer.
     pub(super) fn reduce_for_marks(&mut self, flight: u32) {
         self.statistics.mark_reductions += 1;
         self.sender.congestion.controller().on_mark(flight);
@@ -90,14 +92,14 @@ impl Connection {
         self.on_window_reduced();
     }
 
-    /// Schedules CWR on the next new data after any reduction of the window. In AccECN mode there
-    /// is none (RFC 9768 §3.1.5).
+    /// Schedules CWR for the next new data, after any reduction of the window. AccECN does not use
+    /// CWR (RFC 9768 §3.1.5).
     pub(crate) fn on_window_reduced(&mut self) {
         let needs_cwr = self.ecn.is_on() && self.ecn.accurate.is_none();
         self.ecn.past.set(EcnSignals::CWR_DUE, needs_cwr);
     }
 
-    /// Handles a loss: if the first data with an option was lost, options are disabled (RFC 9768
+    /// Disables AccECN options after a loss, if the first data with an option was lost (RFC 9768
     /// §3.2.3.2.2).
     pub(crate) fn on_option_lost(&mut self) {
         let Some(accurate) = self.ecn.accurate.as_deref() else { return };

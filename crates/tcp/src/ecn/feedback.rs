@@ -1,5 +1,5 @@
-//! AccECN in a connection: counting received codepoints, sending acknowledgements and options that
-//! report them, and processing those of the peer (RFC 9768 §3.2).
+//! AccECN in a connection (RFC 9768 §3.2): counts received codepoints, sends the ACKs and options
+//! that report them, and processes those of the peer.
 
 use super::accurate::{Counters, Feedback, PeerOptions};
 use super::{EcnSignals, ace_for_codepoint};
@@ -10,11 +10,11 @@ use crate::{AccurateEcn, Connection, Disposition, State};
 use linerate_units::Instant;
 use linerate_wire::{Ecn, EcnCounts, Segment, SeqNum, TcpFlags, TcpOptions};
 
-/// Bytes of a SACK option with two blocks, which has priority over byte counters (RFC 9768
-/// §3.2.3.3).
+/// The length in bytes of a SACK option with two blocks, which has priority over byte counters (RFC
+/// 9768 §3.2.3.3).
 const TWO_BLOCKS: usize = 20;
 
-/// Bytes of a SACK option with one block.
+/// The length in bytes of a SACK option with one block.
 const ONE_BLOCK: usize = 12;
 
 impl Connection {
@@ -24,8 +24,8 @@ impl Connection {
         }
     }
 
-    /// Processes the codepoint of a packet whose segment led to `disposition`. The codepoint counts
-    /// only if the segment was valid (RFC 9768 §1.3, §3.2).
+    /// Processes the codepoint of a packet whose segment was processed with the result
+    /// `disposition`. The codepoint counts only if the segment was valid (RFC 9768 §1.3, §3.2).
     pub(crate) fn on_codepoint(
         &mut self,
         segment: &Segment<'_>,
@@ -43,14 +43,15 @@ impl Connection {
                 && disposition == Disposition::Accepted
                 && !segment.payload.is_empty()
             {
-                // A mark on anything but data inside the window could be forged (RFC 3168 §6.1.5).
+                // Only a mark on data inside the window counts, because others may be forged (RFC
+                // 3168 §6.1.5).
                 self.on_ce_mark();
             }
         }
     }
 
-    /// Notes the codepoint of the latest SYN or SYN-ACK, which the handshake reports (RFC 9768
-    /// §3.1.5).
+    /// Stores the codepoint of the latest SYN or SYN-ACK, which the handshake reports to the peer
+    /// (RFC 9768 §3.1.5).
     fn on_codepoint_of_syn(&mut self, segment: Valid<'_>, ecn: Ecn) {
         let is_answer = segment.flags().contains(TcpFlags::ACK);
         let Some(accurate) = self.ecn.accurate.as_deref_mut() else { return };
@@ -75,21 +76,22 @@ impl Connection {
             return;
         }
         if length == 0 && pending == 0 && self.receiver.has_blocks() {
-            // An ACK of ACKs must not look like a duplicate ACK with SACK blocks (§3.2.2.5.1).
+            // This ACK answers ACKs, so it must not look like a duplicate ACK with SACK blocks (RFC
+            // 9768 §3.2.2.5.1).
             self.owe_bare_ack();
         } else {
             self.owe_ack();
         }
     }
 
-    /// Schedules an acknowledgement without data and SACK blocks before all other output.
+    /// Schedules an ACK without data and SACK blocks, which is sent before all other output.
     fn owe_bare_ack(&mut self) {
         self.first_due = true;
         self.output_due = true;
     }
 
-    /// Handles the SYN-ACK in AccECN mode. Its acknowledgement is sent alone and before data, since
-    /// it reports the codepoint of the SYN-ACK (RFC 9768 §3.2.2.1).
+    /// Handles the SYN-ACK in AccECN mode. The ACK that answers it is sent alone and before data,
+    /// since it reports the codepoint of the SYN-ACK (RFC 9768 §3.2.2.1).
     #[cold]
     pub(crate) fn finish_accurate_handshake(&mut self, syn_ack: &Segment<'_>) {
         let Some(accurate) = self.ecn.accurate.as_deref_mut() else { return };
@@ -98,21 +100,21 @@ impl Connection {
         self.ecn.past |= EcnSignals::TEST_OPTION;
         self.owe_bare_ack();
         if syn_ack.flags().ace() == ace_for_codepoint(Ecn::Ce).ace() {
-            // The SYN-ACK reports that our SYN was marked. The counter excludes that mark, but the
-            // window shrinks (RFC 9768 §3.2.2.2).
+            // The SYN-ACK reports a mark on our SYN. This mark is not part of the counter, but
+            // reduces the window (RFC 9768 §3.2.2.2).
             let cwnd = self.sender.congestion.window().cwnd();
             self.reduce_for_marks(cwnd);
         }
     }
 
-    /// Whether a segment with these flags, at the peer's initial sequence number, is a repeated
-    /// SYN-ACK that must be answered by the handshake's final ACK (RFC 9768 §3.2.2.1).
+    /// Whether a segment with these flags and the peer's initial sequence number is a repeated
+    /// SYN-ACK, which must be answered by the last ACK of the handshake (RFC 9768 §3.2.2.1).
     pub(crate) fn ends_handshake_again(&self, flags: TcpFlags) -> bool {
         let is_client = self.ecn.accurate.as_deref().is_some_and(|accurate| !accurate.is_server);
         is_client && self.active && flags.contains(TcpFlags::SYN | TcpFlags::ACK)
     }
 
-    /// Repeats the final ACK of the handshake, if the budget of challenge ACKs allows it.
+    /// Sends the last ACK of the handshake again, if the limit for challenge ACKs allows it.
     #[cold]
     pub(crate) fn repeat_end_of_handshake(&mut self, now: Instant, _: Valid<'_>) {
         if !self.may_challenge(now) {
@@ -126,35 +128,36 @@ impl Connection {
         self.owe_bare_ack();
     }
 
-    /// Returns the ACE field of an acknowledgement without data; the one that ends the handshake
+    /// Returns the ACE field of an ACK without data. In the ACK that completes the handshake, it
     /// reports the codepoint of the SYN-ACK.
     pub(crate) fn bare_echo(&self) -> TcpFlags {
         let ends = self.ecn.accurate.as_deref().filter(|accurate| accurate.ends_handshake);
         ends.map_or(self.ecn.echo, |accurate| ace_for_codepoint(accurate.syn))
     }
 
-    /// Notes that an acknowledgement without data was sent.
+    /// Records that an ACK without data was sent.
     pub(crate) fn on_bare_ack_sent(&mut self) {
         if let Some(accurate) = self.ecn.accurate.as_deref_mut() {
             accurate.ends_handshake = false;
         }
     }
 
-    /// Returns the AccECN option that a segment must carry for one of `reasons` beside the options
-    /// `others`; `None` if it does not fit together with up to two SACK blocks.
+    /// Returns the AccECN option that the next segment must carry for one of `reasons`, beside the
+    /// options `others`. `None` if it does not fit together with up to two SACK blocks.
     pub(crate) fn ecn_option(&self, reasons: EcnSignals, others: &TcpOptions) -> Option<EcnCounts> {
         let accurate = self.ecn.accurate.as_deref().filter(|_| self.ecn.is_option_due(reasons))?;
         let blocks =
             if self.reports_blocks() { self.receiver.blocks(2).as_slice().len() } else { 0 };
         let reserved = [0, ONE_BLOCK, TWO_BLOCKS][blocks.min(2)];
         let room = TcpOptions::MAX_LENGTH.saturating_sub(others.length() + reserved);
-        // The first data tests the path, even if no counter has changed (§3.2.3.2.1).
+        // The first data with an option tests the path, even if no counter has changed (RFC 9768
+        // §3.2.3.2.1).
         let is_first = !accurate.is_option_due() && reasons.contains(EcnSignals::TEST_OPTION);
         accurate.option(room).or_else(|| if is_first { accurate.first_option(room) } else { None })
     }
 
-    /// Returns the option of a SYN-ACK, or of its acknowledgement, beside `others`. A repeated
-    /// SYN-ACK has no option (RFC 9768 §3.2.3.2.2).
+    /// Returns the AccECN option of a SYN-ACK, or of the ACK that answers it, beside the options
+    /// `others`. A retransmitted SYN-ACK has no option (RFC 9768 §3.2.3.2.2).
     pub(crate) fn first_ecn_option(&self, others: &TcpOptions) -> Option<EcnCounts> {
         let accurate = self.ecn.accurate.as_deref()?;
         let is_repeated = self.state == State::SynReceived && self.snd.max != self.snd.iss;
@@ -164,7 +167,7 @@ impl Connection {
         accurate.first_option(TcpOptions::MAX_LENGTH.saturating_sub(others.length()))
     }
 
-    /// Notes that a segment with the option is sent, with room for `blocks` SACK blocks.
+    /// Records that a segment with the AccECN option is sent, with room for `blocks` SACK blocks.
     pub(crate) fn on_ecn_option_sent(&mut self, blocks: usize, with_data: bool) {
         let sent = self.statistics.segments_sent;
         let Some(accurate) = self.ecn.accurate.as_deref_mut() else { return };
@@ -178,7 +181,7 @@ impl Connection {
         }
     }
 
-    /// Returns how many SACK blocks fitted into the segment just sent beside its AccECN option, if
+    /// Returns the number of SACK blocks that fitted the last segment beside its AccECN option, if
     /// it had one.
     pub(crate) fn blocks_beside_ecn_option(&self) -> Option<usize> {
         let accurate = self.ecn.accurate.as_deref()?;
@@ -186,8 +189,9 @@ impl Connection {
         just_told.then_some(usize::from(accurate.blocks_beside))
     }
 
-    /// Whether the feedback of the segment is newer than that of all earlier ones (RFC 9768
-    /// appendix A.1): it acknowledges new data, has a newer timestamp, or carries the next data.
+    /// Whether the feedback in the segment is newer than that of all earlier ones (RFC 9768
+    /// appendix A.1): the segment acknowledges new data, has a newer timestamp, or carries the next
+    /// data.
     pub(crate) fn brings_feedback(&self, segment: &Segment<'_>) -> bool {
         let is_late = segment.ack.before(self.snd.una);
         if self.ecn.accurate.is_none() || is_late || segment.flags().contains(TcpFlags::SYN) {
@@ -210,8 +214,8 @@ impl Connection {
 
     /// Returns the number of our packets that the segment newly reports as marked.
     ///
-    /// `is_news` is the result of [`Connection::brings_feedback`]; `half_open` whether the segment
-    /// arrived in SYN-RECEIVED.
+    /// `is_news` is the result of [`Connection::brings_feedback`], and `half_open` says whether the
+    /// connection was in SYN-RECEIVED when the segment arrived.
     pub(crate) fn newly_reported_marks(
         &mut self,
         segment: Valid<'_>,
@@ -230,8 +234,8 @@ impl Connection {
         }
         let ace = segment.flags().ace();
         if half_open && self.sender.expiries > 0 {
-            // Our repeated SYN-ACK had no option, so the first data tests whether the path passes
-            // options (RFC 9768 §3.2.3.2.2).
+            // A retransmitted SYN-ACK has no option, so the first data tests whether the path
+            // passes options (RFC 9768 §3.2.3.2.2).
             self.ecn.past |= EcnSignals::TEST_OPTION;
         }
         let marks = if half_open && segment.payload.is_empty() && options.sack.is_empty() {
@@ -248,7 +252,7 @@ impl Connection {
         marks
     }
 
-    /// Returns the highest sequence number that the segment acknowledges, by its ACK or by SACK.
+    /// Returns the highest sequence number that the segment acknowledges, by SEG.ACK or by SACK.
     fn newest_acknowledged(&self, segment: &Segment<'_>) -> SeqNum {
         let known = self.snd.una.later(segment.ack);
         let blocks = segment.sack_blocks();
@@ -257,8 +261,8 @@ impl Connection {
         news.fold(known, SeqNum::later)
     }
 
-    /// Reduces the window after `marks`. Marks reported at the end of the handshake reduce the
-    /// initial window (RFC 9768 §3.2.2.2).
+    /// Reduces the window after `marks` marks. Marks that are reported at the end of the handshake
+    /// reduce the initial window (RFC 9768 §3.2.2.2).
     pub(crate) fn answer_marks(
         &mut self,
         now: Instant,
@@ -275,17 +279,17 @@ impl Connection {
         }
     }
 
-    /// Returns the ACE field that is expected in the peer's next segment.
+    /// Returns the ACE field that the peer's next segment is expected to have.
     pub(crate) fn expected_ace(&self) -> TcpFlags {
         self.ecn.accurate.as_deref().map_or(TcpFlags::empty(), |accurate| accurate.ace)
     }
 
-    /// Whether an unchanged ACE field may have wrapped.
+    /// Whether an unchanged ACE field in the next segment may have wrapped.
     pub(crate) fn is_ace_ambiguous(&self) -> bool {
         self.ecn.accurate.as_deref().is_some_and(super::Accurate::is_ambiguous)
     }
 
-    /// Returns the counters of AccECN, if the connection is in that mode.
+    /// Returns the counters of AccECN, if the connection has negotiated it.
     pub(crate) fn accurate_ecn(&self) -> Option<AccurateEcn> {
         let accurate = self.ecn.accurate.as_deref()?;
         let (received, delivered, initial) =

@@ -1,5 +1,4 @@
-//! The send buffer: bytes that were written and are not yet acknowledged, addressed by sequence
-//! number.
+//! The send buffer: written data that is not yet acknowledged, addressed by sequence number.
 
 use crate::MemoryGrant;
 use crate::compact::pack::packed;
@@ -13,13 +12,13 @@ use linerate_units::Instant;
 use linerate_wire::SeqNum;
 use linerate_wire::checksum::Sum;
 
-/// A send buffer. Memory is allocated for bytes that are written.
+/// A send buffer. Memory is allocated when data is written.
 ///
 /// Invariant: the allocated memory holds all bytes of the buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SendBuffer {
     storage: SegmentedBuffer,
-    /// Whether memory was allocated ahead of the next write.
+    /// Whether memory was allocated in advance for the next write.
     prepared: bool,
     start: SeqNum,
     length: u32,
@@ -39,13 +38,13 @@ impl SendBuffer {
         }
     }
 
-    /// Returns the number of bytes in the buffer: written and not acknowledged.
+    /// Returns the number of bytes in the buffer, which were written and are not acknowledged.
     pub(crate) const fn len(&self) -> usize {
         self.length as usize
     }
 
-    /// Returns how many bytes can be written. The buffer may hold more than its capacity after that
-    /// has shrunk.
+    /// Returns the number of bytes that can be written. Zero if the buffer holds more than its
+    /// capacity, after this was reduced.
     pub(crate) const fn free(&self) -> usize {
         self.capacity.saturating_sub(self.length) as usize
     }
@@ -58,48 +57,48 @@ impl SendBuffer {
         self.capacity = saturated(capacity);
     }
 
-    /// Returns the bytes of memory held.
+    /// Returns the number of bytes of memory that the buffer uses.
     pub(crate) const fn memory(&self) -> usize {
         self.storage.memory()
     }
 
-    /// Frees memory that is needed neither for data, for the next write, nor for recent use.
+    /// Frees memory that is not needed for data or a prepared write, and was not used recently.
     pub(crate) fn give_back_unused(&mut self, now: Instant) {
         self.storage.give_back_unused(now, self.needed());
     }
 
-    /// Frees memory that is needed neither for data nor for the next write.
+    /// Frees memory that is not needed for data or a prepared write.
     pub(crate) fn give_back_free(&mut self) {
         self.storage.give_back(self.needed());
     }
 
-    /// Frees all memory that is not needed for data, including that of a prepared write that has
-    /// not happened.
+    /// Frees all memory that is not needed for data, including memory for a prepared write.
     pub(crate) fn give_back(&mut self) {
         self.prepared = false;
         self.storage.give_back(self.len());
     }
 
-    /// Swaps the buffer's memory with `memory` if the buffer is empty and both have the same size.
+    /// Swaps the memory of the buffer with `memory`, if the buffer is empty and both have equal
+    /// size.
     pub(crate) fn exchange(&mut self, memory: &mut Box<[u8]>) -> bool {
         self.length == 0 && self.storage.exchange(memory)
     }
 
-    /// Returns the sequence number after the last byte.
+    /// Returns the sequence number after the last written byte.
     pub(crate) fn end(&self) -> SeqNum {
         self.start + self.length
     }
 
-    /// Allocates the minimum memory for a write, if the grant allows; returns whether the buffer
-    /// has room.
+    /// Allocates the minimum memory for a write, if the grant permits. Returns whether the buffer
+    /// has room for a write.
     pub(crate) fn prepare(&mut self, grant: &MemoryGrant) -> bool {
         self.prepared =
             self.storage.make_room(self.storage.piece_bytes() + 1, self.capacity(), grant);
         self.prepared
     }
 
-    /// Appends as much of `data` as fits within the grant, and returns the number of bytes
-    /// appended.
+    /// Appends as much of `data` as the capacity and the grant permit, and returns the number of
+    /// bytes appended.
     #[inline]
     pub(crate) fn append(&mut self, data: &[u8], grant: &MemoryGrant) -> usize {
         let count = self.make_room(data.len(), grant);
@@ -112,7 +111,7 @@ impl SendBuffer {
     }
 
     /// Lets `fill` write up to `wanted` bytes directly into the buffer. Returns the number of bytes
-    /// written, and whether there was room for `wanted`.
+    /// written, and whether there was room for all `wanted` bytes.
     pub(crate) fn fill(
         &mut self,
         wanted: usize,
@@ -132,8 +131,8 @@ impl SendBuffer {
         (written, count == wanted)
     }
 
-    /// Moves as much of `data` into the buffer as fits, and returns the number of bytes moved.
-    /// Small data is copied; so is all data while other connections wait for memory.
+    /// Moves as much of `data` as fits into the buffer without a copy, and returns the number of
+    /// bytes moved. Short data is copied, and all data while other connections wait for memory.
     pub(crate) fn append_shared(&mut self, data: &mut Bytes, grant: &MemoryGrant) -> usize {
         let room = if grant.is_awaited { 0 } else { self.free().min(grant.room as usize) };
         let count = data.len().min(room);
@@ -148,14 +147,14 @@ impl SendBuffer {
         count
     }
 
-    /// Returns the number of bytes of memory in use: the written data, and at least one byte if a
-    /// write is prepared.
+    /// Returns the number of bytes for which the ring needs memory: the written data, and at least
+    /// one byte if a write is prepared.
     fn needed(&self) -> usize {
         self.len().max(self.storage.piece_bytes() + usize::from(self.prepared))
     }
 
-    /// Ensures memory for `wanted` bytes, or for as many as the grant permits, and returns their
-    /// number.
+    /// Allocates memory for `wanted` bytes, or for as many as the capacity and the grant permit.
+    /// Returns their number.
     #[inline]
     fn make_room(&mut self, wanted: usize, grant: &MemoryGrant) -> usize {
         let mut most = self.capacity();
@@ -167,12 +166,12 @@ impl SendBuffer {
         if self.storage.make_room(self.len() + count, self.capacity(), grant) {
             return count;
         }
-        // The grant is smaller than needed: use all of it.
+        // The grant is too small for all bytes, so all of the grant is used.
         self.storage.make_room(self.storage.reach(grant), self.capacity(), grant);
         count.min(self.storage.holds() - self.len())
     }
 
-    /// Restarts an empty buffer at the beginning of its memory, which is in the cache.
+    /// Moves an empty buffer to the beginning of its memory, which is likely in the CPU's cache.
     #[inline(always)]
     const fn start_over_if_empty(&mut self) {
         if self.length == 0 {
@@ -180,19 +179,19 @@ impl SendBuffer {
         }
     }
 
-    /// Appends `count` bytes that are already in place.
+    /// Appends `count` bytes that were already written to the buffer's memory.
     fn extend(&mut self, count: usize) {
         self.prepared = false;
         self.length += saturated(count);
         self.storage.note_use(self.length);
     }
 
-    /// Removes the bytes before `seq`, and returns their number.
+    /// Removes the bytes before `seq`, which are acknowledged, and returns their number.
     pub(crate) fn release_to(&mut self, seq: SeqNum) -> usize {
         if !seq.after(self.start) {
             return 0;
         }
-        // An acknowledged FIN is one number beyond the bytes.
+        // An acknowledged FIN has a sequence number after the last byte, but is not in the buffer.
         let count = ((seq - self.start) as usize).min(self.len());
         self.storage.advance(count);
         self.length -= saturated(count);
@@ -200,40 +199,42 @@ impl SendBuffer {
         count
     }
 
-    /// Returns the capacity that applies while other connections wait for memory: a prepared
-    /// allocation, or half of the allocated memory. A buffer of the smallest size must be empty
-    /// before the next write.
+    /// Returns the capacity while other connections wait for memory: half of the allocated memory,
+    /// or all of it for a prepared write. With the minimum memory, the buffer must be empty before
+    /// the next write.
     fn fair_share(&self) -> usize {
         let memory = self.storage.holds();
         let half = if memory > SMALLEST_BUFFER_MEMORY { memory / 2 } else { 0 };
         self.capacity().min(if self.prepared { memory } else { half })
     }
 
-    /// Copies the bytes from `seq` to `into`, and returns their checksum.
+    /// Copies the bytes from `seq` on to `into`, and returns their checksum sum.
     #[inline(never)]
     pub(crate) fn copy_and_sum(&self, seq: SeqNum, into: &mut [u8]) -> Sum {
         self.copy_and_sum_inlined(seq, into)
     }
 
-    /// Inlined [`Self::copy_and_sum`], for loops over segments.
+    /// Does the work of [`Self::copy_and_sum`], inlined for loops over segments.
     #[inline(always)]
     pub(crate) fn copy_and_sum_inlined(&self, seq: SeqNum, into: &mut [u8]) -> Sum {
         self.storage.read_and_sum((seq - self.start) as usize, into)
     }
 
-    /// Copies the bytes from `seq` to `into`.
+    /// Copies the bytes from `seq` on to `into`.
     pub(crate) fn copy(&self, seq: SeqNum, into: &mut [u8]) {
         self.storage.read((seq - self.start) as usize, into);
     }
 
-    /// Returns the `length` bytes from `seq` in place, if they lie in at most two parts.
+    /// Returns the `length` bytes from `seq` as two slices, if they have at most two contiguous
+    /// parts.
     pub(crate) fn parts(&self, seq: SeqNum, length: usize) -> Option<[&[u8]; 2]> {
         let offset = (seq - self.start) as usize;
         assert!(offset + length <= self.len(), "scatter-gather data is not in the buffer any more");
         self.storage.two_parts(offset, length)
     }
 
-    /// Discards all data and frees the memory. The stream then ends at `sent`.
+    /// Discards all data and frees the memory, because the connection has ended. `sent` becomes the
+    /// end of the data.
     pub(crate) fn clear(&mut self, sent: SeqNum) {
         self.start = sent;
         self.storage = SegmentedBuffer::new();
@@ -241,7 +242,7 @@ impl SendBuffer {
         self.length = 0;
     }
 
-    /// Copies from `other` the memory that holds no data; see
+    /// Copies the memory that contains no data from `other`, for comparisons; see
     /// [`SegmentedBuffer::copy_unused_memory`].
     pub(crate) fn copy_unused_memory(&mut self, other: &Self) {
         let written = self.storage.piece_bytes()..self.len();

@@ -1,21 +1,21 @@
-//! The time during which there was data to send, divided by the limit of the sender.
+//! The time during which a connection had data to send, divided by what limited the sender.
 
 use crate::Connection;
 use crate::compact::pack::{packed, packed_enum};
 use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
 
-/// The limit of the sender at a moment.
+/// The factor that limits the sender at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Occupation {
     /// All written data is acknowledged.
     Idle,
-    /// The path limits the sender.
+    /// The path limits the sender: the congestion window, pacing, or the round trip.
     Path,
-    /// The peer's window is closed or too small.
+    /// The peer's window is closed, or too small for the next segment.
     PeerWindow,
-    /// All data was sent except less than a segment that the Nagle algorithm holds, and the send
-    /// buffer is full.
+    /// The send buffer is full and all of it was sent, except less than a segment that Nagle's
+    /// algorithm holds back.
     SendBuffer,
 }
 
@@ -25,14 +25,14 @@ impl Occupation {
     const COUNT: usize = 4;
 }
 
-/// Time during which a connection has had unacknowledged data, and the parts of it limited by the
-/// peer's window or by its own buffer.
+/// The time during which a connection had unacknowledged data. Parts of it are limited by the
+/// peer's window, or by the connection's send buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BusyTime {
     now: Occupation,
     since: Instant,
-    /// Time in each state; idle time is not counted.
+    /// The time for which each factor has limited the sender. Idle time is not counted.
     spent: [Duration; Occupation::COUNT],
 }
 
@@ -43,7 +43,7 @@ impl BusyTime {
         Self { now: Occupation::Idle, since: now, spent: [Duration::ZERO; Occupation::COUNT] }
     }
 
-    /// Notes that `occupation` applies from `now` on.
+    /// Records that `occupation` applies from `now` on.
     #[inline]
     fn note(&mut self, now: Instant, occupation: Occupation) {
         if occupation != self.now {
@@ -52,7 +52,7 @@ impl BusyTime {
         }
     }
 
-    /// Adds the time since the last change.
+    /// Adds the time since the last change to the present occupation.
     #[inline]
     fn count(&mut self, now: Instant) {
         if self.now != Occupation::Idle {
@@ -60,26 +60,26 @@ impl BusyTime {
         }
     }
 
-    /// Returns the times including the current period.
+    /// Returns the times up to `now`, including the present period.
     fn until(mut self, now: Instant) -> Self {
         self.count(now);
         self
     }
 
-    /// Returns the total time until `now` with unacknowledged data.
+    /// Returns the total time up to `now` during which data was unacknowledged.
     #[must_use]
     pub fn total(&self, now: Instant) -> Duration {
         self.until(now).spent.into_iter().fold(Duration::ZERO, |total, spent| total + spent)
     }
 
-    /// Returns the time until `now` during which the peer's window limited the sender.
+    /// Returns the time up to `now` during which the peer's window limited the sender.
     #[must_use]
     pub fn for_peer_window(&self, now: Instant) -> Duration {
         self.until(now).spent[Occupation::PeerWindow as usize]
     }
 
-    /// Returns the time until `now` during which the send buffer limited the sender: it was full,
-    /// and all data was sent except less than a segment that the Nagle algorithm holds.
+    /// Returns the time up to `now` during which the send buffer limited the sender: it was full,
+    /// and all of it was sent except less than a segment that Nagle's algorithm held back.
     #[must_use]
     pub fn for_send_buffer(&self, now: Instant) -> Duration {
         self.until(now).spent[Occupation::SendBuffer as usize]
@@ -87,7 +87,7 @@ impl BusyTime {
 }
 
 impl Connection {
-    /// Notes what limits the sender when nothing more can be sent.
+    /// Records what limits the sender, when no more segments can be sent.
     #[inline]
     pub(crate) fn note_occupation(&mut self, now: Instant) {
         let occupation = self.occupation();
@@ -96,7 +96,7 @@ impl Connection {
         }
     }
 
-    /// Notes that everything was sent and is not yet acknowledged.
+    /// Records that all data was sent and is not yet acknowledged.
     #[inline]
     pub(crate) fn note_all_sent(&mut self, now: Instant) {
         let occupation = self.wait_for_acknowledgement();
@@ -105,7 +105,7 @@ impl Connection {
         }
     }
 
-    /// Notes that everything was acknowledged.
+    /// Records that all data is acknowledged.
     #[inline]
     pub(crate) fn note_all_acknowledged(&mut self, now: Instant) {
         if let Some(busy) = &mut self.sender.busy {
@@ -113,7 +113,7 @@ impl Connection {
         }
     }
 
-    /// Starts the busy time with the first unacknowledged data. What limits the sender is recorded
+    /// Starts the busy time with the first unacknowledged data. The limiting factor is recorded
     /// when output ends.
     #[inline]
     pub(crate) fn start_busy_time(&mut self, now: Instant) {
@@ -121,18 +121,19 @@ impl Connection {
         busy.note(now, Occupation::Path);
     }
 
-    /// Returns the busy time and its parts.
+    /// Returns the busy time with its parts.
     pub(crate) fn busy_time(&self) -> BusyTime {
         self.sender.busy.as_deref().copied().unwrap_or_else(|| BusyTime::new(Instant::ZERO))
     }
 
-    /// Returns the occupation after everything was sent that can be sent without more data.
+    /// Returns the occupation while all data that can be sent was sent: the send buffer limits the
+    /// sender if the last write did not fit, otherwise the path does.
     #[inline]
     const fn wait_for_acknowledgement(&self) -> Occupation {
         if self.sender.write_refused { Occupation::SendBuffer } else { Occupation::Path }
     }
 
-    /// Returns what limits the sender.
+    /// Returns the factor that limits the sender at present.
     #[inline]
     fn occupation(&self) -> Occupation {
         if self.sender.buffer.len() == 0 {
@@ -151,7 +152,7 @@ impl Connection {
         if allowed < unsent.min(full) {
             Occupation::PeerWindow
         } else if unsent < full {
-            // The Nagle algorithm waits for more data. If the buffer is full, no more data can be
+            // Nagle's algorithm waits for more data. If the send buffer is full, no more can be
             // written, so the buffer is the limit.
             self.wait_for_acknowledgement()
         } else {

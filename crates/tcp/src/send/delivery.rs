@@ -1,5 +1,5 @@
-//! Deliveries reported by acknowledgements, and the delivery rate of the path (draft-ietf-ccwg-bbr
-//! §4.1).
+//! The deliveries that acknowledgements report, and the delivery rate that follows from them
+//! (draft-ietf-ccwg-bbr §4.1).
 
 use super::scoreboard::SentRange;
 use crate::compact::pack::packed;
@@ -7,74 +7,77 @@ use crate::congestion::{Lost, RateSample};
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
-/// The state of the connection when a segment was sent.
+/// The state of the connection when a segment was sent, from which its delivery is judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SendRecord {
-    /// Time when the segment was sent.
+    /// The time when the segment was sent.
     pub(crate) sent: Instant,
-    /// Number of the transmission, since the segments of a burst have equal times.
+    /// The number of the transmission, which gives an order to segments with equal times.
     pub(crate) order: u64,
-    /// Whether any part was retransmitted, so that an acknowledgement may be for the earlier copy.
+    /// Whether any part of the segment was retransmitted, so that an acknowledgement may be for an
+    /// earlier copy.
     pub(crate) again: bool,
-    /// Bytes delivered before the segment was sent.
+    /// The number of bytes that had been delivered when the segment was sent.
     delivered: u64,
-    /// Time of the last delivery before the segment was sent.
+    /// The time of the last delivery before the segment was sent.
     delivered_at: Instant,
-    /// Time when the first segment of the flight was sent.
+    /// The time when the first segment of the flight was sent.
     first_sent: Instant,
-    /// Whether the sender was application-limited.
+    /// Whether the sender was application-limited when the segment was sent.
     application_limited: bool,
-    /// Bytes in flight, including the segment.
+    /// The number of bytes in flight, including the segment.
     in_flight: u32,
-    /// Bytes marked lost before the segment was sent.
+    /// The number of bytes that had been marked lost when the segment was sent.
     lost: u64,
 }
 
 impl SendRecord {
-    /// Whether both segments were sent at the same time, without an acknowledgement in between.
+    /// Whether both segments belong to one burst: they were sent at the same time, without an
+    /// acknowledgement in between.
     pub(crate) fn is_same_burst(&self, other: &Self) -> bool {
         self.sent == other.sent && self.delivered == other.delivered
     }
 
-    /// Adds `length` bytes that were sent in the same burst.
+    /// Adds `length` bytes, which were sent in the same burst, to the bytes in flight.
     pub(crate) const fn grow(&mut self, length: u32) {
         self.in_flight = self.in_flight.saturating_add(length);
     }
 
-    /// Whether a segment ending at `end` was sent after another. Equal transmissions are ordered by
-    /// sequence number (RFC 8985 §6.2, `RACK_sent_after`).
+    /// Whether this segment, which ends at `end`, was sent after the one with order `other`. Equal
+    /// orders are decided by the sequence numbers (RFC 8985 §6.2, `RACK_sent_after`).
     pub(crate) fn is_after(&self, end: SeqNum, other: u64, other_end: SeqNum) -> bool {
         self.order > other || (self.order == other && end.after(other_end))
     }
 }
 
-/// The segment that was sent last, of those that an acknowledgement reports.
+/// The segment that was sent last among those that an acknowledgement reports as delivered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Newest {
     pub(crate) send_record: SendRecord,
     pub(crate) end: SeqNum,
 }
 
-/// The data that one acknowledgement newly reports as delivered.
+/// The data that an acknowledgement newly reports as delivered.
 #[derive(Clone, Debug)]
 pub(crate) struct Delivery {
-    /// Bytes newly acknowledged or SACKed.
+    /// The number of bytes newly acknowledged or SACKed.
     pub(crate) bytes: u32,
-    /// The segment among the delivered ones that was sent last.
+    /// The delivered segment that was sent last.
     pub(crate) newest: Option<Newest>,
-    /// Time when the oldest delivered segment without a retransmission was sent. Its round trip
-    /// includes the peer's ACK delay.
+    /// The time when the oldest of the delivered segments was sent, retransmitted ones excluded.
+    /// The round trip from then on includes the peer's ACK delay.
     pub(crate) oldest_original: Option<Instant>,
-    /// First sequence number of the delivered segments without a retransmission.
+    /// The lowest sequence number of the delivered segments, retransmitted ones excluded.
     pub(crate) first_original: Option<SeqNum>,
-    /// End of the highest segment delivered so far (RACK.fack).
+    /// RACK.fack (RFC 8985): the end of the highest segment delivered so far.
     forward: SeqNum,
-    /// Whether a segment without a retransmission arrived after a later one.
+    /// Whether a segment that was not retransmitted has arrived after one with a higher sequence
+    /// number.
     pub(crate) reordered: bool,
 }
 
 impl Delivery {
-    /// Returns an empty delivery; `forward` is the end of the highest segment ever delivered.
+    /// Creates an empty delivery. `forward` is the end of the highest segment delivered before.
     pub(crate) const fn new(forward: SeqNum) -> Self {
         Self {
             bytes: 0,
@@ -91,7 +94,7 @@ impl Delivery {
         self.forward
     }
 
-    /// Adds `length` bytes of `range`, up to `end`.
+    /// Adds the delivery of `length` bytes of `range`, up to `end`.
     #[inline(always)]
     pub(crate) fn take(&mut self, range: &SentRange, end: SeqNum, length: u32) {
         let send_record = range.send_record;
@@ -111,21 +114,24 @@ impl Delivery {
     }
 }
 
-/// The delivery state of the sender (C.delivered and others of the draft).
+/// The counters of delivered and lost data of a sender, from which the delivery rate is sampled
+/// (C.delivered and others of draft-ietf-ccwg-bbr §4.1).
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct DeliveryAccount {
-    /// The latest sample of the rate.
+    /// The latest sample of the delivery rate.
     pub(crate) latest: Option<RateSample>,
-    /// Time of the last delivery.
+    /// The time of the last delivery.
     delivered_at: Instant,
-    /// Time when the most recently delivered segment was sent, or the first segment of the flight.
+    /// The time when the last delivered segment was sent, or the first segment of the present
+    /// flight.
     first_sent: Instant,
-    /// Bytes marked lost during the connection.
+    /// The number of bytes marked lost during the connection.
     lost: u64,
-    /// Value of `delivered` that ends the application-limited period; zero outside such a period.
+    /// The value of `delivered` at which the application-limited period ends; zero outside such a
+    /// period.
     limited_until: u64,
-    /// Bytes delivered during the connection.
+    /// The number of bytes delivered during the connection.
     delivered: u64,
 }
 
@@ -143,23 +149,25 @@ impl DeliveryAccount {
         }
     }
 
-    /// Returns the bytes delivered during the connection.
+    /// Returns the number of bytes delivered during the connection.
     pub(crate) const fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// Returns the time of the last delivery, or of the start of a flight without one.
+    /// Returns the time of the last delivery, or the start of the flight if nothing was delivered
+    /// since.
     pub(crate) const fn delivered_at(&self) -> Instant {
         self.delivered_at
     }
 
-    /// Returns the bytes marked lost during the connection.
+    /// Returns the number of bytes marked lost during the connection.
     pub(crate) const fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Returns the record of a segment that is sent now, with `in_flight` bytes in flight including
-    /// it. `first` marks the first segment of a flight, with which the sampling interval starts.
+    /// Returns the record of a segment that is sent now. `in_flight` bytes are in flight, including
+    /// the segment. `first` says that it is the first segment of a flight, with which a sampling
+    /// interval starts.
     pub(crate) fn record_sent(
         &mut self,
         now: Instant,
@@ -183,19 +191,19 @@ impl DeliveryAccount {
         }
     }
 
-    /// Notes that the sender is application-limited: until the data now in flight is delivered,
-    /// samples do not measure the path.
+    /// Records that the sender is application-limited. Until the data now in flight is delivered,
+    /// samples do not show the rate of the path.
     pub(crate) fn note_application_limited(&mut self, in_flight: u32) {
         self.limited_until = (self.delivered + u64::from(in_flight)).max(1);
     }
 
-    /// Counts `bytes` marked lost.
+    /// Counts `bytes` that were marked lost.
     pub(crate) fn note_lost(&mut self, bytes: u32) {
         self.lost += u64::from(bytes);
     }
 
-    /// Returns the report to congestion control that `range` is lost. `found` bytes were found lost
-    /// before it, and are not counted yet.
+    /// Returns the report to congestion control that `range` is lost. `found` more bytes were found
+    /// lost before it, and are not counted yet.
     pub(crate) fn loss_of(&self, range: &SentRange, found: u64) -> Lost {
         let send_record = &range.send_record;
         Lost {
@@ -206,9 +214,10 @@ impl DeliveryAccount {
         }
     }
 
-    /// Processes the delivery of `bytes`, of which the segment sent last has the record
-    /// `send_record`, and returns a rate sample. There is no sample if the interval is shorter than
-    /// the minimum round trip, because the rate would be too high (the draft's §4.1.2.3).
+    /// Processes the delivery of `bytes`, and returns a sample of the delivery rate. `send_record`
+    /// is that of the delivered segment that was sent last. There is no sample if the interval is
+    /// shorter than the minimum round trip, because the rate would be too high (draft-ietf-ccwg-bbr
+    /// §4.1.2.3).
     #[inline(always)]
     pub(crate) fn on_delivered(
         &mut self,

@@ -8,8 +8,8 @@ use crate::congestion::{Acknowledged, FastRecovery};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
-/// DupThresh: the number of duplicate ACKs, or of segments SACKed beyond a hole, from which a loss
-/// is assumed instead of reordering.
+/// DupThresh (RFC 6675): the number of duplicate ACKs, or of segments SACKed after a hole, at which
+/// a loss is assumed instead of reordering.
 pub(super) const DUPLICATE_THRESHOLD: u32 = 3;
 
 impl Connection {
@@ -31,8 +31,9 @@ impl Connection {
         }
     }
 
-    /// Returns the bytes that the first duplicate ACKs admit beyond the congestion window (RFC 3042
-    /// §2). With SACK the result is zero, since the pipe shrinks with each SACKed segment.
+    /// Returns the number of bytes by which the first duplicate ACKs may exceed the congestion
+    /// window (limited transmit, RFC 3042 §2). With SACK it is zero, because the data in flight
+    /// decreases with each SACKed segment.
     pub(crate) fn limited_transmit(&self) -> u32 {
         let loss = &self.sender.loss;
         let applies = self.config.limited_transmit
@@ -43,7 +44,8 @@ impl Connection {
 
     fn retransmit_fast(&mut self) {
         self.statistics.fast_retransmissions += 1;
-        // Segments sent by limited transmit are excluded from FlightSize (RFC 5681 §3.2 step 2).
+        // The value from the first duplicate ACK excludes segments of limited transmit (RFC 5681
+        // §3.2 step 2).
         let flight = self.sender.loss.flight;
         self.reduce_for_loss(flight, self.snd.una);
         let controller = self.sender.congestion.controller();
@@ -62,7 +64,8 @@ impl Connection {
         self.output_due = true;
     }
 
-    /// Handles an acknowledgement of new data; `limited` says whether the sender was cwnd-limited.
+    /// Handles an ACK of new data from a peer without SACK. `limited` says whether the sender was
+    /// cwnd-limited.
     pub(crate) fn judge_new_ack(&mut self, ack: &Acknowledged, limited: bool) -> TimerVerdict {
         self.sender.loss.duplicates = 0;
         match self.sender.loss.phase {
@@ -102,14 +105,14 @@ impl Connection {
         }
     }
 
-    /// Judges whether a timeout was spurious, by an ACK that has `advanced` SND.UNA or was a
+    /// Decides whether a timeout was spurious, from an ACK that has `advanced` SND.UNA or is a
     /// duplicate (RFC 5682 §2.1 steps 2 and 3).
     pub(crate) fn judge_timeout_in_order(&mut self, now: Instant, advanced: bool) {
         let frto = self.sender.loss.frto;
         if self.agreement.selective_acks || !frto.is_on() {
             return;
         }
-        // In this state, the choice of the next segment shows whether new data can be sent.
+        // With this state, `has_sendable` below returns whether new data can be sent.
         self.sender.loss.frto = Frto::SentNew;
         let (una, loss) = (self.snd.una, &self.sender.loss);
         let may_ask =
@@ -117,9 +120,9 @@ impl Connection {
         match frto.judge_in_order(advanced, may_ask) {
             FrtoVerdict::AskOn | FrtoVerdict::Wait => {}
             FrtoVerdict::Spurious => {
-                // An acknowledgement beyond `recover` has already ended the recovery, so the undo
-                // leaves the F-RTO state unchanged. Without this reset, F-RTO would take a later
-                // acknowledgement as proof of a spurious timeout.
+                // If this acknowledgement is beyond `recover`, the recovery has ended already and
+                // the undo leaves the F-RTO state unchanged. A later acknowledgement would then
+                // count as another proof.
                 self.sender.loss.frto = Frto::Off;
                 self.undo_timeout(now);
             }
@@ -127,7 +130,8 @@ impl Connection {
         }
     }
 
-    /// Retransmits all data behind the segment just retransmitted, because the timeout was genuine.
+    /// Retransmits all data after the segment that was just retransmitted, because the timeout was
+    /// not spurious.
     fn confirm_timeout(&mut self) {
         self.snd.nxt = self.snd.una.later(self.sender.loss.repeated_to);
         self.sender.undo = None;

@@ -1,26 +1,26 @@
-//! The first flight of a connection, and the first one after an idle time, which are sent without
-//! feedback from the path. A loss in such a flight reduces later restart windows (RFC 6928 §2).
+//! The first flight: data sent without feedback from the path, at the start of a connection or
+//! after an idle time. A loss in it reduces later restart windows (RFC 6928 §2).
 
 use crate::Connection;
 use crate::compact::pack::packed;
 
-/// Bytes that may be sent at once on any path (RFC 6928 §2: "4 KB").
+/// The number of bytes that may be sent at once on any path (RFC 6928 §2: "4 KB").
 const HARMLESS: u64 = 4 << 10;
 
-/// The latest first flight, in bytes.
+/// The latest first flight of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FirstFlight {
-    /// Number of bytes that were acknowledged when the flight began.
+    /// The number of bytes that were acknowledged when the flight began.
     began: u64,
-    /// The congestion window when the flight began.
+    /// The congestion window when the flight began, in bytes.
     window: u32,
 }
 
 packed!(FirstFlight { began, window });
 
 impl FirstFlight {
-    /// Whether a loss belongs to the first flight, and the flight was larger than [`HARMLESS`].
-    /// `acknowledged` is the number of bytes acknowledged so far, `flight` that in flight.
+    /// Whether a loss belongs to the first flight, and this flight was larger than [`HARMLESS`].
+    /// `acknowledged` bytes are acknowledged so far, and `flight` bytes are in flight.
     fn is_hit(self, acknowledged: u64, flight: u32) -> bool {
         let since = acknowledged - self.began;
         since < u64::from(self.window) && since + u64::from(flight) > HARMLESS
@@ -35,7 +35,7 @@ impl Connection {
             FirstFlight { began: self.statistics.bytes_acknowledged, window };
     }
 
-    /// Handles a loss: reduces the restart window if the loss belongs to the first flight.
+    /// Handles a loss: reduces the restart window, if the loss belongs to the first flight.
     pub(super) fn judge_first_flight(&mut self) {
         if self.sender.first_flight.is_hit(self.statistics.bytes_acknowledged, self.snd.flight()) {
             self.sender.congestion.controller().window_mut().restart_with_less();

@@ -1,35 +1,34 @@
-//! F-RTO: detection of spurious timeouts (RFC 5682). After the first retransmission, new data is
-//! sent instead of further retransmissions. If the peer then acknowledges data that was sent only
-//! before the timeout, the timeout was spurious.
+//! F-RTO: detection of spurious timeouts (RFC 5682). After a timeout, one segment is retransmitted,
+//! and then new data is sent. If the peer next acknowledges data that was not retransmitted, the
+//! timeout was spurious.
 
 use super::delivery::Delivery;
 use crate::compact::pack::packed_enum;
 use linerate_wire::SeqNum;
 
-/// The state of the algorithm.
+/// The progress of F-RTO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frto {
-    /// No timeout is being judged.
+    /// F-RTO is not examining a timeout.
     Off,
-    /// Step 1: the first segment was retransmitted, and no acknowledgement has arrived since.
+    /// Step 1: the first segment was retransmitted, and no acknowledgement has arrived since then.
     Retransmitted,
-    /// Step 2: an acknowledgement of new data has arrived, and new data was sent instead of
-    /// retransmissions.
+    /// Step 2: new data was acknowledged, and new data was sent instead of retransmissions.
     SentNew,
 }
 
 packed_enum!(Frto { Off, Retransmitted, SentNew });
 
-/// The conclusion from an acknowledgement after a timeout.
+/// The conclusion from an acknowledgement that arrives after a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrtoVerdict {
-    /// The flight is lost, or the cause of the timeout cannot be determined: retransmit the flight.
+    /// The flight is lost, or this cannot be decided: the flight must be retransmitted.
     Lost,
-    /// The retransmission is not yet acknowledged: wait.
+    /// The retransmission is not yet acknowledged: the sender must wait.
     Wait,
-    /// Undecided: continue by sending new data.
+    /// Nothing is decided yet: the sender should send new data.
     AskOn,
-    /// The timeout was spurious: nothing was lost.
+    /// The timeout was spurious, and nothing was lost.
     Spurious,
 }
 
@@ -38,9 +37,9 @@ impl Frto {
         !matches!(self, Self::Off)
     }
 
-    /// Judges an acknowledgement by the SACK-enhanced algorithm (RFC 5682 §3.1). The inputs are:
-    /// whether it `advanced` SND.UNA, the delivery, and whether there is new data to send.
-    /// `recover` is RecoveryPoint, the end of the data sent before the timeout.
+    /// Evaluates an acknowledgement by the SACK-enhanced algorithm (RFC 5682 §3.1). `advanced` says
+    /// whether it has moved SND.UNA, and `has_new` whether there is new data to send. `recover` is
+    /// RecoveryPoint, the end of the data sent before the timeout.
     pub(crate) fn judge(
         self,
         advanced: bool,
@@ -49,8 +48,8 @@ impl Frto {
         has_new: bool,
     ) -> FrtoVerdict {
         let has_original = delivery.first_original.is_some_and(|seq| seq.before(recover));
-        // Answers to new data repeat SACK blocks whose first reports may have been lost (RFC 5682
-        // §3.1 step 3 (a)).
+        // The first reports of SACK blocks may have been lost, and then the answers to new data
+        // repeat them. That data was not delivered late (RFC 5682 §3.1 step 3 (a)).
         let is_beyond = delivery.forward().after(recover);
         match self {
             Self::Retransmitted if !advanced => FrtoVerdict::Wait,
@@ -60,10 +59,10 @@ impl Frto {
         }
     }
 
-    /// Judges an acknowledgement by the basic algorithm (§2.1): whether it `advanced` SND.UNA or
-    /// was a duplicate. `may_ask` says that the acknowledgement covers the retransmission but not
-    /// the whole flight, and that new data can be sent. A second acknowledgement that advances
-    /// SND.UNA covers data sent before the timeout only, so the timeout was spurious.
+    /// Evaluates an acknowledgement by the basic algorithm (RFC 5682 §2.1). `advanced` says whether
+    /// it has moved SND.UNA; otherwise it is a duplicate. `may_ask` says whether it covers the
+    /// retransmission, but not the whole flight, and new data can be sent. A second acknowledgement
+    /// that moves SND.UNA covers only data sent before the timeout, so the timeout was spurious.
     pub(crate) const fn judge_in_order(self, advanced: bool, may_ask: bool) -> FrtoVerdict {
         match self {
             Self::Retransmitted if advanced && may_ask => FrtoVerdict::AskOn,

@@ -1,5 +1,5 @@
-//! The state of loss recovery, and the retransmission timer (RFC 6298 §5). Loss detection before a
-//! timeout is in `recovery.rs` (with SACK) and in `duplicates.rs` (without).
+//! The state of loss recovery, and the retransmission timer (RFC 6298 §5). `recovery.rs` detects
+//! losses by SACK, and `duplicates.rs` by duplicate ACKs.
 
 use super::frto::Frto;
 use super::probe::TailProbe;
@@ -9,8 +9,8 @@ use crate::{Connection, Error, RecoveryState, State};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
-/// R1 (RFC 9293 §3.8.3): the number of retransmissions of one segment that indicates a problem of
-/// the path.
+/// R1 (RFC 9293 §3.8.3): the number of retransmissions of a segment after which the path is assumed
+/// to have a problem.
 pub(crate) const R1: u32 = 3;
 
 /// The phase of loss recovery.
@@ -18,12 +18,12 @@ pub(crate) const R1: u32 = 3;
 pub(crate) enum Phase {
     /// No loss is being recovered.
     Open,
-    /// Loss was detected by the arrival of later segments. Acknowledgements clock the
+    /// A loss was detected by the arrival of later segments. Acknowledgements clock the
     /// retransmissions.
     FastRecovery,
-    /// After a timeout, or after any loss with Tahoe: lost data is retransmitted in slow start.
-    /// Duplicate ACKs of these retransmissions must not count as another loss (RFC 6582 §3.2 step
-    /// 2).
+    /// Lost data is retransmitted in slow start, after a timeout or after any loss with Tahoe.
+    /// Duplicate ACKs that these retransmissions cause must not count as another loss (RFC 6582
+    /// §3.2 step 2).
     AfterTimeout,
 }
 
@@ -33,32 +33,32 @@ packed_enum!(Phase { Open, FastRecovery, AfterTimeout });
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Loss {
     pub(crate) phase: Phase,
-    /// Recovery ends when this number is acknowledged (recover in RFC 6582, RecoveryPoint in RFC
-    /// 6675).
+    /// The sequence number whose acknowledgement ends recovery (recover in RFC 6582, RecoveryPoint
+    /// in RFC 6675).
     pub(crate) recover: SeqNum,
-    /// Whether the segment at SND.UNA, or the first lost one, must be retransmitted now, regardless
-    /// of the windows.
+    /// Whether the segment at SND.UNA, or the first lost one, must be retransmitted now, even if
+    /// the windows do not permit it.
     pub(crate) retransmit_due: bool,
-    /// Number of consecutive duplicate ACKs.
+    /// The number of consecutive duplicate ACKs.
     pub(crate) duplicates: u32,
-    /// Bytes in flight at the first duplicate ACK.
+    /// The number of bytes in flight when the first of these duplicate ACKs arrived.
     pub(super) flight: u32,
-    /// Whether a partial ACK has already restarted the timer. Later ones do not, so that a recovery
-    /// of many holes ends in a timeout instead of taking a round trip for each (the "impatient"
-    /// variant of RFC 6582 §4).
+    /// Whether a partial ACK has restarted the retransmission timer in this recovery. Further ones
+    /// do not, so that a recovery with many holes ends by a timeout, instead of taking a round trip
+    /// for each hole (the "impatient" variant of RFC 6582 §4).
     pub(super) timer_restarted: bool,
-    /// Whether the timer is set for a tail loss probe, not for a retransmission timeout.
+    /// Whether the retransmission timer is set for a tail loss probe, and not for a timeout.
     pub(crate) probes_tail: bool,
-    /// Whether the timer was set while a single segment was in flight, whose acknowledgement the
-    /// peer may delay.
+    /// Whether the timer was set for a single segment in flight, whose acknowledgement the peer may
+    /// delay.
     pub(crate) probes_single: bool,
     /// Whether a tail loss probe must be sent now.
     pub(crate) tail_probe_due: bool,
-    /// The last tail loss probe, acknowledged or not.
+    /// The last tail loss probe that was sent.
     pub(crate) tail_probe: Option<TailProbe>,
     /// The progress of F-RTO, which detects spurious timeouts.
     pub(crate) frto: Frto,
-    /// The end of the data that was retransmitted last.
+    /// The end of the data that was last retransmitted.
     pub(crate) repeated_to: SeqNum,
 }
 
@@ -78,8 +78,8 @@ packed!(Loss {
 });
 
 impl Loss {
-    /// Returns the state outside recovery. `recover` is the end of the last recovery, or of the
-    /// next one.
+    /// Creates the state outside recovery. `recover` is the end of the last recovery or, before
+    /// any, the end of the next one.
     pub(crate) const fn new(recover: SeqNum) -> Self {
         Self {
             phase: Phase::Open,
@@ -106,7 +106,7 @@ pub(crate) enum TimerVerdict {
 }
 
 impl Connection {
-    /// Returns the state of recovery in the terms of Linux (`tcpi_ca_state`).
+    /// Returns the state of recovery, with the values of Linux's `tcpi_ca_state`.
     pub(crate) fn recovery_state(&self) -> RecoveryState {
         match self.sender.loss.phase {
             Phase::FastRecovery => RecoveryState::Recovery,
@@ -134,8 +134,8 @@ impl Connection {
 
     /// Handles a retransmission timeout (RFC 6298 (5.4) to (5.7), RFC 5681 §3.1).
     fn on_retransmission_timeout(&mut self, now: Instant) {
-        // RFC 5681 equation (4) reduces the window once per loss, even if the timer expires
-        // repeatedly.
+        // The window is reduced once per loss, even if the timer expires repeatedly (RFC 5681
+        // equation (4)).
         let first = self.sender.silent_since == Instant::NEVER;
         if self.has_been_silent_too_long(now) {
             self.end(Some(self.reason_for_silence()));
@@ -165,17 +165,17 @@ impl Connection {
         self.on_loss_noticed();
     }
 
-    /// Updates the counters and ECN state for a loss that has reduced the window.
+    /// Updates counters and ECN state after a loss has reduced the congestion window.
     pub(super) fn on_loss_noticed(&mut self) {
         self.on_window_reduced();
         self.on_option_lost();
         self.judge_first_flight();
     }
 
-    /// Retransmits everything from SND.UNA on, or only the first segment until F-RTO has decided
-    /// whether the rest was lost (RFC 5682 §2.1 step 1). F-RTO starts only outside recovery, or for
-    /// a repeated timeout of the same segment: otherwise acknowledgements of earlier
-    /// retransmissions would look like those of original segments.
+    /// Retransmits all data from SND.UNA on, or first only one segment, until F-RTO has decided
+    /// whether the rest was lost (RFC 5682 §2.1 step 1). F-RTO is used only for a timeout outside
+    /// recovery, or for a repeated timeout of the same segment. Otherwise acknowledgements of
+    /// earlier retransmissions would look like those of original segments.
     fn go_back(&mut self, first: bool) {
         let flight = self.snd.flight();
         let (phase, frto) = (self.sender.loss.phase, self.sender.loss.frto);
@@ -204,8 +204,8 @@ impl Connection {
         }
     }
 
-    /// Whether data has been unacknowledged for longer than R2 (RFC 9293 §3.8.3). The first call
-    /// starts that period.
+    /// Whether data has remained unacknowledged for longer than R2 (RFC 9293 §3.8.3). The first
+    /// call starts that period.
     pub(crate) fn has_been_silent_too_long(&mut self, now: Instant) -> bool {
         if self.sender.silent_since == Instant::NEVER {
             self.sender.silent_since = now;
@@ -218,8 +218,7 @@ impl Connection {
         now.since(self.sender.silent_since) >= unacknowledged_timeout
     }
 
-    /// Returns the error that the application gets when the connection is aborted by timeout (RFC
-    /// 1122 §4.2.3.9).
+    /// Returns the error with which the connection is aborted by a timeout (RFC 1122 §4.2.3.9).
     pub(crate) const fn reason_for_silence(&self) -> Error {
         if self.sender.unreachable { Error::Unreachable } else { Error::TimedOut }
     }

@@ -1,4 +1,5 @@
-//! The sending half: written data, data in flight, and the limits of the peer and the network.
+//! The sending half of a connection: written data, data in flight, and the limits of the peer and
+//! the network.
 
 pub(crate) mod buffer;
 pub(crate) mod busy_time;
@@ -49,27 +50,26 @@ use usage::Usage;
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct SendSequence {
-    /// SND.UNA: the oldest unacknowledged number.
+    /// SND.UNA: the oldest unacknowledged sequence number.
     pub(crate) una: SeqNum,
     /// SND.WL1: SEG.SEQ of the last window update.
     pub(crate) wl1: SeqNum,
     /// SND.WL2: SEG.ACK of the last window update.
     pub(crate) wl2: SeqNum,
-    /// SND.WND: the peer's window beyond SND.UNA, in bytes.
+    /// SND.WND: the peer's window in bytes, from SND.UNA.
     pub(crate) wnd: u32,
-    /// SND.NXT: the next sequence number to send; less than `max` during retransmissions.
+    /// SND.NXT: the next sequence number to send. It is less than SND.MAX during retransmissions.
     pub(crate) nxt: SeqNum,
-    /// SND.MAX: one beyond the highest sequence number ever sent.
+    /// SND.MAX: the number after the highest sequence number ever sent.
     pub(crate) max: SeqNum,
-    /// Max(SND.WND) (RFC 9293 §3.8.6.2.1): the largest window so far, an estimate of the peer's
-    /// buffer.
+    /// Max(SND.WND) (RFC 9293 §3.8.6.2.1): the largest window of the peer so far, an estimate of
+    /// its receive buffer.
     pub(crate) max_wnd: u32,
     /// ISS: our initial sequence number.
     pub(crate) iss: SeqNum,
 }
 
-// Fields with similar values are adjacent, since each is packed as a difference from the previous
-// one.
+// Fields with similar values are adjacent, since a compact connection stores differences.
 packed!(SendSequence { wl1, una, wl2, nxt, max, iss, wnd, max_wnd });
 
 impl SendSequence {
@@ -77,65 +77,68 @@ impl SendSequence {
         Self { una: iss, wl1: iss, wl2: iss, wnd: 0, nxt: iss, max: iss, max_wnd: 0, iss }
     }
 
-    /// Returns the sequence numbers sent and not acknowledged.
+    /// Returns the length of the data in flight, in sequence numbers.
     pub(crate) fn flight(&self) -> u32 {
         self.max - self.una
     }
 }
 
-/// The conditions under which writes are accepted.
+/// The condition under which the application may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writes {
-    /// Writes are accepted while the buffer has room.
+    /// Writing is possible while the send buffer has room.
     Taken,
-    /// Writes are accepted only while the unsent data is below a low-water mark.
+    /// Writing is possible while the unsent data is less than the low-water mark.
     Limited,
-    /// Writes are refused: the application has closed, and a FIN follows the last byte.
+    /// Writing is impossible, because the application has closed its direction. A FIN follows the
+    /// last byte.
     Closed,
 }
 
 packed_enum!(Writes { Taken, Limited, Closed });
 
-/// The send buffer and the state that decides what is sent. The fields are ordered by use: for any
-/// output, for data and its acknowledgements, for losses and the path MTU.
+/// The send buffer, and the state that decides what is sent. Fields are ordered by use: for any
+/// output, for data and its acknowledgements, then for losses and the path MTU.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Sender {
     pub(crate) usage: Usage,
-    /// Payload of a full segment in bytes, without the options that every segment carries.
+    /// The number of data bytes in a full segment: the MSS less the options that every segment
+    /// carries.
     pub(crate) full: u32,
     pub(crate) writes: Writes,
-    /// Whether the congestion window or pacing kept data back when output last ended.
+    /// Whether the congestion window or pacing held back data when output last ended.
     pub(crate) held_back: bool,
-    /// Whether the last write found too little room.
+    /// Whether the last write did not fit the send buffer.
     pub(crate) write_refused: bool,
-    /// Whether any write has found too little room since the buffer was last empty. One writer may
-    /// still wait although another has found room since.
+    /// Whether any write has not fitted the send buffer since it was last empty. If several threads
+    /// write, one may still wait although another has found room.
     pub(crate) room_awaited: bool,
-    /// Whether the persist timer has expired, so that a segment must be sent despite the peer's
+    /// Whether the persist timer has expired, so that a segment must be sent in spite of the peer's
     /// window.
     pub(crate) probe_due: bool,
-    /// Whether the network has reported the peer as unreachable since new data was last
-    /// acknowledged.
+    /// Whether the network has reported the peer as unreachable, and no new data was acknowledged
+    /// since.
     pub(crate) unreachable: bool,
-    /// Expiries of the retransmission timer since the peer last acknowledged new data.
+    /// The number of expiries of the retransmission timer since the peer last acknowledged new
+    /// data.
     pub(crate) expiries: u32,
     pub(crate) pacer: Pacer,
     pub(crate) buffer: SendBuffer,
     pub(crate) rtt: RoundTrip,
-    /// The busy time, allocated with the first write to keep half-open connections small.
+    /// The busy time, allocated by the first write to keep half-open connections small.
     pub(crate) busy: Option<Box<BusyTime>>,
-    /// SND.UP: the number after the urgent data, while it is unacknowledged.
+    /// SND.UP: the sequence number after the urgent data, while it is unacknowledged.
     pub(crate) urgent: Option<SeqNum>,
-    /// End of the last small segment sent (Minshall's SND.SML).
+    /// The end of the last small segment that was sent (Minshall's SND.SML).
     pub(crate) small_end: SeqNum,
-    /// Window probes since the window was last open.
+    /// The number of window probes sent since the peer's window was last open.
     pub(crate) probes: u32,
-    /// Time since when an answer of the peer is outstanding; [`Instant::NEVER`] if none is.
+    /// The time since when the peer owes an answer; [`Instant::NEVER`] if it owes none.
     pub(crate) silent_since: Instant,
-    /// Time when the peer last acknowledged new data.
+    /// The time when the peer last acknowledged new data.
     pub(crate) progressed: Instant,
-    /// Time when data was last sent, window probes excluded.
+    /// The time when data was last sent, window probes excluded.
     pub(crate) last_sent: Instant,
     pub(crate) loss: Loss,
     pub(crate) account: DeliveryAccount,
@@ -144,7 +147,7 @@ pub(crate) struct Sender {
     pub(crate) scoreboard: Scoreboard,
     pub(crate) congestion: Congestion,
     pub(crate) prr: Prr,
-    /// The state before the last recovery, to be restored if the recovery was spurious.
+    /// The state before the last recovery, to be restored if that recovery was spurious.
     pub(crate) undo: Option<Box<Undo>>,
     pub(crate) first_flight: FirstFlight,
     pub(crate) path: PathMtu,
@@ -216,8 +219,8 @@ impl Sender {
         }
     }
 
-    /// Records in the scoreboard and the delivery state that the range from `left` to `right` is
-    /// sent now; `again` says whether it is a retransmission.
+    /// Records in the scoreboard that the range from `left` to `right` is sent now. `again` says
+    /// whether it is a retransmission.
     #[inline(always)]
     pub(crate) fn record_sent(&mut self, now: Instant, left: SeqNum, right: SeqNum, again: bool) {
         let in_flight = self.scoreboard.in_flight();
@@ -226,15 +229,15 @@ impl Sender {
         self.scoreboard.note_sent(left, right, send_record);
     }
 
-    /// Records the transmission of new data from `left` to `right` while nothing else is in flight.
+    /// Records that new data from `left` to `right` is sent now, while nothing else is in flight.
     #[inline(always)]
     pub(crate) fn record_first_sent(&mut self, now: Instant, left: SeqNum, right: SeqNum) {
         let send_record = self.account.record_sent(now, true, false, right - left);
         self.scoreboard.note_first(left, right, send_record);
     }
 
-    /// Whether the congestion window limits the sender, with `in_flight` bytes and segments of
-    /// `full`; see [`Connection::is_window_used`](crate::Connection).
+    /// Whether the congestion window limits the sender, with `in_flight` bytes in flight and full
+    /// segments of `full` bytes; see [`Connection::is_window_used`](crate::Connection).
     #[inline(always)]
     pub(crate) fn is_window_used(&self, in_flight: u32, full: u32, nxt: SeqNum) -> bool {
         let window = self.congestion.window();
@@ -243,19 +246,19 @@ impl Sender {
             || (window.cwnd() < window.ssthresh() && self.usage.is_more_than_half_of(window.cwnd()))
     }
 
-    /// Whether the application has closed, so that a FIN follows the last byte.
+    /// Whether the application has closed its direction, so that a FIN follows the last byte.
     #[inline(always)]
     pub(crate) fn fin(&self) -> bool {
         self.writes == Writes::Closed
     }
 
-    /// Whether there is data or a FIN from `nxt` on.
+    /// Whether there is unsent data, or an unsent FIN, from `nxt` on.
     pub(crate) fn has_unsent(&self, nxt: SeqNum) -> bool {
         let end = self.buffer.end();
         nxt.before(end) || (self.fin() && nxt == end)
     }
 
-    /// Whether everything is acknowledged, including the FIN.
+    /// Whether all data and the FIN are acknowledged.
     pub(crate) fn is_fin_acknowledged(&self, una: SeqNum) -> bool {
         self.fin() && una.after(self.buffer.end())
     }

@@ -1,47 +1,48 @@
 //! Pacing: segments are sent in small bursts at a rate, instead of all at once when an
-//! acknowledgement admits them. The congestion control sets the rate, or else the rate follows from
-//! the congestion window.
+//! acknowledgement permits them. Congestion control sets the rate, or it is derived from the
+//! congestion window.
 //!
-//! A burst takes one millisecond. On a path with a shorter round trip, a burst would hold the whole
-//! window, so segments are not paced.
+//! A burst takes one millisecond at that rate. If the round trip is shorter, a burst would contain
+//! the whole window, so segments are not paced.
 
 use crate::Connection;
 use crate::compact::pack::packed;
 use crate::timers::Timer;
 use linerate_units::{Bytes, Duration, Instant, Rate};
 
-/// Duration of a burst at the pacing rate. Paths with a shorter round trip are not paced.
+/// The duration of a burst at the pacing rate. Paths with a shorter round trip are not paced.
 pub(crate) const BURST: Duration = Duration::from_millis(1);
 
-/// Segments in the smallest burst. A receiver acknowledges two segments together.
+/// The number of segments in the smallest burst: two, because a receiver acknowledges two segments
+/// together.
 const SMALLEST_BURST: u32 = 2;
 
-/// Number of segments sent without pacing before the rate is computed again.
+/// The number of segments that are sent without pacing, before the rate is computed again.
 const FREE_SEGMENTS: u32 = 256;
 
-/// Whether segments are paced over the round trip.
+/// The rule that decides whether segments are paced, that is, spread over the round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PacingRule {
-    /// Segments are never paced, even if congestion control requests a rate.
+    /// Segments are not paced, even if congestion control requests a rate.
     Off,
-    /// Segments are paced only if congestion control requests a rate, and at that rate.
+    /// Segments are paced if congestion control requests a rate, and then at that rate.
     Controller,
-    /// Segments are always paced. Without a requested rate, the rate is two windows per round trip
-    /// in slow start and 1.2 windows otherwise (the ratios of Linux).
+    /// Segments are always paced. If congestion control requests no rate, it is two windows per
+    /// round trip in slow start, and 1.2 windows otherwise (the ratios of Linux).
     On,
 }
 
-/// The pacer. A burst may be sent once the time that the previous one takes at the pacing rate has
-/// passed.
+/// The pacer, which decides when the next burst may be sent: when the previous one would have ended
+/// at the pacing rate.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pacer {
-    /// Bytes that the current burst may contain.
+    /// The number of bytes that the current burst may contain.
     budget: u32,
-    /// Bytes of the current burst that were sent.
+    /// The number of bytes of the current burst that were sent.
     spent: u32,
-    /// Time when the current burst began, or could have begun.
+    /// The time when the current burst began, or could have begun.
     began: Instant,
-    /// The pacing rate of the current burst; `None` if it is unpaced.
+    /// The pacing rate of the current burst; `None` if it is not paced.
     rate: Option<Rate>,
 }
 
@@ -57,25 +58,26 @@ impl Pacer {
         self.spent < self.budget
     }
 
-    /// Returns the unsent bytes of the current burst. The last segment of a burst may exceed them.
+    /// Returns the number of bytes that may still be sent in the current burst. Its last segment
+    /// may exceed it.
     pub(crate) const fn left(&self) -> u32 {
         self.budget.saturating_sub(self.spent)
     }
 
-    /// Returns the bytes that one GSO frame may contain. The last frame of an unpaced burst may
-    /// exceed them, as its last segment may.
+    /// Returns the number of bytes that a GSO frame may contain. The last frame of a burst that is
+    /// not paced may exceed the rest of the burst, like its last segment.
     pub(crate) const fn left_in_one_frame(&self) -> u32 {
         if self.rate.is_none() && self.is_open() { u32::MAX } else { self.left() }
     }
 
-    /// Counts a sent segment with `length` bytes of data.
+    /// Counts a segment with `length` bytes of data that was sent.
     pub(crate) const fn on_sent(&mut self, length: u32) {
         self.spent = self.spent.saturating_add(length);
     }
 
     /// Returns the time when the current burst ends at the pacing rate, but at most `timeout` after
-    /// its start. The limit is needed because outdated samples of an idle path may give a rate near
-    /// zero.
+    /// its start. Without this limit, outdated samples of an idle path could stop the sender by a
+    /// rate near zero.
     fn paid_at(&self, timeout: Duration) -> Instant {
         match self.rate {
             Some(rate) => {
@@ -85,9 +87,10 @@ impl Pacer {
         }
     }
 
-    /// Begins the next burst at `rate`, with segments of `mss`; the previous one ended at `paid`.
+    /// Begins the next burst at `rate`, with segments of `mss` bytes. The previous burst has ended
+    /// at `paid`.
     fn begin(&mut self, now: Instant, paid: Instant, rate: Option<Rate>, mss: u32) {
-        // A timer that fires late earns at most half a burst of credit.
+        // If the timer fires late, the sender may catch up by at most half a burst.
         let earliest = now - BURST / 2;
         self.began = if self.rate.is_some() { paid.max(earliest) } else { now };
         self.rate = rate;
@@ -98,7 +101,7 @@ impl Pacer {
         };
     }
 
-    /// Admits one segment at once, because a timer has expired.
+    /// Permits one segment at once, because a timer has expired.
     pub(crate) const fn let_go(&mut self) {
         self.spent = 0;
         if self.budget == 0 {
@@ -106,21 +109,21 @@ impl Pacer {
         }
     }
 
-    /// Admits no segment before `until`.
+    /// Permits no segment before `until`.
     pub(crate) const fn hold(&mut self, until: Instant) {
         *self = Self { budget: 0, spent: 0, began: until, rate: None };
     }
 }
 
-/// Returns the bytes of a burst (`C.send_quantum` of draft-ietf-ccwg-bbr §5.6.3). The draft's limit
-/// of 64 KiB is omitted, because it would require another timer at high rates.
+/// Returns the number of bytes in a burst (`C.send_quantum` of draft-ietf-ccwg-bbr §5.6.3). The
+/// limit of 64 KiB in the draft is omitted, because it would require another timer at high rates.
 pub(crate) fn burst(rate: Rate, mss: u32) -> u32 {
     let bytes = u32::try_from(rate.bytes_in(BURST).count()).unwrap_or(u32::MAX);
     bytes.max(mss.saturating_mul(SMALLEST_BURST))
 }
 
 impl Connection {
-    /// Begins the next burst if it is due.
+    /// Begins the next burst, if the previous one has ended at the pacing rate.
     #[inline]
     pub(crate) fn pace(&mut self, now: Instant) {
         if self.sender.pacer.is_open() {
@@ -137,7 +140,7 @@ impl Connection {
         self.sender.pacer.paid_at(self.sender.rtt.timeout(&self.config.rto))
     }
 
-    /// Returns the pacing rate; `None` if segments are unpaced.
+    /// Returns the pacing rate; `None` if segments are not paced.
     pub(crate) fn pacing_rate(&self) -> Option<Rate> {
         let wish = self.sender.congestion.pacing_rate();
         match self.config.pacing {
@@ -154,7 +157,7 @@ impl Connection {
         Some(Rate::of(Bytes::new(u64::from(window.cwnd()) * percent / 100), round_trip))
     }
 
-    /// Sets the pacing timer if only pacing prevented output.
+    /// Sets the pacing timer, if nothing but pacing holds back data.
     pub(crate) fn watch_pacer(&mut self, now: Instant) {
         if self.waits_for_pacer() {
             let span = self.paid_at().since(now);
@@ -162,7 +165,7 @@ impl Connection {
         }
     }
 
-    /// Whether only pacing holds back data.
+    /// Whether pacing is the only reason why data is held back.
     pub(crate) fn waits_for_pacer(&self) -> bool {
         !self.sender.pacer.is_open() && self.has_sendable()
     }
@@ -186,7 +189,8 @@ mod tests {
         pacer.begin(now, pacer.paid_at(TIMEOUT), Some(rate), MSS);
     }
 
-    /// Returns the transmission times of `count` segments of a sender that always has data.
+    /// Returns the times, in microseconds, when a sender that always has data sends `count`
+    /// segments.
     fn send_times(pacer: &mut Pacer, rate: Rate, count: usize) -> Vec<u64> {
         let mut now = at(0);
         let mut times = Vec::new();

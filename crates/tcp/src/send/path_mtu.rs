@@ -1,9 +1,9 @@
-//! Packetization-layer path MTU discovery: a search by probes for the largest packet that the path
-//! carries (RFC 4821 §7), and the checks of Packet Too Big reports from routers (RFC 1191, RFC 5927
-//! §7.2).
+//! Packetization-layer path MTU discovery: a search for the largest packet that the path carries,
+//! by probes (RFC 4821 §7). Includes the checks of Packet Too Big reports from routers (RFC 1191,
+//! RFC 5927 §7.2).
 //!
-//! Sizes are bytes of IP packets, headers included (RFC 4821 §5.1). This module only decides;
-//! `path_probe.rs` sends probes and changes the segment size.
+//! Sizes are lengths of IP packets in bytes, including headers (RFC 4821 §5.1). This module only
+//! decides; `path_probe.rs` sends the probes and changes the segment size.
 
 mod report;
 
@@ -15,16 +15,17 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 use report::{AppliedReport, Held};
 
-/// The rule when a connection searches for the path MTU by probes, without reports from routers.
+/// The rule that decides when a connection searches for the path MTU by probes, without reports
+/// from routers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathSearch {
-    /// Never. If routers send no reports, segments that are too large are lost until the connection
-    /// times out.
+    /// The connection does not search. If routers send no reports, segments that are too large are
+    /// lost until the connection times out.
     Off,
-    /// Only on a path that has proved narrower than its first link: large segments time out
-    /// repeatedly without a report, or ten minutes have passed since a report. Before that,
-    /// segments have the size of the first link's MTU, so that other paths cost nothing (the
-    /// conservative strategy of RFC 4821 §7.2).
+    /// The connection searches only if the path has proved narrower than its first link: large
+    /// segments have timed out repeatedly without a report, or ten minutes have passed since a
+    /// report. Until then segments have the size of the first link's MTU, so that other paths cost
+    /// nothing (the conservative strategy of RFC 4821 §7.2).
     WhenNarrow,
     /// A search begins with the first segment, which has the small size
     /// [`crate::Config::path_base`]. For networks whose routers are known to send no reports.
@@ -33,53 +34,53 @@ pub enum PathSearch {
 
 packed_enum!(PathSearch { Off, WhenNarrow, Always });
 
-/// Time after the end of a search at which a larger packet is tried again (RFC 4821 §7.3: ten
-/// minutes, and at least five).
+/// The time after the end of a search until a larger packet is tried again: ten minutes (RFC 4821
+/// §7.3, which requires at least five).
 const RAISE_AFTER: Duration = Duration::from_secs(600);
 
-/// Common path MTUs: the IPv6 minimum, typical tunnels (a round number, WireGuard, VXLAN, IP in IP,
-/// PPPoE), Ethernet, FDDI, jumbo frames, token ring, HIPPI, and the IPv4 maximum.
+/// Common path MTUs in bytes: the IPv6 minimum, tunnels (a round number, WireGuard, VXLAN, IP in
+/// IP, PPPoE), Ethernet, FDDI, jumbo frames, token ring, HIPPI, and the IPv4 maximum.
 const COMMON: [u32; 12] =
     [1_280, 1_400, 1_420, 1_450, 1_480, 1_492, 1_500, 4_352, 9_000, 17_914, 32_000, 65_535];
 
-/// Smallest gain that is worth a probe, in bytes and as a fraction (1/64) of the present size.
+/// The smallest gain that justifies a probe: in bytes, and as a fraction (1/64) of the present
+/// size.
 const LEAST_GAIN: u32 = 8;
 const LEAST_SHARE: u32 = 64;
 
-/// Factor by which the wait for the next probe grows if a timeout detected the loss of the last one
-/// (RFC 4821 §7.6.3).
+/// The factor by which the pause before the next probe grows, if the loss of a probe was detected
+/// by a timeout (RFC 4821 §7.6.3).
 const TIMEOUT_PENALTY: u64 = 5;
 
-/// A raised size is verified after this many timeout periods (RFC 4821 §7.8). It is too large if
-/// more than a tenth of the data sent in that time was lost.
+/// The number of retransmission timeouts after which a raised size is verified (RFC 4821 §7.8). It
+/// is too large if more than a tenth of the data sent in that time was lost.
 const VERIFIED_AFTER: u64 = 4;
 const LOSS_SHARE: u64 = 10;
 
-/// The limits of a search.
+/// The limits of the packet sizes that a search tries, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     /// The largest packet that both the first link and the peer accept.
     pub(crate) limit: u32,
-    /// A size that nearly every path carries.
+    /// The size at which a search begins, which nearly every path carries.
     pub(crate) base: u32,
-    /// A size that every path carries.
+    /// The size that every path carries, below which packets are not reduced.
     pub(crate) floor: u32,
-    /// Headers of a segment with data.
+    /// The length of the headers of a segment with data.
     pub(crate) headers: u32,
 }
 
-/// A probe in flight: a segment larger than any size that is known to pass.
+/// A probe in flight: a segment larger than the sizes that are known to pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Trial {
     left: SeqNum,
     right: SeqNum,
     size: u32,
-    /// The size that a report about the probe names. The report takes effect only if the probe is
-    /// lost.
+    /// The size that a router's report about the probe gives. It is used only if the probe is lost.
     reported: Option<u32>,
-    /// `Some(SND.NXT)` once the probe is lost and no other segment is. Its data is retransmitted
-    /// before any segment beyond this number. If such a segment is acknowledged without another
-    /// loss, the probe was lost because of its size.
+    /// SND.NXT when the probe was found lost, and no other segment was. The probe's data is
+    /// retransmitted before any segment beyond this number. If such a segment is acknowledged and
+    /// nothing else is lost, the probe was lost because of its size.
     missing_until: Option<SeqNum>,
 }
 
@@ -94,7 +95,7 @@ pub(crate) enum Outcome {
     Failed,
 }
 
-/// Bytes delivered and bytes lost since the connection was opened.
+/// The numbers of bytes delivered and lost since the connection was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) delivered: u64,
@@ -103,12 +104,13 @@ pub(crate) struct Tally {
 
 packed!(Tally { delivered, lost });
 
-/// A raised packet size that may be withdrawn (RFC 4821 §7.8).
+/// A packet size that was raised recently, and may be withdrawn (RFC 4821 §7.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Raised {
-    /// The size before it was raised, which is restored if the raised size proves too large.
+    /// The size before it was raised, to be restored if the raised size proves too large.
     before: u32,
-    /// Time at which the size was raised or last verified, and the counters at that time.
+    /// The time when the size was raised or last verified. `tally` contains the counters at that
+    /// time.
     at: Instant,
     tally: Tally,
     /// Whether the raised size has been verified.
@@ -122,52 +124,53 @@ packed!(Raised { before, at, tally, is_good });
 /// Invariant: `effective ≤ limit`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PathMtu {
-    /// eff_pmtu: the size of the largest packet that is not a probe.
+    /// eff_pmtu (RFC 4821): the size of the largest packet that is not a probe.
     effective: u32,
-    /// The largest packet that both the first link and the peer accept: the initial search_high.
+    /// The largest packet that both the first link and the peer accept, the initial value of
+    /// search_high (RFC 4821).
     limit: u32,
     rule: PathSearch,
     /// Whether the loss of a probe can be distinguished from other losses, which requires SACK.
     can_probe: bool,
-    /// The end of the first full segment of the present size, and whether that segment has arrived.
+    /// The end of the first full segment of the present size. `proven` says whether it has arrived.
     first_full: Option<SeqNum>,
     proven: bool,
     /// maxsizeacked (RFC 5927 §7.2): the largest earlier size that has arrived, or to which a
     /// report has reduced the size.
     passed: u32,
-    /// The state of a search. Most paths never need a search, so it is allocated on demand.
+    /// The state of a search, allocated on demand because most paths never need a search.
     search: Option<Box<Search>>,
 }
 
 packed!(PathMtu { effective, limit, rule, can_probe, first_full, proven, passed, search });
 
-/// The state of a search, and of reports whose truth is not yet known.
+/// The state of a search, and of reports that were not yet confirmed or disproved.
 ///
 /// Invariant: `low ≤ effective ≤ high ≤ limit`.
 #[derive(Clone, Debug, PartialEq)]
 struct Search {
-    /// search_low: the largest size that is known to pass, or zero.
+    /// search_low (RFC 4821): the largest size that is known to pass, or zero.
     low: u32,
-    /// search_high: the largest size that is not known to fail.
+    /// search_high (RFC 4821): the largest size that is not known to fail.
     high: u32,
-    /// Earliest time of the next probe; `NEVER` if no search is planned.
+    /// The earliest time of the next probe; `NEVER` if no search is planned.
     next_probe: Instant,
-    /// Whether the search has ended. It restarts at `next_probe`.
+    /// Whether the search has ended. It begins again at `next_probe`.
     complete: bool,
-    /// The size of the probe that may be sent now.
+    /// The size of the probe that may be sent now, if any.
     ready: Option<u32>,
     trial: Option<Trial>,
     raised: Option<Raised>,
     held: Option<Held>,
     applied: Option<AppliedReport>,
-    /// Whether a report reduced the size although larger segments had arrived before. A probe of
-    /// the earlier size then tests the report.
+    /// Whether a report has reduced the size although larger segments had arrived before. Then a
+    /// probe of the earlier size tests the report.
     contradicted: bool,
-    /// Whether the size was reduced after repeated timeouts and no data has been acknowledged
-    /// since. Until then the cause of the timeouts is unknown.
+    /// Whether repeated timeouts have reduced the size, and no data was acknowledged since. Until
+    /// then the cause of the timeouts is unknown.
     unconfirmed: bool,
-    /// The size before the reduction after timeouts. It is probed first: if it passes, the cause
-    /// was an outage and not the size.
+    /// The size before repeated timeouts reduced it. It is probed first: if it passes, the timeouts
+    /// were caused by an outage, and not by the size.
     suspect: Option<u32>,
 }
 
@@ -187,8 +190,8 @@ packed!(Search {
 });
 
 impl PathMtu {
-    /// Returns the state for a first link with an MTU of `limit` and an assumed path MTU of
-    /// `effective`.
+    /// Creates the state for a path with an assumed MTU of `effective` bytes, whose first link has
+    /// an MTU of `limit` bytes.
     pub(crate) const fn new(effective: u32, limit: u32) -> Self {
         Self {
             effective,
@@ -202,8 +205,8 @@ impl PathMtu {
         }
     }
 
-    /// Starts discovery once the handshake has determined the peer's MSS. `estimated` says whether
-    /// the assumed path MTU comes from a search of an earlier connection that had not ended.
+    /// Starts discovery when the handshake has determined the peer's MSS. `estimated` says whether
+    /// the assumed path MTU comes from the search of an earlier connection, which had not ended.
     #[inline(always)]
     pub(crate) fn begin(
         &mut self,
@@ -216,8 +219,8 @@ impl PathMtu {
         self.limit = self.limit.min(bounds.limit);
         self.effective = self.effective.min(self.limit);
         if let Some(search) = &mut self.search {
-            // A report about the SYN has started a search with a higher limit than the MSS of the
-            // peer allows.
+            // A report about the SYN has started a search before, whose limit may exceed what the
+            // MSS of the peer allows.
             search.high = search.high.min(self.limit);
         }
         (self.rule, self.can_probe) = (rule, can_probe);
@@ -236,38 +239,38 @@ impl PathMtu {
         }
     }
 
-    /// Returns eff_pmtu, the size of the largest packet that is not a probe.
+    /// Returns eff_pmtu (RFC 4821), the size of the largest packet that is not a probe.
     pub(crate) const fn effective(&self) -> u32 {
         self.effective
     }
 
-    /// Whether packets have the largest size that the first link and the peer accept.
+    /// Whether packets have the largest size that both the first link and the peer accept.
     pub(crate) const fn is_widest(&self) -> bool {
         self.effective == self.limit
     }
 
-    /// Whether a search is going on, so that larger packets may pass.
+    /// Whether a search is in progress, so that larger packets may pass.
     pub(crate) fn is_estimated(&self) -> bool {
         let searches = |search: &Search| !search.complete && search.next_probe != Instant::NEVER;
         self.search.as_deref().is_some_and(searches)
     }
 
-    /// Whether evidence confirms that packets must be as small as they are. Otherwise a report, or
-    /// repeated timeouts, have reduced the size without evidence that it was the cause.
+    /// Whether there is evidence that larger packets do not pass. If not, a report or repeated
+    /// timeouts have reduced the size, and their cause is uncertain.
     pub(crate) fn is_confirmed(&self) -> bool {
         let is_doubtful =
             |search: &Search| search.unconfirmed || search.contradicted || search.applied.is_some();
         !self.search.as_deref().is_some_and(is_doubtful)
     }
 
-    /// Whether an outstanding acknowledgement may change the state of the search.
+    /// Whether the state depends on an acknowledgement that has not arrived yet.
     pub(crate) fn is_asking(&self) -> bool {
         self.search.as_deref().is_some_and(|search| {
             search.trial.is_some() || search.unconfirmed || search.applied.is_some()
         })
     }
 
-    /// Whether a timeout or an acknowledgement may change the state.
+    /// Whether there is a search state, so that timeouts and acknowledgements may change it.
     pub(crate) const fn is_awake(&self) -> bool {
         self.search.is_some()
     }
@@ -288,19 +291,19 @@ impl PathMtu {
         (search.complete, search.next_probe) = (false, next_probe);
     }
 
-    /// Ends the search until it is time to raise the size again (§7.3).
+    /// Ends the search until it is time to try larger packets again (RFC 4821 §7.3).
     fn rest(&mut self, now: Instant) {
         self.search_from(now + RAISE_AFTER);
         let search = self.search();
         (search.complete, search.ready) = (true, None);
     }
 
-    /// Determines whether the next segment may be a probe, after a burst was sent or an
-    /// acknowledgement admitted no data. Returns whether the search has just ended.
+    /// Decides whether the next segment may be a probe. Called when output ends. Returns whether
+    /// the search has just ended.
     pub(crate) fn watch(&mut self, now: Instant, una: SeqNum) -> bool {
         let (limit, effective, is_proven) = (self.limit, self.effective, self.is_proven(una));
         let Some(search) = self.search.as_deref_mut() else { return false };
-        // Ordinary segments of the present size that arrive are as good as a probe of it (RFC 4821
+        // The arrival of ordinary segments of the present size has the effect of a probe (RFC 4821
         // §7.1).
         if is_proven {
             search.low = search.low.max(effective);
@@ -320,7 +323,7 @@ impl PathMtu {
         false
     }
 
-    /// Notes that the probe was sent.
+    /// Records that the probe was sent, as the range from `left` to `right`.
     pub(crate) fn record_sent(&mut self, left: SeqNum, right: SeqNum) {
         let search = self.search();
         if let Some(size) = search.ready.take() {
@@ -332,28 +335,29 @@ impl PathMtu {
         self.search.as_deref()?.trial.as_ref()
     }
 
-    /// Whether `left` to `right` lies in the probe, and the probe is not known to be lost.
+    /// Whether the range from `left` to `right` lies in the probe, and the probe is not known to be
+    /// lost.
     pub(crate) fn is_probe(&self, left: SeqNum, right: SeqNum) -> bool {
         self.trial().is_some_and(|trial| trial.missing_until.is_none() && trial.holds(left, right))
     }
 
-    /// Records that the probe was lost, at a time when SND.NXT was `nxt`.
+    /// Records that the probe is lost. SND.NXT is `nxt` now.
     pub(crate) fn miss_probe(&mut self, nxt: SeqNum) {
         if let Some(trial) = &mut self.search().trial {
             trial.missing_until = Some(nxt);
         }
     }
 
-    /// Abandons the probe because other data was lost, too. A loss of the probe would then say
-    /// nothing about its size, which is tried again (RFC 4821 §7.6.4).
+    /// Abandons the probe because other data was lost, too, so its loss would not show that its
+    /// size is the cause. The size is tried again (RFC 4821 §7.6.4).
     pub(crate) fn note_other_loss(&mut self) {
         if let Some(search) = &mut self.search {
             search.trial = None;
         }
     }
 
-    /// Records that the peer has received the range from `left` to `right` twice. If that is the
-    /// probe, it was delayed and not lost.
+    /// Handles a report that the peer has received the range from `left` to `right` twice. If this
+    /// is the probe, it was only delayed and not lost.
     pub(crate) fn note_duplicate(&mut self, left: SeqNum, right: SeqNum) {
         if let Some(search) = &mut self.search
             && let Some(trial) = search.trial.as_mut().filter(|trial| trial.holds(left, right))
@@ -362,8 +366,9 @@ impl PathMtu {
         }
     }
 
-    /// Returns the result of the probe, if an acknowledgement up to `una` decides it. A size that
-    /// passed is used from now on (§7.6.1); after a failure the next probe waits for `pause`.
+    /// Returns the result of the probe, if it is known after an acknowledgement of `una`. A size
+    /// that has passed is used from now on (RFC 4821 §7.6.1). After a failure the next probe waits
+    /// for `pause`.
     pub(crate) fn judge_probe(
         &mut self,
         una: SeqNum,
@@ -377,7 +382,8 @@ impl PathMtu {
             None if !una.before(trial.right) => {
                 let search = self.search();
                 (search.trial, search.suspect, search.contradicted) = (None, None, false);
-                // An earlier raise that was not yet verified may also have been too large.
+                // An earlier raised size that was not yet verified may be too large, too, so the
+                // size before it is kept.
                 let doubtful = search.raised.filter(|raised| !raised.is_good);
                 let before = doubtful.map_or(before, |raised| raised.before);
                 search.raised = Some(Raised { before, at: now, tally, is_good: false });
@@ -395,7 +401,8 @@ impl PathMtu {
         }
     }
 
-    /// Handles a probe that was too large (§7.6.2). The size that a report named is tried next.
+    /// Handles a probe that was lost because of its size (RFC 4821 §7.6.2). If a report has given a
+    /// size, it is tried next.
     fn fail(&mut self, trial: &Trial, now: Instant, next: Instant) {
         let effective = self.effective;
         let search = self.search();
@@ -404,8 +411,8 @@ impl PathMtu {
         search.trial = None;
         search.suspect = trial.reported.filter(|&size| is_worth_a_probe(effective, size));
         if was_contradicted {
-            // The probe has confirmed the report: packets stay small for ten minutes (RFC 1191
-            // §6.3).
+            // The lost probe has confirmed the report, so packets stay small for ten minutes (RFC
+            // 1191 §6.3).
             self.search().suspect = None;
             self.rest(now);
         } else {
@@ -422,10 +429,10 @@ impl PathMtu {
         (search.ready, search.held, search.applied) = (None, None, None);
     }
 
-    /// Verifies a raised size after a loss, and returns whether the size was withdrawn. Many losses
-    /// since the raise, or since the last verification, mean that parallel paths have different
-    /// MTUs (§7.8). A verified size is verified again later, because routing may change to a
-    /// narrower path.
+    /// Verifies a raised size after a loss, and returns whether it was withdrawn. Many losses since
+    /// the size was raised or last verified mean that parallel paths have different MTUs (RFC 4821
+    /// §7.8). A verified size is verified again later, because routing may change to a narrower
+    /// path.
     pub(crate) fn verify(&mut self, now: Instant, timeout: Duration, tally: Tally) -> bool {
         let due = |raised: &Raised| now.since(raised.at) >= timeout * VERIFIED_AFTER;
         let effective = self.effective;
@@ -443,8 +450,8 @@ impl PathMtu {
         is_too_much
     }
 
-    /// Handles a retransmission timeout while `una` is the first missing number. Returns whether
-    /// the size of the probe caused it (RFC 4821 §7.6.3).
+    /// Handles a retransmission timeout. `una` is the first missing sequence number. Returns
+    /// whether the size of the probe has caused the timeout (RFC 4821 §7.6.3).
     pub(crate) fn on_timeout(&mut self, una: SeqNum, now: Instant, pause: Duration) -> bool {
         let next = now + pause * TIMEOUT_PENALTY;
         let Some(trial) = self.trial().copied() else { return false };
@@ -459,8 +466,8 @@ impl PathMtu {
     }
 
     /// Handles a full-stop timeout: repeated timeouts without a report, which suggest a black hole
-    /// (§7.7). The segment to be retransmitted has `data` bytes. Returns whether the size was
-    /// reduced below that, because smaller packets may pass.
+    /// (RFC 4821 §7.7). The segment to be retransmitted has `data` bytes. Returns whether the
+    /// packet size was reduced so that this segment becomes smaller.
     pub(crate) fn on_full_stop(&mut self, data: u32, bounds: &Bounds, now: Instant) -> bool {
         if self.rule == PathSearch::Off {
             return false;
@@ -486,13 +493,13 @@ impl PathMtu {
         true
     }
 
-    /// Handles an acknowledgement. Returns whether it is the first one after a reduction of the
-    /// size, which proves that the size caused the timeouts.
+    /// Handles an acknowledgement. Returns whether it is the first one after repeated timeouts have
+    /// reduced the size, which shows that the size was their cause.
     pub(crate) fn confirm(&mut self, advanced: bool) -> bool {
         advanced && core::mem::take(&mut self.search().unconfirmed)
     }
 
-    /// Records that a full segment which ends at `end` is sent.
+    /// Records that a full segment is sent, which ends at `end`.
     pub(crate) fn note_full(&mut self, end: SeqNum, una: SeqNum) {
         if !self.proven {
             self.proven = self.is_proven(una);
@@ -500,7 +507,7 @@ impl PathMtu {
         }
     }
 
-    /// Whether a segment of the present size has arrived.
+    /// Whether a full segment of the present size has arrived.
     fn is_proven(&self, una: SeqNum) -> bool {
         self.proven || self.first_full.is_some_and(|end| !end.after(una))
     }
@@ -537,11 +544,11 @@ impl Search {
         }
     }
 
-    /// Returns the next size to try, or `None` if no gain is worth a probe (§7.3).
+    /// Returns the next size to try, or `None` if no gain justifies a probe (RFC 4821 §7.3).
     ///
-    /// The suspect size comes first. Common sizes follow in ascending order, because a probe that
-    /// passes costs nothing and one that fails a long wait. Then comes the limit, or the middle of
-    /// the remaining range below a size that has failed.
+    /// The size before repeated timeouts comes first. Then come common sizes in ascending order,
+    /// because a probe that passes costs nothing, but one that fails costs a long pause. Last comes
+    /// the limit, or the middle of the remaining range below a size that has failed.
     fn next_size(&self, from: u32, limit: u32) -> Option<u32> {
         let to = self.high;
         let is_left = |size: &u32| from < *size && *size <= to;
@@ -557,13 +564,13 @@ impl Search {
     }
 }
 
-/// Whether packets of `to` instead of `from` bytes are worth a probe.
+/// Whether the gain from packets of `from` bytes to packets of `to` bytes justifies a probe.
 fn is_worth_a_probe(from: u32, to: u32) -> bool {
     to.saturating_sub(from) >= LEAST_GAIN.max(from / LEAST_SHARE)
 }
 
 impl Trial {
-    /// Whether `left` to `right` lies in the probe.
+    /// Whether the range from `left` to `right` lies in the probe.
     fn holds(&self, left: SeqNum, right: SeqNum) -> bool {
         !left.before(self.left) && !right.after(self.right)
     }
@@ -575,7 +582,7 @@ impl Bounds {
     }
 
     /// Returns the next size to try below `size`: first the size `known` to pass, then the base,
-    /// then half the data each time.
+    /// then half of the data each time.
     fn next_below(&self, size: u32, known: u32) -> u32 {
         let base = self.base();
         if size > known && known >= base {

@@ -1,8 +1,8 @@
-//! Path MTU probes (RFC 4821 §10.1), and changes of the segment size that follow from their
-//! results. The state of the search is in `path_mtu.rs`.
+//! Path MTU probes (RFC 4821 §10.1), and the changes of the segment size that follow from their
+//! results. `path_mtu.rs` has the state of the search.
 //!
-//! A probe is an ordinary data segment of a larger size. Later segments do not overlap it, so the
-//! scoreboard can distinguish its loss from others. Its data is retransmitted in segments of the
+//! A probe is a data segment of a larger size. Later segments do not overlap it, so the scoreboard
+//! distinguishes its loss from others. If it is lost, its data is retransmitted in segments of the
 //! usual size.
 
 use super::duplicates::DUPLICATE_THRESHOLD;
@@ -16,23 +16,22 @@ use crate::receive::saturated;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{SeqNum, TcpHeader};
 
-/// Minimum MTU of an IPv6 link, in bytes with the IP header (RFC 8200 §5).
+/// The minimum MTU of an IPv6 link in bytes (RFC 8200 §5).
 pub(super) const LEAST_IPV6: u32 = 1_280;
 
-/// Whether the next segment with new data may be a probe.
+/// Whether the next segment with new data may be a path MTU probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Probing {
     No,
-    /// The segment is a probe with this many bytes of data.
+    /// The segment is a probe, with this number of data bytes.
     Send(u32),
-    /// The segment will be a probe once acknowledgements have made room for it. No other data is
-    /// sent until then. The delay is bounded by the round trip of the data in flight (RFC 4821
-    /// §7.4).
+    /// The segment will be a probe when acknowledgements have made room for it. Other data waits
+    /// until then. This delay is limited to the round trip of the data in flight (RFC 4821 §7.4).
     Wait,
 }
 
 impl Connection {
-    /// Starts the search. The MSS of the peer, `peer_mss`, limits the size of packets.
+    /// Starts the search for the path MTU. `peer_mss` limits the size of packets.
     pub(crate) fn begin_path_search(&mut self, peer_mss: u32, now: Instant) {
         let limit = peer_mss + self.fixed_headers();
         let (rule, can_probe) = (self.config.path_search, self.agreement.selective_acks);
@@ -49,7 +48,7 @@ impl Connection {
         Bounds { limit, base, floor, headers }
     }
 
-    /// Returns the bytes of headers of a segment without options.
+    /// Returns the length in bytes of the IP and TCP headers without options.
     pub(super) fn fixed_headers(&self) -> u32 {
         u32::from(self.path.ip_header) + saturated(TcpHeader::LENGTH)
     }
@@ -59,8 +58,8 @@ impl Connection {
         segment.max(SMALLEST_PEER_MSS) - self.constant_options()
     }
 
-    /// Sets the segment size to what the path is assumed to carry. The window keeps its bytes, or
-    /// its number of segments if they become smaller (RFC 4821 §4).
+    /// Sets the segment size to what the path is assumed to carry. The congestion window keeps its
+    /// bytes, or its number of segments if segments become smaller (RFC 4821 §4).
     pub(crate) fn resize_segments(&mut self) {
         let full = self.full_of_path();
         self.sender.full = full;
@@ -69,9 +68,9 @@ impl Connection {
         self.output_due = true;
     }
 
-    /// Returns whether the next segment may be a probe (RFC 4821 §7.4). No data may be missing, and
-    /// no other test of the path may be in progress. No option may enlarge the packet. Data and
-    /// windows must suffice for the probe and for the segments that must follow to reveal its loss.
+    /// Decides whether the next segment may be a probe (RFC 4821 §7.4). No data may be missing, no
+    /// other test of the path may be in progress, and no option may enlarge the packet. There must
+    /// be enough data and window for the probe, and for the segments after it that reveal its loss.
     pub(crate) fn path_probe(&self) -> Probing {
         let Some(size) = self.sender.path.ready() else { return Probing::No };
         let mss = self.full_segment();
@@ -101,39 +100,39 @@ impl Connection {
         }
     }
 
-    /// Whether a full send buffer keeps the application from writing. Acknowledgements then make
-    /// room for more data. If there is room for the `needed` bytes and the application writes none,
-    /// it has no more data.
+    /// Whether the application may write more when acknowledgements make room, because the send
+    /// buffer is full now. If there is room for `needed` bytes, the application has no more data.
     fn is_more_to_come(&self, needed: u32, mss: u32) -> bool {
         let (free, taken) = (self.sender.buffer.free(), self.sender.buffer.len());
         free < needed as usize && free + taken >= (needed + 2 * mss) as usize
     }
 
-    /// Whether output waits until there is room for a probe.
+    /// Whether output waits until acknowledgements have made room for a probe.
     pub(crate) fn waits_for_path_probe(&self) -> bool {
         self.sender.path.ready().is_some()
             && self.state.sends_data()
             && self.path_probe() == Probing::Wait
     }
 
-    /// Notes that a probe was sent: a segment larger than a full one.
+    /// Records that a probe was sent, as the range from `left` to `right`.
     pub(crate) fn remember_path_probe(&mut self, left: SeqNum, right: SeqNum) {
         self.statistics.path_probes += 1;
         self.sender.scoreboard.end_burst();
         self.sender.path.record_sent(left, right);
     }
 
-    /// Determines whether the next segment may be a probe, when nothing more can be sent now.
+    /// Decides whether the next segment may be a probe. Called when output ends.
     pub(crate) fn watch_path(&mut self, now: Instant) {
         let una = self.snd.una;
         self.look_for_arrival_of_reported(None);
         if self.sender.path.watch(now, una) && !self.sender.path.is_widest() {
-            // Later connections to this host start with the result of the search.
+            // The event lets later connections to this peer start with the result of the search.
             self.events |= Events::PATH_MTU;
         }
     }
 
-    /// Handles an acknowledgement that may change the state of the path MTU search.
+    /// Handles an acknowledgement, which may change the state of the path MTU search. `before` is
+    /// SND.UNA before it, and `echo` its echoed timestamp.
     pub(crate) fn judge_path(&mut self, now: Instant, before: SeqNum, echo: Option<u32>) {
         if self.sender.path.confirm(self.snd.una.after(before)) {
             self.events |= Events::PATH_MTU;
@@ -154,8 +153,8 @@ impl Connection {
         }
     }
 
-    /// Reports to the host that a Packet Too Big report was confirmed, so that later connections to
-    /// this peer use its size.
+    /// Tells the host that a Packet Too Big report was confirmed, so that later connections to this
+    /// peer use the reduced size.
     fn tell_of_confirmation(&mut self, was_confirmed: bool) {
         if !was_confirmed && self.sender.path.is_confirmed() {
             self.events |= Events::PATH_MTU;
@@ -166,16 +165,17 @@ impl Connection {
         Tally { delivered: self.sender.account.delivered(), lost: self.sender.account.lost() }
     }
 
-    /// Returns the pause after a failed probe: as many round trips as the window has segments.
-    /// Congestion control ignores the loss of a probe, so these losses must be rarer than the
-    /// losses that govern it (RFC 4821 §7.6.2).
+    /// Returns the pause after a failed probe: as many round trips as the congestion window has
+    /// segments. Congestion control does not respond to the loss of a probe, so such losses must be
+    /// rarer than those that control the window (RFC 4821 §7.6.2).
     fn pause_after_failure(&self) -> Duration {
         let segments = self.sender.congestion.window().cwnd().div_ceil(self.full_segment());
         self.sender.rtt.smoothed().unwrap_or_else(|| self.sender.rtt.timeout(&self.config.rto))
             * u64::from(segments)
     }
 
-    /// Handles the loss of data other than a probe, which makes a recently raised size doubtful.
+    /// Handles the loss of other data than a probe, which may be caused by a size that was raised
+    /// recently.
     pub(crate) fn doubt_path(&mut self, now: Instant) {
         self.sender.path.note_other_loss();
         if self.sender.path.verify(now, self.sender.rtt.timeout(&self.config.rto), self.tally()) {
@@ -184,11 +184,11 @@ impl Connection {
         }
     }
 
-    /// Checks at a retransmission timeout, before anything is retransmitted, whether the path is
-    /// too narrow. Repeated timeouts indicate that (a full-stop timeout, RFC 4821 §7.7) if the
-    /// retransmitted segment is large and no other cause was reported. If as much data has arrived
-    /// beyond the hole, a narrow path is unlikely, but that data may have come in small segments;
-    /// the timeouts must then last twice as long.
+    /// Decides at a retransmission timeout, before anything is retransmitted, whether packets are
+    /// too large for the path. Repeated timeouts show this (a full-stop timeout, RFC 4821 §7.7) if
+    /// the segment is large and no other cause was reported. If as much data after the hole has
+    /// arrived, this is unlikely, but that data may have come in small segments. Then twice as many
+    /// timeouts are required.
     pub(crate) fn judge_path_at_timeout(&mut self, now: Instant) {
         let (una, pause) = (self.snd.una, self.pause_after_failure());
         let was_confirmed = self.sender.path.is_confirmed();
@@ -196,8 +196,8 @@ impl Connection {
             self.statistics.path_probes_failed += 1;
             self.tell_of_confirmation(was_confirmed);
         }
-        // Losses found at this timeout may come from an outage, so they are judged only at the next
-        // verification of the size.
+        // The losses of this timeout are not counted yet, since an outage may have caused them. The
+        // next verification of the size will count them.
         self.doubt_path(now);
         let repeated = (self.snd.max - una).min(self.full_segment());
         let unacknowledged_timeout =
@@ -209,7 +209,7 @@ impl Connection {
         let bounds = self.bounds_of_search(u32::MAX);
         if self.sender.path.on_full_stop(repeated, &bounds, now) {
             self.statistics.black_holes += 1;
-            // The peer gets a full timeout to answer the smaller segments.
+            // The peer gets the whole time limit again to answer the smaller segments.
             self.sender.silent_since = now;
             self.resize_segments();
         }

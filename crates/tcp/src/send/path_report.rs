@@ -1,5 +1,5 @@
-//! Handling of Packet Too Big reports from routers (RFC 1191, RFC 5927 §7.2). `path_mtu/report.rs`
-//! decides whether reports are applied.
+//! The handling of Packet Too Big reports from routers (RFC 1191, RFC 5927 §7.2).
+//! `path_mtu/report.rs` decides whether a report is applied.
 
 use super::delivery::Delivery;
 use super::loss::Phase;
@@ -13,20 +13,20 @@ use crate::receive::saturated;
 use linerate_units::Instant;
 use linerate_wire::{SeqNum, TcpOptions};
 
-/// Smallest path MTU that a report may set over IPv4: every host can reassemble packets of this
-/// size.
+/// The smallest path MTU that a report may set for IPv4, in bytes: every host can reassemble
+/// packets of this size.
 const LEAST_IPV4: u32 = 576;
 
-/// Increments one of the four counters of reports, which have 32 bits to keep half-open connections
-/// small.
+/// Increments one of the four counters of reports. They saturate, because they have only 32 bits to
+/// keep half-open connections small.
 fn count(counter: &mut u32) {
     *counter = counter.saturating_add(1);
 }
 
 impl Connection {
-    /// Handles a Packet Too Big report about the segment that begins with `quoted`: at most
-    /// `mtu_payload` bytes after the IP header fit. A forged report cannot reduce segments below
-    /// the size that every path carries.
+    /// Handles a Packet Too Big report about the segment at `quoted`: `mtu_payload` bytes after the
+    /// IP header fit the link. A forged report cannot reduce segments below the size that every
+    /// path carries.
     pub(crate) fn judge_size_report(&mut self, now: Instant, quoted: SeqNum, mtu_payload: usize) {
         self.look_for_arrival_of_reported(None);
         let least = if self.path.ip_header > IPV4_HEADER { LEAST_IPV6 } else { LEAST_IPV4 };
@@ -50,8 +50,8 @@ impl Connection {
         }
     }
 
-    /// Holds the report, unless a segment larger than the reported size, sent after the quoted one,
-    /// has already arrived.
+    /// Holds a report until it is confirmed or disproved. It is already disproved if a larger
+    /// segment than the reported size, sent after the quoted one, has arrived.
     fn hold_report(&mut self, quoted: SeqNum, size: u32) {
         let range = self.sender.scoreboard.range_at(quoted);
         let order = range.map_or(u64::MAX, |range| range.send_record.order);
@@ -65,30 +65,29 @@ impl Connection {
         self.sender.path.hold(quoted, size, order, end);
     }
 
-    /// Returns an upper bound for the size of the packet that began with `quoted`, from the range
-    /// that was sent with it.
+    /// Returns an upper bound for the size of the packet that began at `quoted`, derived from the
+    /// range that was sent with it.
     fn largest_packet_at(&self, quoted: SeqNum) -> u32 {
         let range = self.sender.scoreboard.range_at(quoted);
         let end = range.map_or(self.snd.max, |range| range.right);
         (end - quoted) + self.fixed_headers() + saturated(TcpOptions::MAX_LENGTH)
     }
 
-    /// Returns by how many bytes full packets exceed the size that a held report names; zero
-    /// without one.
+    /// Returns the number of bytes by which full packets exceed the size in the held report; zero
+    /// if no report is held.
     pub(crate) fn excess_by_report(&self) -> u32 {
         let path = &self.sender.path;
         path.held_size().map_or(0, |size| path.effective().saturating_sub(size))
     }
 
-    /// Whether the segment that a held report quotes is in the state `fate`.
+    /// Whether the segment that the held report quotes is in the state `fate`.
     pub(super) fn is_reported(&self, fate: Fate) -> bool {
         let Some(quoted) = self.sender.path.held_quote() else { return false };
         self.sender.scoreboard.range_at(quoted).is_some_and(|range| range.fate == fate)
     }
 
-    /// Discards the held report if the quoted segment, or a larger one sent later, has arrived: the
-    /// report was false (RFC 5927 §7.2). `delivery` describes the data that an acknowledgement has
-    /// just reported.
+    /// Discards the held report as false if the quoted segment, or a larger one sent later, has
+    /// arrived (RFC 5927 §7.2). `delivery` is the data that an acknowledgement has just reported.
     pub(crate) fn look_for_arrival_of_reported(&mut self, delivery: Option<&Delivery>) {
         let (newest, bytes) =
             delivery.map_or((None, 0), |delivery| (delivery.newest.as_ref(), delivery.bytes));
@@ -100,14 +99,15 @@ impl Connection {
         }
     }
 
-    /// Applies a held report that quotes the oldest segment, because the retransmission timer has
-    /// expired. Returns whether there was one. If there was one, all data in flight is
-    /// retransmitted in smaller segments.
+    /// Applies the held report if it quotes the oldest segment, because the retransmission timer
+    /// has expired. Then all data in flight is retransmitted in smaller segments. Returns whether
+    /// the report was applied.
     pub(super) fn apply_report_of_oldest(&mut self, now: Instant) -> bool {
         self.sender.path.held_quote() == Some(self.snd.una) && self.apply_held_report(now)
     }
 
-    /// Applies the held report, because the quoted segment was lost. Returns whether there was one.
+    /// Applies the held report, because the quoted segment is lost. Returns whether a report was
+    /// held.
     pub(super) fn apply_held_report(&mut self, now: Instant) -> bool {
         let is_applied = self.sender.path.apply_held(self.snd.una, now);
         if is_applied {
@@ -117,9 +117,9 @@ impl Connection {
         is_applied
     }
 
-    /// Retransmits the data in flight in smaller segments, because they were too large for the
-    /// path. The loss was not caused by congestion, so the window stays (RFC 1191 §6.5), counted in
-    /// segments (RFC 5681 §3.1).
+    /// Retransmits the data in flight in smaller segments, because the old ones were too large for
+    /// the path. Congestion was not the cause, so the congestion window keeps its number of
+    /// segments (RFC 1191 §6.5, RFC 5681 §3.1).
     fn send_again_in_smaller_segments(&mut self) {
         self.resize_segments();
         if self.state.sends_data() {
@@ -131,8 +131,8 @@ impl Connection {
         }
     }
 
-    /// Tests a report that was applied at once by an acknowledgement that moved SND.UNA from `from`
-    /// and echoes `echo`.
+    /// Tests a report that was applied at once, by an acknowledgement that has moved SND.UNA from
+    /// `from` and echoes the timestamp `echo`.
     pub(super) fn judge_applied_report(&mut self, now: Instant, from: SeqNum, echo: Option<u32>) {
         match self.sender.path.judge_applied((from, self.snd.una), echo, now) {
             None | Some(Finding::Open) => {}
@@ -140,8 +140,8 @@ impl Connection {
             Some(Finding::Disproved) => {
                 count(&mut self.statistics.reports_disproved);
                 if self.agreement.selective_acks && self.sender.loss.phase == Phase::Open {
-                    // The report marked these segments as lost, and no other loss was found. They
-                    // may still arrive.
+                    // These segments were marked lost only because of the report, so they may still
+                    // arrive.
                     self.sender.scoreboard.forgive();
                 }
                 self.resize_segments();

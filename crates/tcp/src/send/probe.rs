@@ -1,6 +1,6 @@
-//! Tail loss probe (TLP, RFC 8985 §7). No later segment can reveal the loss of the last segment of
-//! a flight. A probe is sent before the retransmission timer expires, which would collapse the
-//! window.
+//! Tail loss probes (TLP, RFC 8985 §7). The loss of the last segment in a flight is not revealed by
+//! later segments. A probe is therefore sent before the retransmission timer expires, which would
+//! reduce the window to one segment.
 
 use super::loss::Phase;
 use super::rack::Rack;
@@ -11,11 +11,12 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::SackBlock;
 use linerate_wire::SeqNum;
 
-/// Longest delay of the acknowledgement of a single segment (TLP.max_ack_delay).
+/// The longest time for which a peer delays the acknowledgement of a single segment
+/// (TLP.max_ack_delay).
 const LONGEST_ACK_DELAY: Duration = Duration::from_millis(200);
 
-/// Minimum probe timeout. With a shorter one, the delay of a descheduled thread would look like a
-/// loss.
+/// The minimum probe timeout. A shorter one would take the delay of a thread that is not scheduled
+/// for a loss.
 const LEAST_PROBE_TIMEOUT: Duration = Duration::from_millis(5);
 
 /// A tail loss probe that was sent.
@@ -25,11 +26,11 @@ pub(crate) struct TailProbe {
     pub(crate) end: SeqNum,
     /// TLP.is_retrans: whether the probe was a retransmission.
     pub(crate) again: bool,
-    /// Number of the probe's transmission.
+    /// The number of the probe's transmission, see [`SendRecord`](super::delivery::SendRecord).
     order: u64,
-    /// Whether the outcome of the probe is known.
+    /// Whether it is known if the probe has repaired a loss.
     answered: bool,
-    /// Whether a round trip was measured after the probe was sent and before its outcome was known.
+    /// Whether a round trip was measured after the probe was sent and before its result was known.
     measured: bool,
 }
 
@@ -44,22 +45,22 @@ impl TailProbe {
         self.answered
     }
 
-    /// Whether another probe is allowed, because a round trip was measured since this one (RFC 8985
+    /// Whether another probe is allowed, because a round trip was measured after this one (RFC 8985
     /// §7.3).
     fn allows_another(&self, rack: &Rack) -> bool {
         self.answered && (self.measured || rack.has_arrived_after(self.order, self.end))
     }
 }
 
-/// Returns the probe timeout for a peer that delays the acknowledgement by up to `delay`.
+/// Returns the probe timeout, if the peer delays an acknowledgement by up to `delay`.
 #[inline]
 fn probe_after(smoothed: Duration, delay: Duration) -> Duration {
     (smoothed * 2 + delay).max(LEAST_PROBE_TIMEOUT)
 }
 
 impl Connection {
-    /// Restarts the timer for the data in flight: for a tail loss probe if that is allowed and due
-    /// first, otherwise for the retransmission timeout.
+    /// Restarts the retransmission timer for the data in flight. It is set for a tail loss probe if
+    /// that is allowed and earlier, otherwise for the timeout.
     #[inline]
     pub(crate) fn watch_with_probe(&mut self, now: Instant) {
         let timeout = self.sender.rtt.timeout(&self.config.rto);
@@ -69,13 +70,13 @@ impl Connection {
         self.timers.set(Timer::Retransmit, now, probe.unwrap_or(timeout));
     }
 
-    /// Restarts the timer for a single segment in flight, with SACK and no missing data. In this
-    /// case only the round trip, or an earlier probe, can prevent a probe.
+    /// Restarts the retransmission timer for a single segment in flight, with SACK and no missing
+    /// data. In this case only the round trip or an earlier probe can forbid a probe.
     #[inline(always)]
     pub(crate) fn watch_alone(&mut self, now: Instant) {
         let sender = &mut self.sender;
         let timeout = sender.rtt.timeout(&self.config.rto);
-        // On a short path the retransmission timeout expires before the probe timeout in any case.
+        // If the timeout is short, it expires before the probe would be sent.
         let may_probe = timeout > LONGEST_ACK_DELAY
             && sender.rtt.backoff() == 0
             && sender.loss.tail_probe.is_none_or(|probe| probe.allows_another(&sender.rack));
@@ -87,9 +88,9 @@ impl Connection {
         self.timers.set(Timer::Retransmit, now, probe.min(timeout));
     }
 
-    /// Restarts the probe timeout when output ends, if new data was sent since the timer was set
-    /// (RFC 8985 §7.2), or if the timer allows for the ACK delay of a single segment and more are
-    /// in flight now.
+    /// Restarts the probe timeout when output ends. Needed if new data was sent after the timer was
+    /// set (RFC 8985 §7.2), or if the timer was set for a single segment and more are in flight
+    /// now.
     #[inline]
     pub(crate) fn watch_tail(&mut self, now: Instant) {
         let is_older = self.sender.progressed != now && self.sender.account.delivered_at() != now;
@@ -98,20 +99,20 @@ impl Connection {
         }
     }
 
-    /// Returns the start of the current timeout while no data is missing: the last acknowledgement
+    /// Returns the start of the current timeout, while no data is missing: the last acknowledgement
     /// of new data, or the first segment of the flight (RFC 6298 (5.1), (5.3)).
     fn timeout_began(&self) -> Instant {
         self.sender.progressed.max(self.sender.account.delivered_at())
     }
 
-    /// Whether the timer was set for a single segment, and more segments are in flight now.
+    /// Whether the timer was set for a single segment, but more segments are in flight now.
     #[inline]
     fn is_single_no_more(&self) -> bool {
         self.sender.loss.probes_single && !self.is_single_in_flight()
     }
 
-    /// Restarts the timer for a probe, without postponing the retransmission timeout
-    /// (TCP_RTO_expiration).
+    /// Restarts the timer for a probe, but does not postpone the retransmission timeout
+    /// (TCP_RTO_expiration, RFC 8985 §7.2).
     #[inline(never)]
     fn restart_probe(&mut self, now: Instant) {
         let timeout = self.timeout_began() + self.sender.rtt.timeout(&self.config.rto);
@@ -125,7 +126,7 @@ impl Connection {
         }
     }
 
-    /// Returns TLP_calc_PTO (§7.2); `None` if no probe is allowed.
+    /// Returns the probe timeout (TLP_calc_PTO, RFC 8985 §7.2); `None` if no probe is allowed.
     #[inline]
     fn probe_timeout(&self) -> Option<Duration> {
         let loss = &self.sender.loss;
@@ -144,8 +145,8 @@ impl Connection {
         self.sender.scoreboard.in_flight() <= self.full_segment()
     }
 
-    /// Sends a probe, if one is allowed, when the probe timeout has expired, and restarts the timer
-    /// for the RTO.
+    /// Handles the probe timeout: schedules a probe, if one is allowed, and restarts the timer for
+    /// the retransmission timeout.
     pub(super) fn probe_tail(&mut self, now: Instant) {
         self.sender.loss.probes_tail = false;
         if self.sender.scoreboard.in_flight() > 0 && self.may_probe_tail() {
@@ -156,15 +157,15 @@ impl Connection {
         self.timers.set(Timer::Retransmit, now, self.sender.rtt.timeout(&self.config.rto));
     }
 
-    /// Whether a probe makes sense: no data is marked lost. Data marked lost since the timer was
-    /// set, perhaps by an ICMP report, is retransmitted without a probe.
+    /// Whether a probe is useful: not if data is marked lost, because that is retransmitted without
+    /// a probe. An ICMP report may have marked it after the timer was set.
     pub(crate) fn may_probe_tail(&self) -> bool {
         self.sender.scoreboard.lost() == 0
     }
 
-    /// Processes an acknowledgement for the probe (TLP_process_ack, §7.4.2); `measured` says
-    /// whether it measured a round trip. Returns whether the probe has repaired a loss, which
-    /// congestion control must learn of.
+    /// Processes an acknowledgement while a probe is unanswered (TLP_process_ack, RFC 8985 §7.4.2).
+    /// `measured` says whether it has measured a round trip. Returns whether the probe has repaired
+    /// a loss, to which congestion control must respond.
     pub(super) fn judge_tail_probe(
         &mut self,
         ack: SeqNum,

@@ -1,42 +1,41 @@
-//! Proportional rate reduction: during recovery the window shrinks to SSTHRESH in proportion to the
-//! delivered data (RFC 6937, with the slow-start bound chosen per acknowledgement and the byte
-//! counts of its successor, draft-ietf-tcpm-prr-rfc6937bis).
+//! Proportional rate reduction (PRR): during recovery the congestion window is reduced to SSTHRESH
+//! in proportion to the delivered data (RFC 6937). The slow-start bound is chosen for each
+//! acknowledgement and bytes are counted as in its successor, draft-ietf-tcpm-prr-rfc6937bis.
 
 use crate::compact::pack::packed;
 
-/// The state of one recovery, in bytes.
+/// The state of PRR in one recovery, in bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Prr {
-    /// RecoverFS: bytes in flight when recovery began.
+    /// RecoverFS: the number of bytes in flight when recovery began.
     flight: u32,
-    /// prr_delivered: bytes delivered to the peer since recovery began.
+    /// prr_delivered: the number of bytes delivered to the peer since recovery began.
     delivered: u64,
-    /// prr_out: bytes sent since recovery began.
+    /// prr_out: the number of bytes sent since recovery began.
     sent: u64,
-    /// Bytes admitted below SSTHRESH and not yet sent. They accumulate over acknowledgements that
-    /// arrive together without output in between.
+    /// The number of bytes that may be sent while less than SSTHRESH is in flight, and were not
+    /// sent yet. They add up if several acknowledgements arrive before output.
     credit: u64,
 }
 
 packed!(Prr { flight, delivered, sent, credit });
 
 impl Prr {
-    /// Begins a recovery. `flight` is the number of bytes in flight, including those delivered by
-    /// the acknowledgement that began it.
+    /// Begins a recovery. `flight` bytes were in flight before the acknowledgement that began it.
     pub(crate) fn begin(flight: u32) -> Self {
         Self { flight: flight.max(1), delivered: 0, sent: 0, credit: 0 }
     }
 
-    /// Counts `bytes` sent, new or retransmitted.
+    /// Counts `bytes` that were sent, new or retransmitted.
     pub(crate) fn note_sent(&mut self, bytes: u32) {
         self.sent += u64::from(bytes);
         self.credit = self.credit.saturating_sub(u64::from(bytes));
     }
 
-    /// Returns the window after an acknowledgement that delivered `delivered` bytes and left `pipe`
-    /// in flight. `safe` says that the acknowledgement advanced SND.UNA and reported no further
-    /// loss. If so, slow start may refill the pipe to SSTHRESH; otherwise the pipe is only kept
-    /// constant.
+    /// Returns the congestion window after an acknowledgement that has delivered `delivered` bytes
+    /// and left `pipe` bytes in flight. `safe` says that it advanced SND.UNA and reported no
+    /// further loss. Then slow start may enlarge the data in flight to SSTHRESH; otherwise it is
+    /// kept constant.
     pub(crate) fn window(
         &mut self,
         delivered: u32,
@@ -56,7 +55,7 @@ impl Prr {
             due.min(u64::from(ssthresh - pipe))
         };
         if self.sent == 0 {
-            // The fast retransmission itself is always sent.
+            // The fast retransmission itself is always permitted.
             allowance = allowance.max(u64::from(mss));
         }
         pipe.saturating_add(u32::try_from(allowance).unwrap_or(u32::MAX))
@@ -69,8 +68,8 @@ mod tests {
 
     const MSS: u32 = 1_000;
 
-    /// RFC 6937 §3: one of 20 segments is lost and the window halved. Every other acknowledgement
-    /// admits one segment, ten in total.
+    /// RFC 6937 §3: one of 20 segments is lost, and the window is halved. Every other
+    /// acknowledgement permits one segment, ten in total.
     #[test]
     fn half_the_window_is_sent_while_a_window_is_delivered() {
         let mut prr = Prr::begin(20 * MSS);
@@ -87,7 +86,8 @@ mod tests {
         assert_eq!((sent, pipe), (10, ssthresh));
     }
 
-    /// Many losses leave the pipe below SSTHRESH: slow start refills it, two segments for one.
+    /// Many losses leave less than SSTHRESH in flight. Slow start refills it, by two segments for
+    /// each one delivered.
     #[test]
     fn slow_start_refills_an_emptied_pipe_when_safe() {
         let mut prr = Prr::begin(20 * MSS);
@@ -98,8 +98,8 @@ mod tests {
         assert_eq!(prr.window(MSS, 2 * MSS, 10 * MSS, MSS, false), 2 * MSS + MSS);
     }
 
-    /// A host processes a batch of acknowledgements before it sends: they admit as much as
-    /// individually.
+    /// A host may process several acknowledgements before it sends. Together they permit as much as
+    /// one by one.
     #[test]
     fn a_batch_of_acknowledgements_admits_as_much_as_single_ones() {
         let mut one_by_one = Prr::begin(20 * MSS);
@@ -116,8 +116,8 @@ mod tests {
         assert_eq!(windows[2] - MSS, sent);
     }
 
-    /// RFC 6937 §3: bytes delivered and not sent while the pipe was above SSTHRESH may be sent when
-    /// further losses have emptied it.
+    /// RFC 6937 §3: data that was delivered while more than SSTHRESH was in flight may be sent when
+    /// further losses have reduced the data in flight below SSTHRESH.
     #[test]
     fn unsent_deliveries_above_the_threshold_are_made_up_for_below_it() {
         let mut prr = Prr::begin(20 * MSS);
@@ -126,7 +126,8 @@ mod tests {
         assert_eq!(prr.window(MSS, 4 * MSS, 10 * MSS, MSS, false), 4 * MSS + 4 * MSS);
     }
 
-    /// The proportion is rounded up (RFC 6937 §3), and fills the pipe exactly to SSTHRESH.
+    /// The proportion is rounded up (RFC 6937 §3), and fills the data in flight exactly to
+    /// SSTHRESH.
     #[test]
     fn the_proportion_is_rounded_up_and_limited_by_the_threshold() {
         let mut prr = Prr::begin(3 * MSS);

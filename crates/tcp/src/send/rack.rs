@@ -1,4 +1,5 @@
-//! RACK: a segment is lost if a segment that was sent sufficiently later has arrived (RFC 8985 §6).
+//! RACK: a segment is lost if another one that was sent sufficiently later has arrived (RFC 8985
+//! §6).
 
 use super::delivery::{Delivery, Newest, SendRecord};
 use super::scoreboard::{SentRange, Verdict};
@@ -6,42 +7,44 @@ use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
-/// Number of recoveries after which a widened reordering window is reset (RFC 8985 §6.2 step 4).
+/// The number of recoveries after which a widened reordering window is reset (RFC 8985 §6.2 step
+/// 4).
 const PERSISTENCE: u32 = 16;
 
-/// The inputs for the size of the reordering window.
+/// The values that determine the size of the reordering window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tolerance {
-    /// Whether recovery is in progress, or three segments beyond a hole were SACKed (DupThresh).
+    /// Whether a loss is likely: recovery is in progress, or three segments after a hole were
+    /// SACKed (DupThresh).
     pub(crate) enough_evidence: bool,
-    /// The minimum round trip of the path.
+    /// The minimum round-trip time of the path.
     pub(crate) shortest: Duration,
     /// SRTT, the smoothed round-trip time.
     pub(crate) smoothed: Duration,
-    /// Resolution of the clock: transmissions with equal times may be this far apart.
+    /// The resolution of the clock: transmissions with equal times may be this far apart.
     pub(crate) resolution: Duration,
 }
 
-/// The state of RACK: the segment that was sent last among those that have arrived, and the
-/// reordering seen on the path.
+/// The state of RACK: which of the segments that have arrived was sent last, and how much the path
+/// reorders segments.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rack {
-    /// Number of the last transmission that has arrived, in place of RACK.xmit_ts.
+    /// The number of the last transmission that has arrived, used in place of RACK.xmit_ts.
     order: u64,
     /// RACK.end_seq: the end of the segment that was sent last among those that have arrived.
     end: SeqNum,
-    /// RACK.rtt: the round trip of that segment.
+    /// RACK.rtt: the round trip of the segment that was sent last among those that have arrived.
     round_trip: Duration,
     /// RACK.fack: the end of the highest segment that has arrived.
     pub(crate) forward: SeqNum,
     /// RACK.reordering_seen: whether the path is known to reorder segments.
     pub(crate) reordering_seen: bool,
-    /// RACK.reo_wnd_mult: quarters of the minimum round trip that reordering may take.
+    /// RACK.reo_wnd_mult: the reordering window in quarters of the minimum round trip.
     multiplier: u32,
-    /// RACK.reo_wnd_persist: recoveries left until the multiplier is reset.
+    /// RACK.reo_wnd_persist: the number of recoveries until the multiplier is reset.
     persist: u32,
-    /// RACK.dsack_round: sequence number until which further duplicates do not widen the window, so
-    /// that it widens once per round trip.
+    /// RACK.dsack_round: the sequence number up to which further duplicates do not widen the
+    /// reordering window, so that it widens at most once in a round trip.
     widened_until: Option<SeqNum>,
 }
 
@@ -70,13 +73,14 @@ impl Rack {
         }
     }
 
-    /// Whether a segment has arrived that was sent after the segment with `order` and `end`.
+    /// Whether a segment has arrived that was sent after the one with this `order` and `end`.
     pub(crate) fn has_arrived_after(&self, order: u64, end: SeqNum) -> bool {
         self.order > order || (self.order == order && self.end.after(end))
     }
 
-    /// Processes a delivery (steps 2 and 3). `is_ambiguous` takes the time of a segment's last
-    /// transmission, and returns whether the acknowledgement may be for an earlier copy.
+    /// Processes a delivery (RFC 8985 §6.2 steps 2 and 3). `is_ambiguous` takes the time of a
+    /// segment's last transmission, and returns whether the acknowledgement may be for an earlier
+    /// copy.
     #[inline(always)]
     pub(crate) fn observe(
         &mut self,
@@ -96,7 +100,7 @@ impl Rack {
         self.note_arrival(&send_record, end, round_trip);
     }
 
-    /// Processes the in-order delivery, up to `end`, of data without retransmissions.
+    /// Processes the delivery of data in order, up to `end`, none of which was retransmitted.
     #[inline(always)]
     pub(crate) fn on_in_order_arrival(
         &mut self,
@@ -116,14 +120,14 @@ impl Rack {
         }
     }
 
-    /// Handles reneging: the peer has discarded data beyond `una`, so its former arrival does not
-    /// prove that other data is lost.
+    /// Handles reneging: the peer has discarded data after `una`, so its earlier arrival no longer
+    /// proves that other data is lost.
     pub(crate) fn forget_beyond(&mut self, una: SeqNum) {
         self.forward = self.forward.earlier(una);
     }
 
-    /// Widens the reordering window (step 4), because a segment arrived twice and so was
-    /// retransmitted too early.
+    /// Widens the reordering window (RFC 8985 §6.2 step 4), because a segment has arrived twice, so
+    /// it was retransmitted too early.
     pub(crate) fn widen(&mut self, una: SeqNum, nxt: SeqNum) {
         if self.widened_until.is_none_or(|until| !una.before(until)) {
             self.widened_until = Some(nxt);
@@ -132,7 +136,8 @@ impl Rack {
         }
     }
 
-    /// Ends a recovery. After enough recoveries without duplicates, the reordering window is reset.
+    /// Handles the end of a recovery. After several without duplicates, the reordering window is
+    /// reset.
     pub(crate) fn on_recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
@@ -140,8 +145,8 @@ impl Rack {
         }
     }
 
-    /// Returns RACK.reo_wnd: how long an earlier segment may arrive after a later one without being
-    /// lost.
+    /// Returns the reordering window (RACK.reo_wnd): how much later than its successors a segment
+    /// may arrive without counting as lost.
     fn window(&self, tolerance: &Tolerance) -> Duration {
         let borne = if !self.reordering_seen && tolerance.enough_evidence {
             Duration::ZERO
@@ -151,8 +156,8 @@ impl Rack {
         borne + tolerance.resolution
     }
 
-    /// Judges a range in flight (step 5). If it may still arrive, `wait` grows to the time after
-    /// which it counts as lost.
+    /// Decides whether a range in flight is lost (RFC 8985 §6.2 step 5). If it may still arrive,
+    /// `wait` is raised to the time after which it counts as lost.
     pub(crate) fn judge(
         &self,
         now: Instant,
@@ -161,7 +166,8 @@ impl Rack {
         wait: &mut Duration,
     ) -> Verdict {
         if !self.has_arrived_after(range.send_record.order, range.right) {
-            // Ranges that were sent once are in the order of their transmission.
+            // Ranges that were sent only once are in the order of their transmission, so all later
+            // ranges may still arrive, too.
             return if range.send_record.again { Verdict::Keep } else { Verdict::KeepAllFurther };
         }
         let remaining = self.remaining(now, range, tolerance);
@@ -172,8 +178,8 @@ impl Rack {
         Verdict::Keep
     }
 
-    /// Judges a range after a timeout: the range is lost unless it was sent so recently that it may
-    /// still arrive (RFC 8985 §6.3).
+    /// Decides whether a range is lost after a timeout: it is, unless it was sent so recently that
+    /// it may still arrive (RFC 8985 §6.3).
     pub(crate) fn judge_after_timeout(
         &self,
         now: Instant,

@@ -1,5 +1,5 @@
-//! Loss recovery with a peer that supports SACK: the processing of one acknowledgement in the order
-//! of RFC 8985 §5 to §7, and its effect on the window (RFC 6937).
+//! Loss recovery with a peer that supports SACK: the processing of an acknowledgement in the order
+//! of RFC 8985 §5 to §7, and its effect on the congestion window (RFC 6937).
 
 use super::delivery::{Delivery, Newest};
 use super::duplicates::DUPLICATE_THRESHOLD;
@@ -17,25 +17,25 @@ use crate::timers::Timer;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{SackBlock, SackBlocks, SeqNum};
 
-/// An acknowledgement, together with the state of the sender when it arrived.
+/// An acknowledgement, and the state of the sender when it arrived.
 #[derive(Debug)]
 pub(crate) struct News<'a> {
     pub(crate) segment: Valid<'a>,
-    /// Number of coalesced acknowledgements that the segment represents.
+    /// The number of coalesced acknowledgements that the segment represents.
     pub(crate) count: u32,
-    /// Whether the acknowledgement moves SND.UNA.
+    /// Whether the acknowledgement advances SND.UNA.
     pub(crate) advanced: bool,
     /// Whether the sender was cwnd-limited when the acknowledgement arrived.
     pub(crate) limited: bool,
-    /// FlightSize before the acknowledgement.
+    /// FlightSize before the acknowledgement, in bytes.
     pub(crate) flight: u32,
     /// The data that the acknowledgement reports as delivered.
     pub(crate) delivery: Delivery,
 }
 
 impl Connection {
-    /// Processes a predicted acknowledgement of a part or all of the flight. Returns false, without
-    /// any effect, if some of this data was retransmitted or has left the scoreboard.
+    /// Processes a predicted acknowledgement of some or all data in flight. Returns false, without
+    /// any effect, if some of this data was retransmitted or is not in the scoreboard.
     #[inline(never)]
     pub(crate) fn process_ack_in_order(
         &mut self,
@@ -48,9 +48,9 @@ impl Connection {
             || self.process_ack_of_part(now, ack, count, may_grow)
     }
 
-    /// Processes the acknowledgement of our SYN or FIN if nothing else was in flight and nothing is
-    /// missing. Returns whether it did so. A SYN or FIN is not data: its acknowledgement measures
-    /// the round trip, but does not open the window (RFC 5681 §3.1).
+    /// Processes the acknowledgement of our SYN or FIN, if nothing else was in flight and no data
+    /// is missing. Returns whether it did so. A SYN or FIN is not data, so its acknowledgement
+    /// measures the round trip, but does not enlarge the window (RFC 5681 §3.1).
     pub(crate) fn acknowledge_control_alone(&mut self, now: Instant, segment: Valid<'_>) -> bool {
         let is_syn = self.snd.una == self.snd.iss;
         let departed = if is_syn {
@@ -83,8 +83,8 @@ impl Connection {
         true
     }
 
-    /// Notifies the congestion control that the handshake is complete, and schedules data that was
-    /// written before.
+    /// Tells congestion control that the handshake is complete, and schedules data that was written
+    /// before.
     fn note_progress_of_syn(&mut self, now: Instant) {
         let ack = Acknowledged {
             bytes: 0,
@@ -108,8 +108,8 @@ impl Connection {
         let beyond = &blocks.as_slice()[usize::from(duplicate.is_some())..];
         let mut beyond: [Option<SackBlock>; 4] =
             core::array::from_fn(|index| beyond.get(index).copied());
-        // SACK blocks are processed in sequence order. Otherwise data that arrived in one batch
-        // would look reordered.
+        // SACK blocks are processed in the order of sequence numbers. Otherwise data that has
+        // arrived in one batch would look reordered.
         beyond.sort_unstable_by_key(|block| {
             block.map_or(u32::MAX, |block| block.left - self.snd.una)
         });
@@ -119,7 +119,7 @@ impl Connection {
         self.judge_news(now, news, duplicate);
     }
 
-    /// Returns the state of the sender when `segment` arrived.
+    /// Returns `segment` with the state of the sender before it is processed.
     #[inline(always)]
     pub(crate) fn ack_context<'a>(
         &self,
@@ -137,22 +137,22 @@ impl Connection {
         }
     }
 
-    /// Returns FlightSize (RFC 5681 §2) without the data that limited transmit sends beyond the
-    /// window. A loss reduces the window from this value (RFC 6675 §5 step 4.2).
+    /// Returns FlightSize (RFC 5681 §2) without the data that limited transmit has sent. A loss
+    /// reduces the window from this value (RFC 6675 §5 step 4.2).
     fn flight_size(&self) -> u32 {
         self.snd.flight().min(self.sender.congestion.window().cwnd())
     }
 
-    /// Whether no data is known to be missing and no tail loss probe is unanswered. An in-order
-    /// acknowledgement then needs no loss detection.
+    /// Whether no data is known to be missing and no tail loss probe is unanswered. Then an
+    /// acknowledgement in order needs no loss detection.
     pub(crate) fn is_outside_recovery(&self) -> bool {
         let loss = &self.sender.loss;
         let is_probing = loss.tail_probe.is_some_and(|probe| !probe.is_answered());
         loss.phase == Phase::Open && self.sender.scoreboard.is_clean() && !is_probing
     }
 
-    /// Processes the delivered and lost data: measures the round trip, detects losses, and updates
-    /// the window and the timers. Acknowledgements with and without SACK blocks end here.
+    /// Processes delivered and lost data: measures the round trip, detects losses, and updates the
+    /// window and the timers. Acknowledgements with and without SACK blocks end here.
     pub(crate) fn judge_news(
         &mut self,
         now: Instant,
@@ -185,8 +185,8 @@ impl Connection {
             self.sender.scoreboard.lost() > 0 || self.sender.has_unsent(self.snd.nxt);
     }
 
-    /// Processes an acknowledgement that leaves a part of the flight outstanding, or of a flight
-    /// that was sent in several bursts.
+    /// Processes an acknowledgement in order that leaves data in flight, or whose data was sent in
+    /// several bursts.
     #[inline(never)]
     fn process_ack_of_part(
         &mut self,
@@ -198,9 +198,9 @@ impl Connection {
         self.process_ack_of_flight::<false>(now, ack, count, may_grow)
     }
 
-    /// Processes an in-order acknowledgement of data that was sent once, while nothing is missing.
-    /// No data can have been reordered, so the send records need not be copied. `WHOLE` says that
-    /// the flight is a single burst, all of which is acknowledged.
+    /// Processes an acknowledgement in order of data that was sent once, while no data is missing.
+    /// No data can be reordered, so the send records need not be copied. `WHOLE` says that the data
+    /// in flight is a single burst, all of which is acknowledged.
     #[inline(always)]
     fn process_ack_of_flight<const WHOLE: bool>(
         &mut self,
@@ -220,7 +220,7 @@ impl Connection {
         };
         let Some(InOrderArrival { oldest, newest }) = arrival else { return false };
         let bytes = ack - oldest.left;
-        // No data is missing, so the whole flight is still in the network.
+        // No data is missing, so all data in flight is still in the network.
         let flight = if WHOLE { bytes } else { sender.scoreboard.in_flight() };
         let limited = may_grow && sender.is_window_used(flight, full, self.snd.nxt);
         sender.rtt.measure(&self.config.rto, now, now.since(oldest.send_record.sent));
@@ -252,7 +252,7 @@ impl Connection {
         true
     }
 
-    /// Returns the input for the congestion control from this acknowledgement, which revealed a
+    /// Returns the input to congestion control from this acknowledgement, which has revealed the
     /// loss of `lost` bytes.
     #[inline(always)]
     fn summarize_ack(
@@ -281,7 +281,7 @@ impl Connection {
         }
     }
 
-    /// Sets the timer for the data in flight (RFC 6298 (5.2), (5.3), RFC 8985 §7.2).
+    /// Sets the retransmission timer for the data in flight (RFC 6298 (5.2), (5.3), RFC 8985 §7.2).
     pub(super) fn watch_what_is_left(&mut self, now: Instant) {
         if self.snd.flight() == 0 {
             self.timers.clear(Timer::Retransmit);
@@ -291,11 +291,10 @@ impl Connection {
         }
     }
 
-    /// Measures the round trip (RFC 6298) by the send records, and returns it for the congestion
+    /// Measures the round trip (RFC 6298) by the send records, and returns it for congestion
     /// control. The timeout uses the oldest segment that was sent once, whose round trip includes
-    /// the delay of the peer's acknowledgement; the congestion control uses the newest. If all
-    /// segments were retransmitted, the echoed timestamp identifies the acknowledged copy (RFC 7323
-    /// §4.2).
+    /// the peer's ACK delay; congestion control uses the newest segment. If all segments were
+    /// retransmitted, the echoed timestamp tells which copy was acknowledged (RFC 7323 §4.2).
     #[inline(always)]
     fn measure_delivery(&mut self, now: Instant, news: &News<'_>) -> Option<Duration> {
         if let Some(sent) = news.delivery.oldest_original {
@@ -330,8 +329,8 @@ impl Connection {
     }
 
     /// Detects losses (RACK_detect_loss, RFC 8985 §6.2 step 5), and returns the number of lost
-    /// bytes. A timer runs for data that may still arrive. Losses that confirm a held Packet Too
-    /// Big report are not counted: congestion did not cause them.
+    /// bytes. The reordering timer is set for data that may still arrive. Losses that confirm a
+    /// held Packet Too Big report are not counted, because congestion has not caused them.
     pub(crate) fn detect_losses(&mut self, now: Instant) -> u32 {
         let is_report_open = self.is_reported(Fate::InFlight);
         let tolerance = self.tolerance();
@@ -349,13 +348,14 @@ impl Connection {
         lost
     }
 
-    /// Marks the ranges that `judge` finds lost, notifies the congestion control of each, and
-    /// returns the number of lost bytes.
+    /// Marks the ranges that `judge` finds lost, reports each to congestion control, and returns
+    /// the number of lost bytes.
     fn mark_lost(&mut self, mut judge: impl FnMut(&Rack, &SentRange) -> Verdict) -> u32 {
         let nxt = self.snd.nxt;
         let sender = &mut self.sender;
         let (rack, account, path) = (&sender.rack, &sender.account, &mut sender.path);
-        // The loss of a path MTU probe alone indicates a narrow path, and no congestion.
+        // The loss of a path MTU probe alone shows that the probe was too large, and not
+        // congestion.
         let may_be_probe = sender.loss.phase == Phase::Open;
         let mut probed = 0;
         let controller = sender.congestion.controller();
@@ -400,7 +400,7 @@ impl Connection {
         }
     }
 
-    /// Handles a report that the peer has received `block` twice. The reordering window widens
+    /// Handles a report that the peer has received `block` twice. The reordering window is widened
     /// before losses are detected (RFC 8985 §6.2 steps 4 and 5).
     #[cold]
     fn note_duplicate(&mut self, block: SackBlock) {
@@ -409,7 +409,7 @@ impl Connection {
         self.sender.path.note_duplicate(block.left, block.right);
     }
 
-    /// Handles an acknowledgement while data are missing, during recovery, or while a tail loss
+    /// Handles an acknowledgement while data is missing, during recovery, or while a tail loss
     /// probe is unanswered.
     fn process_ack_in_recovery(
         &mut self,
@@ -443,20 +443,20 @@ impl Connection {
         {
             self.enter_recovery(now, news.flight, news.delivery.bytes);
         }
-        // The acknowledgement that ends fast recovery has set the window to SSTHRESH, and must not
+        // The acknowledgement that ends fast recovery has set the window to SSTHRESH. It must not
         // enlarge it further (RFC 5681 §3.2 step 6).
         let ends_fast_recovery = has_recovered && phase == Phase::FastRecovery;
         if self.sender.loss.phase == Phase::FastRecovery {
             self.follow_delivery(news.delivery.bytes, news.advanced && ack.lost == 0);
         } else if news.advanced && !ends_fast_recovery {
-            // Data that arrived beyond a hole does not enlarge the window. Otherwise a late segment
-            // would enlarge it.
+            // Only acknowledgements that advance SND.UNA enlarge the window. Otherwise a late
+            // segment would let it grow.
             self.sender.congestion.controller().on_progress(ack, news.limited);
         }
     }
 
-    /// Enters loss recovery: the window in use at the time of the loss was too large (RFC 8985 §6.2
-    /// step 5, RFC 6675 §5 step 4).
+    /// Enters loss recovery, because the window at the time of the loss was too large (RFC 8985
+    /// §6.2 step 5, RFC 6675 §5 step 4).
     fn enter_recovery(&mut self, now: Instant, flight: u32, delivered: u32) {
         self.doubt_path(now);
         self.statistics.fast_retransmissions += 1;
@@ -465,7 +465,7 @@ impl Connection {
         let sacked = self.sender.scoreboard.sacked();
         self.sender.prr =
             Prr::begin((self.snd.nxt - self.snd.una - sacked).saturating_add(delivered));
-        // Tahoe fills the holes in slow start, as it would after a timeout.
+        // Tahoe retransmits in slow start, as after a timeout.
         let is_fast = self.sender.congestion.controller().fast_recovery() != FastRecovery::None;
         let loss = &mut self.sender.loss;
         loss.phase = if is_fast { Phase::FastRecovery } else { Phase::AfterTimeout };
@@ -474,9 +474,8 @@ impl Connection {
         loss.tail_probe = None;
     }
 
-    /// Reduces the window for a loss of data at or after `end`, unless a congestion mark has
-    /// already reduced it for the same data (RFC 3168 §6.1.2). Returns whether the window was
-    /// reduced now.
+    /// Reduces the congestion window for a loss of data at or after `end`, unless a CE mark has
+    /// already reduced it for this data (RFC 3168 §6.1.2). Returns whether it was reduced.
     pub(super) fn reduce_for_loss(&mut self, flight: u32, end: SeqNum) -> bool {
         let reduced_by_mark = self.is_reduced_by_mark(end);
         let controller = self.sender.congestion.controller();
@@ -487,8 +486,7 @@ impl Connection {
         !reduced_by_mark
     }
 
-    /// Sets the window during recovery by PRR (RFC 6937), unless the controller sets the window
-    /// itself.
+    /// Sets the congestion window during recovery by PRR (RFC 6937), unless the controller sets it.
     fn follow_delivery(&mut self, delivered: u32, safe: bool) {
         if self.sender.loss.phase != Phase::FastRecovery
             || self.sender.congestion.controller().governs_recovery()
@@ -513,10 +511,10 @@ impl Connection {
         self.sender.loss = Loss::new(self.sender.loss.recover);
     }
 
-    /// Reduces the window for a loss that a tail loss probe has repaired. No other mechanism
-    /// detects that loss (RFC 8985 §7.4.2 case 3).
+    /// Reduces the congestion window for a loss that a tail loss probe has repaired, since nothing
+    /// else detects that loss (RFC 8985 §7.4.2 case 3).
     fn answer_repaired_loss(&mut self, flight: u32) {
-        // A late duplicate may prove an earlier recovery spurious, but must not undo this
+        // A late duplicate may show that an earlier recovery was spurious, but must not undo this
         // reduction.
         self.sender.undo = None;
         let end = self.sender.loss.tail_probe.map_or(self.snd.una, |probe| probe.end);
@@ -529,9 +527,9 @@ impl Connection {
         }
     }
 
-    /// Handles a retransmission timeout: all data in flight count as lost, except those sent so
-    /// recently that they may still arrive (RFC 8985 §6.3). If the peer has discarded data that it
-    /// had SACKed, its SACK information is discarded (RFC 2018 §8).
+    /// Handles a retransmission timeout. All data in flight counts as lost, except what was sent so
+    /// recently that it may still arrive (RFC 8985 §6.3). If the peer has discarded data that it
+    /// had SACKed, all SACK information is discarded (RFC 2018 §8).
     pub(super) fn recover_from_timeout(&mut self, now: Instant, first: bool) {
         if self.sender.scoreboard.is_reneged() {
             self.statistics.reneged += 1;
@@ -539,7 +537,7 @@ impl Connection {
             self.sender.rack.forget_beyond(self.snd.una);
         }
         let flight = self.flight_size();
-        // During recovery F-RTO cannot tell late segments from lost ones (RFC 5682 §3.1).
+        // During recovery, F-RTO cannot distinguish late segments from lost ones (RFC 5682 §3.1).
         let begins = self.sender.loss.phase == Phase::Open;
         let asks_again = self.sender.loss.frto == Frto::Retransmitted;
         if begins {
@@ -596,10 +594,10 @@ impl Connection {
     }
 }
 
-/// Returns the first block, if it is a D-SACK block (RFC 2883 §4). Such a block lies below the
-/// acknowledgement number of its segment, or inside the second block. SND.UNA must not be used for
-/// this test: it may have advanced since the segment was sent, and a block with new data would look
-/// like a duplicate (§5).
+/// Returns the first block if it is a D-SACK block (RFC 2883 §4): if it lies below the
+/// acknowledgement number `ack` of its segment, or within the second block. SND.UNA must not be
+/// used instead of `ack`. It may have advanced since the segment was sent, and a block with new
+/// data would then look like a duplicate (§5).
 fn duplicate_block(blocks: &[SackBlock], ack: SeqNum) -> Option<SackBlock> {
     let first = *blocks.first()?;
     let below = !first.right.after(ack);

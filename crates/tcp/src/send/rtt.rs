@@ -5,46 +5,48 @@ use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
-/// Time for which a minimum round trip remains valid.
+/// The time for which a minimum round trip remains valid.
 const SHORTEST_HOLDS: Duration = Duration::from_secs(300);
 
-/// Upper limit of a round-trip sample, which prevents overflow.
+/// The largest round-trip sample, which prevents overflow.
 const LONGEST: Duration = Duration::from_secs(1 << 30);
 
 /// The limits of the retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoLimits {
-    /// Timeout before the first sample; 1 s by RFC 6298 (2.1).
+    /// The timeout before the first sample: 1 s by RFC 6298 (2.1).
     pub initial: Duration,
-    /// Minimum timeout. RFC 6298 (2.4) says 1 s; Linux and the modern profile use 200 ms, so that a
-    /// loss on a short path does not cost thousands of round trips.
+    /// The minimum timeout. RFC 6298 (2.4) says 1 s. Linux and the modern profile use 200 ms, so
+    /// that a loss on a short path does not cost thousands of round trips.
     pub minimum: Duration,
-    /// Maximum timeout; at least 60 s by RFC 6298 (2.5).
+    /// The maximum timeout: at least 60 s by RFC 6298 (2.5).
     pub maximum: Duration,
-    /// G, the resolution of the clock (RFC 6298 §2): a nanosecond if the host's time is that
+    /// G (RFC 6298 §2), the resolution of the clock: a nanosecond, if the host's time is that
     /// precise.
     pub granularity: Duration,
 }
 
-/// The smoothed round-trip time, its variation, and the timeout with its backoff.
+/// The round-trip estimate, and the retransmission timeout with its backoff.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RoundTrip {
-    /// SRTT; [`Duration::MAX`] before the first sample.
+    /// SRTT, the smoothed round-trip time; [`Duration::MAX`] before the first sample.
     smoothed: Duration,
     variation: Duration,
-    /// RTO without backoff. Invariant: at most the configured maximum.
+    /// The retransmission timeout without backoff. Invariant: at most the configured maximum.
     rto: Duration,
-    /// Number of times that the timeout has been doubled.
+    /// The number of times that the timeout has been doubled.
     backoff: u32,
     /// Time of the last backoff.
     expired: Instant,
-    /// Acknowledgement number that ends the measurement of a segment sent once (Karn's algorithm).
+    /// The acknowledgement number that ends the measurement in progress, of a segment that was sent
+    /// once (Karn's algorithm).
     expected: SeqNum,
-    /// Time when the measured segment was sent; [`Instant::NEVER`] if none is measured.
+    /// The time when the measured segment was sent; [`Instant::NEVER`] if none is measured.
     timed: Instant,
-    /// The recent minimum (RACK.min_RTT); [`Duration::MAX`] before the first sample.
+    /// The recent minimum of the round trip (RACK.min_RTT); [`Duration::MAX`] before the first
+    /// sample.
     shortest: Duration,
-    /// Time until which the recent minimum is valid.
+    /// The time until which the recent minimum is valid.
     shortest_until: Instant,
 }
 
@@ -75,18 +77,18 @@ impl RoundTrip {
         }
     }
 
-    /// Returns SRTT, once measured.
+    /// Returns SRTT, the smoothed round-trip time, if measured.
     #[inline(always)]
     pub(crate) fn smoothed(&self) -> Option<Duration> {
         (self.smoothed != Duration::MAX).then_some(self.smoothed)
     }
 
-    /// Returns RTTVAR.
+    /// Returns RTTVAR, the variation of the round-trip time.
     pub(crate) const fn variation(&self) -> Duration {
         self.variation
     }
 
-    /// Returns the current timeout, backoff included.
+    /// Returns the current retransmission timeout, including backoff.
     #[inline]
     pub(crate) fn timeout(&self, limits: &RtoLimits) -> Duration {
         if self.backoff == 0 { self.rto } else { self.doubled_timeout(limits) }
@@ -97,26 +99,26 @@ impl RoundTrip {
         (self.rto * (1 << self.backoff.min(16))).min(limits.maximum)
     }
 
-    /// Returns how many times the timeout has been doubled.
+    /// Returns the number of times that the timeout has been doubled.
     pub(crate) const fn backoff(&self) -> u32 {
         self.backoff
     }
 
-    /// Starts to measure a new segment, whose acknowledgement number is `expected`, unless another
-    /// segment is being measured: one per round trip suffices (RFC 6298 §3).
+    /// Starts to measure a new segment, whose acknowledgement number is `expected`. Does nothing if
+    /// another segment is being measured, because one in each round trip suffices (RFC 6298 §3).
     pub(crate) fn start_timing(&mut self, expected: SeqNum, now: Instant) {
         if self.timed == Instant::NEVER {
             (self.expected, self.timed) = (expected, now);
         }
     }
 
-    /// Stops the measurement before a retransmission, since an acknowledgement would be ambiguous
-    /// (Karn's algorithm).
+    /// Stops the measurement, because the segment is retransmitted and its acknowledgement will be
+    /// ambiguous (Karn's algorithm).
     pub(crate) const fn stop_timing(&mut self) {
         self.timed = Instant::NEVER;
     }
 
-    /// Processes the acknowledgement number `ack`. `echoed` is the round trip by the segment's
+    /// Processes the acknowledgement number `ack`. `echoed` returns the round trip by the segment's
     /// timestamp, if it has one.
     pub(crate) fn on_acknowledged(
         &mut self,
@@ -136,25 +138,25 @@ impl RoundTrip {
         }
     }
 
-    /// Takes the sample `round_trip` of a segment that was sent once.
+    /// Takes the round trip of a segment that was sent once as a sample.
     pub(crate) fn measure(&mut self, limits: &RtoLimits, now: Instant, round_trip: Duration) {
         self.timed = Instant::NEVER;
         self.sample(limits, now, round_trip);
     }
 
-    /// Takes a sample when the acknowledgement of the timed segment has arrived but is withheld
-    /// from the connection. Copies that the peer sends later yield no sample.
+    /// Takes a sample when the acknowledgement of the measured segment has arrived, although the
+    /// connection does not process it yet. Copies that the peer sends later give no sample.
     pub(crate) fn measure_withheld(&mut self, limits: &RtoLimits, now: Instant) {
         if self.timed != Instant::NEVER {
             let sent = self.timed;
             self.measure(limits, now, now.since(sent));
         }
-        // Earlier transmissions are recognized in whole milliseconds, so the limit is rounded up to
-        // the next one.
+        // Earlier transmissions are recognised in whole milliseconds, so the limit is rounded up.
         self.expired = now + Duration::from_millis(1);
     }
 
-    /// Updates and returns the recent minimum. A minimum expires, because paths change.
+    /// Updates the recent minimum of the round trip, and returns it. A minimum expires, because
+    /// paths change.
     pub(crate) fn note_shortest(&mut self, now: Instant, round_trip: Duration) -> Duration {
         if self.shortest >= round_trip || now >= self.shortest_until {
             (self.shortest, self.shortest_until) = (round_trip, now + SHORTEST_HOLDS);
@@ -162,23 +164,23 @@ impl RoundTrip {
         self.shortest
     }
 
-    /// Returns the recent minimum, once measured.
+    /// Returns the recent minimum of the round trip, if measured.
     pub(crate) fn shortest(&self) -> Option<Duration> {
         (self.shortest != Duration::MAX).then_some(self.shortest)
     }
 
-    /// Doubles the timeout after an expiry (RFC 6298 (5.5)).
+    /// Doubles the timeout after it has expired (RFC 6298 (5.5)).
     pub(crate) fn back_off(&mut self, now: Instant) {
         self.expired = now;
         self.backoff = (self.backoff + 1).min(16);
     }
 
-    /// Accepts samples of segments sent before the last expiry, which was spurious.
+    /// Permits samples of segments that were sent before the last expiry, because it was spurious.
     pub(crate) fn accept_late_samples(&mut self) {
         self.expired = Instant::ZERO;
     }
 
-    /// Sets the timeout to 3 s if the SYN was retransmitted, since the initial timeout was too
+    /// Sets the timeout to 3 s if the SYN was retransmitted, because the initial timeout was too
     /// short for the path (RFC 6298 (5.7)).
     #[inline]
     pub(crate) fn restart_after_handshake(&mut self, limits: &RtoLimits) {
@@ -191,18 +193,18 @@ impl RoundTrip {
 
     /// Takes a sample (RFC 6298 (2.2), (2.3)).
     ///
-    /// A segment sent before the last expiry yields no sample, even if it was sent once or a
-    /// timestamp identifies the copy. Its first acknowledgement may have been lost. The present one
-    /// then answers the retransmission, and the sample would include our own timeout. Each such
-    /// sample would lengthen the next timeout, up to the maximum. Instead, new segments are
-    /// measured, as RFC 6298 (5.7) prescribes without timestamps. Times are compared in
-    /// milliseconds, the unit of timestamps.
+    /// A segment that was sent before the last expiry gives no sample, even if it was sent once or
+    /// a timestamp identifies the copy. If its first acknowledgement was lost, the present one
+    /// answers the retransmission, and the sample would include our own timeout. Each such sample
+    /// would lengthen the next timeout, up to the maximum. New segments are measured instead, as
+    /// RFC 6298 (5.7) requires without timestamps. Times are compared in milliseconds, the unit of
+    /// timestamps.
     #[inline(never)]
     fn sample(&mut self, limits: &RtoLimits, now: Instant, round_trip: Duration) {
         if self.expired != Instant::ZERO && self.has_left_before_expiry(now - round_trip) {
             return;
         }
-        // The limit, which exceeds any timeout, prevents overflow below.
+        // This limit exceeds any timeout, and prevents overflow below.
         let sample = round_trip.min(LONGEST).as_nanos();
         let (smoothed, variation) = if self.smoothed == Duration::MAX {
             (sample, sample / 2)
@@ -282,7 +284,7 @@ mod tests {
         assert_eq!(rtt.smoothed(), Some(Duration::from_millis(80)));
     }
 
-    /// RFC 6298 §4: with a variation of zero, the resolution of the clock is added.
+    /// RFC 6298 §4: the resolution of the clock is added even if the variation is zero.
     #[test]
     fn a_steady_round_trip_adds_the_resolution_of_the_clock() {
         let mut rtt = RoundTrip::new(&LIMITS);
@@ -292,7 +294,8 @@ mod tests {
         assert_eq!(rtt.timeout(&LIMITS), Duration::from_millis(501));
     }
 
-    /// RFC 8985 §6.2 step 1: the minimum expires, so that a path that became longer is learned.
+    /// RFC 8985 §6.2 step 1: a minimum expires, so that a longer round trip after a change of the
+    /// path becomes the new minimum.
     #[test]
     fn a_minimum_round_trip_expires_after_five_minutes() {
         let mut rtt = RoundTrip::new(&LIMITS);

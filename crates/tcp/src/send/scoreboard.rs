@@ -1,27 +1,27 @@
-//! The SACK scoreboard (RFC 6675 §3), with the transmission times of RFC 8985 §5.2: for every range
-//! in flight, the time when it was sent and whether it is in the network, SACKed or lost.
+//! The SACK scoreboard (RFC 6675 §3) with transmission times (RFC 8985 §5.2). For every range in
+//! flight it stores when the range was sent, and whether it is in the network, SACKed or lost.
 //!
-//! Segments sent at the same instant form one range, which is split only where a SACK block or a
-//! retransmission splits it. Loss detection is in other modules.
+//! Segments sent at the same instant form one range, which is split only by SACK blocks and
+//! retransmissions. Other modules detect losses.
 
 use super::delivery::{Delivery, SendRecord};
 use super::sent_ranges::SentRanges;
 use crate::compact::pack::packed;
 use linerate_wire::{SackBlock, SeqNum};
 
-/// Maximum number of ranges. This bounds memory if a peer SACKs single bytes or if the window holds
-/// millions of bursts: SACK blocks that would need more ranges are ignored, and later bursts join
-/// the last range.
+/// The maximum number of ranges. It limits memory if a peer SACKs single bytes, or the window holds
+/// very many bursts. SACK blocks that would need more ranges are ignored, and later bursts are
+/// joined with the last range.
 const MOST_RANGES: usize = 4_096;
 
-/// The state of a range.
+/// The state of a range of sent data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// The range is assumed to be in the network.
     InFlight,
-    /// The peer has SACKed the range. It may still discard the data (RFC 2018 §8).
+    /// The peer has SACKed the range, but may still discard the data (RFC 2018 §8).
     Sacked,
-    /// The range is assumed to be lost, and was not retransmitted since.
+    /// The range is assumed to be lost, and was not retransmitted since then.
     Lost,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct SentRange {
     /// The sequence number after the range.
     pub(crate) right: SeqNum,
     pub(crate) fate: Fate,
-    /// The send record of the last transmission.
+    /// The record of the range's last transmission.
     pub(crate) send_record: SendRecord,
 }
 
@@ -42,7 +42,7 @@ impl SentRange {
     }
 }
 
-/// The first and the last range that one in-order acknowledgement covers.
+/// The first and the last of the ranges that an acknowledgement in order covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct InOrderArrival<'a> {
     /// The range that was sent first.
@@ -53,18 +53,19 @@ pub(crate) struct InOrderArrival<'a> {
 
 /// The ranges from SND.UNA to SND.NXT, in order and without gaps.
 ///
-/// Invariant: `sacked` and `lost` are the total lengths of the ranges with that fate.
+/// Invariant: `sacked` and `lost` are the total lengths of the ranges in these states.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Scoreboard {
     sent_ranges: SentRanges,
-    /// The search for the next lost range starts at this number: no earlier range is lost.
+    /// The sequence number before which no range is lost, at which the search for lost ranges
+    /// starts.
     search_from: SeqNum,
-    /// SACK blocks that were ignored because there were too many ranges.
+    /// The number of SACK blocks that were ignored because there were too many ranges.
     pub(crate) refused_blocks: u64,
-    /// Number of bursts sent since the connection was opened.
+    /// The number of transmissions since the connection was opened, which numbers the send records.
     send_records: u64,
-    /// Begin and end of all ranges together.
+    /// The start of the first range and the end of the last one.
     span: (SeqNum, SeqNum),
     sacked: u32,
     lost: u32,
@@ -94,7 +95,7 @@ impl Scoreboard {
         self.sacked
     }
 
-    /// Returns the number of bytes that must be retransmitted.
+    /// Returns the number of bytes that are marked lost and must be retransmitted.
     pub(crate) const fn lost(&self) -> u32 {
         self.lost
     }
@@ -104,7 +105,7 @@ impl Scoreboard {
         self.sacked == 0 && self.lost == 0
     }
 
-    /// Returns the pipe: the estimated number of bytes in the network (RFC 6675 §4).
+    /// Returns the estimated number of bytes in the network (the pipe of RFC 6675 §4).
     pub(crate) fn in_flight(&self) -> u32 {
         self.span.1 - self.span.0 - self.sacked - self.lost
     }
@@ -125,7 +126,7 @@ impl Scoreboard {
         self.sent_ranges.back().filter(|range| range.fate != Fate::Sacked)
     }
 
-    /// Records that `left` up to `right` is sent: new data, a retransmission, or both.
+    /// Records that the range from `left` to `right` is sent: new data, a retransmission, or both.
     #[inline(always)]
     pub(crate) fn note_sent(&mut self, left: SeqNum, right: SeqNum, send_record: SendRecord) {
         if self.sent_ranges.is_empty() {
@@ -141,7 +142,7 @@ impl Scoreboard {
         }
     }
 
-    /// Records a transmission of new data while nothing is in flight.
+    /// Records that new data is sent while nothing is in flight.
     #[inline(always)]
     pub(crate) fn note_first(&mut self, left: SeqNum, right: SeqNum, mut send_record: SendRecord) {
         self.span = (left, right);
@@ -150,13 +151,13 @@ impl Scoreboard {
         self.sent_ranges.begin(SentRange { left, right, fate: Fate::InFlight, send_record });
     }
 
-    /// Ends the burst: data that is sent next forms a new range, even if it is sent at the same
+    /// Ends the burst: the data that is sent next forms a new range, even if it is sent at the same
     /// time.
     pub(crate) const fn end_burst(&mut self) {
         self.send_records += 1;
     }
 
-    /// Appends `length` bytes to the last burst.
+    /// Adds `length` bytes, which are sent now, to the last burst.
     pub(crate) fn extend_burst(&mut self, length: u32) {
         if let Some(last) = self.sent_ranges.back_mut() {
             self.span.1 += length;
@@ -177,8 +178,8 @@ impl Scoreboard {
                     && last.send_record.is_same_burst(&send_record)))
         {
             last.right = right;
-            // The joined range gets the latest send record, so that no part of it is found lost too
-            // early.
+            // The joined range gets the latest send record, so that no part of it counts as lost
+            // too early.
             send_record.order = self.send_records;
             last.send_record = send_record;
             return;
@@ -204,14 +205,14 @@ impl Scoreboard {
         }
     }
 
-    /// Returns the whole flight, if it is a single range that ends at `ack`.
+    /// Returns all data in flight, if it is a single range that ends at `ack`.
     #[inline]
     pub(crate) fn flight_until(&self, ack: SeqNum) -> Option<&SentRange> {
         self.sent_ranges.single().filter(|_| self.span.1 == ack)
     }
 
-    /// Returns the ranges that an acknowledgement of everything before `ack` covers, if none of
-    /// them was retransmitted. Such ranges were sent in sequence order. No data may be missing.
+    /// Returns the ranges that an acknowledgement of all data before `ack` covers, unless one of
+    /// them was retransmitted. They were sent in sequence order. No data may be missing.
     #[inline]
     pub(crate) fn in_order_arrival_until(&self, ack: SeqNum) -> Option<InOrderArrival<'_>> {
         debug_assert!(self.is_clean(), "an in-order arrival while something is missing");
@@ -225,22 +226,22 @@ impl Scoreboard {
         Some(InOrderArrival { oldest, newest })
     }
 
-    /// Removes everything before `ack`, which has arrived [in order](Self::in_order_arrival_until).
+    /// Removes all data before `ack`, which has arrived [in order](Self::in_order_arrival_until).
     #[inline]
     pub(crate) fn remove_until(&mut self, ack: SeqNum) {
         self.sent_ranges.forget_until(ack);
         self.span.0 = ack;
     }
 
-    /// Removes the [whole flight](Self::flight_until), which has arrived.
+    /// Removes the [single range in flight](Self::flight_until), which has arrived.
     #[inline]
     pub(crate) fn on_in_order_arrival(&mut self) {
         self.sent_ranges.remove_single();
         self.span.0 = self.span.1;
     }
 
-    /// Removes everything before `ack`, which has arrived, and adds the newly delivered data to
-    /// `delivery`.
+    /// Removes all data before `ack`, which has arrived, and adds the part that was not SACKed
+    /// before to `delivery`.
     pub(crate) fn acknowledge(&mut self, ack: SeqNum, delivery: &mut Delivery) {
         while let Some(first) = self.sent_ranges.front_mut()
             && first.left.before(ack)
@@ -264,8 +265,8 @@ impl Scoreboard {
         }
     }
 
-    /// Processes a SACK block, and adds the newly delivered data to `delivery`. A block that is not
-    /// inside the flight is ignored.
+    /// Processes a SACK block, and adds the newly delivered data to `delivery`. Ignores a block
+    /// that does not lie within the data in flight.
     pub(crate) fn sack(&mut self, block: SackBlock, delivery: &mut Delivery) {
         let (start, end) = self.span;
         if !block.left.all_within(block.right - block.left, start, end - start) {
@@ -292,8 +293,8 @@ impl Scoreboard {
         self.join_sacked(indices);
     }
 
-    /// Splits ranges so that some of them together cover exactly `left` to `right`, and returns
-    /// their indices. Both numbers must lie in the span.
+    /// Splits ranges so that some of them cover exactly `left` to `right`, and returns their
+    /// indices. Both numbers must lie within the data in flight.
     fn cut_out(&mut self, left: SeqNum, right: SeqNum) -> core::ops::Range<usize> {
         let from = self.cut_at(left);
         let sent_ranges = self.sent_ranges.all();
@@ -308,7 +309,8 @@ impl Scoreboard {
         from..to
     }
 
-    /// Splits the range that contains `seq` so that a range begins there, and returns its index.
+    /// Splits the range that contains `seq`, so that a range begins there. Returns the index of
+    /// that range.
     fn cut_at(&mut self, seq: SeqNum) -> usize {
         let sent_ranges = self.sent_ranges.all();
         let index = sent_ranges.partition_point(|range| !range.right.after(seq));
@@ -322,8 +324,8 @@ impl Scoreboard {
         index + 1
     }
 
-    /// Joins neighbouring SACKed ranges, whose send records are not needed any more. A window with
-    /// a few holes then has only a few ranges.
+    /// Joins neighbouring SACKed ranges, whose send records are not needed any more, so that a
+    /// window with a few holes has only a few ranges.
     fn join_sacked(&mut self, indices: core::ops::Range<usize>) {
         let sacked =
             |range: Option<&SentRange>| range.is_some_and(|range| range.fate == Fate::Sacked);
@@ -337,8 +339,8 @@ impl Scoreboard {
         }
     }
 
-    /// Marks the ranges as lost for which `is_lost` returns so, starting with the first one, until
-    /// `is_lost` excludes all later ranges. Returns the number of bytes marked.
+    /// Marks as lost the ranges for which `is_lost` returns [`Verdict::Lost`], in sequence order,
+    /// until it excludes all later ranges. Returns the number of bytes marked.
     pub(crate) fn mark_lost(&mut self, mut is_lost: impl FnMut(&SentRange) -> Verdict) -> u32 {
         let mut found = 0;
         for range in self.sent_ranges.iter_mut() {
@@ -359,7 +361,7 @@ impl Scoreboard {
         found
     }
 
-    /// Returns the first range that must be retransmitted.
+    /// Returns the first range that is marked lost and must be retransmitted.
     pub(crate) fn next_lost(&self) -> Option<&SentRange> {
         if self.lost == 0 {
             return None;
@@ -367,7 +369,7 @@ impl Scoreboard {
         self.sent_ranges.ending_after(self.search_from).find(|range| range.fate == Fate::Lost)
     }
 
-    /// Records that all lost ranges up to `seq` were retransmitted, so that the next search starts
+    /// Records that all lost ranges before `seq` were retransmitted, so that the next search starts
     /// there.
     pub(crate) fn search_after(&mut self, seq: SeqNum) {
         self.search_from = seq;
@@ -388,8 +390,8 @@ impl Scoreboard {
         self.sent_ranges.ending_after(seq).next().filter(|range| !range.left.after(seq))
     }
 
-    /// Whether the peer has acknowledged all data up to a SACKed range, but not that range: it has
-    /// discarded the SACKed data (RFC 2018 §8).
+    /// Whether the peer has discarded SACKed data (RFC 2018 §8): it has acknowledged all data
+    /// before a SACKed range, but not the range.
     pub(crate) fn is_reneged(&self) -> bool {
         self.sent_ranges.front().is_some_and(|first| first.fate == Fate::Sacked)
     }
@@ -411,7 +413,7 @@ impl Scoreboard {
         self.sacked = 0;
     }
 
-    /// Removes everything, and frees the memory.
+    /// Removes all ranges, and frees the memory.
     pub(crate) fn clear(&mut self, start: SeqNum) {
         let (refused_blocks, send_records) = (self.refused_blocks, self.send_records);
         *self = Self { refused_blocks, send_records, ..Self::new(start) };
@@ -448,7 +450,7 @@ impl Scoreboard {
     }
 }
 
-/// The decision about a range in flight, for [`Scoreboard::mark_lost`].
+/// The decision about a range in flight, made by a caller of [`Scoreboard::mark_lost`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Lost,

@@ -1,13 +1,13 @@
-//! A queue of sent ranges. A single one is stored inline; memory is allocated for the second. A
-//! connection with small requests and responses never has more than one range in flight.
+//! A queue of sent ranges. A single range is stored without an allocation, because connections with
+//! small requests and responses never have more than one in flight.
 
 use super::scoreboard::SentRange;
 use alloc::collections::VecDeque;
 use linerate_wire::SeqNum;
 
-/// Sent ranges in sequence order.
+/// The sent ranges of a connection, in sequence order.
 ///
-/// Invariant: if one is stored in `single`, `queue` is empty.
+/// Invariant: if there is a range in `single`, `queue` is empty.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SentRanges {
     single: Option<SentRange>,
@@ -56,7 +56,7 @@ impl SentRanges {
         }
     }
 
-    /// Stores the first range of an empty queue.
+    /// Adds the first range to an empty queue.
     #[inline(always)]
     pub(super) fn begin(&mut self, range: SentRange) {
         debug_assert!(self.is_empty(), "the first of a flight comes after all others");
@@ -68,19 +68,19 @@ impl SentRanges {
         self.single.take().or_else(|| self.queue.pop_front())
     }
 
-    /// Returns the single range, if there is exactly one.
+    /// Returns the range, if there is exactly one and it is stored in `single`.
     #[inline]
     pub(super) const fn single(&self) -> Option<&SentRange> {
         self.single.as_ref()
     }
 
-    /// Removes the single range.
+    /// Removes the range in `single`.
     #[inline]
     pub(super) fn remove_single(&mut self) {
         self.single = None;
     }
 
-    /// Removes everything before `seq`.
+    /// Removes all data before `seq`.
     pub(super) fn forget_until(&mut self, seq: SeqNum) {
         while let Some(first) = self.front_mut() {
             if first.right.after(seq) {
@@ -99,14 +99,14 @@ impl SentRanges {
         self.single.iter_mut().chain(&mut self.queue)
     }
 
-    /// Returns the ranges that end after `seq`.
+    /// Iterates over the ranges that end after `seq`.
     pub(super) fn ending_after(&self, seq: SeqNum) -> impl Iterator<Item = &SentRange> {
         let from = self.queue.partition_point(|range| !range.right.after(seq));
         let single = self.single.iter().filter(move |range| range.right.after(seq));
         single.chain(self.queue.range(from..))
     }
 
-    /// Returns the queue of all ranges, for splitting and merging.
+    /// Returns all ranges as a queue, so that they can be split and merged.
     // Not inlined, as that would cost registers in callers that only append.
     #[inline(never)]
     pub(super) fn all(&mut self) -> &mut VecDeque<SentRange> {

@@ -1,5 +1,5 @@
-//! The record of one loss recovery: the state to restore if the recovery turns out to be spurious,
-//! and the evidence for that (RFC 3522, RFC 3708). Evidence from timeouts alone is in `frto.rs`.
+//! The record of a loss recovery: the state to restore if the recovery proves spurious, and the
+//! evidence for that (RFC 3522, RFC 3708). `frto.rs` has the evidence about timeouts.
 
 use super::frto::{Frto, FrtoVerdict};
 use super::loss::{Loss, Phase};
@@ -13,22 +13,22 @@ use alloc::vec::Vec;
 use linerate_units::Instant;
 use linerate_wire::{SackBlock, SeqNum};
 
-/// Maximum number of retransmitted ranges that are remembered for one recovery. If there are more,
-/// duplicates prove nothing.
+/// The maximum number of retransmitted ranges that are remembered for a recovery. If there are
+/// more, duplicates do not prove that the recovery was spurious.
 const MOST_RANGES: usize = 256;
 
-/// A recovery that may be undone.
+/// A loss recovery that may be undone.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Undo {
-    /// The congestion control state before the reduction of the window.
+    /// The state of congestion control before the recovery reduced the window.
     pub(crate) before: Congestion,
     /// Whether the first retransmission of the recovery was sent.
     has_begun: bool,
-    /// RetransmitTS (RFC 3522 §3.2 step 2), until an acceptable acknowledgement answers the
-    /// retransmission.
+    /// RetransmitTS (RFC 3522 §3.2 step 2): the timestamp of the first retransmission, until it is
+    /// compared with an acknowledgement.
     retransmit_stamp: Option<u32>,
-    /// Retransmitted ranges that the peer has not reported as duplicates; `None` once duplicates
-    /// cannot prove that the recovery was spurious.
+    /// The retransmitted ranges that the peer has not yet reported as duplicates. `None` once
+    /// duplicates cannot prove that the recovery was spurious.
     unexplained: Option<Vec<SackBlock>>,
 }
 
@@ -39,19 +39,19 @@ impl Undo {
         Self { before, has_begun: false, retransmit_stamp: None, unexplained: Some(Vec::new()) }
     }
 
-    /// Records the retransmission of `range` with the timestamp `stamp`, while `una` is the oldest
-    /// outstanding number.
+    /// Records the retransmission of `range` with the timestamp `stamp`. `una` is the oldest
+    /// unacknowledged sequence number.
     pub(crate) fn note_retransmission(&mut self, range: SackBlock, una: SeqNum, stamp: u32) {
         if !self.has_begun {
             self.has_begun = true;
-            // The echoed timestamp belongs to the segment that filled the hole at SND.UNA, and to
-            // no other. Eifel detection therefore applies only to a retransmission of the oldest
-            // outstanding segment (RFC 3522 §3.2). Otherwise the acknowledgement of an older
+            // An acknowledgement echoes the timestamp of the segment that has filled the hole at
+            // SND.UNA. Eifel detection therefore applies only to a retransmission of the oldest
+            // unacknowledged segment (RFC 3522 §3.2). Otherwise the acknowledgement of an older
             // segment, perhaps retransmitted in the previous recovery, would look like an answer.
             self.retransmit_stamp = (range.left == una).then_some(stamp);
         }
         let Some(ranges) = &mut self.unexplained else { return };
-        // If a range was retransmitted twice, a single duplicate does not show whether the original
+        // If a range was retransmitted twice, one duplicate does not show whether the original has
         // arrived.
         if ranges.len() == MOST_RANGES || ranges.iter().any(|&known| overlaps(known, range)) {
             self.unexplained = None;
@@ -62,15 +62,15 @@ impl Undo {
         }
     }
 
-    /// Removes and returns RetransmitTS: only the first acceptable acknowledgement after the
+    /// Returns and clears RetransmitTS, because only the first acceptable acknowledgement after the
     /// retransmission is compared with it (RFC 3522 §3.2 step 3).
     pub(crate) const fn take_stamp(&mut self) -> Option<u32> {
         self.retransmit_stamp.take()
     }
 
     /// Handles a report that the peer has received `range` twice. Returns whether every
-    /// retransmission has arrived as a duplicate now (RFC 3708 §2). A duplicate of anything else
-    /// was made by the network.
+    /// retransmission has now arrived as a duplicate, so that all originals have arrived (RFC 3708
+    /// §2). A duplicate of other data was made by the network.
     pub(crate) fn explain(&mut self, range: SackBlock) -> bool {
         let Some(ranges) = &mut self.unexplained else { return false };
         let mut explains = false;
@@ -92,13 +92,13 @@ impl Undo {
 }
 
 impl Connection {
-    /// Saves the state at the start of a recovery, until the next recovery begins.
+    /// Saves the state at the start of a recovery. It is kept until the next recovery begins.
     pub(super) fn remember_for_undo(&mut self) {
         self.sender.undo = Some(Box::new(Undo::new(self.sender.congestion.clone())));
     }
 
-    /// Records the retransmission of `range`, unless it is a tail loss probe, which belongs to no
-    /// recovery.
+    /// Records the retransmission of `range`. A tail loss probe is not recorded, because it belongs
+    /// to no recovery.
     pub(super) fn note_retransmission(&mut self, now: Instant, range: SackBlock) {
         let recovers = self.sender.loss.phase != Phase::Open;
         if let Some(undo) = self.sender.undo.as_mut().filter(|_| recovers) {
@@ -120,18 +120,17 @@ impl Connection {
         }
     }
 
-    /// Returns whether the acknowledgement proves that nothing was lost: every retransmission has
+    /// Whether the acknowledgement proves that nothing was lost. Either every retransmission has
     /// arrived as a duplicate (RFC 3708), or the first acceptable acknowledgement after the first
-    /// retransmission echoes a timestamp from before it (Eifel detection, RFC 3522 §3.2 steps 3 to
-    /// 5).
+    /// retransmission echoes an earlier timestamp (Eifel detection, RFC 3522 §3.2 steps 3 to 5).
     fn is_spurious(&mut self, news: &News<'_>, duplicate: Option<SackBlock>) -> bool {
         let Some(undo) = &mut self.sender.undo else { return false };
         let stamp = if news.advanced { undo.take_stamp() } else { None };
         if let Some(block) = duplicate {
             return undo.explain(block);
         }
-        // An acknowledgement of the whole flight proves nothing by its timestamp if all earlier
-        // acknowledgements were lost. A peer that sends D-SACKs would then have reported the
+        // If all earlier acknowledgements were lost, an acknowledgement of all data proves nothing
+        // by its timestamp. A peer known to send D-SACKs would then have reported the
         // retransmission as a duplicate.
         let is_whole_flight = self.snd.una == self.snd.max;
         if is_whole_flight && self.statistics.duplicates_reported == 0 {
@@ -140,23 +139,23 @@ impl Connection {
         let Some(stamp) = stamp else { return false };
         let echo = self.timestamps.of(&news.segment).map_or(0, |timestamps| timestamps.echo);
         let is_original = echo != 0 && before(echo, stamp);
-        // The original arrived after segments that were sent after it, although it was
-        // retransmitted (RFC 8985 §6.2 step 3).
+        // The original has arrived after segments that were sent after it, so the path reorders
+        // segments (RFC 8985 §6.2 step 3).
         self.sender.rack.reordering_seen |=
             is_original && self.sender.loss.phase == Phase::FastRecovery;
         is_original
     }
 
-    /// Returns whether a segment that was never retransmitted has arrived after a timeout (RFC 5682
-    /// §3.1). Segments that acknowledge nothing new are ignored.
+    /// Whether a segment that was not retransmitted has arrived after a timeout, so that the
+    /// timeout was spurious (RFC 5682 §3.1). Acknowledgements without anything new are ignored.
     fn judge_timeout(&mut self, news: &News<'_>) -> bool {
         let frto = self.sender.loss.frto;
         let is_answer = news.advanced || news.delivery.bytes > 0 || news.segment.payload.is_empty();
         if !frto.is_on() || !is_answer {
             return false;
         }
-        // The window of this acknowledgement counts from its own number; SND.WND still counts from
-        // the previous one.
+        // The window in this acknowledgement applies from its own number. SND.WND is not yet
+        // updated.
         let edge = news.segment.ack + self.scaled(news.segment.window);
         let has_new = self.sender.has_unsent(self.snd.nxt) && edge.after(self.snd.nxt);
         let verdict = frto.judge(news.advanced, &news.delivery, self.sender.loss.recover, has_new);
@@ -168,19 +167,19 @@ impl Connection {
         verdict == FrtoVerdict::Spurious
     }
 
-    /// Undoes a spurious timeout. Segments sent before the timeout were only late, so their round
+    /// Undoes a spurious timeout. Segments that were sent before it were only late, so their round
     /// trips are valid samples.
     pub(super) fn undo_timeout(&mut self, now: Instant) {
         self.sender.rtt.accept_late_samples();
         self.undo(now);
     }
 
-    /// Restores the window and ends a recovery in progress, because nothing was lost.
+    /// Restores the congestion window, and ends a recovery in progress, because nothing was lost.
     fn undo(&mut self, now: Instant) {
         self.statistics.spurious_recoveries += 1;
         if let Some(undo) = self.sender.undo.take() {
             self.sender.congestion.restore(undo.before);
-            // The segment size may have been reduced since the recovery began.
+            // The segment size may have been reduced after the state was saved.
             let full = self.full_segment();
             self.sender.congestion.controller().window_mut().set_mss(full);
         }
@@ -205,7 +204,8 @@ mod tests {
         SackBlock { left: SeqNum::new(left), right: SeqNum::new(right) }
     }
 
-    /// Returns a recovery that retransmitted these ranges. The oldest outstanding number is 0.
+    /// Returns a recovery that has retransmitted these ranges. The oldest unacknowledged number is
+    /// 0.
     fn recovery(ranges: &[(u32, u32)]) -> Undo {
         let mut undo = Undo::new(Congestion::new(CongestionName::NewReno, 1_000, 10, false, 0));
         for (stamp, &(left, right)) in (7..).zip(ranges) {

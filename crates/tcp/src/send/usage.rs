@@ -1,15 +1,15 @@
-//! The use of the congestion window by the application (RFC 7661 §4.2).
+//! How much of the congestion window the application uses (RFC 7661 §4.2).
 
 use crate::compact::pack::packed;
 use linerate_wire::SeqNum;
 
-/// The recent maximum of the flight.
+/// The recent maximum of the data in flight.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Usage {
-    /// The maximum of FlightSize, in bytes.
+    /// The maximum of FlightSize in bytes.
     largest: u32,
-    /// SND.NXT at the time of the maximum. Once this number is acknowledged, the next flight
-    /// replaces the maximum, even if it is smaller.
+    /// SND.NXT at the time of the maximum. When it is acknowledged, the next flight replaces the
+    /// maximum, even if it is smaller.
     until: SeqNum,
 }
 
@@ -20,20 +20,20 @@ impl Usage {
         Self { largest: 0, until: start }
     }
 
-    /// Notes the flight between `una` and `nxt` when nothing more can be sent.
+    /// Records the data in flight, from `una` to `nxt`, when no more segments can be sent.
     pub(crate) fn note(&mut self, una: SeqNum, nxt: SeqNum, flight: u32) {
         if !una.before(self.until) || flight > self.largest {
             (self.largest, self.until) = (flight, nxt);
         }
     }
 
-    /// Whether the recorded flight was empty, and no data beyond `nxt` was sent since.
+    /// Whether the recorded flight was empty, and no data after `nxt` was sent since.
     pub(crate) fn is_nothing_until(&self, nxt: SeqNum) -> bool {
         self.largest == 0 && self.until == nxt
     }
 
-    /// Whether the recorded flight is more than half of `cwnd`. Slow start doubles the window while
-    /// one flight is acknowledged, so such a flight was the whole window when it was sent.
+    /// Whether the recorded flight exceeds half of `cwnd`. Slow start doubles the window during a
+    /// round trip, so such a flight was the whole window when it was sent.
     pub(crate) const fn is_more_than_half_of(&self, cwnd: u32) -> bool {
         cwnd / 2 < self.largest
     }

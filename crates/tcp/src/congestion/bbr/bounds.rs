@@ -1,44 +1,46 @@
-//! Bounds of BBR's model after losses: the long-term bound comes from probes that caused too much
-//! loss, the short-term bounds from recent deliveries (draft-ietf-ccwg-bbr §5.5.10, §5.5.11).
+//! The bounds that losses set in BBR's model. The long-term bound comes from probes that caused too
+//! much loss, and the short-term bounds from recent deliveries (draft-ietf-ccwg-bbr §5.5.10,
+//! §5.5.11).
 
 use super::{Bbr, Phase, Step};
 use crate::compact::pack::packed;
 use crate::congestion::Lost;
 use linerate_units::Rate;
 
-/// `LossThresh`: the tolerated loss, as a share of the data in flight, in thousandths.
+/// `LossThresh`: the loss that BBR tolerates, in thousandths of the data in flight.
 const LOSS_THRESHOLD: u64 = 20;
-/// `Beta`: the factor of the short-term bounds after a round with losses, in per cent.
+/// `Beta`: the factor by which a round with losses reduces the short-term bounds, in per cent.
 pub(super) const BETA: u32 = 70;
-/// `Headroom`: the share of the long-term bound left to other flows, in per cent.
+/// `Headroom`: the part of the long-term bound that is left to other flows, in per cent.
 const HEADROOM: u32 = 15;
 
-/// Deliveries and losses of the last round trip.
+/// The deliveries and losses in the current round trip.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Latest {
     /// `bw_latest`: the highest delivery rate of the round.
     bandwidth: Rate,
-    /// `inflight_latest`: the most bytes delivered in a round trip, in this round.
+    /// `inflight_latest`: the largest number of bytes that a rate sample of this round has
+    /// delivered.
     pub(super) inflight: u32,
     /// `is_loss_in_round`: whether any loss was detected in the round.
     loss: bool,
-    /// Number of ranges found lost in the round.
+    /// The number of ranges that were found lost in the round.
     pub(super) lost_ranges: u32,
-    /// `loss_round_delivered`: the round ends when data sent after this many delivered bytes is
-    /// acknowledged.
+    /// `loss_round_delivered`: the value of `C.delivered` that ends the round: a segment must be
+    /// acknowledged that was sent when this many bytes had been delivered.
     round_end: u64,
-    /// `loss_round_start`: whether the present acknowledgement begins a round.
+    /// `loss_round_start`: whether the current acknowledgement begins a round.
     pub(super) round_started: bool,
 }
 
 packed!(Latest { bandwidth, inflight, loss, lost_ranges, round_end, round_started });
 
-/// Bounds of the model; `None` is infinity.
+/// The bounds that losses set in the model. `None` means no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Bounds {
-    /// `bw_shortterm`: the bound of the bandwidth after recent losses.
+    /// `bw_shortterm`: the bound of the bandwidth that recent losses have set.
     pub(super) bandwidth: Option<Rate>,
-    /// `inflight_shortterm`: the bound of the data in flight after recent losses, in bytes.
+    /// `inflight_shortterm`: the bound of the data in flight that recent losses have set, in bytes.
     pub(super) inflight: Option<u32>,
     /// `inflight_longterm`: the bound of the data in flight that probes have found, in bytes.
     pub(super) longterm: Option<u32>,
@@ -46,13 +48,13 @@ pub(super) struct Bounds {
 
 packed!(Bounds { bandwidth, inflight, longterm });
 
-/// State that is restored if the losses prove spurious.
+/// The state to restore if the losses prove spurious.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Undo {
     /// Whether losses are being repaired. The state from before the first of them is kept until
     /// then.
     pub(super) is_kept: bool,
-    /// `undo_state`: the phase in which the first loss happened.
+    /// `undo_state`: the phase in which the first of the losses was detected.
     pub(super) phase: Option<Phase>,
     bounds: Bounds,
 }
@@ -61,7 +63,7 @@ packed!(Undo { is_kept, phase, bounds });
 
 impl Bbr {
     /// `UpdateLatestDeliverySignals`: adds an acknowledgement to the signals of the round. Called
-    /// near the start of its processing.
+    /// at the start of its processing.
     pub(super) fn note_latest(&mut self, step: &Step<'_>) {
         self.latest.round_started = false;
         let Some(sample) = step.sample else { return };
@@ -73,22 +75,23 @@ impl Bbr {
         }
     }
 
-    /// `AdvanceLatestDeliverySignals`: begins the signals of a new round. Called near the end of
-    /// the processing of an acknowledgement.
+    /// `AdvanceLatestDeliverySignals`: clears the signals if a round has ended. Called at the end
+    /// of the processing of an acknowledgement.
     pub(super) fn advance_latest(&mut self, step: &Step<'_>) {
         if self.latest.round_started {
             (self.latest.bandwidth, self.latest.inflight) = (step.rate, step.delivered());
         }
     }
 
-    /// `ResetCongestionSignals`: forgets the losses and deliveries of the round.
+    /// `ResetCongestionSignals`: clears the losses and deliveries of the round.
     pub(super) fn reset_latest(&mut self) {
         self.latest.loss = false;
         (self.latest.bandwidth, self.latest.inflight) = (Rate::default(), 0);
     }
 
-    /// `AdaptLowerBoundsFromCongestion`: after each round trip with a loss, moves the short-term
-    /// bounds towards the delivered rate and amount, unless the phase probes for bandwidth.
+    /// `AdaptLowerBoundsFromCongestion`: after a round trip with a loss, moves the short-term
+    /// bounds towards the delivered rate and amount. Does nothing while a phase probes for
+    /// bandwidth.
     pub(super) fn adapt_lower_bounds(&mut self) {
         if !self.latest.round_started {
             return;
@@ -107,7 +110,7 @@ impl Bbr {
         (self.bounds.bandwidth, self.bounds.inflight) = (None, None);
     }
 
-    /// `NoteLoss`: notes a loss or a congestion mark. The effect of a mark is never undone.
+    /// `NoteLoss`: records a loss or a congestion mark. The effect of a mark is never undone.
     pub(super) fn note_loss(&mut self) {
         if !self.latest.loss {
             self.latest.round_end = self.delivered;
@@ -115,7 +118,8 @@ impl Bbr {
         self.latest.loss = true;
     }
 
-    /// `HandleLostPacket`: ends a bandwidth probe if too much was lost since the segment was sent.
+    /// `HandleLostPacket`: ends a bandwidth probe, if too much was lost since the lost segment was
+    /// sent.
     pub(super) fn judge_lost(&mut self, lost: &Lost) {
         self.save_for_undo();
         self.note_loss();
@@ -126,7 +130,8 @@ impl Bbr {
         }
     }
 
-    /// `HandleInflightTooHigh`: sets the long-term bound after too much loss, at most once a probe.
+    /// `HandleInflightTooHigh`: sets the long-term bound after too much loss, at most once in a
+    /// probe.
     pub(super) fn on_inflight_too_high(
         &mut self,
         in_flight_at_send: u32,
@@ -144,15 +149,15 @@ impl Bbr {
         }
     }
 
-    /// `InflightWithHeadroom`: returns the long-term bound less the share left to other flows, in
-    /// bytes.
+    /// `InflightWithHeadroom`: returns the long-term bound less the part for other flows, in bytes.
     pub(super) fn inflight_with_headroom(&self) -> u32 {
         let Some(longterm) = self.bounds.longterm else { return u32::MAX };
         let headroom = share(longterm, HEADROOM).max(self.window.mss());
         longterm.saturating_sub(headroom).max(self.least_window())
     }
 
-    /// `BoundCwndForModel`: returns the maximum amount in flight in this phase.
+    /// `BoundCwndForModel`: returns the largest amount of data in flight that the present phase
+    /// allows, in bytes.
     pub(super) fn volume_cap(&self) -> u32 {
         let longterm = match self.phase {
             Phase::Down | Phase::Refill | Phase::Up => self.bounds.longterm.unwrap_or(u32::MAX),
@@ -162,8 +167,8 @@ impl Bbr {
         longterm.min(self.bounds.inflight.unwrap_or(u32::MAX)).max(self.least_window())
     }
 
-    /// `SaveStateUponLoss`. Single losses are reported, and take effect, before recovery begins, so
-    /// the state from before the first of them is saved.
+    /// `SaveStateUponLoss`: saves the state before the first of several losses. Each loss is
+    /// reported and takes effect before recovery begins, so later calls keep the saved state.
     pub(super) fn save_for_undo(&mut self) {
         self.save_window();
         if !self.undo.is_kept {
@@ -171,20 +176,20 @@ impl Bbr {
         }
     }
 
-    /// Notes that the losses are repaired. The saved state stays until the next loss, because a
-    /// duplicate may still prove the losses spurious.
+    /// Records that the losses are repaired. The saved state is kept until the next loss, because a
+    /// duplicate may still show that the losses were spurious.
     pub(super) const fn close_undo(&mut self) {
         self.undo.is_kept = false;
     }
 
-    /// `HandleSpuriousLossDetection`: restores the bounds and the phase from before the losses.
+    /// `HandleSpuriousLossDetection`: restores the bounds and the phase before the losses.
     pub(super) fn take_losses_back(&mut self) {
         self.restore_window();
         self.latest.loss = false;
         self.full_pipe.reset(Rate::default());
         self.close_undo();
         let (phase, before) = (self.undo.phase.take(), self.undo.bounds);
-        // `None` is infinity, so the looser bound is `None` if either is.
+        // `None` means no bound, so the looser bound is `None` if either is.
         self.bounds.bandwidth = self.bounds.bandwidth.zip(before.bandwidth).map(|(a, b)| a.max(b));
         self.bounds.inflight = self.bounds.inflight.zip(before.inflight).map(|(a, b)| a.max(b));
         self.bounds.longterm = self.bounds.longterm.zip(before.longterm).map(|(a, b)| a.max(b));
@@ -203,12 +208,13 @@ impl Bbr {
     }
 }
 
-/// `IsInflightTooHigh`: whether the loss exceeds the threshold.
+/// `IsInflightTooHigh`: whether `lost` exceeds the tolerated part of `in_flight`, both in bytes.
 pub(super) fn is_too_much(lost: u64, in_flight: u32) -> bool {
     lost * 1_000 > u64::from(in_flight) * LOSS_THRESHOLD
 }
 
-/// `InflightAtLoss`: returns the amount in flight at which the loss exceeded the threshold.
+/// `InflightAtLoss`: returns the amount of data in flight at which the loss exceeded the threshold,
+/// in bytes.
 fn inflight_at_loss(lost: &Lost) -> u32 {
     let before = u64::from(lost.in_flight_at_send.saturating_sub(lost.bytes));
     let lost_before = lost.since_sent.saturating_sub(u64::from(lost.bytes));
@@ -216,7 +222,7 @@ fn inflight_at_loss(lost: &Lost) -> u32 {
     u32::try_from(before + allowed / (1_000 - LOSS_THRESHOLD)).unwrap_or(u32::MAX)
 }
 
-/// Returns `percent` per cent of `amount`.
+/// Returns `percent` % of `amount`.
 pub(super) fn share(amount: u32, percent: u32) -> u32 {
     u32::try_from(u64::from(amount) * u64::from(percent) / 100).unwrap_or(u32::MAX)
 }

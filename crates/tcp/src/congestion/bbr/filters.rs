@@ -1,16 +1,17 @@
-//! BBR's filters: the maximum bandwidth of two probing cycles, the minimum round-trip time of ten
-//! seconds, and the degree of ACK aggregation (draft-ietf-ccwg-bbr §5.5).
+//! The filters of BBR: the maximum bandwidth in two probing cycles, the minimum round-trip time in
+//! ten seconds, and the amount of ACK aggregation (draft-ietf-ccwg-bbr §5.5).
 
 use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant, Rate};
 
-/// `MinRTTFilterLen`: the time after which the minimum round-trip time is measured anew.
+/// `MinRTTFilterLen`: the time after which a minimum round-trip time expires.
 const MEMORY: Duration = Duration::from_secs(10);
-/// `ProbeRTTInterval`: the time after which ProbeRTT drains the queue, if the round trip was never
-/// as short.
+/// `ProbeRTTInterval`: the time after which ProbeRTT drains the queue, if no round trip was as
+/// short as the minimum in the meantime.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// `max_bw`: the largest rate of this probing cycle and of the one before (§5.5.3).
+/// `max_bw`: the largest delivery rate in this probing cycle and the one before
+/// (draft-ietf-ccwg-bbr §5.5.3).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct MaxBandwidth {
     this_cycle: Rate,
@@ -28,19 +29,19 @@ impl MaxBandwidth {
         self.this_cycle = self.this_cycle.max(rate);
     }
 
-    /// `AdvanceMaxBwFilter`: begins the next cycle.
+    /// `AdvanceMaxBwFilter`: begins the next probing cycle.
     pub(super) fn advance(&mut self) {
         self.last_cycle = core::mem::take(&mut self.this_cycle);
     }
 }
 
-/// `min_rtt`, and the minimum of a shorter period, which decides when the next measurement is due
-/// (§5.3.4.3).
+/// `min_rtt`, and the minimum over a shorter period, which determines when ProbeRTT is due
+/// (draft-ietf-ccwg-bbr §5.3.4.3).
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ShortestRoundTrip {
     shortest: Option<Duration>,
     found: Instant,
-    /// `probe_rtt_min_delay`: the minimum of the last [`PROBE_INTERVAL`].
+    /// `probe_rtt_min_delay`: the minimum round-trip time in the last [`PROBE_INTERVAL`].
     recent: Option<Duration>,
     recent_found: Instant,
 }
@@ -56,9 +57,8 @@ impl ShortestRoundTrip {
         self.shortest
     }
 
-    /// `UpdateMinRTT`: processes the round trip of an acknowledgement, if it measured one. Returns
-    /// whether the queue should be drained for a new measurement, because the minimum is older than
-    /// [`PROBE_INTERVAL`].
+    /// `UpdateMinRTT`: processes the round trip of an acknowledgement, if it has measured one.
+    /// Returns whether ProbeRTT is due, because the minimum is older than [`PROBE_INTERVAL`].
     pub(super) fn take(&mut self, now: Instant, round_trip: Option<Duration>) -> bool {
         let expired = now > self.recent_found + PROBE_INTERVAL;
         if let Some(round_trip) = round_trip
@@ -78,13 +78,14 @@ impl ShortestRoundTrip {
         expired
     }
 
-    /// Restarts the interval, because the queue was just drained.
+    /// Restarts the probe interval, because the queue was just drained.
     pub(super) const fn looked(&mut self, now: Instant) {
         self.recent_found = now;
     }
 }
 
-/// `extra_acked`: the amount acknowledged at once beyond what the bandwidth explains (§5.5.9).
+/// `extra_acked`: the number of bytes acknowledged at once in excess of what the bandwidth explains
+/// (draft-ietf-ccwg-bbr §5.5.9).
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Aggregation {
     began: Instant,
@@ -99,14 +100,14 @@ impl Aggregation {
         Self { began: now, delivered: 0, most: WindowedMax::default() }
     }
 
-    /// Restarts the measurement after an idle period: the first acknowledgements after it would
-    /// look like aggregation.
+    /// Restarts the measurement after an idle period, because the first acknowledgements after it
+    /// would look like aggregation.
     pub(super) const fn restart(&mut self, now: Instant) {
         self.began = now;
     }
 
-    /// Processes an acknowledgement of `bytes` in the given round. `bandwidth` is the estimate,
-    /// `cwnd` the window, and `memory` the length of the filter in rounds.
+    /// Processes an acknowledgement of `bytes` in this `round`. `bandwidth` is the estimate, `cwnd`
+    /// the congestion window in bytes, and `memory` the length of the filter in rounds.
     pub(super) fn take(
         &mut self,
         now: Instant,
@@ -130,10 +131,11 @@ impl Aggregation {
     }
 }
 
-/// A windowed maximum: the largest value of the last rounds, from the three best (K. Nichols).
+/// A windowed maximum filter: the largest value in the last rounds, found from the three best (K.
+/// Nichols).
 #[derive(Clone, Debug, Default, PartialEq)]
 struct WindowedMax {
-    /// Round and value, the largest first.
+    /// The three best values, each as round and value, the largest first.
     best: [(u64, u64); 3],
 }
 

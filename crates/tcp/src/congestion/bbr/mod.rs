@@ -1,10 +1,10 @@
 //! BBR: congestion control by a model of the path (draft-ietf-ccwg-bbr-06). Instead of filling the
-//! path until it loses packets, BBR measures the bandwidth and the round-trip time, and sets the
-//! sending rate and the amount in flight from them.
+//! path until it loses packets, BBR measures the bandwidth and the round-trip time. From these it
+//! derives the sending rate and the amount of data in flight.
 //!
-//! Comments give the names of the draft. Gains are whole per cent, and rates whole bits per second.
-//! The draft requires a response to congestion marks without defining it: here it is the response
-//! to a loss.
+//! Comments give the names of the draft in backticks. Gains are in whole per cent, and rates in
+//! whole bits per second. The draft requires a response to congestion marks without defining it;
+//! here it is the response to a loss.
 
 mod bounds;
 mod filters;
@@ -26,36 +26,36 @@ use random::Random;
 use rounds::Rounds;
 use startup::FullPipe;
 
-/// The pacing rate in per cent of the bandwidth estimate: 100 less `PacingMarginPercent`.
+/// The pacing rate in per cent of the bandwidth estimate: 100 − `PacingMarginPercent`.
 const MARGIN: u32 = 99;
-/// `StartupPacingGain`, 4·ln 2, in per cent.
+/// `StartupPacingGain` in per cent: 4·ln 2.
 const STARTUP_GAIN: u32 = 277;
-/// `MinPipeCwnd`: the minimum window, in segments.
+/// `MinPipeCwnd`: the minimum congestion window in segments.
 const LEAST_SEGMENTS: u32 = 4;
-/// `ExtraAckedFilterLen`: the length of the filter of ACK aggregation, in rounds.
+/// `ExtraAckedFilterLen`: the length of the ACK aggregation filter in rounds.
 const CLUMP_MEMORY: u64 = 10;
-/// Round-trip time assumed before the first measurement.
+/// The round-trip time that is assumed before the first measurement.
 const ASSUMED_ROUND_TRIP: Duration = Duration::from_millis(1);
-/// The maximum `send_quantum`: bytes sent back to back by a paced sender.
+/// The maximum of `send_quantum`, the number of bytes that a paced sender sends back to back.
 const LARGEST_QUANTUM: u32 = 64 << 10;
 
-/// The phase of BBR's state machine (`BBR.state`, §5.6.1).
+/// The phase of BBR's state machine (`BBR.state`, draft-ietf-ccwg-bbr §5.6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Doubles the rate in every round trip.
+    /// Startup: doubles the sending rate in every round trip.
     Startup,
-    /// Drains the queue that Startup has built.
+    /// Drain: drains the queue that Startup has built.
     Drain,
-    /// `ProbeBW_DOWN`: sends slower than the path delivers.
+    /// ProbeBW_DOWN: sends slower than the path delivers, to drain the queue.
     Down,
-    /// `ProbeBW_CRUISE`: sends as fast as the path delivers.
+    /// ProbeBW_CRUISE: sends as fast as the path delivers.
     Cruise,
-    /// `ProbeBW_REFILL`: sends as fast as the path delivers, so that the pipe is full when the
-    /// probe begins.
+    /// ProbeBW_REFILL: sends as fast as the path delivers, so that the path is full when the probe
+    /// begins.
     Refill,
-    /// `ProbeBW_UP`: sends faster than the path delivers.
+    /// ProbeBW_UP: sends faster than the path delivers, to find more bandwidth.
     Up,
-    /// `ProbeRTT`: halves the data in flight to measure the round trip.
+    /// ProbeRTT: halves the data in flight, to measure the minimum round-trip time.
     ProbeRtt,
 }
 
@@ -66,7 +66,7 @@ impl Phase {
         matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
     }
 
-    /// `pacing_gain`: returns the sending rate relative to the bandwidth estimate, in per cent.
+    /// `pacing_gain`: returns the sending rate in per cent of the bandwidth estimate.
     const fn pacing_gain(self) -> u32 {
         match self {
             Self::Startup => STARTUP_GAIN,
@@ -77,7 +77,7 @@ impl Phase {
         }
     }
 
-    /// `cwnd_gain`: returns the window relative to the bandwidth-delay product, in per cent.
+    /// `cwnd_gain`: returns the congestion window in per cent of the bandwidth-delay product.
     const fn window_gain(self) -> u32 {
         match self {
             Self::Startup | Self::Drain | Self::Down | Self::Cruise | Self::Refill => 200,
@@ -87,20 +87,20 @@ impl Phase {
     }
 }
 
-/// An acknowledgement, and its rate sample.
+/// An acknowledgement with its sample of the delivery rate.
 #[derive(Debug)]
 struct Step<'a> {
     ack: &'a Acknowledged,
     sample: Option<RateSample>,
-    /// `RS.delivery_rate`; zero without a sample.
+    /// `RS.delivery_rate`; zero if there is no sample.
     rate: Rate,
-    /// Whether the sample is application-limited, or belongs to a pause for ProbeRTT: then it does
-    /// not measure the path.
+    /// Whether the sample does not show the rate of the path, because the sender was
+    /// application-limited or in a pause for ProbeRTT.
     application_limited: bool,
 }
 
 impl Step<'_> {
-    /// Returns the bytes delivered in the interval of the rate sample (`RS.delivered`).
+    /// Returns the number of bytes delivered in the interval of the rate sample (`RS.delivered`).
     fn delivered(&self) -> u32 {
         self.sample.map_or(0, |sample| {
             u32::try_from(sample.delivered - sample.prior_delivered).unwrap_or(u32::MAX)
@@ -123,29 +123,30 @@ pub(crate) struct Bbr {
     undo: Undo,
     probe: Probe,
     pause: Pause,
-    /// `C.InitialCwnd`: the initial window in bytes.
+    /// `C.InitialCwnd`: the initial congestion window in bytes.
     initial: u32,
     /// `C.pacing_rate`: the rate at which segments are sent.
     rate: Rate,
-    /// Whether the pacing rate is based on a measured round trip.
+    /// Whether the pacing rate is derived from a measured round trip.
     knows_round_trip: bool,
-    /// Arrival time of the last acknowledgement, if any.
+    /// The time when the last acknowledgement arrived, if any.
     acknowledged: Option<Instant>,
-    /// The present time: that of the last acknowledgement, or of the end of an idle period. Other
-    /// events do not report theirs.
+    /// The present time, as of the last acknowledgement or of the end of an idle period. Other
+    /// events do not tell the time.
     now: Instant,
-    /// `C.delivered`: bytes delivered since the connection was opened.
+    /// `C.delivered`: the number of bytes delivered since the connection was opened.
     delivered: u64,
-    /// Value of `delivered` until which sent data counts as application-limited.
+    /// The value of `delivered` up to which samples count as application-limited.
     limited_until: u64,
-    /// `C.is_cwnd_limited`: whether the window was full at any time in this round or the last.
+    /// `C.is_cwnd_limited`: whether the congestion window was full at any time in this round or the
+    /// last.
     window_limited: bool,
     /// `drain_start_round`: the round in which Drain began.
     drain_began: u64,
-    /// `idle_restart`: whether the sender has resumed after an idle period and nothing was
+    /// `idle_restart`: whether the sender has resumed after an idle period, and nothing was
     /// acknowledged since.
     idle_restart: bool,
-    /// Whether recovery is in progress.
+    /// Whether loss recovery is in progress.
     recovering: bool,
 }
 
@@ -177,7 +178,7 @@ packed!(Bbr {
 });
 
 impl Bbr {
-    /// Returns the initial state. All random decisions depend on `seed`.
+    /// Creates the initial state. All random decisions depend on `seed`.
     pub(super) fn new(window: Window, seed: u64) -> Self {
         let (initial, now) = (window.cwnd(), Instant::ZERO);
         Self {
@@ -209,7 +210,7 @@ impl Bbr {
     }
 
     /// Sets the clock to `now`. The first acknowledgement also starts the filters, because a new
-    /// controller has no clock.
+    /// controller does not know the time.
     fn start_clock(&mut self, now: Instant) {
         if self.acknowledged.is_none() {
             self.round_trip = ShortestRoundTrip::new(now);
@@ -220,7 +221,7 @@ impl Bbr {
         self.now = now;
     }
 
-    /// `UpdateModelAndState`: updates the path model and the phase by an acknowledgement.
+    /// `UpdateModelAndState`: updates the model of the path and the phase after an acknowledgement.
     fn update_model(&mut self, step: &Step<'_>) {
         self.note_latest(step);
         self.update_bandwidth(step);
@@ -235,7 +236,7 @@ impl Bbr {
         self.advance_latest(step);
     }
 
-    /// `UpdateMaxBw`, with `UpdateRound`: updates the bandwidth estimate and counts rounds.
+    /// `UpdateMaxBw` and `UpdateRound`: updates the bandwidth estimate, and counts rounds.
     fn update_bandwidth(&mut self, step: &Step<'_>) {
         self.rounds.started = false;
         let Some(sample) = step.sample else { return };
@@ -253,8 +254,8 @@ impl Bbr {
         self.aggregation.take(self.now, ack.bytes, bandwidth, cwnd, self.rounds.count, memory);
     }
 
-    /// `SetPacingRateWithGain`: sets the pacing rate. Until the pipe is full, the rate only grows:
-    /// application-limited samples must not reduce it.
+    /// `SetPacingRateWithGain`: sets the pacing rate. Until the path is full the rate only grows,
+    /// because application-limited samples must not reduce it.
     fn set_rate(&mut self, gain: u32) {
         let rate = self.model_bandwidth().percent(gain).percent(MARGIN);
         if self.full_pipe.reached || rate > self.rate {
@@ -262,7 +263,7 @@ impl Bbr {
         }
     }
 
-    /// `InitPacingRate`: sets the first rate based on a measured round trip.
+    /// `InitPacingRate`: sets the first pacing rate that is derived from a measured round trip.
     fn learn_round_trip(&mut self, ack: &Acknowledged) {
         let round_trip = ack.smoothed.filter(|&round_trip| round_trip > Duration::ZERO);
         if let Some(round_trip) = round_trip.filter(|_| !self.knows_round_trip) {
@@ -271,7 +272,7 @@ impl Bbr {
         }
     }
 
-    /// `SetCwnd`: sets the window after `acked` newly acknowledged bytes.
+    /// `SetCwnd`: sets the congestion window after `acked` newly acknowledged bytes.
     fn set_window(&mut self, acked: u32) {
         let most = self.most_inflight();
         let grown = self.window.cwnd().saturating_add(acked);
@@ -288,32 +289,32 @@ impl Bbr {
         self.window.set(cwnd.min(self.volume_cap()));
     }
 
-    /// `max_inflight` (`UpdateMaxInflight`): returns the target of the window in bytes.
+    /// `max_inflight` (`UpdateMaxInflight`): returns the target of the congestion window in bytes.
     fn most_inflight(&self) -> u32 {
         let product = self.product(self.model_bandwidth(), self.phase.window_gain());
         self.with_quanta(u64::from(product) + self.aggregation.extra())
     }
 
-    /// `Inflight`: returns the amount in flight that keeps a path of `bandwidth` full, times
-    /// `gain`.
+    /// `Inflight`: returns the amount of data in flight, in bytes, that keeps a path of this
+    /// bandwidth full, times `gain` (in per cent).
     fn inflight(&self, bandwidth: Rate, gain: u32) -> u32 {
         self.with_quanta(u64::from(self.product(bandwidth, gain)))
     }
 
-    /// Returns the bandwidth-delay product of the model, times `gain`.
+    /// Returns the bandwidth-delay product of the model in bytes, times `gain` (in per cent).
     fn bdp(&self, gain: u32) -> u32 {
         self.product(self.model_bandwidth(), gain)
     }
 
-    /// `BDPMultiple`: returns the bandwidth-delay product for `bandwidth`, times `gain`.
+    /// `BDPMultiple`: returns the bandwidth-delay product for `bandwidth` in bytes, times `gain`
+    /// (in per cent).
     fn product(&self, bandwidth: Rate, gain: u32) -> u32 {
         let Some(round_trip) = self.round_trip.shortest() else { return self.initial };
         let bytes = bandwidth.bytes_in(round_trip).count();
         share(u32::try_from(bytes).unwrap_or(u32::MAX), gain)
     }
 
-    /// `QuantizationBudget`: adds room for three bursts in flight, which sending in bursts
-    /// requires.
+    /// `QuantizationBudget`: adds room for three bursts in flight, because data is sent in bursts.
     fn with_quanta(&self, inflight: u64) -> u32 {
         let inflight = u32::try_from(inflight).unwrap_or(u32::MAX);
         let mss = self.window.mss();
@@ -322,12 +323,12 @@ impl Bbr {
         if self.phase == Phase::Up { least.saturating_add(2 * mss) } else { least }
     }
 
-    /// `MinPipeCwnd`: returns the minimum window in bytes.
+    /// `MinPipeCwnd`: returns the minimum congestion window in bytes.
     fn least_window(&self) -> u32 {
         LEAST_SEGMENTS * self.window.mss()
     }
 
-    /// Notes whether the window was full before this acknowledgement.
+    /// Records whether the congestion window was full before this acknowledgement.
     fn note_window_use(&mut self, ack: &Acknowledged) {
         let before = ack.in_flight.saturating_add(ack.bytes).saturating_add(self.window.mss());
         let is_limited = before > self.window.cwnd();
@@ -352,7 +353,7 @@ impl Controller for Bbr {
         true
     }
 
-    /// `UpdateOnACK`: updates model, pacing rate and window, in recovery or not.
+    /// `UpdateOnACK`: updates the model, the pacing rate and the window, in recovery or not.
     fn on_every_acknowledgement(&mut self, ack: &Acknowledged) {
         self.start_clock(ack.now);
         self.learn_round_trip(ack);
@@ -373,10 +374,10 @@ impl Controller for Bbr {
         self.judge_lost(lost);
     }
 
-    /// Does nothing: the window is set with every acknowledgement.
+    /// Does nothing, because the window is set after every acknowledgement.
     fn on_progress(&mut self, _ack: &Acknowledged, _limited: bool) {}
 
-    /// `HandleRestartFromIdle`: resumes after `idle` time with nothing in flight.
+    /// `HandleRestartFromIdle`: resumes after nothing was in flight for the time `idle`.
     fn on_idle(&mut self, idle: Duration) {
         let Some(acknowledged) = self.acknowledged else { return };
         self.now = acknowledged + idle;
@@ -389,10 +390,11 @@ impl Controller for Bbr {
         }
     }
 
-    /// Does nothing: BBR keeps its window, because it paces its output (§5.4.2).
+    /// Does nothing, because BBR paces its output and keeps its window (draft-ietf-ccwg-bbr
+    /// §5.4.2).
     fn forget_after_idle(&mut self) {}
 
-    /// `OnEnterFastRecovery`: saves the state for an undo.
+    /// `OnEnterFastRecovery`: saves the state, so that it can be restored.
     fn on_loss(&mut self, _flight: u32) {
         self.save_for_undo();
         self.recovering = true;
@@ -431,13 +433,13 @@ impl Controller for Bbr {
 }
 
 impl Bbr {
-    /// Returns the pacing rate.
+    /// Returns the pacing rate, `C.pacing_rate`.
     pub(super) const fn pacing_rate(&self) -> Rate {
         self.rate
     }
 }
 
-/// Returns the rate of one window per round trip, times the gain of Startup.
+/// Returns the rate of one window per round trip, multiplied by the gain of Startup.
 fn initial_rate(window: u32, round_trip: Duration) -> Rate {
     Rate::of(Bytes::new(u64::from(window)), round_trip).percent(STARTUP_GAIN)
 }

@@ -1,19 +1,20 @@
-//! The ProbeBW phases of BBR, its steady state. Every few seconds BBR sends faster than the path
-//! delivers, to find more bandwidth, and then slower, to drain the queue. Otherwise it sends at the
-//! delivery rate (draft-ietf-ccwg-bbr §5.3.3).
+//! The ProbeBW phases of BBR, its steady state (draft-ietf-ccwg-bbr §5.3.3). Every few seconds BBR
+//! sends faster than the path delivers, to find more bandwidth, and then slower, to drain the
+//! queue. In between it sends at the delivery rate.
 
 use super::{Bbr, Phase, Step, bounds};
 use crate::compact::pack::{packed, packed_enum};
 use linerate_units::{Duration, Instant, Rate};
 
-/// Minimum time between probes. The maximum is one second more.
+/// The minimum time from the start of a cycle to the next probe. The maximum is one second more.
 const WAIT: Duration = Duration::from_secs(2);
-/// Maximum number of rounds between probes, in which Reno would grow by as much as a probe.
+/// The maximum number of rounds between probes, in which Reno's window would grow by as much as a
+/// probe finds.
 const RENO_ROUNDS: u64 = 63;
-/// Maximum number of doublings of the growth during a probe.
+/// The maximum number of times that the growth is doubled in a probe.
 const MOST_DOUBLINGS: u32 = 30;
 
-/// The part of the probing cycle to which the present acknowledgements belong (`ack_phase`).
+/// The part of the probing cycle in which the data was sent that is acknowledged now (`ack_phase`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Feedback {
     None,
@@ -25,26 +26,26 @@ enum Feedback {
 
 packed_enum!(Feedback { None, Refilling, Starting, Probing, Stopping });
 
-/// The probing cycle.
+/// The state of the probing cycle.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Probe {
     feedback: Feedback,
-    /// `is_bw_probe_sample`: whether present acknowledgements are for data of a probe.
+    /// `is_bw_probe_sample`: whether current acknowledgements are for data that a probe has sent.
     pub(super) is_sample: bool,
     /// `cycle_stamp`: the start time of the probing cycle.
     began: Instant,
     /// `bw_probe_wait`: the time from the start of the cycle to the next probe.
     wait: Duration,
-    /// `rounds_since_probe_up`: rounds since the last probe.
+    /// `rounds_since_probe_up`: the number of rounds since the last probe.
     pub(super) rounds: u64,
-    /// `bw_probe_up_rounds`: doublings of the growth of the long-term bound in this probe.
+    /// `bw_probe_up_rounds`: how often the growth of the long-term bound was doubled in this probe.
     doublings: u32,
-    /// `bw_probe_up_acked`: bytes acknowledged since the long-term bound last grew.
+    /// `bw_probe_up_acked`: the number of bytes acknowledged since the long-term bound last grew.
     acked: u64,
-    /// `probe_up_acked_per_inc`: acknowledged bytes for which the long-term bound grows by a
-    /// segment.
+    /// `probe_up_acked_per_inc`: the number of acknowledged bytes for which the long-term bound
+    /// grows by a segment.
     acked_per_step: u64,
-    /// `prev_probe_too_high`: whether the last probe has lost too much.
+    /// `prev_probe_too_high`: whether the last probe has lost too much data.
     pub(super) too_high: bool,
     /// `prev_probe_precautionary`: whether the last probe ended at the long-term bound, because a
     /// probe beyond it had lost too much.
@@ -92,7 +93,7 @@ impl Bbr {
         matches!(self.phase, Phase::Startup | Phase::Refill | Phase::Up)
     }
 
-    /// `StartProbeBW_DOWN`: begins a cycle, by sending slower than the path delivers.
+    /// `StartProbeBW_DOWN`: begins a cycle by sending slower than the path delivers.
     pub(super) fn start_down(&mut self) {
         self.reset_latest();
         self.probe.acked_per_step = u64::MAX;
@@ -103,13 +104,13 @@ impl Bbr {
         self.phase = Phase::Down;
     }
 
-    /// `PickProbeWait`: draws the time until the next probe.
+    /// `PickProbeWait`: draws a random time until the next probe.
     fn pick_wait(&mut self) {
         self.probe.rounds = self.random.below(2);
         self.probe.wait = WAIT + Duration::from_nanos(self.random.below(1_000_000_000));
     }
 
-    /// `StartProbeBW_REFILL`: begins the phase that fills the pipe before a probe.
+    /// `StartProbeBW_REFILL`: begins the phase that fills the path before a probe.
     pub(super) fn start_refill(&mut self) {
         self.forget_short_term();
         (self.probe.doublings, self.probe.acked) = (0, 0);
@@ -149,7 +150,8 @@ impl Bbr {
         }
     }
 
-    /// `IsTimeToProbeBW`: by the clock, or when Reno would have grown as much (§5.3.3.8).
+    /// `IsTimeToProbeBW`: whether a probe is due by the clock, or because Reno's window would have
+    /// grown as much (draft-ietf-ccwg-bbr §5.3.3.8).
     fn is_time_to_probe(&self) -> bool {
         let reno = u64::from(self.target_inflight() / self.window.mss().max(1)).min(RENO_ROUNDS);
         self.now > self.probe.began + self.probe.wait || self.probe.rounds >= reno
@@ -161,8 +163,8 @@ impl Bbr {
             && in_flight <= self.inflight(self.bandwidth.best(), 100)
     }
 
-    /// `IsTimeToGoDown`: whether the probe must end: it fills the pipe, or has reached a long-term
-    /// bound that caused too much loss before.
+    /// `IsTimeToGoDown`: whether the probe must end, because it fills the path, or has reached a
+    /// long-term bound at which an earlier probe lost too much.
     fn is_time_to_go_down(&mut self, step: &Step<'_>) -> bool {
         let longterm = self.bounds.longterm.unwrap_or(u32::MAX);
         if self.probe.too_high && step.ack.in_flight >= longterm {
@@ -170,7 +172,7 @@ impl Bbr {
             return true;
         }
         if self.window_limited && self.window.cwnd() >= longterm {
-            // The rate is limited by the long-term bound, not by the path.
+            // The long-term bound limits the rate, so the path cannot be found full.
             self.full_pipe.reset(step.rate);
             return false;
         }
@@ -178,7 +180,7 @@ impl Bbr {
     }
 
     /// `AdaptLongTermModel`: processes the feedback of a probe, and raises the long-term bound if
-    /// losses permit. Returns whether another phase has begun.
+    /// the losses permit. Returns whether another phase has begun.
     fn adapt_long_term(&mut self, step: &Step<'_>) -> bool {
         if self.probe.feedback == Feedback::Starting && self.rounds.started {
             self.probe.feedback = Feedback::Probing;
@@ -208,7 +210,8 @@ impl Bbr {
         false
     }
 
-    /// `ProbeInflightLongtermUpward`: raises the long-term bound while the window fills it.
+    /// `ProbeInflightLongtermUpward`: raises the long-term bound, if the congestion window has
+    /// reached it.
     fn probe_longterm(&mut self, step: &Step<'_>) {
         let Some(longterm) = self.bounds.longterm else { return };
         if !self.window_limited || self.window.cwnd() < longterm {
@@ -225,21 +228,22 @@ impl Bbr {
         }
     }
 
-    /// `RaiseInflightLongtermSlope`: doubles the growth of the long-term bound: one segment in the
-    /// first round, two in the next, then four, and so on.
+    /// `RaiseInflightLongtermSlope`: doubles the growth of the long-term bound. It is one segment
+    /// in the first round, two in the second, then four, and so on.
     fn raise_slope(&mut self) {
         let growth = 1_u32 << self.probe.doublings;
         self.probe.doublings = (self.probe.doublings + 1).min(MOST_DOUBLINGS);
         self.probe.acked_per_step = u64::from((self.window.cwnd() / growth).max(self.window.mss()));
     }
 
-    /// `TargetInflight`: returns the bandwidth-delay product, or the window if congestion has
-    /// reduced it below that.
+    /// `TargetInflight`: returns the bandwidth-delay product in bytes, or the congestion window if
+    /// congestion has reduced it below that.
     pub(super) fn target_inflight(&self) -> u32 {
         self.bdp(100).min(self.window.cwnd())
     }
 
-    /// `BBR.bw` (`BoundBWForModel`): returns the bandwidth estimate of the model.
+    /// `BBR.bw` (`BoundBWForModel`): returns the bandwidth estimate, limited by the short-term
+    /// bound.
     pub(super) fn model_bandwidth(&self) -> Rate {
         let best = self.bandwidth.best();
         self.bounds.bandwidth.map_or(best, |bound| bound.min(best))

@@ -1,6 +1,6 @@
-//! The ProbeRTT phase of BBR. Every five seconds BBR halves the data in flight for a short time, so
-//! that the queue drains and the minimum round-trip time can be measured. The phase is skipped if a
-//! round trip as short has been measured in the meantime (draft-ietf-ccwg-bbr §5.3.4).
+//! The ProbeRTT phase of BBR (draft-ietf-ccwg-bbr §5.3.4). Every five seconds BBR halves the data
+//! in flight for a short time, so that the queue drains and the minimum round-trip time can be
+//! measured. The phase is omitted if a round trip as short was measured in the meantime.
 
 use super::{Bbr, Phase, Step};
 use crate::compact::pack::packed;
@@ -8,24 +8,26 @@ use linerate_units::{Duration, Instant};
 
 /// `ProbeRTTDuration`: the time for which the data in flight is reduced.
 const DURATION: Duration = Duration::from_millis(200);
-/// `ProbeRTTCwndGain`: the window during the pause, in per cent of the bandwidth-delay product.
+/// `ProbeRTTCwndGain`: the congestion window during the pause, in per cent of the bandwidth-delay
+/// product.
 const GAIN: u32 = 50;
 
-/// A pause for ProbeRTT, and the window to restore after it.
+/// The state of a pause for ProbeRTT, and the window to restore after it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Pause {
-    /// `probe_rtt_done_stamp`: the end of the pause, set once the amount in flight is small enough.
+    /// `probe_rtt_done_stamp`: the end of the pause, known once the data in flight is small enough.
     ends: Option<Instant>,
     /// `probe_rtt_round_done`: whether a whole round has passed with the reduced window.
     round_done: bool,
-    /// `prior_cwnd`: the last window that neither a recovery nor a pause had changed.
+    /// `prior_cwnd`: the last window that neither a recovery nor a pause had reduced, in bytes.
     window_before: u32,
 }
 
 packed!(Pause { ends, round_done, window_before });
 
 impl Bbr {
-    /// `CheckProbeRTT`; `expired` says that a measurement is due.
+    /// `CheckProbeRTT`: begins, continues or ends a pause. `expired` says that a measurement is
+    /// due.
     pub(super) fn check_pause(&mut self, step: &Step<'_>, expired: bool) {
         if self.phase != Phase::ProbeRtt && expired && !self.idle_restart {
             self.save_window();
@@ -44,7 +46,7 @@ impl Bbr {
 
     /// `HandleProbeRTT`: ends the pause after its duration and a whole round.
     fn handle_pause(&mut self, step: &Step<'_>) {
-        // Rate samples of the pause are too low, and count as application-limited.
+        // Rate samples during the pause are too low, so they count as application-limited.
         self.limited_until = self.delivered + u64::from(step.ack.in_flight);
         match self.pause.ends {
             None if step.ack.in_flight <= self.pause_window() => {
@@ -83,7 +85,7 @@ impl Bbr {
         self.bdp(GAIN).max(self.least_window())
     }
 
-    /// `SaveCwnd`: saves the window, unless a recovery or a pause has changed it.
+    /// `SaveCwnd`: saves the window, unless a recovery or a pause has already reduced it.
     pub(super) fn save_window(&mut self) {
         let cwnd = self.window.cwnd();
         let is_disturbed = self.undo.is_kept || self.recovering || self.phase == Phase::ProbeRtt;

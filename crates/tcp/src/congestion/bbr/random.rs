@@ -1,4 +1,4 @@
-//! A pseudo-random generator (splitmix64) for the times of probes, so that flows that start
+//! A pseudo-random generator (splitmix64) for the times of probes, so that flows that begin
 //! together do not probe together. Its numbers depend only on the seed.
 
 use crate::compact::pack::packed;

@@ -1,25 +1,26 @@
-//! Packet-timed round trips: a round begins when a segment is sent, and ends when that segment, or
-//! one sent later, is delivered (draft-ietf-ccwg-bbr §5.5.1).
+//! Packet-timed round trips of BBR: a round begins when a segment is sent, and ends when this
+//! segment or a later one is delivered (draft-ietf-ccwg-bbr §5.5.1).
 
 use crate::compact::pack::packed;
 
-/// The current round. Amounts are bytes delivered since the connection was opened.
+/// The state of the current round. Amounts are numbers of bytes delivered since the connection was
+/// opened.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rounds {
     /// `next_round_delivered`: the round ends when a segment is delivered that was sent after this
-    /// many delivered bytes.
+    /// number of delivered bytes.
     end: u64,
     /// `round_count`: the number of rounds since the connection was opened.
     pub(super) count: u64,
-    /// `round_start`: whether this acknowledgement has begun a round.
+    /// `round_start`: whether the current acknowledgement has begun a round.
     pub(super) started: bool,
 }
 
 packed!(Rounds { end, count, started });
 
 impl Rounds {
-    /// `UpdateRound`: processes the delivery of a segment. `prior` bytes were delivered when it was
-    /// sent, and `delivered` bytes are delivered now.
+    /// `UpdateRound`: processes the delivery of a segment. `prior` bytes had been delivered when it
+    /// was sent, and `delivered` bytes are delivered now.
     pub(super) fn take(&mut self, prior: u64, delivered: u64) {
         self.started = prior >= self.end;
         if self.started {

@@ -1,31 +1,31 @@
-//! The Startup and Drain phases of BBR. Startup doubles the sending rate until the delivery rate
-//! stops growing or too much is lost. Drain then empties the queue that Startup has built
-//! (draft-ietf-ccwg-bbr §5.3.1, §5.3.2).
+//! The Startup and Drain phases of BBR (draft-ietf-ccwg-bbr §5.3.1, §5.3.2). Startup doubles the
+//! sending rate until the delivery rate stops growing or too much is lost. Drain then empties the
+//! queue that Startup has built.
 
 use super::{Bbr, Phase, Step, bounds};
 use crate::compact::pack::packed;
 use linerate_units::Rate;
 
-/// Rounds without growth after which the pipe is full.
+/// The number of rounds without growth after which the path counts as full.
 const FULL_ROUNDS: u32 = 3;
-/// Growth of the rate in a round, in per cent of the rate before, below which the pipe may be full.
+/// The delivery rate in per cent of the previous one that counts as growth.
 const GROWTH: u32 = 125;
-/// `StartupFullLossCnt`: the number of ranges lost in a round that indicates a full pipe.
+/// `StartupFullLossCnt`: the number of ranges lost in a round from which the path counts as full.
 const LOST_RANGES: u32 = 6;
-/// Rounds after which Drain ends, regardless of the amount in flight.
+/// The number of rounds after which Drain ends, regardless of the data in flight.
 const DRAIN_ROUNDS: u64 = 3;
 
-/// The detection of a full pipe: whether the delivery rate still grows while the sender exceeds it
-/// (§5.3.1.2).
+/// The detection of a full path: the sender exceeds the delivery rate, and this stops growing
+/// (draft-ietf-ccwg-bbr §5.3.1.2).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct FullPipe {
     /// `full_bw`: the delivery rate from which growth is measured.
     baseline: Rate,
-    /// `full_bw_count`: rounds since the rate last grew.
+    /// `full_bw_count`: the number of rounds since the delivery rate last grew.
     rounds: u32,
-    /// `full_bw_now`: whether the pipe is full by the present detection.
+    /// `full_bw_now`: whether the path is full by the current detection.
     pub(super) now: bool,
-    /// `full_bw_reached`: whether the pipe has ever been full.
+    /// `full_bw_reached`: whether the path has ever been full.
     pub(super) reached: bool,
 }
 
@@ -60,7 +60,7 @@ impl Bbr {
         }
     }
 
-    /// `CheckStartupDone`: begins Drain when the pipe is full.
+    /// `CheckStartupDone`: begins Drain when the path is full.
     pub(super) fn check_startup_done(&mut self, step: &Step<'_>) {
         self.check_startup_loss(step);
         if self.phase == Phase::Startup && self.full_pipe.reached {
@@ -70,7 +70,7 @@ impl Bbr {
     }
 
     /// `CheckStartupHighLoss`: ends Startup after a whole round of recovery with too much loss in
-    /// too many ranges (§5.3.1.3).
+    /// too many ranges (draft-ietf-ccwg-bbr §5.3.1.3).
     fn check_startup_loss(&mut self, step: &Step<'_>) {
         if !self.latest.round_started {
             return;

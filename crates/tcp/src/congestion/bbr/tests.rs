@@ -1,4 +1,4 @@
-//! Tests of BBR on a simulated path: a line with a fixed rate and a queue in front of it.
+//! Tests of BBR on a simulated path: a link with a fixed rate, and a queue in front of it.
 
 use super::*;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -12,7 +12,7 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A segment in the network.
+/// A segment that was sent and has not been acknowledged.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     flow: usize,
@@ -50,9 +50,9 @@ struct Path {
     now: Instant,
     rate: Rate,
     delay: Duration,
-    /// Longest wait in the queue.
+    /// The longest time that a segment waits in the queue; it is dropped instead of waiting longer.
     queue: Duration,
-    /// Random losses per thousand segments, and the generator for them.
+    /// The number of random losses in a thousand segments; the next field is their generator.
     loss: u64,
     random: Random,
     busy: Instant,
@@ -153,8 +153,8 @@ impl Path {
         }
     }
 
-    /// Sends a segment through the queue and the line. A loss is detected when the segment would
-    /// have arrived.
+    /// Sends a segment through the queue and the link. If it is lost, the loss is detected at the
+    /// time when it would have arrived.
     fn pass(&mut self, sent: Sent) {
         let free = self.busy.max(self.now);
         let is_full = free.since(self.now) > self.queue;
@@ -222,7 +222,7 @@ impl Path {
         sent.flow
     }
 
-    /// Returns the flow's share of the line's rate in the last `span`, in per cent.
+    /// Returns the share of the link's rate that `flow` got in the last `span`, in per cent.
     fn share(&self, flow: usize, span: Duration) -> u64 {
         let since = self.now - span;
         let flow = &self.flows[flow];
@@ -231,7 +231,7 @@ impl Path {
         (flow.delivered - before) * 100 / self.rate.bytes_in(span).count()
     }
 
-    /// Returns the median round trip of a flow in the last `span`.
+    /// Returns the median round trip of `flow` in the last `span`.
     fn median_round_trip(&self, flow: usize, span: Duration) -> Duration {
         let since = self.now - span;
         let recent = self.flows[flow].round_trips.iter().filter(|(at, _)| *at >= since);
@@ -244,7 +244,7 @@ impl Path {
 #[test]
 fn one_flow_finds_the_rate_and_keeps_the_queue_short() {
     for delay in [5, 40, 200] {
-        // The queue holds eight round trips.
+        // The queue holds the data of eight round trips.
         let mut path = Path::new(ms(delay), ms(delay * 8), 0);
         path.add(Duration::ZERO);
         path.run(Duration::from_secs(20));
@@ -277,8 +277,8 @@ fn a_shallow_queue_costs_little() {
     assert!(lost <= 30, "{lost} ‰ lost");
 }
 
-/// With a window of 1.22 segments over the square root of the loss rate, Reno would use only 12 and
-/// 9 per cent of the line.
+/// Reno would use only 12 % and 9 % of the link here, with a window of 1.22 segments divided by the
+/// square root of the loss rate.
 #[test]
 fn random_losses_do_not_stop_the_flow() {
     for (loss, least) in [(10, 75), (20, 40)] {

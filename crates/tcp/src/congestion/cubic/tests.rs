@@ -1,4 +1,4 @@
-//! CUBIC against the RFC's formulas in floating point, over virtual time.
+//! Tests that compare CUBIC with the formulas of RFC 9438 in floating point, over virtual time.
 
 use super::*;
 use linerate_wire::SeqNum;
@@ -9,12 +9,12 @@ fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A sender that always has data, on a path with a constant round trip.
+/// A sender with CUBIC that always has data, on a path with a constant round trip.
 struct Path {
     cubic: Cubic,
     now: Instant,
     round_trip: Duration,
-    /// Bytes that one acknowledgement covers.
+    /// The number of bytes that one acknowledgement covers.
     per_ack: u32,
 }
 
@@ -23,7 +23,7 @@ impl Path {
         Self::with(Cubic::new(Window::new(MSS, 10), false), round_trip)
     }
 
-    /// Returns a sender at the start of a stage, after a loss at a window of `segments`.
+    /// Returns a sender at the start of a stage, after a loss at a window of `segments` segments.
     fn after_loss(segments: u32, round_trip: Duration) -> Self {
         let mut path = Self::with(Cubic::new(Window::new(MSS, segments), false), round_trip);
         path.lose();
@@ -64,7 +64,7 @@ impl Path {
         }
     }
 
-    /// Acknowledges a window of segments, evenly over a round trip.
+    /// Acknowledges a window of segments, spread evenly over a round trip.
     fn round(&mut self) {
         let acks = u64::from((self.cwnd() / self.per_ack).max(1));
         let start = self.now;
@@ -74,7 +74,8 @@ impl Path {
         }
     }
 
-    /// Returns the average growth of the window in segments per round trip, over `rounds`.
+    /// Returns the average growth of the window over `rounds` round trips, in segments per round
+    /// trip.
     fn segments_a_round(&mut self, rounds: u32) -> f64 {
         let before = self.segments();
         for _ in 0..rounds {
@@ -91,8 +92,8 @@ impl Path {
     }
 }
 
-/// A model of CUBIC by the RFC's formulas, in floating point, segments and seconds: the expected
-/// window.
+/// A model of CUBIC by the formulas of RFC 9438, in floating point, with segments and seconds as
+/// units.
 struct Model {
     cwnd: f64,
     w_max: f64,
@@ -120,11 +121,11 @@ impl Model {
     }
 }
 
-/// Feeds CUBIC and the model with equal acknowledgements, and compares after each.
+/// Gives CUBIC and the model equal acknowledgements, and compares their windows after each one.
 fn compare_with_the_model(segments: u32, round_trip: Duration, span: Duration, per_ack: u32) {
     let mut path = Path::after_loss(segments, round_trip);
     path.per_ack = per_ack * MSS;
-    // The acknowledgement at CWND = SSTHRESH still belongs to slow start.
+    // At CWND = SSTHRESH, the acknowledgement still belongs to slow start.
     path.cubic.on_acknowledged(&path.ack(MSS));
     let (start, cwnd_epoch) = (path.now, path.segments());
     let prior = f64::from(segments);
@@ -158,10 +159,10 @@ fn the_window_follows_the_formulas_for_many_round_trips() {
     }
 }
 
-/// Figure 2: the window regains `W_max` after K, whatever the round trip.
+/// RFC 9438 figure 2: the window reaches `W_max` after K seconds, whatever the round trip.
 #[test]
 fn the_plateau_is_reached_after_k_for_any_round_trip() {
-    // K is the cube root of 300 / 0.4, in seconds.
+    // K is the cube root of 300 / 0.4 in seconds.
     let k = ms(9_086);
     for millis in [50, 100, 200] {
         let mut path = Path::after_loss(1_000, ms(millis));
@@ -177,7 +178,7 @@ fn the_plateau_is_reached_after_k_for_any_round_trip() {
     }
 }
 
-/// RFC 9438 §4.2: the target is at most half a window away, so a round trip adds at most that.
+/// RFC 9438 §4.2: the target exceeds the window by at most half, so a round trip adds at most half.
 #[test]
 fn the_window_grows_by_no_more_than_half_in_a_round_trip() {
     let mut path = Path::after_loss(20, ms(5_000));
@@ -190,8 +191,8 @@ fn the_window_grows_by_no_more_than_half_in_a_round_trip() {
     }
 }
 
-/// On a short path the window is Reno's: α = 9/17 segments per round trip up to its size before the
-/// reduction, then one.
+/// On a short path the window grows like Reno's: by α = 9/17 segments per round trip up to its size
+/// before the reduction, then by one.
 #[test]
 fn the_reno_friendly_region_grows_like_reno() {
     let mut path = Path::after_loss(100, ms(1));
@@ -238,8 +239,8 @@ fn a_second_loss_at_a_smaller_window_applies_fast_convergence() {
     assert_eq!(path.cubic.w_max, Some(cwnd), "no fast convergence at a larger window");
 }
 
-/// RFC 9438 §4.8: one segment, slow start to 0.7 of the flight, then a curve that begins at the
-/// plateau.
+/// RFC 9438 §4.8: after a timeout the window is one segment, slow start leads to 0.7 of the flight,
+/// and then a curve begins at its plateau.
 #[test]
 fn after_a_timeout_the_curve_begins_at_the_plateau() {
     let mut path = Path::after_loss(200, ms(50));
@@ -255,7 +256,7 @@ fn after_a_timeout_the_curve_begins_at_the_plateau() {
     assert!((70 * MSS..72 * MSS).contains(&w_max), "{w_max}");
 }
 
-/// RFC 9438 §4.10: a slow start that HyStart++ ends without a loss.
+/// RFC 9438 §4.10: slow start may be ended by HyStart++ without a loss.
 #[test]
 fn after_hystart_the_curve_begins_at_the_plateau() {
     let mut path = Path::new(ms(50));
@@ -293,8 +294,8 @@ fn after_hystart_the_curve_begins_at_the_plateau() {
     assert!(path.cubic.w_max.is_some_and(|w_max| w_max <= cwnd + MSS));
 }
 
-/// RFC 9438 §4.2, §5.8: the clock of the curve stops while the sender is not cwnd-limited. It sends
-/// a few segments, or none.
+/// RFC 9438 §4.2, §5.8: the clock of the curve stops while the sender is not cwnd-limited, whether
+/// it sends a few segments or none.
 #[test]
 fn time_without_use_of_the_window_does_not_count() {
     let used = |pause: fn(&mut Path)| {
@@ -327,8 +328,8 @@ fn time_without_use_of_the_window_does_not_count() {
     }
 }
 
-/// After a long idle period CWND is the initial window, slow start leads to SSTHRESH, and a new
-/// curve towards `W_max` begins.
+/// After a long idle period CWND is the initial window. Slow start leads to SSTHRESH, and then a
+/// new curve towards `W_max` begins.
 #[test]
 fn a_long_idle_time_starts_a_new_stage() {
     let mut path = Path::new(ms(50));

@@ -1,8 +1,8 @@
-//! Validation of Packet Too Big reports from routers (RFC 1191, RFC 5927 §7.2).
+//! The validation of Packet Too Big reports from routers (RFC 1191, RFC 5927 §7.2).
 //!
-//! A report may be forged. A report that contradicts data that have arrived is therefore held. It
-//! is applied when the segment that it quotes is lost, and discarded when that segment, or a larger
-//! one sent after it, arrives.
+//! A report may be forged. A report is therefore held if larger packets than it permits have
+//! arrived before. It is applied when the segment that it quotes is lost, and discarded when that
+//! segment, or a larger one sent later, arrives.
 
 use super::{PathMtu, PathSearch, Search};
 use crate::compact::pack::packed;
@@ -12,27 +12,29 @@ use alloc::boxed::Box;
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
-/// A report that is held until the segment that it quotes is lost or arrives.
+/// A report that is held until the segment that it quotes arrives or is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     quoted: SeqNum,
     size: u32,
-    /// Order of the quoted segment in the send records, and the largest number at which it may end.
+    /// The number of the quoted segment's transmission; `end` is the largest sequence number at
+    /// which the segment may end.
     order: u64,
     end: SeqNum,
 }
 
 packed!(Held { quoted, size, order, end });
 
-/// A report that was applied at once and is tested when the quoted number is acknowledged.
+/// A report that was applied at once, and is tested when the quoted segment is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AppliedReport {
     quoted: SeqNum,
-    /// Packet size before the report, and the end of the first full segment sent with that size.
+    /// The packet size before the report; `first_full` is the end of the first full segment of that
+    /// size.
     size: u32,
     first_full: Option<SeqNum>,
-    /// TSval of segments sent after the report, and whether it is newer than that of the quoted
-    /// segment.
+    /// The TSval of segments sent after the report; `is_stamp_newer` says whether it is newer than
+    /// that of the quoted segment.
     stamp: u32,
     is_stamp_newer: bool,
 }
@@ -42,36 +44,38 @@ packed!(AppliedReport { quoted, size, first_full, stamp, is_stamp_newer });
 /// The decision about a Packet Too Big report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReportVerdict {
-    /// The report is ignored: the quoted packet would have fitted, or another report is held.
+    /// The report is ignored, because the quoted packet would fit, or another report is held.
     Ignore,
-    /// The report is applied at once: no larger packet has ever arrived.
+    /// The report is applied at once, because no larger packet has ever arrived.
     Apply,
-    /// The report is held until the quoted segment is lost: larger packets have arrived before.
+    /// The report is held until the quoted segment is lost, because larger packets have arrived
+    /// before.
     Hold,
-    /// The report is about the probe. It counts if the probe is lost.
+    /// The report quotes the probe. It is used if the probe is lost.
     HoldForProbe,
 }
 
-/// The evidence in an acknowledgement about a report that was applied at once.
+/// The evidence of an acknowledgement about a report that was applied at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// The segment was acknowledged after it was retransmitted in a smaller size.
+    /// The report is true: the acknowledgement is for the retransmission in a smaller segment.
     Confirmed,
-    /// The original segment was acknowledged.
+    /// The report is false: the acknowledgement is for the original segment.
     Disproved,
-    /// The acknowledgement may be for the original segment or for its retransmission.
+    /// The acknowledgement may be for the original segment or its retransmission, so nothing is
+    /// known.
     Open,
 }
 
 impl PathMtu {
-    /// Returns maxsizeacked: the largest size that has arrived, or to which a report has reduced
-    /// the size.
+    /// Returns maxsizeacked (RFC 5927 §7.2): the largest size that has arrived, or to which a
+    /// report has reduced the size.
     fn largest_passed(&self, una: SeqNum) -> u32 {
         if self.is_proven(una) { self.passed.max(self.effective) } else { self.passed }
     }
 
-    /// Judges a report that the path carries only `size` bytes of the packet that begins with
-    /// `quoted` and has at most `sent` bytes.
+    /// Decides about a report that the path carries only `size` bytes. The packet that it quotes
+    /// begins at `quoted` and has at most `sent` bytes.
     pub(crate) fn judge_report(
         &self,
         quoted: SeqNum,
@@ -96,32 +100,32 @@ impl PathMtu {
         self.search.as_deref()?.held.as_ref()
     }
 
-    /// Returns the size that the held report names.
+    /// Returns the packet size in the held report, if there is one.
     pub(crate) fn held_size(&self) -> Option<u32> {
         self.held().map(|held| held.size)
     }
 
-    /// Returns the sequence number that the held report quotes.
+    /// Returns the sequence number that the held report quotes, if there is one.
     pub(crate) fn held_quote(&self) -> Option<SeqNum> {
         self.held().map(|held| held.quoted)
     }
 
-    /// Holds the report. The quoted segment has the order `order` in the send records, and ends at
-    /// `end` or before.
+    /// Holds a report. The quoted segment has the transmission number `order`, and ends at or
+    /// before `end`.
     pub(crate) fn hold(&mut self, quoted: SeqNum, size: u32, order: u64, end: SeqNum) {
         self.search().held = Some(Held { quoted, size, order, end });
     }
 
-    /// Holds a report about the probe until the probe is lost.
+    /// Holds a report that quotes the probe, until the probe is lost.
     pub(crate) fn hold_of_probe(&mut self, size: u32) {
         if let Some(trial) = &mut self.search().trial {
             trial.reported = Some(size);
         }
     }
 
-    /// Discards the held report if the quoted segment has arrived, or a larger one sent after it.
-    /// `newest` is the segment that was sent last, of the `bytes` that an acknowledgement reports.
-    /// Returns whether it was discarded.
+    /// Discards the held report as false, if the quoted segment has arrived, or a larger one sent
+    /// after it. An acknowledgement reports `bytes` bytes, of which `newest` is the segment that
+    /// was sent last. Returns whether the report was discarded.
     pub(crate) fn disprove(&mut self, una: SeqNum, newest: Option<&Newest>, bytes: u32) -> bool {
         let Some(held) = self.held() else { return false };
         let left_later =
@@ -140,7 +144,7 @@ impl PathMtu {
         self.free_unused_search();
     }
 
-    /// Frees the search state if it holds nothing that differs from a new one.
+    /// Frees the search state, if it equals a new one.
     fn free_unused_search(&mut self) {
         let limit = self.limit;
         let is_unused = |search: &Search| {
@@ -153,8 +157,8 @@ impl PathMtu {
     }
 
     /// Reduces the packet size to `size` for the next ten minutes (RFC 1191 §6.3). If larger
-    /// packets had arrived before, the report may be forged even though a segment was lost. A probe
-    /// of the earlier size is then sent as soon as possible.
+    /// packets had arrived before, the report may be forged although a segment was lost. Then a
+    /// probe of the earlier size is sent as soon as possible.
     fn shrink(&mut self, size: u32, una: SeqNum, now: Instant) {
         let passed = self.largest_passed(una).min(self.limit);
         self.use_size(size);
@@ -168,7 +172,8 @@ impl PathMtu {
         }
     }
 
-    /// Applies the held report, because the quoted segment was lost. Returns whether there was one.
+    /// Applies the held report, because the quoted segment is lost. Returns whether a report was
+    /// held.
     pub(crate) fn apply_held(&mut self, una: SeqNum, now: Instant) -> bool {
         let Some(size) = self.held_size() else { return false };
         self.shrink(size, una, now);
@@ -176,7 +181,7 @@ impl PathMtu {
         true
     }
 
-    /// Applies a report at once. `stamps` are the TSval of the quoted segment and the present
+    /// Applies a report at once. `stamps` are the TSval of the quoted segment and the current
     /// TSval.
     pub(crate) fn apply_at_once(
         &mut self,
@@ -196,13 +201,13 @@ impl PathMtu {
         self.search().applied = Some(applied);
     }
 
-    /// Judges a report that was applied at once, when an acknowledgement that echoes `echo` moves
-    /// SND.UNA from `from` to `una`, beyond the quoted number (RFC 3522 §3.2). An acknowledgement
-    /// of the original segment disproves the report, and the earlier size is restored. An
-    /// acknowledgement of a smaller segment confirms it.
+    /// Tests a report that was applied at once, when an acknowledgement moves SND.UNA from `from`
+    /// to `una`, beyond the quoted number, and echoes the timestamp `echo` (RFC 3522 §3.2). An
+    /// acknowledgement of the original segment disproves the report, and the earlier size is
+    /// restored. An acknowledgement of the smaller segment confirms it.
     ///
-    /// The echo may come from an earlier segment whose acknowledgement was delayed, and the clock
-    /// may be too coarse to tell. In these cases a probe of the earlier size decides.
+    /// The echo may come from an earlier segment whose acknowledgement was delayed, or the clock
+    /// may be too coarse. Then a probe of the earlier size decides.
     pub(crate) fn judge_applied(
         &mut self,
         (from, una): (SeqNum, SeqNum),
@@ -227,7 +232,7 @@ impl PathMtu {
         Some(Finding::Open)
     }
 
-    /// Restores the packet size from before the report.
+    /// Restores the packet size before the report, which was false.
     fn restore(&mut self, applied: &AppliedReport, now: Instant) {
         self.search = Some(Box::new(Search::new(self.limit)));
         self.use_size(applied.size.min(self.limit));
@@ -240,8 +245,8 @@ impl PathMtu {
         self.free_unused_search();
     }
 
-    /// Plans a probe of `size` as soon as possible, if probes are possible, because it is not known
-    /// whether packets of that size pass.
+    /// Plans a probe of `size` bytes as soon as possible, because it is not known whether such
+    /// packets pass. Does nothing if probes are impossible.
     fn plan_probe(&mut self, size: u32, now: Instant) {
         let (limit, may_probe) = (self.limit, self.can_probe && self.rule != PathSearch::Off);
         let search = self.search();

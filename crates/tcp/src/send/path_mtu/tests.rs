@@ -18,20 +18,20 @@ fn path(rule: PathSearch, bounds: Bounds) -> PathMtu {
     path
 }
 
-/// Applies a report about a segment at `quoted` at once.
+/// Applies a report about the segment at `quoted` at once.
 fn apply_report(path: &mut PathMtu, quoted: u32, size: u32) {
     path.apply_at_once((seq(quoted), size), seq(quoted), (0, 1), NOW);
 }
 
-/// Returns the arrival of a segment with the order `order` that ends at `end`.
+/// Returns the record of a segment with the number `order` that has arrived and ends at `end`.
 fn arrival(order: u64, end: u32) -> Newest {
     let mut send_record = DeliveryAccount::new(NOW).record_sent(NOW, true, false, 0);
     send_record.order = order;
     Newest { send_record, end: seq(end) }
 }
 
-/// Searches a path that carries packets of `width` until the search ends, and returns the sizes
-/// tried.
+/// Searches a path that carries packets of up to `width` bytes until the search ends. Returns the
+/// sizes that were tried.
 fn search(path: &mut PathMtu, width: u32, mut now: Instant) -> Vec<u32> {
     let mut tried = Vec::new();
     while !path.watch(now, seq(0)) {
@@ -85,7 +85,7 @@ fn a_search_tries_the_mtu_of_the_first_link() {
     );
 }
 
-/// RFC 4821 §7.3: no earlier than after five minutes.
+/// RFC 4821 §7.3: a larger packet is tried no earlier than five minutes after the search.
 #[test]
 fn an_ended_search_restarts_after_ten_minutes() {
     let mut path = path(PathSearch::Always, ETHERNET);
@@ -97,7 +97,7 @@ fn an_ended_search_restarts_after_ten_minutes() {
     assert!(path.is_widest());
 }
 
-/// RFC 4821 §7.6.2.
+/// RFC 4821 §7.6.2: probes pause after a failure, for as long as the caller says.
 #[test]
 fn the_next_probe_waits_after_a_failure() {
     let mut path = path(PathSearch::Always, ETHERNET);
@@ -114,7 +114,7 @@ fn the_next_probe_waits_after_a_failure() {
     assert_eq!(path.ready(), Some(1_172), "half of what is left");
 }
 
-/// RFC 4821 §7.6.4.
+/// RFC 4821 §7.6.4: the loss says nothing about the size if other segments were lost, too.
 #[test]
 fn a_probe_lost_with_other_segments_is_repeated_at_its_size() {
     let mut path = path(PathSearch::Always, ETHERNET);
@@ -127,7 +127,7 @@ fn a_probe_lost_with_other_segments_is_repeated_at_its_size() {
     assert_eq!(path.ready(), Some(1_280));
 }
 
-/// RFC 4821 §7.6.3: the wait is five times as long.
+/// RFC 4821 §7.6.3: after a timeout, the pause before the next probe is five times as long.
 #[test]
 fn only_a_timeout_of_the_probe_itself_is_a_failure() {
     for (una, is_failure, next) in [(0, true, 1_172), (1, false, 1_280)] {
@@ -153,8 +153,8 @@ fn a_late_probe_has_passed() {
     assert_eq!(path.effective(), 1_280);
 }
 
-/// RFC 4821 §7.7: first the size that is known to pass, then the base, then half the data each
-/// time.
+/// RFC 4821 §7.7: the size is first reduced to one that is known to pass, then to the base, then to
+/// half of the data each time.
 #[test]
 fn repeated_full_stops_reduce_the_size_to_the_floor() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
@@ -165,7 +165,7 @@ fn repeated_full_stops_reduce_the_size_to_the_floor() {
     assert_eq!(search(&mut path, 1_492, NOW), [1_500, 1_280, 1_400, 1_420, 1_450, 1_480, 1_492]);
 }
 
-/// If the suspect size passes, the cause was an outage, and the size is restored.
+/// If the size before the timeouts passes, the cause was an outage, and that size is restored.
 #[test]
 fn a_search_after_a_full_stop_tries_the_suspect_size_first() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
@@ -184,7 +184,8 @@ fn a_full_stop_reduces_the_size_from_the_one_that_a_search_has_found() {
     assert_eq!(sizes, [1_064, 552, 296, 168, 104, 88], "1,024 bytes of data, 512, 256, …");
 }
 
-/// The timeout of a segment that a smaller packet size would not split tells nothing of the path.
+/// If a smaller packet size would not split a segment, the segment's timeout says nothing about
+/// that size.
 #[test]
 fn a_full_stop_skips_sizes_that_would_not_split_the_segment() {
     for (data, size) in [(1_025, Some(1_064)), (1_024, Some(576)), (537, Some(576)), (536, None)] {
@@ -206,7 +207,7 @@ fn without_a_search_reports_apply_and_full_stops_do_not() {
     assert_eq!((path.effective(), path.ready()), (1_300, None));
 }
 
-/// RFC 5927 §7.2.
+/// RFC 5927 §7.2: a report waits for more evidence if larger packets have arrived before.
 #[test]
 fn a_report_is_applied_at_once_only_if_no_larger_packet_has_arrived() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
@@ -280,7 +281,7 @@ fn one_probe_tests_an_applied_report_that_contradicts_earlier_arrivals() {
     }
 }
 
-/// RFC 5927 §7.2: the next report does not reduce the size below an applied one at once.
+/// RFC 5927 §7.2: after a report was applied, a smaller one does not reduce the size at once.
 #[test]
 fn a_smaller_report_after_an_applied_one_is_held() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
@@ -304,8 +305,8 @@ fn without_probes_the_size_by_a_report_stays_unconfirmed() {
     }
 }
 
-/// RFC 3522 §3.2: an echo from before the report answers the original segment, if nothing earlier
-/// was outstanding.
+/// RFC 3522 §3.2: an echo of a timestamp from before the report answers the original segment, if no
+/// earlier data was unacknowledged.
 #[test]
 fn a_timestamp_echo_tests_a_report_that_was_applied_at_once() {
     for (stamps, from, echo, finding) in [
@@ -340,7 +341,7 @@ fn larger_packets_are_tried_ten_minutes_after_a_report() {
     assert_eq!(path.ready(), Some(1_420));
 }
 
-/// RFC 5927 §7.2: a report about the probe counts if the probe is lost.
+/// RFC 5927 §7.2: a report that quotes a probe is used if the probe is lost.
 #[test]
 fn a_search_goes_on_at_the_size_of_a_report_about_a_lost_probe() {
     for is_lost_by_timeout in [false, true] {
@@ -369,7 +370,7 @@ fn a_report_about_a_probe_that_arrives_is_discarded() {
     assert_eq!(search(&mut path, 1_500, NOW), COMMON[1..7]);
 }
 
-/// RFC 4821 §7.8.
+/// RFC 4821 §7.8: many losses after a raise mean that some of the parallel paths are narrower.
 #[test]
 fn a_raised_size_that_causes_many_losses_is_withdrawn() {
     let timeout = Duration::from_millis(200);
@@ -390,7 +391,7 @@ fn a_raised_size_that_causes_many_losses_is_withdrawn() {
             Some(if is_withdrawn { 1_172 } else { 1_400 }),
             "it is not tried again"
         );
-        // A size that was kept is verified again, by the losses from then on.
+        // The kept size is verified again, by the losses since its last verification.
         let later = |lost| Tally { delivered: tally.delivered + 900, lost: tally.lost + lost };
         assert!(!path.verify(NOW + timeout * 8, timeout, later(100)));
         assert!(!path.verify(NOW + timeout * 11, timeout, later(1_000)), "too early again");
@@ -399,7 +400,7 @@ fn a_raised_size_that_causes_many_losses_is_withdrawn() {
     }
 }
 
-/// RFC 4821 §7.8: several probes may pass in a row before a loss shows that the first was too
+/// RFC 4821 §7.8: several probes may pass before a loss shows that already the first size was too
 /// large.
 #[test]
 fn withdrawing_several_unverified_raises_restores_the_size_before_the_first() {
@@ -429,7 +430,7 @@ fn withdrawing_several_unverified_raises_restores_the_size_before_the_first() {
     }
 }
 
-/// RFC 4821 §7.1: an implicit probe raises search_low.
+/// RFC 4821 §7.1: the arrival of a full segment raises search_low, like a probe of its size.
 #[test]
 fn a_full_segment_that_arrives_raises_search_low() {
     let mut path = PathMtu::new(1_300, 1_500);
@@ -500,7 +501,7 @@ fn a_held_report_starts_no_search() {
     assert!(path.is_awake() && !path.is_estimated() && !path.is_asking());
 }
 
-/// A new size makes both obsolete.
+/// A change of the size makes the probe and the held report obsolete.
 #[test]
 fn a_change_of_the_size_discards_the_probe_and_the_held_report() {
     let mut path = path(PathSearch::Always, ETHERNET);
@@ -547,7 +548,7 @@ fn a_duplicate_of_other_data_does_not_clear_the_loss_of_the_probe() {
     }
 }
 
-/// RFC 5927 §7.2: a report counts for the packet that it quotes.
+/// RFC 5927 §7.2: a report is only about the packet that it quotes.
 #[test]
 fn a_report_is_about_the_probe_if_it_quotes_it_and_its_size_is_plausible() {
     let mut path = path(PathSearch::Always, ETHERNET);

@@ -26,7 +26,7 @@ fn block(left: u32, right: u32) -> SackBlock {
     SackBlock { left: START + left, right: START + right }
 }
 
-/// Five segments of a hundred bytes, each a burst of its own.
+/// Returns a scoreboard with five segments of 100 bytes, each sent as a burst of its own.
 fn five() -> Scoreboard {
     let mut board = Scoreboard::new(START);
     for index in 0..5 {
@@ -49,8 +49,8 @@ fn data_sent_at_one_instant_form_one_range() {
     board.check(START, START + 300);
 }
 
-/// Many segments may have the same transmission time. A retransmission after new data must still
-/// count as sent later: otherwise the arrival of the new data would show it lost.
+/// Segments may have equal transmission times. A retransmission after new data must still count as
+/// sent later, or the arrival of the new data would show the retransmission as lost.
 #[test]
 fn a_retransmission_is_later_than_new_data_of_the_same_instant() {
     let mut board = Scoreboard::new(START);
@@ -78,7 +78,7 @@ fn a_sack_block_is_delivered_once() {
     board.check(START + 450, START + 500);
 }
 
-/// The fast path and the general path report the same delivery.
+/// The fast path and the general path must report the same delivery.
 #[test]
 fn an_in_order_arrival_agrees_with_the_general_path() {
     for ack in [100, 150, 200, 250, 499, 500].map(|offset| START + offset) {
@@ -115,8 +115,8 @@ fn retransmitted_or_unsent_data_are_no_in_order_arrival() {
 fn a_sack_block_outside_the_flight_or_reversed_is_ignored() {
     let mut board = five();
     let before = board.clone();
-    // The ends of the last block are half the sequence space apart: one seems to lie after the
-    // flight, and the other before it.
+    // The ends of the last block are half the sequence space apart, so one seems to lie after the
+    // data in flight, and the other before it.
     let half = 1 << 31;
     for (left, right) in [(0, 600), (500, 600), (300, 200), (100, 100), (half - 100, half + 500)] {
         board.sack(block(left, right), &mut delivery());
@@ -180,7 +180,7 @@ fn bursts_beyond_the_limit_join_the_last_range_with_the_latest_record() {
 }
 
 proptest! {
-    /// Compares the scoreboard with an array of sequence numbers, each with its fate.
+    /// Compares the scoreboard with an array that stores the state of each sequence number.
     #[test]
     fn the_scoreboard_agrees_with_a_fate_for_each_number(
         steps in prop::collection::vec((0_u8..6, 0_u32..60, 1_u32..60), 1..120),

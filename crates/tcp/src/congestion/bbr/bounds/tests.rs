@@ -1,5 +1,5 @@
-//! The bounds of BBR's model: what losses and congestion marks change, and what a spurious recovery
-//! restores.
+//! Tests of the bounds in BBR's model: how losses and congestion marks change them, and what a
+//! spurious recovery restores.
 
 use super::*;
 use crate::congestion::{Acknowledged, Controller, RateSample, Window};
@@ -9,7 +9,7 @@ use linerate_wire::SeqNum;
 const MSS: u32 = 1_000;
 const ROUND: Duration = Duration::from_millis(40);
 
-/// Runs a round trip in which, of 100,000 bytes sent, the given numbers of bytes were delivered and
+/// Runs a round trip in which 100,000 bytes are sent, `bytes` of them are delivered, and `lost` are
 /// lost.
 fn round(bbr: &mut Bbr, bytes: u32, lost: u64) {
     let sample = RateSample {
@@ -34,19 +34,19 @@ fn round(bbr: &mut Bbr, bytes: u32, lost: u64) {
     });
 }
 
-/// Returns the loss of one segment, with 100,000 bytes in flight when it was sent and `since_sent`
-/// bytes lost since.
+/// Returns the loss of a segment that was sent with 100,000 bytes in flight. `since_sent` bytes
+/// were lost since then.
 fn lost(since_sent: u64) -> Lost {
     Lost { bytes: MSS, in_flight_at_send: 100_000, since_sent, application_limited: false }
 }
 
-/// Returns a controller in this phase that delivers 100,000 bytes in each round trip.
+/// Returns a controller in `phase`, which delivers 100,000 bytes in each round trip.
 fn steady(phase: Phase) -> Bbr {
     let mut bbr = Bbr::new(Window::new(MSS, 10), 1);
     while !bbr.phase.is_probe_bandwidth() {
         round(&mut bbr, 100_000, 0);
     }
-    // The controller is in Down, and the next probe is due in two seconds at the earliest.
+    // In the phase Down, the next probe is at least two seconds away.
     bbr.start_down();
     for _ in 0..3 {
         round(&mut bbr, 100_000, 0);
@@ -59,7 +59,7 @@ fn steady(phase: Phase) -> Bbr {
 }
 
 /// draft-ietf-ccwg-bbr §5.5.10: each round trip with a loss moves the bounds towards the delivered
-/// amounts, and not below them.
+/// amounts, but not below them.
 #[test]
 fn each_round_trip_with_losses_moves_the_bounds_towards_the_delivery() {
     let mut bbr = steady(Phase::Cruise);
@@ -90,8 +90,8 @@ fn each_round_trip_with_losses_moves_the_bounds_towards_the_delivery() {
     assert_eq!(bbr.bounds, Bounds::default(), "a probe begins without them");
 }
 
-/// draft-ietf-ccwg-bbr §5.5.10.3: probing for bandwidth causes losses, which are judged by their
-/// share.
+/// draft-ietf-ccwg-bbr §5.5.10.3: a probe for bandwidth causes losses, so only the share of lost
+/// data matters.
 #[test]
 fn single_losses_set_no_bounds_during_a_probe() {
     for phase in [Phase::Startup, Phase::Refill, Phase::Up] {
@@ -123,7 +123,7 @@ fn a_probe_that_loses_too_much_ends_and_sets_the_long_term_bound_once() {
     assert_eq!(bbr.volume_cap(), 4 * MSS, "and never less than keeps acknowledgements coming");
     bbr.bounds.inflight = Some(1_000);
     assert_eq!(bbr.volume_cap(), 4 * MSS);
-    // Segments sent while little was in flight tell little about the path.
+    // Segments that were sent with little in flight do not show the capacity of the path.
     let mut early = steady(Phase::Up);
     early.on_lost(&Lost { in_flight_at_send: 10_000, ..lost(1_000) });
     assert_eq!(early.bounds.longterm, Some(share(early.target_inflight(), BETA)));
@@ -148,7 +148,7 @@ fn recovery_restores_the_window_from_before_the_first_loss() {
     bbr.on_timeout(10_000);
     bbr.on_recovered();
     assert_eq!(bbr.window.cwnd(), before);
-    // Bounds found since then still apply.
+    // Bounds that were set after the first loss still apply.
     bbr.on_loss(before);
     bbr.bounds.inflight = Some(50_000);
     bbr.on_recovered();
@@ -158,8 +158,8 @@ fn recovery_restores_the_window_from_before_the_first_loss() {
     assert_eq!(bbr.window.cwnd(), 20_000, "it is restored once");
 }
 
-/// draft-ietf-ccwg-bbr §5.5.11: segments found lost may arrive after all. Losses are reported one
-/// by one, and only then does recovery begin.
+/// draft-ietf-ccwg-bbr §5.5.11: segments found lost may still arrive. Losses are reported one by
+/// one before recovery begins.
 #[test]
 fn spurious_losses_are_undone() {
     let recover = |bbr: &mut Bbr, ranges| {
@@ -208,14 +208,14 @@ fn spurious_losses_are_undone() {
         );
         assert!(!starting.full_pipe.reached && !starting.full_pipe.now);
     }
-    // Losses may prove spurious after they have been repaired.
+    // Losses may prove spurious after they were repaired.
     let mut late = steady(Phase::Cruise);
     late.bounds.longterm = Some(150_000);
     recover(&mut late, 3);
     late.on_recovered();
     late.on_spurious_loss();
     assert_eq!(late.bounds, Bounds { longterm: Some(150_000), ..Bounds::default() });
-    // If a later loss proves spurious, the response to earlier, repaired losses is not undone.
+    // If a later loss proves spurious, the response to repaired losses is not undone.
     let mut again = steady(Phase::Up);
     recover(&mut again, 3);
     again.on_recovered();
@@ -255,7 +255,7 @@ fn two_per_cent_may_be_lost() {
     assert!(is_too_much(2_001, 100_000));
 }
 
-/// 100 segments are in flight, and the last three are lost. The threshold permits two.
+/// Of 100 segments in flight, the last three are lost. The threshold permits two.
 #[test]
 fn the_part_of_a_burst_below_the_loss_threshold_counts() {
     let lost = Lost {
@@ -269,8 +269,8 @@ fn the_part_of_a_burst_below_the_loss_threshold_counts() {
     assert_eq!(inflight_at_loss(&earlier), 97_000, "too much was lost before");
 }
 
-/// The draft leaves the response to a mark open (§3.7). Here a mark during a probe has the effect
-/// of too much loss: the probe ends, and the amount in flight becomes the long-term bound.
+/// The draft leaves the response to a mark open (§3.7). Here a mark during a probe has the same
+/// effect as too much loss: the probe ends, and the amount in flight becomes the long-term bound.
 #[test]
 fn a_mark_during_a_probe_ends_it_and_sets_the_long_term_bound() {
     let mut bbr = steady(Phase::Up);
@@ -281,8 +281,8 @@ fn a_mark_during_a_probe_ends_it_and_sets_the_long_term_bound() {
     assert_eq!(bbr.bounds.longterm, Some(120_000), "a probe is judged once");
 }
 
-/// A mark outside a probe comes from other flows. It bounds the model until the next probe only, or
-/// each mark would lower the long-term bound to what happens to be in flight.
+/// A mark outside a probe is caused by other flows. It limits the model only until the next probe;
+/// otherwise each mark would lower the long-term bound to the amount in flight.
 #[test]
 fn a_mark_outside_a_probe_leaves_the_long_term_bound_alone() {
     for phase in [Phase::Down, Phase::Cruise, Phase::ProbeRtt] {
