@@ -1,8 +1,8 @@
-//! A congestion control that is defined outside linerate: after a loss it reduces its window by an
-//! eighth, in place of the half of NewReno.
+//! Shows a congestion control that is defined outside linerate: after a loss it reduces its window
+//! by an eighth, while NewReno would halve it.
 //!
-//! This is an experiment, and not a control for the internet: it starves other connections at a
-//! bottleneck.
+//! The control is an experiment and not suited to the internet: it takes the capacity of a
+//! bottleneck away from other connections.
 //!
 //! ```sh
 //! cargo run -p linerate-tcp --example custom_congestion
@@ -16,7 +16,7 @@ use linerate_tcp::{CongestionName, Controller, CustomCongestion, FastRecovery, W
 use linerate_units::{Bytes, Rate};
 use path::{TRANSFER, transfer};
 
-/// The name and the constructor of this congestion control: the value of `Config::congestion`.
+/// The name and the constructor of this congestion control, as `Config::congestion` takes them.
 const GENTLE: CongestionName = CongestionName::Custom(CustomCongestion {
     name: "gentle",
     new: |window| Box::new(Gentle { window }),

@@ -73,10 +73,10 @@ impl<'a> Driver<'a> {
         self.0.note_codepoint_of_syn(ecn);
     }
 
-    /// Ignores the acknowledgement `segment`, which would complete the handshake without data, until
-    /// some time after the peer's SYN (`TCP_DEFER_ACCEPT`). The SYN-ACK is retransmitted then.
-    /// Returns false if that time is over, or `segment` is not such an acknowledgement: the caller
-    /// must then handle it.
+    /// Ignores the acknowledgement `segment`, which would complete the handshake without data,
+    /// until some time after the peer's SYN (`TCP_DEFER_ACCEPT`). The SYN-ACK is retransmitted
+    /// then. Returns false if that time is over, or `segment` is not such an acknowledgement: the
+    /// caller must then handle it.
     #[inline]
     pub fn defer_handshake(
         self,

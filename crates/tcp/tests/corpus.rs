@@ -1,4 +1,4 @@
-//! Replays the fuzz inputs of the corpus.
+//! Replays the corpus of fuzz inputs.
 
 use linerate_testkit::fuzz::{replay, segments_into_a_connection};
 use std::path::Path;

@@ -1,9 +1,9 @@
-//! A short run of the exploration that `cargo xtask explore` executes for an arbitrary time.
+//! Runs a short part of the exploration that `cargo xtask explore` runs for any given time.
 
 use linerate_testkit::explore::{Case, Coverage};
 
 #[test]
-fn some_random_worlds_come_to_a_good_end_and_together_show_what_can_happen() {
+fn random_cases_end_well_and_cover_the_expected_events() {
     let mut seen = Coverage::default();
     for number in 0..120 {
         let case = Case { seed: 1988, number, simpler: 0 };

@@ -1,6 +1,6 @@
-//! Properties: over any network, and however applications mix the methods of writing and reading,
-//! exactly the written bytes are read, in order; and the fast and the slow path agree at every
-//! segment (the pair of the testkit compares them).
+//! Property tests: over any network, and however applications write and read, exactly the written
+//! bytes are read, in order. The test kit also checks that the fast path and the slow path treat
+//! each segment alike.
 
 use linerate_tcp::{
     Config, CongestionName, EcnRule, Error, KeepAlive, PacingRule, Path, PathSearch, Profile, State,
@@ -9,7 +9,7 @@ use linerate_testkit::{Access, Connections, End, Fate, Narrow, Network};
 use linerate_units::Duration;
 use proptest::prelude::*;
 
-/// One direction of a transfer.
+/// The bytes of one direction of a transfer, and the sizes in which they are written and read.
 #[derive(Clone, Debug)]
 struct Flow {
     bytes: usize,
@@ -17,12 +17,13 @@ struct Flow {
     read_size: usize,
 }
 
-/// The byte at a position: no two neighbours, packets or buffers look alike.
+/// Returns the byte at a position of the stream. Neighbouring bytes differ, and so do packets and
+/// buffers.
 fn pattern(position: usize) -> u8 {
     (position as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0]
 }
 
-/// The progress of one end.
+/// The application of one end, and how far it has written and read.
 struct Application {
     side: End,
     sends: Flow,
@@ -50,7 +51,7 @@ impl Application {
         self.failed.is_some() || self.written == self.sends.bytes && self.received_end
     }
 
-    /// Reads and writes once, if possible. Returns whether either was possible.
+    /// Reads and writes once, if possible. Returns whether it has read or written.
     fn turn(&mut self, pair: &mut Connections) -> bool {
         if self.failed.is_some() || self.side == End::Server && pair.server.is_none() {
             return false;
@@ -105,8 +106,8 @@ fn converse(pair: &mut Connections, up: &Flow, down: &Flow) {
     assert_eq!(pair.server().state(), State::Closed);
 }
 
-/// Runs the transfer over a network that may be too bad, or fail after some segments: each end
-/// receives everything and the end of the stream, or an error.
+/// Runs a transfer over a network that may be too lossy, or fails after `segments` segments. Each
+/// end receives everything and the end of the stream, or reports an error.
 fn converse_or_fail(pair: &mut Connections, up: &Flow, down: &Flow, segments: u32) {
     let mut sent = 0_u32;
     pair.set_filter(move |_, _, _| {
@@ -121,7 +122,7 @@ fn converse_or_fail(pair: &mut Connections, up: &Flow, down: &Flow, segments: u3
             break;
         }
     }
-    // A server without an application has no data to send or read.
+    // If the server was never opened, it has no data to send or read.
     for end in [&client, &server]
         .into_iter()
         .filter(|end| end.side == End::Client || pair.server.is_some())
@@ -143,8 +144,8 @@ fn flow() -> impl Strategy<Value = Flow> {
     let bytes = prop_oneof![Just(0_usize), 1_usize..4_000, 4_000_usize..200_000];
     let size = || prop_oneof![1_usize..20, 100_usize..10_000];
     (bytes, size(), size()).prop_map(|(bytes, write_size, read_size)| {
-        // Transfers with tiny writes or reads are slow, and after the first thousand steps they
-        // test nothing new.
+        // Transfers with tiny writes or reads are slow, and test nothing new after the first
+        // thousand steps.
         let bytes = bytes.min(write_size.min(read_size) * 2_000);
         Flow { bytes, write_size, read_size }
     })
@@ -186,7 +187,7 @@ fn network() -> impl Strategy<Value = Network> {
     )
 }
 
-/// The default number of cases takes some seconds; `PROPTEST_CASES` raises it.
+/// Returns the number of cases per property: 64, which take some seconds, or `PROPTEST_CASES`.
 fn cases() -> ProptestConfig {
     match std::env::var_os("PROPTEST_CASES") {
         Some(_) => ProptestConfig::default(),
@@ -210,8 +211,8 @@ proptest! {
         converse(&mut pair, &up, &down);
     }
 
-    /// RFC 7413: each byte arrives once and in order, whether the server accepts the data on the
-    /// SYN or not, or the SYN is lost.
+    /// RFC 7413: the server may accept data on the SYN or not, and the SYN may be lost. In each
+    /// case the bytes arrive once and in order.
     #[test]
     fn every_byte_arrives_when_the_first_come_with_the_syn(
         client in config(profile()),
@@ -235,7 +236,7 @@ proptest! {
         (up, down) in (flow(), flow()),
         seed in any::<u64>(),
     ) {
-        // An end that has sent everything learns by keep-alive that the peer is gone.
+        // Keep-alive shows an end that has sent everything that its peer is gone.
         let asks = |config| Config { keep_alive: Some(KeepAlive::default()), ..config };
         let network = Network { loss, duplication: network.duplication / 2, ..network };
         let pair = Connections::new(&asks(client), &asks(server), network, seed);
@@ -259,7 +260,7 @@ proptest! {
         converse(&mut pair, &up, &down);
     }
 
-    /// Large segments stay in the memory of the link if nothing is missing before them.
+    /// Large segments stay in the memory of the link as long as no data is missing before them.
     #[test]
     fn every_byte_arrives_over_a_path_of_large_packets(
         client in config(profile()),
@@ -273,7 +274,7 @@ proptest! {
         converse(&mut pair.over(&client, Path::ipv4(65_535)), &up, &down);
     }
 
-    /// From some time on, the path drops large segments, for a while or for ever.
+    /// The path drops large segments from some time on, for a while or for ever.
     #[test]
     fn every_byte_arrives_over_a_path_that_drops_long_segments(
         congestion in prop::sample::select(CongestionName::ALL.to_vec()),
@@ -301,7 +302,7 @@ proptest! {
         converse(&mut pair, &up, &down);
     }
 
-    /// Nothing is retransmitted, because a router that marks drops no new data.
+    /// A router that marks segments does not drop them, so nothing is retransmitted.
     #[test]
     fn every_byte_arrives_over_a_router_that_marks_every_nth_segment(
         congestion in prop::sample::select(CongestionName::ALL.to_vec()),
@@ -332,8 +333,8 @@ proptest! {
 
     #[test]
     fn a_clean_network_needs_no_retransmission(
-        // Both ends have the same profile: the delayed acknowledgement of the 1988 profiles is
-        // longer than the minimum RTO of the modern one.
+        // Both ends have the same profile, because acknowledgements of the 1988 profiles are
+        // delayed for longer than the minimum RTO of the modern one.
         (client, server) in profile().prop_flat_map(|profile| {
             (config(Just(profile)), config(Just(profile)))
         }),
@@ -344,7 +345,7 @@ proptest! {
         let network = Network::clean(Duration::from_millis(3));
         let mut pair = Connections::new(&client, &server, network, seed);
         converse(&mut pair, &up, &down);
-        // Only a byte that has probed a closed window may have to be retransmitted.
+        // A byte that has probed a closed window may have to be sent again, and nothing else.
         for side in [End::Client, End::Server] {
             let statistics = pair.end(side).statistics().clone();
             prop_assert_eq!(statistics.retransmission_timeouts, 0);

@@ -1,11 +1,12 @@
-//! A transfer between two connections in virtual time, over a path that loses one segment in fifty.
+//! Simulates a transfer between two connections in virtual time, over a path that loses one segment
+//! in fifty.
 
 use linerate_tcp::{Config, CongestionName, Connection, Offload, Path, Seeds};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum};
 use std::collections::VecDeque;
 
-/// Bytes of the transfer.
+/// Number of bytes that the transfer sends.
 pub(crate) const TRANSFER: usize = 8 << 20;
 const DELAY: Duration = Duration::from_millis(10);
 const MTU: usize = 1_500;
@@ -35,7 +36,8 @@ impl Direction {
     }
 }
 
-/// Sends [`TRANSFER`] bytes; returns the time it took and the retransmitted segments.
+/// Sends [`TRANSFER`] bytes. Returns the time that it took and the number of retransmitted
+/// segments.
 pub(crate) fn transfer(congestion: CongestionName) -> (Duration, u64) {
     let config = Config { congestion, ..Config::modern() };
     let seeds = |number| Seeds { initial_sequence: SeqNum::new(number), timestamp_offset: 0 };

@@ -1,5 +1,5 @@
-//! Accurate ECN (RFC 9768): its negotiation, the ACE field and the option that report every mark,
-//! and the response to them.
+//! Tests of accurate ECN (RFC 9768): its negotiation, the ACE field and the option that report
+//! congestion marks, and the sender's response to them.
 
 use crate::{ms, secs};
 use linerate_tcp::{
@@ -9,7 +9,8 @@ use linerate_tcp::{
 use linerate_testkit::{Connections, End, Fate, Network, Script};
 use linerate_wire::{Ecn, Segment, SeqNum, TcpFlags};
 
-/// Requests AccECN; no timestamps, so that options are easy to see.
+/// A configuration that requests AccECN. It has no timestamps, so that the other options are easy
+/// to see.
 const REQUEST: Config = Config {
     accurate_ecn: EcnRule::Request,
     timestamps: false,
@@ -19,10 +20,11 @@ const REQUEST: Config = Config {
 const ACCEPT: Config = Config { accurate_ecn: EcnRule::Accept, ..REQUEST };
 
 const SYN: &str = "SEWA 0:0(0) win 65535 mss 1000 sackOK";
-/// The answer to a SYN that arrived unchanged, with all byte counters.
+/// A SYN-ACK that accepts AccECN. It reports that our SYN arrived unchanged, and carries all byte
+/// counters.
 const YES: &str = "SW. 0:0(0) ack 1 win 65535 mss 1000 sackOK ecn0 =1,0,1";
 
-/// Established by our request, with segments of exactly 1,000 bytes.
+/// Returns a connection that we have opened with AccECN. Its segments have 1,000 bytes.
 fn client(config: &Config) -> Script {
     let mut host = Script::connect(config);
     host.expect("SEWA 0:0(0)");
@@ -31,7 +33,7 @@ fn client(config: &Config) -> Script {
     host
 }
 
-/// Established by the peer's request.
+/// Returns a connection that the peer has opened with AccECN.
 fn server(config: &Config) -> Script {
     let mut host = Script::accept(config, SYN);
     host.expect("2S. 0:0(0) ack 1 ecn0 =1,0,1");
@@ -52,13 +54,13 @@ fn window(host: &Script) -> u32 {
     host.connection.information().congestion_window
 }
 
-/// Sends `bytes`, all of which the peer acknowledges without a mark.
+/// Writes `bytes`, and returns the codepoints of the data segments that are sent.
 fn sends(host: &mut Script, bytes: u32) -> Vec<Ecn> {
     host.write(bytes as usize);
     host.take_sent().into_iter().filter(|sent| sent.says.length > 0).map(|sent| sent.ecn).collect()
 }
 
-/// RFC 9768 §3.1.1.
+/// RFC 9768 §3.1.1: the flags of the SYN and of the SYN-ACK negotiate AccECN.
 #[test]
 fn accecn_is_on_if_one_end_requests_and_the_other_accepts_it() {
     let mut host = Script::connect(&REQUEST);
@@ -74,7 +76,7 @@ fn accecn_is_on_if_one_end_requests_and_the_other_accepts_it() {
     assert_eq!(sends(&mut host, 2_000), [Ecn::Ect0; 2]);
 }
 
-/// RFC 9768, tables 2 and 3: each codepoint has its ACE value.
+/// RFC 9768, tables 2 and 3: there is one ACE value for each codepoint.
 #[test]
 fn the_syn_ack_reports_the_codepoint_of_the_syn_and_the_ack_that_of_the_syn_ack() {
     for (ecn, answer) in [(Ecn::NotEct, 2), (Ecn::Ect1, 3), (Ecn::Ect0, 4), (Ecn::Ce, 6)] {
@@ -94,7 +96,7 @@ fn the_syn_ack_reports_the_codepoint_of_the_syn_and_the_ack_that_of_the_syn_ack(
     }
 }
 
-/// RFC 9768, table 2, and §3.1.3 for the combinations without a meaning.
+/// RFC 9768, table 2, and §3.1.3 for flags to which the table gives no meaning.
 #[test]
 fn every_other_syn_ack_selects_the_mode_of_table_2() {
     for (answer, ecn, accurate) in
@@ -122,7 +124,7 @@ fn every_other_syn_ack_selects_the_mode_of_table_2() {
     }
 }
 
-/// RFC 9768 §3.1.2: the fallback mode is that of RFC 3168.
+/// RFC 9768 §3.1.2: if the peer supports only RFC 3168, the connection uses RFC 3168.
 #[test]
 fn an_rfc_3168_peer_gets_rfc_3168_echoes() {
     let mut host = Script::connect(&REQUEST);
@@ -139,8 +141,8 @@ fn an_rfc_3168_peer_gets_rfc_3168_echoes() {
     host.expect("PW. 11:21(10) ack 2001");
 }
 
-/// RFC 9768 §3.1.4.1: two SYNs with the request, then without, with equal sequence numbers; and
-/// never in the other mode.
+/// RFC 9768 §3.1.4.1: the first two SYNs request AccECN, and later ones request no ECN. All have
+/// equal sequence numbers, and none requests RFC 3168.
 #[test]
 fn a_request_is_repeated_once_and_then_omitted() {
     let mut host = Script::connect(&REQUEST);
@@ -154,8 +156,8 @@ fn a_request_is_repeated_once_and_then_omitted() {
     assert_eq!(sends(&mut host, 1_000), [Ecn::Ect0], "and a client may still be marked (§3.1.5)");
 }
 
-/// RFC 9768 §3.2.3.2.2 and §3.1.5: first without the option, then without the flags; data is
-/// Not-ECT after that.
+/// RFC 9768 §3.2.3.2.2 and §3.1.5: the first repetition has no AccECN option, and the second no ECN
+/// flags either. Data is Not-ECT after that.
 #[test]
 fn a_lost_syn_ack_is_repeated_without_the_option_and_then_without_the_flags() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -169,8 +171,8 @@ fn a_lost_syn_ack_is_repeated_without_the_option_and_then_without_the_flags() {
     host.expect("6. 989:989(0) ack 1001");
 }
 
-/// RFC 9768 §3.1.4.2, §3.1.5: the mode of the first SYN remains, and applies to the answer to a
-/// plain one.
+/// RFC 9768 §3.1.4.2, §3.1.5: the first SYN determines the mode, which also applies to the answer
+/// to a later SYN without a request.
 #[test]
 fn a_peer_that_falls_back_is_answered_in_accecn_mode_and_data_is_not_ect() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -190,7 +192,7 @@ fn a_peer_that_falls_back_is_answered_in_accecn_mode_and_data_is_not_ect() {
     assert!(!host.connection.information().ecn);
 }
 
-/// RFC 9768 §3.1.5.
+/// RFC 9768 §3.1.5: the second SYN must not request a mode that the first one did not request.
 #[test]
 fn a_peer_that_requests_both_modes_is_reset() {
     for (first, second) in [(SYN, "SEW 0:0(0) win 65535"), ("SEW 0:0(0) win 65535 mss 1000", SYN)] {
@@ -220,14 +222,14 @@ fn a_peer_that_repeats_its_classic_request_or_falls_back_is_answered() {
     }
 }
 
-/// RFC 9768 §3.1.4: each mode is requested by its own rule.
+/// RFC 9768 §3.1.4: `ecn` and `accurate_ecn` are configured separately.
 #[test]
 fn a_host_that_only_accepts_accecn_requests_rfc_3168() {
     let mut host = Script::connect(&Config { ecn: EcnRule::Request, ..ACCEPT });
     host.expect("SEW 0:0(0)");
 }
 
-/// RFC 9768 §3.1.5: also a SYN-ACK that would select another mode.
+/// RFC 9768 §3.1.5: this also holds for a SYN-ACK whose flags would select another mode.
 #[test]
 fn flags_of_later_syns_are_ignored() {
     let mut host = client(&REQUEST);
@@ -240,7 +242,7 @@ fn flags_of_later_syns_are_ignored() {
     assert_eq!(sends(&mut host, 1_000), [Ecn::Ect0]);
 }
 
-/// RFC 9768 §3.1.2.
+/// RFC 9768 §3.1.2: each end answers the other's SYN with a SYN-ACK.
 #[test]
 fn both_ends_of_a_simultaneous_open_answer_as_servers() {
     let mut host = Script::connect(&REQUEST);
@@ -261,7 +263,8 @@ fn both_ends_of_a_simultaneous_open_answer_as_servers() {
     assert!(!is_accurate(&host));
 }
 
-/// RFC 9768 §3.2.2.1: before data, with only the codepoint, and again for each repeated SYN-ACK.
+/// RFC 9768 §3.2.2.1: the acknowledgement precedes the data, and reports only the codepoint of the
+/// SYN-ACK. Each repeated SYN-ACK is acknowledged in this way.
 #[test]
 fn the_syn_ack_is_acknowledged_alone_even_if_data_waits() {
     let mut host = Script::connect(&REQUEST);
@@ -300,7 +303,8 @@ fn marks_on_the_handshake_are_reported_and_counted() {
     host.write(10);
     host.expect("P5. 1:11(10) ack 1");
 
-    // The sender of the marked segment reduces its window, and a server counts the mark (table 4).
+    // Each end reduces its window if the segment that it sent was marked, and a server counts the
+    // mark (table 4).
     let mut host = Script::connect(&REQUEST);
     host.expect("SEWA 0:0(0)");
     host.send("6S. 0:0(0) ack 1 win 65535 mss 1000 sackOK");
@@ -334,7 +338,8 @@ fn a_path_that_changes_codepoints_only_ends_marking() {
     }
 }
 
-/// RFC 9768 §3.2.2.1, table 4, note 1.
+/// RFC 9768 §3.2.2.1, table 4, note 1: the value zero is invalid in the acknowledgement of a
+/// SYN-ACK, so something on the path has changed the flags.
 #[test]
 fn a_zero_ace_field_after_the_handshake_disables_marking_and_ace_but_not_reports() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -348,7 +353,8 @@ fn a_zero_ace_field_after_the_handshake_disables_marking_and_ace_but_not_reports
     host.expect("6. 4001:4001(0) ack 1001");
 }
 
-/// RFC 9768 §3.2.2.1: with data or SACK blocks, the field is already the counter.
+/// RFC 9768 §3.2.2.1: in a segment with data or SACK blocks, the ACE field is the counter of marks,
+/// and not the codepoint of the SYN-ACK.
 #[test]
 fn data_that_ends_the_handshake_carries_the_counter() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -407,7 +413,7 @@ fn only_packets_that_are_acceptable_are_counted() {
     host.take_sent();
 }
 
-/// RFC 9768 §3.2.2.5.1.
+/// RFC 9768 §3.2.2.5.1: an acknowledgement is sent at once for every second mark at the latest.
 #[test]
 fn the_first_mark_and_every_second_are_acknowledged_at_once() {
     let mut host = server(&Config { acks: linerate_tcp::AckRule::Modern { quick: 0 }, ..ACCEPT });
@@ -421,7 +427,8 @@ fn the_first_mark_and_every_second_are_acknowledged_at_once() {
     host.expect("0. 1:1(0) ack 401");
 }
 
-/// RFC 9768 §3.2.2.5.1: that many marks on ACKs are acknowledged, without SACK blocks.
+/// RFC 9768 §3.2.2.5.1: if marked segments carry no data, the third mark causes an acknowledgement.
+/// It has no SACK blocks, so that it does not look like a duplicate.
 #[test]
 fn every_third_mark_on_acknowledgements_is_acknowledged_without_blocks() {
     for mut host in [server(&ACCEPT), client(&REQUEST)] {
@@ -443,7 +450,8 @@ fn every_third_mark_on_acknowledgements_is_acknowledged_without_blocks() {
     }
 }
 
-/// RFC 9768 §3.2.3.2.1: earlier acknowledgements with the option do not test the path of data.
+/// RFC 9768 §3.2.3.2.1: acknowledgements with the option have been sent before. They show nothing
+/// about whether the path passes data segments with the option.
 #[test]
 fn the_first_data_tests_the_path_with_the_option() {
     let mut host = client(&REQUEST);
@@ -456,7 +464,7 @@ fn the_first_data_tests_the_path_with_the_option() {
     host.expect("P5. 1:101(100) ack 301 ecn0 =301");
 }
 
-/// RFC 9768 §3.1.5, RFC 3168 §6.1.2: once per window, as for a loss, and without CWR.
+/// RFC 9768 §3.1.5, RFC 3168 §6.1.2: the response is that to a loss, without the CWR flag.
 #[test]
 fn a_mark_reduces_the_window_like_a_loss_once_per_window() {
     for (congestion, left) in [
@@ -493,7 +501,8 @@ fn a_mark_reduces_the_window_like_a_loss_once_per_window() {
     }
 }
 
-/// RFC 9768 §3.2.2.2, appendix A.1: an overtaken acknowledgement carries no feedback.
+/// RFC 9768 §3.2.2.2, appendix A.1: the counter of an acknowledgement that a later one has
+/// overtaken is ignored.
 #[test]
 fn late_feedback_is_not_mistaken_for_a_wrapped_counter() {
     let mut host = client(&REQUEST);
@@ -511,7 +520,7 @@ fn late_feedback_is_not_mistaken_for_a_wrapped_counter() {
     assert_eq!(counts(&host).delivered, 3);
 }
 
-/// A newer timestamp marks new feedback where nothing is acknowledged.
+/// An acknowledgement that acknowledges nothing new has a newer counter if its timestamp is newer.
 #[test]
 fn a_newer_timestamp_marks_new_feedback() {
     let mut host = Script::connect(&Config { timestamps: true, ..REQUEST });
@@ -525,7 +534,7 @@ fn a_newer_timestamp_marks_new_feedback() {
 }
 
 /// RFC 9768 §3.2.2.5.2, §3.2.3.2.3: if the peer's options do not arrive, a counter that may have
-/// wrapped has.
+/// wrapped is taken to have wrapped.
 #[test]
 fn without_options_a_counter_that_may_have_wrapped_is_decoded_cautiously() {
     for (answer, told) in [(YES, 0), ("2S. 0:0(0) ack 1 win 65535 mss 1000 sackOK", 8)] {
@@ -546,8 +555,8 @@ fn without_options_a_counter_that_may_have_wrapped_is_decoded_cautiously() {
     }
 }
 
-/// RFC 9768 §3.2.2.5.2: once the data sent before the last mark is acknowledged, an unchanged
-/// counter is unambiguous.
+/// RFC 9768 §3.2.2.5.2: once all data sent before the last mark is acknowledged, an unchanged
+/// counter can only mean that nothing was marked.
 #[test]
 fn an_unchanged_counter_after_answered_marks_means_no_marks() {
     let mut host = Script::connect(&Config { initial_window: 40, ..REQUEST });
@@ -565,7 +574,7 @@ fn an_unchanged_counter_after_answered_marks_means_no_marks() {
     assert_eq!(counts(&host).delivered, 1);
 }
 
-/// RFC 9768 §3.2.3.1: each codepoint has a counter.
+/// RFC 9768 §3.2.3.1: the option has one byte counter for each ECN codepoint.
 #[test]
 fn the_byte_counters_of_the_peer_are_processed() {
     let mut host = client(&REQUEST);
@@ -576,7 +585,8 @@ fn the_byte_counters_of_the_peer_are_processed() {
     assert_eq!((counts.delivered_e0_bytes, counts.delivered_e1_bytes), (300, 700));
 }
 
-/// RFC 9768 §3.2.3.2.4.
+/// RFC 9768 §3.2.3.2.4: a counter of zero in the first option shows that a middlebox has cleared
+/// the option.
 #[test]
 fn zeroed_options_are_ignored_and_other_first_values_are_not() {
     for zeroed in ["0,0,1", "1,0,0"] {
@@ -602,7 +612,7 @@ fn zeroed_options_are_ignored_and_other_first_values_are_not() {
     );
 }
 
-/// RFC 9768 §3.2.3.2.5.
+/// RFC 9768 §3.2.3.2.5: the option reports marked bytes here, while the ACE field reports no mark.
 #[test]
 fn an_option_and_a_counter_that_contradict_each_other_end_marking() {
     let mut host = server(&ACCEPT);
@@ -611,7 +621,8 @@ fn an_option_and_a_counter_that_contradict_each_other_end_marking() {
     assert_eq!(sends(&mut host, 2_000), [Ecn::NotEct; 2]);
 }
 
-/// RFC 9768 §3.2.3.2.1: a SYN has no option, and one on a SYN is ignored.
+/// RFC 9768 §3.2.3.2.1: a SYN is sent without the option, and an option on a received SYN is
+/// ignored.
 #[test]
 fn the_option_is_on_each_segment_of_the_handshake_except_the_syn() {
     let mut host = Script::connect(&REQUEST);
@@ -628,7 +639,7 @@ fn the_option_is_on_each_segment_of_the_handshake_except_the_syn() {
     assert_eq!(host.expect("5. 989:1989(1000) ack 1").says.options.ecn, None);
 }
 
-/// RFC 9768 §3.2.3.2.2.
+/// RFC 9768 §3.2.3.2.2: a middlebox may drop data segments that carry the option.
 #[test]
 fn lost_first_data_is_retransmitted_without_the_option_which_stays_disabled() {
     let mut host = client(&REQUEST);
@@ -646,7 +657,7 @@ fn lost_first_data_is_retransmitted_without_the_option_which_stays_disabled() {
     host.send("5. 101:101(0) ack 201 ecn0 =101");
     assert_eq!(counts(&host).delivered_e0_bytes, 100);
 
-    // A later loss does not concern the option.
+    // The loss of a later segment is not attributed to the option.
     let mut host = client(&REQUEST);
     sends(&mut host, 5_000);
     host.send("5. 1:1(0) ack 989");
@@ -654,7 +665,8 @@ fn lost_first_data_is_retransmitted_without_the_option_which_stays_disabled() {
     assert!(counts(&host).sends_options);
 }
 
-/// RFC 9768 §3.2.3.2.2: a server repeats the option on its first data, and watches for a loss.
+/// RFC 9768 §3.2.3.2.2: a server whose SYN-ACK with the option was lost sends the option again on
+/// its first data. If that data is lost, too, it stops sending the option.
 #[test]
 fn a_server_whose_syn_ack_was_lost_repeats_the_option_on_data() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -668,8 +680,8 @@ fn a_server_whose_syn_ack_was_lost_repeats_the_option_on_data() {
     assert!(!counts(&host).sends_options);
 }
 
-/// RFC 9768 §3.2.3.3: a counter that begins to grow is reported twice, then regularly; marks
-/// always.
+/// RFC 9768 §3.2.3.3: a counter that begins to grow is reported on two acknowledgements, and then
+/// on some of them. A counter of marked bytes is reported on each.
 #[test]
 fn byte_counters_are_reported_when_they_change_and_then_regularly() {
     let mut host = server(&ACCEPT);
@@ -695,8 +707,8 @@ fn byte_counters_are_reported_when_they_change_and_then_regularly() {
     host.expect_nothing();
 }
 
-/// RFC 9768 §3.2.3.3: two SACK blocks have priority over the option, which has priority over the
-/// third.
+/// RFC 9768 §3.2.3.3: the first two SACK blocks take precedence over the option, and the option
+/// over the third block.
 #[test]
 fn the_option_leaves_room_for_two_sack_blocks_and_displaces_the_third() {
     for timestamps in [false, true] {
@@ -730,7 +742,8 @@ fn the_option_leaves_room_for_two_sack_blocks_and_displaces_the_third() {
     }
 }
 
-/// Ranges without room beside the option are reported by another acknowledgement.
+/// SACK blocks for which an acknowledgement with the option has no room are sent on another
+/// acknowledgement.
 #[test]
 fn sack_blocks_displaced_by_the_option_are_reported_later() {
     let mut host =
@@ -755,7 +768,8 @@ fn sack_blocks_displaced_by_the_option_are_reported_later() {
     }
 }
 
-/// A changed counter is one miss of header prediction; neither marks nor options add more.
+/// A changed counter causes one miss of header prediction. Marks and options cause no further
+/// misses.
 #[test]
 fn header_prediction_expects_the_ace_field() {
     let mut host = client(&REQUEST);
@@ -782,7 +796,7 @@ fn header_prediction_expects_the_ace_field() {
     assert!(host.connection.information().ecn_seen);
 }
 
-/// RFC 9768 §3.1.2, RFC 3168 §6.1.1: the negotiated mode ends with the connection.
+/// RFC 9768 §3.1.2, RFC 3168 §6.1.1: in TIME-WAIT, ECN is no longer used.
 #[test]
 fn marks_are_not_counted_in_time_wait() {
     let mut host = server(&ACCEPT);
@@ -794,8 +808,7 @@ fn marks_are_not_counted_in_time_wait() {
     assert!(!is_accurate(&host));
 }
 
-/// RFC 9768 §3.2.3.2.1, §5.2: data on a SYN is not counted, and the SYN-ACK is acknowledged before
-/// the data that was not accepted.
+/// RFC 9768 §3.2.3.2.1, §5.2: the counters do not include data on a SYN.
 #[test]
 fn data_on_a_syn_is_not_counted() {
     let mut host = Script::accept_fast(
@@ -813,9 +826,9 @@ fn data_on_a_syn_is_not_counted() {
     assert_eq!(sends(&mut host, 1_000), [Ecn::Ect0]);
 }
 
-/// A connection opened by a cookie has the option and the counter of any other (§5.1).
+/// RFC 9768 §5.1: a connection that a SYN cookie restores uses AccECN as any other.
 #[test]
-fn a_fast_open_connection_has_the_mode_of_its_first_acknowledgement() {
+fn a_connection_from_a_syn_cookie_has_the_mode_of_its_first_acknowledgement() {
     for (ace, delivered) in [(2, 0), (6, 1)] {
         let segment = |flags: TcpFlags, seq, ack| Segment {
             source_port: 1,
@@ -844,7 +857,7 @@ fn a_fast_open_connection_has_the_mode_of_its_first_acknowledgement() {
     }
 }
 
-/// Arbitrary feedback of a peer harms only its own connection.
+/// A peer that reports absurd counters harms only its own connection.
 #[test]
 fn absurd_counters_and_options_only_slow_the_connection_down() {
     let mut host = client(&REQUEST);
@@ -864,8 +877,8 @@ fn absurd_counters_and_options_only_slow_the_connection_down() {
     assert!(window(&host) < before);
 }
 
-/// A path that marks instead of dropping, in both directions, with and without options: nothing is
-/// lost, and each end learns of every mark.
+/// A router marks segments instead of dropping them. Nothing is lost, and the sender learns of
+/// every mark.
 #[test]
 fn every_mark_of_a_router_is_reported() {
     for congestion in CongestionName::ALL {
@@ -912,7 +925,7 @@ fn every_mark_of_a_router_is_reported() {
     }
 }
 
-/// RFC 9768 §3.2.3.2.3.
+/// RFC 9768 §3.2.3.2.3: options may be lost in one direction only.
 #[test]
 fn options_are_sent_to_a_peer_that_sends_none() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -923,7 +936,7 @@ fn options_are_sent_to_a_peer_that_sends_none() {
     host.expect("5. 1:1(0) ack 1001 ecn0 =1001");
 }
 
-/// RFC 9768 §3.2.3.2.4: as without options.
+/// RFC 9768 §3.2.3.2.4: the ACE field is decoded as if the peer had sent no options.
 #[test]
 fn zeroed_options_make_the_counter_ambiguous() {
     let mut host = Script::connect(&Config { initial_window: 40, ..REQUEST });
@@ -937,7 +950,8 @@ fn zeroed_options_make_the_counter_ambiguous() {
     assert_eq!(counts(&host).delivered, 9);
 }
 
-/// RFC 9768 §3.2.2.5.1: coalesced segments count individually, and are one event.
+/// RFC 9768 §3.2.2.5.1: each coalesced segment counts as marked, and all of them together cause one
+/// acknowledgement.
 #[test]
 fn coalesced_segments_count_individually() {
     let mut host = server(&ACCEPT);

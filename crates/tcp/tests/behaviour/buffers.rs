@@ -1,4 +1,4 @@
-//! Socket buffers: their growth, fixed sizes, and the release of memory.
+//! Tests of socket buffers: their growth, fixed sizes, and the release of their memory.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{BufferSize, Config, Connection, Disposition, Event, MemoryGrant, State};
@@ -11,7 +11,8 @@ fn tuned() -> Config {
     Config { send_buffer: size, receive_buffer: size, ..Config::modern() }
 }
 
-/// A path of 20 ms, whose capacity exceeds the initial window.
+/// Opens a connection over a path with a round trip of 20 ms, which carries more than the initial
+/// window in a round trip.
 fn long_path(config: &Config) -> Connections {
     Connections::new(config, config, Network::clean(ms(10)), 1).established()
 }
@@ -55,7 +56,8 @@ fn a_size_that_was_chosen_stays() {
     assert_eq!((pair.client.send_buffer(), pair.server().receive_buffer()), (50_000, 60_000));
 }
 
-/// Two writers: the room that one of them waits for may already be used by the other.
+/// A refused write gets an event for room. If another write then uses that room, the refused one
+/// gets a further event.
 #[test]
 fn a_refused_writer_gets_events_until_the_buffer_is_empty() {
     let config = Config { send_buffer: 4_000.into(), ..Config::modern() };
@@ -77,7 +79,8 @@ fn a_refused_writer_gets_events_until_the_buffer_is_empty() {
     assert_eq!(events_after(&mut host, ". 1:1(0) ack 5601"), []);
 }
 
-/// Tuning follows what the application reads, not what the peer sends.
+/// A tuned receive buffer grows with the bytes that the application reads, not with those that the
+/// peer sends.
 #[test]
 fn an_application_that_reads_nothing_gets_no_larger_buffer() {
     let mut pair = long_path(&tuned());
@@ -121,7 +124,7 @@ fn the_round_trip_is_measured_on_predicted_segments() {
     assert!(missed <= 1 && prediction.data > 5_000, "{prediction:?}");
 }
 
-/// An echoed timestamp of zero may be one that was never sent (RFC 7323 §4.1).
+/// RFC 7323 §4.1: an echoed timestamp of zero may be one that we have never sent.
 #[test]
 fn an_echo_of_zero_is_not_a_round_trip() {
     let mut host = Script::established(&tuned(), "S. 0:0(0) ack 1 win 65535 mss 1460 ts 7 0");
@@ -186,8 +189,8 @@ fn memory_is_allocated_for_data_and_freed_after_an_idle_second() {
     assert_eq!(host.connection.buffer_memory(), 0);
 }
 
-/// Hosts with short connections have many in TIME-WAIT: a released connection in TIME-WAIT holds no
-/// memory, and one that is not released gives its memory back after the usual idle time.
+/// A host with many short connections has many in TIME-WAIT. One that is released holds no buffer
+/// memory, and any other frees its memory after the usual idle time.
 #[test]
 fn time_wait_holds_no_memory() {
     for lets_go in [true, false] {
@@ -238,7 +241,7 @@ fn data_refused_for_lack_of_memory_is_accepted_when_retransmitted() {
     host.application(grant(4_095));
     assert_eq!(host.judge("P. 1:1001(1000) ack 1"), Disposition::NoMemory);
     host.expect(". 1:1(0) ack 1");
-    // Data beyond a hole is refused, too, and not reported in a SACK block.
+    // Out-of-order data is refused, too, and not reported in a SACK block.
     assert_eq!(host.judge("P. 2001:3001(1000) ack 1"), Disposition::NoMemory);
     host.expect(". 1:1(0) ack 1");
     assert_eq!(host.connection.statistics().memory_refusals, 2);

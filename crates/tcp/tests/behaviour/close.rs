@@ -1,4 +1,4 @@
-//! Closing of connections (RFC 9293 §3.6): in every order, with losses, and with released sockets.
+//! Tests of closing (RFC 9293 §3.6): in every order, with losses, and with released connections.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Connection, Disposition, Error, Event, Refusal, State};
@@ -11,7 +11,7 @@ fn established() -> Script {
     Script::established(&Config::modern(), SYN_ACK)
 }
 
-/// A connection whose FIN has been acknowledged (FIN-WAIT-2).
+/// Returns a connection in FIN-WAIT-2: its FIN has been acknowledged.
 fn half_closed() -> Script {
     let mut host = established();
     host.application(Connection::shutdown_write);
@@ -30,7 +30,7 @@ fn in_time_wait() -> Script {
     host
 }
 
-/// Expects no output, and a regular end exactly `span` from now.
+/// Expects that the connection ends without output and without an error, exactly `span` from now.
 #[track_caller]
 fn expect_end_after(host: &mut Script, span: Duration) {
     host.expect_silence(span - NANOSECOND);
@@ -40,7 +40,7 @@ fn expect_end_after(host: &mut Script, span: Duration) {
     assert!(host.connection.is_released());
 }
 
-/// `TCP_LINGER2`.
+/// `TCP_LINGER2` sets the time for which a released connection stays in FIN-WAIT-2.
 #[test]
 fn the_orphan_timeout_is_set_by_the_application() {
     for (own, end) in [(Some(secs(5)), 5), (None, 60)] {
@@ -195,8 +195,8 @@ fn an_acknowledgement_does_not_start_time_wait_anew() {
     expect_end_after(&mut host, secs(30));
 }
 
-/// RFC 9293 §3.10.7.4 (first): nothing lies beyond the peer's FIN, so a segment there is not
-/// acceptable although inside the window.
+/// RFC 9293 §3.10.7.4 (first): no data follows the peer's FIN, so a segment behind it is not
+/// acceptable, although it lies inside the window.
 #[test]
 fn a_segment_beyond_the_fin_is_answered_in_time_wait_and_does_not_start_it_anew() {
     for beyond in
@@ -211,7 +211,8 @@ fn a_segment_beyond_the_fin_is_answered_in_time_wait_and_does_not_start_it_anew(
     }
 }
 
-/// RFC 5961 §7: desynchronised ends must not answer each other's answers for ever.
+/// RFC 5961 §7: ends that disagree about sequence numbers must not answer each other's answers for
+/// ever.
 #[test]
 fn answers_to_empty_segments_beyond_the_fin_are_limited_in_time_wait() {
     let mut host = in_time_wait();
@@ -276,7 +277,7 @@ fn closing_with_unread_data_resets_the_connection() {
     assert!(host.connection.is_released());
 }
 
-/// RFC 2525 §2.17: the peer must not assume delivery because both directions are closed.
+/// RFC 2525 §2.17: the reset shows the peer that not all of its data was read.
 #[test]
 fn releasing_unread_data_resets_the_connection_even_when_both_directions_are_closed() {
     let mut host = established();
@@ -289,7 +290,7 @@ fn releasing_unread_data_resets_the_connection_even_when_both_directions_are_clo
 }
 
 #[test]
-fn closing_after_everything_was_read_does_not() {
+fn closing_after_everything_was_read_sends_a_fin() {
     let mut host = established();
     host.send("P. 1:101(100) ack 1");
     host.expect(". 1:1(0) ack 101");
@@ -413,7 +414,8 @@ fn an_abort_resets_and_forgets() {
     host.expect_silence(secs(600));
 }
 
-/// RFC 9293 §3.10.5. No other pending output is sent.
+/// RFC 9293 §3.10.5: whether an abort sends a reset depends on the state. Other pending output is
+/// not sent.
 #[test]
 fn an_abort_resets_only_a_peer_that_waits_for_something() {
     let closed_by_peer = || {
@@ -478,8 +480,8 @@ fn a_connection_that_has_ended_has_nothing_in_flight() {
     }
 }
 
-/// RFC 9293 §3.10.5: the reset carries SND.NXT, which the peer expects next, and not the number
-/// after the probe, which is beyond the peer's window.
+/// RFC 9293 §3.10.5: the reset carries SND.NXT, the number that the peer expects next. The number
+/// after the window probe is beyond the peer's window.
 #[test]
 fn an_abort_while_a_closed_window_is_probed_fits_that_window() {
     let mut host = established();
@@ -523,7 +525,7 @@ fn a_closed_connection_does_not_end_again() {
     }
 }
 
-/// RFC 9293 §3.10.5: both ends have closed, so there is no reset and no error.
+/// RFC 9293 §3.10.5: both ends have closed already, so the abort is not an error either.
 #[test]
 fn an_abort_in_time_wait_sends_no_reset() {
     let mut host = in_time_wait();
@@ -552,9 +554,9 @@ fn data_in_a_shut_down_direction_is_acknowledged_and_discarded() {
     assert_eq!(host.read_nothing(), Ok(0));
 }
 
-/// RFC 1337 §1: an old segment makes us acknowledge, and the peer answers with a reset, since it
-/// has forgotten the connection. This must not end TIME-WAIT, or the next old segment would be
-/// accepted by (H1), confuse (H2) or end (H3) the next connection.
+/// RFC 1337 §1: an old segment is acknowledged, and the peer, which has forgotten the connection,
+/// answers with a reset. If the reset ended TIME-WAIT, the next old segment could be accepted by
+/// (H1), confuse (H2) or end (H3) a new connection.
 #[test]
 fn a_reset_does_not_assassinate_time_wait() {
     let mut host = established();
@@ -568,7 +570,7 @@ fn a_reset_does_not_assassinate_time_wait() {
     assert_eq!(host.judge("R 2:2(0)"), Disposition::Refused(Refusal::ResetInTimeWait));
     host.expect_nothing();
     assert_eq!(host.connection.state(), State::TimeWait);
-    // An old data segment still meets TIME-WAIT, and not a new connection.
+    // The next old data segment still finds the connection in TIME-WAIT.
     host.send("P. 1:101(100) ack 1");
     host.expect(". 2:2(0) ack 2");
     expect_end_after(&mut host, secs(50));

@@ -1,16 +1,17 @@
-//! Segments coalesced by the link (GRO): they are processed as one, and count individually.
+//! Tests of coalesced segments (GRO): several received segments are processed as one, but counted
+//! individually.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{AckRule, Config, Disposition};
 use linerate_testkit::Script;
 
-/// No segment is acknowledged at once only because the connection is new.
+/// Returns a configuration that delays acknowledgements from the first segment on.
 fn config() -> Config {
     let acks = AckRule::Modern { quick: 0 };
     Config { acks, receive_buffer: (256 << 10).into(), ..Config::modern() }
 }
 
-/// Segments received after the answer to our SYN.
+/// Returns the number of segments received after the SYN-ACK.
 fn received(host: &Script) -> u64 {
     host.connection.statistics().segments_received - 1
 }
@@ -36,7 +37,7 @@ fn the_largest_packet_is_accepted_whole() {
     let mut host = modern();
     assert_eq!(host.send_joined(". 1:65484(65483) ack 1", 1_448), Disposition::Accepted);
     assert_eq!(received(&host), 46);
-    // A full window is announced when it opens again.
+    // A window that was full is announced as soon as it opens.
     host.read(65_483);
     host.expect(". 1:1(0) ack 65484");
 }

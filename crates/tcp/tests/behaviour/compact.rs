@@ -1,15 +1,16 @@
-//! Compact connections: an idle connection takes little memory, and is restored unchanged.
+//! Tests of compact connections: an idle connection is stored in little memory, and restored
+//! unchanged.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, CongestionName, Connection, EcnRule, KeepAlive, State};
 use linerate_testkit::{Connections, End, Network, Script};
 use linerate_units::{Duration, Instant};
 
-/// Limit of the memory of a compact connection with a learnt path; BBR needs more.
+/// The largest size of a compact connection with path statistics, in bytes; with BBR it is larger.
 const AT_REST: usize = 380;
 const WITH_BBR: usize = 490;
 
-/// The client sends much data, and the server as much in reply.
+/// Sends 300,000 bytes from the client to the server, and then as many in reply.
 fn converse(pair: &mut Connections) {
     for (from, to) in [(End::Client, End::Server), (End::Server, End::Client)] {
         let (data, mut received, mut written) = (vec![7; 300_000], 0, 0);
@@ -23,15 +24,14 @@ fn converse(pair: &mut Connections) {
     }
 }
 
-/// Both ends have exchanged data over a path that loses and reorders, and have been idle for a
-/// while.
+/// Returns two connections that have exchanged data over a lossy and reordering path, and are idle.
 fn after_a_conversation(config: &Config) -> Connections {
     let network =
         Network { loss: 5, reordering: 5, lateness: ms(5), marking: 2, ..Network::clean(ms(10)) };
     let mut pair = Connections::new(config, config, network, 7).established();
     converse(&mut pair);
     pair.pass_time(secs(3));
-    // An application that has pending events may still take them.
+    // Events that the application has not taken yet prevent compaction.
     assert!(pair.client.compact().is_none());
     for side in [End::Client, End::Server] {
         pair.events(side);
@@ -39,7 +39,7 @@ fn after_a_conversation(config: &Config) -> Connections {
     pair
 }
 
-/// Returns the connection restored from compact form.
+/// Compacts the connection to at most `most` bytes, and returns the restored one.
 fn restored(connection: &Connection, most: usize, now: Instant) -> Connection {
     let compact = connection.compact().expect("nothing happens");
     let bytes = compact.memory() + size_of_val(&compact);
@@ -62,7 +62,8 @@ fn a_compact_connection_is_restored_unchanged_and_continues() {
     }
 }
 
-/// Another event may follow at once, and restoring costs more than compaction has saved.
+/// More events may follow the one for which the connection was restored, and restoring it after
+/// each would cost more time than compaction is worth.
 #[test]
 fn a_restored_connection_is_compacted_again_after_a_second() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -78,7 +79,8 @@ fn a_restored_connection_is_compacted_again_after_a_second() {
     assert!(restored.compact().is_some());
 }
 
-/// Timers expire as in a full connection: a probe, an end, or nothing at all.
+/// Timers expire as in a full connection: for a keep-alive probe, for the end of the connection, or
+/// without any effect.
 #[test]
 fn long_timers_run_in_a_compact_connection() {
     let keep_alive = Some(KeepAlive { idle: secs(50), interval: secs(50), probes: 3 });
@@ -132,7 +134,7 @@ fn a_connection_that_awaits_an_answer_cannot_be_compacted() {
     }
 }
 
-/// A connection with buffer memory must be checked again when it is idle.
+/// A connection that still holds buffer memory is compacted only after a later idle period.
 #[test]
 fn ending_the_idle_period_of_a_busy_connection_has_no_effect() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);

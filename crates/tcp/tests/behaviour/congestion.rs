@@ -1,4 +1,4 @@
-//! The congestion window of a connection: its growth, and its reduction after losses.
+//! Tests of the congestion window: its growth, and its reduction after losses.
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, CongestionName, NagleRule, PacingRule};
@@ -7,7 +7,7 @@ use linerate_units::Rate;
 
 const CUBIC: Config = Config { congestion: CongestionName::Cubic, ..Config::modern() };
 
-/// Established with segments of exactly 1,000 bytes.
+/// Opens a connection whose segments have exactly 1,000 bytes.
 fn established(config: &Config) -> Script {
     Script::established(config, "S. 0:0(0) ack 1 win 65535 mss 1000")
 }
@@ -20,7 +20,7 @@ fn threshold(host: &Script) -> u32 {
     host.connection.information().slow_start_threshold
 }
 
-/// Ten times, writes data in segments, which is sent and acknowledged.
+/// Writes one segment per round trip, ten times. The peer acknowledges each.
 fn write_one_segment_a_round_trip(host: &mut Script, start: u32) {
     for index in 1..=10 {
         host.write(1_000);
@@ -30,7 +30,7 @@ fn write_one_segment_a_round_trip(host: &mut Script, start: u32) {
     }
 }
 
-/// RFC 9438 §4.6: cubic keeps 0.7 of what was in flight.
+/// RFC 9438 §4.6: after a loss, CUBIC sets the threshold to 0.7 of the data in flight.
 #[test]
 fn cubic_keeps_seven_tenths_after_three_duplicates() {
     let mut host = established(&CUBIC);
@@ -41,7 +41,7 @@ fn cubic_keeps_seven_tenths_after_three_duplicates() {
     }
     assert_eq!((threshold(&host), window(&host)), (7_000, 10_000));
     host.take_sent();
-    // The first two duplicates have admitted one new segment each.
+    // Each of the first two duplicates has permitted one new segment.
     host.send(". 1:1(0) ack 12001");
     assert_eq!(window(&host), 2_000, "no burst after recovery");
 }
@@ -63,7 +63,8 @@ fn data_behind_a_blocked_full_segment_requests_no_output() {
     assert_eq!(host.connection.statistics().bytes_sent, 16_000);
 }
 
-/// RFC 9438 §4.8: one segment, and slow start to 0.7 of what was in flight.
+/// RFC 9438 §4.8: after a timeout, slow start begins with one segment, and ends at 0.7 of the data
+/// that was in flight.
 #[test]
 fn cubic_restarts_after_a_timeout_and_keeps_the_threshold() {
     let mut host = established(&CUBIC);
@@ -75,7 +76,8 @@ fn cubic_restarts_after_a_timeout_and_keeps_the_threshold() {
     assert_eq!((threshold(&host), window(&host)), (7_000, 1_000), "the same loss counts once");
 }
 
-/// RFC 9438 §5.8: a window that the application does not fill stays, in slow start and after it.
+/// RFC 9438 §5.8: a window that the application does not fill remains constant, in slow start and
+/// in congestion avoidance.
 #[test]
 fn no_controller_grows_a_window_that_the_application_does_not_fill() {
     for congestion in CongestionName::ALL {
@@ -85,7 +87,7 @@ fn no_controller_grows_a_window_that_the_application_does_not_fill() {
     }
 }
 
-/// Data held back by Nagle's algorithm does not make a sender cwnd-limited.
+/// If Nagle's algorithm holds data back, the congestion window does not limit the sender.
 #[test]
 fn no_window_grows_while_nagle_holds_data_back() {
     for congestion in CongestionName::ALL {
@@ -110,7 +112,8 @@ fn no_window_grows_while_nagle_holds_data_back() {
     }
 }
 
-/// RFC 7661 §4.2: a flight has filled the window, and a remainder waits behind it.
+/// RFC 7661 §4.2: segments in flight fill the window, and a remainder smaller than a segment waits
+/// behind them.
 #[test]
 fn a_remainder_held_by_nagle_does_not_hide_a_filled_window() {
     for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
@@ -131,7 +134,7 @@ fn a_remainder_held_by_nagle_does_not_hide_a_filled_window() {
     }
 }
 
-/// Acknowledges everything in flight each round trip, until nothing more is sent.
+/// Acknowledges all data in flight once per round trip, until nothing more is sent.
 fn acknowledge_each_round_trip(host: &mut Script) {
     while let Some(last) = host.take_sent().pop() {
         host.pass_time(ms(50));
@@ -139,7 +142,7 @@ fn acknowledge_each_round_trip(host: &mut Script) {
     }
 }
 
-/// RFC 9438 §5.8: the curve does not advance while nothing is sent.
+/// RFC 9438 §5.8: time in which nothing is sent does not count for the CUBIC curve.
 #[test]
 fn a_pause_does_not_advance_the_cubic_curve() {
     let window_after = |pause| {
@@ -161,8 +164,8 @@ fn a_pause_does_not_advance_the_cubic_curve() {
     assert_eq!(window_after(secs(30)), window_after(ms(1)));
 }
 
-/// RFC 7661 §4.2: a flight that filled the window has tested it, even if the application then is
-/// idle for a round trip.
+/// RFC 7661 §4.2: a flight that filled the window has shown that the path carries it, even if the
+/// application then writes nothing for a round trip.
 #[test]
 fn every_acknowledgement_of_a_flight_that_filled_the_window_opens_it_in_slow_start() {
     for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
@@ -178,7 +181,7 @@ fn every_acknowledgement_of_a_flight_that_filled_the_window_opens_it_in_slow_sta
     }
 }
 
-/// RFC 9406 §4.3: L is eight segments, and unlimited with pacing.
+/// RFC 9406 §4.3: the limit L is eight segments without pacing, and infinite with pacing.
 #[test]
 fn an_acknowledgement_opens_the_cubic_window_by_at_most_eight_segments_unless_paced() {
     for (pacing, opened) in [(PacingRule::Controller, 18_000), (PacingRule::On, 20_000)] {
@@ -190,8 +193,8 @@ fn an_acknowledgement_opens_the_cubic_window_by_at_most_eight_segments_unless_pa
     }
 }
 
-/// The first of two acknowledgements that arrive together opens the window. The second finds it
-/// open only because nothing could be sent in between.
+/// Of two acknowledgements that are processed together, the second finds the window unfilled only
+/// because nothing could be sent in between, so it opens the window, too.
 #[test]
 fn a_batch_of_acknowledgements_opens_the_window_like_single_ones() {
     for congestion in CongestionName::ALL {
@@ -206,7 +209,7 @@ fn a_batch_of_acknowledgements_opens_the_window_like_single_ones() {
     }
 }
 
-/// The peer's window is the limit here, not the congestion window.
+/// The window of the peer limits the sender here, and not the congestion window.
 #[test]
 fn a_window_larger_than_the_peers_does_not_grow() {
     for congestion in CongestionName::ALL {
@@ -222,7 +225,7 @@ fn a_window_larger_than_the_peers_does_not_grow() {
     }
 }
 
-/// RFC 5681 §4.1.
+/// RFC 5681 §4.1: after an idle period, slow start begins again.
 #[test]
 fn after_an_idle_time_the_window_is_the_initial_one() {
     for congestion in CongestionName::ALL {
@@ -273,7 +276,8 @@ fn windows_around_idleness_after_a_loss(host: &mut Script, ack: u64) -> (u32, u3
     (before, window(host))
 }
 
-/// RFC 6928 §2: the first flight is the initial window, or the window after an idle period.
+/// RFC 6928 §2: a loss in the first flight, at the beginning or after an idle period, shows that
+/// the initial window is too large for the path.
 #[test]
 fn a_loss_in_a_first_flight_reduces_the_restart_window_to_four_segments() {
     for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
@@ -319,7 +323,7 @@ fn a_late_first_flight_does_not_reduce_the_restart_window() {
     assert_eq!(window(&host), 10_000);
 }
 
-/// RFC 5681 §4.1 is a SHOULD: a dedicated path need not be probed again.
+/// RFC 5681 §4.1 only recommends the smaller window; a dedicated path need not be probed again.
 #[test]
 fn a_window_survives_an_idle_time_if_configured() {
     let mut host =
@@ -337,7 +341,7 @@ fn a_window_survives_an_idle_time_if_configured() {
     assert_eq!(window(&host), before);
 }
 
-/// RFC 5681 §4.1: a sender blocked by the peer's window does not use the path either.
+/// RFC 5681 §4.1: a sender that waits for a window of the peer does not use the path meanwhile.
 #[test]
 fn a_receive_window_that_reopens_late_is_not_filled_in_a_burst() {
     for congestion in CongestionName::ALL {
@@ -364,7 +368,7 @@ fn a_receive_window_that_reopens_late_is_not_filled_in_a_burst() {
     }
 }
 
-/// RFC 6928 §2, RFC 5681 §3.1.
+/// RFC 6928 §2, RFC 5681 §3.1: one lost SYN is no sign of congestion, but two are.
 #[test]
 fn one_lost_syn_leaves_the_initial_window_and_two_leave_one_segment() {
     for (losses, segments) in [(0, 10), (1, 10), (2, 1), (3, 1)] {
@@ -380,7 +384,7 @@ fn one_lost_syn_leaves_the_initial_window_and_two_leave_one_segment() {
     }
 }
 
-/// Without SACK, the delivery rate is not measured.
+/// BBR needs the delivery rate, which is measured only with SACK.
 #[test]
 fn bbr_falls_back_to_the_default_without_sack() {
     let mut host = established(&Config { congestion: CongestionName::Bbr, ..Config::modern() });
@@ -392,11 +396,11 @@ fn bbr_falls_back_to_the_default_without_sack() {
     assert_eq!(threshold(&host), 7_000, "as CUBIC does");
 }
 
-/// The model of a path remains valid over a pause (draft-ietf-ccwg-bbr §5.4).
+/// draft-ietf-ccwg-bbr §5.4: the model of the path remains valid while nothing is sent.
 #[test]
 fn bbr_keeps_its_window_over_an_idle_time_and_paces_what_follows() {
     let config = Config { congestion: CongestionName::Bbr, ..Config::modern() };
-    // Without a rate limit the window would grow with the send buffer.
+    // Without this rate limit, the window would grow with the send buffer.
     let line = Some(Line { rate: Rate::from_bits_per_second(20_000_000), queue: 64 << 10 });
     let network = Network { line, ..Network::clean(ms(20)) };
     let mut pair = Connections::new(&config, &config, network, 1).established();
@@ -417,7 +421,7 @@ fn bbr_keeps_its_window_over_an_idle_time_and_paces_what_follows() {
     assert_eq!(pair.client.information().congestion_window, before);
 }
 
-/// For experiments: neither growth nor reduction.
+/// A fixed window, for experiments, neither grows nor shrinks.
 #[test]
 fn a_fixed_window_never_changes() {
     let mut host =

@@ -1,10 +1,12 @@
-//! Corking (`TCP_CORK`, `MSG_MORE`): small segments are held back on request, for a limited time.
+//! Tests of corking (`TCP_CORK`, `MSG_MORE`): on request, small segments are held back for a
+//! limited time.
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, Connection};
 use linerate_testkit::Script;
 
-/// Options of the peer: none; or those that header prediction requires, for output, too.
+/// TCP options that the peer offers: none, or those without which header prediction is not used for
+/// output.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
 fn established(offers: &str) -> Script {
@@ -15,7 +17,7 @@ fn cork(host: &mut Script, on: bool) {
     host.application(|connection, _| connection.set_cork(on));
 }
 
-/// Writes `count` bytes and announces more.
+/// Writes `count` bytes, and announces that more will follow.
 fn write_more(host: &mut Script, count: usize) {
     host.write(count);
     host.application(|connection, _| connection.expect_more());
@@ -122,8 +124,8 @@ fn data_written_with_msg_more_is_sent_and_pushed_after_a_timeout() {
     }
 }
 
-/// A segment sent before announced data is not pushed: the peer's application may wait for the
-/// rest.
+/// A segment that ends with data written with `MSG_MORE` is not pushed, because the peer's
+/// application may wait for the rest.
 #[test]
 fn an_acknowledgement_releases_data_written_with_msg_more_without_push() {
     let mut host = established("");
@@ -134,7 +136,7 @@ fn an_acknowledgement_releases_data_written_with_msg_more_without_push() {
     host.expect_nothing();
     host.send(". 1:1(0) ack 1001");
     host.expect(". 1001:1101(100) ack 1");
-    // Data written after that acknowledgement waits for the next.
+    // Data that is written after an acknowledgement waits for the next one.
     write_more(&mut host, 3);
     host.expect_nothing();
     host.send(". 1:1(0) ack 1101");

@@ -1,5 +1,5 @@
-//! A deferred handshake (`TCP_DEFER_ACCEPT`): its final acknowledgement is withheld from the
-//! connection until data arrives.
+//! Tests of the deferred handshake (`TCP_DEFER_ACCEPT`): the connection opens when data arrives,
+//! and not when the peer acknowledges the SYN-ACK.
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, Connection, State};

@@ -1,10 +1,11 @@
-//! Delayed acknowledgements (RFC 9293 §3.8.6.3): today's rule, and those of 1988 and 1990.
+//! Tests of delayed acknowledgements (RFC 9293 §3.8.6.3): the rule of today, and those of 1988 and
+//! 1990.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{AckRule, Config, Connection, Profile};
 use linerate_testkit::{Connections, End, Network, Script};
 
-/// Today's rule after the first segments of a connection, which are all acknowledged at once.
+/// Opens a connection that delays acknowledgements by the rule of today, from the first segment on.
 fn modern() -> Script {
     let config = Config { acks: AckRule::Modern { quick: 0 }, ..Config::modern() };
     Script::established(&config, SYN_ACK)
@@ -30,7 +31,8 @@ fn one_segment_waits_and_the_second_does_not() {
     host.expect_silence(secs(60));
 }
 
-/// A connection that acknowledges pairs, with a window of 64 KiB and these options of the peer.
+/// Opens a connection that acknowledges every second segment. It has a window of 64 KiB, and
+/// `options` are those of the peer.
 fn in_pairs(options: &str) -> Script {
     let acks = AckRule::Modern { quick: 0 };
     let config =
@@ -38,7 +40,7 @@ fn in_pairs(options: &str) -> Script {
     Script::established(&config, &format!("{SYN_ACK} wscale 7 {options}"))
 }
 
-/// Delivers the segments with these numbers together, without output in between.
+/// Delivers the segments with these numbers, and lets the connection send only after the last.
 fn come_together(host: &mut Script, numbers: impl Iterator<Item = u32>) {
     let texts = numbers
         .map(|number| format!(". {}:{}(1460) ack 1", number * 1_460 + 1, number * 1_460 + 1_461));
@@ -68,7 +70,7 @@ fn data_received_together_is_acknowledged_once_or_per_two_segments() {
     }
 }
 
-/// An end that has closed its sending direction still receives.
+/// A connection that has closed its sending direction still receives data.
 #[test]
 fn a_closed_sender_still_acknowledges_pairs() {
     for options in ["sackOK ts 9 0", ""] {
@@ -99,8 +101,8 @@ fn one_segment_waits_beside_pairs_that_were_acknowledged() {
     host.expect_after(ms(40), &format!(". 1:1(0) ack {}", 6 * 1_460 + 1));
 }
 
-/// An acknowledgement of data beyond a hole covers all earlier data, and so does an acknowledgement
-/// on a data segment.
+/// An acknowledgement covers all earlier data. It may be one that out-of-order data causes, or be
+/// carried by a data segment.
 #[test]
 fn an_ack_of_a_hole_or_with_data_covers_all_pairs() {
     let mut host = in_pairs("sackOK ts 9 0");
@@ -154,7 +156,7 @@ fn an_answer_carries_the_acknowledgement() {
         host.send(&format!("P. {request}:{}(100) ack {answer}", request + 100));
         host.read(100);
         if round == 0 {
-            // The connection is not yet known to be a dialogue.
+            // The connection has sent no data yet, so it is not treated as a dialogue.
             host.expect(". 1:1(0) ack 101");
         }
         host.expect_nothing();
@@ -187,7 +189,8 @@ fn a_fin_is_acknowledged_at_once() {
     }
 }
 
-/// A sender whose buffer holds one packet cannot send the second one that would be acknowledged.
+/// The sender's buffer holds one packet, so it cannot send the second one, which the receiver would
+/// acknowledge at once.
 #[test]
 fn a_send_buffer_of_one_packet_never_waits_for_the_timer() {
     for receive in [1_448, 17 * 1_448, 256 << 10] {
@@ -212,7 +215,7 @@ fn a_send_buffer_of_one_packet_never_waits_for_the_timer() {
     }
 }
 
-/// 200 ms, wherever the segment arrives between two ticks.
+/// The ticks are 200 ms apart, and a tick acknowledges all segments that have arrived before it.
 #[test]
 fn the_acknowledgements_of_1988_are_sent_at_the_tick() {
     for profile in [Profile::BsdTahoe, Profile::BsdReno] {
@@ -230,8 +233,8 @@ fn the_acknowledgements_of_1988_are_sent_at_the_tick() {
     }
 }
 
-/// Tahoe announces a window that can grow by 35 % of the buffer, Reno by half, and both by two
-/// segments.
+/// Tahoe announces a window that can grow by 35 % of the buffer, Reno one that can grow by half,
+/// and both one that can grow by two segments.
 #[test]
 fn a_reader_triggers_the_window_update_of_its_year() {
     for (profile, packets, reads) in [
@@ -262,7 +265,7 @@ fn a_reader_triggers_the_window_update_of_its_year() {
     }
 }
 
-/// 35 % and 50 % of three packets are below and above one and a half packets.
+/// For a buffer of three packets, the read bytes are more than 35 % and less than 50 %.
 #[test]
 fn tahoe_and_reno_differ_in_the_share_of_the_buffer() {
     for (profile, tells) in [(Profile::BsdTahoe, true), (Profile::BsdReno, false)] {
@@ -275,7 +278,7 @@ fn tahoe_and_reno_differ_in_the_share_of_the_buffer() {
     }
 }
 
-/// RFC 9293 MUST-40: never longer than half a second, in any profile.
+/// RFC 9293 MUST-40: no profile delays an acknowledgement for more than half a second.
 #[test]
 fn no_acknowledgement_is_held_back_for_half_a_second() {
     for profile in Profile::ALL {
@@ -289,8 +292,9 @@ fn no_acknowledgement_is_held_back_for_half_a_second() {
     }
 }
 
-/// 4.3BSD offered all free buffer space as soon as silly-window avoidance allowed it. An update
-/// with an unchanged window would count as a duplicate ACK, and three of them as a loss.
+/// 4.3BSD offered all free space of the buffer as soon as silly-window avoidance permitted an
+/// update. An update with an unchanged window would count as a duplicate ACK, and three of them
+/// as a loss.
 #[test]
 fn a_window_update_changes_the_window() {
     for profile in [Profile::BsdTahoe, Profile::BsdReno] {

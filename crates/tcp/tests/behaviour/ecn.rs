@@ -1,5 +1,5 @@
-//! Explicit congestion notification (RFC 3168): its negotiation, the segments that may be marked,
-//! and the response to marks at both ends.
+//! Tests of explicit congestion notification (RFC 3168): its negotiation, the segments that may be
+//! marked, and the response to marks at both ends.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, CongestionName, EcnRule, MissReason, RecoveryState, State};
@@ -9,7 +9,7 @@ use linerate_wire::{Ecn, TcpFlags};
 const REQUEST: Config = Config { ecn: EcnRule::Request, ..Config::modern() };
 const YES: &str = "SE. 0:0(0) ack 1 win 65535 mss 1000";
 
-/// Established by our request, with segments of exactly 1,000 bytes.
+/// Opens a connection with ECN at our request. Its segments have 1,000 bytes.
 fn agreed(config: &Config) -> Script {
     let mut host = Script::connect(&Config { ecn: EcnRule::Request, ..*config });
     host.expect("SEW 0:0(0)");
@@ -23,7 +23,7 @@ fn window(host: &Script) -> u32 {
     host.connection.information().congestion_window
 }
 
-/// Returns the codepoints of all segments sent and not yet expected.
+/// Returns the codepoints of the segments that were sent since the last call.
 fn codepoints(host: &mut Script) -> Vec<Ecn> {
     host.take_sent().into_iter().map(|sent| sent.ecn).collect()
 }
@@ -65,7 +65,7 @@ fn ecn_is_off_without_a_request_or_an_acceptance() {
     }
 }
 
-/// RFC 3168 §6.1.1.1: some middleboxes drop unknown flags.
+/// RFC 3168 §6.1.1.1: some middleboxes drop a SYN with these flags.
 #[test]
 fn an_unanswered_syn_is_repeated_without_the_request() {
     let mut host = Script::connect(&REQUEST);
@@ -76,7 +76,8 @@ fn an_unanswered_syn_is_repeated_without_the_request() {
     assert!(!host.connection.information().ecn, "our last SYN refuses ECN");
     host.write(1_000);
     assert_eq!(codepoints(&mut host), [Ecn::NotEct]);
-    // The peer has received the first SYN, so its marks must be echoed (§6.1.1).
+    // The peer has received the request of the first SYN and may mark segments, so marks are echoed
+    // (§6.1.1).
     host.send_marked("P. 1:1001(1000) ack 1001");
     host.expect("E. 1001:1001(0) ack 1001");
 }
@@ -114,7 +115,7 @@ fn ecn_is_negotiated_in_a_simultaneous_open() {
     assert!(host.connection.information().ecn);
 }
 
-/// RFC 3168 §6.1.2, §6.1.4, §6.1.5.
+/// RFC 3168 §6.1.2, §6.1.4, §6.1.5: retransmissions, pure acknowledgements and FINs are Not-ECT.
 #[test]
 fn new_data_may_be_marked_and_nothing_else() {
     let mut host = agreed(&Config::modern());
@@ -128,7 +129,7 @@ fn new_data_may_be_marked_and_nothing_else() {
     assert_eq!(codepoints(&mut host), [Ecn::NotEct], "a FIN alone");
 }
 
-/// RFC 3168 §6.1.6.
+/// RFC 3168 §6.1.6: a peer that discards the probe would ignore a mark or the CWR flag on it.
 #[test]
 fn a_window_probe_is_not_ect_and_has_no_cwr() {
     let mut host = agreed(&Config::modern());
@@ -140,12 +141,12 @@ fn a_window_probe_is_not_ect_and_has_no_cwr() {
     let probe = host.expect(". 1001:1002(1) ack 1");
     assert_eq!(probe.ecn, Ecn::NotEct);
     host.take_sent();
-    // The probed byte is sent again with those behind it; what follows is new.
+    // The byte of the probe is acknowledged; the data behind it is new.
     host.send(". 1:1(0) ack 1002 win 65535");
     assert_eq!(host.expect("PW. 1002:2001(999) ack 1").ecn, Ecn::Ect0);
 }
 
-/// RFC 3168 §6.1.6: a marked probe is answered like any marked data inside the window.
+/// RFC 3168 §6.1.6: if the receiver accepts a marked probe, it echoes the mark as on any data.
 #[test]
 fn a_marked_probe_that_fits_is_echoed() {
     let mut host = agreed(&Config::modern());
@@ -171,12 +172,12 @@ fn a_mark_is_echoed_at_once_and_until_cwr() {
     host.send_marked("W. 4001:5001(1000) ack 11");
     host.expect("E. 11:11(0) ack 5001");
     assert_eq!(host.connection.statistics().marked_segments, 3);
-    // An acknowledgement is not acknowledged, whatever flags it has.
+    // A pure acknowledgement is not acknowledged, even if it has the CWR flag.
     host.send("W. 5001:5001(0) ack 11");
     host.expect_nothing();
 }
 
-/// RFC 3168 §6.1.5: on anything else a mark could be forged.
+/// RFC 3168 §6.1.5: a mark on any other segment may be forged.
 #[test]
 fn only_marks_on_data_inside_the_window_count() {
     let mut host = agreed(&Config::modern());
@@ -212,7 +213,7 @@ fn marks_and_echoes_without_negotiation_are_ignored() {
     }
 }
 
-/// RFC 3168 §5: an ECN-capable packet is not a marked one.
+/// RFC 3168 §5: the codepoints ECT(0) and ECT(1) are no marks.
 #[test]
 fn an_unmarked_ecn_capable_packet_is_not_echoed() {
     let mut host = agreed(&Config::modern());
@@ -223,7 +224,7 @@ fn an_unmarked_ecn_capable_packet_is_not_echoed() {
     assert_eq!(host.connection.statistics().marked_segments, 0);
 }
 
-/// RFC 3168 §6.1.2: one reduction for all marks and losses of a window of data.
+/// RFC 3168 §6.1.2: all marks and losses of one window of data reduce the window once.
 #[test]
 fn an_echo_during_recovery_does_not_reduce_the_window_again() {
     let mut host = Script::connect(&Config { congestion: CongestionName::NewReno, ..REQUEST });
@@ -240,8 +241,8 @@ fn an_echo_during_recovery_does_not_reduce_the_window_again() {
     assert_eq!((statistics.fast_retransmissions, statistics.mark_reductions), (1, 0));
 }
 
-/// RFC 3168 §6.1.2: as for a loss, without a retransmission; RFC 9438 §4.6 lets CUBIC keep seven
-/// tenths.
+/// RFC 3168 §6.1.2: the window is reduced as after a loss, but nothing is retransmitted. CUBIC
+/// keeps seven tenths of the window (RFC 9438 §4.6).
 #[test]
 fn an_echo_reduces_the_window_like_a_loss_once_per_window() {
     for (congestion, left) in [
@@ -256,7 +257,7 @@ fn an_echo_reduces_the_window_like_a_loss_once_per_window() {
         host.send("E. 1:1(0) ack 1001");
         assert_eq!(window(&host), left, "{congestion}");
         host.expect_nothing();
-        // The echo continues until the peer receives CWR; all of it concerns one window.
+        // The peer repeats its echo until it receives CWR; all repetitions concern one window.
         for acked in (2_001..=6_001).step_by(1_000) {
             host.send(&format!("E. 1:1(0) ack {acked}"));
         }
@@ -276,7 +277,8 @@ fn an_echo_reduces_the_window_like_a_loss_once_per_window() {
     }
 }
 
-/// RFC 3168 §6.1.2: for any reason, and never on a retransmission.
+/// RFC 3168 §6.1.2: each reduction of the window, for whatever reason, sets CWR on the next new
+/// data. A retransmission never carries CWR.
 #[test]
 fn the_next_new_data_after_a_loss_carries_cwr() {
     let mut host = agreed(&Config { limited_transmit: false, ..Config::modern() });
@@ -292,8 +294,9 @@ fn the_next_new_data_after_a_loss_carries_cwr() {
     host.expect(". 11001:12001(1000) ack 1");
 }
 
-/// RFC 3168 §6.1.2: at most one reduction per window of data. The loss repaired by a probe (RFC
-/// 8985 §7.4.2 case 3) was in the window that a mark has reduced.
+/// RFC 3168 §6.1.2: the window is reduced at most once per window of data. The loss that a tail
+/// loss probe repairs (RFC 8985 §7.4.2 case 3) was in a window for which a mark has already caused
+/// a reduction.
 #[test]
 fn a_loss_repaired_by_a_probe_does_not_reduce_a_window_reduced_by_a_mark() {
     for (echo, again) in [(". 1:1(0) ack 1001", true), ("E. 1:1(0) ack 1001", false)] {
@@ -319,7 +322,8 @@ fn a_loss_repaired_by_a_probe_does_not_reduce_a_window_reduced_by_a_mark() {
     }
 }
 
-/// RFC 3168 §6.1.2: likewise for losses detected by SACK or by three duplicate ACKs.
+/// RFC 3168 §6.1.2: the window is reduced at most once per window of data. The loss is detected by
+/// SACK, or by three duplicate ACKs.
 #[test]
 fn a_loss_in_a_window_that_a_mark_has_reduced_does_not_reduce_it_again() {
     for offers in ["", " sackOK"] {
@@ -360,7 +364,7 @@ fn echoes_take_the_slow_path_and_other_segments_the_fast_one() {
     assert_eq!(host.connection.statistics().prediction.data, 11, "our echo causes no miss");
 }
 
-/// RFC 3168 §6.1.1: the negotiated mode ends with the connection.
+/// RFC 3168 §6.1.1: in TIME-WAIT, ECN is no longer used.
 #[test]
 fn marks_are_not_echoed_in_time_wait() {
     let mut host = agreed(&Config::modern());
@@ -375,7 +379,7 @@ fn marks_are_not_echoed_in_time_wait() {
     assert!(host.connection.information().ecn_seen, "the record is kept");
 }
 
-/// A router marks instead of dropping: nothing is lost, and the window stays small.
+/// A router marks segments instead of dropping them: nothing is lost, and marks reduce the window.
 #[test]
 fn a_router_that_marks_causes_no_loss() {
     for congestion in CongestionName::ALL {
@@ -390,8 +394,8 @@ fn a_router_that_marks_causes_no_loss() {
         let mut read = 0;
         let mut written = 0;
         let data = [7; 4_096];
-        // Marks reduce the window at most once per round trip (§6.1.2); without a queue BBR needs
-        // at most six of them for the first megabyte.
+        // Marks reduce the window at most once per round trip (§6.1.2). Since this path has no
+        // queue, BBR gets at most six marks in the first megabyte, so three megabytes are sent.
         pair.run_until("three megabytes have arrived", |pair| {
             let now = pair.now;
             if written < 3_000_000 {
@@ -415,7 +419,8 @@ fn a_router_that_marks_causes_no_loss() {
     }
 }
 
-/// RFC 3168 §6.1.2: the window cannot shrink below a segment, so the next one waits for one RTO.
+/// RFC 3168 §6.1.2: the window cannot become smaller than one segment, so the sender waits for one
+/// RTO instead.
 #[test]
 fn an_echo_at_a_window_of_one_segment_delays_the_next_by_one_rto() {
     let mut host = agreed(&Config { initial_window: 1, ..Config::modern() });
@@ -431,7 +436,7 @@ fn an_echo_at_a_window_of_one_segment_delays_the_next_by_one_rto() {
     host.expect(". 2001:3001(1000) ack 1");
 }
 
-/// A larger window shrinks, and no segment waits for longer than that takes.
+/// The window can still be reduced to one segment, so no segment waits for the RTO.
 #[test]
 fn an_echo_at_a_window_of_two_segments_delays_nothing() {
     let mut host = agreed(&Config { initial_window: 2, ..Config::modern() });

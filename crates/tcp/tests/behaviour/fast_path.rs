@@ -1,10 +1,10 @@
-//! Header prediction: its hit rate, and the reason counted for each miss.
+//! Tests of header prediction: its hit rate, and the reason that is counted for each miss.
 
 use crate::{SYN_ACK, ms};
 use linerate_tcp::{BufferSize, Config, Connection, MissReason};
 use linerate_testkit::{Connections, End, Network, Script, pattern};
 
-/// Moves `bytes` from the client to the server.
+/// Sends `bytes` from the client to the server.
 fn transfer(pair: &mut Connections, bytes: usize) {
     let chunk: Vec<u8> = (0..65_536).map(pattern).collect();
     let (mut written, mut read) = (0, 0);
@@ -60,11 +60,11 @@ fn every_size_of_buffer_takes_the_fast_path() {
     }
 }
 
-/// A measurement: losses take the slow path until they are repaired, which costs the data in
-/// flight, here at most 256 KiB. It is printed by
+/// Segments take the slow path from a loss until its repair, which affects at most the data in
+/// flight, here 256 KiB. The measured shares are printed by
 ///
 /// ```text
-/// cargo test -p linerate-tcp --test behaviour fast_path::losses -- --nocapture
+/// cargo test -p linerate-tcp --test behaviour most_segments_take_the_fast_path -- --nocapture
 /// ```
 #[test]
 fn most_segments_take_the_fast_path_despite_losses() {
@@ -92,7 +92,7 @@ fn most_segments_take_the_fast_path_despite_losses() {
     }
 }
 
-/// Checks that `segment` is one miss, counted as `reason`.
+/// Sends `segment`, and checks that it causes one miss, which is counted as `reason`.
 #[track_caller]
 fn misses_for(reason: MissReason, host: &mut Script, segment: &str) {
     let before = host.connection.statistics().prediction.clone();
@@ -215,7 +215,7 @@ fn disabled_prediction_always_misses() {
     hits_for(&mut host, ". 101:201(100) ack 1");
 }
 
-/// A miss affects as few later segments as possible.
+/// After the cause of a miss is gone, the next segment takes the fast path again.
 #[test]
 fn the_segment_after_a_miss_hits_again() {
     let mut host = established();

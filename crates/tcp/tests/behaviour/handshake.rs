@@ -1,4 +1,5 @@
-//! The handshake (RFC 9293 §3.5): its three forms, losses in it, and the negotiated options.
+//! Tests of the handshake (RFC 9293 §3.5): its three forms, losses in it, and the negotiation of
+//! options.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{
@@ -124,7 +125,8 @@ fn an_unacknowledged_syn_ack_is_given_up() {
     assert!(last.at.since(start) >= secs(100) && last.says.flags == TcpFlags::SYN | TcpFlags::ACK);
 }
 
-/// Opens while the `nth` segment from `from` is lost, and returns the time taken.
+/// Opens a connection while the `nth` segment of end `from` is lost. Returns the time that this
+/// takes.
 fn opening_without(from: End, nth: u32) -> linerate_units::Duration {
     let config = Config::modern();
     let mut pair = Connections::new(&config, &config, Network::clean(ms(10)), 1);
@@ -143,7 +145,7 @@ fn a_lost_segment_of_the_handshake_costs_one_timeout_of_a_second() {
     assert_eq!(opening_without(End::Client, 99), ms(30));
     assert_eq!(opening_without(End::Client, 1), secs(1) + ms(30), "the SYN");
     assert_eq!(opening_without(End::Server, 1), secs(1) + ms(30), "the SYN-ACK");
-    // The server sends its SYN-ACK again, and the client its acknowledgement.
+    // The server sends its SYN-ACK again, and the client acknowledges it again.
     assert_eq!(opening_without(End::Client, 2), secs(1) + ms(10) + ms(20), "the final ACK");
 }
 
@@ -184,7 +186,7 @@ fn a_reset_that_does_not_acknowledge_our_syn_is_ignored() {
     host.expect_nothing();
 }
 
-/// RFC 9293 §3.5.1, figure 9: the peer still has a connection that we have forgotten.
+/// RFC 9293 §3.5.1, figure 9: the peer still has an earlier connection, which we have forgotten.
 #[test]
 fn an_ack_of_unsent_data_is_reset_and_the_syn_retransmitted() {
     let mut host = Script::connect(&Config::modern());
@@ -196,7 +198,7 @@ fn an_ack_of_unsent_data_is_reset_and_the_syn_retransmitted() {
     host.expect(". 1:1(0) ack 1");
 }
 
-/// RFC 9293 §3.5, figure 8: our answer to an old SYN is reset by its sender.
+/// RFC 9293 §3.5, figure 8: the peer resets our answer to an old SYN.
 #[test]
 fn an_old_duplicate_syn_is_reset_by_its_sender() {
     let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");
@@ -276,7 +278,7 @@ fn the_window_of_a_syn_is_not_scaled_and_later_ones_are() {
     assert_eq!(host.connection.information().send_window, 128_000);
 }
 
-/// Regression: the SYN-ACK was sent after the handshake had ended, and its timer set.
+/// Earlier, the SYN-ACK was sent after the handshake had ended, and its retransmission timer set.
 #[test]
 fn a_syn_ack_is_not_sent_after_its_acknowledgement() {
     let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");
@@ -292,7 +294,7 @@ fn a_syn_ack_is_not_sent_after_its_acknowledgement() {
     assert_eq!(host.connection.state(), State::Established);
 }
 
-/// An option is on only if both sides offer it; each of the three options separately.
+/// An option is used only if both ends offer it. This holds for each of the three options.
 #[test]
 fn an_option_is_on_if_both_offer_it() {
     for bits in 0..64_u32 {
@@ -348,13 +350,13 @@ fn a_shift_beyond_fourteen_is_fourteen() {
 }
 
 #[test]
-fn a_route_s_window_clamp_holds_from_the_syn_on() {
+fn a_route_s_window_clamp_applies_from_the_syn_on() {
     let path = Path { window_clamp: Some(4_096), ..Path::ipv4(1_500) };
     let mut host = Script::with_path(&Config::modern(), path);
     host.expect("S 0:0(0) win 4096 wscale 0");
     host.send(SYN_ACK);
     host.expect(". 1:1(0) ack 1 win 4096");
-    // The clamp also limits tuning and the application's choice.
+    // The clamp also limits buffer tuning and the size that the application chooses.
     let mut next = 1;
     for _ in 0..200 {
         for _ in 0..4 {
@@ -370,7 +372,7 @@ fn a_route_s_window_clamp_holds_from_the_syn_on() {
     host.take_sent();
 }
 
-/// `TCP_MAXSEG`, and `advmss` of a route: the smaller is announced and used.
+/// The smaller of `TCP_MAXSEG` and the route's `advmss` is announced and used.
 #[test]
 fn the_largest_segment_is_announced_and_not_exceeded() {
     for (own, route, announced) in [
@@ -388,13 +390,13 @@ fn the_largest_segment_is_announced_and_not_exceeded() {
         assert_eq!(host.connection.effective_mss(), announced);
         assert_eq!(host.connection.information().announced_mss, u32::try_from(announced).unwrap());
     }
-    // The peer's is smaller still.
+    // Here the peer announces an even smaller MSS.
     let config = Config { largest_segment: Some(1_000), ..Config::modern() };
     let host = Script::established(&config, "S. 0:0(0) ack 1 win 65535 mss 600");
     assert_eq!(host.connection.effective_mss(), 600);
 }
 
-/// `TCP_SYNCNT`: a timeout set while the SYN is in flight overrides that of the configuration.
+/// `TCP_SYNCNT`: a timeout that is set while the SYN is in flight overrides the configured one.
 #[test]
 fn the_handshake_timeout_can_be_shortened_during_the_handshake() {
     let mut host = Script::connect(&Config::modern());

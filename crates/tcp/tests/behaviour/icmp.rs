@@ -1,10 +1,10 @@
-//! ICMP reports (RFC 5461, RFC 5927, RFC 1191), and the conditions under which they are accepted.
+//! Tests of ICMP reports (RFC 5461, RFC 5927, RFC 1191): when they are accepted, and their effect.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Error, IcmpReport, State};
 use linerate_testkit::Script;
 
-/// A report about our segment at `relative`.
+/// Passes the connection a report that quotes our segment at the sequence number `relative`.
 fn report(
     host: &mut Script,
     kind: impl FnOnce(linerate_wire::SeqNum) -> IcmpReport,
@@ -46,7 +46,8 @@ fn a_soft_error_about_our_syn_is_waited_out() {
     host.expect_after(secs(1), "S 0:0(0)");
 }
 
-/// RFC 5461 §3, RFC 1122 §4.2.3.9: the application learns why, if it stays that way.
+/// RFC 5461 §3, RFC 1122 §4.2.3.9: if the connection fails later, the application gets the soft
+/// error as its cause.
 #[test]
 fn a_soft_error_is_the_reason_when_the_connection_is_given_up() {
     let mut host = Script::connect(&Config::modern());
@@ -68,7 +69,7 @@ fn a_soft_error_is_cleared_when_the_peer_answers() {
     assert_eq!(host.connection.error(), Some(Error::TimedOut));
 }
 
-/// RFC 5927 §5.2.
+/// RFC 5927 §5.2: once the connection is established, hard errors are treated as soft ones.
 #[test]
 fn no_error_ends_an_established_connection() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -79,7 +80,7 @@ fn no_error_ends_an_established_connection() {
     assert_eq!(host.connection.state(), State::Established);
 }
 
-/// RFC 5927 §4.1: a report that quotes no data in flight does not come from a router on the path.
+/// RFC 5927 §4.1: a router on the path can only quote data that is in flight.
 #[test]
 fn a_report_that_quotes_no_data_in_flight_is_ignored() {
     let mut host = Script::connect(&Config::modern());
@@ -96,7 +97,7 @@ fn a_report_that_quotes_no_data_in_flight_is_ignored() {
     assert_eq!(host.connection.effective_mss(), 1_460);
 }
 
-/// RFC 1191 §6.4: the data of a segment that is too large for the path are retransmitted at once in
+/// RFC 1191 §6.4: the data of a segment that is too large for the path is retransmitted at once, in
 /// smaller segments.
 #[test]
 fn a_segment_too_large_for_the_path_is_retransmitted_at_once_in_smaller_ones() {
@@ -133,8 +134,8 @@ fn a_forged_report_cannot_shrink_segments_to_nothing_nor_enlarge_them() {
     assert_eq!(host.connection.effective_mss(), 536);
 }
 
-/// RFC 1191 §6.4: a burst of segments that are too large leads to one report for each. The burst is
-/// retransmitted once.
+/// RFC 1191 §6.4: each segment of a burst that is too large causes a report. The burst is
+/// retransmitted only once.
 #[test]
 fn a_second_report_of_the_same_size_retransmits_nothing() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -146,7 +147,7 @@ fn a_second_report_of_the_same_size_retransmits_nothing() {
     host.expect_nothing();
 }
 
-/// Opens a connection with SACK. Two full segments have arrived, and four are in flight.
+/// Opens a connection with SACK on which two full segments have arrived, and four are in flight.
 fn proven(round_trip: linerate_units::Duration) -> Script {
     let mut host = Script::connect(&Config::modern());
     host.expect("S 0:0(0)");
@@ -162,8 +163,8 @@ fn proven(round_trip: linerate_units::Duration) -> Script {
     host
 }
 
-/// RFC 5927 §7.2: an attacker that knows ports and sequence numbers can forge a report. A report is
-/// forged if segments larger than it allows arrive.
+/// RFC 5927 §7.2: an attacker who knows ports and sequence numbers can forge a report. The report
+/// is false if segments larger than it allows arrive.
 #[test]
 fn a_report_has_no_effect_while_larger_segments_arrive() {
     let mut host = proven(ms(10));
@@ -187,13 +188,13 @@ fn a_report_has_no_effect_while_larger_segments_arrive() {
     host.expect_after(ms(200), "P. 8761:10221(1460) ack 1");
 }
 
-/// Returns sequence number and length of the segments sent since the last call.
+/// Returns the sequence number and length of each segment sent since the last call.
 fn sent(host: &mut Script) -> Vec<(u32, u32)> {
     host.take_sent().iter().map(|sent| (sent.says.seq, sent.says.length)).collect()
 }
 
-/// The tail probe is small enough for the reported path. Its arrival shows that the large segments
-/// before it are lost, the quoted one among them.
+/// The tail loss probe is small enough for the reported MTU. When it arrives, it shows that the
+/// large segments before it, and the quoted one among them, are lost.
 #[test]
 fn a_report_takes_effect_when_the_segment_that_it_quotes_is_found_lost() {
     let mut host = proven(ms(10));
@@ -219,7 +220,7 @@ fn a_report_takes_effect_when_the_segment_that_it_quotes_is_found_lost() {
     assert_eq!((counted.reports_held, counted.reports_applied), (1, 1));
 }
 
-/// The tail of the flight is lost, and a forged report quotes a segment that is not.
+/// The last segments of the flight are lost, while the segment that a forged report quotes arrives.
 #[test]
 fn the_loss_of_another_segment_is_no_evidence_for_a_report() {
     let mut host = proven(ms(10));
@@ -234,7 +235,7 @@ fn the_loss_of_another_segment_is_no_evidence_for_a_report() {
     assert_eq!(host.connection.effective_mss(), 1_460);
 }
 
-/// A segment is lost by congestion, and a forged report quotes it.
+/// A forged report quotes a segment that was lost by congestion.
 #[test]
 fn larger_segments_that_left_later_and_arrive_disprove_a_report() {
     let mut host = proven(ms(10));
@@ -242,7 +243,7 @@ fn larger_segments_that_left_later_and_arrive_disprove_a_report() {
     host.pass_time(ms(10));
     host.send(". 1:1(0) ack 2921 sack 4381-5841");
     assert_eq!(host.connection.statistics().reports_disproved, 1);
-    // The data that have arrived by now disprove this report at once.
+    // Segments that have arrived by now disprove a further report at once.
     report(&mut host, too_big(600), 2_921);
     host.send(". 1:1(0) ack 2921 sack 4381-7301");
     host.send(". 1:1(0) ack 2921 sack 4381-8761");
@@ -251,7 +252,7 @@ fn larger_segments_that_left_later_and_arrive_disprove_a_report() {
     assert_eq!((counted.reports_disproved, counted.reports_applied), (2, 0));
 }
 
-/// A timeout of another segment is no evidence for a report.
+/// The timeout of a segment that the report does not quote is no evidence for the report.
 #[test]
 fn a_timeout_of_another_segment_leaves_a_report_waiting() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -270,7 +271,7 @@ fn a_timeout_of_another_segment_leaves_a_report_waiting() {
     assert_eq!(host.connection.statistics().reports_disproved, 1);
 }
 
-/// The quoted segment is smaller than the MTU of the report.
+/// The quoted segment is smaller than the reported MTU.
 #[test]
 fn a_report_about_a_segment_that_would_have_fitted_is_ignored() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -282,8 +283,8 @@ fn a_report_about_a_segment_that_would_have_fitted_is_ignored() {
     assert_eq!(host.connection.statistics().reports_ignored, 1);
 }
 
-/// Opens a connection with SACK. Data is in flight, none of which has arrived, and the timestamp
-/// clock has advanced since it was sent.
+/// Opens a connection with SACK and these further options. Ten segments are in flight, of which
+/// none has arrived, and the timestamp clock has advanced since they were sent.
 fn unproven(options: &str) -> Script {
     let mut host = Script::connect(&Config::modern());
     host.take_sent();
@@ -327,8 +328,8 @@ fn a_report_applied_at_once_is_confirmed_when_a_smaller_segment_arrives() {
     assert!(host.connection.is_path_mtu_confirmed());
 }
 
-/// Without timestamps, an acknowledgement does not tell which copy has arrived. A path MTU probe
-/// then checks the report.
+/// Without timestamps, an acknowledgement does not show which copy of the data has arrived, so a
+/// path MTU probe checks the report.
 #[test]
 fn without_timestamps_a_probe_checks_a_report_at_once() {
     for passes in [true, false] {
@@ -366,7 +367,7 @@ fn without_timestamps_a_probe_checks_a_report_at_once() {
     }
 }
 
-/// Without SACK, the timeout of the quoted segment is the evidence for a report.
+/// Without SACK, a report is applied when the quoted segment times out.
 #[test]
 fn without_selective_acknowledgements_a_report_waits_for_the_timeout() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -382,8 +383,8 @@ fn without_selective_acknowledgements_a_report_waits_for_the_timeout() {
     assert_eq!(host.connection.effective_mss(), 1_000);
 }
 
-/// RFC 8200 §5: each IPv6 link carries packets of 1,280 bytes, so no report reduces segments below
-/// that.
+/// RFC 8200 §5: each IPv6 link carries packets of 1,280 bytes, so a report of a smaller MTU is
+/// applied as one of 1,280 bytes.
 #[test]
 fn over_ipv6_no_report_reduces_packets_below_1280_bytes() {
     let mut host = Script::with_path(&Config::modern(), linerate_tcp::Path::ipv6(1_500));

@@ -1,12 +1,13 @@
-//! The status of a connection beyond what the wire shows: the limits of its sender, and the state
-//! of its segments.
+//! Tests of the status information of a connection that its segments do not show: the limits of the
+//! sender, and the state of loss recovery.
 
 use crate::ms;
 use linerate_tcp::{BufferSize, Config, CongestionName, RecoveryState};
 use linerate_testkit::Script;
 use linerate_units::Duration;
 
-/// Total time, time limited by the peer's window, and by the send buffer, in milliseconds.
+/// Returns the time for which the sender was busy, limited by the peer's window, and limited by the
+/// send buffer, in milliseconds.
 fn busy(host: &Script) -> [u64; 3] {
     let (busy, now) = (host.connection.information().busy, host.now);
     [busy.total(now), busy.for_peer_window(now), busy.for_send_buffer(now)].map(Duration::as_millis)
@@ -95,8 +96,8 @@ fn a_rest_that_the_nagle_algorithm_holds_in_a_buffer_with_room_is_no_limit_of_th
     assert_eq!(busy(&host), [20, 0, 0]);
 }
 
-/// As in TCP_INFO: a reordered segment may be lost, a lost one is retransmitted, and a timeout is a
-/// separate state.
+/// As in Linux's TCP_INFO: after a duplicate acknowledgement the state is `Disorder`, during a fast
+/// retransmission `Recovery`, and after a timeout `Loss`.
 #[test]
 fn the_recovery_state_follows_the_evidence() {
     for offers in ["", " sackOK"] {

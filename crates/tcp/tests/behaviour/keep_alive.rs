@@ -1,4 +1,4 @@
-//! Keep-alive probes of an idle peer (RFC 9293 §3.8.4), on request of the application.
+//! Tests of keep-alive (RFC 9293 §3.8.4): on request of the application, an idle peer is probed.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Error, KeepAlive, State};
@@ -43,8 +43,8 @@ fn a_peer_that_answers_is_probed_again_after_the_next_idle_time() {
     assert_eq!(host.connection.statistics().keep_alive_probes, 20);
 }
 
-/// With an interval longer than the idle time, each probe is answered, so none counts against the
-/// peer.
+/// The interval between probes is longer than the idle time here. An answer resets the count of
+/// unanswered probes.
 #[test]
 fn a_peer_that_always_answers_is_never_given_up() {
     let mut host = probing(secs(10), secs(75), 3);
@@ -86,7 +86,8 @@ fn data_in_flight_replaces_the_probe() {
     assert_eq!(host.connection.state(), State::Established);
 }
 
-/// Data in flight probes the peer; when it is acknowledged, idle time counts again.
+/// Keep-alive probes are not needed while data is in flight, and begin again some time after it is
+/// acknowledged.
 #[test]
 fn idle_time_counts_again_after_data_in_flight_is_acknowledged() {
     let mut host = probing(secs(10), secs(3), 3);
@@ -99,7 +100,8 @@ fn idle_time_counts_again_after_data_in_flight_is_acknowledged() {
     host.expect_after(ms(1), ". 100:100(0) ack 1");
 }
 
-/// RFC 9293: a probe may carry a byte of garbage, for old peers; the answer is an acknowledgement.
+/// RFC 9293 §3.8.4: a probe may carry one byte of old data, as some old TCPs require it. It is
+/// answered by an acknowledgement.
 #[test]
 fn a_peer_s_probe_is_answered() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -128,8 +130,8 @@ fn a_pending_acknowledgement_is_not_a_probe() {
     host.expect_nothing();
 }
 
-/// A busy host handles timers late, with an acknowledgement pending. With any options, the
-/// acknowledgement is sent first, then the probe.
+/// A busy host may handle timers late, when an acknowledgement is pending. It is sent before the
+/// probe, with and without TCP options.
 #[test]
 fn a_probe_due_with_an_acknowledgement_follows_it() {
     for offers in ["", " sackOK ts 100 1"] {

@@ -1,11 +1,12 @@
-//! The low-water mark of unsent data (`TCP_NOTSENT_LOWAT`): the limit of writes, and the event for
-//! new room.
+//! Tests of the low-water mark of unsent data (`TCP_NOTSENT_LOWAT`): it limits writes, and
+//! determines when room is reported.
 
 use crate::secs;
 use linerate_tcp::{Config, Error, Event};
 use linerate_testkit::Script;
 
-/// Options of the peer: none; or those that header prediction requires, for output, too.
+/// TCP options that the peer offers: none, or those without which header prediction is not used for
+/// output.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
 fn established(offers: &str) -> Script {

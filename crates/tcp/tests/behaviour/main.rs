@@ -1,5 +1,5 @@
-//! The behaviour of a connection, one aspect a file. Most tests are scripts: a connection, and a
-//! peer whose segments are written down.
+//! Tests of the behaviour of a connection. Each file tests one aspect, mostly with scripts, in
+//! which the segments of the peer are written as text.
 
 mod accurate_ecn;
 mod buffers;
@@ -41,7 +41,7 @@ mod zero_window;
 
 use linerate_units::Duration;
 
-/// An answer to our SYN from a peer without any option but the MSS.
+/// A SYN-ACK of a peer that supports no option except the MSS.
 const SYN_ACK: &str = "S. 0:0(0) ack 1 win 65535 mss 1460";
 
 const fn ms(millis: u64) -> Duration {

@@ -1,5 +1,5 @@
-//! Nagle's algorithm: small segments are held back while others are in flight (RFC 9293 §3.7.4, RFC
-//! 896).
+//! Tests of Nagle's algorithm (RFC 9293 §3.7.4, RFC 896): small segments are held back while others
+//! are in flight.
 
 use crate::{SYN_ACK, secs};
 use linerate_tcp::{Config, Connection, NagleRule};
@@ -58,8 +58,8 @@ fn enabling_no_delay_sends_waiting_data() {
     host.expect("P. 2:12(10) ack 1");
 }
 
-/// RFC 896 holds the remainder of a large write until the full segments are acknowledged, which a
-/// peer with delayed acknowledgements does late; Minshall's variation sends it.
+/// RFC 896 holds the remainder of a large write back until the full segments before it are
+/// acknowledged, for which a peer may take its time. Minshall's variation sends it at once.
 #[test]
 fn the_tail_of_a_large_write_waits_under_the_classic_rule_alone() {
     let mut classic = established(NagleRule::Classic);
@@ -92,7 +92,7 @@ fn a_fin_sends_waiting_data() {
     host.expect("FP. 2:12(10) ack 1");
 }
 
-/// RFC 9293 §3.8.6.2.1 (3): half of the largest window ever offered is worth a segment.
+/// RFC 9293 §3.8.6.2.1 (3): data that fills half of the largest window ever offered is sent.
 #[test]
 fn half_of_a_small_peer_s_window_never_waits() {
     let mut host = Script::established(

@@ -1,4 +1,4 @@
-//! Pacing: the transmission times of segments, and their bounds.
+//! Tests of pacing: the times at which segments are sent, and its limits.
 
 use crate::{ms, secs};
 use linerate_tcp::{BufferSize, Config, CongestionName, PacingRule};
@@ -54,8 +54,7 @@ fn the_first_window_leaves_in_pairs_over_half_a_round_trip() {
     write(&mut pair, 10 * 1_448);
     pair.pass_time(ms(99));
     let bursts = bursts(&send_times.borrow());
-    // Twenty segments per 100 ms are one every 5 ms. Segments sent before the first round-trip
-    // sample are unpaced.
+    // Twenty segments per round trip of 100 ms are one segment per 5 ms, or two per 10 ms.
     assert_eq!(bursts.iter().map(|(_, count)| count).sum::<usize>(), 10);
     for pair in bursts.windows(2).filter(|pair| pair[0].1 == 2) {
         assert_eq!(pair[1].0 - pair[0].0, 10_000, "{bursts:?}");
@@ -116,7 +115,7 @@ fn pacing_is_off_if_configured_or_without_a_requested_rate() {
     }
 }
 
-/// Established with segments of 1,000 bytes and a round trip of 100 ms.
+/// Opens a connection with segments of 1,000 bytes and a round trip of 100 ms.
 fn established() -> Script {
     let mut host = Script::connect(&PACED);
     host.expect("S 0:0(0)");
@@ -134,7 +133,7 @@ fn acknowledgements_and_timeouts_are_not_paced() {
     host.send("P. 1:101(100) ack 1");
     host.expect(". 3001:3001(0) ack 101");
     host.take_sent();
-    // The window was sent; the timer finds that none of it has arrived.
+    // The whole window is sent, and the timer then finds that none of it has arrived.
     host.pass_time(ms(250));
     let window = host.take_sent();
     assert!(window.iter().all(|sent| sent.says.seq > 1));
@@ -157,7 +156,7 @@ fn paced_segments_are_sent_on_time() {
     assert_eq!(sent, 10, "the window");
 }
 
-/// Losses at the end of the written data are paced, too, although no new data follows.
+/// Retransmissions are paced even if no new data follows them.
 #[test]
 fn retransmissions_without_new_data_are_paced() {
     let mut pair =
@@ -181,8 +180,8 @@ fn retransmissions_without_new_data_are_paced() {
     assert!(bursts(&repeated.borrow()).len() >= 3, "{:?}", bursts(&repeated.borrow()));
 }
 
-/// draft-ietf-ccwg-bbr §5.6.2: the handshake has measured the round trip, so the first window is
-/// not paced by the default of 1 ms.
+/// draft-ietf-ccwg-bbr §5.6.2: the first window is paced by the round trip that the handshake has
+/// measured, and not by the default of 1 ms.
 #[test]
 fn bbr_paces_its_first_window_by_the_round_trip_of_the_handshake() {
     let config = Config { congestion: CongestionName::Bbr, ..Config::modern() };

@@ -1,5 +1,6 @@
-//! Black holes: a path drops large packets without a report. Segments become smaller, and larger
-//! again by probes that are data segments (RFC 4821).
+//! Tests of the path MTU search (RFC 4821): after timeouts, segments become smaller, because the
+//! path may drop large packets without a report. Probes that are data segments make them larger
+//! again.
 
 use crate::{ms, secs};
 use linerate_tcp::{
@@ -17,7 +18,7 @@ fn packet(segment: &Segment<'_>, path: Path) -> usize {
     usize::from(path.ip_header) + 20 + segment.options.len() + segment.payload.len()
 }
 
-/// Two connections over `path`, which drops packets larger than the value of the cell, in bytes.
+/// Opens a connection over `path`, which drops packets larger than `width` bytes.
 fn narrowed(config: &Config, path: Path, width: &Rc<Cell<usize>>) -> Connections {
     let mut pair = Connections::new(config, config, Network::clean(ms(5)), 1).over(config, path);
     let width = Rc::clone(width);
@@ -27,7 +28,8 @@ fn narrowed(config: &Config, path: Path, width: &Rc<Cell<usize>>) -> Connections
     pair.established()
 }
 
-/// The client sends `bytes` more, after the `before` that it has sent, and the server reads them.
+/// Sends `bytes` from the client to the server, which reads them. `before` bytes have been sent by
+/// earlier calls.
 fn transfer(pair: &mut Connections, before: usize, bytes: usize) {
     let (mut written, mut read) = (before, before);
     pair.run_until("everything has arrived", |pair| {
@@ -47,7 +49,7 @@ fn transfer(pair: &mut Connections, before: usize, bytes: usize) {
 
 #[test]
 fn a_black_hole_is_detected_over_ipv4_and_ipv6() {
-    // IPv6 begins at 1,280 bytes, the minimum MTU of each link, and tries one smaller size.
+    // Over IPv6, the first reduced size is 1,280 bytes, the minimum MTU of a link.
     for (path, passed) in [(Path::ipv4(1_500), 2), (Path::ipv6(1_500), 1)] {
         let width = Rc::new(Cell::new(1_410));
         let mut pair = narrowed(&Config::modern(), path, &width);
@@ -70,7 +72,7 @@ fn a_narrowed_path_reduces_segments_until_it_widens() {
     assert_eq!((pair.client.path_mtu(), pair.client.statistics().path_probes), (1_500, 0));
     width.set(1_300);
     for part in 3..13 {
-        // After a failed probe, the next one waits for as many round trips as the window has
+        // After a failed probe, no probe is sent for as many round trips as the window has
         // segments.
         transfer(&mut pair, part * 100_000, 100_000);
         pair.pass_time(secs(5));
@@ -112,7 +114,8 @@ fn without_the_search_a_black_hole_ends_the_connection() {
     assert_eq!(pair.client.statistics().black_holes, 0);
 }
 
-/// RFC 4821 §7.7: the size is halved if 1,280 bytes, which nearly every path carries, are too much.
+/// RFC 4821 §7.7: nearly every path carries 1,280 bytes. If the segments still do not arrive, their
+/// size is halved.
 #[test]
 fn a_very_narrow_path_is_found_by_further_timeouts() {
     let config = Config { path_floor: 88, ..Config::modern() };
@@ -124,8 +127,8 @@ fn a_very_narrow_path_is_found_by_further_timeouts() {
     assert!((128..=300).contains(&pair.client.path_mtu()), "{}", pair.client.path_mtu());
 }
 
-/// RFC 1122 §3.3.2: each host accepts 576 bytes, so no working path carries less. The size includes
-/// timestamps.
+/// RFC 1122 §3.3.2: each host accepts packets of 576 bytes, so no working path has a smaller MTU.
+/// The MTU includes the timestamps option.
 #[test]
 fn a_path_of_576_bytes_is_found_with_timestamps() {
     for timestamps in [true, false] {
@@ -169,8 +172,8 @@ fn an_immediate_search_reaches_the_path_mtu_without_losses() {
     }
 }
 
-/// RFC 4821 §7.8: packets alternate between two paths, one of them narrower. A probe that has
-/// arrived then proves little.
+/// RFC 4821 §7.8: packets alternate between two paths of different MTU. The arrival of one probe
+/// then does not show that later segments of its size arrive.
 #[test]
 fn a_size_that_only_some_paths_carry_is_withdrawn() {
     let path = Path::ipv4(1_500);
@@ -191,8 +194,7 @@ fn a_size_that_only_some_paths_carry_is_withdrawn() {
     );
 }
 
-/// RFC 4821 §7.8: long after the size was raised, packets begin to alternate between two paths, and
-/// the size is withdrawn.
+/// RFC 4821 §7.8: packets begin to alternate between two paths long after the size was raised.
 #[test]
 fn a_confirmed_size_is_withdrawn_when_it_stops_passing() {
     let path = Path::ipv4(1_500);
@@ -214,8 +216,8 @@ fn a_confirmed_size_is_withdrawn_when_it_stops_passing() {
     assert!(pair.client.path_mtu() <= 1_430, "{}", pair.client.path_mtu());
 }
 
-/// Opens a connection whose path search begins with segments of 1,000 bytes, while the peer's MSS
-/// is 1,460 bytes.
+/// Opens a connection that begins its search with segments of 1,000 bytes. The MSS of the peer is
+/// 1,460 bytes.
 fn searching(config: &Config) -> Script {
     let config =
         Config { path_search: PathSearch::Always, path_base: 1_000, timestamps: false, ..*config };
@@ -227,7 +229,7 @@ fn searching(config: &Config) -> Script {
     host
 }
 
-/// Lets a round trip pass, and acknowledges everything sent until then.
+/// Waits for a round trip, and then acknowledges everything that was sent.
 fn acknowledge_all(host: &mut Script) {
     host.pass_time(ms(10));
     let sent = host.take_sent();
@@ -236,13 +238,13 @@ fn acknowledge_all(host: &mut Script) {
     }
 }
 
-/// Sends 20,000 bytes: a path MTU probe of a common size, followed by segments with 9,000 bytes in
-/// total.
+/// Writes 20,000 bytes. The connection sends a path MTU probe of 1,240 bytes, and segments of 1,000
+/// bytes behind it.
 fn probed(config: &Config) -> Script {
     let mut host = searching(config);
     host.write(20_000);
     host.expect(". 1:1241(1240) ack 1");
-    // With a pacing congestion control, the segments leave one by one.
+    // A congestion control that paces sends these segments one by one.
     host.pass_time(ms(10));
     let sent: Vec<_> =
         host.take_sent().iter().map(|sent| (sent.says.seq, sent.says.length)).collect();
@@ -252,8 +254,8 @@ fn probed(config: &Config) -> Script {
 
 const NEW_RENO: Config = Config { congestion: CongestionName::NewReno, ..Config::modern() };
 
-/// RFC 4821 §7.4: a probe needs data behind it, which reveals its loss. Without such data, the loss
-/// of the probe would cost a timeout.
+/// RFC 4821 §7.4: the data that follows a probe shows whether the probe was lost. Without it, a
+/// lost probe would cost a timeout.
 #[test]
 fn a_probe_is_sent_only_if_enough_data_can_follow() {
     let mut host = searching(&NEW_RENO);
@@ -263,7 +265,7 @@ fn a_probe_is_sent_only_if_enough_data_can_follow() {
     let mut host = searching(&NEW_RENO);
     host.write(4_240);
     host.expect(". 1:1241(1240) ack 1");
-    // No probe is sent either if the peer's window has no room for it.
+    // A window of the peer that is too small prevents the probe, too.
     let mut host = searching(&NEW_RENO);
     host.send(". 1:1(0) ack 1 win 4239");
     host.write(10_000);
@@ -308,8 +310,8 @@ fn the_loss_of_only_a_probe_reduces_no_window_and_its_data_is_retransmitted_in_p
     }
 }
 
-/// RFC 4821 §7.6.4, §4: the loss of a probe with other segments is congestion, and tells nothing
-/// about the size.
+/// RFC 4821 §7.6.4, §4: the loss of a probe and of other segments is a sign of congestion, and
+/// shows nothing about the MTU.
 #[test]
 fn a_probe_lost_with_other_segments_is_inconclusive_and_reduces_the_window() {
     let mut host = probed(&NEW_RENO);
@@ -323,7 +325,8 @@ fn a_probe_lost_with_other_segments_is_inconclusive_and_reduces_the_window() {
     expect_second_probe(&mut host);
 }
 
-/// RFC 4821 §7.6.4: an inconclusive probe does not exclude its size, which is probed again.
+/// Expects that the size of an inconclusive probe is probed again (RFC 4821 §7.6.4), and that the
+/// second probe arrives.
 #[track_caller]
 fn expect_second_probe(host: &mut Script) {
     while host.connection.statistics().path_probes_passed == 0 {
@@ -365,8 +368,8 @@ fn a_late_probe_has_passed() {
     assert_eq!(host.connection.effective_mss(), 1_240);
 }
 
-/// RFC 4821 §7.6.2: after a failed probe, the next one waits for as many round trips as the
-/// congestion window has segments.
+/// RFC 4821 §7.6.2: the number of segments in the congestion window determines the time until the
+/// next probe.
 #[test]
 fn after_a_failure_no_probe_is_sent_for_as_many_round_trips_as_the_window_has_segments() {
     let mut host = probed(&NEW_RENO);
@@ -384,8 +387,7 @@ fn after_a_failure_no_probe_is_sent_for_as_many_round_trips_as_the_window_has_se
     assert!(rounds >= 8, "another probe after {rounds} round trips");
 }
 
-/// RFC 4821 §7.6.3: a timeout of the probe counts as a failure, and its data is retransmitted in
-/// smaller segments.
+/// RFC 4821 §7.6.3: the data of a probe that times out is retransmitted in smaller segments.
 #[test]
 fn a_probe_that_times_out_is_split_and_counts_as_failed() {
     let mut host = probed(&NEW_RENO);
@@ -397,16 +399,16 @@ fn a_probe_that_times_out_is_split_and_counts_as_failed() {
     assert_eq!(host.connection.information().congestion_window, 1_000);
 }
 
-/// Handles an ICMP report about the probe, whose data begin at `relative`. It allows `mtu_payload`
-/// bytes behind the IP header.
+/// Passes the connection an ICMP report about the probe, whose data begins at the sequence number
+/// `relative`. The reported MTU allows `mtu_payload` bytes behind the IP header.
 fn report_of_probe(host: &mut Script, relative: u32, mtu_payload: usize) {
     let quoted = host.number(relative);
     let report = linerate_tcp::IcmpReport::PacketTooBig { quoted, mtu_payload };
     host.application(|connection, now| connection.driver().handle_icmp(now, report));
 }
 
-/// RFC 4821 §7.6.2, RFC 5927 §7.2: a report about a probe is applied when the probe is found lost.
-/// The next probe has the reported size.
+/// RFC 4821 §7.6.2, RFC 5927 §7.2: the report is applied when the probe is found lost. The next
+/// probe has the reported size.
 #[test]
 fn a_report_about_a_probe_that_is_lost_names_the_next_size() {
     let mut host = probed(&NEW_RENO);
@@ -440,7 +442,7 @@ fn a_forged_report_about_a_probe_that_arrives_has_no_effect() {
     assert_eq!(host.connection.statistics().path_probes_failed, 0);
 }
 
-/// Segments become smaller at timeouts, but the peer is given up after R2 as usual.
+/// Segments become smaller after timeouts, which does not extend R2 for ever.
 #[test]
 fn a_vanished_peer_is_given_up_after_r2() {
     let config = Config { give_up_after: secs(60), ..Config::modern() };
@@ -453,7 +455,7 @@ fn a_vanished_peer_is_given_up_after_r2() {
     assert_eq!(host.connection.statistics().black_holes, 2);
 }
 
-/// RFC 4821 §7.7: an unreachable peer is a known reason for timeouts, so segments do not shrink.
+/// RFC 4821 §7.7: an ICMP error that reports the peer as unreachable explains the timeouts.
 #[test]
 fn segments_to_an_unreachable_peer_do_not_shrink() {
     let mut host =
@@ -477,7 +479,7 @@ fn lost_small_segments_do_not_indicate_a_black_hole() {
     assert_eq!(host.connection.statistics().black_holes, 0);
 }
 
-/// Writes 20,000 bytes, and expects that the next segment is no probe.
+/// Writes 20,000 bytes, and expects that no path MTU probe is sent.
 #[track_caller]
 fn expect_no_probe(host: &mut Script) {
     host.write(20_000);
@@ -486,7 +488,8 @@ fn expect_no_probe(host: &mut Script) {
     assert_eq!(host.connection.statistics().path_probes, 0);
 }
 
-/// RFC 4821 §7.4: while data is missing, the loss of a probe could not be told from other losses.
+/// RFC 4821 §7.4: while data is missing, the loss of a probe could not be distinguished from other
+/// losses.
 #[test]
 fn no_probe_is_sent_while_data_is_missing() {
     let mut host = searching(&NEW_RENO);
@@ -496,8 +499,7 @@ fn no_probe_is_sent_while_data_is_missing() {
     expect_no_probe(&mut host);
 }
 
-/// RFC 8985 §7.3: whether the data of a tail loss probe has arrived is not known yet, so no path
-/// MTU probe is sent.
+/// RFC 8985 §7.3: it is not known yet whether the data of the tail loss probe has arrived.
 #[test]
 fn no_path_probe_is_sent_during_a_tail_loss_probe() {
     let mut host = searching(&NEW_RENO);
@@ -515,8 +517,8 @@ fn urgent_data_is_not_a_probe() {
     host.expect("U. 1:1001(1000) ack 1 urg 20000");
 }
 
-/// RFC 2018 §3: data segments carry SACK blocks while data is missing, and the blocks leave no room
-/// in a probe.
+/// RFC 2018 §3: while received data is missing, data segments carry SACK blocks, for which a probe
+/// has no room.
 #[test]
 fn no_probe_is_sent_while_sack_blocks_are_due() {
     let mut host = searching(&NEW_RENO);
@@ -526,7 +528,7 @@ fn no_probe_is_sent_while_sack_blocks_are_due() {
     host.expect(". 1:989(988) ack 1 sack 1001-2001");
 }
 
-/// RFC 5482 §3: with the option, the packet would exceed the probed size, or the MTU of the link.
+/// RFC 5482 §3: a probe with the option would exceed the probed size, or the MTU of the link.
 #[test]
 fn a_user_timeout_option_precedes_a_probe() {
     let config = Config { user_timeout_option: true, ..NEW_RENO };
@@ -559,7 +561,8 @@ fn an_accecn_option_precedes_a_probe() {
     assert!(first.options.ecn.is_some() && first.length <= 1_000, "{first}");
 }
 
-/// RFC 9293 §3.8.6.1: after a window probe, it is unknown whether the peer has accepted its byte.
+/// RFC 9293 §3.8.6.1: it is not known yet whether the peer has accepted the byte of the window
+/// probe.
 #[test]
 fn no_path_probe_is_sent_right_after_a_window_probe() {
     let mut host = searching(&NEW_RENO);
@@ -583,7 +586,7 @@ fn a_small_congestion_window_prevents_probes() {
     }
 }
 
-/// RFC 4821 §7.4: nothing is sent until the congestion window has room for the probe.
+/// RFC 4821 §7.4: no further data is sent until the congestion window has room for the probe.
 #[test]
 fn a_probe_waits_for_room_in_the_congestion_window() {
     let mut host = searching(&NEW_RENO);
@@ -611,8 +614,8 @@ fn a_probe_waits_for_room_in_the_peer_s_window() {
     host.expect(". 3001:4241(1240) ack 1");
 }
 
-/// RFC 1122 §4.2.3.2: the acknowledgement of a single segment may be delayed until the next one
-/// arrives, so a single segment in flight must not delay a probe.
+/// RFC 1122 §4.2.3.2: the peer may delay the acknowledgement of a single segment until the next one
+/// arrives. To wait for it would delay the probe.
 #[test]
 fn a_probe_waits_only_while_two_segments_are_in_flight() {
     let mut host = searching(&NEW_RENO);
@@ -624,7 +627,7 @@ fn a_probe_waits_only_while_two_segments_are_in_flight() {
     host.expect_nothing();
 }
 
-/// Data that is too little for a probe is sent at once.
+/// If less data is written than a probe and its following segments need, it is sent at once.
 #[test]
 fn little_data_does_not_wait_for_a_probe() {
     let mut host = searching(&NEW_RENO);
@@ -634,7 +637,7 @@ fn little_data_does_not_wait_for_a_probe() {
     host.expect("P. 3001:4001(1000) ack 1");
 }
 
-/// A smaller send buffer would never have room for a probe and two segments before it.
+/// The buffer must have room for two segments in flight, a probe, and the segments that follow it.
 #[test]
 fn a_probe_waits_for_a_full_send_buffer_if_large_enough() {
     let written = |size| {
@@ -678,11 +681,11 @@ fn a_passed_probe_is_reported_once() {
     assert!(!has_path_event(&mut host), "the search goes on");
 }
 
-/// RFC 4821 §7.3: the application learns that the search has ended below the link's MTU.
+/// RFC 4821 §7.3: the application is informed that the search has ended below the MTU of the link.
 #[test]
 fn the_end_of_a_search_below_the_limit_is_reported() {
     let mut host = probed(&NEW_RENO);
-    // Fewer than eight bytes remain to be searched, so the search ends.
+    // Less than eight bytes remain between the known and the reported size, so the search ends.
     report_of_probe(&mut host, 1, 1_025);
     host.send(". 1:1(0) ack 1 sack 1241-9241");
     host.take_sent();
@@ -720,7 +723,8 @@ fn the_end_of_a_complete_search_is_not_reported() {
     assert!(!has_path_event(&mut host));
 }
 
-/// RFC 4821 §7.7: smaller segments after timeouts are reported, and so is, once, that they arrive.
+/// RFC 4821 §7.7: two events are reported: that segments became smaller after timeouts, and that
+/// smaller segments arrive.
 #[test]
 fn the_first_acknowledgement_after_a_black_hole_is_reported() {
     let mut host =
@@ -739,7 +743,8 @@ fn the_first_acknowledgement_after_a_black_hole_is_reported() {
     assert!(!has_path_event(&mut host));
 }
 
-/// RFC 4821 §7.7: large segments that have arrived beyond the hole make a black hole unlikely.
+/// RFC 4821 §7.7: full segments that have arrived behind the missing data make a black hole
+/// unlikely.
 #[test]
 fn delivered_large_segments_double_the_detection_time() {
     for (named, time_limit) in [("1461-2920", 3), ("1461-2921", 6)] {
@@ -766,8 +771,8 @@ fn a_peer_with_a_small_window_gets_its_segments_without_delay() {
     host.expect(". 2001:3001(1000) ack 1");
 }
 
-/// The connection, not the application, holds data back, so cwnd grows as if it were fully used
-/// (RFC 7661 §4.3).
+/// The connection, and not the application, holds data back, so the congestion window counts as
+/// filled (RFC 7661 §4.3).
 #[test]
 fn the_congestion_window_grows_while_data_waits_for_a_probe() {
     let mut host = searching(&Config { send_buffer: BufferSize::Fixed(7_240), ..NEW_RENO });
@@ -779,8 +784,8 @@ fn the_congestion_window_grows_while_data_waits_for_a_probe() {
     assert_eq!(host.connection.information().congestion_window, 10_999);
 }
 
-/// RFC 5681 §3.1: cwnd grows by at most one segment per acknowledgement, now one of the larger
-/// size.
+/// RFC 5681 §3.1: the congestion window grows by one segment per acknowledgement, which now is a
+/// larger one.
 #[test]
 fn after_a_probe_has_arrived_the_window_grows_in_segments_of_its_size() {
     let mut host = probed(&NEW_RENO);
@@ -790,12 +795,12 @@ fn after_a_probe_has_arrived_the_window_grows_in_segments_of_its_size() {
     assert_eq!(host.connection.information().congestion_window - before, 1_240);
 }
 
-/// RFC 4821 §7.7, RFC 9293 §3.8.3: the peer has the full R2 again to acknowledge the smaller
-/// segments.
+/// RFC 4821 §7.7, RFC 9293 §3.8.3: R2 is measured anew from the time at which segments become
+/// smaller.
 #[test]
 fn the_time_until_a_peer_is_given_up_begins_anew_with_smaller_segments() {
-    // Timeouts at 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s. Segments reach their minimum size at the
-    // fourth.
+    // Timeouts occur after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s. Segments reach their minimum size at
+    // the fourth.
     let time_limit = secs(11);
     let config = Config { give_up_after: time_limit, ..Config::modern() };
     let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
@@ -816,7 +821,7 @@ fn the_time_until_a_peer_is_given_up_begins_anew_with_smaller_segments() {
     );
 }
 
-/// RFC 4821 §7.8: a size is withdrawn also where losses are found only by timeouts.
+/// RFC 4821 §7.8: a size is withdrawn even if its losses are found only by timeouts.
 #[test]
 fn an_unconfirmed_size_is_withdrawn_at_a_timeout() {
     let mut host = probed(&NEW_RENO);
@@ -834,11 +839,11 @@ fn an_unconfirmed_size_is_withdrawn_at_a_timeout() {
         assert_eq!(withdrawals, withdrawn);
         acknowledge_all(&mut host);
     }
-    // No delivery has confirmed the size of the first probe, so both sizes are withdrawn.
+    // Neither of the two larger sizes was confirmed by later deliveries, so both are withdrawn.
     assert_eq!(host.connection.effective_mss(), 1_000);
 }
 
-/// RFC 4821 §7.8: a few losses have other causes than the size.
+/// RFC 4821 §7.8: occasional losses have other causes than the size of the segments.
 #[test]
 fn a_size_with_few_losses_is_kept() {
     let path = Path::ipv4(1_500);
@@ -879,7 +884,7 @@ fn the_first_data_with_an_accecn_option_is_not_a_probe() {
     host.expect("5. 989:2229(1240) ack 1");
 }
 
-/// RFC 4821 §7.4: a congestion window that the probe fills exactly has room for it.
+/// RFC 4821 §7.4: the probe may fill the congestion window exactly.
 #[test]
 fn a_probe_is_sent_if_it_just_fits_the_congestion_window() {
     for (before, fits) in [(2_760, true), (2_761, false)] {

@@ -1,4 +1,4 @@
-//! Reassembly of out-of-order data (RFC 9293 §3.10.7.4), within bounds.
+//! Tests of the reassembly of out-of-order data (RFC 9293 §3.10.7.4) and of its limits.
 
 use crate::{SYN_ACK, secs};
 use linerate_tcp::{Config, Disposition, Event, Refusal, State};
@@ -81,8 +81,8 @@ fn duplicate_data_is_acknowledged_again() {
     host.read(150);
 }
 
-/// The segment begins beyond the window, and its last byte, half the sequence space away, seems to
-/// lie before the window.
+/// The segment begins beyond the window. Its last byte is half of the sequence space away, so that
+/// a comparison modulo 2^32 places it before the window.
 #[test]
 fn data_half_the_sequence_space_away_is_outside_the_window() {
     let config = Config { receive_buffer: 500.into(), ..Config::modern() };
@@ -128,7 +128,7 @@ fn the_ranges_beyond_holes_are_limited_and_drops_counted() {
     assert_eq!(verdict, Disposition::DataRefused);
     assert_eq!(host.connection.statistics().reassembly_full, 1);
     host.take_sent();
-    // Data that joins two ranges needs no room, and in-order data always has it.
+    // Data that joins two ranges needs no further range, and neither does in-order data.
     assert_eq!(host.judge(". 1101:1201(100) ack 1"), Disposition::Accepted);
     host.take_sent();
     assert_eq!(host.judge(". 3001:3101(100) ack 1"), Disposition::Accepted);
@@ -138,7 +138,7 @@ fn the_ranges_beyond_holes_are_limited_and_drops_counted() {
     host.read(1_300);
 }
 
-/// A peer can fill the window with tiny ranges; their number is limited.
+/// A peer can send tiny ranges all over the window, but only a limited number is stored.
 #[test]
 fn tiny_ranges_cost_a_bounded_amount() {
     let mut host = modern();
@@ -152,7 +152,7 @@ fn tiny_ranges_cost_a_bounded_amount() {
     assert_eq!(host.take_sent().len(), 5_000);
 }
 
-/// SACK blocks report the latest range first (RFC 2018 §4).
+/// RFC 2018 §4: the first SACK block reports the latest data.
 #[test]
 fn the_latest_range_is_reported_first() {
     let mut host = modern();
@@ -164,8 +164,8 @@ fn the_latest_range_is_reported_first() {
     host.expect(". 1:1(0) ack 1 sack 101-251 sack 301-401");
 }
 
-/// RFC 5681 §4.2, RFC 2018 §4: a host that receives a batch of frames answers as if each had come
-/// alone. A SACK option holds three ranges; of five, one acknowledgement would hide two.
+/// RFC 5681 §4.2, RFC 2018 §4: segments received together are acknowledged as if each had arrived
+/// alone. One SACK option has no room for five ranges.
 #[test]
 fn each_of_five_holes_in_a_batch_is_reported() {
     let mut host = modern();
@@ -175,7 +175,7 @@ fn each_of_five_holes_in_a_batch_is_reported() {
     host.expect(". 1:1(0) ack 1 sack 601-701 sack 401-501 sack 201-301");
     host.expect(". 1:1(0) ack 1 sack 1001-1101 sack 801-901 sack 601-701 sack 401-501");
     host.expect_nothing();
-    // An unchanged range is not reported again by itself.
+    // A range that has not changed does not cause another acknowledgement.
     host.send_together(&[". 1101:1201(100) ack 1", ". 1401:1501(100) ack 1"]);
     host.expect(". 1:1(0) ack 1 sack 1401-1501 sack 1001-1201 sack 801-901 sack 601-701");
     host.expect_nothing();
@@ -185,8 +185,8 @@ fn each_of_five_holes_in_a_batch_is_reported() {
     host.expect_nothing();
 }
 
-/// RFC 5681 §3.2: a peer without SACK counts duplicates. Three segments beyond a hole received
-/// together cause three duplicate ACKs, or the loss would wait for a timeout.
+/// RFC 5681 §3.2: a peer without SACK counts duplicate ACKs. Three segments that are received
+/// together must cause three of them, or the peer would wait for a timeout.
 #[test]
 fn a_peer_without_sack_gets_a_duplicate_ack_per_segment_beyond_a_hole() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -202,7 +202,7 @@ fn a_peer_without_sack_gets_a_duplicate_ack_per_segment_beyond_a_hole() {
     host.expect("P. 1:11(10) ack 1");
     host.expect(". 11:11(0) ack 1");
     host.expect_nothing();
-    // Duplicates of the number that fills the hole would indicate another hole.
+    // The hole is filled, so duplicate ACKs would indicate another loss.
     host.send_together(&[". 601:701(100) ack 11", ". 701:801(100) ack 11", ". 1:101(100) ack 11"]);
     host.expect(". 11:11(0) ack 501");
     host.expect_nothing();
@@ -222,7 +222,8 @@ fn a_duplicate_is_reported_once() {
     host.read(100);
 }
 
-/// RFC 2883 §4.1.2: the duplicate is followed by the range that contains it, then by the others.
+/// RFC 2883 §4.1.2: the block of the duplicate is followed by the range that contains it, and then
+/// by the other ranges.
 #[test]
 fn a_duplicate_beyond_a_hole_is_followed_by_its_range() {
     let mut host = modern();
@@ -301,8 +302,7 @@ fn the_first_of_two_contradictory_fins_counts() {
     assert_eq!(host.read_nothing(), Ok(0));
 }
 
-/// RFC 9293 §3.4: sequence numbers wrap, and every script here crosses the end. A window across the
-/// middle is no different.
+/// RFC 9293 §3.4: sequence numbers are compared modulo 2^32, and in these scripts they wrap.
 #[test]
 fn a_hole_across_the_wrap_of_sequence_numbers_is_filled() {
     let mut host = modern();

@@ -1,11 +1,12 @@
-//! Record boundaries (`MSG_EOR`): no segment or retransmission contains data from both sides of
-//! one.
+//! Tests of record boundaries (`MSG_EOR`): no segment, even a retransmitted one, contains data from
+//! both sides of a boundary.
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, Connection};
 use linerate_testkit::Script;
 
-/// Options of the peer: none; or those that header prediction requires, for output, too.
+/// TCP options that the peer offers: none, or those without which header prediction is not used for
+/// output.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
 fn established(offers: &str) -> Script {
@@ -29,8 +30,8 @@ fn a_record_ends_a_segment_although_more_was_written() {
     }
 }
 
-/// Earlier data may share a segment with a record, later data may not. Nagle's algorithm holds back
-/// only the last small segment.
+/// A segment may contain a record and data written before it, but no data written after it. Nagle's
+/// algorithm holds back the last small segment only.
 #[test]
 fn nagle_holds_back_only_the_last_record() {
     for offers in OFFERS {

@@ -1,22 +1,22 @@
-//! Loss recovery with SACK (RFC 2018): RACK detects losses (RFC 8985), and retransmissions keep the
-//! pipe filled (RFC 6675, RFC 6937).
+//! Tests of loss recovery with SACK (RFC 2018): RACK detects losses (RFC 8985), and limits apply to
+//! the data in flight while they are repaired (RFC 6675, RFC 6937).
 
 use crate::ms;
 use linerate_tcp::{Config, CongestionName, RecoveryState};
 use linerate_testkit::Script;
 use linerate_units::Duration;
 
-/// Established over a path of 10 ms with SACK, and segments of 1,000 bytes.
+/// Opens a connection with SACK, segments of 1,000 bytes, and a round trip of 10 ms.
 pub(crate) fn established(config: &Config) -> Script {
     established_with(config, "")
 }
 
-/// Established with further options of the peer.
+/// As [`established`], with further options on the SYN-ACK of the peer.
 pub(crate) fn established_with(config: &Config, options: &str) -> Script {
     open(ms(10), config, options)
 }
 
-/// Established over a path with this round trip.
+/// As [`established`], with another round trip.
 pub(crate) fn established_over(round_trip: Duration, config: &Config) -> Script {
     open(round_trip, config, "")
 }
@@ -34,7 +34,7 @@ pub(crate) fn new_reno() -> Config {
     Config { congestion: CongestionName::NewReno, ..Config::modern() }
 }
 
-/// Expects exactly the segments of 1,000 bytes that begin at these numbers.
+/// Expects segments of 1,000 bytes with these sequence numbers, and nothing else.
 #[track_caller]
 pub(crate) fn expect_segments(host: &mut Script, starts: &[u32]) {
     for &start in starts {
@@ -44,7 +44,7 @@ pub(crate) fn expect_segments(host: &mut Script, starts: &[u32]) {
     host.expect_nothing();
 }
 
-/// Ten segments were sent, and 10 ms have passed.
+/// Returns a connection that sent ten segments 10 ms ago, and has more data to send.
 pub(crate) fn ten_out(config: &Config) -> Script {
     let mut host = established(config);
     host.write(30_000);
@@ -62,13 +62,13 @@ fn a_timeout_sends_the_segment_again_at_once() {
     host.expect_after(ms(400), "P. 1:101(100) ack 1");
 }
 
-/// RFC 8985 §6.2: three segments beyond the hole are sufficient evidence; no timer is awaited.
+/// RFC 8985 §6.2: three segments that arrive after a missing one prove its loss without a timer.
 #[test]
 fn three_later_deliveries_cause_a_retransmission() {
     let mut host = ten_out(&new_reno());
     host.send(". 1:1(0) ack 1 sack 1001-2001");
     host.send(". 1:1(0) ack 1 sack 1001-3001");
-    // Deliveries admit new data in the meantime (RFC 3042).
+    // The first two each permit a new segment (RFC 3042).
     expect_segments(&mut host, &[10_001, 11_001]);
     host.send(". 1:1(0) ack 1 sack 1001-4001");
     expect_segments(&mut host, &[1]);
@@ -78,7 +78,7 @@ fn three_later_deliveries_cause_a_retransmission() {
 }
 
 /// RFC 5681 §3.2 step 6, RFC 6937 §3: the acknowledgement that ends recovery leaves the window at
-/// SSTHRESH, although it covers more than a window. The next one opens it.
+/// SSTHRESH, although it covers more than one window. The next acknowledgement opens the window.
 #[test]
 fn the_acknowledgement_that_ends_recovery_leaves_the_window_at_the_threshold() {
     for congestion in [CongestionName::NewReno, CongestionName::Cubic] {
@@ -99,8 +99,8 @@ fn the_acknowledgement_that_ends_recovery_leaves_the_window_at_the_threshold() {
     }
 }
 
-/// RFC 8985 §6.2 step 4: a segment that one other has overtaken may be late by a quarter of the
-/// round trip.
+/// RFC 8985 §6.2 step 4: a segment that only one later segment has overtaken is lost after a
+/// quarter of the round trip.
 #[test]
 fn an_overtaken_segment_is_awaited_for_a_quarter_of_the_round_trip() {
     let mut host = ten_out(&new_reno());
@@ -122,11 +122,11 @@ fn a_segment_within_the_reordering_window_is_not_lost() {
     assert_eq!((statistics.fast_retransmissions, statistics.retransmitted_segments), (0, 0));
 }
 
-/// RFC 6675 §5: every hole is known at once; each is retransmitted once, as the pipe allows.
+/// RFC 6675 §5: SACK shows every hole. Each is filled once, as the limit of data in flight permits.
 #[test]
 fn several_holes_are_filled_in_one_round_trip() {
     let mut host = ten_out(&new_reno());
-    // The first, third and fifth are lost.
+    // The first, third and fifth segments are lost.
     host.send(". 1:1(0) ack 1 sack 1001-2001");
     host.send(". 1:1(0) ack 1 sack 3001-4001 sack 1001-2001");
     expect_segments(&mut host, &[10_001, 11_001]);
@@ -141,7 +141,8 @@ fn several_holes_are_filled_in_one_round_trip() {
     assert_eq!(retransmitted, 3);
 }
 
-/// RFC 6937: half a window is sent while one is delivered; then the window is SSTHRESH.
+/// RFC 6937: during recovery, about one segment is sent for two delivered ones. The window is
+/// SSTHRESH afterwards.
 #[test]
 fn the_window_shrinks_as_data_is_delivered() {
     let mut host = ten_out(&new_reno());
@@ -164,12 +165,12 @@ fn the_window_shrinks_as_data_is_delivered() {
     assert_eq!(host.connection.information().congestion_window / 1_000, 5);
 }
 
-/// SACK reports the missing data; Tahoe still starts slow start after any loss (Jacobson 1988,
-/// appendix B).
+/// Jacobson 1988, appendix B: Tahoe begins slow start after each loss, even if SACK shows the
+/// missing data.
 #[test]
 fn tahoe_fills_the_holes_in_slow_start() {
     let mut host = ten_out(&Config { congestion: CongestionName::Tahoe, ..Config::modern() });
-    // The first, third and fifth are lost.
+    // The first, third and fifth segments are lost.
     host.send(". 1:1(0) ack 1 sack 5001-10001 sack 3001-4001 sack 1001-2001");
     expect_segments(&mut host, &[1]);
     let information = host.connection.information();
@@ -183,7 +184,7 @@ fn tahoe_fills_the_holes_in_slow_start() {
     assert_eq!(host.connection.statistics().retransmitted_segments, 3);
 }
 
-/// The first hole is filled at once, although more is in flight than the window of one segment.
+/// The first hole is filled at once, although the window is one segment and more is in flight.
 #[test]
 fn tahoe_retransmits_the_first_hole_whatever_is_in_flight() {
     let mut host = ten_out(&Config { congestion: CongestionName::Tahoe, ..Config::modern() });
@@ -192,7 +193,7 @@ fn tahoe_retransmits_the_first_hole_whatever_is_in_flight() {
     assert_eq!(host.connection.information().congestion_window, 1_000);
 }
 
-/// After a loss detected by the reordering timer, Tahoe's window is one segment, too.
+/// The reordering timer detects the loss here, and the window still becomes one segment.
 #[test]
 fn tahoe_begins_slow_start_after_a_reordering_timeout() {
     let mut host = ten_out(&Config { congestion: CongestionName::Tahoe, ..Config::modern() });
@@ -203,8 +204,8 @@ fn tahoe_begins_slow_start_after_a_reordering_timeout() {
     assert_eq!(host.connection.information().congestion_window, 1_000);
 }
 
-/// RFC 6675 §5 (C): a segment is sent when the pipe has room for all of it. While each delivery
-/// admits half a segment, the second retransmission waits for two acknowledgements.
+/// RFC 6675 §5 (C): a segment is sent when there is room for all of it. Each acknowledgement makes
+/// room for half a segment, so a segment is sent for every second one.
 #[test]
 fn half_a_segment_of_room_admits_none() {
     let mut host = established(&new_reno());
@@ -215,7 +216,7 @@ fn half_a_segment_of_room_admits_none() {
     }
     assert_eq!(host.take_sent().len(), 20);
     host.pass_time(ms(10));
-    // The first four are lost.
+    // The first four segments are lost.
     host.send(". 1:1(0) ack 10001 sack 14001-17001");
     let mut sent = Vec::new();
     for right in (17_001..=21_001).step_by(1_000) {
@@ -225,8 +226,9 @@ fn half_a_segment_of_room_admits_none() {
     assert_eq!(sent, [2, 0, 1, 0, 1]);
 }
 
-/// RFC 6937bis: slow start refills the pipe if an in-order acknowledgement reports no further loss;
-/// further SACK blocks only keep it.
+/// RFC 6937bis: if less than SSTHRESH is in flight, an in-order acknowledgement that reports no
+/// further loss lets more data be sent, as in slow start. Further SACK blocks only keep the data in
+/// flight constant.
 #[test]
 fn an_emptied_pipe_grows_only_by_what_is_acknowledged_in_order() {
     let mut host = ten_out(&new_reno());
@@ -239,8 +241,8 @@ fn an_emptied_pipe_grows_only_by_what_is_acknowledged_in_order() {
     expect_segments(&mut host, &[4_001, 5_001]);
 }
 
-/// RFC 5681 §3.1: after a timeout slow start opens the window as usual, also when the whole flight
-/// is acknowledged.
+/// RFC 5681 §3.1: slow start after a timeout opens the window until all data is acknowledged, and
+/// beyond SSTHRESH.
 #[test]
 fn the_end_of_rto_recovery_does_not_reduce_the_window() {
     let mut host = established(&Config { frto: false, initial_window: 14, ..new_reno() });
@@ -257,7 +259,8 @@ fn the_end_of_rto_recovery_does_not_reduce_the_window() {
     assert!(information.congestion_window > information.slow_start_threshold);
 }
 
-/// RFC 8985 §3.3: the loss of a retransmission is detected by later segments.
+/// RFC 8985 §3.3: a segment that was sent after a retransmission shows the loss of the
+/// retransmission when it arrives.
 #[test]
 fn a_lost_retransmission_is_repeated_without_a_timeout() {
     let mut host = ten_out(&new_reno());
@@ -273,8 +276,8 @@ fn a_lost_retransmission_is_repeated_without_a_timeout() {
     assert_eq!(host.connection.statistics().retransmission_timeouts, 0);
 }
 
-/// RFC 8985 §6.3: at a timeout everything that could have arrived is lost, and SACKed data is not
-/// retransmitted.
+/// RFC 8985 §6.3: at a timeout, all data that is not SACKed and could have arrived is marked as
+/// lost.
 #[test]
 fn after_a_timeout_only_missing_data_is_retransmitted() {
     let mut host = established(&new_reno());
@@ -292,7 +295,7 @@ fn after_a_timeout_only_missing_data_is_retransmitted() {
     expect_segments(&mut host, &[1_001, 3_001]);
 }
 
-/// RFC 2018 §8: a peer may renege, and everything is still delivered.
+/// RFC 2018 §8: the peer may discard data that it has SACKed. It is then retransmitted.
 #[test]
 fn reneged_data_is_retransmitted() {
     let mut host = established(&new_reno());
@@ -302,7 +305,8 @@ fn reneged_data_is_retransmitted() {
     host.send(". 1:1(0) ack 1 sack 1001-4001");
     expect_segments(&mut host, &[1]);
     host.pass_time(ms(10));
-    // The first fills the hole, and no SACKed data is acknowledged with it.
+    // The retransmission fills the hole, but the peer acknowledges none of the data that it has
+    // SACKed.
     host.send(". 1:1(0) ack 1001");
     host.expect_nothing();
     host.pass_time(ms(200));
@@ -312,7 +316,8 @@ fn reneged_data_is_retransmitted() {
     expect_segments(&mut host, &[2_001, 3_001]);
 }
 
-/// RFC 8985 §6.2 step 3 concerns delivered data; discarded data does not count.
+/// RFC 8985 §6.2 step 3: only delivered data shows reordering, and not data that the peer has
+/// discarded.
 #[test]
 fn reneging_is_not_mistaken_for_reordering() {
     let mut host = established(&new_reno());
@@ -329,7 +334,7 @@ fn reneging_is_not_mistaken_for_reordering() {
     assert_eq!((counted.reneged, counted.reorderings), (1, 0));
 }
 
-/// RFC 8985 §7: a tail is probed after two round trips, long before the timeout.
+/// RFC 8985 §7: a tail loss probe is sent after two round trips, long before the timeout.
 #[test]
 fn the_last_segment_is_probed_before_the_timeout() {
     let mut host = established(&new_reno());
@@ -339,7 +344,7 @@ fn the_last_segment_is_probed_before_the_timeout() {
     assert_eq!(probe.says.length, 1_000);
     assert_eq!(host.connection.statistics().tail_probes, 1);
     host.pass_time(ms(10));
-    // The peer has only the third, which shows that the others are lost.
+    // Only the third segment has arrived, which shows that the first two are lost.
     host.send(". 1:1(0) ack 1 sack 2001-3001");
     expect_segments(&mut host, &[1]);
     host.pass_time(ms(10));
@@ -348,7 +353,8 @@ fn the_last_segment_is_probed_before_the_timeout() {
     assert_eq!(host.connection.statistics().retransmission_timeouts, 0);
 }
 
-/// RFC 8985 §7.2: SACKed data beyond a hole will reveal it in time; no probe is needed.
+/// RFC 8985 §7.2: the reordering timer detects the loss of a segment before SACKed data, so no
+/// probe is sent.
 #[test]
 fn no_probe_is_sent_while_a_hole_is_known() {
     let mut host = established(&new_reno());
@@ -363,7 +369,8 @@ fn no_probe_is_sent_while_a_hole_is_known() {
     assert_eq!((statistics.tail_probes, statistics.retransmission_timeouts), (0, 0));
 }
 
-/// RFC 8985 §7.2: a peer may delay the acknowledgement of a single segment by 200 ms.
+/// RFC 8985 §7.2: the peer may delay the acknowledgement of a single segment, so the probe waits
+/// for 200 ms more.
 #[test]
 fn the_probe_of_a_single_segment_waits_for_a_delayed_acknowledgement() {
     for (segments, waits) in [(1, ms(800)), (2, ms(600))] {
@@ -376,7 +383,7 @@ fn the_probe_of_a_single_segment_waits_for_a_delayed_acknowledgement() {
     }
 }
 
-/// RFC 8985 §7.3: after one probe, the timeout follows.
+/// RFC 8985 §7.3: a probe that is not answered is followed by the timeout.
 #[test]
 fn an_unanswered_tail_is_probed_once() {
     let mut host = established(&new_reno());
@@ -388,8 +395,8 @@ fn an_unanswered_tail_is_probed_once() {
     assert_eq!((statistics.tail_probes, statistics.retransmission_timeouts), (1, 1));
 }
 
-/// RFC 8985 §7.3: an ambiguous acknowledgement is no sample, and without a new sample the next tail
-/// is not probed.
+/// RFC 8985 §7.3: no further probe is sent before there is a new RTT sample. An acknowledgement
+/// that may be for the original or for the probe gives none.
 #[test]
 fn no_second_probe_is_sent_without_a_round_trip_sample() {
     for options in ["", " ts 100 1"] {
@@ -414,7 +421,7 @@ fn no_second_probe_is_sent_without_a_round_trip_sample() {
     }
 }
 
-/// RFC 8985 §7.3: a probe carries new data if possible, whatever the congestion window.
+/// RFC 8985 §7.3: if there is new data, the probe carries it, even beyond the congestion window.
 #[test]
 fn a_probe_carries_new_data_if_there_is_any() {
     let mut host = established(&new_reno());
@@ -424,7 +431,8 @@ fn a_probe_carries_new_data_if_there_is_any() {
     assert_eq!(probe.says.seq, 10_001);
 }
 
-/// RFC 8985 §7.4.2 case 3: a loss that only the probe has repaired counts as a loss.
+/// RFC 8985 §7.4.2 case 3: the peer acknowledges the probe without reporting a duplicate, so the
+/// probe has repaired a loss.
 #[test]
 fn a_loss_repaired_by_the_probe_reduces_the_window() {
     let mut host = established(&new_reno());
@@ -441,7 +449,7 @@ fn a_loss_repaired_by_the_probe_reduces_the_window() {
     assert!(host.connection.information().slow_start_threshold < 10_000);
 }
 
-/// RFC 8985 §7.4.2 case 2: the peer reports both copies, so nothing was lost.
+/// RFC 8985 §7.4.2 case 2: the peer reports the probe as a duplicate, so nothing was lost.
 #[test]
 fn a_duplicated_probe_does_not_reduce_the_window() {
     let mut host = established(&new_reno());
@@ -456,8 +464,8 @@ fn a_duplicated_probe_does_not_reduce_the_window() {
     assert_eq!(host.connection.statistics().duplicates_reported, 1);
 }
 
-/// RFC 3522: the first acknowledgement echoes the original, so the timeout was spurious and the
-/// window is restored.
+/// RFC 3522: the acknowledgement echoes the timestamp of the original segment, so the timeout was
+/// spurious.
 #[test]
 fn an_echo_of_the_original_undoes_the_timeout() {
     let mut host = established_with(&new_reno(), " ts 100 1");
@@ -477,7 +485,8 @@ fn an_echo_of_the_original_undoes_the_timeout() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
 }
 
-/// RFC 5682: without timestamps, data that was never retransmitted arrives after the timeout.
+/// RFC 5682: without timestamps, the acknowledgement of data that was not retransmitted shows that
+/// the timeout was spurious.
 #[test]
 fn originals_delivered_after_a_timeout_undo_it() {
     let mut host = established(&new_reno());
@@ -488,19 +497,19 @@ fn originals_delivered_after_a_timeout_undo_it() {
     assert_eq!(host.take_sent().len(), 1, "the probe");
     host.pass_time(ms(200));
     expect_segments(&mut host, &[1]);
-    // Step 2: two new segments, and no retransmission.
+    // In step 2, two new segments are sent in place of a retransmission.
     host.send(". 1:1(0) ack 1001");
     expect_segments(&mut host, &[11_001, 12_001]);
     host.send(". 1:1(0) ack 2001");
     let after = host.connection.information();
     assert!(after.congestion_window >= before.congestion_window);
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
-    // Data sent before the timeout was late, and measures the longer path (RFC 5682 §2.2).
+    // The late acknowledgement of data sent before the timeout gives an RTT sample (RFC 5682 §2.2).
     host.send(". 1:1(0) ack 3001");
     assert!(host.connection.information().smoothed_round_trip > before.smoothed_round_trip);
 }
 
-/// RFC 5682 §3.1 step 1: a further timeout restarts the algorithm.
+/// RFC 5682 §3.1 step 1: a further timeout of the same data restarts F-RTO.
 #[test]
 fn a_second_timeout_restarts_frto() {
     let mut host = established(&new_reno());
@@ -517,7 +526,7 @@ fn a_second_timeout_restarts_frto() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
 }
 
-/// RFC 5682 step 3 (a): the second answer delivers no original data, so it is lost.
+/// RFC 5682 §3.1: there is no new data to send, so the missing data is retransmitted in slow start.
 #[test]
 fn a_genuine_timeout_leads_to_slow_start() {
     let mut host = established(&new_reno());
@@ -532,8 +541,7 @@ fn a_genuine_timeout_leads_to_slow_start() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 0);
 }
 
-/// RFC 2883, RFC 3708: every retransmission was a duplicate, so nothing was lost; and the
-/// reordering window grows (RFC 8985 §6.2 step 4).
+/// RFC 2883, RFC 3708: the peer reports every retransmission as a duplicate, so nothing was lost.
 #[test]
 fn duplicates_of_every_retransmission_restore_the_window() {
     let mut host = ten_out(&new_reno());
@@ -549,8 +557,8 @@ fn duplicates_of_every_retransmission_restore_the_window() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
 }
 
-/// RFC 2883 §5: an overtaken acknowledgement reports data that was new when it was sent, and no
-/// duplicate.
+/// RFC 2883 §5: in an acknowledgement that a later one has overtaken, a block below the
+/// acknowledged data was no duplicate when it was sent.
 #[test]
 fn a_late_acknowledgement_with_sack_reports_no_duplicate() {
     let mut host = ten_out(&new_reno());
@@ -561,8 +569,8 @@ fn a_late_acknowledgement_with_sack_reports_no_duplicate() {
     assert_eq!(host.connection.statistics().duplicates_reported, 1);
 }
 
-/// RFC 6675 §5 (A): SACKed data beyond the end of a recovery remains known, and a loss that it
-/// shows is another one.
+/// RFC 6675 §5 (A): data that was SACKed beyond the end of a recovery remains recorded, and reveals
+/// another loss.
 #[test]
 fn a_second_loss_beyond_the_first_begins_a_recovery_of_its_own() {
     let mut host = ten_out(&new_reno());
@@ -573,7 +581,7 @@ fn a_second_loss_beyond_the_first_begins_a_recovery_of_its_own() {
     let sent: Vec<u32> = host.take_sent().iter().map(|sent| sent.says.seq).collect();
     assert_eq!(sent, [1, 12_001, 13_001]);
     host.pass_time(ms(10));
-    // The recovery ends at 12001; the segment after it is missing, and the next one SACKed.
+    // The recovery ends at 12001. The segment from 12001 is missing, and the one behind it SACKed.
     host.send(". 1:1(0) ack 12001 sack 13001-14001");
     let again: Vec<u32> = host.take_sent().iter().map(|sent| sent.says.seq).collect();
     assert!(again.starts_with(&[12_001]) && !again.contains(&13_001), "{again:?}");
@@ -599,8 +607,8 @@ fn data_sacked_after_a_timeout_is_not_retransmitted() {
     assert_eq!(again, [1_001, 5_001]);
 }
 
-/// RFC 6675 §5.1: a timeout ends a recovery, and losses before everything sent is acknowledged
-/// begin no other.
+/// RFC 6675 §5.1: a timeout ends a recovery. Losses that are found before all data sent until the
+/// timeout is acknowledged do not begin another one.
 #[test]
 fn a_timeout_ends_recovery_and_later_holes_begin_no_other() {
     let mut host = ten_out(&new_reno());
@@ -623,7 +631,7 @@ fn a_timeout_ends_recovery_and_later_holes_begin_no_other() {
     assert_eq!(host.connection.information().slow_start_threshold, threshold);
 }
 
-/// A peer that SACKs data never sent, or everything at once, gains nothing.
+/// Blocks that report data never sent, or are empty or reversed, have no effect.
 #[test]
 fn impossible_sack_blocks_are_ignored() {
     let mut host = ten_out(&new_reno());

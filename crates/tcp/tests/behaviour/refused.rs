@@ -1,8 +1,8 @@
-//! A refused segment leaves its connection unchanged (RFC 5961 §5.2), whatever it contains: a
-//! future timestamp, another window, options, marks, data.
+//! Tests that a refused segment leaves the connection unchanged (RFC 5961 §5.2), even if it has a
+//! future timestamp, another window, options, congestion marks or data.
 //!
-//! `Script` compares the whole connection before and after each refused segment; only counters, the
-//! budget of challenge ACKs and the answer may differ.
+//! The function `refuse` compares the whole connection before and after each refused segment. Only
+//! counters, the budget of challenge ACKs and the pending answer may differ.
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, Connection, Disposition, EcnRule, KeepAlive, Offload, Refusal, State};
@@ -16,10 +16,10 @@ use proptest::prelude::*;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The peer accepts every requested option.
+/// The SYN-ACK of a peer that accepts every requested option.
 const SYN_ACK: &str = "SE. 0:0(0) ack 1 win 65535 mss 1460 wscale 7 sackOK ts 1000 0";
 
-/// A configuration with all state that segments can change.
+/// Returns a configuration that uses all options and all state that a segment could change.
 fn rules(accurate: bool) -> Config {
     Config {
         ecn: EcnRule::Request,
@@ -41,7 +41,7 @@ fn established(config: &Config) -> Script {
     host
 }
 
-/// A connection in `state`.
+/// Returns a connection in `state`.
 fn in_state(state: State, config: &Config) -> Script {
     let syn = if config.accurate_ecn == EcnRule::Off { "SEW" } else { "SEWA" };
     let syn = format!("{syn} 0:0(0) win 65535 mss 1460 wscale 7 sackOK ts 1000 0");
@@ -101,7 +101,8 @@ const STATES: [State; 10] = [
     State::Closed,
 ];
 
-/// Returns the next number that a connection in `state` expects, counted from the peer's SYN.
+/// Returns the sequence number that a connection in `state` expects next, relative to the peer's
+/// initial one.
 const fn next(state: State) -> u32 {
     match state {
         State::Established => 101,
@@ -110,20 +111,21 @@ const fn next(state: State) -> u32 {
     }
 }
 
-/// Options and a window that must not reach the connection: a timestamp that would make PAWS reject
-/// later segments, another window, a user timeout, and SACK blocks.
+/// A window and options that must have no effect: the timestamp would make PAWS reject later
+/// segments.
 const POISON: &str = "win 1 ts 1000000000 5 uto 7s sack 1-2";
 
-/// Returns segments that a connection in `state` refuses, where the peer's SYN is known.
+/// Returns segments that a connection refuses in `state`, which must be one after the peer's SYN.
 fn refused(state: State) -> Vec<(String, Refusal)> {
     let first = next(state);
     let (end, beyond) = (first + 100, first + 100_000_000);
-    // With the largest window ever offered by the peer, this is too old.
+    // This number is older than any that the largest window of the peer would permit.
     let ancient = 1_u32.wrapping_sub(65_535 << 7).wrapping_sub(2);
     let is_over = state == State::TimeWait;
     let reset = |why| if is_over { Refusal::ResetInTimeWait } else { why };
     vec![
-        // RFC 5961 §5.2, over the next number and exactly at it, with and without data.
+        // RFC 5961 §5.2: the segments begin before the expected number or exactly at it, with and
+        // without data.
         (format!("PEW. {}:{end}(101) ack 500000000 {POISON}", first - 1), Refusal::BadAck),
         (format!("PUEW. {first}:{end}(100) ack 500000000 urg 50 {POISON}"), Refusal::BadAck),
         (format!("EW. {first}:{first}(0) ack 500000000 {POISON}"), Refusal::BadAck),
@@ -132,7 +134,7 @@ fn refused(state: State) -> Vec<(String, Refusal)> {
         (format!("FPEW. {first}:{end}(100) ack 1 win 1 ts 999 5 uto 7s"), Refusal::OldTimestamp),
         (format!("FPEW. {first}:{end}(100) ack 1 win 1 uto 7s bare"), Refusal::OldTimestamp),
         (format!("FPEW. {beyond}:{}(100) ack 1 {POISON}", beyond + 100), Refusal::OutsideWindow),
-        // Segments before the window must be plausible, too, to count as duplicates.
+        // Segments before the window must be plausible, too, to be answered as duplicates.
         (format!("FPEW. 2500000000:2500000100(100) ack 1 {POISON}"), Refusal::OutsideWindow),
         (format!("PEW. {}:{first}(1) ack 500000000 {POISON}", first - 1), Refusal::OutsideWindow),
         (format!("SEW. {0}:{0}(0) ack 1 {POISON}", first + 9), Refusal::Challenged),
@@ -141,7 +143,8 @@ fn refused(state: State) -> Vec<(String, Refusal)> {
     ]
 }
 
-/// Gives `host` a marked segment, which must be refused.
+/// Gives the connection a marked segment, and checks that it is refused for the reason `why` and
+/// has no effect.
 #[track_caller]
 fn refuse(host: &mut Script, text: &str, why: Refusal) {
     host.take_sent();
@@ -180,7 +183,7 @@ fn in_every_state_a_refused_segment_changes_nothing() {
     }
 }
 
-/// Two challenges and more: answers are rate-limited, and a reset may be one.
+/// Only the first challenge ACKs of an interval are sent. In SYN-RECEIVED, the answer is a reset.
 #[test]
 fn a_refused_segment_only_causes_its_answer() {
     let mut host = in_state(State::Established, &rules(false));
@@ -199,13 +202,13 @@ fn a_refused_segment_only_causes_its_answer() {
 #[derive(Clone, Debug)]
 struct Forgery {
     flags: TcpFlags,
-    /// Relative to the number that the connection expects.
+    /// The sequence number, relative to the expected one.
     seq: i32,
     ack: i32,
     window: u16,
     urgent: u16,
     payload: usize,
-    /// TSval and TSecr, relative to those of the peer.
+    /// TSval and TSecr, relative to the plausible values.
     timestamps: Option<(i32, i32)>,
     options: [bool; 3],
     ecn: Ecn,
@@ -247,7 +250,7 @@ fn forgery() -> impl Strategy<Value = Forgery> {
 }
 
 impl Forgery {
-    /// Returns its options for `host`.
+    /// Returns the options of this segment, with values near those of `host`.
     fn options(&self, host: &Script) -> TcpOptions {
         let [timeout, counts, sack] = self.options;
         let left = host.number(1);
@@ -268,7 +271,7 @@ impl Forgery {
 }
 
 proptest! {
-    /// Arbitrary segments in every state.
+    /// The connection is in an arbitrary state, and the segments are arbitrary.
     #[test]
     fn a_refused_segment_leaves_the_connection_as_it_was(
         state in prop::sample::select(STATES.to_vec()),
@@ -314,9 +317,9 @@ proptest! {
     }
 }
 
-/// An attacker who cannot observe the connection hits its next number with one of 2^16 segments of
-/// 1,400 bytes. If the timestamp of one with a nonsensical acknowledgement had any effect, PAWS
-/// would drop the peer's segments, and the connection would die.
+/// A blind attacker hits the next expected number with one of 2^16 segments of 1,400 bytes. If such
+/// a segment is refused for its acknowledgement, but its timestamp were recorded, PAWS would drop
+/// the peer's segments, and the connection would time out.
 #[test]
 fn a_blindly_injected_timestamp_does_not_block_the_peer() {
     let config = Config::modern();
@@ -338,7 +341,7 @@ fn a_blindly_injected_timestamp_does_not_block_the_peer() {
         pair.pass_time(ms(100));
         received += pair.read_all(End::Server).expect("the connection is open").len();
         let (next, ack, stamp) = seen.get().expect("the client has sent something");
-        // At least 64 MiB away from anything that was acknowledged or could be.
+        // The acknowledgement is at least 64 MiB away from all data that was sent.
         let segment = injected(next - 700, ack + (guess << 26), stamp.wrapping_add(1_000_000_000));
         pair.inject(End::Server, &segment);
     }
@@ -347,7 +350,7 @@ fn a_blindly_injected_timestamp_does_not_block_the_peer() {
     assert_eq!(pair.client.statistics().retransmitted_segments, 0);
 }
 
-/// A segment of 1,400 bytes.
+/// Returns a segment with 1,400 bytes of data and this timestamp.
 fn injected(seq: SeqNum, ack: SeqNum, stamp: u32) -> Vec<u8> {
     let header = TcpHeader { seq, ack, flags: TcpFlags::ACK, window: 1, ..TcpHeader::default() };
     let options = TcpOptions {
@@ -362,7 +365,7 @@ fn injected(seq: SeqNum, ack: SeqNum, stamp: u32) -> Vec<u8> {
     bytes
 }
 
-/// A blind segment does not keep a connection alive that has lost its peer.
+/// Forged segments must not hide that the peer is gone.
 #[test]
 fn a_refused_segment_does_not_postpone_keep_alive_probes() {
     let keep_alive = KeepAlive { idle: secs(10), interval: secs(1), probes: 3 };

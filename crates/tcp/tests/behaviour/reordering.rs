@@ -1,4 +1,4 @@
-//! Reordering (RFC 8985 §6): the time for which late segments are awaited, and ambiguous
+//! Tests of reordering (RFC 8985 §6): the time for which late segments are awaited, and ambiguous
 //! acknowledgements.
 
 use crate::ms;
@@ -7,7 +7,7 @@ use linerate_tcp::{Config, CongestionName, RecoveryState};
 use linerate_testkit::Script;
 use linerate_units::Duration;
 
-/// A quarter of the round trip.
+/// A quarter of the round trip of 10 ms, the initial reordering window.
 const QUARTER: Duration = Duration::from_micros(2_500);
 
 /// Sends ten segments, and waits for 10 ms.
@@ -21,8 +21,8 @@ fn again(host: &Script) -> u64 {
     host.connection.statistics().retransmitted_segments
 }
 
-/// Ten segments are in flight behind ten delivered ones, of which the second has overtaken the
-/// first.
+/// Returns a connection that has seen reordering: of ten delivered segments, the second overtook
+/// the first. Ten more are in flight.
 fn reordered() -> Script {
     let mut host = established(&new_reno());
     ten_more(&mut host);
@@ -33,8 +33,8 @@ fn reordered() -> Script {
     host
 }
 
-/// RFC 8985 §6.2 step 4: where segments are reordered, three that overtake another are no proof of
-/// loss.
+/// RFC 8985 §6.2 step 4: on a path that reorders, three segments that overtake another one do not
+/// prove its loss.
 #[test]
 fn after_reordering_three_overtaking_segments_are_no_proof() {
     let mut host = reordered();
@@ -44,8 +44,8 @@ fn after_reordering_three_overtaking_segments_are_no_proof() {
     expect_segments(&mut host, &[10_001]);
 }
 
-/// RFC 5681 §3.1: a loss detected during recovery belongs to the same window, which is reduced
-/// once; also if a timer detects it.
+/// RFC 5681 §3.1: a loss that is detected during recovery, even if by a timer, belongs to the
+/// window of data for which the congestion window was reduced.
 #[test]
 fn a_loss_detected_during_recovery_does_not_reduce_the_window_again() {
     let mut host = reordered();
@@ -61,7 +61,8 @@ fn a_loss_detected_during_recovery_does_not_reduce_the_window_again() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
 }
 
-/// RFC 8985 §6.2 step 2: a late segment does not revert the evidence of a newer one.
+/// RFC 8985 §6.2 step 2: a segment that was sent earlier than the newest delivered one does not
+/// replace it as the reference.
 #[test]
 fn a_late_segment_does_not_revert_rack_state() {
     let mut host = established(&new_reno());
@@ -78,7 +79,8 @@ fn a_late_segment_does_not_revert_rack_state() {
     );
 }
 
-/// Retransmits a segment whose original was only late, as the peer's duplicate report shows.
+/// Sends ten segments, and makes the connection retransmit the first, which arrives late. The peer
+/// then reports the duplicate.
 fn retransmit_needlessly(host: &mut Script, first: u32) {
     ten_more(host);
     host.send(&format!(". 1:1(0) ack {first} sack {}-{}", first + 1_000, first + 4_000));
@@ -87,8 +89,8 @@ fn retransmit_needlessly(host: &mut Script, first: u32) {
     host.expect_nothing();
 }
 
-/// RFC 8985 §6.2 step 4: a duplicate shows that the wait was too short. The next may be twice as
-/// long.
+/// RFC 8985 §6.2 step 4: a duplicate shows that the reordering window was too small. It grows by a
+/// quarter of the round trip.
 #[test]
 fn a_needless_retransmission_widens_the_reordering_window() {
     let mut host = established(&new_reno());
@@ -101,7 +103,7 @@ fn a_needless_retransmission_widens_the_reordering_window() {
     expect_segments(&mut host, &[10_001]);
 }
 
-/// A loss shown by three segments, and its recovery; everything written is acknowledged.
+/// Sends ten segments, of which the first is lost and recovered. All are acknowledged then.
 fn lose_the_first_of_ten(host: &mut Script, first: u32) {
     ten_more(host);
     host.send(&format!(". 1:1(0) ack {first} sack {}-{}", first + 1_000, first + 10_000));
@@ -139,7 +141,7 @@ fn sixteen_recoveries_without_a_duplicate_reset_the_reordering_window() {
     }
 }
 
-/// RFC 8985 §6.2 step 4: a recovery from a timeout counts among the sixteen.
+/// RFC 8985 §6.2 step 4: the recovery after a timeout is one of the sixteen.
 #[test]
 fn a_recovery_from_a_timeout_counts_as_one_without_a_duplicate() {
     for (timeouts, borne) in [(0, QUARTER * 2), (1, QUARTER)] {
@@ -164,8 +166,8 @@ fn a_recovery_from_a_timeout_counts_as_one_without_a_duplicate() {
     }
 }
 
-/// RFC 8985 §6.2 steps 4 and 5: a duplicate widens the window before losses are judged, including
-/// those in the same acknowledgement.
+/// RFC 8985 §6.2 steps 4 and 5: a duplicate widens the reordering window before losses are detected
+/// from the SACK blocks of the same acknowledgement.
 #[test]
 fn a_duplicate_widens_the_reordering_window_for_its_acknowledgement() {
     for (blocks, lost) in [("sack 11001-12001", 1_000), ("sack 9001-10001 sack 11001-12001", 0)] {
@@ -177,9 +179,9 @@ fn a_duplicate_widens_the_reordering_window_for_its_acknowledgement() {
     }
 }
 
-/// RFC 8985 §6.2 step 2: an acknowledgement that arrives more than the minimum round trip after a
-/// retransmission, but echoes an earlier time, is for the original: it proves nothing about data
-/// sent in between.
+/// RFC 8985 §6.2 step 2: an acknowledgement may arrive more than the minimum round trip after a
+/// retransmission, but echo an earlier timestamp. It then is for the original, and shows nothing
+/// about the data sent after the original.
 #[test]
 fn an_echo_of_the_original_does_not_advance_rack() {
     let mut host = established_with(&new_reno(), " ts 100 1");
@@ -198,7 +200,7 @@ fn an_echo_of_the_original_does_not_advance_rack() {
 }
 
 /// Karn's algorithm applies to the minimum round trip, too: an acknowledgement right after a
-/// retransmission is for the original.
+/// retransmission is for the original segment.
 #[test]
 fn an_acknowledgement_right_after_a_retransmission_does_not_reduce_the_minimum_round_trip() {
     let mut host = established(&new_reno());

@@ -1,4 +1,5 @@
-//! Requirements of RFC 9293 without another test. The table is `specs/rfc9293.toml`.
+//! Tests of the requirements of RFC 9293 that no other file tests. `specs/rfc9293.toml` lists them
+//! all.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{
@@ -13,14 +14,14 @@ fn established() -> Script {
     Script::established(&Config::modern(), SYN_ACK)
 }
 
-/// A peer whose option fields are written as raw bytes.
+/// A connection, and a peer whose option fields are written as raw bytes.
 struct RawPeer {
     connection: Connection,
     now: Instant,
 }
 
 impl RawPeer {
-    /// Creates a peer that has answered our SYN with these options.
+    /// Opens a connection to a peer whose SYN-ACK has these options.
     fn established(options: &[u8]) -> Self {
         let seeds = Seeds { initial_sequence: SeqNum::new(100), timestamp_offset: 0 };
         let path = Path::ipv4(1_500);
@@ -57,10 +58,10 @@ impl RawPeer {
     }
 }
 
-/// MUST-5, MUST-6, MUST-7: unknown, invalid and misplaced options are skipped, and the rest of the
-/// segment is processed.
+/// MUST-5, MUST-6, MUST-7: unknown, invalid and misplaced options are skipped, and the segment is
+/// processed.
 #[test]
-fn options_unknown_illegal_or_out_of_place_do_not_keep_a_segment_from_its_effect() {
+fn segments_with_unknown_illegal_or_misplaced_options_are_processed() {
     let unknown = [254, 4, 1, 2];
     let of_a_syn = [2, 4, 5, 180, 3, 3, 7, 1];
     let of_length_zero = [77, 0, 1, 1];
@@ -90,7 +91,7 @@ fn options_unknown_illegal_or_out_of_place_do_not_keep_a_segment_from_its_effect
     }
 }
 
-/// MUST-64, MUST-4: options begin at any byte, with any number of NOPs before them, and an
+/// MUST-64, MUST-4: options may begin at any byte, with any number of NOPs before them. An
 /// end-of-list option ends them.
 #[test]
 fn options_are_read_wherever_they_begin() {
@@ -102,7 +103,7 @@ fn options_are_read_wherever_they_begin() {
     ] {
         assert_eq!(RawPeer::established(options).connection.effective_mss(), 700, "{options:?}");
     }
-    // Timestamps without the usual padding, at an odd offset, on the SYN and on data.
+    // Timestamps are read without the usual padding and at an odd offset, on the SYN and on data.
     let stamp = |value: u8| [8, 10, 0, 0, 0, value, 0, 0, 0, 0, 1, 0];
     let mut peer = RawPeer::established(&stamp(50));
     assert_eq!(peer.send(TcpFlags::ACK, 901, &stamp(51), b"data"), Disposition::Accepted);
@@ -113,10 +114,9 @@ fn options_are_read_wherever_they_begin() {
     );
 }
 
-/// MUST-14, MUST-67, SHLD-5, MAY-3: the MSS of each SYN is the MTU of the path less the fixed
-/// headers.
+/// MUST-14, MUST-67, SHLD-5, MAY-3: the MSS is the MTU of the path without the fixed headers.
 #[test]
-fn every_syn_says_what_the_path_carries_less_the_fixed_headers() {
+fn every_syn_announces_the_path_mtu_less_the_fixed_headers() {
     for (mtu_payload, mss) in [(1_480, 1_460), (980, 960), (556, 536), (65_515, 65_495)] {
         let path = Path::ipv4(mtu_payload + 20);
         let mut host = Script::with_path(&Config::bsd_tahoe(), path);
@@ -128,7 +128,7 @@ fn every_syn_says_what_the_path_carries_less_the_fixed_headers() {
 
 /// MUST-65: only SYNs carry the MSS option.
 #[test]
-fn no_segment_but_a_syn_says_a_segment_size() {
+fn only_a_syn_carries_the_mss_option() {
     let mut host = established();
     host.write(2_000);
     host.send(". 1461:2921(1460) ack 1");
@@ -144,7 +144,7 @@ fn no_segment_but_a_syn_says_a_segment_size() {
     }
 }
 
-/// MUST-1: windows are unsigned. As a signed number, a window of 40,000 would be negative.
+/// MUST-1: the window is an unsigned number; as a signed one, 40,000 would be negative.
 #[test]
 fn a_window_with_its_first_bit_set_is_a_large_one() {
     let config = Config { initial_window: 100, ..Config::modern() };
@@ -155,10 +155,10 @@ fn a_window_with_its_first_bit_set_is_a_large_one() {
     assert_eq!(sent, 40_000);
 }
 
-/// MUST-11: before the handshake ends, a reset means "refused" to the active opener. It ends the
-/// connection attempt of a passive one.
+/// MUST-11: before the handshake ends, a reset is reported as "refused" to the application that has
+/// opened the connection. It ends the connection attempt of a peer.
 #[test]
-fn a_reset_before_the_handshake_ends_means_another_thing_to_who_began_it() {
+fn a_reset_before_the_handshake_ends_refuses_an_active_open_and_resets_a_passive_one() {
     let mut active = Script::connect(&Config::modern());
     active.expect("S 0:0(0)");
     active.send("S 0:0(0) win 1000 mss 1460");
@@ -176,7 +176,7 @@ fn a_reset_before_the_handshake_ends_means_another_thing_to_who_began_it() {
     }
 }
 
-/// SHLD-2: a reset with data is valid.
+/// SHLD-2: a reset with data is accepted.
 #[test]
 fn a_reset_may_bring_data() {
     let mut host = established();
@@ -187,7 +187,7 @@ fn a_reset_may_bring_data() {
     );
 }
 
-/// MUST-18: RFC 6298 (2.3), with R of one second and then of two.
+/// MUST-18: RFC 6298 (2.3) is applied to a sample of 999 ms and then to one of 1,999 ms.
 #[test]
 fn the_timeout_follows_the_measured_round_trips() {
     let mut host = Script::connect(&Config { timestamps: false, ..Config::modern() });
@@ -208,7 +208,8 @@ fn the_timeout_follows_the_measured_round_trips() {
     assert_eq!(second.retransmission_timeout.as_micros(), 1_124_000 + 4 * 624_625);
 }
 
-/// MUST-20 (c), MUST-21, SHLD-11: R2 is set per connection, and at least 100 seconds by default.
+/// MUST-20 (c), MUST-21, SHLD-11: each connection has its own R2, which is at least 100 seconds by
+/// default.
 #[test]
 fn r2_is_set_for_each_connection() {
     for seconds in [5, 100, 10_000] {
@@ -229,8 +230,8 @@ fn r2_is_set_for_each_connection() {
     assert!(Config::modern().give_up_after >= secs(100));
 }
 
-/// SHLD-9, SHLD-10, MUST-47: the application is informed at R1, three retransmissions, long before
-/// R2.
+/// SHLD-9, SHLD-10, MUST-47: the application is informed at R1, which is three retransmissions and
+/// long before R2.
 #[test]
 fn the_application_is_informed_of_a_peer_that_does_not_answer() {
     let mut data = established();
@@ -257,7 +258,7 @@ fn the_application_is_informed_of_a_peer_that_does_not_answer() {
     assert_eq!(syn.events(), [Event::SoftError]);
 }
 
-/// MUST-47, SHLD-25, MUST-56: ICMP errors are reported at once, and end nothing.
+/// MUST-47, SHLD-25, MUST-56: ICMP errors are reported at once, and do not end the connection.
 #[test]
 fn the_application_is_informed_of_a_soft_error() {
     let mut opening = Script::connect(&Config::modern());
@@ -276,7 +277,8 @@ fn the_application_is_informed_of_a_soft_error() {
     }
 }
 
-/// MUST-29: a single unanswered probe does not end a connection, because the answer can be lost.
+/// MUST-29: a probe or its answer can be lost, so a single unanswered probe must not end the
+/// connection.
 #[test]
 fn one_unanswered_probe_ends_no_connection() {
     for probes in [0, 1, 2] {
@@ -291,8 +293,8 @@ fn one_unanswered_probe_ends_no_connection() {
     }
 }
 
-/// MUST-31: the urgent data is longer than 65,535 bytes. Each segment announces it, with the exact
-/// end as soon as the end is within reach of the pointer.
+/// MUST-31: 100,000 urgent bytes are sent. Each segment announces them, with their exact end as
+/// soon as the pointer of 16 bits reaches it.
 #[test]
 fn urgent_data_can_be_longer_than_the_pointer_reaches() {
     let config = Config { initial_window: 100, ..Config::modern() };
@@ -305,7 +307,7 @@ fn urgent_data_can_be_longer_than_the_pointer_reaches() {
         let left = 100_001 - sent.says.seq;
         assert_eq!(sent.says.urgent.map(u32::from), Some(left.min(65_535)), "{}", sent.says);
     }
-    // The urgent mark moves on with the pointer of the peer's segments.
+    // The urgent mark of the receiver follows the pointers of the peer's segments.
     let mut host = established();
     for start in (1..100_001_usize).step_by(1_000) {
         let left = (100_001 - start).min(65_535);
@@ -318,7 +320,7 @@ fn urgent_data_can_be_longer_than_the_pointer_reaches() {
     assert_eq!(host.connection.urgent_distance(), None);
 }
 
-/// MUST-66: a segment without data announces urgent data while the window is closed.
+/// MUST-66: the peer may announce urgent data while our window is closed.
 #[test]
 fn urgent_data_is_announced_through_a_closed_window() {
     let mut host =
@@ -332,8 +334,8 @@ fn urgent_data_is_announced_through_a_closed_window() {
 }
 
 /// SHLD-14: the right edge of the offered window never moves to the left, however late the
-/// application reads. With window scaling, the field is a multiple of the scale (RFC 7323 §2.4), so
-/// the offered edge may be lower by less than one unit.
+/// application reads. With window scaling, the window is a multiple of the scale (RFC 7323 §2.4),
+/// so the edge may be lower by less than one unit.
 #[test]
 fn the_right_edge_of_the_window_is_never_taken_back() {
     for (buffer, scale, shift) in [(10_000, "", 0), (1 << 20, "wscale 7", 5)] {
@@ -364,10 +366,10 @@ fn the_right_edge_of_the_window_is_never_taken_back() {
     }
 }
 
-/// SHLD-16: if the window shrinks below the data in flight, the data that still fits is
+/// SHLD-16: the peer shrinks its window below the data in flight, and the part that still fits is
 /// retransmitted.
 #[test]
-fn old_data_inside_a_window_that_shrank_goes_again() {
+fn data_that_fits_a_shrunk_window_is_retransmitted() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
     host.write(5_000);
     assert_eq!(host.take_sent().len(), 3);
@@ -379,10 +381,10 @@ fn old_data_inside_a_window_that_shrank_goes_again() {
     host.expect_nothing();
 }
 
-/// SHLD-17, MUST-34, MUST-35: a window that shrinks to zero below the data in flight is probed, and
-/// the connection continues.
+/// SHLD-17, MUST-34, MUST-35: a window that shrinks to zero while data is in flight is probed as
+/// long as the peer answers.
 #[test]
-fn a_window_that_shrank_to_nothing_over_old_data_ends_no_connection_that_answers() {
+fn a_window_shrunk_to_zero_does_not_end_a_connection_whose_peer_answers() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
     host.write(5_000);
     assert_eq!(host.take_sent().len(), 3);
@@ -402,8 +404,8 @@ fn a_window_that_shrank_to_nothing_over_old_data_ends_no_connection_that_answers
     assert!(!host.take_sent().is_empty());
 }
 
-/// SHLD-29, SHLD-30: RTO is three seconds here, so the first window probe is sent after three
-/// seconds.
+/// SHLD-29, SHLD-30: the first window probe is sent after one RTO, here 2.7 seconds, and the
+/// interval then doubles.
 #[test]
 fn the_first_probe_waits_for_a_retransmission_timeout() {
     let mut host = Script::connect(&Config::modern());
@@ -418,7 +420,8 @@ fn the_first_probe_waits_for_a_retransmission_timeout() {
     }
 }
 
-/// MUST-40: no configuration delays an acknowledgement for half a second.
+/// MUST-40: even a longer configured delay or tick leads to an acknowledgement after at most half a
+/// second.
 #[test]
 fn no_configuration_delays_acknowledgements_for_half_a_second() {
     for (delayed_ack, tick) in [(secs(2), ms(0)), (ms(400), ms(400)), (ms(1), secs(3))] {
@@ -432,7 +435,8 @@ fn no_configuration_delays_acknowledgements_for_half_a_second() {
     }
 }
 
-/// SHLD-4: RFC 6191 §2, the cases with timestamps.
+/// SHLD-4: if TIME-WAIT has timestamps, RFC 6191 §2 decides by them, and otherwise by sequence
+/// numbers.
 #[test]
 fn a_later_timestamp_ends_time_wait_whatever_its_number() {
     let waiting = |syn_ack: &str| {

@@ -1,5 +1,5 @@
-//! Resets and SYNs, real ones and forgeries (RFC 9293 §3.10.7.4, RFC 5961), and acknowledgements
-//! that must not start a storm.
+//! Tests of received resets and SYNs, genuine and forged (RFC 9293 §3.10.7.4, RFC 5961), and of the
+//! limits on acknowledgements that the peer could answer in turn.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{
@@ -11,7 +11,7 @@ use linerate_wire::{Segment, SeqNum, TcpFlags, TcpHeader};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Opens a connection that offers a window of exactly 10,000 bytes.
+/// Opens a connection with a receive window of exactly 10,000 bytes.
 fn established() -> Script {
     Script::established(&Config { receive_buffer: 10_000.into(), ..Config::modern() }, SYN_ACK)
 }
@@ -32,7 +32,7 @@ fn a_reset_at_the_next_number_ends_the_connection() {
 }
 
 #[test]
-fn what_had_arrived_before_a_reset_can_be_read() {
+fn data_received_before_a_reset_can_be_read() {
     let mut host = established();
     host.send("P. 1:101(100) ack 1");
     host.send("R 101:101(0)");
@@ -49,15 +49,15 @@ fn a_reset_elsewhere_in_the_window_is_challenged() {
         host.expect(". 1:1(0) ack 1");
         assert_eq!(host.connection.state(), State::Established);
         assert_eq!(host.connection.statistics().challenge_acks, 1);
-        // A peer that has lost the connection answers the challenge with a reset whose sequence
-        // number is exact.
+        // A peer that has forgotten the connection answers the challenge ACK with a reset, whose
+        // sequence number is that of the challenge.
         host.send("R 1:1(0)");
         assert_eq!(host.connection.state(), State::Closed);
     }
 }
 
 #[test]
-fn a_reset_outside_the_window_is_met_with_silence() {
+fn a_reset_outside_the_window_is_ignored() {
     let mut host = established();
     for reset in [
         "R 0:0(0)",
@@ -83,7 +83,7 @@ fn a_reset_at_the_edge_of_a_closed_window_counts() {
 }
 
 #[test]
-fn challenges_are_rare() {
+fn challenge_acks_are_limited() {
     let mut host = established();
     for _ in 0..100 {
         host.send("R 500:500(0)");
@@ -106,10 +106,10 @@ fn a_syn_inside_a_connection_is_challenged_wherever_it_lies() {
     }
 }
 
-/// RFC 9293 §3.5.1, figure 9: the peer has restarted, and we have not noticed. Our challenge ACK
-/// makes it reset the connection.
+/// RFC 9293 §3.5.1, figure 9: the peer has restarted without our knowledge. It answers our
+/// challenge ACK with a reset.
 #[test]
-fn a_peer_that_has_restarted_is_helped_to_reset_us() {
+fn a_restarted_peer_can_reset_our_connection() {
     let mut host = established();
     host.send("S 700000:700000(0) win 100");
     host.expect(". 1:1(0) ack 1");
@@ -126,7 +126,7 @@ fn a_repeated_answer_to_our_syn_is_acknowledged_again() {
 }
 
 #[test]
-fn resets_in_closing_states_are_a_mere_end() {
+fn resets_in_closing_states_are_no_errors() {
     let close = |host: &mut Script| {
         host.application(Connection::shutdown_write);
         host.expect("F. 1:1(0) ack 1");
@@ -153,7 +153,7 @@ fn resets_in_closing_states_are_a_mere_end() {
 }
 
 #[test]
-fn a_segment_without_an_acknowledgement_says_nothing() {
+fn a_segment_without_an_acknowledgement_is_refused() {
     let mut host = established();
     assert_eq!(host.judge("P 1:101(100)"), Disposition::Refused(Refusal::NoAck));
     assert_eq!(host.connection.readable_bytes(), 0);
@@ -173,7 +173,7 @@ fn an_acknowledgement_of_unsent_data_is_refused() {
     );
 }
 
-/// RFC 5961 §5: an attacker who injects data blindly has to guess the acknowledgement number, too.
+/// RFC 5961 §5: a blind attacker has to guess the acknowledgement number of the data, too.
 #[test]
 fn an_old_acknowledgement_is_refused() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 1000 mss 1000");
@@ -198,8 +198,8 @@ fn segments_that_are_not_acceptable_are_answered() {
     }
 }
 
-/// Our acknowledgement of an empty segment outside the window may itself be outside the peer's
-/// window. If each were answered, the two ends would exchange acknowledgements for ever.
+/// Our acknowledgement of an empty segment outside the window may be outside the peer's window,
+/// too. If each were answered, the two ends would exchange acknowledgements for ever.
 #[test]
 fn empty_segments_outside_the_window_are_answered_at_intervals() {
     let mut host = established();
@@ -212,8 +212,8 @@ fn empty_segments_outside_the_window_are_answered_at_intervals() {
     assert!((8..=11).contains(&answers), "{answers} answers to 200 acknowledgements in a second");
 }
 
-/// An attacker who knows the sequence numbers gives each end data that the other has not sent. Each
-/// end then considers every acknowledgement of the other invalid.
+/// An attacker who knows the sequence numbers sends data to each end in the name of the other. Each
+/// end then acknowledges data that the other has not sent.
 #[test]
 fn forged_data_starts_no_storm_of_acknowledgements() {
     let config = Config { timestamps: false, ..Config::modern() };
@@ -249,7 +249,7 @@ fn forged(seq: u32, ack: u32) -> Vec<u8> {
 
 /// RFC 9293 §3.5.2 group 1 and §3.10.7.1: a segment without a connection is answered by a reset.
 #[test]
-fn what_belongs_to_no_connection_is_reset() {
+fn a_segment_of_no_connection_is_reset() {
     for (text, answer) in [
         (". 300:300(0) ack 100", Some((100, None))),
         ("F. 300:310(10) ack 100", Some((100, None))),
@@ -288,7 +288,7 @@ fn a_listener_opens_for_a_syn_and_resets_acknowledgements() {
     }
 }
 
-/// Returns the bytes of the segment, whose numbers are absolute.
+/// Returns the bytes of a segment with the sequence numbers of `says`.
 fn raw(says: &Notation) -> Vec<u8> {
     let header = TcpHeader {
         seq: SeqNum::new(says.seq),
@@ -301,8 +301,8 @@ fn raw(says: &Notation) -> Vec<u8> {
     bytes
 }
 
-/// When the limit of the host is reached, a challenge acknowledgement can be left out. An
-/// acknowledgement that is due for another reason cannot.
+/// At the limit of the host, a challenge ACK can be withheld. An acknowledgement that is due for
+/// another reason cannot.
 #[test]
 fn a_challenge_can_be_withheld_and_an_acknowledgement_that_is_due_cannot() {
     let mut host = established();
@@ -315,7 +315,7 @@ fn a_challenge_can_be_withheld_and_an_acknowledgement_that_is_due_cannot() {
     assert!(host.application(withhold));
     host.expect_nothing();
     host.pass_time(ms(200));
-    // Duplicated data, followed by a forged segment.
+    // A duplicate segment is followed by a forged one.
     host.send(". 1:11(10) ack 1");
     host.take_sent();
     host.send_together(&[". 1:11(10) ack 1", "R 50:50(0)"]);

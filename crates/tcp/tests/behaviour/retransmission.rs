@@ -1,5 +1,5 @@
-//! Retransmission without SACK: by the timer (RFC 6298), after three duplicate acknowledgements
-//! (RFC 5681), and after partial acknowledgements (RFC 6582).
+//! Tests of retransmission without SACK: by the timer (RFC 6298), after three duplicate
+//! acknowledgements (RFC 5681), and after partial acknowledgements (RFC 6582).
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, CongestionName, Connection, Error, Event, State};
@@ -10,12 +10,13 @@ fn established(config: &Config) -> Script {
     Script::established(config, "S. 0:0(0) ack 1 win 65535 mss 1000")
 }
 
-/// Returns the modern profile with NewReno.
+/// Returns the modern configuration with NewReno.
 fn new_reno() -> Config {
     Config { congestion: CongestionName::NewReno, ..Config::modern() }
 }
 
-/// Expects `count` segments of 1,000 bytes from `start` on, and no others.
+/// Expects `count` segments of 1,000 bytes, the first with sequence number `start`, and nothing
+/// else.
 #[track_caller]
 fn expect_segments(host: &mut Script, start: u32, count: u32) {
     for index in 0..count {
@@ -26,8 +27,8 @@ fn expect_segments(host: &mut Script, start: u32, count: u32) {
     host.expect_nothing();
 }
 
-/// Twelve segments were sent. The first was acknowledged, the second is lost, and two duplicate
-/// acknowledgements have arrived.
+/// Returns a connection that has sent twelve segments. The first is acknowledged, the second is
+/// lost, and two duplicate acknowledgements have arrived.
 fn before_the_third_duplicate(congestion: CongestionName) -> Script {
     let config =
         Config { congestion, initial_window: 10, limited_transmit: false, ..Config::modern() };
@@ -68,7 +69,7 @@ fn the_timeout_doubles_up_to_its_maximum_and_gives_up_at_r2() {
     assert_eq!(host.events(), [Event::Closed]);
 }
 
-/// RFC 6298 (2.2): after the first measurement R, RTO = R + 4·R/2.
+/// RFC 6298 (2.2): after the first sample R, RTO is R + 4·R/2.
 #[test]
 fn the_first_timeout_is_three_round_trips() {
     let mut host = Script::connect(&Config::modern());
@@ -82,7 +83,8 @@ fn the_first_timeout_is_three_round_trips() {
     host.expect_after(ms(600), "P. 1:101(100) ack 1");
 }
 
-/// RFC 6298 (5.3): an acknowledgement of new data restarts the timer for the rest of the flight.
+/// RFC 6298 (5.3): an acknowledgement of new data restarts the timer for the rest of the data in
+/// flight.
 #[test]
 fn an_acknowledgement_of_new_data_restarts_the_timer() {
     let mut host = established(&Config::modern());
@@ -125,8 +127,8 @@ fn a_retransmitted_segment_gives_no_rtt_sample() {
     assert_eq!(host.connection.information().retransmission_timeout, ms(200));
 }
 
-/// RFC 7323 §4.1, §4.2: the timestamp identifies the copy, so a retransmitted segment gives an RTT
-/// sample, if the acknowledgement is of new data.
+/// RFC 7323 §4.1, §4.2: the timestamp shows which copy is acknowledged, so that a retransmitted
+/// segment gives an RTT sample if new data is acknowledged.
 #[test]
 fn with_timestamps_a_retransmitted_segment_gives_an_rtt_sample() {
     for offers in ["", " sackOK"] {
@@ -149,10 +151,10 @@ fn with_timestamps_a_retransmitted_segment_gives_an_rtt_sample() {
     }
 }
 
-/// The original arrived, its acknowledgement was lost, and the peer echoes the timestamp of the
-/// original. As an RTT sample, it would include our own timeout. Each spurious timeout would then
-/// make the next one longer, up to two minutes on a path of milliseconds. This also holds for
-/// segments that were sent once, behind the retransmitted one.
+/// The segment arrives, but its acknowledgement is lost, and the peer later echoes its timestamp.
+/// As an RTT sample, the echo would include our own timeout, and each further timeout would be
+/// longer, up to two minutes on a path of milliseconds. This also holds for segments behind the
+/// retransmitted one that were sent once.
 #[test]
 fn the_wait_for_the_retransmission_timer_is_no_rtt_sample() {
     for offers in ["", " sackOK"] {
@@ -179,7 +181,7 @@ fn the_wait_for_the_retransmission_timer_is_no_rtt_sample() {
     }
 }
 
-/// RFC 5681 §3.2: the third duplicate acknowledgement, and no other, triggers the retransmission.
+/// RFC 5681 §3.2: only the third duplicate acknowledgement triggers the retransmission.
 #[test]
 fn only_the_third_duplicate_retransmits_the_lost_segment() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
@@ -188,7 +190,7 @@ fn only_the_third_duplicate_retransmits_the_lost_segment() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
     let information = host.connection.information();
     assert_eq!((information.slow_start_threshold, information.congestion_window), (5_500, 8_500));
-    // The flight is 11,000 bytes. Two more duplicates do not make room for a segment yet.
+    // 11,000 bytes are in flight. After two more duplicates there is still no room for a segment.
     for _ in 0..3 {
         host.send(". 1:1(0) ack 1001");
         host.expect_nothing();
@@ -201,7 +203,7 @@ fn only_the_third_duplicate_retransmits_the_lost_segment() {
     assert_eq!(host.connection.statistics().retransmitted_segments, 1);
 }
 
-/// RFC 5681 §2: a segment with data or with another window is no duplicate acknowledgement.
+/// RFC 5681 §2: a segment that carries data or changes the window is no duplicate acknowledgement.
 #[test]
 fn an_acknowledgement_with_data_or_another_window_is_no_duplicate() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
@@ -215,8 +217,8 @@ fn an_acknowledgement_with_data_or_another_window_is_no_duplicate() {
 }
 
 /// RFC 6675 §2: an acknowledgement with new SACK blocks is a duplicate even if the window changes.
-/// Linux with buffer tuning opens its window with each segment beyond a hole. Without this rule no
-/// duplicate was counted, and each loss led to a timeout.
+/// Linux opens its window with each out-of-order segment when it tunes its buffer, and without this
+/// rule each loss would lead to a timeout.
 #[test]
 fn an_acknowledgement_with_new_sack_blocks_is_a_duplicate_whatever_its_window() {
     let syn_ack = "S. 0:0(0) ack 1 win 65535 mss 1000 sackOK";
@@ -236,8 +238,8 @@ fn an_acknowledgement_with_new_sack_blocks_is_a_duplicate_whatever_its_window() 
     expect_segments(&mut host, 1_001, 1);
 }
 
-/// RFC 2883: a block below the acknowledgement number is a D-SACK. It reports data that arrived
-/// twice, and no loss.
+/// RFC 2883: a block below the acknowledgement number is a D-SACK, which reports data that arrived
+/// twice and no loss.
 #[test]
 fn an_acknowledgement_with_only_a_d_sack_block_is_no_duplicate() {
     let syn_ack = "S. 0:0(0) ack 1 win 65535 mss 1000 sackOK";
@@ -250,8 +252,8 @@ fn an_acknowledgement_with_only_a_d_sack_block_is_no_duplicate() {
     }
 }
 
-/// Limited transmit (RFC 3042): without the two new segments, a window of two segments would never
-/// lead to three duplicates.
+/// Limited transmit (RFC 3042): if two segments are in flight, a third duplicate can only be caused
+/// by one of these new segments.
 #[test]
 fn each_of_the_first_two_duplicates_sends_a_new_segment() {
     let mut host = established(&Config { initial_window: 2, ..Config::modern() });
@@ -262,16 +264,16 @@ fn each_of_the_first_two_duplicates_sends_a_new_segment() {
         expect_segments(&mut host, new, 1);
     }
     host.send(". 1:1(0) ack 1");
-    // The lost segment, and a new one: three segments have left the network.
+    // Three segments have left the network, so the lost one and a new one are sent.
     for seq in [1, 4_001] {
         assert_eq!(host.take_one().says.seq, seq);
     }
-    // The flight was two segments; limited transmit does not count (RFC 5681 §3.2 step 2).
+    // Segments of limited transmit do not count as data in flight (RFC 5681 §3.2 step 2).
     assert_eq!(host.connection.information().slow_start_threshold, 2_000);
 }
 
 /// RFC 5681 §3.2 steps 4 and 5: each further duplicate shows that a segment has left the network,
-/// and makes room for a new one.
+/// so a new one may be sent.
 #[test]
 fn each_further_duplicate_makes_room_for_a_segment() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
@@ -293,8 +295,8 @@ fn each_further_duplicate_makes_room_for_a_segment() {
     assert_eq!(next, 15_001);
 }
 
-/// RFC 6582 §3.2 step 3, §4: the first partial acknowledgement restarts the timer and later ones do
-/// not. Many holes then lead to a timeout, in place of one retransmission per round trip.
+/// RFC 6582 §3.2 step 3, §4: only the first partial acknowledgement restarts the timer. If many
+/// segments are lost, a timeout then ends the recovery, which repairs one per round trip.
 #[test]
 fn a_long_recovery_ends_in_a_timeout() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
@@ -315,8 +317,7 @@ fn a_long_recovery_ends_in_a_timeout() {
     assert_eq!(host.connection.statistics().retransmission_timeouts, 1, "the second has not");
 }
 
-/// RFC 6582 §3.2 step 3: each partial acknowledgement shows the next hole, whose segment is
-/// retransmitted at once.
+/// RFC 6582 §3.2 step 3: a partial acknowledgement shows that the next segment is missing, too.
 #[test]
 fn new_reno_retransmits_at_each_partial_acknowledgement() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
@@ -368,8 +369,8 @@ fn tahoe_begins_slow_start_after_the_third_duplicate() {
     expect_segments(&mut host, 12_001, 2);
 }
 
-/// RFC 5681 equation (4) and §3.1: after a timeout, ssthresh is half of the flight and cwnd one
-/// segment. Data that the acknowledgements cover are not retransmitted.
+/// RFC 5681 equation (4) and §3.1: after a timeout, ssthresh is half of the data in flight and cwnd
+/// is one segment. Data that is acknowledged meanwhile is not retransmitted.
 #[test]
 fn after_a_timeout_the_flight_is_retransmitted_in_slow_start() {
     let mut host = established(&Config { frto: false, ..new_reno() });
@@ -383,7 +384,7 @@ fn after_a_timeout_the_flight_is_retransmitted_in_slow_start() {
     expect_segments(&mut host, 1_001, 2);
     host.send(". 1:1(0) ack 3001");
     expect_segments(&mut host, 3_001, 3);
-    // The rest of the flight had arrived.
+    // The rest of the data in flight had arrived before.
     host.send(". 1:1(0) ack 10001");
     let next = host.take_one();
     assert_eq!(next.says.seq, 10_001);
@@ -399,8 +400,8 @@ fn the_same_loss_halves_the_threshold_once() {
     assert_eq!(host.connection.information().slow_start_threshold, 5_000);
 }
 
-/// RTO is still doubled, because no RTT sample was taken. Yet the second timeout is of another
-/// loss.
+/// No RTT sample was taken since the first timeout, so RTO is still doubled. The second timeout is
+/// nevertheless that of another loss.
 #[test]
 fn another_loss_halves_the_threshold_again() {
     let mut host = established(&Config::modern());
@@ -415,8 +416,8 @@ fn another_loss_halves_the_threshold_again() {
     assert_eq!(host.connection.information().slow_start_threshold, 2_000);
 }
 
-/// RFC 6582 §3.2 step 2, §6: needless retransmissions cause duplicates, which are no sign of
-/// another loss.
+/// RFC 6582 §3.2 step 2, §6: after a timeout, data may be retransmitted that has arrived. The
+/// duplicates that it causes are no sign of another loss.
 #[test]
 fn duplicates_after_a_timeout_trigger_nothing() {
     let mut host = established(&Config { frto: false, ..Config::modern() });
@@ -432,7 +433,7 @@ fn duplicates_after_a_timeout_trigger_nothing() {
     host.expect_nothing();
 }
 
-/// Ten segments were sent, and the first was retransmitted after a timeout.
+/// Returns a connection that sent ten segments, and retransmitted the first after a timeout.
 fn after_a_timeout() -> Script {
     let mut host = established(&new_reno());
     host.write(30_000);
@@ -442,9 +443,9 @@ fn after_a_timeout() -> Script {
     host
 }
 
-/// F-RTO, RFC 5682 §2.1 step 3 (b): two acknowledgements of new data show that the original flight
-/// arrives. The timeout is undone, and no more is retransmitted. The RTT samples of the late
-/// segments are used (§2.2).
+/// F-RTO, RFC 5682 §2.1 step 3 (b): two acknowledgements of new data show that the original
+/// segments arrive. The timeout is undone, and nothing else is retransmitted. The RTT samples of
+/// the late segments are used (§2.2).
 #[test]
 fn two_acknowledgements_of_new_data_undo_a_timeout() {
     let mut host = after_a_timeout();
@@ -469,8 +470,9 @@ fn two_acknowledgements_of_new_data_undo_a_timeout() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
 }
 
-/// RFC 5682 §2.1 step 3 (b): the acknowledgement that shows the timeout to be spurious may also
-/// cover the new data, which ends the recovery. Later acknowledgements undo nothing.
+/// RFC 5682 §2.1 step 3 (b): one acknowledgement may show that the timeout was spurious, and also
+/// cover the new data and so end the recovery. Later acknowledgements must not undo the timeout
+/// again.
 #[test]
 fn a_timeout_is_undone_once_if_the_acknowledgement_covers_the_new_data() {
     let mut host = after_a_timeout();
@@ -484,8 +486,8 @@ fn a_timeout_is_undone_once_if_the_acknowledgement_covers_the_new_data() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
 }
 
-/// RFC 5682 §2.1 step 3 (a): a duplicate in reply to new data shows that the rest of the flight is
-/// lost. It is retransmitted in slow start, from a window of at most three segments.
+/// RFC 5682 §2.1 step 3 (a): a duplicate after the new data shows that the rest of the data in
+/// flight is lost. It is retransmitted in slow start, from a window of at most three segments.
 #[test]
 fn a_duplicate_after_new_data_confirms_the_timeout() {
     let mut host = after_a_timeout();
@@ -495,7 +497,7 @@ fn a_duplicate_after_new_data_confirms_the_timeout() {
     expect_segments(&mut host, 1_001, 2);
     let information = host.connection.information();
     assert_eq!((information.slow_start_threshold, information.congestion_window), (5_000, 2_000));
-    // Further duplicates come from the second new segment and from needless retransmissions. They
+    // Further duplicates are caused by the second new segment and by needless retransmissions, and
     // are no sign of another loss.
     for _ in 0..4 {
         host.send(". 1:1(0) ack 1001");
@@ -508,8 +510,8 @@ fn a_duplicate_after_new_data_confirms_the_timeout() {
     assert_eq!((statistics.fast_retransmissions, statistics.spurious_recoveries), (0, 0));
 }
 
-/// RFC 5682 §2.1 step 2 (a): a duplicate, an acknowledgement of part of the retransmission, or of
-/// the whole flight tells nothing about the original segments.
+/// RFC 5682 §2.1 step 2 (a): acknowledgements that do not show whether the original segments arrive
+/// are duplicates, those of a part of the retransmitted segment, and those of all data in flight.
 #[test]
 fn an_inconclusive_acknowledgement_confirms_the_timeout() {
     let mut host = after_a_timeout();
@@ -531,8 +533,8 @@ fn an_inconclusive_acknowledgement_confirms_the_timeout() {
     assert_eq!(host.connection.information().slow_start_threshold, 5_000);
 }
 
-/// RFC 5682 §2.1 step 2 (b): without new data, or without room in the window, the flight is
-/// retransmitted at once.
+/// RFC 5682 §2.1 step 2 (b): if there is no new data, or no room for it in the peer's window, the
+/// data in flight is retransmitted at once.
 #[test]
 fn without_new_data_to_send_a_timeout_is_confirmed() {
     for (written, window) in [(10_000, 65_535), (30_000, 9_000)] {
@@ -546,7 +548,8 @@ fn without_new_data_to_send_a_timeout_is_confirmed() {
     }
 }
 
-/// RFC 5682 §2.1: data or a window update without a new acknowledgement does not advance F-RTO.
+/// RFC 5682 §2.1: a segment with data, or with a new window but no new acknowledgement, has no
+/// effect on F-RTO.
 #[test]
 fn data_and_window_updates_do_not_advance_f_rto() {
     let mut host = after_a_timeout();
@@ -558,7 +561,7 @@ fn data_and_window_updates_do_not_advance_f_rto() {
     expect_segments(&mut host, 10_001, 2);
 }
 
-/// RFC 5682 §2.1 step 1: if the same segment times out again, F-RTO starts again. A timeout of
+/// RFC 5682 §2.1 step 1: if the same segment times out again, F-RTO begins again. The timeout of
 /// another segment is taken as genuine.
 #[test]
 fn f_rto_starts_again_if_the_same_segment_times_out_again() {
@@ -580,8 +583,8 @@ fn f_rto_starts_again_if_the_same_segment_times_out_again() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 0);
 }
 
-/// The RTT grows beyond RTO, and the peer supports no options: one segment is retransmitted, and
-/// not the window.
+/// The RTT grows beyond RTO, and the peer supports neither SACK nor timestamps. Only one segment is
+/// retransmitted, and not all data in flight.
 #[test]
 fn a_path_that_becomes_longer_costs_one_retransmission() {
     let config = Config { selective_acks: false, timestamps: false, ..new_reno() };
@@ -605,19 +608,19 @@ fn a_path_that_becomes_longer_costs_one_retransmission() {
     assert_eq!(statistics.retransmitted_segments, 1);
 }
 
-/// The BSD profile has a slow timer of 500 ms.
+/// The BSD profile has a slow timer that ticks every 500 ms.
 #[test]
 fn the_clock_of_1988_expires_on_its_ticks() {
     let mut host = established(&Config::bsd_tahoe());
     host.pass_time(ms(130));
     host.write(1_000);
     host.expect("P. 1:1001(1000) ack 1");
-    // RTO is one second. The slow timer ticks at multiples of 500 ms, so it expires at 1.5 s.
+    // RTO is one second, and ends at a tick: 1.5 s after the connection has begun.
     host.expect_after(ms(1_370), "P. 1:1001(1000) ack 1");
     host.expect_after(ms(2_000), "P. 1:1001(1000) ack 1");
 }
 
-/// Retransmissions, too, fit into a peer's window that is smaller than a segment.
+/// Retransmissions fit into the peer's window even if it is smaller than a segment.
 #[test]
 fn retransmissions_fit_the_peer_s_window() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 400 mss 1000");
@@ -635,9 +638,9 @@ fn retransmissions_fit_the_peer_s_window() {
     host.expect_nothing();
 }
 
-/// The acknowledgements of both ends were lost, and both retransmit. Acknowledgements in reply
-/// carry SND.NXT, not the number of the retransmission: otherwise each end would discard them as
-/// old.
+/// Both ends retransmit, because acknowledgements were lost in both directions. Each acknowledges
+/// the other's data with SND.NXT as sequence number. The other end would discard an acknowledgement
+/// with the number of the retransmission as old.
 #[test]
 fn acknowledgements_do_not_carry_the_number_of_a_retransmission() {
     for frto in [true, false] {
@@ -656,7 +659,7 @@ fn acknowledgements_do_not_carry_the_number_of_a_retransmission() {
     }
 }
 
-/// Two connections of linerate recover from a time in which all pure acknowledgements are lost.
+/// For a while, all pure acknowledgements of both ends are lost.
 #[test]
 fn two_ends_recover_from_the_loss_of_all_acknowledgements() {
     let config = Config::modern();
@@ -673,8 +676,8 @@ fn two_ends_recover_from_the_loss_of_all_acknowledgements() {
     assert!(pair.now.since(start) < secs(1), "{}", pair.now.since(start));
 }
 
-/// A peer has probed our window with a byte, and acknowledges with the number before it. A
-/// randomised test found this case.
+/// The peer has probed our window with a byte, and sends an acknowledgement with the sequence
+/// number before that byte. A randomised test found this case.
 #[test]
 fn an_acknowledgement_on_an_old_segment_counts_and_its_window_does_not() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
@@ -694,7 +697,7 @@ fn an_acknowledgement_on_an_old_segment_counts_and_its_window_does_not() {
     host.expect(". 3001:4001(1000) ack 2");
 }
 
-/// Lost small segments are merged for the retransmission.
+/// Small segments that were lost are retransmitted together.
 #[test]
 fn lost_small_segments_are_retransmitted_as_one() {
     let mut host = established(&Config { no_delay: true, ..Config::modern() });
@@ -706,7 +709,7 @@ fn lost_small_segments_are_retransmitted_as_one() {
     assert_eq!(host.connection.statistics().bytes_retransmitted, 500);
 }
 
-/// A retransmitted segment may also contain new data. These do not count as retransmitted.
+/// A retransmitted segment may also contain new data, which does not count as retransmitted.
 #[test]
 fn new_data_in_a_retransmitted_segment_do_not_count_as_retransmitted() {
     let mut host = established(&Config::modern());
@@ -719,8 +722,8 @@ fn new_data_in_a_retransmitted_segment_do_not_count_as_retransmitted() {
     assert_eq!((statistics.bytes_retransmitted, statistics.bytes_sent), (100, 400));
 }
 
-/// Karn's algorithm (RFC 6298 §3): the acknowledgement of data beyond a hole had to wait for the
-/// retransmission, so it gives no RTT sample.
+/// Karn's algorithm (RFC 6298 §3): out-of-order data is acknowledged only after the retransmission
+/// of the data before it, so it gives no RTT sample.
 #[test]
 fn data_beyond_a_hole_gives_no_rtt_sample() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
@@ -737,7 +740,7 @@ fn data_beyond_a_hole_gives_no_rtt_sample() {
     assert_eq!(host.connection.information().smoothed_round_trip, before);
 }
 
-/// Karn's algorithm also holds for a simultaneous open, which sends the SYN again as SYN-ACK.
+/// Karn's algorithm applies to a simultaneous open, whose SYN-ACK repeats the SYN.
 #[test]
 fn a_simultaneous_open_gives_no_rtt_sample() {
     for offers in ["", " sackOK"] {
@@ -765,7 +768,7 @@ fn a_partial_acknowledgement_deflates_the_window() {
     assert_eq!(host.connection.information().congestion_window, 5_500 + 3_000 - 3_000 + 1_000);
 }
 
-/// A segment that is acknowledged before its retransmission could be sent is not retransmitted.
+/// A segment that is acknowledged before it could be retransmitted is not retransmitted.
 #[test]
 fn a_pending_retransmission_is_dropped_when_its_data_are_acknowledged() {
     for congestion in [CongestionName::Tahoe, CongestionName::Reno, CongestionName::NewReno] {
@@ -778,8 +781,8 @@ fn a_pending_retransmission_is_dropped_when_its_data_are_acknowledged() {
     }
 }
 
-/// RFC 3042 §2: limited transmit is for the first two duplicates only. After the retransmission of
-/// Tahoe, duplicates send no new segments.
+/// RFC 3042 §2: limited transmit applies to the first two duplicates. Tahoe, which then has
+/// retransmitted a segment, sends nothing for further ones.
 #[test]
 fn limited_transmit_ends_with_the_third_duplicate() {
     let config = Config { congestion: CongestionName::Tahoe, ..Config::modern() };
@@ -796,8 +799,8 @@ fn limited_transmit_ends_with_the_third_duplicate() {
     }
 }
 
-/// RFC 6582 §3.2 step 1: needless retransmissions of a recovery may cause duplicates of the number
-/// at which it ended. Only duplicates beyond that number trigger another recovery.
+/// RFC 6582 §3.2 step 1: needless retransmissions may cause duplicates of the acknowledgement that
+/// ended the recovery. Only duplicates of a later acknowledgement trigger another recovery.
 #[test]
 fn duplicates_of_the_end_of_a_recovery_trigger_nothing() {
     let mut host = established(&Config { frto: false, ..new_reno() });
@@ -819,8 +822,8 @@ fn duplicates_of_the_end_of_a_recovery_trigger_nothing() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
 }
 
-/// RFC 5682 §2.1 step 3 (a), RFC 6582 §3.2 step 4: a recovery after F-RTO ends when the new data
-/// that F-RTO has sent are acknowledged, too.
+/// RFC 5682 §2.1 step 3 (a), RFC 6582 §3.2 step 4: the recovery lasts until the new data that F-RTO
+/// has sent is acknowledged, too.
 #[test]
 fn duplicates_of_data_that_f_rto_sent_trigger_nothing() {
     let mut host = after_a_timeout();
@@ -836,7 +839,7 @@ fn duplicates_of_data_that_f_rto_sent_trigger_nothing() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 0);
 }
 
-/// RFC 5681 §4.1: after an idle period longer than RTO, cwnd is the restart window.
+/// RFC 5681 §4.1: after an idle period of more than RTO, cwnd is the restart window.
 #[test]
 fn after_an_idle_period_the_window_is_the_initial_one() {
     let mut host = established(&Config { initial_window: 2, ..Config::modern() });

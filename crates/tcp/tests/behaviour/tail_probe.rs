@@ -1,11 +1,11 @@
-//! Tail loss probes: their data, and the meaning of the answer (RFC 8985 §7.3, §7.4).
+//! Tests of tail loss probes (RFC 8985 §7.3, §7.4): their data, and the meaning of the answers.
 
 use crate::ms;
 use crate::recovery::{established, expect_segments, new_reno};
 use linerate_tcp::{Config, IcmpReport};
 use linerate_testkit::Script;
 
-/// Five segments were sent, and the last one again as a probe.
+/// Returns a connection that sent five segments, and repeated the last one as a probe.
 fn probed() -> Script {
     let mut host = established(&new_reno());
     host.write(5_000);
@@ -18,8 +18,8 @@ fn threshold(host: &Script) -> u32 {
     host.connection.information().slow_start_threshold
 }
 
-/// RFC 8985 §7.4.2: a pure acknowledgement of the probe's end answers the second copy, so both
-/// arrived. Later acknowledgements report no loss.
+/// RFC 8985 §7.4.2: a second acknowledgement without data answers the second copy of the probed
+/// segment, so both copies have arrived. A later acknowledgement then does not count as a loss.
 #[test]
 fn a_repeated_acknowledgement_shows_that_both_copies_arrived() {
     let mut host = probed();
@@ -32,7 +32,7 @@ fn a_repeated_acknowledgement_shows_that_both_copies_arrived() {
     assert_eq!(threshold(&host), before);
 }
 
-/// The peer reports the last segment as a duplicate (RFC 2883).
+/// The peer reports the probed segment as a duplicate (RFC 2883).
 #[test]
 fn a_duplicate_report_of_the_probe_shows_that_both_copies_arrived() {
     for together in [false, true] {
@@ -48,7 +48,8 @@ fn a_duplicate_report_of_the_probe_shows_that_both_copies_arrived() {
     }
 }
 
-/// Data with the same acknowledgement is no answer, nor are SACK blocks of later segments.
+/// A data segment with the same acknowledgement does not answer the probe, and neither does a SACK
+/// block of later segments.
 #[test]
 fn other_segments_do_not_answer_a_probe() {
     for other in ["P. 1:101(100) ack 5001", ". 1:1(0) ack 5001 sack 6001-7001"] {
@@ -66,7 +67,7 @@ fn other_segments_do_not_answer_a_probe() {
     }
 }
 
-/// A probe with new data repairs nothing: later acknowledgements report no loss.
+/// A probe that carries new data repairs nothing, so later acknowledgements show no loss.
 #[test]
 fn a_probe_of_new_data_repairs_no_loss() {
     let mut host = established(&new_reno());
@@ -80,7 +81,7 @@ fn a_probe_of_new_data_repairs_no_loss() {
     assert_eq!(threshold(&host), before);
 }
 
-/// RFC 8985 §7.3: until the outcome of a probe is known, later tails wait for the timeout.
+/// RFC 8985 §7.3: no further probe is sent until the previous one is answered.
 #[test]
 fn an_unanswered_probe_is_the_only_one() {
     let mut host = probed();
@@ -91,7 +92,7 @@ fn an_unanswered_probe_is_the_only_one() {
     assert_eq!(host.connection.statistics().tail_probes, 1);
 }
 
-/// RFC 8985 §7.3: after any answer, the next tail is probed.
+/// RFC 8985 §7.3: after the probe is answered in any way, a further one may be sent.
 #[test]
 fn each_answer_to_a_probe_permits_the_next() {
     for answer in ["ack 5001", "ack 5001 sack 4001-5001", "ack 6001 sack 4001-5001", "ack 6001"] {
@@ -120,7 +121,7 @@ fn each_answer_to_a_probe_permits_the_next() {
     assert_eq!(host.connection.statistics().tail_probes, 2, "new data");
 }
 
-/// Once recovery has begun, the probe is not evaluated again: one loss reduces the window once.
+/// Once the loss is detected by recovery, the answer to the probe does not reduce the window again.
 #[test]
 fn a_loss_revealed_by_the_probe_reduces_the_window_once() {
     let mut host = probed();
@@ -136,8 +137,8 @@ fn a_loss_revealed_by_the_probe_reduces_the_window_once() {
     assert_eq!(threshold(&host), 3_500);
 }
 
-/// RFC 8985 §7.3: new data is sent only within the peer's window; beyond that the last segment is
-/// repeated.
+/// RFC 8985 §7.3: if the peer's window has no room for new data, the probe repeats the last
+/// segment.
 #[test]
 fn a_probe_respects_the_peers_window() {
     let mut host = Script::connect(&new_reno());
@@ -150,7 +151,7 @@ fn a_probe_respects_the_peers_window() {
     host.expect_after(ms(20), ". 2001:3001(1000) ack 1");
 }
 
-/// RFC 8985 §7.3: exactly the last segment is repeated, however short.
+/// RFC 8985 §7.3: the probe repeats the last segment, even if it is short, and nothing else.
 #[test]
 fn a_short_last_segment_is_probed_alone() {
     let mut host = established(&Config { no_delay: true, ..new_reno() });
@@ -164,8 +165,7 @@ fn a_short_last_segment_is_probed_alone() {
     assert_eq!(host.connection.statistics().tail_probes, 1);
 }
 
-/// RFC 8985 §7.2: each transmission of new data restarts the timer, so a probe waits for two round
-/// trips.
+/// RFC 8985 §7.2: each transmission of new data restarts the timer of the probe.
 #[test]
 fn a_probe_waits_for_two_round_trips_after_the_newest_data() {
     let mut host = established(&new_reno());
@@ -181,8 +181,8 @@ fn a_probe_waits_for_two_round_trips_after_the_newest_data() {
     host.expect_after(ms(200), ". 1:1001(1000) ack 1");
 }
 
-/// RFC 8985 §7.2: an acknowledgement of new data restarts the timer, too, but not a duplicate
-/// report.
+/// RFC 8985 §7.2: an acknowledgement of new data restarts the timer of the probe, and a duplicate
+/// does not.
 #[test]
 fn a_probe_waits_for_two_round_trips_after_an_acknowledgement_of_new_data() {
     for (ack, waits) in [(". 1:1(0) ack 1001", 20), (". 1:1(0) ack 1", 10)] {
@@ -195,8 +195,8 @@ fn a_probe_waits_for_two_round_trips_after_an_acknowledgement_of_new_data() {
     }
 }
 
-/// RFC 8985 §7.2 (TCP_RTO_expiration), RFC 6298 (5.1): new data restarts the probe timeout, but not
-/// the retransmission timeout.
+/// RFC 8985 §7.2 (TCP_RTO_expiration), RFC 6298 (5.1): new data postpones the probe, but not the
+/// retransmission timeout.
 #[test]
 fn new_data_does_not_postpone_the_timeout() {
     let mut host = established(&Config { initial_window: 30, ..new_reno() });
@@ -212,8 +212,7 @@ fn new_data_does_not_postpone_the_timeout() {
     assert_eq!((statistics.tail_probes, statistics.retransmission_timeouts), (0, 1));
 }
 
-/// RFC 8985 §7.2: data SACKed beyond a hole leaves no tail to be probed, even just before the
-/// timeout.
+/// RFC 8985 §7.2: a SACK block shows a missing segment, which is retransmitted without a probe.
 #[test]
 fn a_late_sack_block_cancels_the_probe() {
     let mut host = established(&new_reno());
@@ -225,8 +224,8 @@ fn a_late_sack_block_cancels_the_probe() {
     assert_eq!(host.connection.statistics().tail_probes, 0);
 }
 
-/// A segment reported as too large is known to be lost: it is retransmitted from its beginning,
-/// within the window, and its end is not probed instead.
+/// A report that a segment is too large shows that it is lost. It is retransmitted from its
+/// beginning, within the congestion window, and no probe is sent.
 #[test]
 fn data_reported_as_lost_is_retransmitted_instead_of_a_probe() {
     let mut host = established(&Config { initial_window: 2, ..new_reno() });
@@ -243,7 +242,7 @@ fn data_reported_as_lost_is_retransmitted_instead_of_a_probe() {
     assert_eq!(host.connection.statistics().tail_probes, 0);
 }
 
-/// RFC 8985 §7.3: a probe due with a pending acknowledgement carries it.
+/// RFC 8985 §7.3: an acknowledgement that is due together with the probe is carried by the probe.
 #[test]
 fn a_probe_due_with_an_acknowledgement_carries_it() {
     for offers in ["sackOK", "sackOK ts 100 1"] {

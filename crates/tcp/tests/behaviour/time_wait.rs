@@ -1,4 +1,4 @@
-//! TIME-WAIT records: a record answers as the released connection would.
+//! Tests of TIME-WAIT records: a record answers segments as the released connection would.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Connection, Disposition, Offload, State, TimeWaitRecord};
@@ -7,13 +7,13 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, TcpFlags, TcpOptions, Timestamps};
 use proptest::prelude::*;
 
-/// A closed and released connection in TIME-WAIT.
+/// Returns a closed and released connection in TIME-WAIT with all usual options.
 fn in_time_wait(config: &Config) -> Script {
     after_all(config, " wscale 7 sackOK ts 1000 0", None)
 }
 
-/// Returns a closed and released connection with this receive buffer, whose peer offered these
-/// options.
+/// Returns a closed and released connection in TIME-WAIT, with this receive buffer and these
+/// options of the peer.
 fn after_all(config: &Config, offered: &str, receive_buffer: Option<usize>) -> Script {
     let mut host = Script::established(config, &format!("{SYN_ACK}{offered}"));
     if let Some(size) = receive_buffer {
@@ -68,7 +68,7 @@ fn an_open_or_unreleased_connection_has_no_record() {
     assert!(host.connection.time_wait_record().is_some());
 }
 
-/// A segment whose numbers are near those of a connection.
+/// A received segment, with sequence numbers relative to those of the connection.
 #[derive(Clone, Debug)]
 struct Arriving {
     after: Duration,
@@ -110,7 +110,7 @@ fn arriving() -> impl Strategy<Value = Arriving> {
         })
 }
 
-/// Returns the verdict of a connection about this segment, and the segments that it sends in reply.
+/// Passes the segment to the connection. Returns its disposition and the segments sent in reply.
 fn answers(
     connection: &mut Connection,
     now: Instant,
@@ -153,8 +153,7 @@ proptest! {
         };
         let host = after_all(&config, offered, receive_buffer);
         let (mut whole, mut waiting, mut now) = (host.connection.clone(), kept(&host), host.now);
-        // The record of another connection, with other settings, which is then overwritten by the
-        // next record.
+        // This record, of a connection with other settings, is overwritten for each segment.
         let mut record = kept(&in_time_wait(&Config { msl: secs(3), ..config }));
         let (peer, own) = (host.peer_number(2), host.number(102));
         let (received, clock) = (host.clock(), host.stamp_at(now));

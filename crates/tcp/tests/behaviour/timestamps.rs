@@ -1,5 +1,5 @@
-//! The timestamps option (RFC 7323): which timestamp is echoed, and which segments are rejected as
-//! old.
+//! Tests of the timestamps option (RFC 7323): the timestamp that is echoed, and the segments that
+//! are rejected as old.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{
@@ -8,8 +8,8 @@ use linerate_tcp::{
 use linerate_testkit::{Script, Sent};
 use linerate_wire::{Segment, SeqNum, Sum, TcpFlags, TcpHeader, Timestamps};
 
-/// Opens a connection with timestamps; the peer's SYN has TSval 1,000. Acknowledgements are
-/// delayed, as after the first segments of a connection.
+/// Opens a connection with timestamps that delays acknowledgements from the first segment on. The
+/// TSval of the peer's SYN is 1,000.
 fn established() -> Script {
     let config = Config { acks: AckRule::Modern { quick: 0 }, ..Config::modern() };
     Script::established(&config, &format!("{SYN_ACK} ts 1000 0"))
@@ -36,7 +36,7 @@ fn every_segment_carries_the_clock_and_the_echo() {
 }
 
 /// RFC 7323 §4.3 (A): a delayed acknowledgement echoes the earliest segment that it covers, so that
-/// the RTT sample includes the delay.
+/// the peer's RTT sample includes the delay.
 #[test]
 fn a_delayed_acknowledgement_echoes_the_earliest_segment() {
     let mut host = established();
@@ -50,9 +50,9 @@ fn a_delayed_acknowledgement_echoes_the_earliest_segment() {
     assert_eq!(echo(&sent), 1_050);
 }
 
-/// RFC 7323 §4.3: the acknowledgement of a retransmission echoes its timestamp. An echo of the
-/// original would look like an RTT as long as the timeout. With each lost acknowledgement, RTO
-/// would grow, up to two minutes on a path of milliseconds.
+/// RFC 7323 §4.3: the acknowledgement of a retransmitted segment echoes the timestamp of the
+/// retransmission. An echo of the original would look like an RTT as long as the timeout, and RTO
+/// would grow with each lost acknowledgement, up to two minutes on a path of milliseconds.
 #[test]
 fn the_timestamp_of_a_needless_retransmission_is_echoed() {
     let mut host = established();
@@ -68,7 +68,7 @@ fn the_timestamp_of_a_needless_retransmission_is_echoed() {
     assert_eq!(echo(&host.expect(". 1:1(0) ack 201")), 2_010);
 }
 
-/// RFC 7323 §4.3 (B): an acknowledgement of data beyond a hole echoes the last segment that arrived
+/// RFC 7323 §4.3 (B): an acknowledgement of out-of-order data echoes the last segment that arrived
 /// in order.
 #[test]
 fn beyond_a_hole_the_last_segment_in_order_is_echoed() {
@@ -99,14 +99,14 @@ fn a_segment_from_the_past_is_dropped_and_answered() {
 }
 
 #[test]
-fn the_past_wraps_with_the_clock() {
+fn timestamps_are_compared_across_the_wrap_of_the_clock() {
     let mut host = Script::established(&Config::modern(), &format!("{SYN_ACK} ts 4294967290 0"));
     assert_eq!(host.judge(". 1:101(100) ack 1 ts 5 0"), Disposition::Accepted);
     assert_ne!(host.judge(". 101:201(100) ack 1 ts 4294967295 0"), Disposition::Accepted);
     assert_eq!(host.judge(". 101:201(100) ack 1 ts 6 0"), Disposition::Accepted);
 }
 
-/// RFC 7323 §5.2: a reset is accepted with an old timestamp, or without a timestamp.
+/// RFC 7323 §5.2: a reset is accepted even if its timestamp is old or missing.
 #[test]
 fn a_reset_from_the_past_counts() {
     for reset in ["R 1:1(0) ts 1 0", "R 1:1(0) bare"] {
@@ -116,8 +116,8 @@ fn a_reset_from_the_past_counts() {
     }
 }
 
-/// RFC 7323 §5.2: a reset in reply to a segment echoes the timestamp of that segment, and has TSval
-/// 0.
+/// RFC 7323 §5.2: a reset that answers a segment echoes the timestamp of that segment. Its own
+/// TSval is 0.
 #[test]
 fn a_reset_that_answers_a_timestamp_echoes_it_and_has_none_of_its_own() {
     let answered = Timestamps { value: 0, echo: 77 };
@@ -145,7 +145,7 @@ fn a_reset_that_answers_a_timestamp_echoes_it_and_has_none_of_its_own() {
     assert_eq!(sent.sum.finish(), Sum::of(&bytes[..sent.length]).finish());
 }
 
-/// RFC 7323 §5.2: a reset that answers no segment carries the usual timestamp and echo.
+/// RFC 7323 §5.2: a reset that answers no segment carries TSval and TSecr like any segment.
 #[test]
 fn a_reset_of_our_own_accord_carries_the_clock_and_the_echo() {
     let mut host = established();
@@ -160,7 +160,7 @@ fn a_reset_of_our_own_accord_carries_the_clock_and_the_echo() {
     assert_eq!(without.expect("R. 1:1(0) ack 1").says.options.timestamps, None);
 }
 
-/// RFC 7323 §3.2: once timestamps are negotiated, a segment without the option is dropped silently.
+/// RFC 7323 §3.2: if timestamps were negotiated, a segment without the option is dropped silently.
 #[test]
 fn a_segment_without_the_option_is_dropped_silently() {
     let mut host = established();
@@ -177,7 +177,7 @@ fn the_option_of_a_peer_that_did_not_offer_it_is_ignored() {
     assert_eq!(sent.says.options.timestamps, None);
 }
 
-/// RFC 7323 §5.5: after 24 days without a segment, TS.Recent is invalid.
+/// RFC 7323 §5.5: after 24 days without a segment, TS.Recent is no longer valid.
 #[test]
 fn a_month_old_timestamp_is_ignored() {
     let mut host = established();
@@ -189,7 +189,7 @@ fn a_month_old_timestamp_is_ignored() {
     assert_eq!(echo(&sent), 1_000);
 }
 
-/// A segment outside the window does not update TS.Recent.
+/// A segment outside the window must not update TS.Recent.
 #[test]
 fn a_segment_outside_the_window_leaves_no_timestamp_behind() {
     let mut host = established();
@@ -201,9 +201,9 @@ fn a_segment_outside_the_window_leaves_no_timestamp_behind() {
     assert_eq!(host.judge(". 1:101(100) ack 1 ts 1001 5"), Disposition::Accepted);
 }
 
-/// An echo of a timestamp that we have not sent yet gives no RTT sample.
+/// An echo of a timestamp that lies in the future gives no RTT sample.
 #[test]
-fn an_impossible_echo_measures_nothing() {
+fn an_echo_of_the_future_gives_no_rtt_sample() {
     let mut host = established();
     host.write(100);
     host.take_sent();

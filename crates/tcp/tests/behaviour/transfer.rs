@@ -1,6 +1,6 @@
-//! Whole transfers that survive one fault in any one segment: the first, then the second, the
-//! third, until a transfer ends before its fault. Data is sent in both directions, and the faults
-//! also affect SYN and FIN.
+//! Tests of whole transfers in which one segment suffers a fault, such as a loss. Each test repeats
+//! the transfer with a fault of the first segment, of the second, and so on up to the last. Data is
+//! sent in both directions, and the faults also affect SYN and FIN.
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, Error, Profile, State};
@@ -12,17 +12,17 @@ use std::rc::Rc;
 
 const BYTES: usize = 30_000;
 
-/// Transmission time of four full segments.
+/// The time that the network takes to send four full segments.
 const FOUR_SEGMENTS: Duration = Duration::from_micros(500);
 
-/// A network with a round-trip time of 10 ms, and a transmission time of 0.12 ms per segment.
+/// Returns a network with a round trip of 10 ms, which takes 0.12 ms to send a segment.
 fn network() -> Network {
     let line = Line { rate: Rate::from_bits_per_second(100_000_000), queue: 1 << 20 };
     Network { line: Some(line), ..Network::clean(ms(5)) }
 }
 
-/// The application of one end: it writes the pattern, shuts its direction down, and reads to the
-/// end.
+/// The application of one end. It writes `BYTES` bytes, shuts its direction down, and reads to the
+/// end of the stream.
 #[derive(Default)]
 struct Application {
     written: usize,
@@ -66,23 +66,23 @@ impl Application {
     }
 }
 
-/// A fault of the nth segment that an end sends.
+/// A fault of one segment of an end.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// The fate of the segment; its retransmissions are not affected.
+    /// The segment has this fate, and its retransmissions are not affected.
     Once(Fate),
-    /// The segment is lost, and so is the next one with its sequence number.
+    /// The segment is lost, and so is its first retransmission.
     LostTwice,
 }
 
-/// Applies the fault to the segments of one end.
+/// Applies a fault to the `nth` segment of one end.
 struct FaultFilter {
     fault: Fault,
     nth: u32,
     seen: u32,
-    /// The sequence number of the segment to lose a second time.
+    /// The sequence number of the segment whose retransmission is to be lost.
     again: Option<SeqNum>,
-    /// Has the fault occurred?
+    /// Set if the end has sent `nth` segments, so that the fault has occurred.
     happened: Rc<Cell<bool>>,
 }
 
@@ -106,8 +106,8 @@ impl FaultFilter {
     }
 }
 
-/// Returns the duration of a transfer of `BYTES` in both directions at once, and whether the fault
-/// occurred.
+/// Transfers `BYTES` bytes in both directions at once. Returns the time that this takes, and
+/// whether the fault occurred.
 fn transfer_with(config: &Config, ends: &[End], fault: Fault, nth: u32) -> (Duration, bool) {
     let mut pair = Connections::new(config, config, network(), u64::from(nth));
     let happened = Rc::new(Cell::new(false));
@@ -139,8 +139,8 @@ fn transfer_with(config: &Config, ends: &[End], fault: Fault, nth: u32) -> (Dura
     (took, happened.get())
 }
 
-/// Asserts that a fault costs at most `time_limit` for each end that it affects, compared with a
-/// transfer without one: for each segment, at either end, and at both in one transfer.
+/// Asserts that a fault delays a transfer by at most `time_limit` for each end that it affects.
+/// This is checked for each segment of either end, and for faults of both ends in one transfer.
 fn survives(config: &Config, fault: Fault, time_limit: impl Fn(u32) -> Duration) {
     let (clean, _) = transfer_with(config, &[], fault, 0);
     for ends in [&[End::Client][..], &[End::Server], &[End::Client, End::Server]] {
@@ -160,7 +160,7 @@ fn survives(config: &Config, fault: Fault, time_limit: impl Fn(u32) -> Duration)
     }
 }
 
-/// A profile with small buffers, and with each combination of its options.
+/// Returns a profile with small buffers, in each combination of its TCP options.
 fn variants(profile: Profile) -> impl Iterator<Item = Config> {
     let config = Config {
         send_buffer: (16 << 10).into(),
@@ -173,12 +173,12 @@ fn variants(profile: Profile) -> impl Iterator<Item = Config> {
         timestamps: config.timestamps && stamps,
         ..config
     });
-    // A profile without options has one variant.
+    // A profile without these options has one variant.
     choices.take(if config.timestamps { 4 } else { 1 })
 }
 
-/// Time limit of a fault. A lost segment of the handshake costs one second, and slow start from one
-/// segment after a timeout of 3 s.
+/// Returns the longest delay that a fault of the `nth` segment may cause. A loss in the handshake
+/// costs a timeout of one second.
 fn modern_time_limit(nth: u32) -> Duration {
     if nth <= 2 { ms(1_100) } else { ms(300) }
 }
@@ -194,7 +194,8 @@ fn a_modern_transfer_survives_the_loss_of_any_one_segment() {
     }
 }
 
-/// Losing a segment and its retransmission costs twice the timeout, and the doubled timeout.
+/// The loss of a segment and of its retransmission costs two timeouts, of which the second is
+/// doubled.
 #[test]
 fn a_modern_transfer_survives_the_loss_of_any_one_segment_and_of_its_repetition() {
     for config in variants(Profile::Modern) {
@@ -202,7 +203,7 @@ fn a_modern_transfer_survives_the_loss_of_any_one_segment_and_of_its_repetition(
     }
 }
 
-/// A segment that arrives twice costs nothing, whether the copy comes at once or late.
+/// A duplicate costs nothing, whether it arrives at once or late.
 #[test]
 fn a_modern_transfer_survives_the_duplication_of_any_one_segment() {
     for config in variants(Profile::Modern) {
@@ -212,8 +213,8 @@ fn a_modern_transfer_survives_the_duplication_of_any_one_segment() {
     }
 }
 
-/// A segment that four others overtake causes no timeout. The window may be halved needlessly,
-/// which costs some round trips.
+/// Up to four later segments overtake one that is delayed. This causes no timeout, but the window
+/// may be halved needlessly, which costs some round trips.
 #[test]
 fn a_modern_transfer_survives_the_delay_of_any_one_segment() {
     for config in variants(Profile::Modern) {

@@ -1,5 +1,5 @@
-//! Undo of the response to a spurious loss: by the Eifel detection algorithm (RFC 3522), by D-SACK
-//! for all retransmissions (RFC 3708), and by F-RTO with SACK (RFC 5682 §3).
+//! Tests of undoing the response to a spurious loss: by Eifel detection (RFC 3522), by a D-SACK for
+//! each retransmission (RFC 3708), and by F-RTO with SACK (RFC 5682 §3).
 
 use crate::ms;
 use crate::recovery::{established, established_with, expect_segments, new_reno, ten_out};
@@ -14,8 +14,8 @@ fn undone_recoveries(host: &Script) -> u64 {
     host.connection.statistics().spurious_recoveries
 }
 
-/// RFC 3708 §2: each D-SACK explains one retransmission. As long as one is unexplained, a segment
-/// may have been lost.
+/// RFC 3708 §2: each D-SACK shows that one retransmission was needless. A segment for which there
+/// is none may have been lost.
 #[test]
 fn a_d_sack_for_one_of_two_retransmissions_undoes_nothing() {
     for both in [false, true] {
@@ -34,8 +34,8 @@ fn a_d_sack_for_one_of_two_retransmissions_undoes_nothing() {
     }
 }
 
-/// A D-SACK for a segment sent before or after the recovery explains no retransmission of it:
-/// networks duplicate segments, too.
+/// A D-SACK for a segment that was sent before or after the recovery does not show that a
+/// retransmission was needless, because networks duplicate segments, too.
 #[test]
 fn a_d_sack_for_a_segment_outside_the_recovery_undoes_nothing() {
     for other in ["ack 11001 sack 1-1001", "ack 12001 sack 11001-12001"] {
@@ -58,8 +58,8 @@ fn a_d_sack_for_a_segment_outside_the_recovery_undoes_nothing() {
     }
 }
 
-/// `segments` segments with 988 bytes of data and timestamps were written. Ten were sent, 10 ms
-/// ago.
+/// Returns a connection with timestamps on which `segments` segments of 988 bytes were written. Ten
+/// of them were sent 10 ms ago.
 fn timestamped(segments: usize) -> Script {
     let mut host = established_with(&new_reno(), " ts 100 1");
     host.write(988 * segments);
@@ -73,15 +73,15 @@ const fn at(index: u32) -> u32 {
     1 + 988 * index
 }
 
-/// Returns an acknowledgement of the segments before `ack`, with a SACK block of those from `left`
-/// to `right`.
+/// Returns an acknowledgement of the segments before number `ack`, with a SACK block of those from
+/// `left` to before `right`, and this echoed timestamp.
 fn acknowledging(ack: u32, left: u32, right: u32, echo: u32) -> String {
     format!(". 1:1(0) ack {} sack {}-{} ts 120 {echo}", at(ack), at(left), at(right))
 }
 
-/// RFC 3522 §3.2 steps 3 and 4: the first acceptable acknowledgement decides. One that only has
-/// larger SACK blocks echoes the timestamp from before the hole (RFC 7323 §4.3), and tells nothing
-/// about the retransmission.
+/// RFC 3522 §3.2 steps 3 and 4: the first acknowledgement of new data decides. One that only
+/// extends its SACK blocks echoes the last segment before the missing one (RFC 7323 §4.3), and
+/// shows nothing about the retransmission.
 #[test]
 fn new_sack_blocks_do_not_decide_about_a_retransmission() {
     for is_late in [false, true] {
@@ -105,9 +105,9 @@ fn new_sack_blocks_do_not_decide_about_a_retransmission() {
     }
 }
 
-/// RFC 3522 §3.2 step 5: all other acknowledgements may have been lost before the one of the whole
-/// flight. It proves a spurious retransmission only if the peer is known to send D-SACK, and sends
-/// none.
+/// RFC 3522 §3.2 step 5: the acknowledgement covers all data in flight, so it may be that earlier
+/// ones were lost. It shows a spurious retransmission only if the peer is known to send D-SACK, and
+/// sends none here.
 #[test]
 fn an_acknowledgement_of_the_whole_flight_counts_if_the_peer_sends_d_sack() {
     for (reports, duplicate, undone) in [(false, false, 0), (true, false, 1), (true, true, 0)] {
@@ -129,10 +129,10 @@ fn an_acknowledgement_of_the_whole_flight_counts_if_the_peer_sends_d_sack() {
     }
 }
 
-/// RFC 3522 §3.2: only the retransmission of the oldest outstanding segment is considered. Here the
-/// second recovery begins while a retransmission of the first is in flight. Its acknowledgement
-/// echoes an older timestamp, but is no evidence about the second recovery, whether it covers one
-/// or both.
+/// RFC 3522 §3.2: only the retransmission of the oldest outstanding segment is considered. The
+/// second recovery begins here while a retransmission of the first is in flight. The
+/// acknowledgement of that retransmission echoes an older timestamp, but shows nothing about the
+/// second recovery, even if it covers both retransmissions.
 #[test]
 fn a_retransmission_of_the_previous_recovery_proves_nothing() {
     for together in [false, true] {
@@ -147,7 +147,7 @@ fn a_retransmission_of_the_previous_recovery_proves_nothing() {
         host.send(&format!("{} sack {}-{}", acknowledging(0, 11, 14, original), at(1), at(10)));
         expect_retransmission(&mut host, 10);
         host.pass_time(ms(5));
-        // Segment 20 was sent in the first recovery, is found lost in it, and is retransmitted.
+        // Segment 20 was sent during the first recovery, in which it is lost and retransmitted.
         host.send(&format!(
             "{} sack {}-{}",
             acknowledging(10, 21, 25, original + 10),
@@ -181,7 +181,7 @@ fn a_retransmission_of_the_previous_recovery_proves_nothing() {
     }
 }
 
-/// Expects a retransmission of segment `index` among the sent segments, and returns its timestamp.
+/// Expects that segment `index` is retransmitted, and returns the timestamp of the retransmission.
 #[track_caller]
 fn expect_retransmission(host: &mut Script, index: u32) -> u32 {
     let again = host
@@ -197,8 +197,8 @@ fn fixed(segments: u16) -> Config {
     Config { congestion: CongestionName::Fixed(segments), ..Config::modern() }
 }
 
-/// RFC 3708 §2: a D-SACK for a segment that was not retransmitted shows duplication by the network,
-/// and explains no retransmission.
+/// RFC 3708 §2: the network duplicates a segment, and the D-SACK for it does not show that a
+/// retransmission was needless.
 #[test]
 fn a_duplicate_made_by_the_network_undoes_nothing() {
     let mut host = ten_out(&new_reno());
@@ -213,8 +213,8 @@ fn a_duplicate_made_by_the_network_undoes_nothing() {
     }
 }
 
-/// A late D-SACK undoes the recovery that it is about. It does not undo later reductions: for a
-/// loss that a tail loss probe has repaired (RFC 8985 §7.4.2), or for a congestion mark.
+/// A late D-SACK undoes the reduction for the recovery that it concerns. Later reductions remain,
+/// for a loss that a tail loss probe has repaired (RFC 8985 §7.4.2) or for a congestion mark.
 #[test]
 fn a_late_d_sack_does_not_undo_later_reductions() {
     for (echo, waits, undone) in [(".", false, 1), (".", true, 0), ("E.", false, 0)] {
@@ -244,7 +244,7 @@ fn a_late_d_sack_does_not_undo_later_reductions() {
     }
 }
 
-/// RFC 4015: the response is not undone if the acknowledgement also carries a congestion mark.
+/// RFC 4015: if the acknowledgement also reports a congestion mark, the window is not restored.
 #[test]
 fn a_congestion_mark_prevents_the_undo() {
     for (echo, undone) in [(".", 1), ("E.", 0)] {
@@ -270,13 +270,13 @@ fn a_congestion_mark_prevents_the_undo() {
     }
 }
 
-/// Thirty segments were written. Ten and a tail loss probe were sent, and the first was
-/// retransmitted after a timeout.
+/// Returns a connection that sent ten segments and a tail loss probe, and retransmitted the first
+/// segment after a timeout. More data waits.
 fn timed_out() -> Script {
     timed_out_with(65_535)
 }
 
-/// Like [`timed_out`], with a peer that advertises `window`.
+/// As [`timed_out`], with a peer whose receive window is `window`.
 fn timed_out_with(window: u32) -> Script {
     let mut host = Script::connect(&new_reno());
     host.expect("S 0:0(0)");
@@ -292,8 +292,8 @@ fn timed_out_with(window: u32) -> Script {
     host
 }
 
-/// RFC 5682 §3.1 step 3: the arrival of segments sent after the timeout tells nothing about those
-/// sent before.
+/// RFC 5682 §3.1 step 3: the arrival of segments that were sent after the timeout shows nothing
+/// about those sent before.
 #[test]
 fn new_data_that_arrive_do_not_make_a_timeout_spurious() {
     let mut host = timed_out();
@@ -305,8 +305,8 @@ fn new_data_that_arrive_do_not_make_a_timeout_spurious() {
     assert_eq!(next.says.seq, 1_001, "the flight before the timeout is lost");
 }
 
-/// RFC 5682 §3.1 step 2: neither a duplicate acknowledgement nor data decides about a timeout. New
-/// SACK blocks are noted, and F-RTO waits for an acknowledgement of new data.
+/// RFC 5682 §3.1 step 2: a duplicate acknowledgement or data of the peer does not decide whether
+/// the timeout was spurious. New SACK blocks are recorded.
 #[test]
 fn f_rto_waits_for_an_acknowledgement_of_new_data() {
     for other in [". 1:1(0) ack 1", ". 1:1(0) ack 1 sack 2001-3001", "P. 1:101(100) ack 1"] {
@@ -320,7 +320,8 @@ fn f_rto_waits_for_an_acknowledgement_of_new_data() {
     }
 }
 
-/// RFC 5682 §3.1 step 3: data without a new acknowledgement do not decide about a timeout.
+/// RFC 5682 §3.1 step 3: a data segment that acknowledges nothing new does not decide whether the
+/// timeout was spurious.
 #[test]
 fn data_without_a_new_acknowledgement_do_not_advance_f_rto() {
     let mut host = timed_out();
@@ -331,9 +332,9 @@ fn data_without_a_new_acknowledgement_do_not_advance_f_rto() {
     assert_eq!(undone_recoveries(&host), 1);
 }
 
-/// RFC 5682 §3.1 step 3 (a): an acknowledgement that covers segments sent after the timeout is
-/// inconclusive, even if it also covers originals. Their own acknowledgements may have been lost
-/// before the timeout.
+/// RFC 5682 §3.1 step 3 (a): SACK blocks that report segments sent after the timeout are
+/// inconclusive, even if they also report original ones. Acknowledgements of these may have been
+/// lost before the timeout.
 #[test]
 fn an_acknowledgement_of_new_data_and_originals_confirms_the_timeout() {
     let mut host = timed_out();
@@ -343,8 +344,8 @@ fn an_acknowledgement_of_new_data_and_originals_confirms_the_timeout() {
     assert_eq!(undone_recoveries(&host), 0);
 }
 
-/// RFC 5682 §3.1 step 1: a timeout during a recovery is taken as genuine. Segments sent after the
-/// first timeout would otherwise look like originals.
+/// RFC 5682 §3.1 step 1: segments that were sent after the first timeout would look like original
+/// ones, so a timeout during recovery is taken as genuine.
 #[test]
 fn a_second_timeout_during_a_recovery_is_genuine() {
     let mut host = timed_out();
@@ -357,7 +358,7 @@ fn a_second_timeout_during_a_recovery_is_genuine() {
     assert_eq!(undone_recoveries(&host), 0);
 }
 
-/// RFC 5682 §3.1: F-RTO needs new data that fit into the peer's window.
+/// RFC 5682 §3.1: F-RTO requires new data, and room for it in the peer's window.
 #[test]
 fn without_room_for_new_data_a_timeout_is_genuine() {
     let mut host = timed_out_with(11_000);
@@ -376,7 +377,8 @@ fn a_second_timeout_of_the_same_loss_leaves_the_threshold() {
     assert_eq!(threshold(&host), before);
 }
 
-/// RFC 2883 §4: a D-SACK block for data beyond a hole comes before the SACK block that contains it.
+/// RFC 2883 §4: a D-SACK block for out-of-order data precedes the SACK block that contains this
+/// data.
 #[test]
 fn a_d_sack_block_beyond_a_hole_lies_in_the_next_block() {
     let mut host = ten_out(&new_reno());

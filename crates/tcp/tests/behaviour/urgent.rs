@@ -1,4 +1,5 @@
-//! Urgent data is announced, and read in line (RFC 9293 §3.8.5, RFC 6093).
+//! Tests of urgent data: it is announced, and read in order with other data (RFC 9293 §3.8.5, RFC
+//! 6093).
 
 use crate::{SYN_ACK, ms};
 use linerate_tcp::{Config, Event};
@@ -8,7 +9,7 @@ fn established() -> Script {
     Script::established(&Config::modern(), SYN_ACK)
 }
 
-/// The pointer names the octet after the urgent data.
+/// The urgent pointer is the offset of the first byte after the urgent data.
 #[test]
 fn the_pointer_points_behind_the_last_urgent_byte() {
     let mut host = established();
@@ -34,7 +35,7 @@ fn every_segment_up_to_the_mark_announces_it() {
 }
 
 #[test]
-fn what_goes_again_announces_it_again() {
+fn a_retransmission_announces_urgent_data_again() {
     let mut host = established();
     host.write_urgent(5);
     host.expect("UP. 1:6(5) ack 1 urg 5");
@@ -80,7 +81,7 @@ fn a_later_mark_replaces_an_earlier_one() {
     assert_eq!(host.connection.urgent_distance(), Some(15));
 }
 
-/// A segment without data announces, too: a closed window must not hide it.
+/// Urgent data is announced by a segment without data, if the window is closed.
 #[test]
 fn an_empty_segment_announces_urgent_data() {
     let mut host = established();
@@ -89,13 +90,13 @@ fn an_empty_segment_announces_urgent_data() {
 }
 
 #[test]
-fn an_announcement_of_nothing_is_none() {
+fn an_urgent_pointer_of_zero_announces_nothing() {
     let mut host = established();
     host.send("U. 1:1(0) ack 1 urg 0");
     assert_eq!((host.events(), host.connection.urgent_distance()), (vec![], None));
 }
 
-/// Prediction stops while a mark is ahead, and resumes when the application has read past it.
+/// Header prediction is not used before the application has read the urgent data.
 #[test]
 fn reading_past_the_mark_brings_prediction_back() {
     let mut host = established();

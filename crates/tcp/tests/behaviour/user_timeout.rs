@@ -1,5 +1,5 @@
-//! The user timeout: unacknowledged data ends the connection after a time set by the application or
-//! the peer (RFC 9293 §3.9.1.1, RFC 5482).
+//! Tests of the user timeout (RFC 9293 §3.9.1.1, RFC 5482): a connection ends if its data is not
+//! acknowledged for a time that the application or the peer has set.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Connection, Error, IcmpReport, KeepAlive, State, TimeLimits};
@@ -23,11 +23,11 @@ fn expect_end_after(host: &mut Script, span: Duration) {
 }
 
 #[test]
-fn it_is_kept_to_the_moment_whatever_the_retransmission_timer_does() {
+fn the_user_timeout_is_exact_whatever_the_retransmission_timer_does() {
     let mut host = patient(secs(5));
     host.write(100);
-    // Retransmissions occur at 0.2, 0.6, 1.4, 3 and 6.2 seconds; the timeout is between two of
-    // them.
+    // Retransmissions occur after 0.2, 0.6, 1.4, 3 and 6.2 seconds, and none of them at the user
+    // timeout.
     host.pass_time(secs(4));
     host.take_sent();
     expect_end_after(&mut host, secs(1));
@@ -37,14 +37,14 @@ fn it_is_kept_to_the_moment_whatever_the_retransmission_timer_does() {
 }
 
 #[test]
-fn it_may_be_longer_than_r2() {
+fn the_user_timeout_may_be_longer_than_r2() {
     let mut host = patient(secs(3_600));
     host.write(100);
     expect_end_after(&mut host, secs(3_600));
 }
 
 #[test]
-fn what_is_acknowledged_starts_it_anew() {
+fn an_acknowledgement_of_new_data_restarts_the_user_timeout() {
     let mut host = patient(secs(5));
     host.write(3_000);
     host.pass_time(secs(4));
@@ -54,7 +54,7 @@ fn what_is_acknowledged_starts_it_anew() {
 }
 
 #[test]
-fn an_idle_connection_is_not_ended_and_its_past_does_not_count() {
+fn an_idle_connection_is_not_ended_and_its_idle_time_does_not_count() {
     let mut host = patient(secs(5));
     host.write(100);
     host.send(". 1:1(0) ack 101");
@@ -65,7 +65,7 @@ fn an_idle_connection_is_not_ended_and_its_past_does_not_count() {
 }
 
 #[test]
-fn a_window_that_stays_closed_is_no_excuse() {
+fn the_user_timeout_also_applies_while_the_window_is_closed() {
     let mut host = patient(secs(30));
     host.write(100);
     host.send(". 1:1(0) ack 101 win 0");
@@ -75,7 +75,7 @@ fn a_window_that_stays_closed_is_no_excuse() {
     while host.connection.state() != State::Closed {
         host.pass_time(ms(100));
         assert!(host.now <= end, "it was not ended");
-        // Every probe is answered, which without a user timeout would go on for ever.
+        // The peer answers every probe, so without a user timeout the connection would not end.
         for _ in host.take_sent() {
             host.send(". 1:1(0) ack 101 win 0");
         }
@@ -83,9 +83,9 @@ fn a_window_that_stays_closed_is_no_excuse() {
     assert_eq!((host.now, host.connection.error()), (end, Some(Error::TimedOut)));
 }
 
-/// The user timeout is shorter than the time until the first window probe.
+/// The user timeout expires before the first window probe is sent.
 #[test]
-fn what_could_not_leave_at_all_counts() {
+fn the_user_timeout_also_applies_to_data_that_was_never_sent() {
     let mut host = patient(ms(100));
     host.send(". 1:1(0) ack 1 win 0");
     host.take_sent();
@@ -95,7 +95,7 @@ fn what_could_not_leave_at_all_counts() {
 }
 
 #[test]
-fn it_can_be_set_changed_and_lifted_while_data_waits() {
+fn the_user_timeout_can_be_set_changed_and_lifted_while_data_waits() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
     host.write(100);
     host.pass_time(secs(2));
@@ -103,15 +103,15 @@ fn it_can_be_set_changed_and_lifted_while_data_waits() {
     host.application(|connection, now| connection.set_user_timeout(now, None));
     host.pass_time(secs(60));
     assert_eq!(host.connection.state(), State::Established);
-    // The next retransmission, which also checks the user timeout, would be forty seconds away.
+    // The next retransmission is forty seconds away, and the user timeout has its own timer.
     host.application(|connection, now| connection.set_user_timeout(now, Some(secs(20))));
     expect_end_after(&mut host, secs(20));
 }
 
-/// RFC 9293 §3.9.1.1: the user timeout also applies to data written after the peer has closed, and
-/// to a released socket, in each synchronized state.
+/// RFC 9293 §3.9.1.1: the user timeout applies in each synchronized state, for instance after the
+/// peer has closed.
 #[test]
-fn it_counts_for_what_is_written_after_the_peer_has_closed_and_for_a_fin() {
+fn the_user_timeout_applies_to_data_after_the_peer_has_closed_and_to_a_fin() {
     let mut host = patient(secs(5));
     host.send("F. 1:1(0) ack 1");
     host.write(100);
@@ -129,7 +129,7 @@ fn it_counts_for_what_is_written_after_the_peer_has_closed_and_for_a_fin() {
     }
 }
 
-/// RFC 1122 §4.2.3.9: at a user timeout, the application learns of an ICMP error received before.
+/// RFC 1122 §4.2.3.9: the application gets an ICMP error that was received before as the cause.
 #[test]
 fn a_user_timeout_reports_an_icmp_error() {
     let mut host = patient(secs(5));
@@ -144,7 +144,7 @@ fn a_user_timeout_reports_an_icmp_error() {
 }
 
 #[test]
-fn keep_alive_neither_ends_before_it_nor_goes_on_after_it() {
+fn with_keep_alive_the_user_timeout_determines_when_the_connection_ends() {
     let keep_alive = Some(KeepAlive { idle: secs(10), interval: secs(10), probes: 3 });
     let ended = |timeout| {
         let config = Config { keep_alive, user_timeout: timeout, ..Config::modern() };
@@ -171,7 +171,7 @@ fn telling() -> Config {
 }
 
 #[test]
-fn it_is_said_on_the_syn_on_the_first_segment_after_it_and_when_it_changes() {
+fn the_option_is_on_the_syn_on_the_next_segment_and_after_a_change() {
     for offers in ["", " sackOK ts 9 0"] {
         let mut host = Script::connect(&telling());
         host.expect("S 0:0(0) uto 900s");
@@ -189,9 +189,9 @@ fn it_is_said_on_the_syn_on_the_first_segment_after_it_and_when_it_changes() {
     }
 }
 
-/// RFC 9293 §3.7.1, MUST-16: options reduce the data of a segment.
+/// RFC 9293 §3.7.1, MUST-16: the option reduces the data of its segment.
 #[test]
-fn the_segment_that_says_it_is_no_larger_than_others() {
+fn a_segment_with_the_option_is_no_larger_than_others() {
     let mut host = Script::established(&telling(), SYN_ACK);
     host.application(|connection, now| connection.set_user_timeout(now, Some(secs(90))));
     host.write(4_000);
@@ -200,7 +200,7 @@ fn the_segment_that_says_it_is_no_larger_than_others() {
 }
 
 #[test]
-fn it_is_not_said_unless_that_is_configured() {
+fn the_option_is_not_sent_unless_configured() {
     let mut host = Script::connect(&Config { user_timeout: Some(secs(9)), ..Config::modern() });
     assert_eq!(host.take_one().says.options.user_timeout, None);
     host.send("S. 0:0(0) ack 1 win 65535 mss 1460 uto 90s");
@@ -208,9 +208,9 @@ fn it_is_not_said_unless_that_is_configured() {
     assert_eq!(host.connection.peer_user_timeout(), None);
 }
 
-/// USER_TIMEOUT = min(U_LIMIT, max(ADV_UTO, REMOTE_UTO, L_LIMIT)).
+/// RFC 5482 §3.1: USER_TIMEOUT = min(U_LIMIT, max(ADV_UTO, REMOTE_UTO, L_LIMIT)).
 #[test]
-fn what_the_peer_says_is_adopted_within_limits() {
+fn the_user_timeout_of_the_peer_is_adopted_within_limits() {
     let adopted = |config: Config, said: &str| {
         let host = Script::established(&config, &format!("{SYN_ACK} uto {said}"));
         host.connection.user_timeout()
@@ -223,7 +223,7 @@ fn what_the_peer_says_is_adopted_within_limits() {
     assert_eq!(adopted(shorter, "10s"), Some(secs(100)), "not at the mercy of a short break");
     let own = Config { user_timeout: Some(secs(7)), ..telling() };
     assert_eq!(adopted(own, "300s"), Some(secs(7)), "the application has set it");
-    // An adopted timeout is not advertised: ADV_UTO remains our own.
+    // We do not advertise the adopted timeout: ADV_UTO remains our own value.
     let mut host = Script::connect(&short);
     host.expect("S 0:0(0) uto 120s");
     host.send(&format!("{SYN_ACK} uto 300s"));
@@ -231,7 +231,7 @@ fn what_the_peer_says_is_adopted_within_limits() {
 }
 
 #[test]
-fn a_change_that_the_peer_asks_for_later_counts_for_data_that_waits() {
+fn a_later_option_of_the_peer_applies_to_data_that_waits() {
     let mut host = Script::established(&Config { give_up_after: secs(120), ..telling() }, SYN_ACK);
     host.write(100);
     host.send(". 1:1(0) ack 1 uto 10m");
@@ -242,7 +242,7 @@ fn a_change_that_the_peer_asks_for_later_counts_for_data_that_waits() {
 /// RFC 5482 §3.1: the adopted timeout is at least RTO, so that a slow path allows at least one
 /// retransmission.
 #[test]
-fn what_is_adopted_is_never_less_than_the_retransmission_timeout() {
+fn an_adopted_user_timeout_is_at_least_the_retransmission_timeout() {
     let limits = TimeLimits { min: secs(1), max: secs(3_600) };
     let config = Config { give_up_after: secs(1), user_timeout_limits: limits, ..telling() };
     let mut host = Script::connect(&Config { timestamps: false, ..config });
@@ -254,9 +254,9 @@ fn what_is_adopted_is_never_less_than_the_retransmission_timeout() {
     assert_eq!(host.connection.user_timeout(), Some(timeout));
 }
 
-/// RFC 5482 §3.3: a connection attempt has its own time limit.
+/// RFC 5482 §3.3: before the connection is established, the handshake timeout applies.
 #[test]
-fn it_does_not_count_before_the_handshake_ends() {
+fn the_user_timeout_does_not_apply_before_the_handshake_ends() {
     let mut host = Script::connect(&Config { user_timeout: Some(secs(5)), ..Config::modern() });
     host.write(100);
     host.pass_time(secs(60));

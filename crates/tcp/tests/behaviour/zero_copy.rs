@@ -1,4 +1,5 @@
-//! Zero-copy access to the socket buffers: borrowed by the application, or made of shared memory.
+//! Tests of zero-copy access: the application borrows the memory of socket buffers, or shares its
+//! own.
 
 use crate::{ms, secs};
 use bytes::Bytes;
@@ -15,7 +16,7 @@ fn pair_with(config: &Config) -> Connections {
     Connections::new(config, config, Network::clean(ms(1)), 1).established()
 }
 
-/// Reads all data received by one end, through a borrowed view.
+/// Reads all received data of one end by borrowing it.
 fn take_borrowed(pair: &mut Connections, end: End) -> Result<Vec<u8>, Error> {
     let now = pair.now;
     let mut data = Vec::new();
@@ -40,7 +41,8 @@ fn data_written_in_place_is_read_in_place() {
     assert_eq!(take_borrowed(&mut pair, End::Server), Err(Error::WouldBlock));
 }
 
-/// Recently written memory is in the cache, and a segment at its start is contiguous.
+/// The start of the memory was written recently, so it is in the cache, and a segment there is
+/// contiguous.
 #[test]
 fn an_emptied_buffer_reuses_the_start_of_its_memory() {
     let mut pair = pair();
@@ -81,8 +83,8 @@ fn writing_nothing_sends_nothing_and_taking_nothing_keeps_the_data() {
     assert_eq!(take_borrowed(&mut pair, End::Server), Ok(b"ook".to_vec()));
 }
 
-/// An application that claims more bytes than it borrowed gets the borrowed ones, and the stream
-/// stays intact.
+/// An application that claims to have used more bytes than it borrowed is taken to have used all
+/// borrowed bytes.
 #[test]
 fn claims_beyond_the_borrowed_bytes_are_limited() {
     let mut pair = pair();
@@ -120,7 +122,7 @@ fn the_end_of_the_stream_is_shown_as_nothing() {
     assert_eq!(pair.server().read_shared(now, 1), Ok(Bytes::new()));
 }
 
-/// Reads by any method announce a larger window to the peer; a read of nothing does not.
+/// After a read by any method, a larger window is announced. A read of zero bytes has no effect.
 #[test]
 fn every_kind_of_read_opens_the_window() {
     type Read = fn(&mut Connection, Instant, usize) -> Result<usize, Error>;
@@ -156,8 +158,7 @@ fn every_kind_of_read_opens_the_window() {
     assert_eq!(tell(methods[2]), copied);
 }
 
-/// As with any write, a writable event follows only after a write that was refused for lack of
-/// room.
+/// A writable event is reported only if a write was not accepted in full, as for any kind of write.
 #[test]
 fn only_a_refused_shared_write_gets_an_event() {
     for (length, is_told) in [(10_000, false), (10_001, true)] {
@@ -181,12 +182,12 @@ fn a_full_buffer_is_not_borrowed_and_reports_room() {
     assert_eq!(pair.events(End::Client), []);
     pair.pass_time(ms(50));
     assert_eq!(pair.events(End::Client), [Event::Writable]);
-    // An empty buffer is borrowed from the beginning of its memory, so the room is contiguous.
+    // The buffer is empty, so it is borrowed from the beginning of its memory, in one part.
     assert_eq!(pair.client.write_with(now, 10_000, |room| room.len()), Ok(3_000));
 }
 
-/// A ring of 4 KiB is borrowed up to its end, and then from its beginning; on both sides, mixed
-/// with copied data.
+/// At both ends, a ring of 4 KiB is borrowed up to its end and then from its beginning. Data is
+/// also copied into it and out of it.
 #[test]
 fn non_contiguous_memory_is_borrowed_in_parts() {
     let config =
@@ -215,13 +216,13 @@ fn non_contiguous_memory_is_borrowed_in_parts() {
     assert!(parts > 5, "{parts} writes had less room than they wanted");
 }
 
-/// Returns data in shared memory, and its owner, who can count the references.
+/// Returns data in shared memory, and a reference to the memory that counts all references.
 fn owned(length: usize) -> (Arc<[u8]>, Bytes) {
     let owner: Arc<[u8]> = (0..length).map(pattern).collect();
     (Arc::clone(&owner), Bytes::from_owner(owner))
 }
 
-/// Two connections over a path with the largest MTU, with buffers for many segments.
+/// Opens a connection over a path with the largest MTU. The buffers have room for many segments.
 fn wide_pair() -> Connections {
     let config = Config {
         receive_buffer: (1 << 20).into(),
@@ -279,8 +280,8 @@ fn a_shared_write_accepts_what_there_is_room_for() {
     assert_eq!(pair.client.write_shared(now, &mut data), Err(Error::Shutdown));
 }
 
-/// Small pieces are cheaper to copy than to record. Without memory for a piece, or while others
-/// wait for memory, the buffer accepts what it has room for.
+/// It costs less to copy a small piece than to record it. If a record cannot be allocated, or if
+/// other connections wait for memory, data is copied, too.
 #[test]
 fn small_pieces_are_copied_and_so_is_everything_while_memory_is_short() {
     let mut pair = pair();
@@ -329,7 +330,8 @@ fn large_segments_stay_in_the_link_memory_until_read() {
     assert_eq!(pair.server().read_shared(now, 9), Ok(Bytes::new()));
 }
 
-/// Data beyond a hole has its place in the ring, and so has the data that fills it.
+/// Out-of-order data and the data that fills the hole before it are copied to their places in the
+/// ring.
 #[test]
 fn large_out_of_order_segments_are_copied() {
     let mut pair = wide_pair();

@@ -1,5 +1,5 @@
-//! Closed windows (RFC 9293 §3.8.6.1) and silly windows (§3.8.6.2): nothing stalls, and no tiny
-//! segments are sent.
+//! Tests of closed windows (RFC 9293 §3.8.6.1) and silly-window avoidance (§3.8.6.2): no transfer
+//! stalls, and no tiny segments are sent.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Connection, Error, IcmpReport, State, TimeLimits};
@@ -8,16 +8,17 @@ use linerate_wire::TcpFlags;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A connection whose peer had room for 1,000 bytes, has received them, and closed its window.
-/// Another 4,000 bytes wait.
+/// Returns a connection whose peer has received 1,000 bytes and closed its window. 4,000 bytes wait
+/// to be sent.
 fn closed() -> Script {
     closed_to(&Config::modern(), "")
 }
 
-/// Options of the peer: none; or those that header prediction requires, for output, too.
+/// TCP options that the peer offers: none, or those without which header prediction is not used for
+/// output.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
-/// A connection with a closed window, with this configuration and these options of the peer.
+/// As [`closed`], with this configuration and these options of the peer.
 fn closed_to(config: &Config, offers: &str) -> Script {
     let mut host =
         Script::established(config, &format!("S. 0:0(0) ack 1 win 1000 mss 1460{offers}"));
@@ -67,7 +68,7 @@ fn unanswered_window_probes_end_the_connection() {
     );
 }
 
-/// RFC 1122 §4.2.3.9: the ICMP error is reported when the peer is given up.
+/// RFC 1122 §4.2.3.9: the application gets the ICMP error as the cause when the connection ends.
 #[test]
 fn probes_that_the_network_cannot_deliver_end_the_connection_as_unreachable() {
     let mut host = closed_to(&Config { give_up_after: secs(20), ..Config::modern() }, "");
@@ -103,7 +104,8 @@ fn a_probe_in_flight_does_not_hinder_what_follows() {
     }
 }
 
-/// RFC 9293 §3.8.6.1: a window that closes again is probed like the first time.
+/// RFC 9293 §3.8.6.1: if a window closes again, the interval between probes is the initial one
+/// again.
 #[test]
 fn a_window_that_closes_again_is_probed_as_soon_as_the_first_one() {
     for offers in OFFERS {
@@ -119,10 +121,10 @@ fn a_window_that_closes_again_is_probed_as_soon_as_the_first_one() {
     }
 }
 
-/// A window probe may carry the last byte of the data. Later data then obeys silly-window
-/// avoidance, and is not sent as a probe.
+/// A window probe may carry the last byte that was written. For data that is written later,
+/// silly-window avoidance applies.
 #[test]
-fn a_probe_of_the_last_byte_lets_nothing_else_go() {
+fn after_a_probe_of_the_last_byte_later_data_is_not_sent_as_a_probe() {
     for offers in OFFERS {
         let mut host = Script::established(
             &Config::modern(),
@@ -140,7 +142,7 @@ fn a_probe_of_the_last_byte_lets_nothing_else_go() {
     }
 }
 
-/// RFC 9293 §3.8.6.1: data of the peer does not postpone window probes.
+/// RFC 9293 §3.8.6.1: the window is probed even while the peer sends data.
 #[test]
 fn data_of_the_peer_does_not_postpone_the_window_probe() {
     let mut host = closed();
@@ -148,15 +150,15 @@ fn data_of_the_peer_does_not_postpone_the_window_probe() {
         host.pass_time(ms(100));
         host.send(&format!("P. {start}:{}(100) ack 1001 win 0", start + 100));
     }
-    // The acknowledgements of the peer's data have sequence numbers inside the peer's window; the
-    // byte of the window probe is outside it.
+    // Acknowledgements of the peer's data carry a sequence number inside the peer's window, and not
+    // the one after the probe.
     for sent in host.take_sent().iter().filter(|sent| sent.says.length == 0) {
         assert_eq!(sent.says.seq, 1_001, "{}", sent.says);
     }
     assert!(host.connection.statistics().window_probes >= 2, "after a second");
 }
 
-/// The configured minimum of the persist timer applies even if RTO is shorter.
+/// The configured minimum of the persist timer applies, since RTO is shorter.
 #[test]
 fn the_first_probe_waits_as_long_as_was_chosen() {
     let mut host = closed_to(
@@ -167,8 +169,8 @@ fn the_first_probe_waits_as_long_as_was_chosen() {
     host.expect_after(secs(5), ". 1001:1002(1) ack 1");
 }
 
-/// Sender-side avoidance: room that grows by single bytes is unused until it is worth a segment or
-/// half of the largest window; after a while the available room is used.
+/// Silly-window avoidance of the sender: a window that opens by single bytes is used when it has
+/// room for a segment, or reaches half of the largest window. A timer ends the wait.
 #[test]
 fn a_window_that_opens_by_single_bytes_gets_no_tiny_segments() {
     for probed in [false, true] {
@@ -194,8 +196,8 @@ fn a_small_window_that_stays_is_used_after_a_while() {
     assert_eq!((statistics.small_window_timeouts, statistics.window_probes), (1, 0));
 }
 
-/// Receiver-side avoidance: reads of single bytes reopen nothing until there is room for a segment
-/// or half of the buffer.
+/// Silly-window avoidance of the receiver: a window that was closed opens when the buffer has room
+/// for a segment, or half of the buffer is free.
 #[test]
 fn reads_of_single_bytes_offer_no_silly_window() {
     for (buffer, worth) in [(2_000, 1_000), (8_000, 1_460)] {
@@ -216,7 +218,7 @@ fn reads_of_single_bytes_offer_no_silly_window() {
             host.read(1);
             host.expect_nothing();
         }
-        // A probe in between gets the answer that the window is closed.
+        // A window probe that arrives before is answered with a closed window.
         host.send(&format!(". {end}:{}(1) ack 1", end + 1));
         host.expect(&format!(". 1:1(0) ack {end} win 0"));
         host.read(1);
@@ -255,7 +257,7 @@ fn an_acknowledgement_counts_although_our_window_is_closed() {
     assert_eq!(host.connection.state(), State::CloseWait);
 }
 
-/// RFC 9293 §3.8.6: a peer should not shrink its window, but a shrunk window must be handled.
+/// RFC 9293 §3.8.6: a peer should not shrink its window, but the sender must handle this.
 #[test]
 fn a_shrunk_window_is_handled() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
@@ -304,8 +306,7 @@ fn a_closed_window_does_not_keep_a_released_connection() {
 
 const BYTES: usize = 200_000;
 
-/// Moves `BYTES` to a server that reads only while `reads` returns true, and returns the time
-/// taken.
+/// Sends `BYTES` bytes to a server that reads only while `reads` returns true.
 fn transfer(pair: &mut Connections, mut reads: impl FnMut(&Connections) -> bool) {
     let (mut written, mut read) = (0, 0);
     pair.run_until("every byte is read", |pair| {
@@ -330,7 +331,7 @@ fn pair() -> Connections {
 fn a_reader_that_stops_for_a_minute_gets_everything_without_a_timeout() {
     let mut pair = pair();
     let resumes = pair.now + secs(60);
-    // A stopped application does not know when to read: the probes keep virtual time running.
+    // The server resumes reading at that time. Until then, window probes are the only events.
     transfer(&mut pair, |pair| pair.now >= resumes);
     assert!(pair.now >= resumes);
     let client = pair.client.statistics();
