@@ -243,9 +243,9 @@ impl Connection {
     /// §4.1).
     ///
     /// If several acknowledgements arrive together, the first one makes room in the window before
-    /// the others are processed. These count if the window held data back when data could last be
-    /// sent. In slow start, all acknowledgements for a flight that filled the window count, even if
-    /// no data followed the flight.
+    /// the others are processed. These count if the window was full when data could last be sent.
+    /// In slow start, all acknowledgements for a flight that filled the window count, even if no
+    /// data followed the flight.
     pub(crate) fn is_window_used(&self) -> bool {
         self.sender.is_window_used(self.in_flight(), self.full_segment(), self.snd.nxt)
     }
