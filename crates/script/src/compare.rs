@@ -1,9 +1,9 @@
-//! Comparison of a packet with the segment that the script expects.
+//! Compares a packet of the host with the segment that the script expects.
 
 use crate::syntax::{IpMarks, Marks, Segment, SegmentOption, SegmentOptions, Settings};
 use linerate_wire::{Ecn, EcnOrder, TcpFlags, TypeOfService};
 
-/// Returns a description of each part in which `came` differs from `expected`.
+/// Returns a description of each field in which `actual` differs from `expected`.
 pub(crate) fn differences(
     expected: &Segment,
     actual: &Segment,
@@ -41,8 +41,8 @@ fn marks_match(expected: IpMarks, actual: IpMarks) -> bool {
     }
 }
 
-/// Compares options regardless of order and padding. Stacks differ in both, and every receiver must
-/// accept them (RFC 9293 §3.2).
+/// Returns whether options agree, regardless of their order and padding. Stacks differ in both, and
+/// every receiver must accept any (RFC 9293 §3.2).
 fn options_match(expected: &SegmentOptions, actual: &SegmentOptions, settings: &Settings) -> bool {
     let (SegmentOptions::List(expected), SegmentOptions::List(actual)) = (expected, actual) else {
         return true;
@@ -99,7 +99,7 @@ fn kind(option: &SegmentOption) -> u8 {
     }
 }
 
-/// Returns `actual` as the script would write it: with marks and TTL only if `expected` has them.
+/// Returns `actual` as the script would write it: ECN bits and TTL only if `expected` has them.
 pub(crate) fn without_unspecified(mut actual: Segment, expected: &Segment) -> Segment {
     if let Marks::Byte(byte) = actual.ip.marks {
         actual.ip.marks = match expected.ip.marks {

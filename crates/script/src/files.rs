@@ -1,4 +1,4 @@
-//! Scripts in files and folders.
+//! Reads scripts from files and folders.
 
 use crate::report::Verdict;
 use crate::syntax::{Script, SyntaxError};
@@ -12,7 +12,7 @@ const LONGEST: u64 = 4 << 20;
 /// A script, with the file it was read from.
 #[derive(Clone, Debug)]
 pub struct ScriptFile {
-    /// The path of the file, as shown in messages.
+    /// Path of the file, as messages show it.
     pub name: String,
     /// The script.
     pub script: Script,
@@ -30,16 +30,16 @@ pub struct ScriptFiles {
 /// The reason why a script could not be read.
 #[derive(Debug, Error)]
 pub enum FileError {
-    /// The file or folder cannot be read.
+    /// A file or folder that cannot be read.
     #[error("{0}: {1}")]
     Unreadable(String, #[source] io::Error),
-    /// The file is longer than any script.
+    /// A file that exceeds the maximum length; its length in bytes.
     #[error("{0}: the file has {1} bytes, and a script has at most {LONGEST}")]
     TooLong(String, u64),
-    /// The file is not a valid script.
+    /// A file that is not a valid script.
     #[error("{0}:{1}")]
     Syntax(String, #[source] SyntaxError),
-    /// The folder contains no script.
+    /// A folder that contains no script.
     #[error("{0}: the folder contains no script (*.pkt)")]
     Empty(String),
 }
@@ -55,7 +55,7 @@ impl FileError {
         name
     }
 
-    /// Returns the verdict on a file that cannot be run: refused.
+    /// Returns the verdict on a file that cannot be run, which is always [`Verdict::Refused`].
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let (line, what) = match self {
@@ -89,8 +89,8 @@ impl ScriptFile {
 }
 
 impl ScriptFiles {
-    /// Reads the scripts of `paths`: files, and all `*.pkt` files below folders, ordered by name.
-    /// An unreadable file does not prevent the others from being read.
+    /// Reads the scripts of `paths`, ordered by name. A path is a file, or a folder whose `*.pkt`
+    /// files are read at any depth. An unreadable file does not prevent the others from being read.
     ///
     /// # Errors
     /// [`FileError`]: one of `paths` does not exist, or a folder contains no script.

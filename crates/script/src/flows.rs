@@ -1,15 +1,15 @@
-//! Translation between the script's numbers and those on the wire: the sequence numbers,
-//! timestamps, Fast Open cookies and ports of each connection.
+//! Translates between the numbers in a script and those on the wire: sequence numbers, timestamps,
+//! Fast Open cookies and ports of each connection.
 
 use crate::packet::{acknowledges, icmp_packet, options_of_bytes, tcp_packet};
 use crate::syntax::{Icmp, IpMarks, Marks, Segment, SegmentOption, SegmentOptions, Settings};
 use linerate_wire::{Ipv4Packet, SeqNum, TcpFlags, TcpHeader};
 use std::collections::BTreeMap;
 
-/// Initial sequence number of the script's peers. It is close to 2^32, so that scripts test the
-/// wrap.
+/// Initial sequence number of the script's peers on the wire. It is close to 2^32, so that scripts
+/// test the wrap-around.
 const PEER_BEGIN: u32 = u32::MAX - 2_000;
-/// The port of the first peer, if the script does not give one.
+/// Port of the first peer, if the script does not give one.
 const FIRST_PEER_PORT: u16 = 40_001;
 
 /// All connections of a script.
@@ -17,48 +17,50 @@ const FIRST_PEER_PORT: u16 = 40_001;
 pub(crate) struct Flows {
     settings: Settings,
     list: Vec<Flow>,
-    /// The connection of segments without ports.
+    /// Index of the connection to which segments without ports belong.
     current: Option<usize>,
     /// Whether a socket listens, so that the next SYN of the script opens a connection.
     is_awaited: bool,
     /// Number of `connect` calls whose SYN has not been seen yet.
     connecting: usize,
-    /// The cookies on the wire by their names in the script. The host's cookies can have any name;
-    /// the peer's cookies are sent as written.
+    /// Fast Open cookies on the wire, by their values in the script. A script can use any value for
+    /// a cookie of the host; a cookie of the peer is sent as the script writes it.
     cookies: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// The MSS of a peer that does not send the option (RFC 9293 §3.7.1).
+/// MSS of a peer that does not send the MSS option (RFC 9293 §3.7.1).
 const DEFAULT_MSS: u16 = 536;
 
-/// A connection.
+/// A connection between the host and a peer of the script.
 #[derive(Debug)]
 struct Flow {
     local_port: u16,
     remote_port: u16,
     local: Option<Origin>,
     remote: Option<Origin>,
-    /// The origin of a peer's SYN on an existing connection, which the host may refuse.
+    /// Initial sequence number of a peer's new SYN on an existing connection, which the host may
+    /// refuse.
     offered: Option<Origin>,
-    /// The TSval on the wire by its value in the script.
+    /// TSvals on the wire, by their values in the script.
     timestamps: BTreeMap<u32, u32>,
     /// The MSS that the peer announced.
     mss: u16,
     first_timestamp: Option<(u32, u32)>,
 }
 
-/// The initial sequence number, on the wire and in the script.
+/// Initial sequence number of one direction: `live` on the wire, `script` in the script.
 #[derive(Clone, Copy, Debug, Default)]
 struct Origin {
     live: u32,
     script: u32,
 }
 
-/// The origin of a peer that has not sent a SYN.
+/// Initial sequence number of a peer that has not sent a SYN.
 const DEFAULT_ORIGIN: Origin = Origin { live: PEER_BEGIN, script: 0 };
 
 impl Origin {
-    /// Converts a number of the script to the wire. Numbers in a SYN are absolute.
+    /// Converts a sequence number of the script to the one on the wire. In a SYN the script's
+    /// number is absolute, otherwise relative to the SYN.
     const fn to_live(self, number: u32, is_syn: bool) -> u32 {
         number.wrapping_add(self.live).wrapping_sub(if is_syn { self.script } else { 0 })
     }
@@ -85,13 +87,14 @@ impl Flows {
         self.is_awaited = true;
     }
 
-    /// Notes that the application opens a connection, whose local port is not known yet.
+    /// Notes that the application opens a connection. Its local port becomes known with the SYN.
     pub(crate) const fn connect(&mut self) {
         self.connecting += 1;
     }
 
-    /// Does a packet of the host belong to the connection of `expected`? Packetdrill skips packets
-    /// of other connections. An invalid packet belongs to every connection.
+    /// Returns whether a packet of the host belongs to the connection of `expected`. Packets of
+    /// other connections are skipped, as by packetdrill. An invalid packet belongs to every
+    /// connection.
     pub(crate) fn belongs_to(&self, packet: &[u8], expected: &Segment) -> bool {
         let Ok(packet) = Ipv4Packet::parse(packet) else { return true };
         let Ok(live) = linerate_wire::Segment::parse(packet.payload) else { return true };
@@ -107,7 +110,7 @@ impl Flows {
         }
     }
 
-    /// Builds the packet of a segment to the host.
+    /// Builds the packet that carries a segment of the script to the host.
     pub(crate) fn inbound(&mut self, segment: &Segment) -> Vec<u8> {
         let index = self.flow_of_inbound(segment);
         self.current = Some(index);
@@ -194,7 +197,8 @@ impl Flows {
         self.list.len() - 1
     }
 
-    /// Builds the packet of an ICMP error to the host, about the current connection.
+    /// Builds the packet that carries an ICMP error to the host, about a segment of the current
+    /// connection.
     pub(crate) fn inbound_icmp(&self, icmp: &Icmp) -> Option<Vec<u8>> {
         let flow = &self.list[self.current?];
         let seq = flow.local.unwrap_or_default().to_live(icmp.quoted.0, false);
@@ -213,8 +217,8 @@ impl Flows {
         ))
     }
 
-    /// Is `came` the first of several segments that the script writes as one? A script may do so
-    /// with segments larger than the peer's MSS.
+    /// Returns whether `actual` is the first of several segments that the script writes as one,
+    /// which is allowed for segments larger than the peer's MSS.
     pub(crate) fn is_burst(&self, expected: &Segment, actual: &Segment) -> bool {
         let mss = self.current.map_or(DEFAULT_MSS, |current| self.list[current].mss);
         !self.settings.strict_segments
@@ -224,8 +228,8 @@ impl Flows {
             && actual.length < expected.length
     }
 
-    /// Translates a packet of the host to the script's numbers. The timestamps and cookies in
-    /// `expected` define how the script refers to those of the packet.
+    /// Translates a packet of the host to the script's numbers. `expected` tells which values the
+    /// script uses for the packet's timestamps and cookies.
     ///
     /// # Errors
     /// The reason why the packet is invalid.
@@ -306,8 +310,8 @@ impl Flow {
         }
     }
 
-    /// Returns the TSval on the wire for the script's `echo`. Unknown values are extrapolated from
-    /// the first timestamp.
+    /// Returns the TSval on the wire to which the script's TSecr `echo` refers. A value that the
+    /// script has not used is extrapolated from the first timestamp.
     fn echo_to_live(&self, echo: u32) -> u32 {
         match (self.timestamps.get(&echo), self.first_timestamp) {
             (Some(live), _) => *live,
@@ -361,8 +365,8 @@ impl Flow {
     }
 }
 
-/// Returns the script's name for a cookie of the host. A new cookie gets the name that the script
-/// expects.
+/// Returns the value that the script uses for a cookie of the host. For a new cookie, it is the one
+/// in `expected`.
 fn cookie_to_script(
     cookie: Vec<u8>,
     expected: &[SegmentOption],
@@ -393,7 +397,7 @@ mod tests {
     use super::*;
     use crate::syntax::tests::segment;
 
-    /// Builds the host's answer, with an initial sequence number of 1,000.
+    /// Builds an answer of the host to a packet, with an initial sequence number of 1,000.
     fn answer(packet: &[u8], flags: TcpFlags, seq: u32, options: &[SegmentOption]) -> Vec<u8> {
         let packet = Ipv4Packet::parse(packet).unwrap();
         let inbound = linerate_wire::Segment::parse(packet.payload).unwrap();

@@ -1,5 +1,6 @@
-//! Translation of packets between IPv4, which scripts are written in, and IPv6, so that a script
-//! can examine a host over IPv6. An IPv6 packet is 20 bytes longer, and so is the MTU of the link.
+//! Translates packets between IPv4, for which scripts are written, and IPv6, so that the same
+//! script can examine a host over IPv6. An IPv6 packet is 20 bytes longer, so the MTU of the link
+//! is larger as well.
 
 use linerate_wire::{
     IcmpError, IcmpMessage, Icmpv6Error, Icmpv6Message, Icmpv6Problem, Icmpv6Unreachable,
@@ -8,21 +9,21 @@ use linerate_wire::{
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
 
-/// The bytes by which an IPv6 header is longer.
+/// Number of bytes by which an IPv6 header is longer than an IPv4 header.
 pub(crate) const LONGER: u16 = 20;
 
-/// The IP version over which a script runs.
+/// The IP version over which the host is examined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Family {
-    /// IPv4, in which scripts are written.
+    /// IPv4, for which scripts are written.
     #[default]
     Ipv4,
-    /// IPv6: each address is the IPv6 address that contains it.
+    /// IPv6. Each IPv4 address of the script is embedded in an IPv6 address.
     Ipv6,
 }
 
 impl Family {
-    /// Returns the address of the host under test for an address of the script.
+    /// Returns the host's address over this IP version, given its address in the script.
     pub(crate) fn address(self, address: Ipv4Addr) -> IpAddr {
         match self {
             Self::Ipv4 => address.into(),
@@ -30,12 +31,12 @@ impl Family {
         }
     }
 
-    /// Returns the end of a connection for an end of the script.
+    /// Returns an address and port over this IP version, given those in the script.
     pub(crate) fn end(self, end: SocketAddrV4) -> SocketAddr {
         SocketAddr::new(self.address(*end.ip()), end.port())
     }
 
-    /// Returns the bytes by which IP headers are longer than those of IPv4.
+    /// Returns the number of bytes by which this IP version's header is longer than an IPv4 header.
     pub(crate) const fn longer(self) -> u16 {
         match self {
             Self::Ipv4 => 0,
@@ -44,7 +45,7 @@ impl Family {
     }
 }
 
-/// Returns the IPv6 address that contains an IPv4 address.
+/// Returns the IPv6 address in which an IPv4 address is embedded.
 fn embedded(address: Ipv4Addr) -> Ipv6Addr {
     if address.is_unspecified() {
         return Ipv6Addr::UNSPECIFIED;
@@ -52,13 +53,13 @@ fn embedded(address: Ipv4Addr) -> Ipv6Addr {
     Ipv6Addr::from_bits(0x2001_0db8 << 96 | u128::from(address.to_bits()))
 }
 
-/// Returns the IPv4 address in an IPv6 address.
+/// Returns the IPv4 address that is embedded in an IPv6 address.
 fn contained(address: Ipv6Addr) -> Ipv4Addr {
     let [.., a, b, c, d] = address.octets();
     Ipv4Addr::new(a, b, c, d)
 }
 
-/// Translates a packet to IPv6. Returns `None` for a packet that has no counterpart.
+/// Translates a packet to IPv6. Returns `None` for a packet without a counterpart in IPv6.
 pub(crate) fn to_ipv6(packet: &[u8]) -> Option<Vec<u8>> {
     let packet = Ipv4Packet::parse(packet).ok()?;
     let old = packet.header;
@@ -87,7 +88,7 @@ pub(crate) fn to_ipv6(packet: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Translates a segment to IPv4. Returns `None` for other packets.
+/// Translates a TCP segment to IPv4. Returns `None` for any other packet.
 pub(crate) fn to_ipv4(packet: &[u8]) -> Option<Vec<u8>> {
     let packet = Ipv6Packet::parse(packet).ok()?;
     let old = packet.header;
@@ -123,7 +124,8 @@ fn with_payload(header: &Ipv6Header, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Replaces the pseudo-header under the checksum of a segment. A wrong checksum remains wrong.
+/// Changes the checksum of a segment to another pseudo-header, given the sums of both. A wrong
+/// checksum remains wrong.
 fn move_checksum(segment: &mut [u8], old: Sum, new: Sum) {
     let was_valid = (old + Sum::of(segment)).is_valid();
     let at = TcpHeader::CHECKSUM_OFFSET;
@@ -147,7 +149,7 @@ fn quote_v6(quote: &Quote<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Returns the error of ICMPv6 with the same meaning.
+/// Returns the ICMPv6 error with the same meaning, if there is one.
 fn error_v6(error: IcmpError) -> Option<Icmpv6Error> {
     Some(match error {
         IcmpError::FragmentationNeeded { next_hop_mtu } => {

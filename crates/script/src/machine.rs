@@ -1,18 +1,18 @@
-//! The interface to a host under test.
+//! The interface between a script and the host under test.
 
 use crate::packet::Captured;
 use crate::syntax::{Call, ControlMessage, EpollEvent, Errno, OptionValue, Setting};
 use linerate_units::Duration;
 
-/// A host, its link and its clock. Times are relative to the start of the script.
+/// A host under test, with its link and its clock. Times count from the start of the script.
 pub(crate) trait Machine {
-    /// Maximum wait for an event without a time.
+    /// Maximum wait for an event that has no time in the script.
     const MAX_WAIT: Duration;
-    /// Are the timers of the host coarse? If so, the tolerance grows with the time since the
-    /// previous event.
+    /// Whether the timers of the host are coarse. If so, the tolerance of a time grows with the
+    /// time since the previous event.
     const HAS_COARSE_TIMERS: bool;
 
-    /// Returns the current time.
+    /// Returns the present time.
     fn now(&self) -> Duration;
 
     /// Lets time pass until `at`.
@@ -21,14 +21,14 @@ pub(crate) trait Machine {
     /// Delivers a packet to the host.
     fn inject(&mut self, packet: &[u8]) -> Result<(), MachineError>;
 
-    /// Waits for the next segment of the host, at most until `until`.
+    /// Returns the next segment that the host sends, if it sends one before `until`.
     fn next_packet(&mut self, until: Duration) -> Result<Option<Captured>, MachineError>;
 
-    /// Applies a setting.
+    /// Applies a setting, such as a sysctl, to the host.
     fn set(&mut self, setting: &Setting) -> Result<(), MachineError>;
 
-    /// Starts a call. A socket that it returns gets the number `name`. Returns `None` if the call
-    /// waits. There is one call at a time.
+    /// Starts a system call. A socket that it creates gets the number `name`. Returns `None` if the
+    /// call waits. Only one call can be in progress.
     fn begin(
         &mut self,
         call: &Call,
@@ -36,41 +36,41 @@ pub(crate) trait Machine {
         may_wait: bool,
     ) -> Result<Option<Answer>, MachineError>;
 
-    /// Waits for the end of the current call, at most until `until`.
+    /// Returns the time and the result of the current call, if it returns before `until`.
     fn finish(&mut self, until: Duration) -> Result<Option<(Duration, Answer)>, MachineError>;
 
-    /// Returns a field of `struct tcp_info`, without its prefix, of socket `name`.
+    /// Returns a field of `struct tcp_info` of socket `name`. `field` lacks the prefix `tcpi_`.
     fn field(&self, name: i32, field: &str) -> Option<u64>;
 }
 
-/// The reason why a machine could not execute a request.
+/// The reason why a host could not execute a request.
 #[derive(Clone, Debug)]
 pub(crate) enum MachineError {
-    /// The machine does not support the request.
+    /// The host does not support the request; the text names it.
     Refused(String),
-    /// The machine failed.
+    /// The host itself failed; the text says how.
     Broken(String),
 }
 
-/// The result of a call.
+/// The result of a system call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) result: Result<i64, Errno>,
     pub(crate) output: Output,
 }
 
-/// The data that a call has written to its arguments.
+/// The data that a system call has stored in its arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Output {
-    /// The call has no result that a script could compare.
+    /// Nothing that a script could compare.
     #[default]
     Nothing,
     Option(OptionValue),
     Bytes(Vec<u8>),
-    /// `revents` of each socket.
+    /// The `revents` of each socket that was polled.
     Events(Vec<i64>),
     Number(i64),
-    /// Data, with control messages.
+    /// Received data, and control messages.
     Message(Vec<u8>, Vec<ControlMessage>),
     /// The events that `epoll_wait` returned.
     Epoll(Vec<EpollEvent>),
@@ -81,7 +81,7 @@ impl Answer {
         Self { result: Ok(value), output: Output::Nothing }
     }
 
-    /// Returns a count, and data with it.
+    /// Returns the result of a call that returns the number `count`.
     pub(crate) fn of_count(count: usize, output: Output) -> Self {
         Self { result: Ok(i64::try_from(count).unwrap_or(i64::MAX)), output }
     }

@@ -1,4 +1,4 @@
-//! Packets as bytes: building the packet of a segment, and parsing options.
+//! Builds packets from the segments of a script, and parses TCP options.
 
 use crate::syntax::{IpMarks, Marks, SegmentOption};
 use linerate_wire::{
@@ -14,16 +14,16 @@ pub(crate) struct Captured {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Maximum number of sent segments that wait to be expected. A script that leaves more has failed
-/// long before; further segments are dropped.
+/// Maximum number of segments of the host that wait until the script expects them; further ones are
+/// dropped. A script with so many unexpected segments has failed long before.
 pub(crate) const MOST_CAPTURED: usize = 100_000;
 
-/// The kind of experimental options (RFC 4727), and the experiment's number of Fast Open (RFC
+/// TCP option kind of experiments (RFC 4727), and the experiment identifier of Fast Open (RFC
 /// 6994).
 const EXPERIMENT: u8 = 254;
 const FAST_OPEN_EXPERIMENT: [u8; 2] = [0xf9, 0x89];
 
-/// Returns the bytes of options, padded to whole words.
+/// Encodes options as bytes, padded to a multiple of four.
 pub(crate) fn options_to_bytes(options: &[SegmentOption]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for option in options {
@@ -62,7 +62,7 @@ pub(crate) fn options_to_bytes(options: &[SegmentOption]) -> Vec<u8> {
                 let mut field = [0; 12];
                 let padded =
                     TcpOptions { ecn: Some(*counts), ..TcpOptions::default() }.emit(&mut field);
-                // The padding of the encoder is skipped: the script writes its own.
+                // Without the padding of the encoder, because the script writes padding itself.
                 bytes.extend_from_slice(&field[padded - option.length()..padded]);
             }
             SegmentOption::Other(kind, data) => {
@@ -75,7 +75,7 @@ pub(crate) fn options_to_bytes(options: &[SegmentOption]) -> Vec<u8> {
     bytes
 }
 
-/// Parses options, up to one with an invalid length.
+/// Parses options. An option with an invalid length ends the list.
 pub(crate) fn options_of_bytes(mut field: &[u8]) -> Vec<SegmentOption> {
     let mut options = Vec::new();
     while let [kind, rest @ ..] = field {
@@ -120,7 +120,7 @@ fn option_of_bytes(kind: u8, data: &[u8]) -> SegmentOption {
     }
 }
 
-/// Builds the packet of a segment.
+/// Builds an IPv4 packet with a TCP segment.
 pub(crate) fn tcp_packet(
     (source, destination): (Ipv4Addr, Ipv4Addr),
     ip: IpMarks,
@@ -141,7 +141,7 @@ pub(crate) fn tcp_packet(
     packet
 }
 
-/// Builds the packet of an ICMP error that quotes the first eight bytes of a segment.
+/// Builds an IPv4 packet with an ICMP error, which quotes the first eight bytes of a segment.
 pub(crate) fn icmp_packet(
     (router, host, peer): (Ipv4Addr, Ipv4Addr, Ipv4Addr),
     ip: IpMarks,
@@ -175,7 +175,7 @@ fn marked(mut header: Ipv4Header, ip: IpMarks) -> Ipv4Header {
     header
 }
 
-/// Is this a TCP segment from `local` to `remote`?
+/// Returns whether a packet is a TCP segment from `local` to `remote`.
 pub(crate) fn is_segment(packet: &[u8], local: Ipv4Addr, remote: Ipv4Addr) -> bool {
     Ipv4Packet::parse(packet).is_ok_and(|packet| {
         let header = packet.header;
@@ -183,7 +183,7 @@ pub(crate) fn is_segment(packet: &[u8], local: Ipv4Addr, remote: Ipv4Addr) -> bo
     })
 }
 
-/// Is the acknowledgement number valid?
+/// Returns whether the acknowledgement number of a segment with these flags is valid.
 pub(crate) fn acknowledges(flags: TcpFlags) -> bool {
     flags.contains(TcpFlags::ACK)
 }

@@ -4,16 +4,16 @@ use linerate_units::Duration;
 use serde::Serialize;
 use std::fmt;
 
-/// The run of one script on one machine.
+/// The result of running one script on one host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The verdict.
     pub verdict: Verdict,
-    /// Duration of the run, in the time of the machine.
+    /// Duration of the run by the host's clock, which may be virtual.
     pub took: Duration,
     /// The output of `print` statements.
     pub printed: String,
-    /// All packets, in order.
+    /// All packets in both directions, in order.
     pub trace: Vec<Traced>,
 }
 
@@ -22,9 +22,9 @@ pub struct Report {
 pub struct Traced {
     /// Time since the start of the script.
     pub at: Duration,
-    /// Was the packet sent by the host?
+    /// Whether the host sent the packet, and not the script.
     pub sent: bool,
-    /// The bytes, starting with the IP header.
+    /// Bytes of the packet from the IP header on.
     pub bytes: Vec<u8>,
 }
 
@@ -32,36 +32,36 @@ pub struct Traced {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "verdict")]
 pub enum Verdict {
-    /// The run went as the script expects.
+    /// The host behaved as the script expects.
     Passed,
-    /// The first difference between the script and the run.
+    /// The host behaved differently; the first difference.
     Failed(Deviation),
-    /// The script needs a feature that this machine does not have.
+    /// The script needs a feature that the host lacks.
     Refused {
-        /// The line of the script.
+        /// Line of the script that needs the feature.
         line: u32,
-        /// The missing feature, and what is supported instead.
+        /// The missing feature, and what to use instead.
         what: String,
     },
-    /// The machine itself failed.
+    /// The host could not be run, for reasons of the machine.
     Broken {
-        /// The line of the script.
+        /// Line of the script at which this happened.
         line: u32,
-        /// The error.
+        /// Description of the error.
         what: String,
     },
 }
 
-/// The first difference between a script and a run.
+/// The first difference between a script and the behaviour of the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Deviation {
-    /// The line of the script.
+    /// Line of the script.
     pub line: u32,
     /// A description of the difference.
     pub what: String,
-    /// The expectation, in the script's notation.
+    /// The expected event, in the script's notation.
     pub expected: String,
-    /// The event that happened instead, in the script's notation, with its time.
+    /// The actual event, in the script's notation and with its time.
     pub actual: String,
 }
 
@@ -76,7 +76,8 @@ impl Verdict {
         }
     }
 
-    /// Returns the verdict as text, starting with `file`. Empty if the script passed.
+    /// Returns the verdict as text that begins with the name `file`. The text is empty if the
+    /// script passed.
     #[must_use]
     pub fn describe(&self, file: &str) -> String {
         match self {

@@ -1,4 +1,4 @@
-//! The scripts of this repository, each in virtual time.
+//! Runs the scripts of this repository against linerate's host, in virtual time.
 
 #![allow(clippy::unwrap_used, reason = "a test may unwrap")]
 
@@ -33,7 +33,8 @@ fn runs_of_a_script_are_identical() {
     }
 }
 
-/// Scripts are read by people: the first line states the rule, with the section of the RFC.
+/// The first line of a script tells its reader the rule that is tested, with the section of the
+/// RFC.
 #[test]
 fn every_script_starts_with_its_rule() {
     for file in all() {

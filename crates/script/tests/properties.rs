@@ -1,10 +1,10 @@
-//! Property tests: parsing any text ends with a script or an error line, and every script runs to
+//! Property tests: parsing any text returns a script or a one-line error, and every script runs to
 //! an end.
 
 use linerate_script::{Options, Script, run_on_stack};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_oneof, proptest};
 
-/// Generates words of the language and separators.
+/// Generates words and separators of the script language.
 fn word() -> impl Strategy<Value = String> {
     let fixed = [
         "0",
@@ -65,7 +65,7 @@ fn word() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A handshake, so that the following lines have a connection.
+/// Lines that establish a connection, to which the generated lines can refer.
 const HANDSHAKE: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = \
                          0\n+0 listen(3, 1) = 0\n\
     +0 < S 0:0(0) win 1000 <mss 1000>\n+0 > S. 0:0(0) ack 1 <...>\n+0 < . 1:1(0) ack 1 win 1000\n\

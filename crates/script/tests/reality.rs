@@ -1,7 +1,7 @@
-//! The scripts of this repository against the kernel of this machine, in network namespaces.
+//! Runs the scripts of this repository against the kernel of this machine, in network namespaces.
 //!
-//! Times are not compared: the kernel and linerate must agree on the segments and their order,
-//! which a busy machine cannot change. `linerate script compare` also compares times.
+//! Times are not compared. The kernel and linerate must agree on the segments and their order,
+//! which a busy machine cannot change. `linerate script compare` compares times as well.
 
 #![allow(clippy::unwrap_used, reason = "a test may unwrap")]
 
@@ -10,10 +10,10 @@ use linerate_script::{Options, ScriptFiles, Verdict, run_on_kernel, run_on_stack
 use linerate_units::Duration;
 use std::path::Path;
 
-/// Maximum length of a script in this test. Longer scripts make the test slow, and run only on
-/// request.
+/// Maximum duration of a script in this test. Longer scripts are run only on request.
 const LONGEST: Duration = Duration::from_millis(250);
-/// Behaviours that do not depend on real time: a pause of the machine does not change the result.
+/// Folders of scripts whose result does not depend on real time, so that a pause of the machine
+/// cannot change it.
 const TIMELESS: [&str; 13] = [
     "challenge-ack",
     "close",
@@ -29,7 +29,7 @@ const TIMELESS: [&str; 13] = [
     "timestamps",
     "window",
 ];
-/// The comment at the head of a script from whose result Linux differs, followed by the reason.
+/// The comment at the head of a script on which Linux differs. The reason follows it.
 const DIFFERS: &str = "// Linux differs: ";
 
 #[test]

@@ -1,4 +1,4 @@
-//! System calls, executed by the kernel.
+//! Executes the system calls of a script by the kernel.
 
 use super::descriptors::Descriptors;
 use super::polling::{epoll_control, epoll_wait, ioctl, poll_all};
@@ -16,10 +16,10 @@ use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Bytes for the value of a socket option.
+/// Size of the buffer for the value of a socket option, in bytes.
 const OPTION_ROOM: usize = 512;
 
-/// Executes a call, which may wait.
+/// Executes a system call, and waits until it returns.
 pub(super) fn perform(
     call: &Call,
     name: i32,
@@ -124,7 +124,7 @@ fn write(socket: &OwnedFd, transfer: &Transfer, settings: &Settings) -> io::Resu
     Ok(send(socket, &bytes, flags)?)
 }
 
-/// Closes a socket immediately, and not when the last reference is dropped.
+/// Closes a socket at once. Fails if a call in progress still refers to it.
 fn close(descriptors: &Descriptors, fd: i32) -> io::Result<Answer> {
     let socket =
         descriptors.remove(fd).ok_or_else(|| io::Error::from_raw_os_error(Errno::BADF.0))?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The open descriptors of the script: sockets and epoll instances. Clones share them.
+/// The open descriptors of the script (sockets and epoll instances), by number. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Descriptors(Arc<Mutex<BTreeMap<i32, Arc<OwnedFd>>>>);
 
@@ -22,8 +22,8 @@ impl Descriptors {
         self.lock().insert(name, Arc::new(descriptor));
     }
 
-    /// Removes a descriptor. Dropping the result closes it, unless a call in progress holds another
-    /// reference.
+    /// Removes a descriptor. Dropping the result closes it, unless a call in progress still refers
+    /// to it.
     pub(super) fn remove(&self, name: i32) -> Option<Arc<OwnedFd>> {
         self.lock().remove(&name)
     }
@@ -31,7 +31,8 @@ impl Descriptors {
     /// Shuts down both directions of all sockets, which wakes calls that wait for them.
     pub(super) fn shut_down_sockets(&self) {
         for descriptor in self.lock().values() {
-            // Fails for an epoll instance, for which no call waits without a timeout.
+            // Shutdown fails for an epoll instance. No call waits on it without a timeout, so that
+            // is harmless.
             let _ = rustix::net::shutdown(&**descriptor, Shutdown::Both);
         }
     }

@@ -25,10 +25,11 @@ use std::net::Ipv4Addr;
 use thiserror::Error;
 use worker::Worker;
 
-/// Time limit of a call that should not wait. It is generous because the machine may be busy.
+/// Time limit of a call that the script expects to return at once. It is long, because the machine
+/// may be busy.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// `MSG_ERRQUEUE`.
+/// Flag `MSG_ERRQUEUE` of `recvmsg`.
 const ERROR_QUEUE: i64 = 0x2000;
 
 /// The reason why no script can be run against the kernel of this machine.
@@ -43,7 +44,7 @@ pub enum KernelError {
     /// The interfaces in the namespace could not be configured.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
-    /// The machine has no thread or no descriptor left.
+    /// The machine has no thread or no file descriptor left.
     #[error("the machine has no thread or descriptor left to run a script: {0}")]
     Exhausted(String),
 }
@@ -64,7 +65,7 @@ pub fn run_on_kernel(script: &Script, options: &Options) -> Result<Report, Kerne
     })
 }
 
-/// The kernel, its interface, and the application's thread.
+/// The kernel of this machine, the TUN device, and the thread that executes the calls.
 #[derive(Debug)]
 struct KernelMachine {
     tap: Tap,
@@ -81,7 +82,8 @@ impl KernelMachine {
     fn new(settings: &Settings) -> Result<Self, KernelError> {
         let exhausted = |error: &dyn std::fmt::Display| KernelError::Exhausted(error.to_string());
         KernelInterface::loopback()?.set_up()?;
-        // The script may send packets above the host's MTU, which is set at the kernel's end only.
+        // The script may send packets that exceed the host's MTU, which is therefore set only at
+        // the kernel's end.
         let mtu = usize::from(u16::MAX);
         let tap = Tap::open(&TapConfig {
             name: "tun0".to_owned(),
@@ -95,7 +97,7 @@ impl KernelMachine {
         interface.add_address(settings.local, 16)?;
         interface.set_up()?;
         interface.add_route(Ipv4Addr::UNSPECIFIED, 0, None)?;
-        // The default that scripts assume; machines differ in theirs.
+        // Scripts assume CUBIC; the default differs between machines.
         let _ = fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "cubic");
         let waiter = Waiter::new().map_err(|error| exhausted(&error))?;
         let worker =
@@ -112,7 +114,7 @@ impl KernelMachine {
         })
     }
 
-    /// Processes packets and answers until `limit`, or until `done` is true.
+    /// Handles packets and results of calls until `limit`, or until `done` returns true.
     fn run_until(
         &mut self,
         limit: Duration,
@@ -183,7 +185,7 @@ impl Machine for KernelMachine {
 
     fn set(&mut self, setting: &Setting) -> Result<(), MachineError> {
         let Setting { name, value, .. } = setting;
-        // Only these belong to the namespace; others could change the machine.
+        // Only sysctls of the network namespace are set; others would change the whole machine.
         let own = name.starts_with("net.ipv4.")
             && name.chars().all(|next| next.is_ascii_alphanumeric() || "._".contains(next));
         let path = format!("/proc/sys/{}", name.replace('.', "/"));

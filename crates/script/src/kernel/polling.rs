@@ -1,4 +1,4 @@
-//! `poll`, `epoll` and `ioctl`, executed by the kernel.
+//! Executes `poll`, `epoll` and `ioctl` by the kernel.
 
 use super::descriptors::Descriptors;
 use crate::machine::{Answer, Output};
@@ -8,7 +8,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Maximum wait of `epoll_wait`, in milliseconds: nothing interrupts it when the script ends.
+/// Maximum timeout of `epoll_wait`, in milliseconds. It must end by itself, because nothing
+/// interrupts it when the script ends.
 const LONGEST: i64 = 60_000;
 
 /// Executes `poll`.

@@ -1,4 +1,4 @@
-//! The application's thread, which executes one system call after the other. Each may wait.
+//! The thread that executes the application's system calls one after the other. Each call may wait.
 
 use super::calls::perform;
 use super::descriptors::Descriptors;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Builder;
 
-/// The application's thread.
+/// The thread that executes the application's system calls.
 #[derive(Debug)]
 pub(super) struct Worker {
     calls: Sender<(Call, i32)>,
@@ -41,11 +41,11 @@ impl Worker {
 
     /// Starts a call.
     pub(super) fn begin(&self, call: &Call, name: i32) {
-        // The thread exists as long as this value.
+        // Sending cannot fail, because the thread exists as long as this value.
         let _ = self.calls.send((call.clone(), name));
     }
 
-    /// Returns the answer of the last call, if it has returned.
+    /// Returns the time and the result of the last call, once it has returned.
     pub(super) fn finished(&self) -> Option<(Instant, Answer)> {
         self.answers.try_recv().ok()
     }
@@ -56,7 +56,7 @@ impl Worker {
     }
 }
 
-/// Wakes a waiting call, so that the thread ends, and the namespace with it.
+/// Wakes a waiting call, so that the thread ends. The namespace exists as long as the thread.
 impl Drop for Worker {
     fn drop(&mut self) {
         self.descriptors.shut_down_sockets();

@@ -1,4 +1,4 @@
-//! Comparison of a call's result with the one that the script expects.
+//! Compares the result of a system call with the one that the script expects.
 
 use crate::machine::{Answer, Output};
 use crate::syntax::{
@@ -6,7 +6,8 @@ use crate::syntax::{
 };
 use linerate_units::Duration;
 
-/// Compares an answer. Returns a description of the difference, and the actual result.
+/// Compares the result of a call. Returns a description of the difference, and the actual result as
+/// text.
 pub(super) fn compare(
     event: &CallEvent,
     answer: &Answer,
@@ -16,7 +17,7 @@ pub(super) fn compare(
         matches!(event.call, Call::Socket { .. } | Call::Accept { .. } | Call::EpollCreate);
     let is_right = match (event.expected, answer.result) {
         (Expected::Anything, _) => true,
-        // The script assigns its own numbers to sockets.
+        // The number of a new socket need not be compared, because the script assigns it.
         (Expected::Value(_), Ok(_)) if makes_socket => true,
         (Expected::Value(expected), Ok(value)) => expected == value,
         (Expected::Error(expected), Err(errno)) => expected == errno,

@@ -1,4 +1,4 @@
-//! Comparison of the segments that the host sends with those that the script expects.
+//! Compares the segments that the host sends with those that the script expects.
 
 use super::{GRACE, Run, Stop, UNTIMED_GRACE};
 use crate::compare::{differences, without_unspecified};
@@ -9,7 +9,7 @@ use crate::syntax::{Event, Segment, When, seconds};
 use linerate_units::Duration;
 
 impl<M: Machine> Run<'_, M> {
-    /// Checks that the host sends `expected` between two times.
+    /// Checks that the host sends `expected` between the times `first` and `last`.
     pub(super) fn expect(
         &mut self,
         event: &Event,
@@ -75,8 +75,8 @@ impl<M: Machine> Run<'_, M> {
         self.check_call(now)
     }
 
-    /// Waits for the next segment of the connection of `expected`. Also returns the number of
-    /// skipped segments of other connections.
+    /// Waits for the next segment on the connection of `expected`. Also returns the number of
+    /// segments of other connections that were skipped.
     fn next_of_flow(
         &mut self,
         expected: &Segment,

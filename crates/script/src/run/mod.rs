@@ -1,4 +1,4 @@
-//! Execution of a script on a machine, event by event.
+//! Runs a script on a host, event by event.
 
 mod answer;
 mod expect;
@@ -14,38 +14,39 @@ use crate::syntax::{
 };
 use linerate_units::Duration;
 
-/// Maximum number of packets in the trace of a report.
+/// Maximum number of packets in the trace of a report; further ones are omitted.
 const TRACED: usize = 10_000;
-/// Time to wait for a late packet, so that the report can say when it came.
+/// Time to wait for a packet that is late, so that the report can say when it arrived.
 const GRACE: Duration = Duration::from_millis(500);
 /// Time to wait for a packet if times are not compared.
 const UNTIMED_GRACE: Duration = Duration::from_secs(10);
 
-/// Options of the comparison.
+/// Options for running a script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Compare events and their order, but not times. For real time on a busy machine.
+    /// Whether to compare events and their order, but not times. For real time on a busy machine.
     pub untimed: bool,
-    /// The IP version; the kernel is examined over IPv4 only.
+    /// IP version over which the host is examined. The kernel supports IPv4 only.
     pub family: Family,
 }
 
-/// A script in execution.
+/// A script that is being run.
 #[derive(Debug)]
 pub(crate) struct Run<'a, M> {
     script: &'a Script,
     options: Options,
     machine: M,
     flows: Flows,
-    /// The waiting call: its line, the call, and the time at which it should return.
+    /// The call in progress: its line in the script, the call, and the time at which it should
+    /// return.
     waiting: Option<(u32, &'a CallEvent, Duration)>,
-    /// The socket whose connection assertions refer to.
+    /// Number of the socket to whose connection assertions refer.
     current_socket: Option<i32>,
     printed: String,
     trace: Vec<Traced>,
 }
 
-/// The reason why a script stops.
+/// The reason why a script ends early.
 enum Stop {
     Deviation(Deviation),
     MachineError(MachineError),
@@ -76,7 +77,7 @@ impl<'a, M: Machine> Run<'a, M> {
         }
     }
 
-    /// Executes the script to its end or to the first difference.
+    /// Runs the script to its end or to the first difference.
     pub(crate) fn run_to_end(mut self) -> Report {
         let mut verdict = Verdict::Passed;
         for event in &self.script.events {
@@ -95,7 +96,7 @@ impl<'a, M: Machine> Run<'a, M> {
         Report { verdict, took: self.machine.now(), printed: self.printed, trace: self.trace }
     }
 
-    /// Adds segments that were sent after the last expected one to the trace.
+    /// Adds to the trace the segments that the host has sent after the last expected one.
     fn trace_remaining(&mut self) {
         let now = self.machine.now();
         while let Ok(Some(Captured { at, bytes })) = self.machine.next_packet(now) {
@@ -144,7 +145,7 @@ impl<'a, M: Machine> Run<'a, M> {
         self.check_call(now)
     }
 
-    /// Applies the settings of shell lines.
+    /// Applies the settings of the script's shell lines to the host.
     fn set_up(&mut self, steps: &[ShellStep]) -> Result<(), Stop> {
         for step in steps {
             match step {
@@ -188,7 +189,8 @@ impl<'a, M: Machine> Run<'a, M> {
         }
     }
 
-    /// Returns the tolerance of a time; `since` is the time of the event before.
+    /// Returns the tolerance of time `at`. With coarse timers it grows with the time since the
+    /// previous event, at `since`.
     fn tolerance(&self, since: Duration, at: Duration) -> Duration {
         let settings = &self.script.settings;
         let coarse = if M::HAS_COARSE_TIMERS { settings.tolerance_per_mille } else { 0 };
@@ -220,7 +222,7 @@ impl<'a, M: Machine> Run<'a, M> {
         }
     }
 
-    /// Compares the result of the waiting call, if it has returned by `until`.
+    /// Compares the result of the call in progress, if it returns before `until`.
     fn check_call(&mut self, until: Duration) -> Result<(), Stop> {
         let Some((line, event, ends)) = self.waiting else { return Ok(()) };
         let Some((at, answer)) = self.machine.finish(until)? else { return Ok(()) };
@@ -228,7 +230,7 @@ impl<'a, M: Machine> Run<'a, M> {
         self.compare(line, event, ends, (at, &answer))
     }
 
-    /// Requires the waiting call to return in time.
+    /// Waits for the call in progress, and fails if it does not return in time.
     fn await_call(&mut self) -> Result<(), Stop> {
         let Some((line, event, ends)) = self.waiting else { return Ok(()) };
         let now = self.machine.now();
@@ -274,7 +276,8 @@ impl<'a, M: Machine> Run<'a, M> {
         Ok(())
     }
 
-    /// Updates the state of the run with the effects of a successful call.
+    /// Updates the run's state after a successful call, such as the socket that assertions refer
+    /// to.
     fn record_effects(&mut self, event: &CallEvent, answer: &Answer) {
         match (&event.call, event.expected) {
             (Call::Listen { .. }, _) if answer.result.is_ok() => self.flows.listen(),
@@ -291,7 +294,7 @@ impl<'a, M: Machine> Run<'a, M> {
     }
 }
 
-/// Can this call cause the SYN of a new connection?
+/// Returns whether a call can make the host send the SYN of a new connection.
 fn opens_connection(call: &Call) -> bool {
     const FAST_OPEN: i64 = 0x2000_0000;
     match call {
@@ -316,7 +319,8 @@ impl Stop {
 }
 
 impl When {
-    /// Returns the earliest and the latest time, if the event before was at `base`.
+    /// Returns the earliest and the latest time of an event, given the time `base` of the previous
+    /// one.
     fn span(self, base: Duration, timeout: Duration) -> (Duration, Duration) {
         match self {
             Self::At(at) => (at, at),

@@ -1,4 +1,4 @@
-//! System calls, executed by linerate's host with the semantics of BSD sockets.
+//! Executes system calls on linerate's host with the semantics of BSD sockets.
 
 use super::StackMachine;
 use super::error_queue::ErrorQueue;
@@ -22,7 +22,8 @@ pub(super) const ZERO_COPY: i64 = 0x400_0000;
 pub(super) const FAST_OPEN: i64 = 0x2000_0000;
 
 impl StackMachine {
-    /// Executes a call. Returns `None` if it has to wait; it is then retried after the next event.
+    /// Executes a call. Returns `None` if it must wait. It is then tried again after the next
+    /// event.
     pub(super) fn attempt(&mut self, call: &Call, name: i32, began: Duration) -> Option<Answer> {
         let answer = match call {
             Call::Socket { nonblocking } => Ok(self.socket(name, *nonblocking)),
@@ -66,7 +67,7 @@ impl StackMachine {
         self.sockets.get(fd).map(|_| ()).ok_or(Errno::BADF)
     }
 
-    /// Returns the connection of a socket.
+    /// Returns the handle of a socket's connection.
     pub(super) fn handle(&self, fd: i32) -> Result<TcpHandle, Errno> {
         match self.sockets.get(fd) {
             None => Err(Errno::BADF),
@@ -111,7 +112,7 @@ impl StackMachine {
             Some(Socket::Listener { .. }) => return Ok(Answer::of(0)),
             Some(Socket::Connection { .. } | Socket::Epoll(_)) => return Err(Errno::INVAL),
         };
-        // BSD queues one connection more than the backlog.
+        // BSD queues one more connection than the backlog says.
         let backlog = usize::try_from(backlog).unwrap_or(0).saturating_add(1);
         let options = ListenOptions {
             backlog,
@@ -198,7 +199,8 @@ impl StackMachine {
         if waits { None } else { Some(Err(Errno::INPROGRESS)) }
     }
 
-    /// Opens a connection to `address`, or to the default one, with TCP Fast Open if requested.
+    /// Opens a connection to `address`, or to the script's default address. Uses TCP Fast Open if
+    /// `fast_open` is set.
     pub(super) fn open(
         &mut self,
         fd: i32,
@@ -255,7 +257,7 @@ impl StackMachine {
         }
     }
 
-    /// Takes the error that ended the connection, which is reported once.
+    /// Returns the error that ended the connection, unless it was returned before.
     pub(super) fn take_error(&mut self, fd: i32) -> Option<Errno> {
         let error = self.connection(fd).ok()?.error().map(of_connection)?;
         let Some(Socket::Connection { is_error_taken, .. }) = self.sockets.get_mut(fd) else {
@@ -280,9 +282,9 @@ impl StackMachine {
         Some(closed.map(|()| Answer::of(0)).map_err(errno))
     }
 
-    /// Does `close` wait until the peer has acknowledged everything including the FIN
-    /// (`SO_LINGER`)? The application holds the connection until then. Unread data ends the wait:
-    /// `close` answers it with a RST.
+    /// Returns whether `close` must wait until the peer has acknowledged all data and the FIN
+    /// (`SO_LINGER`). The application keeps the connection meanwhile. Unread data end the wait,
+    /// because `close` then sends a RST.
     fn lingers(&mut self, fd: i32, began: Duration) -> bool {
         let Ok(handle) = self.handle(fd) else { return false };
         let Ok(connection) = self.connection(fd) else { return false };
@@ -295,7 +297,7 @@ impl StackMachine {
         let Some(wait) = wait.filter(|_| !unread) else { return false };
         let stack = self.host.stack_mut();
         if self.now.since(self.begin) >= began + wait {
-            // As in Linux, the connection continues in the background.
+            // As in Linux, the connection then continues in the background.
             let _ = stack.tcp_configure(self.now, handle, |connection| connection.set_linger(None));
             return false;
         }
@@ -307,7 +309,7 @@ impl StackMachine {
         })
     }
 
-    /// Returns the time at which the waiting call ends in any case.
+    /// Returns the time at which the call in progress times out, if it can.
     pub(super) fn deadline(&self) -> Option<Duration> {
         let (call, _, began) = self.waiting.as_ref()?;
         match call {

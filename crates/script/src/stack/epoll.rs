@@ -17,9 +17,10 @@ pub(super) struct Epoll {
 #[derive(Debug)]
 struct Watch {
     event: EpollEvent,
-    /// Can the socket be reported (again)? With `EPOLLONESHOT` it is reported once.
+    /// Whether the socket may be reported. With `EPOLLONESHOT` it is reported only once until it is
+    /// armed again.
     is_armed: bool,
-    /// Has something happened since the last report (`EPOLLET`)?
+    /// Whether an event has occurred since the last report (`EPOLLET`).
     is_new: bool,
 }
 
@@ -31,12 +32,12 @@ impl Epoll {
         }
     }
 
-    /// Removes a closed socket.
+    /// Stops watching a socket, because it was closed.
     pub(super) fn forget(&mut self, fd: i32) {
         self.watches.remove(&fd);
     }
 
-    /// Adds, changes or removes a socket.
+    /// Executes `epoll_ctl`: adds, changes or removes a socket.
     pub(super) fn control(
         &mut self,
         operation: EpollOperation,
@@ -57,7 +58,7 @@ impl Epoll {
         Ok(Answer::of(0))
     }
 
-    /// Returns the sockets whose readiness would be reported, with the requested events.
+    /// Returns the sockets that may be reported now, with the events that were requested for each.
     pub(super) fn due(&self) -> impl Iterator<Item = (i32, EpollEvent)> {
         let is_due = |watch: &Watch| {
             watch.is_armed && (watch.is_new || watch.event.events & EDGE_TRIGGERED == 0)
@@ -66,7 +67,7 @@ impl Epoll {
         watches.map(|(&fd, watch)| (fd, watch.event))
     }
 
-    /// Notes that an event of a socket was reported.
+    /// Notes that a socket has been reported.
     pub(super) fn mark_reported(&mut self, fd: i32) {
         if let Some(watch) = self.watches.get_mut(&fd) {
             watch.is_new = false;

@@ -1,4 +1,4 @@
-//! The calls of `epoll` over the sockets of linerate's host.
+//! Executes the calls of `epoll` on the sockets of linerate's host.
 
 use super::StackMachine;
 use super::epoll::Epoll;
@@ -14,7 +14,7 @@ impl StackMachine {
         Answer::of(name.into())
     }
 
-    /// Adds, changes or removes a socket of an instance.
+    /// Executes `epoll_ctl`: adds, changes or removes a socket of an epoll instance.
     pub(super) fn epoll_control(
         &mut self,
         epoll: i32,
@@ -32,7 +32,7 @@ impl StackMachine {
         }
     }
 
-    /// Returns the events of the sockets; `None` to wait.
+    /// Executes `epoll_wait`. Returns `None` if the call must wait.
     pub(super) fn epoll_wait(
         &mut self,
         epoll: i32,

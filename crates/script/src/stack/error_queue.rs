@@ -1,4 +1,4 @@
-//! The error queue of a socket: completions of `MSG_ZEROCOPY`, and timestamps of data that was
+//! The error queue of a socket: completions of `MSG_ZEROCOPY`, and timestamps of data that were
 //! scheduled, sent or acknowledged (`SO_TIMESTAMPING`).
 
 use super::StackMachine;
@@ -8,7 +8,8 @@ use bytes::Bytes;
 use linerate_units::Duration;
 use std::collections::VecDeque;
 
-/// Maximum number of pending and unread entries of a socket. At the limit, writes are refused.
+/// Maximum number of entries of a socket that are pending or unread. At this limit, writes are
+/// refused.
 const MAX_TRANSFER: usize = 1_024;
 
 const TX_SOFTWARE: i64 = 1 << 1;
@@ -17,9 +18,9 @@ const OPT_ID: i64 = 1 << 7;
 const TX_SCHED: i64 = 1 << 8;
 const TX_ACK: i64 = 1 << 9;
 const OPT_TSONLY: i64 = 1 << 11;
-/// The flags that select events to timestamp.
+/// Flags of `SO_TIMESTAMPING` that select the events to timestamp.
 const TX: i64 = TX_SOFTWARE | TX_SCHED | TX_ACK;
-/// The supported flags of `SO_TIMESTAMPING`.
+/// All supported flags of `SO_TIMESTAMPING`.
 pub(super) const TIMESTAMPING: i64 = TX | SOFTWARE | OPT_ID | OPT_TSONLY;
 
 const SENT: i64 = 0;
@@ -31,35 +32,37 @@ const ACKNOWLEDGED: i64 = 2;
 pub(super) struct ErrorQueue {
     pub(super) zero_copy: bool,
     timestamping: i64,
-    /// Position of the first byte that timestamps count from (`SOF_TIMESTAMPING_OPT_ID`).
+    /// Stream position from which the keys of timestamps count (`SOF_TIMESTAMPING_OPT_ID`).
     first: u64,
-    /// Bytes written, including those unacknowledged when the queue was created.
+    /// Number of bytes written, including those that were unacknowledged when the queue was
+    /// created.
     written: u64,
     next_id: u32,
     waiting: VecDeque<Waiting>,
     notices: VecDeque<Notice>,
 }
 
-/// A write whose completion or timestamp is pending.
+/// A pending entry: it becomes readable when the data of its write are sent or acknowledged.
 #[derive(Debug)]
 struct Waiting {
-    /// Position of the end of its data.
+    /// Stream position of the end of the write's data.
     end: u64,
     what: What,
 }
 
 #[derive(Debug)]
 enum What {
-    /// The memory of write `id` is released together with that of its last bytes.
+    /// Completion of zero-copy write number `id`, which waits until the last of its `memory` is
+    /// released.
     ZeroCopy { id: u32, memory: Bytes, is_last: bool },
-    /// A timestamp of the byte at position `key`, the last of the write.
+    /// Timestamp of the last byte of a write, at position `key`.
     Timestamp { kind: i64, key: u32 },
 }
 
-/// An entry of the queue.
+/// An entry that can be read.
 #[derive(Debug, PartialEq, Eq)]
 enum Notice {
-    /// The writes with these numbers, first and last, are complete.
+    /// Completion of all zero-copy writes from the first number to the second.
     ZeroCopy(u32, u32),
     Timestamp {
         kind: i64,
@@ -69,23 +72,23 @@ enum Notice {
 }
 
 impl ErrorQueue {
-    /// Is there something to read?
+    /// Returns whether an entry can be read.
     pub(super) fn is_readable(&self) -> bool {
         !self.notices.is_empty()
     }
 
-    /// Is there no room for more entries?
+    /// Returns whether the queue has reached its maximum number of entries.
     pub(super) fn is_full(&self) -> bool {
         self.waiting.len() + self.notices.len() >= MAX_TRANSFER
     }
 
-    /// Returns the queue of an accepted socket, with the options of its listener.
+    /// Returns the queue of an accepted socket, which inherits its listener's options.
     pub(super) fn inherited(&self) -> Self {
         Self { zero_copy: self.zero_copy, ..Self::default() }
     }
 
-    /// Adds a write. `memory` is set for zero-copy writes; `control` selects timestamps. The last
-    /// bytes of a call complete its number.
+    /// Adds a write of `taken` bytes. `memory` is set for a zero-copy write, `control` selects
+    /// timestamps. `is_last` marks the last bytes of a call.
     fn note_write(
         &mut self,
         taken: usize,
@@ -113,8 +116,8 @@ impl ErrorQueue {
         }
     }
 
-    /// Adds entries for data sent or acknowledged at the time `at`. Returns true if there are new
-    /// entries.
+    /// Makes the entries readable whose data have been sent or acknowledged, as of time `at`.
+    /// Returns whether there were any.
     fn advance(&mut self, at: Duration, unsent: u64, unacknowledged: u64) -> bool {
         let sent = self.written.saturating_sub(unsent);
         let acknowledged = self.written.saturating_sub(unacknowledged);
@@ -139,7 +142,8 @@ impl ErrorQueue {
         self.notices.len() > before
     }
 
-    /// Adds the completion of a write. Consecutive unread completions are merged.
+    /// Adds the completion of zero-copy write `id`. It is merged with an unread completion of the
+    /// write before.
     fn complete(&mut self, id: u32) {
         match self.notices.back_mut() {
             Some(Notice::ZeroCopy(_, last)) if *last == id || last.wrapping_add(1) == id => {
@@ -149,7 +153,7 @@ impl ErrorQueue {
         }
     }
 
-    /// Takes the control messages of the next entry.
+    /// Removes the next entry, and returns it as control messages.
     fn read(&mut self) -> Option<Vec<ControlMessage>> {
         let message = |level, kind, data| ControlMessage {
             level: constant(level).unwrap_or(0),
@@ -163,7 +167,8 @@ impl ErrorQueue {
                 errno: 0,
                 origin: number("SO_EE_ORIGIN_ZEROCOPY"),
                 kind: 0,
-                // The script's link has no scatter-gather, so packets are built by copying.
+                // The script's link cannot gather, so data of zero-copy writes are copied into
+                // packets.
                 code: number("SO_EE_CODE_ZEROCOPY_COPIED"),
                 info: first.into(),
                 data: last.into(),
@@ -195,7 +200,8 @@ impl StackMachine {
             .or_insert_with(|| ErrorQueue { written: written as u64, ..ErrorQueue::default() })
     }
 
-    /// Executes `SO_TIMESTAMPING`. Positions count from the first unacknowledged byte.
+    /// Executes `setsockopt(SO_TIMESTAMPING)`. The keys of timestamps count from the first
+    /// unacknowledged byte.
     pub(super) fn set_timestamping(&mut self, fd: i32, flags: i64) -> Result<(), Errno> {
         let connection = self.connection(fd).map(|connection| connection.unacknowledged_bytes());
         let queue = self.error_queue(fd);
@@ -207,7 +213,7 @@ impl StackMachine {
         Ok(())
     }
 
-    /// Adds a write to the error queue, if the socket has one.
+    /// Adds a write to the error queue of a socket, if it has one.
     pub(super) fn note_write(
         &mut self,
         fd: i32,
@@ -229,7 +235,7 @@ impl StackMachine {
         }
     }
 
-    /// Adds entries for data that was sent or acknowledged by now.
+    /// Makes all entries readable whose data have been sent or acknowledged.
     pub(super) fn advance_error_queues(&mut self) {
         let at = self.now();
         let mut queues = std::mem::take(&mut self.error_queues);
@@ -255,7 +261,7 @@ impl StackMachine {
         Ok(Answer { result: Ok(0), output: Output::Message(Vec::new(), control) })
     }
 
-    /// Do timestamps of this socket include the packet?
+    /// Returns whether timestamps of this socket are returned together with the packet.
     pub(super) fn returns_packets(&self, fd: i32) -> bool {
         let wants = |queue: &ErrorQueue| {
             queue.timestamping & TX != 0 && queue.timestamping & OPT_TSONLY == 0

@@ -1,9 +1,9 @@
-//! The BSD error numbers of the host's errors.
+//! Converts the host's errors to error numbers of BSD sockets.
 
 use crate::syntax::Errno;
 use linerate_stack::Error;
 
-/// Returns the errno of an error of the host.
+/// Returns the errno for an error of the host.
 pub(super) const fn errno(error: Error) -> Errno {
     match error {
         Error::Closed => Errno::BADF,
@@ -22,7 +22,7 @@ pub(super) const fn errno(error: Error) -> Errno {
     }
 }
 
-/// Returns the errno of an error of a connection.
+/// Returns the errno for an error of a connection.
 pub(super) const fn of_connection(error: linerate_tcp::Error) -> Errno {
     match error {
         linerate_tcp::Error::WouldBlock => Errno::AGAIN,
@@ -31,7 +31,7 @@ pub(super) const fn of_connection(error: linerate_tcp::Error) -> Errno {
         linerate_tcp::Error::Aborted => Errno::CONNABORTED,
         linerate_tcp::Error::TimedOut => Errno::TIMEDOUT,
         linerate_tcp::Error::Unreachable => Errno::HOSTUNREACH,
-        // `Reset`, and connections that a fault of the peer ended.
+        // `Reset`, and errors caused by a fault of the peer.
         _ => Errno::CONNRESET,
     }
 }

@@ -1,4 +1,4 @@
-//! TCP Fast Open with the API of BSD sockets (RFC 7413 appendix A): a write that opens its
+//! TCP Fast Open with the interface of BSD sockets (RFC 7413 appendix A): a write that opens its
 //! connection, and a listener's limit of pending Fast Open connections.
 
 use super::StackMachine;
@@ -10,14 +10,14 @@ use crate::syntax::{Errno, Transfer};
 use linerate_stack::{FastOpenKeys, ListenOptions};
 use std::net::SocketAddrV4;
 
-/// The sysctl `net.ipv4.tcp_fastopen`, with Linux's default.
+/// The sysctl `net.ipv4.tcp_fastopen`, whose default is that of Linux.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FastOpenRules {
-    /// Allows Fast Open for outgoing connections (`MSG_FASTOPEN`).
+    /// Whether outgoing connections may use Fast Open (`MSG_FASTOPEN`).
     client: bool,
-    /// Allows Fast Open at listeners with `TCP_FASTOPEN`.
+    /// Whether listeners with the option `TCP_FASTOPEN` may use Fast Open.
     server: bool,
-    /// Allows Fast Open at all listeners, limited by their backlog.
+    /// Whether all listeners may use Fast Open, limited by their backlog.
     any_listener: bool,
 }
 
@@ -28,17 +28,18 @@ impl Default for FastOpenRules {
 }
 
 impl FastOpenRules {
-    /// Returns the limit of a listener that requests `wanted` pending Fast Open connections.
+    /// Returns the maximum number of pending Fast Open connections of a listener that has asked for
+    /// `wanted`.
     pub(super) fn of_listener(self, wanted: usize, backlog: usize) -> Option<usize> {
         let wanted = if wanted == 0 && self.any_listener { backlog } else { wanted };
         (self.server && wanted > 0).then_some(wanted)
     }
 }
 
-/// Parses `net.ipv4.tcp_fastopen`. Bits without a meaning in Linux are ignored.
+/// Parses the value of `net.ipv4.tcp_fastopen`. Bits that have no meaning in Linux are ignored.
 ///
 /// # Errors
-/// The part that is not supported.
+/// The part of the value that is not supported.
 pub(super) fn rules(value: &str) -> Result<FastOpenRules, String> {
     const WITHOUT_COOKIE: u32 = 4 | 0x200;
     let bits = match value.strip_prefix("0x") {
@@ -58,7 +59,7 @@ pub(super) fn rules(value: &str) -> Result<FastOpenRules, String> {
     })
 }
 
-/// Parses `net.ipv4.tcp_fastopen_key`: the current key, optionally a comma and the previous key.
+/// Parses `net.ipv4.tcp_fastopen_key`: the current key, and after a comma the previous key.
 pub(super) fn keys(value: &str) -> Option<FastOpenKeys> {
     let (current, previous) = match value.split_once(',') {
         Some((current, previous)) => (current, Some(key(previous)?)),
@@ -67,8 +68,8 @@ pub(super) fn keys(value: &str) -> Option<FastOpenKeys> {
     Some(FastOpenKeys { current: key(current)?, previous })
 }
 
-/// Parses `00112233-44556677-8899aabb-ccddeeff`: four words, stored by Linux in little-endian
-/// order.
+/// Parses a key such as `00112233-44556677-8899aabb-ccddeeff`: four words, which Linux stores in
+/// little-endian order.
 fn key(text: &str) -> Option<[u8; 16]> {
     let words: Option<Vec<[u8; 4]>> = text
         .split('-')
@@ -78,7 +79,7 @@ fn key(text: &str) -> Option<[u8; 16]> {
 }
 
 impl StackMachine {
-    /// Returns the reason why the Fast Open limit of a socket cannot be set now, if there is one.
+    /// Returns the reason why the Fast Open limit of a socket cannot be set now, if it cannot.
     pub(super) fn fast_open_obstacle(&self, fd: i32) -> Option<String> {
         let Some(Socket::Listener { handle, .. }) = self.sockets.get(fd) else { return None };
         let statistics = self.host.stack().tcp_listen_statistics(*handle).ok()?;
@@ -88,7 +89,8 @@ impl StackMachine {
         })
     }
 
-    /// Sets the Fast Open limit of a listener. It has no connections yet, so it is created anew.
+    /// Sets the Fast Open limit of a listener. The listener is created anew, which is possible as
+    /// long as it has no connections.
     pub(super) fn set_fast_open(&mut self, fd: i32, wanted: usize) -> Result<(), Errno> {
         let Some(Socket::Listener { handle, options, .. }) = self.sockets.get(fd) else {
             return Err(Errno::INVAL);
@@ -101,8 +103,8 @@ impl StackMachine {
         self.listen_at(fd, local, &options)
     }
 
-    /// Executes `MSG_FASTOPEN`: opens the connection and writes as much as the SYN can carry. A
-    /// waiting call writes the rest when the peer has answered.
+    /// Executes a write with `MSG_FASTOPEN`: opens the connection, with as much data as the SYN can
+    /// carry. A call that waits writes the rest after the peer has answered.
     pub(super) fn write_fast(&mut self, transfer: &Transfer) -> Option<Result<Answer, Errno>> {
         if !self.fast_open.client {
             return Some(Err(Errno::OPNOTSUPP));
@@ -128,7 +130,8 @@ impl StackMachine {
         }
     }
 
-    /// Does `connect` of this socket wait for the first write (`TCP_FASTOPEN_CONNECT`)?
+    /// Returns whether `connect` on this socket postpones the SYN until the first write
+    /// (`TCP_FASTOPEN_CONNECT`).
     pub(super) fn waits_for_write(&self, fd: i32) -> bool {
         let wants = matches!(
             self.sockets.get(fd),
@@ -137,7 +140,7 @@ impl StackMachine {
         wants && self.fast_open.client
     }
 
-    /// Returns the address of a `connect` that waits for the first write.
+    /// Returns the destination of a `connect` that has postponed its SYN until the first write.
     pub(super) fn deferred(&self, fd: i32) -> Option<SocketAddrV4> {
         match self.sockets.get(fd)? {
             Socket::Unconnected { options, .. } => options.deferred,
@@ -145,8 +148,8 @@ impl StackMachine {
         }
     }
 
-    /// Opens a connection whose SYN carries the first write. Without a cookie, the SYN requests one
-    /// and leaves at once; returns true if the SYN waits for data.
+    /// Opens a connection whose SYN is to carry the first write. Returns true if the SYN waits for
+    /// that write. Without a cookie the SYN asks for one and is sent at once, which returns false.
     pub(super) fn open_at_write(
         &mut self,
         fd: i32,
@@ -160,8 +163,8 @@ impl StackMachine {
         if self.connection(fd)?.room_on_syn() == 0 {
             return Ok(false);
         }
-        // There is a cookie. The SYN of the first attempt has not been sent, so aborting it is
-        // invisible to the peer.
+        // A cookie exists, so the SYN waits for data. This SYN has not been sent, so the peer does
+        // not notice that it is aborted.
         let handle = self.handle(fd)?;
         self.host.stack_mut().tcp_abort(self.now, handle).map_err(errno)?;
         let usual = SocketAddrV4::new(self.remote, self.ports.1);
@@ -170,7 +173,7 @@ impl StackMachine {
         Ok(true)
     }
 
-    /// Opens a connection. Returns the number of bytes that its SYN carries.
+    /// Opens a connection. Returns the number of bytes of data that its SYN carries.
     fn open_fast(&mut self, transfer: &Transfer) -> Result<usize, Errno> {
         self.open(transfer.fd, transfer.address, true)?;
         let handle = self.handle(transfer.fd)?;

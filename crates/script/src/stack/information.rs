@@ -1,11 +1,11 @@
-//! The fields of Linux's `struct tcp_info`. Times are in microseconds, times since an event in
-//! milliseconds, windows in segments. The table of [`linerate_tcp::Information`] lists the fields.
+//! The fields of Linux's `struct tcp_info`, computed from [`linerate_tcp::Information`]. Times are
+//! in microseconds, times since an event in milliseconds, windows in segments.
 
 use linerate_tcp::{AccurateEcn, Connection, Information, State};
 use linerate_units::{Duration, Instant};
 
-/// Returns the field `name`, without its prefix `tcpi_`. Returns `None` for fields that this host
-/// does not have.
+/// Returns the field `name`, given without its prefix `tcpi_`. Returns `None` if this host does not
+/// have it.
 pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option<u64> {
     let information = connection.information();
     let statistics = connection.statistics();
@@ -60,7 +60,7 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
         "sacked" => segments(information.sacked),
         "lost" => segments(information.lost),
         "retrans" => segments(information.repeated_in_flight),
-        // Linux counts the SYN.
+        // Linux counts the SYN as delivered too.
         "delivered" => {
             1 + information.delivered.div_ceil(u64::from(information.effective_mss.max(1)))
         }
@@ -82,7 +82,7 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
     })
 }
 
-/// Returns a counter of accurate ECN, if the connection uses it.
+/// Returns a counter of accurate ECN, if the connection has negotiated it.
 fn accurate_ecn(information: &Information, name: &str) -> Option<u64> {
     let counted =
         |count: fn(&AccurateEcn) -> u32| information.accurate_ecn.as_ref().map_or(0, count).into();
@@ -98,7 +98,7 @@ fn accurate_ecn(information: &Information, name: &str) -> Option<u64> {
     })
 }
 
-/// Returns the bits of `tcpi_options`.
+/// Returns the value of `tcpi_options`, a bit for each negotiated option.
 fn options(information: &Information) -> u64 {
     let options = [
         information.timestamps,

@@ -1,4 +1,4 @@
-//! linerate's own host as the host under test, in virtual time.
+//! Runs scripts against linerate's own host, in virtual time.
 
 mod calls;
 mod epoll;
@@ -31,12 +31,12 @@ use script_link::ScriptLink;
 use sockets::{Socket, Sockets};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Maximum number of turns at one time; a host that needs more does not make progress.
+/// Maximum number of turns at one time. A host that exceeds it makes no progress.
 const TURNS: usize = 100_000;
-/// The seed of the host: every run of a script is identical.
+/// The seed of the host. It is constant, so that every run of a script is identical.
 const SEED: [u8; 32] = *b"a script always finds this host.";
 
-/// Runs a script against linerate's host. Equal scripts have equal reports.
+/// Runs a script against linerate's host. The same script always has the same report.
 #[must_use]
 pub fn run_on_stack(script: &Script, options: &Options) -> Report {
     let flows = Flows::new(script.settings.clone());
@@ -44,7 +44,7 @@ pub fn run_on_stack(script: &Script, options: &Options) -> Report {
         .run_to_end()
 }
 
-/// The host, its clock, and its application's sockets.
+/// linerate's host, its virtual clock, and the sockets of the application.
 #[derive(Debug)]
 struct StackMachine {
     host: Host<ScriptLink>,
@@ -58,24 +58,24 @@ struct StackMachine {
     sockets: Sockets,
     /// The error queues, by socket.
     error_queues: BTreeMap<i32, ErrorQueue>,
-    /// Sockets that report the number of unread bytes with each message (`TCP_INQ`).
+    /// Sockets whose received messages include the number of unread bytes (`TCP_INQ`).
     inquiring: BTreeSet<i32>,
     /// The default route.
     route: Route,
-    /// The configuration of new sockets.
+    /// Configuration of sockets that are created from now on.
     config: linerate_tcp::Config,
-    /// The use of SYN cookies by listeners.
+    /// Whether listeners use SYN cookies.
     syn_cookies: SynCookies,
-    /// The default limit of unsent bytes of sockets (`tcp_notsent_lowat`).
+    /// Limit of unsent bytes that sockets have by default (`tcp_notsent_lowat`).
     unsent_low_water: Option<u32>,
-    /// The use of TCP Fast Open.
+    /// The rules for TCP Fast Open.
     fast_open: FastOpenRules,
-    /// The keep-alive settings of sockets that enable probes.
+    /// Keep-alive settings of sockets that enable keep-alive probes.
     keep_alive: linerate_tcp::KeepAlive,
-    /// The waiting call, the number of the socket that it may return, and its start.
+    /// The call in progress: the call, the number of the socket that it may create, and its start.
     waiting: Option<(Call, i32, Duration)>,
     finished: Option<(Duration, Answer)>,
-    /// Bytes that the waiting write has written.
+    /// Bytes that the write in progress has written so far.
     written: usize,
 }
 
@@ -91,7 +91,7 @@ impl StackMachine {
         let route = Route::direct(everywhere);
         config.routes.push(route);
         let stack = Stack::new(config, SEED);
-        // Not zero, so that an uninitialised time is noticed.
+        // The clock does not start at zero, so that a forgotten time is noticed.
         let begin = Instant::ZERO + Duration::from_secs(1_000);
         Self {
             host: Host::new(stack, ScriptLink::new(usize::from(settings.mtu + family.longer()))),
@@ -117,7 +117,8 @@ impl StackMachine {
         }
     }
 
-    /// Runs the host until it has nothing more to do now. Returns the time of its next timer.
+    /// Runs the host until it has nothing more to do at this time. Returns the time of its next
+    /// timer.
     fn run_host(&mut self) -> Result<Instant, MachineError> {
         for _ in 0..TURNS {
             let turn = self.host.turn(self.now).map_err(|error| {
@@ -133,7 +134,7 @@ impl StackMachine {
         Err(MachineError::Broken("linerate's host does not become idle".to_owned()))
     }
 
-    /// Collects sent segments and events.
+    /// Collects the segments that the host has sent, and its events.
     fn collect(&mut self) {
         let at = self.now();
         while let Some(bytes) = self.host.link_mut().fetch() {
@@ -156,7 +157,7 @@ impl StackMachine {
         }
     }
 
-    /// Retries the waiting call. Returns true if it has returned.
+    /// Tries the call in progress again. Returns whether it has returned.
     fn retry_call(&mut self) -> bool {
         let Some((call, name, began)) = self.waiting.clone() else { return false };
         let Some(answer) = self.attempt(&call, name, began) else { return false };
@@ -165,7 +166,7 @@ impl StackMachine {
         true
     }
 
-    /// Lets time pass until `limit`, or until `done` is true.
+    /// Lets time pass until `limit`, or until `done` returns true.
     fn run_until(
         &mut self,
         limit: Instant,
@@ -249,7 +250,7 @@ impl Machine for StackMachine {
     fn field(&self, name: i32, field: &str) -> Option<u64> {
         let Some(Socket::Connection { handle, .. }) = self.sockets.get(name) else { return None };
         information::field(&*self.host.stack().tcp(*handle)?, self.now, field).map(|value| {
-            // The MTU of a script includes an IPv4 header, which is shorter than that of IPv6.
+            // The script's MTU assumes an IPv4 header, which is shorter than an IPv6 header.
             let longer =
                 if field == "tcpi_pmtu" || field == "pmtu" { self.family.longer() } else { 0 };
             value.saturating_sub(longer.into())

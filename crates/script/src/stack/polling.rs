@@ -1,4 +1,4 @@
-//! The readiness of sockets: `poll` and `ioctl`.
+//! Readiness of sockets, as `poll` and `ioctl` report it.
 
 use super::StackMachine;
 use super::error_queue::ErrorQueue;
@@ -23,14 +23,14 @@ impl StackMachine {
         Some(Ok(Answer::of_count(count, Output::Events(found))))
     }
 
-    /// May a call that started at `began` wait longer? The timeout is in milliseconds; a negative
-    /// one means no limit.
+    /// Returns whether a call that started at `began` has not reached its timeout, in milliseconds.
+    /// A negative timeout is unlimited.
     pub(super) fn is_before(&self, timeout: i64, began: Duration) -> bool {
         let limit = u64::try_from(timeout).ok().map(|millis| began + Duration::from_millis(millis));
         limit.is_none_or(|limit| self.now.since(self.begin) < limit)
     }
 
-    /// Returns the `revents` of a socket.
+    /// Returns the `revents` of one socket.
     pub(super) fn found(&self, entry: &PollEntry) -> i64 {
         const IN: i64 = 1;
         const OUT: i64 = 4;

@@ -1,10 +1,10 @@
-//! The link between the host and the script: a queue of IP packets without delay.
+//! The link between linerate's host and the script: a queue of IP packets without delay.
 
 use linerate_stack::{Capabilities, Link, LinkError, Medium, RxFrame, TxFrame};
 use linerate_units::Instant;
 use std::collections::VecDeque;
 
-/// Maximum number of unread packets. The script reads them after every turn.
+/// Maximum number of packets in the queue. The script takes them after every turn.
 const ROOM: usize = 4_096;
 
 /// A link that carries IP packets without a link-layer header.

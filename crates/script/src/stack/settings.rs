@@ -1,4 +1,4 @@
-//! The sysctls that linerate's host supports.
+//! The sysctls and route properties that linerate's host supports.
 
 use super::StackMachine;
 use super::fast_open;
@@ -8,12 +8,13 @@ use linerate_stack::SynCookies;
 use linerate_tcp::{BufferSize, EcnRule, PathSearch};
 use linerate_units::Duration;
 
-/// Linux's minimum RTO, from which it computes the time of `tcp_retries2`.
+/// Minimum RTO of Linux in milliseconds, from which the timeout of `tcp_retries2` is computed.
 const RTO_MIN_MILLIS: u64 = 200;
-/// Maximum number of doublings: 200 ms doubled 9 times exceeds the maximum RTO of 120 s.
+/// Maximum number of doublings of the RTO: 200 ms doubled 9 times is less than the maximum of 120
+/// s, 10 times is more.
 const MOST_DOUBLINGS: u32 = 9;
 
-/// Applies a setting to the sockets created from now on.
+/// Applies a setting, which affects sockets that are created from now on.
 ///
 /// # Errors
 /// The reason why the setting is not supported.
@@ -88,7 +89,7 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
         "tcp_mtu_probe_floor" => {
             config.path_floor = u32::try_from(number()?).map_err(|_| wrong())?;
         }
-        // Linux writes "no limit" like this.
+        // The values by which Linux expresses "no limit".
         "tcp_notsent_lowat" if matches!(value.as_str(), "-1" | "4294967295") => {
             machine.unsent_low_water = None;
         }
@@ -137,11 +138,11 @@ fn set_route(
     Ok(())
 }
 
-/// Accepts settings with a fixed value, if the value is that one.
+/// Accepts a setting that linerate cannot change, if its value is the one that linerate uses.
 fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
     const ALWAYS: [(&str, &[&str]); 14] = [
         ("tcp_ecn_fallback", &["1"]),
-        // RFC 9768 §3.2.3.3 determines when byte counters are sent, not a number per round trip.
+        // No limit is configurable: RFC 9768 §3.2.3.3 determines when the byte counters are sent.
         ("tcp_ecn_option", &["1"]),
         ("tcp_ecn_option_beacon", &["1"]),
         ("tcp_early_retrans", &["3", "4"]),
@@ -163,8 +164,8 @@ fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
     }
 }
 
-/// Parses `min default max`: a buffer with an initial and a maximum size. Linux guarantees the
-/// minimum under memory pressure; linerate has a memory budget instead.
+/// Parses the sizes of a buffer, `min default max`. `min` is what Linux guarantees under memory
+/// pressure; linerate has a memory budget instead, and ignores it.
 fn buffer(value: &str) -> Option<BufferSize> {
     let sizes: Option<Vec<u32>> = value.split_whitespace().map(|size| size.parse().ok()).collect();
     match sizes?[..] {
@@ -176,8 +177,8 @@ fn buffer(value: &str) -> Option<BufferSize> {
     }
 }
 
-/// Returns the time of `retries` retransmissions. Linux computes it from the minimum RTO, whatever
-/// the RTO is (`retransmits_timed_out` in tcp_timer.c).
+/// Returns the time of `retries` retransmissions. Linux computes it from its minimum RTO, not from
+/// the measured RTO (`retransmits_timed_out` in tcp_timer.c).
 const fn timeout(retries: u32) -> Duration {
     if retries <= MOST_DOUBLINGS {
         return Duration::from_millis(((2 << retries) - 1) * RTO_MIN_MILLIS);

@@ -9,48 +9,49 @@ use std::net::SocketAddrV4;
 /// A socket with BSD semantics.
 #[derive(Debug)]
 pub(super) enum Socket {
-    /// New, possibly bound.
+    /// A new socket, possibly bound to an address.
     Unconnected { config: Box<Config>, bound: Option<SocketAddrV4>, options: UnconnectedOptions },
-    /// Listening.
+    /// A listening socket.
     Listener {
         handle: ListenHandle,
-        /// Has an incoming connection been announced that may not be accepted yet?
+        /// Whether an incoming connection was announced that may not have been accepted yet.
         has_incoming: bool,
-        /// The options it was created with.
+        /// The options with which the listener was created.
         options: Box<ListenOptions>,
     },
-    /// Opened or accepted.
+    /// A socket whose connection was opened or accepted.
     Connection {
         handle: TcpHandle,
-        /// Has the application called `connect` and got `EINPROGRESS`?
+        /// Whether the application has called `connect` and got `EINPROGRESS`.
         connecting: bool,
-        /// Has the error that ended the connection been reported?
+        /// Whether the error that ended the connection has been reported to the application.
         is_error_taken: bool,
-        /// Keep-alive settings, which the connection keeps only while probes are enabled.
+        /// Keep-alive settings. Stored here, because a connection has them only while probes are
+        /// enabled.
         keep_alive: linerate_tcp::KeepAlive,
     },
     /// An epoll instance.
     Epoll(Epoll),
 }
 
-/// Options that are applied when the socket gets a connection.
+/// Socket options that take effect when the socket listens or connects.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct UnconnectedOptions {
     pub(super) type_of_service: u8,
     pub(super) ttl: Option<u8>,
     pub(super) keep_alive: Option<linerate_tcp::KeepAlive>,
-    /// Limit of pending Fast Open connections, once the socket listens.
+    /// Limit of pending Fast Open connections, for when the socket listens.
     pub(super) fast_open: usize,
     pub(super) cork: bool,
     pub(super) unsent_low_water: Option<u32>,
     pub(super) defer_accept: Option<linerate_units::Duration>,
-    /// Does `connect` wait for the first write, if there is a cookie?
+    /// Whether `connect` postpones the SYN until the first write, if a cookie exists.
     pub(super) fast_connect: bool,
-    /// The address of a `connect` that waits for the first write.
+    /// Destination of a `connect` that has postponed its SYN until the first write.
     pub(super) deferred: Option<SocketAddrV4>,
 }
 
-/// All sockets.
+/// All sockets by number, each with its non-blocking flag.
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
     list: BTreeMap<i32, (Socket, bool)>,
@@ -61,7 +62,7 @@ impl Sockets {
         self.list.insert(name, (socket, nonblocking));
     }
 
-    /// Replaces a socket that has changed its kind.
+    /// Replaces a socket that has become another kind, such as a listener.
     pub(super) fn replace(&mut self, name: i32, socket: Socket) {
         if let Some(entry) = self.list.get_mut(&name) {
             entry.0 = socket;
@@ -85,7 +86,7 @@ impl Sockets {
         self.list.remove(&name).map(|(socket, _)| socket)
     }
 
-    /// Notes an event of the sockets for which `is_it` is true.
+    /// Notes an event for epoll, on all sockets that satisfy `is_it`.
     fn note(&mut self, is_it: impl Fn(&Socket) -> bool) {
         let names: Vec<i32> = self
             .list
@@ -96,7 +97,7 @@ impl Sockets {
         names.into_iter().for_each(|name| self.note_socket(name));
     }
 
-    /// Notes an event of socket `name`.
+    /// Notes an event for epoll, on socket number `name`.
     pub(super) fn note_socket(&mut self, name: i32) {
         for (socket, _) in self.list.values_mut() {
             if let Socket::Epoll(epoll) = socket {
@@ -105,14 +106,14 @@ impl Sockets {
         }
     }
 
-    /// Notes an event of a connection.
+    /// Notes an event for epoll, on the socket of a connection.
     pub(super) fn note_connection(&mut self, connection: TcpHandle) {
         self.note(
             |socket| matches!(socket, Socket::Connection { handle, .. } if *handle == connection),
         );
     }
 
-    /// Is the socket non-blocking?
+    /// Returns whether a socket is non-blocking.
     pub(super) fn is_nonblocking(&self, name: i32) -> bool {
         self.list.get(&name).is_some_and(|(_, nonblocking)| *nonblocking)
     }

@@ -1,4 +1,4 @@
-//! Reads and writes.
+//! Executes reads and writes on linerate's host.
 
 use super::StackMachine;
 use super::calls::{DONT_WAIT, END_OF_RECORD, ERROR_QUEUE, MORE, OUT_OF_BAND, PEEK, ZERO_COPY};
@@ -83,7 +83,7 @@ impl StackMachine {
         }
     }
 
-    /// Returns the control message of `TCP_INQ`: the number of unread bytes.
+    /// Returns the control message of `TCP_INQ`, which contains the number of unread bytes.
     fn left_to_read(&self, fd: i32) -> Vec<ControlMessage> {
         if !self.inquiring.contains(&fd) {
             return Vec::new();
@@ -96,8 +96,8 @@ impl StackMachine {
         }]
     }
 
-    /// Marks the end of the data written last: more follows (`MSG_MORE`), or a record ends
-    /// (`MSG_EOR`). The host has not been driven since, so none of the data has been sent.
+    /// Marks the end of the data just written: more data follow (`MSG_MORE`), or a record ends
+    /// (`MSG_EOR`). It is not too late, because the host has had no turn to send them.
     fn mark_end(&mut self, handle: TcpHandle, transfer: &Transfer) {
         let is_whole = self.written == transfer.count;
         let stack = self.host.stack_mut();

@@ -6,14 +6,14 @@ use super::calls::{
 };
 use crate::syntax::{Call, ControlData, ControlMessage, Transfer, constant};
 
-/// `MSG_NOSIGNAL`, which has no effect here: no signals are sent.
+/// Flag `MSG_NOSIGNAL`. Without effect, because this host sends no signals.
 const NO_SIGNAL: i64 = 0x4000;
 const READ: i64 = DONT_WAIT | PEEK | ERROR_QUEUE | NO_SIGNAL;
 const WRITE: i64 =
     DONT_WAIT | OUT_OF_BAND | FAST_OPEN | MORE | END_OF_RECORD | ZERO_COPY | NO_SIGNAL;
 
 impl StackMachine {
-    /// Returns the part of a call that is not supported, if there is one.
+    /// Returns the part of a call that linerate's host does not support, if there is one.
     pub(super) fn unsupported(&self, call: &Call) -> Option<String> {
         match call {
             Call::Read(transfer) if transfer.flags & !READ != 0 => Some(format!(

@@ -1,11 +1,11 @@
-//! A position in a text, with the tokens that all parts of the language use.
+//! A parser's position in a text, and the tokens that all parts of a script use.
 
 use super::SyntaxError;
 use linerate_units::Duration;
 
-/// Maximum nesting of brackets: a hostile script must not overflow the stack.
+/// Maximum nesting depth of brackets, so that a hostile script cannot overflow the stack.
 const DEEPEST: u32 = 24;
-/// Maximum time of a script, so that no sum of times overflows.
+/// Maximum time in a script, in seconds, so that no sum of times overflows.
 const LATEST_SECONDS: u64 = 10_000_000;
 
 /// A position in a text.
@@ -15,17 +15,17 @@ pub(super) struct Cursor<'a> {
     at: usize,
     line: u32,
     depth: u32,
-    /// Do `//` and `/*` start comments?
+    /// Whether `//` and `/*` start comments.
     has_comments: bool,
 }
 
 impl<'a> Cursor<'a> {
-    /// Returns the start of `text`, whose first line has the number `line`.
+    /// Creates a cursor at the start of `text`, whose first line has the number `line`.
     pub(super) const fn new(text: &'a str, line: u32) -> Self {
         Self { text, at: 0, line, depth: 0, has_comments: true }
     }
 
-    /// Returns the start of a text in which `//` is an operator and not a comment.
+    /// Creates a cursor at the start of a text in which `//` is an operator instead of a comment.
     pub(super) const fn without_comments(text: &'a str, line: u32) -> Self {
         Self { text, at: 0, line, depth: 0, has_comments: false }
     }
@@ -40,7 +40,7 @@ impl<'a> Cursor<'a> {
         SyntaxError { line: self.line, what: what.into() }
     }
 
-    /// Returns an error that shows the next token in place of `wanted`.
+    /// Returns the error that the next token was found where `wanted` is needed.
     pub(super) fn expected<T>(&mut self, wanted: &str) -> Result<T, SyntaxError> {
         self.skip();
         let rest = self.rest();
@@ -60,19 +60,19 @@ impl<'a> Cursor<'a> {
         self.rest().is_empty()
     }
 
-    /// Returns the next character after space and comments.
+    /// Returns the next character after white space and comments.
     pub(super) fn peek(&mut self) -> Option<char> {
         self.skip();
         self.rest().chars().next()
     }
 
-    /// Is `text` next?
+    /// Returns whether `text` comes next.
     pub(super) fn sees(&mut self, text: &str) -> bool {
         self.skip();
         self.rest().starts_with(text)
     }
 
-    /// Consumes `text` if it is next.
+    /// Consumes `text` if it comes next, and returns whether it did.
     pub(super) fn take(&mut self, text: &str) -> bool {
         let seen = self.sees(text);
         if seen {
@@ -81,12 +81,12 @@ impl<'a> Cursor<'a> {
         seen
     }
 
-    /// Consumes `text`, or fails.
+    /// Consumes `text`, or returns an error if it does not come next.
     pub(super) fn want(&mut self, text: &str) -> Result<(), SyntaxError> {
         if self.take(text) { Ok(()) } else { self.expected(&format!("`{text}`")) }
     }
 
-    /// Consumes `word` if it is the next whole word.
+    /// Consumes `word` if it is the next whole word, and returns whether it was.
     pub(super) fn take_word(&mut self, word: &str) -> bool {
         let seen = self.peek_word() == Some(word);
         if seen {
@@ -104,14 +104,14 @@ impl<'a> Cursor<'a> {
         (end > 0).then(|| &rest[..end])
     }
 
-    /// Consumes a word, or fails.
+    /// Consumes a word, or returns the error that `wanted` is needed.
     pub(super) fn word(&mut self, wanted: &str) -> Result<&'a str, SyntaxError> {
         let Some(word) = self.peek_word() else { return self.expected(wanted) };
         self.advance(word.len());
         Ok(word)
     }
 
-    /// Consumes the next characters for which `is_one` is true, without skipping space.
+    /// Consumes the next characters that satisfy `is_one`, without skipping white space.
     pub(super) fn take_while(&mut self, is_one: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
         let end = rest.find(|next| !is_one(next)).unwrap_or(rest.len());
@@ -130,7 +130,7 @@ impl<'a> Cursor<'a> {
         Ok(&rest[..end])
     }
 
-    /// Consumes an integer, decimal or hexadecimal, possibly negative.
+    /// Consumes a decimal or hexadecimal integer, which may be negative.
     pub(super) fn integer(&mut self, wanted: &str) -> Result<i64, SyntaxError> {
         self.skip();
         let start = self.clone();
@@ -151,14 +151,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Consumes an integer that fits `T`.
+    /// Consumes an integer, or returns an error if it does not fit the type `T`.
     pub(super) fn number<T: TryFrom<i64>>(&mut self, what: &str) -> Result<T, SyntaxError> {
         let start = self.clone();
         let value = self.integer(what)?;
         T::try_from(value).map_err(|_| start.error(format!("{value} is out of range for {what}")))
     }
 
-    /// Is a time next?
+    /// Returns whether a time comes next.
     pub(super) fn sees_moment(&mut self) -> bool {
         self.skip();
         let mut rest = self.rest().chars();
@@ -168,7 +168,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Consumes seconds, with or without a fraction.
+    /// Consumes a number of seconds, with or without a fraction.
     pub(super) fn seconds(&mut self) -> Result<Duration, SyntaxError> {
         if !self.sees_moment() {
             return self.expected("a time in seconds, such as 0.1 or .1");
@@ -194,7 +194,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Calls a parser that may recurse, within the limit of nesting.
+    /// Calls a parser that may recurse, and returns an error if the nesting is too deep.
     pub(super) fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, SyntaxError>,
@@ -208,7 +208,8 @@ impl<'a> Cursor<'a> {
         result
     }
 
-    /// Consumes items separated by commas, and `close`. The opening bracket is already consumed.
+    /// Consumes items separated by commas, and the closing bracket `close`. The opening bracket has
+    /// been consumed.
     pub(super) fn list<T>(
         &mut self,
         close: &str,
@@ -231,7 +232,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips space and comments.
+    /// Skips white space and comments.
     fn skip(&mut self) {
         loop {
             let rest = self.rest();

@@ -1,18 +1,20 @@
-//! Definitions of names: `--define TFO_COOKIE=a1b2c3d4e5f60718`.
+//! Names that a script defines: `--define TFO_COOKIE=a1b2c3d4e5f60718`.
 
 use std::collections::BTreeMap;
 
 /// Maximum length of a value, in bytes.
 const LONGEST_VALUE: usize = 1_000;
-/// Maximum length of a script after substitution, in bytes: short scripts must not exhaust memory.
+/// Maximum length of a script after its names were replaced, in bytes, so that a short script
+/// cannot exhaust the memory.
 const LONGEST_SCRIPT: usize = 16 << 20;
 
-/// Names and their values. Strings, comments, code and shell lines are not substituted.
+/// Defined names and their values. They are not replaced in strings, comments, assertions and shell
+/// lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Definitions(BTreeMap<String, String>);
 
 impl Definitions {
-    /// Adds `NAME=VALUE`, which replaces an earlier definition.
+    /// Adds a definition `NAME=VALUE`, which replaces an earlier one.
     ///
     /// # Errors
     /// The reason why the definition is invalid.
@@ -32,7 +34,8 @@ impl Definitions {
         Ok(())
     }
 
-    /// Returns the text with all names replaced. Line numbers do not change.
+    /// Returns `text` with all defined names replaced by their values. The number of lines does not
+    /// change.
     ///
     /// # Errors
     /// The text becomes too long.
@@ -59,7 +62,7 @@ impl Definitions {
     }
 }
 
-/// Returns the number of bytes before the next word that could be a name.
+/// Returns the number of bytes before the next word that may be replaced.
 fn kept(text: &str) -> usize {
     const QUOTED: [(&str, &str); 5] =
         [("\"", "\""), ("`", "`"), ("%{", "}%"), ("//", "\n"), ("/*", "*/")];

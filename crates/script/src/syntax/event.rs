@@ -1,4 +1,4 @@
-//! A script: its settings and its events.
+//! Parses scripts: the settings at the head, and the events after it.
 
 use super::SyntaxError;
 use super::call::{CallEvent, ReturnTime, call};
@@ -14,57 +14,57 @@ use std::path::Path;
 /// A parsed script.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// The settings at its head.
+    /// Settings from the head of the script.
     pub settings: Settings,
-    /// The events, in order.
+    /// Events in the order of the script.
     pub events: Vec<Event>,
 }
 
 /// An event of a script.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// The line of the script.
+    /// Line of the script.
     pub line: u32,
-    /// The time.
+    /// Time of the event.
     pub when: When,
-    /// The action.
+    /// The action: something that happens, or is expected to happen.
     pub action: Action,
 }
 
-/// The time of an event.
+/// The time of an event, as the script writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// `0.1`: relative to the start.
+    /// A time from the start of the script: `0.1`.
     At(Duration),
-    /// `+.1`: relative to the event before.
+    /// A time from the previous event: `+.1`.
     After(Duration),
-    /// `*`: any time.
+    /// Any time: `*`.
     Any,
-    /// `0.1~0.2`: between two times.
+    /// A time between two times from the start of the script: `0.1~0.2`.
     Between(Duration, Duration),
-    /// `+.1~+.2`: between two times relative to the event before.
+    /// A time between two times from the previous event: `+.1~+.2`.
     AfterBetween(Duration, Duration),
 }
 
-/// The action of an event.
+/// An action of the script, or one that the script expects of the host.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// `<`: a segment arrives at the host.
+    /// A segment that the script sends to the host: `<`.
     Inbound(Segment),
-    /// `<`: an ICMP error arrives at the host.
+    /// An ICMP error that the script sends to the host: `<`.
     InboundIcmp(Icmp),
-    /// `>`: the host sends a segment.
+    /// A segment that the host is expected to send: `>`.
     Outbound(Segment),
-    /// A system call of the application.
+    /// A system call of the application, and its expected result.
     Call(CallEvent),
-    /// An assertion about the connection.
+    /// Assertions about the current connection: `%{ … }%`.
     Code(Code),
-    /// Settings of the host, as shell lines.
+    /// Settings of the host, given as shell commands in back-quotes.
     Shell(Vec<ShellStep>),
 }
 
 impl Script {
-    /// Parses a script. Shell scripts that it names are read from `folder`.
+    /// Parses a script. `folder` is the folder of the shell scripts that it names.
     ///
     /// # Errors
     /// [`SyntaxError`] with the line of the error.
@@ -72,7 +72,7 @@ impl Script {
         Self::parse_with(text, folder, &[])
     }
 
-    /// Parses a script as if `options`, such as `--ignore_push`, followed those at its head.
+    /// Parses a script, as if `options` such as `--ignore_push` followed those at its head.
     ///
     /// # Errors
     /// [`SyntaxError`] with the line of the error.
@@ -100,7 +100,7 @@ impl Script {
         Ok(Self { settings, events })
     }
 
-    /// Returns the time of the script if every event happens as early as allowed.
+    /// Returns the duration of the script if every event happens as early as it may.
     #[must_use]
     pub fn least_time(&self) -> Duration {
         self.events.iter().fold(Duration::ZERO, |now, event| match event.when {
@@ -155,7 +155,7 @@ impl When {
         }
         let relative = cursor.take("+");
         if !relative && !cursor.sees_moment() {
-            // Shell lines and code may have no time.
+            // Shell lines and assertions need no time.
             return match cursor.peek() {
                 Some('`' | '%') => Ok(Self::After(Duration::ZERO)),
                 _ => cursor.expected("a time, such as 0.1, +.1 or *"),
@@ -176,7 +176,7 @@ impl When {
     }
 }
 
-/// Parses `...0.2`: the time at which a waiting call returns.
+/// Parses `...0.2`, the time at which a waiting call returns.
 fn read_end(cursor: &mut Cursor<'_>, when: When) -> Result<Option<ReturnTime>, SyntaxError> {
     if !cursor.take("...") {
         return Ok(None);
@@ -242,7 +242,7 @@ impl fmt::Display for When {
     }
 }
 
-/// Formats seconds as in scripts, without trailing zeros.
+/// Formats a time as seconds without trailing zeros, as scripts write it.
 pub(crate) fn seconds(span: Duration) -> String {
     let (whole, nanos) = (span.as_nanos() / 1_000_000_000, span.as_nanos() % 1_000_000_000);
     let text = format!("{whole}.{nanos:09}");

@@ -1,5 +1,5 @@
-//! The language of scripts. Parsing has no effect on a machine, and refuses everything that is not
-//! supported, with its line, before anything is run.
+//! The language of scripts. Parsing refuses everything that is not supported, with its line, before
+//! anything is run.
 
 mod call;
 mod code;
@@ -29,17 +29,17 @@ pub(crate) use names::constant;
 
 use thiserror::Error;
 
-/// The reason why a script cannot be parsed: an error, or an unsupported feature.
+/// The reason why a script was not accepted: an error, or an unsupported feature.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{line}: {}", printable(what))]
 pub struct SyntaxError {
-    /// Line, counted from one.
+    /// Number of the line, counted from one.
     pub line: u32,
     /// A description of the error, with the remedy.
     pub what: String,
 }
 
-/// Returns text that may quote the script as one line without control characters.
+/// Returns text that may quote the script, on one line and without control characters.
 fn printable(what: &str) -> String {
     what.chars()
         .map(|sign| if sign.is_control() { char::REPLACEMENT_CHARACTER } else { sign })
@@ -50,7 +50,7 @@ fn printable(what: &str) -> String {
 pub(crate) mod tests {
     use super::{Action, Script, Segment};
 
-    /// Parses the segment of an outbound event.
+    /// Parses a script's line with an outbound segment, and returns the segment.
     pub(crate) fn segment(text: &str) -> Segment {
         let script = Script::parse(&format!("0 > {text}"), None).unwrap();
         match script.events.into_iter().next().unwrap().action {

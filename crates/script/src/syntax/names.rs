@@ -1,10 +1,10 @@
-//! The constants of system calls. The values are those of Linux on most processors
-//! (<asm-generic/socket.h>, <linux/tcp.h>, <asm-generic/errno.h>); runs against the kernel use them
-//! too.
+//! The constants that system calls in scripts may use. Values are those of Linux on most processors
+//! (<asm-generic/socket.h>, <linux/tcp.h>, <asm-generic/errno.h>), because they are passed to the
+//! kernel.
 
 use core::fmt;
 
-/// An error number.
+/// An error number of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errno(pub i32);
 
@@ -228,17 +228,17 @@ const NUMBERS: [(&str, i64); 134] = [
     ("TCP_TX_DELAY", 37),
 ];
 
-/// Returns the value of a constant.
+/// Returns the value of the constant `name`.
 pub(crate) fn constant(name: &str) -> Option<i64> {
     NUMBERS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
 }
 
-/// Returns the error with this name.
+/// Returns the error number that has this name.
 pub(super) fn errno(name: &str) -> Option<Errno> {
     ERRNOS.iter().find(|(known, _)| *known == name).map(|(_, number)| Errno(*number))
 }
 
-/// Returns the first name of an error.
+/// Returns the name of an error number, the first one if it has several.
 pub(crate) fn name_of_errno(errno: Errno) -> Option<&'static str> {
     ERRNOS.iter().find(|(_, number)| *number == errno.0).map(|(name, _)| *name)
 }

@@ -1,62 +1,63 @@
-//! Packets in the script's notation: `S. 0:0(0) ack 1 win 65535 <mss 1460,nop,wscale 7>`.
+//! Parses packets: `S. 0:0(0) ack 1 win 65535 <mss 1460,nop,wscale 7>`.
 
 use super::SyntaxError;
 use super::cursor::Cursor;
 use core::fmt;
 use linerate_wire::{Ecn, EcnCounts, EcnOrder, Ipv4Header, TcpFlags, TcpHeader};
 
-/// The specified parts of a packet's IP header.
+/// The parts of a packet's IP header that a script specifies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IpMarks {
-    /// The ECN bits, or the whole type of service.
+    /// ECN bits, or the whole type-of-service byte.
     pub marks: Marks,
-    /// The TTL.
+    /// Time to live; `None` if the script does not specify it.
     pub ttl: Option<u8>,
 }
 
-/// The second byte of the IP header.
+/// The type-of-service byte of an IP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Marks {
-    /// Not specified: zero in a packet to the host, anything in a packet from it.
+    /// Not specified. It is zero in a packet to the host, and not compared in a packet from it.
     #[default]
     Any,
-    /// The packet has these ECN bits.
+    /// These ECN bits; the other bits are not specified.
     Ecn(Ecn),
-    /// ECT(0) or ECT(1); only for packets from the host.
+    /// Either ECT(0) or ECT(1). Only for packets from the host.
     Capable,
-    /// The whole byte.
+    /// This value of the whole byte.
     Byte(u8),
 }
 
-/// A TCP segment with the script's numbers, which are relative to the SYNs except in a SYN.
+/// A TCP segment with the numbers of the script, which count from the SYN of each direction. In a
+/// SYN itself they are absolute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// The IP header.
+    /// Parts of the IP header.
     pub ip: IpMarks,
-    /// Source and destination port, for scripts with several connections.
+    /// Source and destination port, if the script has several connections.
     pub ports: Option<(u16, u16)>,
-    /// The control bits.
+    /// Control bits, such as SYN and ACK.
     pub flags: TcpFlags,
-    /// SEG.SEQ.
+    /// Sequence number (SEG.SEQ).
     pub seq: u32,
-    /// Bytes of data.
+    /// Length of the data in bytes.
     pub length: u16,
-    /// SEG.ACK.
+    /// Acknowledgement number (SEG.ACK).
     pub ack: Option<u32>,
-    /// SEG.WND, as in the header (not scaled).
+    /// Window field of the header, without scaling (SEG.WND).
     pub window: Option<u16>,
-    /// SEG.UP.
+    /// Urgent pointer (SEG.UP).
     pub urgent: Option<u16>,
     /// The options.
     pub options: SegmentOptions,
 }
 
-/// The options of a segment.
+/// The TCP options of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SegmentOptions {
-    /// `<...>`: any options.
+    /// Any options, written `<...>`.
     Any,
-    /// The segment has these options.
+    /// Exactly these options.
     List(Vec<SegmentOption>),
 }
 
@@ -66,54 +67,54 @@ impl Default for SegmentOptions {
     }
 }
 
-/// An option of a segment.
+/// A TCP option of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SegmentOption {
-    /// End of options.
+    /// End of option list.
     End,
-    /// Padding.
+    /// No-operation, used for padding.
     Nop,
-    /// The maximum segment size of the sender.
+    /// Maximum segment size that the sender of the segment accepts.
     Mss(u16),
-    /// The shift of the windows in later segments.
+    /// Number of bits by which the window field of later segments is shifted.
     WindowScale(u8),
-    /// SACK is supported.
+    /// SACK permitted.
     SackPermitted,
-    /// SACK blocks: left and right edges.
+    /// SACK blocks, as left and right edges.
     Sack(Vec<(u32, u32)>),
-    /// TSval and TSecr.
+    /// Timestamps (RFC 7323).
     Timestamps {
-        /// TSval.
+        /// Timestamp value (TSval).
         value: u32,
-        /// TSecr.
+        /// Timestamp echo reply (TSecr).
         echo: u32,
     },
-    /// TCP Fast Open: a cookie, or the request for one (RFC 7413).
+    /// TCP Fast Open: a cookie, or if it is empty the request for one (RFC 7413).
     FastOpen(Vec<u8>),
-    /// TCP Fast Open as an experimental option (RFC 7413 §4.1.1, RFC 6994).
+    /// TCP Fast Open in the form of an experimental option (RFC 7413 §4.1.1, RFC 6994).
     FastOpenExperiment(Vec<u8>),
-    /// Accurate ECN: byte counters (RFC 9768).
+    /// Accurate ECN: the byte counters (RFC 9768).
     Ecn(EcnCounts),
-    /// An option without a notation.
+    /// An option for which scripts have no notation: its kind and its value.
     Other(u8, Vec<u8>),
 }
 
-/// An ICMP error about a segment of the host.
+/// An ICMP error about a segment that the host has sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Icmp {
-    /// The IP header.
+    /// Parts of the IP header.
     pub ip: IpMarks,
     /// ICMP type and code.
     pub kind: (u8, u8),
-    /// The notation of type and code.
+    /// Type and code as the script writes them.
     pub words: String,
-    /// The MTU of the next hop.
+    /// MTU of the next hop, if the error reports one.
     pub mtu: Option<u16>,
-    /// First sequence number and length of the quoted segment.
+    /// Sequence number and length of the quoted segment.
     pub quoted: (u32, u16),
 }
 
-/// The letters of the control bits, in the order in which they are written.
+/// The letters of the TCP control bits, in the order in which scripts write them.
 const FLAG_LETTERS: [(char, TcpFlags); 9] = [
     ('S', TcpFlags::SYN),
     ('F', TcpFlags::FIN),
@@ -126,7 +127,7 @@ const FLAG_LETTERS: [(char, TcpFlags); 9] = [
     ('.', TcpFlags::ACK),
 ];
 
-/// ICMP errors by their notation (RFC 792, RFC 1812 §5.2.7.1).
+/// The ICMP errors with their notation, as type, code and numbers (RFC 792, RFC 1812 §5.2.7.1).
 const ICMP: [(&str, &str, (u8, u8)); 15] = [
     ("unreachable", "net_unreachable", (3, 0)),
     ("unreachable", "host_unreachable", (3, 1)),
@@ -145,7 +146,7 @@ const ICMP: [(&str, &str, (u8, u8)); 15] = [
     ("parameter_problem", "", (12, 0)),
 ];
 
-/// Parses `[ect0]`, `(tos 0x10)`, `[ttl 3]`, or nothing.
+/// Parses the IP header of a packet: `[ect0]`, `(tos 0x10)`, `[ttl 3]`, or nothing.
 pub(super) fn ip_marks(cursor: &mut Cursor<'_>) -> Result<IpMarks, SyntaxError> {
     let close = match cursor.peek() {
         Some('[') => "]",
@@ -173,7 +174,7 @@ pub(super) fn ip_marks(cursor: &mut Cursor<'_>) -> Result<IpMarks, SyntaxError> 
     Ok(ip)
 }
 
-/// Parses a segment after its IP marks.
+/// Parses a segment. Its IP header has been parsed already.
 pub(super) fn segment(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Segment, SyntaxError> {
     let ports = if begins_with_ports(cursor) {
         let source = cursor.number("a port")?;
@@ -199,8 +200,8 @@ pub(super) fn segment(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Segment, S
     Ok(segment)
 }
 
-/// Is a port next? A number before `>` is a port, but a single digit can be the three control bits
-/// of accurate ECN.
+/// Returns whether ports come next. A number before `>` is a port, except that a single digit can
+/// stand for the three control bits of accurate ECN.
 fn begins_with_ports(cursor: &mut Cursor<'_>) -> bool {
     cursor.peek();
     let rest = cursor.rest();
@@ -223,13 +224,14 @@ fn flags(cursor: &mut Cursor<'_>) -> Result<TcpFlags, SyntaxError> {
     Ok(letters.chars().filter_map(flag).fold(TcpFlags::empty(), TcpFlags::union))
 }
 
-/// Returns the bit of a letter. A digit stands for the counter of accurate ECN.
+/// Returns the control bits of a letter. A digit stands for the three bits of the accurate ECN
+/// counter.
 fn flag(next: char) -> Option<TcpFlags> {
     let letter = FLAG_LETTERS.iter().find(|(letter, _)| *letter == next).map(|(_, flag)| *flag);
     letter.or_else(|| next.to_digit(8).map(TcpFlags::of_ace))
 }
 
-/// Parses `first:last(length)`.
+/// Parses the sequence numbers `first:last(length)`.
 fn sequence(cursor: &mut Cursor<'_>) -> Result<(u32, u16), SyntaxError> {
     let first: u32 = cursor.number("a sequence number")?;
     cursor.want(":")?;
@@ -292,8 +294,8 @@ fn option(cursor: &mut Cursor<'_>) -> Result<SegmentOption, SyntaxError> {
     })
 }
 
-/// Parses the byte counters of accurate ECN. The first determines the order:
-/// `ECN e0b 1 ceb 0 e1b 1`.
+/// Parses the byte counters of accurate ECN, such as `ECN e0b 1 ceb 0 e1b 1`. The first counter
+/// determines the order on the wire.
 fn counts(cursor: &mut Cursor<'_>) -> Result<SegmentOption, SyntaxError> {
     let order = if cursor.peek_word() == Some("e1b") { EcnOrder::One } else { EcnOrder::Zero };
     let names = if order == EcnOrder::Zero { ["e0b", "ceb", "e1b"] } else { ["e1b", "ceb", "e0b"] };
@@ -324,7 +326,7 @@ fn cookie(cursor: &mut Cursor<'_>) -> Result<Vec<u8>, SyntaxError> {
     })
 }
 
-/// Parses an ICMP error after `icmp`.
+/// Parses an ICMP error. The word `icmp` has been parsed already.
 pub(super) fn icmp(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Icmp, SyntaxError> {
     let kind = cursor.word("an ICMP error")?;
     let codes: Vec<&str> = ICMP.iter().filter(|row| row.0 == kind).map(|row| row.1).collect();
@@ -357,7 +359,7 @@ pub(super) fn icmp(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Icmp, SyntaxE
     Ok(Icmp { ip, kind: row.map_or((0, 0), |row| row.2), words, mtu, quoted })
 }
 
-/// Checks that a packet has room for the data after these options.
+/// Checks that a packet has room for data of `length` bytes behind these options.
 pub(super) fn check_length(
     cursor: &Cursor<'_>,
     options: &[SegmentOption],

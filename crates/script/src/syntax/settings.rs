@@ -1,4 +1,4 @@
-//! The options at the head of a script: `--tolerance_usecs=10000`.
+//! Options at the head of a script: `--tolerance_usecs=10000`.
 
 use super::SyntaxError;
 use super::cursor::Cursor;
@@ -7,32 +7,32 @@ use linerate_stack::SMALLEST_MTU;
 use linerate_units::Duration;
 use std::net::Ipv4Addr;
 
-/// The options of a script.
+/// Settings that a script makes by the options at its head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Tolerance of times.
+    /// Tolerance when times are compared.
     pub tolerance: Duration,
-    /// Tolerance of times in per mille of the time since the event before, for kernels with coarse
-    /// timers.
+    /// Tolerance as per mille of the time since the previous event, if that is larger. For kernels
+    /// with coarse timers.
     pub tolerance_per_mille: u64,
-    /// Bytes of the largest IP packet on the link.
+    /// Size of the largest IP packet on the link, in bytes.
     pub mtu: u16,
-    /// The address of the host under test.
+    /// IPv4 address of the host under test.
     pub local: Ipv4Addr,
-    /// The address of the script's peer.
+    /// IPv4 address of the script's peer.
     pub remote: Ipv4Addr,
-    /// The port that `bind(3, ..., ...)` binds to.
+    /// Port to which `bind(3, ..., ...)` binds.
     pub bind_port: u16,
-    /// The port that `connect(3, ..., ...)` connects to.
+    /// Port to which `connect(3, ..., ...)` connects.
     pub connect_port: u16,
-    /// The tick of TSval, if the values of sent timestamps are compared.
+    /// Unit of the host's TSval. `None` means that its values are not compared.
     pub timestamp_tick: Option<Duration>,
-    /// Ignore PSH: stacks differ in where a burst ends.
+    /// Whether to ignore PSH. Stacks differ in the segments that have it.
     pub ignore_push: bool,
-    /// Is each segment of the script a segment on the wire? Otherwise, one that exceeds the peer's
-    /// MSS stands for a burst.
+    /// Whether each segment of the script is one segment on the wire. Otherwise, a segment that
+    /// exceeds the peer's MSS stands for several.
     pub strict_segments: bool,
-    /// The defined names (`--define NAME=VALUE`).
+    /// Names defined by `--define NAME=VALUE`.
     pub definitions: Definitions,
 }
 
@@ -63,7 +63,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Parses one option: `--mtu=1500`, `-D NAME=VALUE`.
+    /// Parses one option, such as `--mtu=1500` or `-D NAME=VALUE`.
     pub(super) fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
         let is_long = cursor.take("--");
         if !is_long {
@@ -115,8 +115,8 @@ impl Settings {
             "define" => {
                 self.definitions.add(value).map_err(|what| cursor.error(what))?;
             }
-            // Accepted without effect: the link has no gateway, and unknown echoes are always
-            // scaled.
+            // Accepted without effect: the link has no gateway, and TSecr values that are not known
+            // are always extrapolated.
             "gateway_ip" | "netmask_ip" | "tcp_ts_ecr_scaled" => {}
             _ => {
                 return Err(cursor.error(format!(

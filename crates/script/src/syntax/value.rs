@@ -1,28 +1,28 @@
-//! The arguments of a system call, as they are written.
+//! Parses the arguments of system calls.
 
 use super::SyntaxError;
 use super::cursor::Cursor;
 use super::names::{constant, errno};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// An argument.
+/// An argument of a system call, as the script writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
-    /// `...`: any value.
+    /// Any value: `...`.
     Ignored,
-    /// A number, or constants joined by `|`.
+    /// A number, or constants combined by `|`.
     Number(i64),
     /// A word that is not a constant.
     Word(String),
     /// A quoted string.
     Text(String),
-    /// `[…]`.
+    /// A list: `[…]`.
     List(Vec<Self>),
-    /// `{…}`.
+    /// A structure: `{…}`.
     Braces(Vec<Self>),
-    /// `name = value`, and `name(…) = value`, whose bracket is ignored.
+    /// A named field: `name = value`, or `name(…) = value`, where the part in brackets is ignored.
     Named(String, Box<Self>),
-    /// `name(…)`.
+    /// A function call: `name(…)`.
     Applied(String, Vec<Self>),
 }
 
@@ -62,7 +62,7 @@ impl Value {
         }
     }
 
-    /// Returns the number.
+    /// Returns the value as a number, or the error that a number is needed.
     pub(super) fn number(&self, cursor: &Cursor<'_>) -> Result<i64, SyntaxError> {
         match self {
             Self::Number(number) => Ok(*number),
@@ -73,7 +73,7 @@ impl Value {
         }
     }
 
-    /// Returns the address; `None` for `...`.
+    /// Returns the value as an address, or `None` for `...`.
     pub(super) fn address(&self, cursor: &Cursor<'_>) -> Result<Option<SocketAddrV4>, SyntaxError> {
         let wrong = || {
             cursor.error(
@@ -88,7 +88,7 @@ impl Value {
         }
     }
 
-    /// Returns the field `name` of a list of named values.
+    /// Returns the value of the field `name` in a structure.
     pub(super) fn field<'a>(fields: &'a [Self], name: &str) -> Option<&'a Self> {
         fields.iter().find_map(|field| match field {
             Self::Named(known, value) if known == name => Some(&**value),
@@ -102,7 +102,8 @@ fn text(cursor: &mut Cursor<'_>) -> Result<Value, SyntaxError> {
     while cursor.sees("\"") {
         whole.push_str(cursor.enclosed("\"", "\"")?);
     }
-    // `"…"...` is the start of a longer text; only this part is compared.
+    // `...` behind a text means that the actual text may be longer. Only this part is compared, so
+    // it changes nothing here.
     let _ = cursor.take("...");
     Ok(Value::Text(whole))
 }
@@ -127,7 +128,8 @@ fn word(cursor: &mut Cursor<'_>) -> Result<Value, SyntaxError> {
     })
 }
 
-/// Parses `{sa_family = AF_INET, sin_port = htons(80), sin_addr = inet_addr("192.0.2.1")}`.
+/// Parses a structure such as `{sa_family = AF_INET, sin_port = htons(80), sin_addr =
+/// inet_addr("192.0.2.1")}`.
 fn address(fields: &[Value]) -> Option<SocketAddrV4> {
     let Value::Number(2) = Value::field(fields, "sa_family")? else { return None };
     let Value::Applied(_, port) = Value::field(fields, "sin_port")? else { return None };

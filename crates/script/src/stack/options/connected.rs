@@ -1,4 +1,4 @@
-//! Options of a connection.
+//! Socket options of a connection.
 
 use super::Known;
 use super::values::{
@@ -48,7 +48,7 @@ impl StackMachine {
 
 type Change = Box<dyn FnOnce(&mut Connection)>;
 
-/// The change that an option makes to a connection.
+/// Returns the change that a socket option makes to a connection.
 fn change(
     now: Instant,
     known: Known,

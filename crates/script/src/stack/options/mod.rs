@@ -1,4 +1,4 @@
-//! Socket options of linerate's host.
+//! Socket options that linerate's host supports.
 
 mod connected;
 mod unconnected;
@@ -13,10 +13,10 @@ use values::{number, size};
 
 pub(super) use values::{congestion, handshake_timeout};
 
-/// A supported option.
+/// A supported socket option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
-    /// Has no effect: a closed listener never prevents a new one.
+    /// `SO_REUSEADDR`. Without effect, because a closed listener never prevents a new one.
     ReuseAddress,
     Error,
     SendBuffer,
@@ -32,10 +32,11 @@ enum Known {
     Information,
     TypeOfService,
     Ttl,
-    /// Only `IP_PMTUDISC_DO` and `…_WANT`: segments are never fragmented.
+    /// `IP_MTU_DISCOVER`. Only `IP_PMTUDISC_DO` and `IP_PMTUDISC_WANT`, because segments are never
+    /// fragmented.
     PathMtuDiscovery,
     PathMtu,
-    /// Urgent data is always read in line (RFC 6093 §6).
+    /// `SO_OOBINLINE`. Urgent data are always read in line (RFC 6093 §6).
     UrgentInLine,
     LargestSegment,
     SynRetries,
@@ -43,13 +44,13 @@ enum Known {
     Cork,
     UnsentLowWater,
     DeferAccept,
-    /// `connect` waits for the first write, whose data the SYN carries.
+    /// `TCP_FASTOPEN_CONNECT`: `connect` waits for the first write, whose data the SYN carries.
     FastOpenConnect,
     ZeroCopy,
     Timestamping,
-    /// Each message reports the number of unread bytes.
+    /// `TCP_INQ`: each received message reports the number of unread bytes.
     Inquiry,
-    /// Limit of pending Fast Open connections of a listener.
+    /// `TCP_FASTOPEN`: limit of a listener's pending Fast Open connections.
     FastOpen,
 }
 
@@ -110,7 +111,7 @@ impl Known {
 }
 
 impl StackMachine {
-    /// Returns the reason why an option is not supported, if there is one.
+    /// Returns the reason why a socket option is not supported, if it is not.
     pub(super) fn unsupported_option(
         &self,
         fd: i32,

@@ -1,4 +1,4 @@
-//! Options of a socket that is neither listening nor connected.
+//! Socket options of a socket that is neither listening nor connected.
 
 use super::Known;
 use super::values::{

@@ -1,11 +1,11 @@
-//! Conversion of option values to the units of this host.
+//! Converts the values of socket options to the units of linerate's host.
 
 use super::Known;
 use crate::syntax::{Errno, OptionValue};
 use linerate_tcp::{CongestionName, KeepAlive};
 use linerate_units::Duration;
 
-/// Returns the congestion control with this name in Linux.
+/// Returns the congestion control that has this name in Linux.
 pub(in crate::stack) fn congestion(name: &str) -> Option<CongestionName> {
     match name {
         "reno" => Some(CongestionName::NewReno),
@@ -28,7 +28,7 @@ pub(super) fn byte(value: &OptionValue) -> Result<u8, Errno> {
     u8::try_from(number(value)?).map_err(|_| Errno::INVAL)
 }
 
-/// Converts milliseconds; zero selects the host's default.
+/// Converts `TCP_USER_TIMEOUT`, in milliseconds. Zero selects the host's default.
 pub(super) fn user_timeout(value: &OptionValue) -> Result<Option<Duration>, Errno> {
     let millis = u64::try_from(number(value)?).map_err(|_| Errno::INVAL)?;
     Ok((millis > 0).then(|| Duration::from_millis(millis)))
@@ -58,18 +58,18 @@ pub(super) fn changed(
     })
 }
 
-/// Converts seconds; zero and negative values mean zero.
+/// Converts a number of seconds. A negative number means zero.
 pub(super) fn seconds(value: &OptionValue) -> Result<Duration, Errno> {
     Ok(Duration::from_secs(u64::try_from(number(value)?).unwrap_or(0)))
 }
 
-/// Converts the bytes of `TCP_NOTSENT_LOWAT`; zero selects the host's default.
+/// Converts `TCP_NOTSENT_LOWAT`, in bytes. Zero selects the host's default.
 pub(super) fn low_water(value: &OptionValue) -> Result<Option<u32>, Errno> {
     let bytes = u32::try_from(number(value)?).map_err(|_| Errno::INVAL)?;
     Ok((bytes > 0).then_some(bytes))
 }
 
-/// Converts `TCP_MAXSEG` within Linux's limits; zero selects the path's MSS.
+/// Converts `TCP_MAXSEG`, in bytes and within Linux's limits. Zero selects the MSS of the path.
 pub(super) fn largest_segment(value: &OptionValue) -> Result<Option<u16>, Errno> {
     match number(value)? {
         0 => Ok(None),
@@ -78,8 +78,8 @@ pub(super) fn largest_segment(value: &OptionValue) -> Result<Option<u16>, Errno>
     }
 }
 
-/// Returns the time from a SYN to the end of `retries` retransmissions: one second, doubled each
-/// time up to 120 seconds.
+/// Returns the time from a SYN to the end of `retries` retransmissions. The interval is one second,
+/// doubled each time up to 120 seconds.
 fn retransmissions_take(retries: u32) -> Duration {
     const MOST_DOUBLINGS: u32 = 6;
     let doubled = (2_u64 << retries.min(MOST_DOUBLINGS)) - 1;
@@ -87,13 +87,13 @@ fn retransmissions_take(retries: u32) -> Duration {
     Duration::from_secs(doubled + rest)
 }
 
-/// Returns the handshake timeout for `retries` retransmissions of the SYN. It starts with the first
+/// Returns the handshake timeout for `retries` retransmissions of the SYN, counted from the first
 /// retransmission.
 pub(in crate::stack) fn handshake_timeout(retries: u32) -> Duration {
     retransmissions_take(retries).abs_diff(retransmissions_take(0))
 }
 
-/// `TCP_SYNCNT`: 1 to 127 retransmissions.
+/// Converts `TCP_SYNCNT`, 1 to 127 retransmissions of the SYN, to a handshake timeout.
 pub(super) fn syn_retries(value: &OptionValue) -> Result<Duration, Errno> {
     match number(value)? {
         retries @ 1..=127 => Ok(handshake_timeout(u32::try_from(retries).unwrap_or(127))),
@@ -101,7 +101,8 @@ pub(super) fn syn_retries(value: &OptionValue) -> Result<Duration, Errno> {
     }
 }
 
-/// Converts `TCP_DEFER_ACCEPT`. Linux rounds the seconds to a number of SYN-ACK retransmissions.
+/// Converts `TCP_DEFER_ACCEPT`, in seconds. As in Linux, it is rounded to a number of SYN-ACK
+/// retransmissions.
 pub(super) fn defer_accept(value: &OptionValue) -> Result<Option<Duration>, Errno> {
     let seconds = u64::try_from(number(value)?).unwrap_or(0);
     let mut retries = 0;

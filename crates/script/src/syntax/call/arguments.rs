@@ -1,11 +1,11 @@
-//! Conversion of arguments to a call.
+//! Converts the arguments of a system call from text to values.
 
 use super::{Call, MAX_TRANSFER, OptionValue, SocketOption, SyntaxError, Transfer};
 use crate::syntax::cursor::Cursor;
 use crate::syntax::names::constant;
 use crate::syntax::value::Value;
 
-/// The arguments of a call.
+/// A system call whose arguments are being converted.
 pub(super) struct Arguments<'a, 'b> {
     pub(super) name: &'a str,
     pub(super) list: &'a [Value],
@@ -13,7 +13,7 @@ pub(super) struct Arguments<'a, 'b> {
 }
 
 impl Arguments<'_, '_> {
-    /// Returns the call.
+    /// Returns the system call with its arguments.
     pub(super) fn call(&self) -> Result<Call, SyntaxError> {
         let nonblocking = |flags: i64| flags & 0o4000 != 0;
         Ok(match (self.name, self.list.len()) {
@@ -140,7 +140,7 @@ impl Arguments<'_, '_> {
         })
     }
 
-    /// `fd, data, count, flags`.
+    /// Converts the arguments `fd, data, count, flags` of a read or write.
     fn transfer(&self) -> Result<Transfer, SyntaxError> {
         let data = match &self.list[1] {
             Value::Ignored => None,
@@ -157,7 +157,7 @@ impl Arguments<'_, '_> {
         Ok(Transfer { fd: self.fd()?, count, flags, data, address: None, control: None })
     }
 
-    /// `fd, [{..., 1000}, {..., 2000}], 2`.
+    /// Converts the arguments of `readv` or `writev`: `fd, [{..., 1000}, {..., 2000}], 2`.
     fn vector(&self, at: usize, flags: i64) -> Result<Transfer, SyntaxError> {
         let Value::List(parts) = &self.list[at] else {
             return Err(self.cursor.error("a vector is written [{..., 1000}, {..., 2000}]"));
@@ -186,7 +186,8 @@ impl Arguments<'_, '_> {
         })
     }
 
-    /// `fd, {msg_name(...)=..., msg_iov(1)=[{..., 1000}], msg_flags=0}, flags`.
+    /// Converts the arguments of `recvmsg` or `sendmsg`: `fd, {msg_name(...)=..., msg_iov(1)=[{...,
+    /// 1000}], msg_flags=0}, flags`.
     fn message(&self) -> Result<Transfer, SyntaxError> {
         let Value::Braces(fields) = &self.list[1] else {
             return Err(self

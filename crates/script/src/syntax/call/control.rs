@@ -1,22 +1,22 @@
-//! Control messages: `{cmsg_level=SOL_TCP, cmsg_type=TCP_CM_INQ, cmsg_data=5}`.
+//! Control messages of sockets: `{cmsg_level=SOL_TCP, cmsg_type=TCP_CM_INQ, cmsg_data=5}`.
 
 use super::SyntaxError;
 use super::arguments::Arguments;
 use crate::syntax::value::Value;
 use core::fmt;
 
-/// A control message, sent or received with data.
+/// A control message, which is sent or received with data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlMessage {
-    /// `SOL_…`.
+    /// Protocol level, `SOL_…`.
     pub level: i64,
-    /// The type of the message at this level.
+    /// Type of the message at this protocol level.
     pub kind: i64,
-    /// The data.
+    /// Contents of the message.
     pub data: ControlData,
 }
 
-/// The data of a control message.
+/// The contents of a control message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlData {
     /// An `int`.
@@ -41,7 +41,8 @@ pub struct ExtendedError {
 }
 
 impl Arguments<'_, '_> {
-    /// Parses `msg_control=[{…}, {…}]` of a message; `None` if it is absent.
+    /// Parses the field `msg_control=[{…}, {…}]` of a message. Returns `None` if the field is
+    /// absent.
     pub(super) fn control(
         &self,
         fields: &[Value],

@@ -1,4 +1,4 @@
-//! System calls: `connect(3, ..., ...) = -1 EINPROGRESS (Operation now in progress)`.
+//! System calls in scripts: `connect(3, ..., ...) = -1 EINPROGRESS (Operation now in progress)`.
 
 mod arguments;
 mod control;
@@ -14,7 +14,7 @@ pub use control::{ControlData, ControlMessage, ExtendedError};
 use linerate_units::Duration;
 use std::net::SocketAddrV4;
 
-/// Maximum number of bytes of one read or write.
+/// Maximum number of bytes that one call reads or writes.
 const MAX_TRANSFER: i64 = 64 << 20;
 
 /// A call of the application, with its expected result.
@@ -26,27 +26,27 @@ pub struct CallEvent {
     pub call: Call,
     /// The expected result.
     pub expected: Expected,
-    /// The time at which a waiting call returns.
+    /// Time at which the call returns, if the script lets it wait.
     pub ends: Option<ReturnTime>,
 }
 
-/// The time at which a waiting call returns.
+/// The time at which a waiting call returns, as the script writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReturnTime {
-    /// Relative to the start of the script.
+    /// A time from the start of the script.
     At(Duration),
-    /// Relative to the base of the call's own time.
+    /// A time from the previous event, like the start of the call.
     After(Duration),
 }
 
 /// The expected result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// `...`: any result.
+    /// Any result, written `...`.
     Anything,
-    /// The call returns this number.
+    /// This number.
     Value(i64),
-    /// `-1` with this error.
+    /// The result `-1` with this error number.
     Error(Errno),
 }
 
@@ -55,9 +55,9 @@ pub enum Expected {
 pub struct Transfer {
     /// The socket.
     pub fd: i32,
-    /// Maximum number of bytes.
+    /// Maximum number of bytes to read or write.
     pub count: usize,
-    /// `MSG_…`.
+    /// The flags, `MSG_…`.
     pub flags: i64,
     /// The data, if the script specifies it.
     pub data: Option<Vec<u8>>,
@@ -70,77 +70,77 @@ pub struct Transfer {
 /// A socket option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketOption {
-    /// `SOL_…`.
+    /// Protocol level, `SOL_…`.
     pub level: i64,
-    /// `SO_…`, `TCP_…`, `IP_…`.
+    /// Name of the option, `SO_…`, `TCP_…` or `IP_…`.
     pub name: i64,
 }
 
-/// The value of an option.
+/// The value of a socket option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionValue {
     /// An `int`.
     Number(i64),
     /// `struct linger`.
     Linger {
-        /// Whether `SO_LINGER` is on: `close` waits for `seconds`, or resets the connection if
-        /// `seconds` is zero.
+        /// Whether lingering is on: `close` waits for at most `seconds`, or resets the connection
+        /// if they are zero.
         on: bool,
-        /// The linger time.
+        /// The linger time in seconds.
         seconds: i64,
     },
-    /// A name, such as that of a congestion control.
+    /// A text, such as the name of a congestion control.
     Text(String),
 }
 
-/// One socket of a `poll`.
+/// A socket in the list of a `poll`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollEntry {
     /// The socket.
     pub fd: i32,
-    /// The requested events.
+    /// The requested events, `POLL…`.
     pub events: i64,
-    /// The expected events.
+    /// The events that the script expects to be returned, `POLL…`.
     pub revents: i64,
 }
 
-/// A change of the sockets that an epoll instance watches.
+/// An operation of `epoll_ctl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EpollOperation {
-    /// `EPOLL_CTL_ADD`.
+    /// `EPOLL_CTL_ADD`: watches a socket.
     Add,
-    /// `EPOLL_CTL_MOD`.
+    /// `EPOLL_CTL_MOD`: changes the events of a socket.
     Modify,
-    /// `EPOLL_CTL_DEL`.
+    /// `EPOLL_CTL_DEL`: stops watching a socket.
     Delete,
 }
 
 /// `struct epoll_event`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpollEvent {
-    /// `EPOLL…`.
+    /// The events, `EPOLL…`.
     pub events: i64,
-    /// The application's number, usually the socket.
+    /// The number that the application has stored with the socket, usually the socket's own.
     pub data: i64,
 }
 
-/// A system call. Sockets have their numbers in the script.
+/// A system call. Sockets have the numbers that the script uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are the arguments of the call")]
 pub enum Call {
-    /// `socket(..., SOCK_STREAM, IPPROTO_TCP)`.
+    /// `socket(..., SOCK_STREAM, IPPROTO_TCP)`, possibly with `SOCK_NONBLOCK`.
     Socket { nonblocking: bool },
-    /// `bind`; without an address, to the default port of the host's address.
+    /// `bind`. Without an address, it binds to the host's address and the default port.
     Bind { fd: i32, address: Option<SocketAddrV4> },
     /// `listen`.
     Listen { fd: i32, backlog: i32 },
-    /// `accept`, `accept4`.
+    /// `accept` or `accept4`.
     Accept { fd: i32, nonblocking: bool },
-    /// `connect`; without an address, to the default one.
+    /// `connect`. Without an address, it connects to the script's peer at the default port.
     Connect { fd: i32, address: Option<SocketAddrV4> },
-    /// `read`, `recv`, `recvfrom`, `readv`, `recvmsg`.
+    /// `read`, `recv`, `recvfrom`, `readv` or `recvmsg`.
     Read(Transfer),
-    /// `write`, `send`, `sendto`, `writev`, `sendmsg`.
+    /// `write`, `send`, `sendto`, `writev` or `sendmsg`.
     Write(Transfer),
     /// `close`.
     Close { fd: i32 },
@@ -148,21 +148,21 @@ pub enum Call {
     Shutdown { fd: i32, how: i64 },
     /// `setsockopt`.
     SetOption { fd: i32, option: SocketOption, value: OptionValue },
-    /// `getsockopt`; without a value, any value is accepted.
+    /// `getsockopt`. Without a value, the result is not compared.
     GetOption { fd: i32, option: SocketOption, value: Option<OptionValue> },
     /// `fcntl(…, F_GETFL)`.
     GetFlags { fd: i32 },
     /// `fcntl(…, F_SETFL, …)`.
     SetFlags { fd: i32, flags: i64 },
-    /// `poll`; the timeout is in milliseconds, negative for no limit.
+    /// `poll`. The timeout is in milliseconds; a negative one is unlimited.
     Poll { entries: Vec<PollEntry>, timeout: i64 },
     /// `epoll_create`.
     EpollCreate,
     /// `epoll_ctl`.
     EpollControl { epoll: i32, operation: EpollOperation, fd: i32, event: EpollEvent },
-    /// `epoll_wait`; the timeout is in milliseconds, negative for no limit.
+    /// `epoll_wait`. The timeout is in milliseconds; a negative one is unlimited.
     EpollWait { epoll: i32, expected: Option<Vec<EpollEvent>>, most: usize, timeout: i64 },
-    /// `ioctl`; without a value, any value is accepted.
+    /// `ioctl`. Without a value, the result is not compared.
     Ioctl { fd: i32, request: i64, value: Option<i64> },
 }
 
@@ -184,7 +184,8 @@ pub(super) fn call(
     Ok(CallEvent { text, call, expected, ends })
 }
 
-/// `0`, `-1 EAGAIN (Resource temporarily unavailable)`, `0x2 (flags O_RDWR)`, `...`.
+/// Parses the expected result: `0`, `-1 EAGAIN (Resource temporarily unavailable)`, `0x2 (flags
+/// O_RDWR)` or `...`.
 fn expected(cursor: &mut Cursor<'_>) -> Result<Expected, SyntaxError> {
     if cursor.take("...") {
         return Ok(Expected::Anything);

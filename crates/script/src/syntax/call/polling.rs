@@ -1,4 +1,4 @@
-//! The arguments of `poll`, `epoll_ctl` and `epoll_wait`.
+//! Parses the arguments of `poll`, `epoll_ctl` and `epoll_wait`.
 
 use super::arguments::Arguments;
 use super::{Call, EpollEvent, EpollOperation, PollEntry, SyntaxError};

@@ -1,32 +1,33 @@
-//! Expressions of code: parsing and evaluation.
+//! Expressions in assertions: parsing and evaluation.
 
 use super::operator::{compare, sum};
 use super::text::{self, FormatValue};
 use super::{CodeError, Fields, SyntaxError, names};
 use crate::syntax::cursor::Cursor;
 
-/// The arithmetic operators of Python in increasing precedence. Of two operators with a common
-/// prefix, the longer one comes first.
+/// The arithmetic operators of Python by increasing precedence. Of two with a common prefix, the
+/// longer one comes first, so that it is matched first.
 const LEVELS: [&[&str]; 4] = [&["|"], &["&"], &["+", "-"], &["**", "*", "//", "/", "%"]];
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expression {
     Number(f64),
     Text(String),
-    /// `'cwnd %d' % tcpi_snd_cwnd`, or with a tuple.
+    /// A format string with its values: `'cwnd %d' % tcpi_snd_cwnd`, or with a tuple.
     Formatted(String, Vec<Self>),
-    /// `(a, b)`.
+    /// A tuple: `(a, b)`.
     Tuple(Vec<Self>),
-    /// A field of `struct tcp_info`, without its prefix.
+    /// A field of `struct tcp_info`, without its prefix `tcpi_`.
     Field(String),
     Not(Box<Self>),
     Negative(Box<Self>),
-    // Chains are lists, not trees, so that the depth of recursion does not grow with their length.
+    // Chains of one operator are lists instead of trees, so that evaluating a long chain does not
+    // recurse deeply.
     All(Vec<Self>),
     AnyOf(Vec<Self>),
-    /// `a + b - c`, or products.
+    /// A chain of operators of equal precedence: `a + b - c`.
     Sum(Box<Self>, Vec<(&'static str, Self)>),
-    /// `a < b <= c`: all neighbours are compared.
+    /// A chain of comparisons, each of two neighbours: `a < b <= c`.
     Chain(Box<Self>, Vec<(&'static str, Self)>),
     Call(&'static str, Vec<Self>),
 }
@@ -41,7 +42,7 @@ impl Expression {
         Self::read_joined(cursor, "and", Self::read_not, Self::All)
     }
 
-    /// Parses parts separated by `word`, and combines them with `join` if there are several.
+    /// Parses one or more parts separated by `word`. Several parts are combined by `join`.
     fn read_joined(
         cursor: &mut Cursor<'_>,
         word: &str,
@@ -73,7 +74,8 @@ impl Expression {
         Ok(if rest.is_empty() { first } else { Self::Chain(Box::new(first), rest) })
     }
 
-    /// Parses parts joined by operators of `levels`, in increasing precedence.
+    /// Parses parts combined by arithmetic operators. `levels` contains the operators by increasing
+    /// precedence.
     fn read_arithmetic(
         cursor: &mut Cursor<'_>,
         levels: &[&[&'static str]],
@@ -116,7 +118,8 @@ impl Expression {
         }
     }
 
-    /// Parses a string and `%`. Adjacent strings are concatenated, as in Python.
+    /// Parses a string, and the values after `%` if it is a format. Adjacent strings are
+    /// concatenated, as in Python.
     fn read_text(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
         let mut text = String::new();
         while let Some(quote @ ('\'' | '"')) = cursor.peek() {
@@ -155,7 +158,7 @@ impl Expression {
         }
     }
 
-    /// Formats the expression for `print` and messages.
+    /// Formats the value of the expression as text, for `print` and messages.
     pub(super) fn to_text(&self, field: Fields<'_>) -> Result<String, CodeError> {
         Ok(match self {
             Self::Text(text) => text.clone(),
@@ -182,7 +185,7 @@ impl Expression {
         }
     }
 
-    /// Evaluates the expression to a number.
+    /// Evaluates the expression as a number.
     pub(super) fn value(&self, field: Fields<'_>) -> Result<f64, CodeError> {
         let truth = |is: bool| f64::from(u8::from(is));
         Ok(match self {
@@ -230,7 +233,8 @@ impl Expression {
         })
     }
 
-    /// Is the truth value of one of `parts` equal to `truth`? The parts after it are not evaluated.
+    /// Returns whether any of `parts` has the truth value `truth`. The parts after the first such
+    /// one are not evaluated.
     fn any(parts: &[Self], truth: bool, field: Fields<'_>) -> Result<bool, CodeError> {
         for part in parts {
             if (part.value(field)? != 0.0) == truth {
@@ -240,7 +244,8 @@ impl Expression {
         Ok(false)
     }
 
-    /// Returns ` (tcpi_snd_cwnd = 7)`, with each name once.
+    /// Returns the values of the fields in the expression as ` (tcpi_snd_cwnd = 7)`, each field
+    /// once.
     pub(super) fn fields(&self, field: Fields<'_>) -> String {
         let mut names = Vec::new();
         self.collect(&mut names);

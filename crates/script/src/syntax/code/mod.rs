@@ -1,6 +1,6 @@
 //! Assertions about a connection, in a subset of Python: `%{ assert tcpi_snd_cwnd == 10,
-//! tcpi_snd_cwnd }%`. There are numbers, comparisons, arithmetic and strings, and nothing with side
-//! effects.
+//! tcpi_snd_cwnd }%`. The subset has numbers, strings, comparisons and arithmetic, and nothing with
+//! side effects.
 
 mod expression;
 mod names;
@@ -25,32 +25,33 @@ enum Statement {
     Print(Vec<Expression>),
 }
 
-/// The reason why code failed.
+/// The reason why an assertion failed or could not be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CodeError {
-    /// An assertion is false.
+    /// An assertion that is false.
     #[error("{text} is false{values}")]
     Assertion {
         /// The line of the assertion.
         line: u32,
-        /// The assertion.
+        /// Text of the assertion.
         text: String,
-        /// The values of its names, and its message.
+        /// The values of the names in the assertion, and its message.
         values: String,
     },
-    /// The host does not have this field.
+    /// A field that the host does not have.
     #[error("tcpi_{0} is not available")]
     Unknown(String),
-    /// A division by zero, or a text in place of a number.
+    /// An expression without a value, such as a division by zero or a text in place of a number.
     #[error("this has no value: {0}")]
     Undefined(&'static str),
 }
 
-/// The value of a `tcpi_` name, without its prefix.
+/// A function that returns the field of `struct tcp_info` with a name, given without its prefix
+/// `tcpi_`.
 type Fields<'a> = &'a dyn Fn(&str) -> Option<u64>;
 
 impl Code {
-    /// Parses code whose first line has the number `line`.
+    /// Parses code. `line` is the number of its first line.
     pub(super) fn read(text: &str, line: u32) -> Result<Self, SyntaxError> {
         let mut statements = Vec::new();
         let text = text::without_comments(text);
@@ -62,11 +63,11 @@ impl Code {
         Ok(Self { statements })
     }
 
-    /// Executes the statements. `field` returns the fields of `struct tcp_info`. Returns the output
-    /// of `print`.
+    /// Executes the statements, and returns the output of `print`. `field` returns the fields of
+    /// `struct tcp_info`.
     ///
     /// # Errors
-    /// [`CodeError`]: an assertion is false or has no value.
+    /// [`CodeError`]: an assertion is false or cannot be evaluated.
     pub fn run(&self, field: Fields<'_>) -> Result<String, CodeError> {
         let mut printed = String::new();
         for statement in &self.statements {
@@ -92,7 +93,8 @@ impl Code {
     }
 }
 
-/// Returns `: message`. An error in the message must not hide that the assertion failed.
+/// Returns the message of an assertion as `: message`. If the message cannot be evaluated, it is
+/// omitted, so that the assertion's failure is still reported.
 fn said(message: Option<&Expression>, field: Fields<'_>) -> String {
     let mut said = String::new();
     if let Some(message) = message {

@@ -1,4 +1,4 @@
-//! The constants of Linux's <linux/tcp.h> that code may use.
+//! The constants of Linux's <linux/tcp.h> that assertions may use.
 
 const NAMES: [(&str, f64); 32] = [
     ("True", 1.0),
@@ -29,14 +29,14 @@ const NAMES: [(&str, f64); 32] = [
     ("TCPI_OPT_SYN_DATA", 32.0),
     ("TCPI_OPT_USEC_TS", 64.0),
     ("TCPI_OPT_TFO_CHILD", 128.0),
-    // Values of `tcpi_fastopen_client_fail`.
+    // Values of the field `tcpi_fastopen_client_fail`.
     ("TFO_STATUS_UNSPEC", 0.0),
     ("TFO_COOKIE_UNAVAILABLE", 1.0),
     ("TFO_DATA_NOT_ACKED", 2.0),
     ("TFO_SYN_RETRANSMITTED", 3.0),
 ];
 
-/// Returns the value of a constant.
+/// Returns the value of the constant `name`.
 pub(super) fn value(name: &str) -> Option<f64> {
     NAMES.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }

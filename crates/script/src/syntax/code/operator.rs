@@ -1,4 +1,4 @@
-//! The operators of numbers.
+//! Arithmetic and comparison operators of assertions.
 
 use super::CodeError;
 

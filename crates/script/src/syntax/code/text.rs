@@ -1,11 +1,11 @@
-//! Comments in code, and string formatting with `%`.
+//! Comments in assertions, and string formatting with `%`.
 
 use std::fmt::Write;
 
-/// Maximum width of a conversion, which bounds the size of a report.
+/// Maximum width of a formatted value, which bounds the size of a report.
 const WIDEST: usize = 40;
 
-/// Removes comments, and joins lines that end with `\`. Line numbers do not change.
+/// Removes comments, and joins lines that end with `\`. The number of lines does not change.
 pub(super) fn without_comments(text: &str) -> String {
     let mut whole = String::with_capacity(text.len());
     for line in text.lines() {
@@ -16,7 +16,7 @@ pub(super) fn without_comments(text: &str) -> String {
     whole
 }
 
-/// Returns the position of a `#` outside quotes, or the length of the line.
+/// Returns the position of the first `#` outside quotes, or the length of the line.
 fn comment_begins(line: &str) -> usize {
     let mut quote = None;
     for (at, sign) in line.char_indices() {

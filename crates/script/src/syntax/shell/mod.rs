@@ -1,5 +1,5 @@
-//! Shell lines. Settings of sysctls and of the route are applied, commands without an effect on a
-//! script are skipped with a note, and all others are refused. No shell is ever run.
+//! Shell lines in scripts. Settings of sysctls and of the route are applied. Commands that cannot
+//! affect a script are skipped with a note, all others are refused. No shell is ever run.
 
 mod network;
 mod words;
@@ -11,36 +11,36 @@ use words::words;
 /// Maximum length of a shell script that is read for its settings, in bytes.
 const LONGEST: u64 = 64 << 10;
 
-/// A setting of the host, named as in `sysctl`. Properties of the route are named `route.mtu`,
-/// `route.initcwnd` and so on, as in `ip route`.
+/// A setting of the host, named as in `sysctl`. Properties of the default route are named as in `ip
+/// route`, behind `route.`: `route.mtu`, `route.initcwnd`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The line of the script.
+    /// Line of the script.
     pub line: u32,
-    /// `net.ipv4.tcp_sack`.
+    /// Name, such as `net.ipv4.tcp_sack`.
     pub name: String,
-    /// `1`.
+    /// Value, such as `1`.
     pub value: String,
-    /// Is it from a list of settings for many scripts? A host that does not support such a setting
-    /// notes that and continues.
+    /// Whether the setting comes from a file shared by many scripts. A host that does not support
+    /// such a setting continues with a note.
     pub from_list: bool,
 }
 
 /// The effect of a shell command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShellStep {
-    /// The command changes a setting.
+    /// Changes a setting.
     Set(Setting),
-    /// The command has no effect on a script; the note says why.
+    /// Does nothing, because the command cannot affect a script.
     Skip {
-        /// The line of the script.
+        /// Line of the script.
         line: u32,
         /// The command, and the reason why it is skipped.
         note: String,
     },
 }
 
-/// Parses the text between back-quotes. Scripts that it names are read from `folder`.
+/// Parses the text of a shell line. `folder` is the folder of shell scripts that it may name.
 pub(super) fn shell(
     text: &str,
     line: u32,
@@ -54,9 +54,9 @@ pub(super) fn shell(
     Ok(steps)
 }
 
-/// Returns the commands of a line, without `|| true`: none of them can fail.
+/// Returns the commands of a line. `|| true` is removed, because no command here can fail.
 fn commands(line: &str) -> impl Iterator<Item = &str> {
-    // A comment may contain the separators of commands.
+    // Separators of commands inside a comment separate nothing.
     let comment = if line.trim_start().starts_with('#') { 0 } else { line.len() };
     let line = &line[..line.find(" #").unwrap_or(comment)];
     line.split(';').flat_map(|part| part.split("&&")).map(|command| {
@@ -72,7 +72,8 @@ fn read_command(
     steps: &mut Vec<ShellStep>,
 ) -> Result<(), SyntaxError> {
     let error = |what: String| SyntaxError { line, what };
-    // Restores the settings of the machine; this host ends with the script.
+    // This command restores the settings of the machine. Here the host ends with the script, and
+    // nothing remains to restore.
     if command.starts_with("/tmp/sysctl_restore_") {
         return Ok(());
     }
@@ -110,7 +111,7 @@ fn read_command(
     Ok(())
 }
 
-/// Creates a setting from its name or its path under /proc/sys.
+/// Creates a setting from the name of a sysctl, or from its path below /proc/sys.
 fn set(line: u32, name: &str, value: &str) -> ShellStep {
     let name = name.trim_start_matches("/proc/sys/").replace('/', ".");
     ShellStep::Set(Setting { line, name, value: value.trim().to_owned(), from_list: false })
@@ -135,8 +136,8 @@ fn read_sysctl(words: &[&str], line: u32, steps: &mut Vec<ShellStep>) -> Result<
     }
 }
 
-/// Reads a shell script in the folder of the packet script, such as the `defaults.sh` of a suite.
-/// It may contain what a shell line may contain.
+/// Reads a shell script in the folder of the packet script, such as `defaults.sh`. It may contain
+/// the same commands as a shell line.
 fn read_script(
     script: &str,
     line: u32,
@@ -157,7 +158,7 @@ fn read_script(
     }
     let text = std::fs::read_to_string(&path)
         .map_err(|reason| error(format!("cannot be read ({reason})")))?;
-    // Without a folder, so that the script cannot name others.
+    // No folder is passed, so that the shell script cannot name further ones.
     let read = shell(&text, line, None).map_err(|inner| error(inner.what))?;
     found.extend(read.into_iter().map(|step| match step {
         ShellStep::Set(setting) => ShellStep::Set(Setting { from_list: true, ..setting }),

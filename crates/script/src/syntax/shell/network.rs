@@ -1,20 +1,20 @@
-//! The commands `tc`, `ethtool`, `ss`, `nstat` and `ip`.
+//! Parses the shell commands `tc`, `ethtool`, `ss`, `nstat` and `ip`.
 
-/// The effect of such a command.
+/// The effect of a network command on the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect<'a> {
-    /// The command restores the initial state, so it is not needed.
+    /// The command restores the initial state, so nothing is to be done.
     None,
-    /// The command has no effect on a script, for this reason.
+    /// The command cannot affect a script, for this reason.
     Skip(&'static str),
-    /// Properties of the route.
+    /// The command sets these properties of the default route, as name and value.
     Route(Vec<(&'a str, &'a str)>),
 }
 
-/// Queue disciplines that neither delay nor drop packets on a link without a queue.
+/// Queue disciplines that neither delay nor drop packets while their queue is empty.
 const QUEUES: [&str; 8] =
     ["pfifo", "pfifo_fast", "fq", "fq_codel", "codel", "mq", "noqueue", "bfifo"];
-/// Supported properties of a route.
+/// The supported properties of the default route, named as in `ip route`.
 const ROUTE: [&str; 5] = ["mtu", "window", "advmss", "initcwnd", "congctl"];
 
 const NO_QUEUE: &str = "skipped: the link has no queue";
@@ -22,7 +22,7 @@ const NO_OFFLOADS: &str = "skipped: the link has no offloads";
 const ONLY_SHOWS: &str = "skipped: it only shows something";
 const IS_UP: &str = "skipped: the link is up";
 
-/// Parses a command; `None` if it is not supported.
+/// Parses a command. Returns `None` if it is not supported.
 pub(super) fn read<'a>(words: &[&'a str]) -> Option<Effect<'a>> {
     match words {
         ["ip", "tcp_metrics", "flush", ..] => Some(Effect::None),
@@ -47,7 +47,8 @@ pub(super) fn read<'a>(words: &[&'a str]) -> Option<Effect<'a>> {
     }
 }
 
-/// Parses `[handle 1:] fq limit 1000`. A rate is refused, because it would delay packets.
+/// Parses the arguments `[handle 1:] fq limit 1000` of `tc qdisc`. A rate is refused, because it
+/// would delay packets.
 fn queue<'a>(words: &[&str]) -> Option<Effect<'a>> {
     let words = match words {
         ["handle", _, rest @ ..] => rest,
@@ -58,7 +59,8 @@ fn queue<'a>(words: &[&str]) -> Option<Effect<'a>> {
     harmless.then_some(Effect::Skip(NO_QUEUE))
 }
 
-/// Parses `default dev tun0 mtu lock 600`. There is only the default route.
+/// Parses the arguments `default dev tun0 mtu lock 600` of `ip route`. Only the default route
+/// exists.
 fn route<'a>(words: &[&'a str]) -> Option<Vec<(&'a str, &'a str)>> {
     let mut properties = Vec::new();
     let mut words = words.iter().copied().filter(|word| *word != "lock");

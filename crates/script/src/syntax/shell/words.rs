@@ -1,7 +1,7 @@
-//! Splitting of a shell line into words.
+//! Splits a shell line into words.
 
-/// Returns the words of a command. Quoted text is one word, products are evaluated, comments and
-/// redirections are removed.
+/// Returns the words of a command. Quoted text is one word, arithmetic products are evaluated, and
+/// comments and redirections are removed.
 pub(super) fn words(command: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -43,7 +43,7 @@ pub(super) fn words(command: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// Removes `> /dev/null 2>&1`.
+/// Removes redirections of the output, such as `> /dev/null 2>&1`.
 fn drop_redirections(words: &mut Vec<String>) {
     words.retain(|word| word != "2>&1" && word != ">/dev/null" && word != "2>/dev/null");
     while let Some(at) = words.iter().position(|word| word == "/dev/null") {
