@@ -1,17 +1,18 @@
-//! Compares the result of a scenario with the figures that documents publish about it.
+//! Compares the figures of a simulated run with published ones.
 
 use crate::load::{ScenarioError, load};
 use linerate_evidence::notation::thousands;
 use linerate_sim::{Blueprint, Keep, Outcome, Published, TransferOptions};
 use std::fmt::Write;
 
-/// Compares a run with the published figures of its scenario. Returns an empty text if there are
-/// none.
+/// Describes, line by line, how a run agrees with the published figures of its scenario. Returns an
+/// empty text if the scenario has none.
 ///
-/// A figure may be a ratio to another scenario; then that scenario is run too, with the same seed.
+/// A published figure may be a ratio of two scenarios. The second one is then run too, with the
+/// same seed.
 ///
 /// # Errors
-/// If the other scenario of a ratio cannot be loaded.
+/// If the second scenario of a ratio cannot be loaded.
 pub fn beside_published(
     name: &str,
     changes: &[String],
@@ -30,7 +31,7 @@ pub fn beside_published(
     Ok(text)
 }
 
-/// Returns the figure of the other scenario divided by ours.
+/// Runs the second scenario of a ratio, and returns its figure divided by that of `outcome`.
 fn times(
     name: &str,
     changes: &[String],
@@ -51,7 +52,7 @@ fn times(
     Ok(theirs.measure(&published.measure).zip(ours).map(|(theirs, ours)| theirs / ours))
 }
 
-/// Writing to a string cannot fail.
+/// Appends the comparison with one published figure. Writing to a string cannot fail.
 fn describe(text: &mut String, published: &Published, ours: Option<f64>) {
     let figure = &published.figure;
     let [low, high] = figure.range;
@@ -92,7 +93,7 @@ fn short(value: f64) -> String {
 mod tests {
     use super::*;
 
-    /// Runs a scenario with these changes and returns its comparison.
+    /// Runs a scenario with these changes, and returns the comparison.
     fn said(name: &str, changes: &[&str]) -> String {
         let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
         let blueprint = load(name, &changes).unwrap().blueprint().unwrap();

@@ -1,4 +1,4 @@
-//! The frames of a simulated run as a capture.
+//! Captures of simulated runs.
 
 use linerate_link::capture_file::{CaptureWriter, Direction, Record as Packet};
 use linerate_sim::{Blueprint, Captured};
@@ -10,12 +10,12 @@ use std::io;
 #[derive(Debug)]
 pub struct FrameWriter<'a> {
     capture: &'a mut CaptureWriter,
-    /// The interface of each wire; `None` for a wire that is not captured.
+    /// Number of each wire's interface in the capture; `None` for a wire that is not captured.
     interfaces: Vec<Option<u32>>,
 }
 
 impl<'a> FrameWriter<'a> {
-    /// Adds the wires of a run to the capture, or only the wire that is named.
+    /// Adds an interface for each wire of a run, or only for the wire named by `only`.
     pub fn new(
         capture: &'a mut CaptureWriter,
         blueprint: &Blueprint,
@@ -32,7 +32,7 @@ impl<'a> FrameWriter<'a> {
         Self { interfaces: interfaces.collect(), capture }
     }
 
-    /// Writes a frame that has left its sender. An error of the file ends the capture only.
+    /// Writes a frame. An error of the file ends the capture, but not the run.
     pub fn handle_frame(&mut self, frame: &Captured) {
         let Some(&Some(interface)) = self.interfaces.get(usize::from(frame.wire)) else { return };
         let time = Duration::from_nanos(frame.at.as_picos() / 1_000);

@@ -1,35 +1,36 @@
 //! Causal experiments: one property of the machines of 1988 is removed or changed, and both columns
-//! are simulated again. The effect shows the cause in the model.
+//! of the table are simulated again. A large effect reveals a cause in the model.
 
 use crate::load::{ScenarioError, load};
 use crate::published::COLUMNS;
 use crate::transfers::{Job, make};
 use std::num::NonZeroUsize;
 
-/// Buffer sizes in packets, for which columns are simulated.
+/// Sizes of both socket buffers, in packets, for which each experiment is run.
 pub const PACKETS: [u32; 9] = [1, 2, 3, 4, 5, 6, 8, 12, 17];
-/// The smallest buffers of the plateau.
+/// Buffer size in packets from which the throughput hardly grows any more.
 pub(crate) const PLATEAU: usize = 6;
 
-/// The rule of 4.3BSD Tahoe that a window update needs 35 % of the buffer, or two segments.
+/// Name of the rule of 4.3BSD Tahoe that a window update needs 35 % of the buffer, or two segments.
 pub(crate) const WINDOW_UPDATE_RULE: &str = "the 35 % rule";
 
-/// A change of one thing.
+/// An experiment that changes one property of the model.
 #[derive(Clone, Copy, Debug)]
 pub struct Control {
     /// The change, in a few words.
     pub title: &'static str,
-    /// The question that it answers.
+    /// The question that the experiment answers.
     pub asks: &'static str,
-    /// The change, as the beginning of a sentence about its effect.
+    /// The change, as the beginning of a sentence about its effect: "without collisions".
     pub condition: &'static str,
-    /// The possible cause that the change removes; `None` if it removes none.
+    /// The possible cause that the change removes; `None` if it only changes something.
     pub cause: Option<&'static str>,
-    /// The changes of parameters. A column that does not have one of them is not affected by it.
+    /// Changes of parameters, as KEY=VALUE. A column whose machines lack the parameter is not
+    /// affected.
     pub changes: &'static [&'static str],
 }
 
-/// The model as it is, and then each control.
+/// The unchanged model, and all experiments.
 pub const CONTROLS: [Control; 12] = [
     Control {
         title: "as it was",
@@ -117,34 +118,34 @@ pub const CONTROLS: [Control; 12] = [
     },
 ];
 
-/// The effect of a control on one column.
+/// The results of one experiment for one column of the table.
 #[derive(Clone, Debug)]
 pub struct ControlColumn {
-    /// KB/s at [`PACKETS`].
+    /// Throughput in KB/s for each buffer size of [`PACKETS`].
     pub kilobytes: Vec<f64>,
-    /// Idle share of the sender's processor, at [`PACKETS`].
+    /// Idle share of the sender's processor, for each buffer size of [`PACKETS`].
     pub sender_idle: Vec<f64>,
-    /// Collisions for each frame, at [`PACKETS`].
+    /// Collisions per frame, for each buffer size of [`PACKETS`].
     pub collisions: Vec<f64>,
-    /// Did the control change anything about this column's scenario?
+    /// Whether the experiment changed any parameter of this column's scenario.
     pub changed: bool,
 }
 
-/// The effect of a control on both columns.
+/// The results of one experiment for both columns of the table.
 #[derive(Clone, Debug)]
 pub struct ControlOutcome {
-    /// The control.
+    /// The experiment.
     pub control: Control,
-    /// Both columns.
+    /// Results of each column.
     pub columns: Vec<ControlColumn>,
 }
 
 impl ControlOutcome {
-    /// Runs all controls, with `repeat` transfers of `bytes` each. Returns `None` if it was
-    /// stopped.
+    /// Runs all experiments, with `repeat` transfers of `bytes` each. Returns `None` if
+    /// `is_stopped` has returned true.
     ///
     /// # Errors
-    /// If a change is refused.
+    /// If a change of a parameter is refused.
     pub fn make_all(
         repeat: u32,
         bytes: u64,
@@ -178,7 +179,7 @@ fn measure(
     let mut scenario = load(scenario, &[])?;
     let before = scenario.settings().clone();
     for change in control.changes {
-        // A column that does not have the parameter is left as it is.
+        // A scenario that lacks the parameter stays unchanged.
         let _ = scenario.set(change);
     }
     let blueprint = scenario.blueprint()?;

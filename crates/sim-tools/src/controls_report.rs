@@ -1,4 +1,4 @@
-//! The report of the controls: a table, then sentences. Figures of this run choose each sentence.
+//! The report of the causal experiments: a table, then sentences that depend on the figures.
 
 use crate::controls::{
     Control, ControlColumn, ControlOutcome, PACKETS, PLATEAU, WINDOW_UPDATE_RULE,
@@ -9,15 +9,15 @@ use std::fmt::Write;
 
 /// Indices of two, three and four packets in [`PACKETS`].
 const TWO_THREE_FOUR: [usize; 3] = [1, 2, 3];
-/// A smaller dip is no notch.
+/// Minimum depth of a dip that is called a notch, as a fraction of the throughput.
 const LEAST_NOTCH: f64 = 0.02;
-/// A smaller change of the plateau is no effect.
+/// Minimum change of the plateau that is called an effect, as a fraction.
 const LEAST_CHANGE: f64 = 0.03;
-/// A larger change of the plateau shows the main limit.
+/// Change of the plateau, as a fraction, from which the removed property is called the main limit.
 const LARGE_CHANGE: f64 = 0.15;
-/// The idle share of the processor in the mail: "at least 35 %".
+/// Idle share of the processor that the mail of 1988 reports: "at least 35 %".
 const IDLE_IN_THE_MAIL: f64 = 0.35;
-/// The reason why the 35 % rule makes a notch at three packets.
+/// Explanation of how the 35 % rule causes a notch at buffers of three packets.
 const MECHANISM: &str = concat!(
     "  The mechanism: Tahoe announces a larger window when the reader has freed two segments,\n",
     "  or 35 % of the buffer. Of two packets one is 50 % and suffices. Of three one is 33 % and\n",
@@ -25,7 +25,7 @@ const MECHANISM: &str = concat!(
     "  then stops. Of four two are needed as well, but two more are under way in the meantime.\n",
 );
 
-/// Returns the report. Writing to a string cannot fail.
+/// Returns the report of the causal experiments. Writing to a string cannot fail.
 #[must_use]
 pub fn controls_text(outcomes: &[ControlOutcome]) -> String {
     let mut text = String::new();
@@ -71,20 +71,21 @@ fn row(text: &mut String, outcome: &ControlOutcome, column: &ControlColumn) {
 }
 
 impl ControlColumn {
-    /// Deviation of the rate at three packets from the geometric mean of those at two and four.
+    /// Returns the relative deviation of the throughput at three packets from the geometric mean of
+    /// those at two and four.
     fn notch(&self) -> f64 {
         let [two, three, four] = TWO_THREE_FOUR.map(|place| self.kilobytes[place]);
         three / (two * four).sqrt() - 1.0
     }
 
-    /// KB/s with large buffers.
+    /// Returns the throughput with large buffers, in KB/s.
     fn plateau(&self) -> f64 {
         let plateau = &self.kilobytes[PLATEAU..];
         plateau.iter().sum::<f64>() / f64::from(u32::try_from(plateau.len()).unwrap_or(1))
     }
 }
 
-/// Writes the effect of each control on the notch.
+/// Writes the effect of each experiment on the notch at three packets.
 fn notch_text(
     text: &mut String,
     title: &str,
@@ -119,7 +120,7 @@ fn notch_text(
     }
 }
 
-/// Writes the effect of each control on the plateau.
+/// Writes the effect of each experiment on the plateau, the throughput with large buffers.
 fn plateau_text(
     text: &mut String,
     title: &str,
@@ -143,15 +144,15 @@ fn plateau_text(
     text.push('\n');
 }
 
-/// Returns the sentence about the effect of a control, with the conclusion for its cause if it
-/// removes one.
+/// Returns the sentence about the effect of an experiment. If it removes a possible cause, the
+/// sentence ends with the conclusion about the cause.
 fn sentence(control: &Control, effect: &str, conclusion: &str) -> String {
     let conclusion =
         control.cause.map_or_else(String::new, |cause| format!(", so {conclusion} {cause}"));
     format!("  {} {effect}{conclusion}.\n", control.condition)
 }
 
-/// Writes the statements of the documents about causes, and whether the model agrees.
+/// Writes what documents of 1988 and later say about causes, and whether the model agrees.
 fn documents_text(text: &mut String, base: &ControlOutcome, controls: &[ControlOutcome]) {
     text.push_str("Statements of the documents, and whether the model agrees:\n");
     let named =
@@ -242,7 +243,8 @@ mod tests {
     const DIPS: [f64; 9] = [100.0, 200.0, 210.0, 300.0, 300.0, 300.0, 300.0, 300.0, 300.0];
     const RISES: [f64; 9] = [100.0, 200.0, 245.0, 300.0, 300.0, 300.0, 300.0, 300.0, 300.0];
 
-    /// Outcomes of which the base has a notch, and only the control `heals` has none.
+    /// Returns results in which the unchanged model has a notch, which only the experiment named
+    /// `heals` removes.
     fn outcomes(heals: &str) -> Vec<ControlOutcome> {
         let outcome = |control: Control| {
             let kilobytes = if control.title.starts_with(heals) { RISES } else { DIPS };

@@ -8,7 +8,7 @@ use linerate_sim::{
 use linerate_units::Span;
 use std::fmt::Write;
 
-/// Describes a run. Writing to a string cannot fail.
+/// Returns the outcome of a run as text. Writing to a string cannot fail.
 #[must_use]
 pub fn describe(outcome: &Outcome) -> String {
     let mut text = String::new();
@@ -92,14 +92,14 @@ fn describe_processor(
     };
 }
 
-/// Describes the use of a processor's time.
+/// Describes how a processor spent its time.
 fn work(idle: f64, levels: [Span; 3], time: f64) -> String {
     let [nics, network, tasks] = levels.map(|span| notation::percent(part(span, time)));
     let idle = notation::percent(idle);
     format!("{idle} idle; {nics} for the NIC, {network} for IP and TCP, {tasks} for tasks")
 }
 
-/// Returns the share of a span in so many seconds, or 0 of no seconds.
+/// Returns the share of a time span in `seconds` seconds, or 0 if `seconds` is 0.
 pub(crate) fn part(span: Span, seconds: f64) -> f64 {
     if seconds > 0.0 { span.as_secs_f64() / seconds } else { 0.0 }
 }
@@ -152,7 +152,7 @@ fn describe_wire(text: &mut String, outcome: &Outcome, wire: &WireOutcome) {
     }
 }
 
-/// Describes the numbers of slots that have so many bits.
+/// Describes a range of backoffs: all numbers of slot times with this number of binary digits.
 fn slots(bits: usize) -> String {
     match bits {
         0 | 1 => bits.to_string(),
@@ -160,7 +160,7 @@ fn slots(bits: usize) -> String {
     }
 }
 
-/// Describes a queue, if any frame passed through it.
+/// Describes the counters of a queue, if any frame passed through it.
 #[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
 fn describe_queue(text: &mut String, name: &str, counted: &EgressStatistics) {
     if counted.passed > 0 {
@@ -237,7 +237,7 @@ fn describe_nics(text: &mut String, outcome: &Outcome) {
         received = together(received),
         sent = together(sent),
     );
-    // Heads and figures have the same widths and are right-aligned.
+    // Titles and figures have the same widths and are right-aligned.
     for (name, cells) in &rows {
         let _ = write!(text, "{name:name_width$}");
         for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
@@ -248,7 +248,7 @@ fn describe_nics(text: &mut String, outcome: &Outcome) {
     }
 }
 
-/// Titles of the columns of [`describe_nics`]: those of received frames, then those of sent ones.
+/// Column titles of [`describe_nics`]: received frames first, then sent ones.
 const NIC_COLUMNS: [&str; 11] = [
     "bytes", "packets", "errs", "drop", "fifo", "bytes", "packets", "errs", "drop", "fifo", "colls",
 ];

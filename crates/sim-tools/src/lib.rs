@@ -1,7 +1,7 @@
-//! Tools around the simulator: scenario files, outcomes as text, JSON, SVG and captures, and the
-//! night of 1988.
+//! Tools for the simulator: loading scenario files, writing outcomes as text, JSON, SVG and
+//! captures, and repeating the measurement series of 1988.
 //!
-//! The simulator knows neither files nor threads. This crate adds both.
+//! The simulator itself uses no files and no threads. This crate adds both.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Loads scenarios by name, or from a file and the files that it refers to.
+//! Loads scenarios by name or from files, with the files that they name.
 
 use linerate_evidence::TooManyRuns;
 use linerate_sim::{ParameterError, Scenario, Settings};
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// The reason why a scenario could not be loaded. The user can correct each of them.
+/// The reason why a scenario could not be loaded. Each is for the user to correct.
 #[derive(Debug, Error)]
 pub enum ScenarioError {
     /// The scenario or a change of it is invalid.
@@ -21,22 +21,23 @@ pub enum ScenarioError {
         /// The error of the system.
         what: String,
     },
-    /// Two changes of one parameter are ambiguous.
+    /// Two changes of one parameter, of which one would be lost.
     #[error("--set changes `{0}` twice: give it one value")]
     Twice(String),
-    /// A night has too many runs.
+    /// A measurement series with too many runs.
     #[error(transparent)]
     TooManyRuns(#[from] TooManyRuns),
-    /// The scenario cannot be used for this purpose.
+    /// A scenario that lacks what the command needs.
     #[error("{0}")]
     Unfit(String),
 }
 
-/// Loads the scenario with this name, or this file if the name ends in `.toml`, and applies
+/// Loads the built-in scenario `name`, or the file `name` if it ends in `.toml`, and applies
 /// `changes`.
 ///
 /// # Errors
-/// If there is no such scenario, it or a change is invalid, or two changes have one parameter.
+/// If there is no such scenario, the scenario or a change is invalid, or two changes concern one
+/// parameter.
 pub fn load(name: &str, changes: &[String]) -> Result<Scenario, ScenarioError> {
     refuse_twice(changes)?;
     let mut scenario =
@@ -47,8 +48,8 @@ pub fn load(name: &str, changes: &[String]) -> Result<Scenario, ScenarioError> {
     Ok(scenario)
 }
 
-/// Refuses a second change of a parameter, because the first would be lost silently. Changes of all
-/// NICs of a kind (`lance.transmit.start`) may precede a change of one NIC.
+/// Refuses a second change of a parameter, because the first one would be lost silently. A change
+/// of all NICs of a kind (`lance.transmit.start`) may precede a change of one NIC.
 pub(crate) fn refuse_twice(changes: &[String]) -> Result<(), ScenarioError> {
     let mut keys = changes
         .iter()

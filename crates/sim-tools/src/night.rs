@@ -1,5 +1,5 @@
-//! The night of 1988: both columns of the table, every pair of buffers from 1 to 17 packets, four
-//! transfers of 8 MB each, in random order.
+//! The measurement series of October 1988, called a night: both columns of the table, every pair of
+//! socket buffers from 1 to 17 packets, four transfers of 8 MB each, in random order.
 
 use crate::load::{ScenarioError, load, refuse_twice};
 use crate::published::{COLUMNS, Column};
@@ -10,27 +10,28 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 
-/// Options of a night.
+/// Options of a simulated night.
 #[derive(Clone, Debug)]
 pub struct NightOptions {
     /// Number of transfers for each cell.
     pub repeat: NonZeroU32,
-    /// Bytes of a transfer.
+    /// Bytes of each transfer.
     pub bytes: NonZeroU64,
     /// Seed of the order of runs and of all random numbers.
     pub seed: u64,
-    /// Number of threads that run worlds.
+    /// Number of threads that run simulations.
     pub threads: NonZeroUsize,
-    /// Run only the cells with equal buffers?
+    /// Whether to run only the cells whose send and receive buffer are equal.
     pub diagonal: bool,
-    /// Changes of parameters, as KEY=VALUE. At least one scenario must have the parameter.
+    /// Changes of parameters, as KEY=VALUE. At least one of the two scenarios must have the
+    /// parameter.
     pub set: Vec<String>,
 }
 
-/// The outcome of a night.
+/// The results of a simulated night.
 #[derive(Debug)]
 pub struct Night {
-    /// Both columns of the table.
+    /// Results of each column of the table.
     pub columns: Vec<ColumnOutcome>,
 }
 
@@ -41,29 +42,29 @@ pub struct ColumnOutcome {
     pub column: Column,
     /// The scenario that was run.
     pub scenario: Scenario,
-    /// The simulated cells, by the sizes of the send and the receive buffer in packets.
+    /// The simulated cells, by send buffer and receive buffer in packets.
     pub cells: BTreeMap<(u32, u32), CellOutcome>,
 }
 
-/// The means over the transfers of a cell.
+/// The results of one cell: means over its transfers.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct CellOutcome {
     /// Number of transfers.
     pub transfers: u32,
-    /// Rate from task to task, in units of 1,024 bytes per second.
+    /// Throughput from task to task, in units of 1,024 bytes per second.
     pub kilobytes: f64,
-    /// Rates of the slowest and of the fastest transfer.
+    /// Throughput of the slowest and of the fastest transfer, in units of 1,024 bytes per second.
     pub range: (f64, f64),
     /// Standard error of the mean; `None` for a single transfer.
     pub standard_error: Option<f64>,
-    /// Sum of the squared deviations from the mean.
+    /// Sum of the squared deviations of the transfers' throughputs from their mean.
     #[serde(skip)]
     deviations: f64,
-    /// Bits per second on the wire, from all senders.
+    /// Bit rate of all frames on the wire, from all senders, in bit/s.
     pub wire_bits: f64,
-    /// Idle share of the sender's processor.
+    /// Share of time in which the sender's processor was idle, from 0 to 1.
     pub sender_idle: f64,
-    /// Idle share of the receiver's processor.
+    /// Share of time in which the receiver's processor was idle, from 0 to 1.
     pub receiver_idle: f64,
     /// Mean number of collisions per frame.
     pub collisions_per_frame: f64,
@@ -74,7 +75,8 @@ pub struct CellOutcome {
 }
 
 impl Night {
-    /// Runs a night. Returns `None` if it was stopped.
+    /// Runs a simulated night. Returns `None` if `is_stopped` has returned true. `tell` is called
+    /// with the number of finished runs and of all runs.
     ///
     /// # Errors
     /// If a change of a parameter is invalid.
@@ -107,13 +109,13 @@ impl Night {
         Ok(Some(Self { columns }))
     }
 
-    /// Returns the number of frames on all simulated wires.
+    /// Returns the number of frames on the wires of all simulations.
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.columns.iter().flat_map(|column| column.cells.values()).map(|cell| cell.frames).sum()
     }
 
-    /// Returns the number of transfers.
+    /// Returns the number of transfers of all cells.
     #[must_use]
     pub fn transfers(&self) -> u32 {
         self.columns
@@ -124,7 +126,8 @@ impl Night {
     }
 }
 
-/// Loads both scenarios with the changes. A scenario without the parameter is left unchanged.
+/// Loads the scenarios of both columns, and applies the changes. A scenario that lacks a changed
+/// parameter stays as it is.
 pub(crate) fn scenarios(changes: &[String]) -> Result<Vec<Scenario>, ScenarioError> {
     refuse_twice(changes)?;
     let mut scenarios = COLUMNS
@@ -140,7 +143,7 @@ pub(crate) fn scenarios(changes: &[String]) -> Result<Vec<Scenario>, ScenarioErr
     Ok(scenarios)
 }
 
-/// Returns the design of 1988 with the options applied.
+/// Returns the experimental design of 1988, modified by the options.
 fn design(options: &NightOptions) -> Design {
     Design {
         repeat: options.repeat,
@@ -162,13 +165,14 @@ fn job<'a>(blueprint: &'a Blueprint, run: &PlannedRun, design: &Design) -> Job<'
 }
 
 impl ColumnOutcome {
-    /// Returns the cell in which both buffers have so many packets.
+    /// Returns the cell in which both buffers hold this many packets.
     #[must_use]
     pub fn diagonal(&self, packets: u32) -> Option<&CellOutcome> {
         self.cells.get(&(packets, packets))
     }
 
-    /// Returns packets and relative error of the calibration cells that were run.
+    /// Returns, for each calibration cell that was run, its buffer size in packets and the relative
+    /// error of its throughput.
     #[must_use]
     pub fn errors(&self) -> Vec<(u32, f64)> {
         let error = |&(packets, published): &(u32, f64)| {
@@ -224,7 +228,7 @@ mod tests {
         assert_eq!((cell.kilobytes, cell.standard_error), (990.0, None));
         cell.add(&made(1_000.0));
         cell.add(&made(1_010.0));
-        // The standard deviation of the three transfers is 10.
+        // Three transfers with a standard deviation of 10: the standard error is 10/√3.
         let error = cell.standard_error.unwrap();
         assert!(
             (cell.kilobytes, (error - 10.0 / 3.0_f64.sqrt()).abs() < 1e-9) == (1_000.0, true),

@@ -1,4 +1,4 @@
-//! The report of a night: the model beside the figures of 1988, and all parameters.
+//! The report of a simulated night: its figures beside those of 1988, and all parameters.
 
 use crate::night::{ColumnOutcome, Night};
 use crate::published::{MOST, wire_by_formula};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Returns the report. Writing to a string cannot fail.
+/// Returns the report of a night that took `seconds` to simulate. Writing to a string cannot fail.
 #[must_use]
 pub fn night_text(night: &Night, seconds: f64) -> String {
     let mut text = String::new();
@@ -105,8 +105,7 @@ fn speed_text(text: &mut String, night: &Night, seconds: f64) {
     );
 }
 
-/// Appends the parameters of all scenarios. Parameters of a file that several scenarios use are
-/// listed once.
+/// Appends the parameters of both scenarios. Those of a file that both use are listed once.
 fn parameters_text(text: &mut String, night: &Night) {
     let mut rows = BTreeMap::new();
     for column in &night.columns {
@@ -129,7 +128,7 @@ fn parameters_text(text: &mut String, night: &Night) {
     }
 }
 
-/// Returns all cells as JSON.
+/// Returns the results of all cells as JSON.
 #[must_use]
 pub fn night_json(night: &Night) -> Value {
     let column = |column: &ColumnOutcome| {

@@ -1,19 +1,20 @@
-//! The eight calibration cells of the night of 1988. Parameters may be fitted to them.
+//! The eight calibration cells of the table of 1988, to which parameters may be fitted.
 //!
-//! The other published cells are held out to score the model, and are not in the program.
+//! The other published cells serve to score the model. They are not in the program, so that nothing
+//! can be fitted to them.
 
-/// A column of the table of October 1988.
+/// A column of the table of October 1988, measured between two machines.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// The machines of the measurement.
+    /// Names of the two machines.
     pub title: &'static str,
-    /// The scenario that repeats it.
+    /// Name of the scenario that repeats the measurement.
     pub scenario: &'static str,
-    /// Packets of both buffers, with the rate from task to task in KB/s.
+    /// The column's calibration cells: size of both buffers in packets, and throughput in KB/s.
     pub cells: &'static [(u32, f64)],
 }
 
-/// Van Jacobson, mail of October 1988: the calibration cells of both columns.
+/// The calibration cells of both columns, from Van Jacobson's mail of October 1988.
 pub const COLUMNS: [Column; 2] = [
     Column {
         title: "3/60 → 3/60 (LANCE)",
@@ -27,19 +28,19 @@ pub const COLUMNS: [Column; 2] = [
     },
 ];
 
-/// Maximum rate from task to task over an Ethernet, in KB/s:
-/// 10e6 / 8 × 1,460 / (1,538 + 76) / 1,024.
+/// Highest possible throughput from task to task over an Ethernet, in KB/s. Two segments of 1,460
+/// bytes share one acknowledgement.
 pub const MOST: f64 = 10e6 / 8.0 * 1_460.0 / (1_538.0 + 76.0) / 1_024.0;
 
 impl Column {
-    /// Returns the published rate for these buffers, if it is a calibration cell.
+    /// Returns the published throughput in KB/s for these buffers, if it is a calibration cell.
     #[must_use]
     pub fn published(&self, packets: u32) -> Option<f64> {
         self.cells.iter().find(|(known, _)| *known == packets).map(|&(_, rate)| rate)
     }
 }
 
-/// Returns the bit rate on the wire for a task rate in KB/s, by the formula of the mail: one
+/// Returns the bit rate on the wire for a throughput in KB/s, by the formula of the mail: one
 /// acknowledgement for two packets.
 #[must_use]
 pub fn wire_by_formula(kilobytes: f64) -> f64 {

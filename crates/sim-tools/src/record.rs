@@ -1,4 +1,4 @@
-//! The outcome of a simulated run as JSON.
+//! The outcome of a simulated run in the form of JSON.
 
 use crate::describe::part;
 use linerate_sim::{
@@ -8,7 +8,7 @@ use linerate_units::Span;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The outcome of a run, for JSON.
+/// The outcome of a run, with the fields of its JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Record {
     scenario: String,
@@ -22,7 +22,7 @@ pub struct Record {
     wires: Vec<Wire>,
 }
 
-/// A router or a bridge.
+/// The results of a router or a bridge.
 #[derive(Clone, Debug, Serialize)]
 struct Relay {
     name: String,
@@ -65,7 +65,7 @@ struct Machine {
     busy_for_nics_seconds: f64,
     busy_for_network_seconds: f64,
     busy_for_tasks_seconds: f64,
-    /// The processors, if there are several.
+    /// Results of each processor, if the machine has several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     processors: Vec<Processor>,
     #[serde(flatten)]
@@ -78,7 +78,7 @@ struct Processor {
     busy_for_nics_seconds: f64,
     busy_for_network_seconds: f64,
     busy_for_tasks_seconds: f64,
-    /// Counters of its queue of the NIC.
+    /// Counters of the NIC queue that the processor serves.
     queue: Option<QueueStatistics>,
 }
 
@@ -94,11 +94,11 @@ struct Wire {
     given_up: u64,
     late_collisions: u64,
     backoff_seconds: f64,
-    /// Number of backoffs of 0 slots, of 1, of 2 to 3, of 4 to 7 …
+    /// Number of backoffs that lasted 0 slot times, 1, 2 to 3, 4 to 7 …
     backoffs_by_slots: Vec<u64>,
-    /// Frames that the medium lost, damaged or reordered.
+    /// Number of frames that the medium lost, damaged or reordered.
     impaired: u64,
-    /// Frames that were aborted on the wire, and that a switch did not forward.
+    /// Number of frames that a switch did not forward because their sender had aborted them.
     discarded: u64,
     passed_on: u64,
     dropped: u64,

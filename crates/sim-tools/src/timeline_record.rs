@@ -1,16 +1,16 @@
-//! A timeline as JSON.
+//! A timeline in the form of JSON.
 
 use linerate_sim::{Activity, Outcome, SegmentLabel, Timeline, Window};
 use serde::Serialize;
 
-/// A timeline for JSON.
+/// A timeline, with the fields of its JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct TimelineRecord {
     scenario: String,
     seed: u64,
     from_seconds: f64,
     until_seconds: f64,
-    /// Number of spans that exceeded the limit of a timeline.
+    /// Number of activities that were omitted because of the timeline's memory limit.
     left_out: u64,
     lanes: Vec<LaneRecord>,
 }
@@ -27,7 +27,7 @@ struct HeldRecord {
     until_seconds: f64,
     by: Activity,
     amount: u64,
-    /// The TCP segment in a frame; numbers are relative to those of the SYNs.
+    /// The TCP segment in the frame. Its numbers count from those of the SYNs.
     #[serde(skip_serializing_if = "Option::is_none")]
     segment: Option<SegmentRecord>,
 }
@@ -47,7 +47,7 @@ impl From<SegmentLabel> for SegmentRecord {
 }
 
 impl TimelineRecord {
-    /// Creates the record of a timeline of this window.
+    /// Creates the record of a timeline, which was recorded in this window.
     #[must_use]
     pub fn new(
         scenario: &str,

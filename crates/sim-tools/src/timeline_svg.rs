@@ -1,27 +1,27 @@
-//! Draws a timeline of the use of wires, processors and NICs as a self-contained SVG file.
+//! Draws a timeline as a self-contained SVG picture: use of wires, processors and NICs.
 
 use linerate_evidence::stats::as_f64;
 use linerate_sim::{Activity, Held, Lane, SegmentLabel, Span, Tick, Timeline, Window};
 use std::fmt::Write;
 
-/// Width of the names of lanes, in pixels.
+/// Width of the column with the names of lanes, in pixels.
 const NAMES: f64 = 170.0;
-/// Width of a line, in pixels.
+/// Width of a line of the picture, in pixels.
 const WIDTH: f64 = 1_200.0;
 /// Height of a lane, in pixels.
 const LANE: f64 = 16.0;
-/// Height of the scale above a line, in pixels.
+/// Height of the time scale above a line, in pixels.
 const ABOVE: f64 = 22.0;
-/// Height of title and legend, in pixels.
+/// Height of the title and the legend, in pixels.
 const TOP: f64 = 56.0;
 /// Maximum number of lines of a picture.
 const MOST_LINES: u64 = 20;
-/// Maximum number of bars: programs are slow to show more.
+/// Maximum number of bars. Viewers of SVG become slow with more.
 const MOST_BARS: usize = 50_000;
-/// Number of divisions of a line's scale.
+/// Number of divisions of the time scale above a line.
 const DIVISIONS: u64 = 10;
 
-/// Activities with their names and colours.
+/// The activities, each with its name and its colour.
 const LEGEND: [(Activity, &str, &str); 14] = [
     (Activity::Data, "data", "#3b76af"),
     (Activity::Acknowledgement, "ACK", "#79a8d0"),
@@ -86,19 +86,19 @@ fn legend(svg: &mut String) {
     }
 }
 
-/// The layout of the page: a window is divided into lines, and a line into lanes.
+/// The layout of the picture: the window is divided into lines, and each line has all lanes.
 #[derive(Debug)]
 struct Page {
     from: Tick,
     until: Tick,
-    /// Duration of a line.
+    /// Simulated time that a line shows.
     line: Span,
     lines: u64,
     lanes: u64,
 }
 
 impl Page {
-    /// Creates the page for a window. It ends with the last activity.
+    /// Creates the layout for a window, which is shortened to the last activity.
     fn new(window: Window, timeline: &Timeline) -> Self {
         let held = timeline.lanes.iter().flat_map(|lane| &lane.held);
         let until = held.map(|held| held.until).max().unwrap_or(window.from);
@@ -121,12 +121,12 @@ impl Page {
         TOP + self.line_height() * as_f64(self.lines) + 24.0
     }
 
-    /// Returns the vertical position of the first lane of a line.
+    /// Returns the vertical position of a line's first lane, in pixels.
     fn top(&self, line: u64) -> f64 {
         TOP + self.line_height() * as_f64(line) + ABOVE
     }
 
-    /// Draws the names, the scale, and a rule under each lane of a line.
+    /// Draws the names of the lanes, the time scale, and a rule under each lane of a line.
     fn grid(&self, svg: &mut String, line: u64, timeline: &Timeline) {
         let (top, begins) = (self.top(line), self.from + self.line * line);
         let bottom = top + LANE * as_f64(self.lanes);
@@ -160,7 +160,7 @@ impl Page {
         }
     }
 
-    /// Draws an activity. One that continues in further lines has a bar in each.
+    /// Draws an activity as a bar. If it continues on further lines, it has a bar on each.
     fn bar(&self, svg: &mut String, lane: usize, held: &Held) {
         let (first, last) = (self.line_of(held.from), self.line_of(held.until).min(self.lines - 1));
         for line in first..=last {
@@ -201,7 +201,7 @@ impl Page {
     }
 }
 
-/// Returns the label of a bar: the numbers of a segment, or what a station waits for.
+/// Returns the label of a bar: the numbers of a segment, or the event that a host waits for.
 fn label(held: &Held) -> Option<String> {
     let segment = held.segment;
     Some(match held.by {
@@ -218,14 +218,14 @@ fn label(held: &Held) -> Option<String> {
     })
 }
 
-/// Does a label fit into a bar of this width?
+/// Returns whether a label fits into a bar of this width.
 fn fits(text: &str, width: f64) -> bool {
-    /// Width of a character in pixels, and the space around the label.
+    /// Width of a character, and the space around a label, in pixels.
     const CHARACTER: f64 = 5.2;
     as_f64(text.len() as u64) * CHARACTER + 6.0 <= width
 }
 
-/// Is the colour of a bar so light that its label is dark?
+/// Returns whether the colour of an activity is so light that its label must be dark.
 const fn is_light(by: Activity) -> bool {
     matches!(
         by,
@@ -237,12 +237,12 @@ const fn is_light(by: Activity) -> bool {
 }
 
 fn colour(by: Activity) -> &'static str {
-    // A frame is given up after its last collision, so both have one colour.
+    // Abandoned frames have the colour of their last collision.
     let by = if by == Activity::GivenUp { Activity::Collision } else { by };
     LEGEND.iter().find(|(known, ..)| *known == by).map_or("#000000", |&(_, _, colour)| colour)
 }
 
-/// Returns the opacity of a bar: more waiting frames are darker.
+/// Returns the opacity attribute of a bar: the more frames wait, the darker the bar.
 fn opacity(held: &Held) -> String {
     match (held.by, held.amount) {
         (Activity::Frames, amount) if amount < 16 => {
@@ -285,7 +285,7 @@ fn words(held: &Held) -> String {
     format!("{from}, {micros:.1} us: {what}")
 }
 
-/// Formats a time in milliseconds.
+/// Formats a simulated time in milliseconds.
 fn moment(at: Tick) -> String {
     let millis = at.as_secs_f64() * 1e3;
     let text = format!("{millis:.4}");

@@ -1,7 +1,7 @@
-//! Runs many transfers in parallel, each in its own world.
+//! Simulates many transfers in parallel threads.
 //!
-//! The number of threads does not affect the results: a world depends only on its scenario, its
-//! buffers and its seed.
+//! The number of threads does not affect the results: each transfer is a simulation of its own,
+//! which depends only on its scenario, its buffers and its seed.
 
 use linerate_evidence::stats::as_f64;
 use linerate_sim::{Blueprint, Keep, MachineOutcome, TransferOptions};
@@ -9,31 +9,31 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// A transfer to run.
+/// A transfer to simulate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Job<'a> {
-    /// The machines and their networks.
+    /// The scenario, with all numbers read and checked.
     pub blueprint: &'a Blueprint,
-    /// Packets of the sender's buffer.
+    /// Size of the send buffer in packets.
     pub send: u32,
-    /// Packets of the receiver's buffer.
+    /// Size of the receive buffer in packets.
     pub receive: u32,
     /// Bytes to transfer.
     pub bytes: u64,
-    /// Seed of all random numbers.
+    /// Seed of the simulation's random numbers.
     pub seed: u64,
 }
 
-/// The figures of a finished transfer.
+/// The results of a simulated transfer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Made {
-    /// Rate from the first write to the last read, in units of 1,024 bytes per second.
+    /// Throughput from the first write to the last read, in units of 1,024 bytes per second.
     pub kilobytes: f64,
-    /// Bits per second on the wire from all senders, with preambles and inter-frame gaps.
+    /// Bit rate on the wire from all senders, in bit/s, with preambles and inter-frame gaps.
     pub wire_bits: f64,
-    /// Idle share of the sender's processor.
+    /// Share of time in which the sender's processor was idle, from 0 to 1.
     pub sender_idle: f64,
-    /// Idle share of the receiver's processor.
+    /// Share of time in which the receiver's processor was idle, from 0 to 1.
     pub receiver_idle: f64,
     /// Number of transmissions that collided.
     pub collisions: u64,
@@ -41,11 +41,12 @@ pub(crate) struct Made {
     pub frames: u64,
     /// Number of retransmitted segments.
     pub sent_again: u64,
-    /// Did all bytes arrive?
+    /// Whether all bytes arrived.
     pub complete: bool,
 }
 
-/// Runs all jobs. Returns `None` if it was stopped. The results are in the order of `jobs`.
+/// Runs all jobs. Returns their results in the order of `jobs`, or `None` if `is_stopped` has
+/// returned true.
 #[must_use]
 pub(crate) fn make(
     jobs: &[Job<'_>],
@@ -64,7 +65,7 @@ pub(crate) fn make(
         }
     };
     let mut all: Vec<(usize, Made)> = thread::scope(|scope| {
-        // Threads in excess of the jobs would be idle.
+        // More threads than jobs would be idle.
         let threads: Vec<_> =
             (0..threads.get().min(jobs.len())).map(|_| scope.spawn(work)).collect();
         threads
@@ -140,8 +141,9 @@ mod tests {
         assert_eq!(alone, made(5));
     }
 
-    /// With buffers of one packet each packet is acknowledged, so that the bits on the wire are
-    /// known: frames of 1518 and of 64 bytes, each with 20 bytes of preamble and gap.
+    /// With buffers of one packet, each data frame (1,518 bytes) causes an acknowledgement (64
+    /// bytes). Each frame also has 20 bytes of preamble and inter-frame gap, so the bits on the
+    /// wire are known.
     #[test]
     fn the_rate_of_the_wire_includes_headers_preambles_and_gaps() {
         let mut scenario = Scenario::named("sun-3-60-to-3-60").unwrap();
