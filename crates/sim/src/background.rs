@@ -3,13 +3,13 @@
 use crate::rng::Stream;
 use linerate_units::{Span, Tick};
 
-/// A station that stands for all other traffic on a cable.
+/// A source of background frames, which stands for all other traffic on a cable.
 #[derive(Debug)]
 pub(crate) struct Noise {
     random: Stream,
     mean: Span,
     length: usize,
-    /// Frames generated while an earlier one was not yet sent.
+    /// Number of generated frames that wait because an earlier one is still being sent.
     waiting: u64,
     is_sending: bool,
 }
@@ -30,7 +30,8 @@ impl Noise {
         now + self.random.exponential(self.mean)
     }
 
-    /// Generates a frame. Returns whether to send it now.
+    /// Generates a frame, and queues it if an earlier one is still being sent. Returns whether to
+    /// send it now.
     pub(crate) const fn handle_frame(&mut self) -> bool {
         if self.is_sending {
             self.waiting += 1;
@@ -38,7 +39,7 @@ impl Noise {
         !std::mem::replace(&mut self.is_sending, true)
     }
 
-    /// Notes that a frame has been sent. Returns whether to send another now.
+    /// Notes that a frame has been sent. Returns whether to send a queued one now.
     pub(crate) const fn handle_sent(&mut self) -> bool {
         self.is_sending = self.waiting > 0;
         if self.is_sending {

@@ -5,7 +5,7 @@ use crate::parameter::ParameterError;
 /// The built-in files of one kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BuiltinFiles {
-    /// The kind, as error messages name it.
+    /// Name of the kind in error messages, such as `NIC`.
     pub(crate) what: &'static str,
     files: &'static [(&'static str, &'static str)],
 }
@@ -21,7 +21,7 @@ macro_rules! builtin {
     };
 }
 
-/// Scenarios.
+/// The built-in scenarios.
 pub(crate) const SCENARIOS: BuiltinFiles = builtin!("scenario", "scenarios":
     "sun-3-60-to-3-60" "sun-3-280-to-3-60" "82586-receiver" "paced-into-82586"
     "lance-on-busy-bus" "sun-3-50-pair" "sun-3-50-gigabyte" "sun-3-50-four" "nfs-on-busy-wire"
@@ -32,7 +32,7 @@ pub(crate) const SCENARIOS: BuiltinFiles = builtin!("scenario", "scenarios":
     "blast-3-50-to-3-180" "blast-82586" "isa-receive" "3c503-4k" "3c503-32k"
     "nfs-1k-8-bit" "nfs-2k-8-bit" "nfs-4k-8-bit" "nfs-8k-8-bit"
     "nfs-1k-16-bit" "nfs-2k-16-bit" "nfs-4k-16-bit" "nfs-8k-16-bit");
-/// Headings of the scenarios, each with the name of the first scenario below it.
+/// Headings of the list of scenarios. The first name is that of the scenario below the heading.
 const SCENARIO_GROUPS: [(&str, &str); 9] = [
     ("sun-3-60-to-3-60", "The columns of the table of 1988"),
     ("82586-receiver", "NICs of 1988 and the bus behind them"),
@@ -44,20 +44,20 @@ const SCENARIO_GROUPS: [(&str, &str); 9] = [
     ("blast-3-50-to-3-180", "Bulk transfers of the V system"),
     ("isa-receive", "PCs with ISA NICs, and NFS through them"),
 ];
-/// Machines.
+/// The built-in machines, by processor and bus.
 pub(crate) const MACHINES: BuiltinFiles = builtin!("machine", "machines":
     "sun-3-60" "sun-3-280" "sun-3-50" "sun-3-180" "sun-3-60-delayed" "station" "server" "486-isa");
-/// NICs.
+/// The built-in NICs.
 pub(crate) const NICS: BuiltinFiles = builtin!("NIC", "nics":
     "lance" "82586" "generic" "instant" "8390" "wd8003e" "wd8003ep" "3c503" "3c503-16");
-/// Media.
+/// The built-in media: cables, switches, serial lines and long paths.
 pub(crate) const MEDIA: BuiltinFiles = builtin!("medium", "media":
     "ethernet-10" "hub-10" "link-1g" "link-10g" "link-100g" "serial-2400" "wan"
     "wan-red" "wan-codel" "wan-fq-codel");
-/// Queues in front of the NICs of routers and bridges.
+/// The built-in queue disciplines for the NICs of routers and bridges.
 pub(crate) const QUEUES: BuiltinFiles =
     builtin!("queue", "queues": "tail-drop" "tail-drop-50" "red" "codel" "fq-codel");
-/// TCP configurations.
+/// The built-in TCP configurations of hosts.
 pub(crate) const TCPS: BuiltinFiles = builtin!("tcp", "tcps": "tahoe" "reno" "modern" "modern-ecn");
 
 impl BuiltinFiles {
@@ -77,7 +77,7 @@ impl BuiltinFiles {
     }
 }
 
-/// Returns the heading of the group that begins with a scenario, if one does.
+/// Returns the heading to print before a scenario, if it is the first one of a group.
 pub(crate) fn heading_before(scenario: &str) -> Option<&'static str> {
     SCENARIO_GROUPS.iter().find(|(first, _)| *first == scenario).map(|&(_, heading)| heading)
 }

@@ -4,7 +4,8 @@ use linerate_units::Tick;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Scheduled events. The same calls give the same order on every machine.
+/// Events by their time. Events of equal time keep the order in which they were added, so that a
+/// simulation is reproducible.
 #[derive(Debug)]
 pub(crate) struct EventQueue<E> {
     heap: BinaryHeap<Entry<E>>,

@@ -4,19 +4,19 @@
 use std::num::NonZeroU16;
 use std::ops::{Index, IndexMut};
 
-/// Room for a GSO frame: the largest IPv4 packet behind an Ethernet header.
+/// Bytes of a buffer for a GSO frame: the largest IPv4 packet behind an Ethernet header.
 const LARGE: usize = 14 + 65_535;
 
 /// Index of a frame in the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameId(u32);
 
-/// A frame without preamble and check sequence.
+/// A frame in the pool, without preamble and check sequence.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     room: Box<[u8]>,
     length: usize,
-    /// Number of bytes that are sent, if the frame is truncated.
+    /// Number of bytes that are sent if the frame is truncated, as after a FIFO underrun.
     cut: Option<usize>,
     /// Payload bytes of each segment, if this is a GSO or GRO frame.
     segment: Option<NonZeroU16>,
@@ -30,7 +30,7 @@ impl Frame {
         &self.room[..self.length]
     }
 
-    /// Returns the bytes of the frame for modification in flight.
+    /// Returns the bytes of the frame for modification, such as a lower TTL or a damaged bit.
     pub(crate) fn written(&mut self) -> &mut [u8] {
         &mut self.room[..self.length]
     }
@@ -87,18 +87,18 @@ impl Frame {
 #[derive(Debug)]
 pub(crate) struct Frames {
     frames: Vec<Frame>,
-    /// Free frames: small ones and large ones.
+    /// Free frames, for reuse: small ones first, then those with room for a GSO frame.
     free: [Vec<FrameId>; 2],
     room: usize,
 }
 
 impl Frames {
-    /// Creates an empty pool whose frames hold `room` bytes.
+    /// Creates an empty pool, whose frames hold `room` bytes unless they are GSO frames.
     pub(crate) const fn new(room: usize) -> Self {
         Self { frames: Vec::new(), free: [Vec::new(), Vec::new()], room }
     }
 
-    /// Takes a frame with arbitrary bytes and one reference.
+    /// Takes a frame from the pool, with one reference. Its bytes are those of its last use.
     pub(crate) fn take(&mut self) -> FrameId {
         self.take_with(self.room)
     }
@@ -121,7 +121,7 @@ impl Frames {
         id
     }
 
-    /// Takes a frame and copies the bytes of another into it.
+    /// Takes a frame from the pool and copies the bytes of frame `id` into it.
     pub(crate) fn copy(&mut self, id: FrameId) -> FrameId {
         let bytes = self[id].bytes().to_vec();
         let copy = self.take();

@@ -2,33 +2,35 @@
 
 use crate::parameter::ParameterError;
 
-/// A figure of a run.
+/// A figure to be computed from the results of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Combined throughput of programs, in bit/s.
+    /// Sum of the throughputs of the named programs, in bit/s.
     Goodput(Vec<String>),
-    /// Share of the larger throughput of two programs.
+    /// Share of the faster of two programs in their combined throughput, as a fraction.
     LargerShare(Vec<String>),
-    /// Standard deviation of the throughputs of the programs of one name, in bit/s.
+    /// Standard deviation of the throughputs of all programs with this name, in bit/s.
     Spread(String),
-    /// Idle share of a host's processors, as a fraction.
+    /// Share of time in which a host's processors are idle, as a fraction.
     Idle(String),
-    /// Time that a program takes for this many bytes, in picoseconds.
+    /// Time in which a program transfers this many bytes, in picoseconds.
     Time(String, u64),
-    /// Bits per second that a wire carries (by default the first), with check sequences, without
-    /// preambles.
+    /// Bit rate that a wire carries, in bit/s. Frames count with check sequences and without
+    /// preambles. `None` means the first wire.
     Carried(Option<String>),
-    /// Mean frame size on a wire, in bytes.
+    /// Mean size of the frames on a wire, in bytes. `None` means the first wire.
     FrameSize(Option<String>),
-    /// Mean queueing delay in a switch, a router or a bridge, in picoseconds.
+    /// Mean queueing delay in a switch, a router or a bridge, in picoseconds. `None` means the
+    /// switch of the first wire.
     Waited(Option<String>),
-    /// Frames that the queues marked.
+    /// Number of frames that the queues of a switch, a router or a bridge marked. `None` means the
+    /// first wire.
     Marked(Option<String>),
-    /// A counter of the programs of one name, summed.
+    /// Sum of the second name's counter over all programs with the first name.
     Counted(String, String),
-    /// Number of full-size frames that a receive ring of a host's NIC holds.
+    /// Number of full-size frames that fit a receive ring of a host's NIC.
     Room(String),
-    /// Frames lost by a host's NIC, or anywhere in a router or a bridge.
+    /// Number of frames lost by a host's NIC, or anywhere in a router or a bridge.
     Lost(String),
 }
 

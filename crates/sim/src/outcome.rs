@@ -38,26 +38,26 @@ pub struct Outcome {
 pub struct MachineOutcome {
     /// Name of the machine in the scenario.
     pub name: String,
-    /// Busy time of all processors together.
+    /// Busy time of all processors together, summed.
     pub busy: Span,
-    /// Busy time at the levels of drivers, network and tasks.
+    /// Busy time at the priority levels of drivers, of IP and TCP, and of tasks.
     pub levels: [Span; 3],
     /// Results of each processor.
     pub processors: Vec<ProcessorOutcome>,
     /// Counters of the machine's NIC.
     pub nic: NicStatistics,
-    /// Number of full-size frames that a receive ring of the machine's NIC holds.
+    /// Number of full-size frames that fit a receive ring of the machine's NIC.
     pub room: usize,
 }
 
 /// Results of a processor.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessorOutcome {
-    /// Busy time.
+    /// Time for which the processor was busy.
     pub busy: Span,
-    /// Busy time at the levels of drivers, network and tasks.
+    /// Busy time at the priority levels of drivers, of IP and TCP, and of tasks.
     pub levels: [Span; 3],
-    /// Counters of the processor's queue of the NIC, or `None` if it serves none.
+    /// Counters of the NIC queue that the processor serves, if it serves one.
     pub queue: Option<QueueStatistics>,
 }
 
@@ -66,9 +66,9 @@ pub struct ProcessorOutcome {
 pub struct RelayOutcome {
     /// Name of the relay in the scenario.
     pub name: String,
-    /// Busy time of the relay's processor.
+    /// Time for which the relay's processor was busy.
     pub busy: Span,
-    /// Busy time at the levels of drivers, network and tasks; the last is zero.
+    /// Busy time at the priority levels of drivers, of forwarding, and of tasks (always zero).
     pub levels: [Span; 3],
     /// Counters of the relay.
     pub counted: RelayStatistics,
@@ -83,7 +83,7 @@ pub struct RelayNicOutcome {
     pub name: String,
     /// Counters of the NIC.
     pub nic: NicStatistics,
-    /// Counters of the queue in front of the NIC.
+    /// Counters of the egress queue in front of the NIC.
     pub egress: EgressStatistics,
 }
 
@@ -92,13 +92,13 @@ pub struct RelayNicOutcome {
 pub struct WireOutcome {
     /// Name of the wire in the scenario; `wire` if it is the only one.
     pub name: String,
-    /// Bit rate. For a switch, that of the cables without a rate of their own.
+    /// Bit rate of the wire. For a switch, that of the cables without a rate of their own.
     pub rate: Rate,
-    /// Framing of its frames.
+    /// Header format of its frames, such as Ethernet.
     pub framing: Medium,
     /// Counters of the medium.
     pub counted: MediumStatistics,
-    /// Names of the stations, by port.
+    /// Names of the stations in the order of their ports.
     pub stations: Vec<String>,
 }
 
@@ -109,8 +109,8 @@ impl Outcome {
         self.programs.iter().find(|program| program.name == name)
     }
 
-    /// Returns the programs of this name. For a transfer or a dialogue, it returns only the end
-    /// that measures the throughput.
+    /// Returns the programs of this name. Of a transfer or a dialogue, it returns only the end that
+    /// measures the throughput.
     fn programs_named(&self, name: &str) -> impl Iterator<Item = &ProgramReport> {
         let ends = [format!("{name}: sink"), format!("{name}: typist")];
         self.programs
@@ -118,8 +118,8 @@ impl Outcome {
             .filter(move |program| program.name == name || ends.contains(&program.name))
     }
 
-    /// Returns the throughput of a program in bit/s, up to the present if the program has not
-    /// ended.
+    /// Returns the throughput of a program in bit/s. If the program has not ended, its time so far
+    /// counts.
     #[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
     fn goodput(&self, program: &ProgramReport) -> Option<f64> {
         let ended = program.ended.unwrap_or(self.time);
@@ -133,8 +133,8 @@ impl Outcome {
         rates.filter(|rates| !rates.is_empty()).map(|rates| rates.iter().sum())
     }
 
-    /// Returns a measured value, in bit/s, picoseconds, as a fraction or as a count. Returns `None`
-    /// if there is nothing to measure.
+    /// Returns a figure of the run: a rate in bit/s, a time in picoseconds, a fraction or a count.
+    /// Returns `None` if the run has no such figure.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
     pub fn measure(&self, measure: &Measure) -> Option<f64> {
@@ -186,7 +186,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the wire of this name, or the first one.
+    /// Returns the wire with this name, or the first wire for `None`.
     fn wire(&self, name: Option<&str>) -> Option<&WireOutcome> {
         self.wires.iter().find(|wire| name.is_none_or(|name| wire.name == name))
     }
@@ -195,8 +195,8 @@ impl Outcome {
         self.relays.iter().find(|relay| relay.name == name)
     }
 
-    /// Returns the queue counters of the switch, router or bridge of this name, or of the first
-    /// wire.
+    /// Returns the queue counters of the switch, router or bridge with this name, or of the first
+    /// wire for `None`.
     fn queues(&self, name: Option<&str>) -> Option<EgressStatistics> {
         if let Some(relay) = name.and_then(|name| self.relay(name)) {
             return Some(relay.queues());
@@ -212,14 +212,14 @@ impl Outcome {
         self.wires.iter().map(|wire| wire.counted.frames).sum()
     }
 
-    /// Returns the idle share of a machine's processors, averaged over them.
+    /// Returns the share of the run in which a machine's processors were idle, averaged over them.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "a number of processors")]
     pub fn idle(&self, machine: &MachineOutcome) -> f64 {
         self.idle_share(machine.busy, machine.processors.len() as f64)
     }
 
-    /// Returns the idle share of a processor.
+    /// Returns the share of the run in which a processor was idle, from 0 to 1.
     #[must_use]
     pub fn idle_of(&self, processor: &ProcessorOutcome) -> f64 {
         self.idle_share(processor.busy, 1.0)
@@ -232,8 +232,8 @@ impl Outcome {
 }
 
 impl RelayOutcome {
-    /// Returns the combined counters of the queues in front of the relay's NICs; the delays are
-    /// those of the queue with the largest total.
+    /// Returns the combined counters of the queues in front of the relay's NICs. Frames passed and
+    /// total delay are those of the queue with the largest total delay.
     #[must_use]
     pub fn queues(&self) -> EgressStatistics {
         EgressStatistics::of_all(self.nics.iter().map(|nic| nic.egress))
@@ -248,12 +248,12 @@ impl RelayOutcome {
     }
 }
 
-/// Returns the received frames that a NIC has lost.
+/// Returns the number of frames that a NIC failed to receive.
 const fn lost(nic: &NicStatistics) -> u64 {
     nic.receive_drops + nic.receive_fifo + nic.receive_errors
 }
 
-/// Returns the standard deviation, or `None` if there are no numbers.
+/// Returns the standard deviation of the numbers, or `None` if there are none.
 fn spread(numbers: &[f64]) -> Option<f64> {
     #[allow(clippy::cast_precision_loss, reason = "a number of stations")]
     let count = numbers.len() as f64;

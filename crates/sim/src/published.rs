@@ -1,23 +1,22 @@
-//! Published figures, which are compared with those of the simulator. No parameter is fitted to
-//! them.
+//! Published figures, to compare with those of the simulator. No parameter is fitted to them.
 
 use crate::measure::Measure;
 use crate::outcome::Outcome;
 use crate::parameter::{Number, ParameterError, Section, Settings};
 
-/// A published figure.
+/// A published figure and the simulated one that corresponds to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    /// Name of the figure in the list of figures.
+    /// Identifier of the figure in lists.
     pub id: String,
-    /// The published value. Its range is the uncertainty of the document's wording.
+    /// The published value. Its range expresses the precision of the published text.
     pub figure: Number,
-    /// The simulator's measure that corresponds to the figure.
+    /// The figure of a simulated run to compare with.
     pub measure: Measure,
-    /// For a figure in `times`: the scenario, or the change KEY=VALUE to this one, whose figure is
-    /// divided by that of this scenario.
+    /// For a figure that is a ratio (unit `times`): the scenario, or the change KEY=VALUE of this
+    /// scenario, whose figure is the numerator. The figure of this scenario is the denominator.
     pub against: Option<String>,
-    /// Meaning and limits of the simulator's figure.
+    /// Explanation of the simulated figure, and its limits.
     pub word: String,
 }
 
@@ -42,13 +41,13 @@ impl Published {
         })
     }
 
-    /// Returns the corresponding figure of a run, in the unit of the document.
+    /// Returns the simulated figure of a run, in the unit of the published one.
     #[must_use]
     pub fn ours(&self, outcome: &Outcome) -> Option<f64> {
         Some(outcome.measure(&self.measure)? / self.figure.base_factor()?)
     }
 
-    /// Returns whether a figure is in the range of the published one.
+    /// Returns whether a simulated figure is in the range of the published one.
     #[must_use]
     pub fn admits(&self, ours: f64) -> bool {
         let [low, high] = self.figure.range;

@@ -1,5 +1,5 @@
-//! Random numbers. Each component draws from its own stream, and one seed determines all of them,
-//! so that an additional draw in one component does not affect any other.
+//! Random numbers. Each component draws from its own stream, and one seed determines all streams.
+//! An additional draw in one component thus does not affect the others.
 
 use linerate_units::Span;
 use oorandom::Rand64;
@@ -9,7 +9,7 @@ use oorandom::Rand64;
 pub(crate) struct Stream(Rand64);
 
 impl Stream {
-    /// Creates stream number `number` of a seed.
+    /// Creates the stream with number `number`, of those that `seed` determines.
     pub(crate) fn new(seed: u64, number: u64) -> Self {
         Self(Rand64::new(u128::from(seed) << 64 | u128::from(number)))
     }
@@ -36,7 +36,7 @@ impl Stream {
         Span::from_picos((mean.as_picos() as f64 * share) as u64)
     }
 
-    /// Returns secret bytes for a host.
+    /// Returns bytes for the secret key of a host.
     pub(crate) fn secret(&mut self) -> [u8; 32] {
         let mut bytes = [0; 32];
         for chunk in bytes.chunks_exact_mut(8) {

@@ -1,30 +1,30 @@
-//! The TCP segments in frames, for the timeline.
+//! Descriptions of the TCP segments in frames, for the timeline.
 
 use crate::timeline::{Activity, Doing, SegmentLabel};
 use linerate_wire::{EtherType, EthernetFrame, Ipv4Packet, Protocol, Segment, SeqNum, TcpFlags};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
-/// The state of each direction of the connections on all wires.
+/// The last observed numbers of each direction of every connection, by source and destination.
 #[derive(Debug, Default)]
 pub(crate) struct SegmentLabels(BTreeMap<(SocketAddrV4, SocketAddrV4), Direction>);
 
 /// One direction of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Direction {
-    /// The number of its SYN.
+    /// Sequence number of the direction's SYN, from which labels count.
     base: SeqNum,
-    /// The last acknowledgement number and window field.
+    /// Acknowledgement number and window field of the direction's last segment.
     last: Option<(SeqNum, u16)>,
 }
 
 impl SegmentLabels {
-    /// Returns the activity of a wire that begins to carry `frame`.
+    /// Returns the activity to show for a wire that begins to carry `frame`.
     pub(crate) fn label(&mut self, frame: &[u8]) -> Doing {
         self.of_tcp(frame).unwrap_or_else(|| Doing::new(Activity::Frame, frame.len() as u64))
     }
 
-    /// Returns the activity for a segment of an open connection.
+    /// Returns the activity to show for a TCP segment whose direction's SYN was seen.
     fn of_tcp(&mut self, frame: &[u8]) -> Option<Doing> {
         let ethernet = EthernetFrame::parse(frame).ok()?;
         if ethernet.header.ether_type != EtherType::IPV4 {

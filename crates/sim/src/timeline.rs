@@ -1,11 +1,11 @@
-//! The timeline of a simulation: the periods of each component's activities, within a time window
+//! The timeline of a simulation: when each component was active and with what, within a time window
 //! and a memory limit.
 
 use linerate_units::Tick;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Maximum number of recorded spans; further ones are only counted.
+/// Maximum number of recorded activities; further ones are only counted.
 const MOST_SPANS: u64 = 500_000;
 
 /// The time window of a timeline.
@@ -22,7 +22,7 @@ pub struct Window {
 pub struct Timeline {
     /// Lanes of wires, then of machines, then of routers and bridges.
     pub lanes: Vec<Lane>,
-    /// Number of spans that were omitted because of the memory limit.
+    /// Number of activities that were omitted because of the memory limit.
     pub left_out: u64,
 }
 
@@ -31,36 +31,36 @@ pub struct Timeline {
 pub struct Lane {
     /// Name of the component.
     pub part: String,
-    /// Spans of the component in the order of time, clipped to the window.
+    /// Periods of activity in the order of time, clipped to the window.
     pub held: Vec<Held>,
 }
 
-/// A span of time in which a component had one activity.
+/// A period in which a component had one activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Start of the span.
+    /// Start of the period.
     pub from: Tick,
-    /// End of the span.
+    /// End of the period.
     pub until: Tick,
-    /// Activity of the component.
+    /// The component's activity in this period.
     pub by: Activity,
-    /// Amount of the activity: bytes of a frame, frames in a ring, per cent of a bus; 1 for a
+    /// Extent of the activity: bytes of a frame, frames in a ring, per cent of a bus; 1 for a
     /// processor.
     pub amount: u64,
-    /// The TCP segment in a frame.
+    /// Label of the TCP segment in the frame, if the activity is one.
     pub segment: Option<SegmentLabel>,
 }
 
 /// The numbers of a TCP segment, relative to those of the SYNs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentLabel {
-    /// The first byte of data, from 1.
+    /// Number of the first byte of data, where 1 is the first byte of the stream.
     pub seq: u32,
-    /// Bytes of data.
+    /// Number of bytes of data.
     pub length: u32,
-    /// The byte that is expected next from the peer.
+    /// Number of the byte that is expected next from the peer, where 1 is the first one.
     pub ack: u32,
-    /// The window field, without scaling.
+    /// Window field of the header, without scaling.
     pub window: u32,
 }
 
@@ -70,17 +70,17 @@ pub struct SegmentLabel {
 pub enum Activity {
     /// A wire carries a frame without a TCP segment, or with a SYN, FIN or RST.
     Frame,
-    /// A wire carries data.
+    /// A wire carries a segment with data.
     Data,
-    /// A wire carries an acknowledgement without data.
+    /// A wire carries a segment without data that acknowledges.
     Acknowledgement,
     /// A wire carries a segment without data that only changes the window.
     WindowUpdate,
     /// A frame on the wire collides.
     Collision,
-    /// A station waits after a collision.
+    /// A station waits in backoff after a collision.
     Backoff,
-    /// A station abandons its frame.
+    /// A station abandons its frame after too many collisions.
     GivenUp,
     /// The processor runs drivers.
     Driver,
@@ -90,23 +90,23 @@ pub enum Activity {
     Task,
     /// The NIC uses the bus.
     Nic,
-    /// Frames are queued.
+    /// Frames wait in a queue or a ring.
     Frames,
-    /// An idle station waits for an acknowledgement: its congestion window is full, or everything
-    /// is sent.
+    /// An idle host waits for an acknowledgement: its congestion window is full, or all data are
+    /// sent.
     WaitsForAcknowledgement,
-    /// An idle station waits for a larger window of its peer.
+    /// An idle host waits until its peer opens the receive window.
     WaitsForWindow,
-    /// An idle station waits for data.
+    /// An idle host waits for data from its peer.
     WaitsForData,
 }
 
-/// A component.
+/// A component that has a lane in the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
-    /// A port of a wire.
+    /// The station at a port of a wire.
     Station { wire: u16, port: usize },
-    /// A unit of a machine. Units that all processors share belong to the first.
+    /// A unit of a machine. A unit that all processors share belongs to the first processor.
     Inside { machine: usize, processor: u16, unit: Unit },
     /// A unit of a router or a bridge.
     Relay { relay: u16, unit: Unit },
@@ -114,7 +114,7 @@ pub(crate) enum Part {
     RelayNic { relay: u16, nic: u16, unit: Unit },
 }
 
-/// A unit of a machine, a router or a bridge.
+/// A unit inside a machine, a router or a bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Unit {
     /// The processor.
@@ -123,11 +123,11 @@ pub(crate) enum Unit {
     Wait,
     /// The bus.
     Bus,
-    /// Frames that wait for the processor's forwarding decision.
+    /// Received frames that wait for the processor's forwarding decision.
     Input,
-    /// Frames in the driver's queue.
+    /// Frames in the driver's queue, in front of the transmit ring.
     DriverQueue,
-    /// Frames in a relay's queue in front of a NIC.
+    /// Frames in a relay's egress queue, in front of a NIC.
     Queue,
     /// The NIC's transmit ring.
     TransmitRing,
@@ -136,7 +136,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// Returns the name that lanes show.
+    /// Returns the unit's name as the lanes of a timeline show it.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Processor => "processor",
@@ -160,16 +160,16 @@ pub(crate) struct Doing {
 }
 
 impl Doing {
-    /// Returns an activity without a segment.
+    /// Returns an activity that is no TCP segment.
     pub(crate) const fn new(by: Activity, amount: u64) -> Self {
         Self { by, amount, segment: None }
     }
 }
 
-/// The present activity of a component, if it is active.
+/// The present activity of a component; `None` if it is inactive.
 type Current = Option<Doing>;
 
-/// Records a timeline.
+/// Records the activities of all components.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     window: Window,
@@ -178,7 +178,7 @@ pub(crate) struct Recorder {
     left_out: u64,
 }
 
-/// The recorded and the present activity of a component.
+/// The past activities of a component, and the present one with its start.
 #[derive(Debug, Default)]
 struct Open {
     held: Vec<Held>,
@@ -192,7 +192,7 @@ impl Recorder {
         Self { window, parts: BTreeMap::new(), kept: 0, left_out: 0 }
     }
 
-    /// Records the activity of a component from now on.
+    /// Notes that a component's activity changes at `now`.
     pub(crate) fn note(&mut self, now: Tick, part: Part, activity: Current) {
         let open = self.parts.entry(part).or_default();
         if open.activity != activity {
@@ -204,7 +204,7 @@ impl Recorder {
         }
     }
 
-    /// Replaces the present activity of a component since its start.
+    /// Changes what the present activity of a component has been since its start.
     pub(crate) fn correct(&mut self, part: Part, by: Activity) {
         let open = self.parts.entry(part).or_default();
         open.activity = open.activity.map(|doing| Doing { by, ..doing });
@@ -222,7 +222,7 @@ impl Recorder {
         self.parts.entry(part).or_default().held.push(Held { from, until, by, amount, segment });
     }
 
-    /// Ends the recording. `name` gives the names of the components.
+    /// Ends the recording and returns the timeline. `name` returns the name of a component's lane.
     pub(crate) fn finish(mut self, now: Tick, name: impl Fn(Part) -> String) -> Timeline {
         let parts: Vec<Part> = self.parts.keys().copied().collect();
         parts.into_iter().for_each(|part| self.note(now, part, None));

@@ -8,38 +8,38 @@ use crate::segment_labels::SegmentLabels;
 use crate::timeline::{Activity, Doing, Part, Recorder, Timeline, Unit, Window};
 use linerate_units::Tick;
 
-/// The recordings to make.
+/// The choice of recordings that a run makes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// Capture every frame that crosses a wire, with its checksums.
+    /// Whether to capture every frame that crosses a wire. The hosts then compute checksums.
     pub frames: bool,
-    /// Record a timeline in this window.
+    /// Window of the timeline to record, if there is to be one.
     pub timeline: Option<Window>,
 }
 
 /// A captured frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
-    /// Time at which the sender had sent the whole frame.
+    /// Time at which the sender had finished sending the frame.
     pub at: Tick,
-    /// Number of the wire.
+    /// Number of the wire that carried the frame.
     pub wire: u16,
     /// Bytes of the frame, without preamble and check sequence.
     pub bytes: Vec<u8>,
 }
 
-/// The recording.
+/// The recordings of a running simulation.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     captures_frames: bool,
-    /// Frames captured in the present event.
+    /// Frames captured during the present event.
     pub(crate) frames: Vec<Captured>,
     recorder: Option<Recorder>,
     labels: SegmentLabels,
 }
 
 impl Trace {
-    /// Creates an empty recording.
+    /// Starts the recordings that `keep` selects.
     pub(crate) fn new(keep: Keep) -> Self {
         Self {
             captures_frames: keep.frames,
@@ -49,7 +49,7 @@ impl Trace {
         }
     }
 
-    /// Records an action of a medium.
+    /// Records the effect of a medium's action.
     #[inline]
     pub(crate) fn note_wire(
         &mut self,
@@ -159,7 +159,7 @@ impl Trace {
     }
 }
 
-/// Returns the activity of a processor.
+/// Returns the activity of a processor that runs a job of this level.
 fn activity(level: Option<Level>) -> Option<Doing> {
     let by = match level? {
         Level::Driver => Activity::Driver,
@@ -169,12 +169,12 @@ fn activity(level: Option<Level>) -> Option<Doing> {
     Some(Doing::new(by, 1))
 }
 
-/// Returns the activity of a bus.
+/// Returns the activity of a bus that NICs use to this share, in per cent.
 fn bus_use(share: u64) -> Option<Doing> {
     (share > 0).then_some(Doing::new(Activity::Nic, share))
 }
 
-/// Returns the activity of a queue or a ring.
+/// Returns the activity of a queue or a ring that holds this many frames.
 fn queued(count: usize) -> Option<Doing> {
     (count > 0).then_some(Doing::new(Activity::Frames, count as u64))
 }

@@ -1,5 +1,5 @@
-//! The world: the assignment of hosts to ports of media, and the event queue. No other module
-//! schedules events.
+//! The world of a simulation: hosts, the media that connect them, and the event queue. No other
+//! module schedules events.
 
 use crate::background::Noise;
 use crate::event_queue::EventQueue;
@@ -14,25 +14,25 @@ use crate::trace::{Captured, Trace};
 use linerate_units::Tick;
 use std::collections::BTreeMap;
 
-/// Number in the source address of background traffic, which no machine has.
+/// Number in the source MAC address of background traffic. No machine has it.
 const BACKGROUND: usize = 0xfffe;
 
 /// A scheduled event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
-    /// An event of a medium.
+    /// A timer of a medium, by its number.
     Medium(u16, MediumEvent),
-    /// A timer of a machine's NIC.
+    /// A timer of the NIC of a machine, by the machine's number.
     Nic(u16, NicEvent),
-    /// A NIC of a machine receives something from its wire.
+    /// A signal from the wire reaches the NIC of a machine.
     Reception(u16, Reception),
-    /// An event for one processor of a machine.
+    /// A timer of a machine's processor, by the numbers of machine and processor.
     Machine(u16, u16, MachineEvent),
-    /// An event of a router or a bridge.
+    /// A timer of a router or a bridge, by its number.
     Relay(u16, RelayEvent),
-    /// A NIC of a router or a bridge receives something from its wire.
+    /// A signal from the wire reaches a NIC of a relay, by the numbers of relay and NIC.
     RelayReception(u16, u16, Reception),
-    /// A source of background traffic has a frame.
+    /// A source of background traffic generates a frame.
     Noise(u16),
 }
 
@@ -48,12 +48,12 @@ pub(crate) enum Reception {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occupant {
     Machine(u16),
-    /// A router or a bridge, by number, and the number of its NIC.
+    /// A NIC of a router or a bridge, by the numbers of relay and NIC.
     Relay(u16, u16),
     Noise(u16),
 }
 
-/// A medium and the owners of its ports.
+/// A medium, and the owner of each of its ports.
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) medium: Medium,
@@ -68,12 +68,13 @@ pub(crate) struct World {
     pub(crate) frames: Frames,
     pub(crate) wires: Vec<Wire>,
     pub(crate) machines: Vec<Machine>,
-    /// The wire and port of each MAC address: first the machines, then the NICs of relays.
+    /// Wire and port of each MAC address, by its number: first the machines, then the NICs of
+    /// relays.
     pub(crate) attachments: Vec<(u16, Port)>,
     pub(crate) relays: Vec<Relay>,
-    /// The wire and port of each relay's NICs.
+    /// Wire and port of each NIC, by the number of the relay.
     pub(crate) relay_attachments: Vec<Vec<(u16, Port)>>,
-    /// The port of the bridge that leads from the first wire to the second.
+    /// The port of the first wire whose bridge leads to the second wire.
     pub(crate) bridged: BTreeMap<(u16, u16), Port>,
     pub(crate) noises: Vec<Noise>,
     pub(crate) noise_attachments: Vec<(u16, Port)>,
@@ -82,7 +83,7 @@ pub(crate) struct World {
     pub(crate) checks: bool,
     /// Number of events processed.
     pub(crate) events: u64,
-    /// Whether the programs of each machine have ended, and the number of machines where they have
+    /// For each machine whether its programs have ended, and the number of machines where they have
     /// not. Cached, because asking every machine after every event is slow.
     finished: Vec<bool>,
     unfinished: usize,
@@ -170,7 +171,7 @@ impl World {
         }
     }
 
-    /// Processes one event.
+    /// Handles one event, and the actions that it causes.
     fn step(&mut self, event: Event) {
         match event {
             Event::Medium(wire, event) => {
@@ -213,7 +214,7 @@ impl World {
         }
     }
 
-    /// Updates the number of unfinished machines after an event of `machine`.
+    /// Updates the number of unfinished machines after an event of machine `machine`.
     fn update_finished(&mut self, machine: usize) {
         let is_finished = self.machines[machine].is_finished();
         if std::mem::replace(&mut self.finished[machine], is_finished) != is_finished {
@@ -261,7 +262,7 @@ impl World {
     }
 
     fn request_for_nic(&mut self, (wire, port): (u16, Port), frame: FrameId) {
-        // The NIC may have truncated the frame on an earlier attempt.
+        // An earlier attempt to send the frame may have truncated it.
         self.frames[frame].truncate(None);
         let to = self.audience(wire, frame);
         self.request(wire, port, frame, to);
@@ -283,8 +284,8 @@ impl World {
         self.act_for_medium(wire);
     }
 
-    /// Returns the receivers of a frame: the owner of its destination address, or the bridge that
-    /// leads to it.
+    /// Returns the receivers of a frame on a wire: the NIC that has its destination address, or the
+    /// bridge on the path there.
     fn audience(&self, wire: u16, frame: FrameId) -> Audience {
         match mac_number(self.frames[frame].destination()) {
             Some(number) => match self.attachments.get(number) {
@@ -371,8 +372,8 @@ impl World {
         for action in actions.drain(..) {
             self.carry_out(wire, action);
         }
-        // Nested calls have already executed actions that were added in the meantime. The vector is
-        // put back to keep its allocation.
+        // Nested calls have executed the actions that these caused, so `medium_actions` is empty.
+        // The vector is put back to keep its allocation.
         self.medium_actions = actions;
     }
 
@@ -400,8 +401,8 @@ impl World {
             }
             MediumAction::Arrived { port, at, frame, intact } => {
                 self.frames.share(frame);
-                // The state is evaluated now, because the sender may have restarted the frame by
-                // the time it arrives.
+                // Check for truncation now: by the time the frame arrives, its sender may be
+                // sending it again.
                 let intact = intact && !self.frames[frame].is_truncated();
                 self.schedule_reception(wire, port, at, Reception::Frame { frame, intact });
             }
@@ -467,7 +468,7 @@ impl World {
     }
 }
 
-/// A step in the transmission of a frame, which is reported to the sender.
+/// Progress of a frame's transmission, which is reported to the sender's NIC.
 #[derive(Clone, Copy, Debug)]
 enum SendProgress {
     Sending,
@@ -477,7 +478,7 @@ enum SendProgress {
 }
 
 impl Reception {
-    /// Passes the signal to a NIC. A complete frame is passed to `queue`.
+    /// Passes the signal to a NIC. A complete frame goes to queue `queue`.
     fn report(
         self,
         now: Tick,

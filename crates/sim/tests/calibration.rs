@@ -1,10 +1,11 @@
-//! The eight cells of 1988 that were used for calibration, and shapes of the table that were not.
+//! The eight cells of the table of 1988 that were used for calibration, and shapes of the table
+//! that were not.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_sim::{Keep, Scenario, TransferOptions};
 
-/// Returns the throughput in KB/s with both buffers of this many packets: the mean of four
+/// Returns the throughput in KB/s if both socket buffers hold this many packets: the mean of four
 /// transfers of 8 MiB.
 fn rate(scenario: &str, packets: u64) -> f64 {
     let blueprint = Scenario::named(scenario).unwrap().blueprint().unwrap();

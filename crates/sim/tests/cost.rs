@@ -1,4 +1,4 @@
-//! Cost of a simulation in events per frame, which does not depend on the machine or on the number
+//! Cost of a simulation in events per frame. The number is exact, and must not grow with the number
 //! of hosts.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
@@ -19,7 +19,7 @@ fn ratio(events: u64, frames: u64) -> f64 {
     f64::from(u32::try_from(events).unwrap()) / f64::from(u32::try_from(frames).unwrap())
 }
 
-/// Returns the additional events per frame when each pair of hosts on one switch moves twice as
+/// Returns the events per additional frame if each pair of hosts on one switch transfers twice as
 /// much.
 fn of_crowd(hosts: u64) -> f64 {
     let crowd = |bytes: u64| {
@@ -33,7 +33,7 @@ fn of_crowd(hosts: u64) -> f64 {
     ratio(more - few, more_frames - few_frames)
 }
 
-/// Returns the events per transmission on a cable with this many saturating stations.
+/// Returns the number of events per transmission on a cable with this many saturating stations.
 fn of_saturated(stations: u64) -> f64 {
     let changes = [
         format!("hosts.stations.count={stations}"),
@@ -45,8 +45,8 @@ fn of_saturated(stations: u64) -> f64 {
     ratio(outcome.events, wire.frames + wire.collisions)
 }
 
-/// Returns the additional events per frame when a transfer through a chain of cables, joined by
-/// routers or bridges, moves twice as much.
+/// Returns the events per additional frame if a transfer through a chain of cables, which routers
+/// or bridges join, transfers twice as much.
 fn of_row(place: &str, cables: usize) -> f64 {
     let number = |value: u64, unit: &str| {
         format!(

@@ -1,10 +1,10 @@
-//! Pairs of equivalent scenarios, whose results must be equal to the picosecond.
+//! Pairs of equivalent scenarios, whose results must agree to the picosecond.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_sim::{Captured, Keep, Outcome, Scenario, TransferOptions};
 
-/// Runs the scenario of the first column with changes.
+/// Runs the scenario of the first column of the table of 1988, with changes.
 fn run(changes: &[&str]) -> Outcome {
     let mut scenario = Scenario::named("sun-3-60-to-3-60").unwrap();
     let quiet = ["transfer.bytes=200000", "noise.rate=0", "receiver.position=0"];
@@ -16,7 +16,8 @@ fn run(changes: &[&str]) -> Outcome {
     outcome
 }
 
-/// Runs the scenario of the first column on a full-duplex cable of the same bit rate.
+/// Runs the scenario of the first column of the table of 1988, with its Ethernet replaced by a
+/// full-duplex cable of the same bit rate.
 fn run_on_cable(changes: &[&str]) -> Outcome {
     let text = Scenario::text("sun-3-60-to-3-60").unwrap().replace("ethernet-10", "link-1g");
     let (before, noise) = text.split_once("[noise]").unwrap();
@@ -30,7 +31,8 @@ fn run_on_cable(changes: &[&str]) -> Outcome {
     scenario.blueprint().unwrap().run(1, &options, Keep { frames: true, timeline: None })
 }
 
-/// Buffers of one packet: the ends alternate, so stations never contend.
+/// Socket buffers of one packet. The hosts then send alternately and never contend for the
+/// Ethernet.
 const IN_TURN: [&str; 2] = ["transfer.send_buffer=1460", "transfer.receive_buffer=1460"];
 
 fn last(frames: &[Captured]) -> u64 {

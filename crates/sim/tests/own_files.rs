@@ -1,12 +1,13 @@
-//! User-written files with arbitrary values and ranges: a scenario is refused with the place and
-//! the remedy in one line, or it can be run.
+//! Files of users with arbitrary values and ranges. Each scenario is either refused, with position
+//! and remedy in one line, or it can be run.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_sim::{Keep, ParameterError, Scenario, Setting, Span, TransferOptions};
 use std::path::Path;
 
-/// Returns the text with unlimited ranges, and with file names that refer to the user's files.
+/// Returns the text of a built-in file with unlimited ranges, whose file names refer to the user's
+/// files.
 fn own(text: &str) -> String {
     let line = |line: &str| {
         let mut line = line.to_owned();
@@ -25,7 +26,7 @@ fn own(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// Returns a built-in file as a user's file.
+/// Returns a built-in file in the form of a user's file.
 fn read(file: &str) -> Result<String, String> {
     let folders =
         ["machines", "nics", "media", "queues", "tcps"].map(|folder| Path::new(folder).join(file));
@@ -37,7 +38,7 @@ fn parse(text: &str) -> Result<Scenario, ParameterError> {
     Scenario::parse("s.toml", text, &read)
 }
 
-/// Runs a scenario for a millisecond, if it can be run.
+/// Runs a scenario for a simulated millisecond, if it is accepted.
 fn try_to_run(scenario: &Scenario) -> Result<(), String> {
     let blueprint = scenario.blueprint().map_err(|error| error.to_string())?;
     let limit = Some(Span::from_picos(1_000_000_000));
@@ -46,7 +47,7 @@ fn try_to_run(scenario: &Scenario) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the keys of all numbers, without those of further machines of a kind.
+/// Returns the keys of all numbers. Of several machines of one kind it returns those of the first.
 fn numbers(scenario: &Scenario) -> Vec<String> {
     let numbers =
         scenario.settings().iter().filter(|(_, setting)| matches!(setting, Setting::Number(_)));

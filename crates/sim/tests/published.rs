@@ -1,11 +1,11 @@
-//! Comparison with published figures, and qualitative results from the literature that must emerge.
+//! Comparison with published figures, and effects known from the literature that must emerge.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_sim::{Keep, Measure, Outcome, Scenario, TransferOptions};
 use linerate_units::Span;
 
-/// Runs a built-in scenario with changes and all checks.
+/// Runs a built-in scenario with changes, and checks all invariants.
 fn run(scenario: &str, changes: &[&str]) -> Outcome {
     let mut scenario = Scenario::named(scenario).unwrap();
     changes.iter().for_each(|change| scenario.set(change).unwrap());
@@ -17,7 +17,7 @@ fn measure(outcome: &Outcome, measure: &str) -> f64 {
     outcome.measure(&measure.parse::<Measure>().unwrap()).unwrap()
 }
 
-/// Returns the throughput of a saturated Ethernet in Mb/s.
+/// Returns the throughput of an Ethernet with this many saturating stations, in Mb/s.
 fn carried(scenario: &str, hosts: u32) -> f64 {
     let hosts = format!("hosts.stations.count={hosts}");
     measure(&run(scenario, &[&hosts, "load.time=1"]), "carried") / 1e6
@@ -43,7 +43,7 @@ fn long_frames_fill_a_saturated_ethernet_and_short_ones_do_not() {
 #[test]
 fn measures_of_a_run_without_data_have_no_value() {
     let measured = |outcome: &Outcome, what: &str| outcome.measure(&what.parse().unwrap());
-    // Both have begun and wait for their peers.
+    // At 6 ms both transfers have begun, and each end waits for its peer.
     let early = run("sun-3-50-four", &["limit.time=0.006"]);
     assert_eq!(measured(&early, "goodput first second"), Some(0.0));
     assert_eq!(measured(&early, "larger-share first second"), None);
@@ -71,7 +71,8 @@ fn an_82586_keeps_up_with_a_paced_sender() {
     assert!(rate("paced-into-82586") > 5.0 * rate("82586-receiver"));
 }
 
-/// Runs a transfer with a LANCE beside a disk that holds the bus for this many microseconds.
+/// Runs a transfer to a host with a LANCE and a disk that holds the bus for this many microseconds
+/// at a time.
 fn beside_a_disk(host: &str, hold: &str) -> Outcome {
     let (others, hold) =
         (format!("{host}.machine.bus.others=1"), format!("{host}.machine.bus.hold={hold}"));
@@ -208,7 +209,7 @@ fn header_compression_reduces_a_typed_character_to_four_bytes() {
     let (compressed, whole) = (bytes("medium.compression=on"), bytes("medium.compression=off"));
     assert!((4.0..4.6).contains(&compressed), "{compressed}");
     assert!((40.5..41.5).contains(&whole), "{whole}");
-    // Three bytes encode an identification that has not grown by one (RFC 1144 section 3.2.2).
+    // An IP identification that did not grow by one takes three more bytes (RFC 1144 §3.2.2).
     let uncounted = bytes("tahoe.identification=off");
     assert!((7.0..7.9).contains(&uncounted), "{uncounted}");
 }

@@ -9,7 +9,7 @@ use linerate_sim::{
 };
 use std::thread;
 
-/// Records all frames and the whole timeline.
+/// Records all captured frames and the whole timeline.
 const KEEP: Keep =
     Keep { frames: true, timeline: Some(Window { from: Tick::ZERO, until: Tick::NEVER }) };
 
@@ -26,12 +26,12 @@ fn run_scenario(scenario: &Scenario, keep: Keep) -> Outcome {
     outcome
 }
 
-/// Runs the server scenario for some milliseconds with all checks.
+/// Runs the scenario `rss` for a few milliseconds, and checks all invariants.
 fn run(changes: &[&str], keep: Keep) -> Outcome {
     run_scenario(&scenario("rss", &[&["limit.time=0.004"], changes].concat()), keep)
 }
 
-/// Returns the changes for this many queues of the server, with a processor each.
+/// Returns the changes that give the server this many queues, and one processor for each.
 fn queues(count: u16) -> [String; 2] {
     [format!("receiver.machine.processors={count}"), format!("receiver.nic.queues={count}")]
 }
@@ -47,7 +47,7 @@ fn machine<'a>(outcome: &'a Outcome, name: &str) -> &'a MachineOutcome {
     outcome.machines.iter().find(|machine| machine.name == name).unwrap()
 }
 
-/// Returns the times and lengths of the frames.
+/// Returns the time and the length of each captured frame.
 fn pattern(outcome: &Outcome) -> Vec<(Tick, usize)> {
     outcome.frames.iter().map(|frame| (frame.at, frame.bytes.len())).collect()
 }
@@ -90,7 +90,7 @@ fn throughput_grows_with_the_queues_up_to_the_line_rate() {
             "{spread}: {one} Gb/s, {four} with four queues"
         );
     }
-    // The payload rate of 100 Gb/s: 1,448 bytes of 1,538 on the wire.
+    // The highest payload rate on 100 Gb/s: 1,448 of 1,538 bytes on the wire are payload.
     let most = 100.0 * 1_448.0 / 1_538.0;
     let full = gigabits(16, &["transfer.spread=even"]);
     assert!((0.9 * most..most).contains(&full), "{full} Gb/s with sixteen queues");
@@ -141,8 +141,8 @@ fn counters_of_queues_add_up_to_those_of_their_nic() {
 fn each_arp_request_is_answered_once_and_teaches_every_shard() {
     let outcome = run(&["limit.time=0.001"], KEEP);
     let arp = outcome.frames.iter().filter(|frame| frame.bytes[12..14] == [8, 6]);
-    // The receiver has MAC address 0, the sender 1: the sender of each ARP packet, and whether it
-    // is a request.
+    // For each ARP packet, the number of its sender's MAC address (receiver 0, sender 1), and
+    // whether it is a request.
     let said: Vec<(u8, bool)> = arp.map(|frame| (frame.bytes[11], frame.bytes[21] == 1)).collect();
     let count = |what: (u8, bool)| said.iter().filter(|&&said| said == what).count();
     assert_eq!(
@@ -177,7 +177,7 @@ fn a_timeline_has_a_lane_for_each_processor_and_each_queue() {
                 levels.iter().sum::<u64>(),
                 held.iter().map(|held| held.until.since(held.from).as_picos()).sum()
             );
-            // Work in progress at the end is not counted yet.
+            // A job that is still running at the end is not counted yet.
             assert!(
                 levels
                     .iter()
@@ -262,7 +262,7 @@ fn impossible_numbers_of_queues_and_processors_are_refused() {
     );
     refused("wan-two-routers", &["west.machine.processors=2"], "give a router or a bridge one");
     refused("wan-two-routers", &["west.nics.lan.nic.queues=2"], "give a router or a bridge one");
-    // A user's NIC file with a range beyond the limits of the simulator.
+    // A user's NIC file whose range exceeds the limits of the simulator.
     let text = Scenario::text("rss").unwrap().replace("\"generic\"", "\"own.toml\"");
     let (text, _) = text.split_once("[set]").unwrap();
     for queues in [0, 100] {

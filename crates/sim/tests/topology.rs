@@ -1,4 +1,4 @@
-//! Scenarios of several media: routers and bridges forward what must cross, and inconsistent
+//! Scenarios with several media: routers and bridges forward between them, and inconsistent
 //! scenarios are refused.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
@@ -11,7 +11,7 @@ fn number(value: u64, unit: &str) -> String {
     )
 }
 
-/// Returns the tables of media, each of its kind.
+/// Returns the TOML tables of media, given as pairs of name and kind.
 fn media(media: &[(&str, &str)]) -> String {
     let lines = media.iter().map(|(name, file)| format!("{name} = {{ medium = \"{file}\" }}\n"));
     format!("title = \"a test\"\n[media]\n{}", lines.collect::<String>())
@@ -25,7 +25,7 @@ fn host(name: &str, on: &str) -> String {
     )
 }
 
-/// Returns the tables of a router or a bridge with a NIC on each of these media.
+/// Returns the TOML tables of a router or a bridge that has a NIC on each of these media.
 fn relay(place: &str, name: &str, on: &[&str]) -> String {
     let mtu =
         if place == "routers" { format!("mtu = {}\n", number(1_500, "B")) } else { String::new() };
@@ -71,7 +71,7 @@ fn assert_arrived(outcome: &Outcome) {
     assert_eq!((sink.bytes, sink.wrong_at), (100_000, None));
 }
 
-/// Returns the error of a refused scenario.
+/// Returns the error message of a refused scenario.
 fn refused(text: &str) -> String {
     let error =
         parse(text).and_then(|scenario| scenario.blueprint().map_err(|error| error.to_string()));
@@ -80,7 +80,7 @@ fn refused(text: &str) -> String {
     line
 }
 
-/// Returns a scenario of two hosts with two routers between them.
+/// Returns a scenario of two hosts whose path leads through two routers.
 fn two_routers() -> String {
     media(&[("left", "link-1g"), ("middle", "link-1g"), ("right", "link-1g")])
         + &host("a", "left")
@@ -90,7 +90,7 @@ fn two_routers() -> String {
         + &transfer("a", "b")
 }
 
-/// Returns the TTLs of the IP packets on a wire.
+/// Returns the TTL of each IP packet that a wire carried.
 fn times_to_live(outcome: &Outcome, wire: u16) -> Vec<u8> {
     let packets =
         |frame: &&Captured| frame.wire == wire && frame.bytes.get(12..14) == Some(&[8, 0]);

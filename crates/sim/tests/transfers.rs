@@ -1,4 +1,4 @@
-//! Complete transfers between machines of 1988, with all checks.
+//! Complete transfers between machines of 1988, with all invariants checked.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -9,7 +9,7 @@ use linerate_sim::{
 /// A timeline window that is longer than any transfer here.
 const WINDOW: Window = Window { from: Tick::ZERO, until: Tick::NEVER };
 
-/// Runs a built-in scenario with changes and all checks.
+/// Runs a built-in scenario with changes, and checks all invariants.
 fn run(scenario: &str, changes: &[&str], seed: u64) -> Outcome {
     let mut scenario = Scenario::named(scenario).unwrap();
     changes.iter().for_each(|change| scenario.set(change).unwrap());
@@ -107,8 +107,7 @@ fn the_spans_of_a_timeline_add_up_to_the_counters() {
     assert!(count(Activity::Data) > count(Activity::Frame));
     let waits = timeline.lanes.iter().filter(|lane| lane.part.ends_with(": waits for"));
     assert!(waits.flat_map(|lane| &lane.held).any(|held| held.by == Activity::WaitsForData));
-    // A station that senses the other's carrier at the moment of its own start has transmitted no
-    // bits of its frame.
+    // A station that senses a carrier at the very start of its own frame has sent no bits of it.
     assert!(
         count(Activity::Collision) > 0
             && count(Activity::Collision) <= outcome.wires[0].counted.collisions

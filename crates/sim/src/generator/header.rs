@@ -1,31 +1,31 @@
-//! The header of frames of raw-frame generators: receiver, sender, kind, and four numbers whose
-//! meaning depends on the kind.
+//! The header of generated frames: destination, source, EtherType, and four numbers whose meaning
+//! depends on the generator.
 
 use crate::mac::mac_address;
 
-/// Bytes of the header: the Ethernet header and four numbers.
+/// Length of the header in bytes: an Ethernet header and four numbers.
 const LENGTH: usize = 14 + 16;
 
-/// Number of the MAC address that no station has.
+/// Number in a destination MAC address that belongs to no NIC.
 const UNASSIGNED: usize = 0xffff;
-/// IEEE 802 local experimental EtherType 1.
+/// EtherType of frames that only occupy the wire: IEEE 802 local experimental EtherType 1.
 const EXPERIMENT: u16 = 0x88b5;
 
 /// The header of a generated frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Number of the receiver's MAC address.
+    /// Number in the destination MAC address.
     pub(crate) to: usize,
-    /// Number of the sender's MAC address.
+    /// Number in the source MAC address.
     pub(crate) from: usize,
-    /// The EtherType.
+    /// EtherType of the frame.
     pub(crate) kind: u16,
-    /// Numbers whose meaning depends on the kind.
+    /// Values for the receiving generator; the EtherType determines their meaning.
     pub(crate) numbers: [u32; 4],
 }
 
 impl Header {
-    /// Bytes of the shortest frame, without its check sequence.
+    /// Length of the shortest Ethernet frame in bytes, without its check sequence.
     pub(crate) const SHORTEST: usize = 60;
 
     /// Returns the header of a frame without a receiver, which only occupies the wire.
@@ -33,8 +33,8 @@ impl Header {
         Self { to: UNASSIGNED, from, kind: EXPERIMENT, numbers: [0; 4] }
     }
 
-    /// Writes a frame of `length` bytes that begins with this header. Returns the length of the
-    /// frame: at least [`Header::SHORTEST`], and at most that of the buffer.
+    /// Writes a frame of `length` bytes that begins with this header. The length is raised to
+    /// [`Header::SHORTEST`] and limited by the buffer. Returns the length written.
     pub(crate) fn write(&self, room: &mut [u8], length: usize) -> usize {
         let length = length.clamp(Self::SHORTEST.min(room.len()), room.len());
         let frame = &mut room[..length];

@@ -1,8 +1,8 @@
-//! Raw-frame generators: programs that send and receive Ethernet frames without the host. They
-//! model protocols that linerate's host does not implement, and stations that only occupy the wire.
+//! Raw-frame generators: programs that send and receive Ethernet frames without the TCP/IP stack.
+//! They model protocols that linerate does not implement, and stations that only occupy the wire.
 //!
 //! Their frames cost processor time of the machine. Each generator specifies these costs
-//! ([`FrameCosts`]), because the machine's cost table is that of TCP.
+//! ([`FrameCosts`]), because the machine's cost table holds the costs of TCP segments.
 
 mod blast;
 mod decnet;
@@ -25,7 +25,7 @@ use std::fmt::Debug;
 
 /// A program that sends and receives raw frames.
 pub(crate) trait FrameGenerator: Debug + Send {
-    /// Handles the timeout of the generator.
+    /// Handles the expiry of the timeout that [`FrameGenerator::poll_timeout`] returned.
     fn handle_time(&mut self, now: Tick);
 
     /// Handles a received frame for which [`FrameGenerator::wants`] has returned true.
@@ -41,24 +41,24 @@ pub(crate) trait FrameGenerator: Debug + Send {
     /// Returns the next timeout, or `NEVER`.
     fn poll_timeout(&self) -> Tick;
 
-    /// Returns the costs of the generator's frames.
+    /// Returns the processor time that the generator's frames cost.
     fn costs(&self) -> FrameCosts;
 
-    /// Returns whether the program has ended.
+    /// Returns whether the program has finished. A simulation ends when all programs have.
     fn is_finished(&self) -> bool;
 
-    /// Returns the results.
+    /// Returns the results of the program.
     fn report(&self) -> ProgramReport;
 }
 
-/// Processor time of a generator's frames, in addition to that of the driver.
+/// Processor time of a generator's frames, in addition to that of the NIC driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FrameCosts {
-    /// Time to receive a frame.
+    /// Time to process a received frame.
     pub(crate) input: Span,
     /// Time to build a frame.
     pub(crate) output: Span,
-    /// Time to copy or checksum a byte.
+    /// Time to copy or checksum one byte of a frame.
     pub(crate) byte: Span,
 }
 

@@ -8,17 +8,18 @@ use crate::parameter::{ParameterError, Section};
 use crate::program::ProgramReport;
 use linerate_units::{Span, Tick};
 
-/// Bytes of the longest frame.
+/// Upper limit of the configured frame lengths, in bytes.
 const LONGEST: u64 = 65_535;
 
 /// Parameters of a saturating station.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SaturateParameters {
-    /// Bytes of a frame, check sequence included.
+    /// Usual length of a frame in bytes, check sequence included.
     frame: usize,
-    /// One of this many frames has the length `other`; zero if all frames have the length `frame`.
+    /// One of every `every` frames has the length `other`; zero means that all have the usual
+    /// length.
     every: u64,
-    /// Bytes of the frames of the other length, check sequence included.
+    /// Length in bytes of the exceptional frames, check sequence included.
     other: usize,
     time: Span,
 }
@@ -33,14 +34,14 @@ impl SaturateParameters {
         })
     }
 
-    /// Returns the bytes of its longest frame, without check sequence.
+    /// Returns the bytes of the station's longest frame, without check sequence.
     pub(crate) const fn longest(&self) -> usize {
         let longest = if self.frame > self.other { self.frame } else { self.other };
         longest - CHECK_SEQUENCE
     }
 }
 
-/// A saturating station.
+/// A raw-frame generator that always has a frame to send.
 #[derive(Debug)]
 pub(crate) struct Saturate {
     parameters: SaturateParameters,

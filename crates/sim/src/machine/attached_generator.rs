@@ -9,7 +9,7 @@ use linerate_units::{Span, Tick};
 #[derive(Debug)]
 pub(super) struct AttachedGenerator {
     pub(super) generator: Box<dyn FrameGenerator>,
-    /// Earliest time for which a timeout is scheduled.
+    /// Earliest time for which the machine has scheduled a timeout event.
     scheduled: Tick,
     /// Whether the processor is building a frame.
     is_building: bool,
@@ -20,8 +20,8 @@ impl AttachedGenerator {
         Self { generator, scheduled: Tick::NEVER, is_building: false }
     }
 
-    /// Takes the next frame, unless the processor is still building one. Returns the processor time
-    /// that the frame costs.
+    /// Takes the generator's next frame, unless the processor is still building the last one.
+    /// Returns the processor time that building the frame takes.
     pub(super) fn poll(
         &mut self,
         now: Tick,
@@ -55,7 +55,7 @@ impl AttachedGenerator {
         self.generator.wants(frame).then(|| own.input + own.byte * frame.len() as u64)
     }
 
-    /// Handles the timeout. It is ignored if the generator has postponed it in the meantime.
+    /// Handles a timeout event. An event is ignored if the generator has postponed its timeout.
     pub(super) fn handle_time(&mut self, now: Tick) {
         self.scheduled = Tick::NEVER;
         if self.generator.poll_timeout() <= now {
@@ -63,7 +63,7 @@ impl AttachedGenerator {
         }
     }
 
-    /// Returns the next timeout, if it is earlier than the scheduled one.
+    /// Returns the generator's timeout, if no event is scheduled as early as that.
     pub(super) fn poll_timeout(&mut self, now: Tick) -> Option<Tick> {
         let wanted = self.generator.poll_timeout().max(now);
         (wanted < self.scheduled && wanted != Tick::NEVER).then(|| {

@@ -1,13 +1,13 @@
-//! A machine's clock: it ticks coarsely and was started before the simulation began.
+//! The clock that a host sees: its resolution is coarse, and it started before the simulation.
 
 use linerate_units::{Duration, Instant, Span, Tick};
 
-/// A machine's clock.
+/// The clock that a host sees.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MachineClock {
-    /// Time between the start of the clock and the start of the simulation.
+    /// Time between the start of the machine's clock and the start of the simulation.
     head_start: Duration,
-    /// The resolution: the clock shows multiples of this time.
+    /// Resolution: the clock shows multiples of this time.
     grain: Duration,
 }
 
@@ -21,13 +21,13 @@ impl MachineClock {
         }
     }
 
-    /// Returns the time shown at `now`.
+    /// Returns the clock's reading at simulated time `now`.
     pub(crate) fn show(&self, now: Tick) -> Instant {
         let nanos = (now.to_instant() + self.head_start).as_nanos();
         Instant::from_nanos(nanos - nanos % self.grain.as_nanos())
     }
 
-    /// Returns the first time at which the clock shows `instant` or more.
+    /// Returns the first simulated time at which the clock shows `instant` or more.
     pub(crate) fn when(&self, instant: Instant) -> Tick {
         if instant == Instant::NEVER {
             return Tick::NEVER;

@@ -3,30 +3,30 @@
 use crate::parameter::{ParameterError, Section};
 use linerate_units::Span;
 
-/// The cost table. Entries hold for full processor speed and an otherwise idle bus.
+/// The cost table of a machine. Times hold for full processor speed and an otherwise idle bus.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Costs {
-    /// Time for entry to and exit from an interrupt.
+    /// Time to enter and leave an interrupt handler.
     pub(crate) interrupt: Span,
-    /// Time of the driver to take a received frame from the NIC and pass it to IP.
+    /// Time in which the driver takes a received frame from the NIC and passes it to IP.
     pub(crate) driver_receive: Span,
-    /// Time of the driver to post a frame to the NIC.
+    /// Time in which the driver posts a frame to the NIC.
     pub(crate) driver_transmit: Span,
-    /// Time of the driver to handle the completion of a sent frame.
+    /// Time in which the driver handles the completion of a sent frame.
     pub(crate) driver_done: Span,
-    /// Time of IP and TCP to process a received segment, without checksum and copies.
+    /// Time in which IP and TCP process a received segment, without checksum and copies.
     pub(crate) input: Span,
-    /// Time of TCP and IP to build a segment, without checksum and copies.
+    /// Time in which TCP and IP build a segment, without checksum and copies.
     pub(crate) output: Span,
-    /// Time for the checksum of a byte.
+    /// Time to checksum one byte.
     pub(crate) sum: Span,
-    /// Time to copy a byte between a task and the kernel.
+    /// Time to copy one byte between a task and the kernel.
     pub(crate) copy: Span,
-    /// Time to copy a byte between the kernel and a NIC without DMA; zero with DMA.
+    /// Time to copy one byte between the kernel and a NIC without DMA; zero for a NIC with DMA.
     pub(crate) nic_copy: Span,
-    /// Time until a sleeping task runs again: scheduling and context switch.
+    /// Time from the wake-up of a sleeping task until it runs: scheduling and context switch.
     pub(crate) wakeup: Span,
-    /// Time for entry to and exit from a system call.
+    /// Time to enter and leave a system call.
     pub(crate) call: Span,
     /// Time to handle an expired timer of a connection.
     pub(crate) timer: Span,

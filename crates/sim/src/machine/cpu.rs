@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// Priority levels, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
-    /// Interrupts of NICs: the drivers.
+    /// Interrupt handlers of NIC drivers.
     Driver = 0,
     /// Software interrupts: IP, TCP and their timers.
     Network = 1,
@@ -22,22 +22,22 @@ impl Level {
     const COUNT: usize = 3;
 }
 
-/// A processor that runs jobs of type `J`.
+/// A processor that executes jobs of type `J` by priority.
 #[derive(Debug)]
 pub(crate) struct Cpu<J> {
     jobs: [VecDeque<(Span, J)>; Level::COUNT],
-    /// The running level, whose first job is in progress, and the time since when it has been
-    /// running.
+    /// Index of the running level, whose first job is in progress, and the time up to which its
+    /// work is accounted for.
     running: Option<(usize, Tick)>,
-    /// Version of the scheduled end of the running job: a [`Due`] of an older version is stale.
+    /// Version of the running job's scheduled end. A [`Due`] with an older version is stale.
     plan: u32,
-    /// Shares of the bus, in 65,536ths: `taken` is that of the NICs and the other masters together,
-    /// `others` that of the other masters alone.
+    /// Shares of the bus, in 65,536ths: `taken` is used by NICs and other bus masters (such as a
+    /// disk controller) together, `others` by the other bus masters alone.
     taken: u64,
     others: u64,
-    /// Number of other processors that run on this bus.
+    /// Number of other processors that are running on this bus.
     competitors: u64,
-    /// Share of its time during which the processor needs the bus, in 65,536ths.
+    /// Share of its running time in which this processor accesses the bus, in 65,536ths.
     bus_demand: u64,
     /// Present speed in 65,536ths of full speed.
     speed: u64,
@@ -45,22 +45,23 @@ pub(crate) struct Cpu<J> {
     busy: [Span; Level::COUNT],
 }
 
-/// The scheduled end of the running job, if nothing changes before.
+/// The time at which the running job ends, unless the bus or the jobs change before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
-    /// Time of the end.
+    /// Time at which the job ends.
     pub(crate) at: Tick,
-    /// Version of the schedule to which this end belongs.
+    /// Version of the schedule. It must equal the processor's present version when the job ends.
     pub(crate) plan: u32,
 }
 
 const FULL: u64 = 1 << 16;
-/// Minimum speed: a processor gets bus cycles even if NICs use the whole bus.
+/// Lower limit of the speed, as a share of `FULL`: a processor gets some bus cycles even if NICs
+/// use the whole bus.
 const SLOWEST: u64 = FULL / 20;
 
 impl<J> Cpu<J> {
-    /// Creates an idle processor that needs the bus for the share `bus_demand` of its time, while
-    /// other masters than NICs use the share `others`.
+    /// Creates an idle processor that accesses the bus during the share `bus_demand` of its time.
+    /// Bus masters that are not NICs use the share `others` of the bus. Both are in 65,536ths.
     pub(crate) fn new(bus_demand: u64, others: u64) -> Self {
         let jobs = std::array::from_fn(|_| VecDeque::with_capacity(16));
         let mut cpu = Self {
@@ -83,23 +84,23 @@ impl<J> Cpu<J> {
         (self.busy.iter().fold(Span::ZERO, |sum, &busy| sum + busy), self.busy)
     }
 
-    /// Returns the level that runs.
+    /// Returns the priority level of the running job.
     pub(crate) fn running_level(&self) -> Option<Level> {
         self.running.map(|(level, _)| LEVELS[level])
     }
 
-    /// Returns the NICs' share of the bus in per cent.
+    /// Returns the share of the bus that NICs use, in per cent.
     pub(crate) const fn bus_taken(&self) -> u64 {
         (self.taken - self.others) * 100 / FULL
     }
 
-    /// Adds a job that takes `work` on an idle bus. [`Cpu::resume`] starts it.
+    /// Queues a job that takes `work` at full speed. [`Cpu::resume`] starts it.
     pub(crate) fn add(&mut self, level: Level, work: Span, job: J) {
         self.jobs[level as usize].push_back((work, job));
     }
 
-    /// Moves the `wanted` jobs of level `from` to the end of level `to`, in their order and with
-    /// the work done so far. No job may be running.
+    /// Moves the jobs of level `from` that satisfy `wanted` to the end of level `to`. They keep
+    /// their order and the work done so far. No job may be running.
     pub(crate) fn promote(&mut self, from: Level, to: Level, wanted: impl Fn(&J) -> bool) {
         debug_assert_eq!(self.running, None, "no job runs");
         let (promoted, left) =
@@ -108,7 +109,7 @@ impl<J> Cpu<J> {
         self.jobs[to as usize].extend(promoted);
     }
 
-    /// Removes the running job, if `plan` is the present version of its scheduled end.
+    /// Removes and returns the running job, unless `plan` is stale.
     pub(crate) fn take_done(&mut self, now: Tick, plan: u32) -> Option<(Level, J)> {
         if plan != self.plan {
             return None;
@@ -119,7 +120,7 @@ impl<J> Cpu<J> {
         Some((LEVELS[index], job))
     }
 
-    /// Starts the most urgent job, unless it runs already. Returns its end.
+    /// Starts the most urgent job, unless it is running already. Returns when the started job ends.
     #[must_use]
     pub(crate) fn resume(&mut self, now: Tick) -> Option<Due> {
         let level = self.jobs.iter().position(|jobs| !jobs.is_empty())?;
@@ -138,13 +139,15 @@ impl<J> Cpu<J> {
         Some(Due { at, plan: self.plan })
     }
 
-    /// Changes the share of the bus that NICs and other masters use.
+    /// Changes the share of the bus that NICs and other bus masters use, in 65,536ths. Returns the
+    /// new end of the running job if it has changed.
     #[must_use]
     pub(crate) fn change_bus(&mut self, now: Tick, taken: impl FnOnce(u64) -> u64) -> Option<Due> {
         self.change(now, |cpu| cpu.taken = taken(cpu.taken))
     }
 
-    /// Changes the number of other processors that run.
+    /// Changes the number of other processors that are running. Returns the new end of the running
+    /// job if it has changed.
     #[must_use]
     pub(crate) fn change_competitors(&mut self, now: Tick, competitors: u64) -> Option<Due> {
         if competitors == self.competitors {
@@ -163,10 +166,10 @@ impl<J> Cpu<J> {
         if self.speed == before { None } else { self.run(now, level) }
     }
 
-    /// Returns the present speed in 65,536ths of full speed. The NICs' share of the bus slows the
-    /// processor down, as far as it needs the bus. Each competing processor is as fast as this one
-    /// and slows it down further: with `s` the speed, `a` the speed without competitors and `w` the
-    /// share that each processor needs, s = a − competitors · w² · s.
+    /// Returns the present speed in 65,536ths of full speed. Use of the bus by NICs slows the
+    /// processor down in proportion to `bus_demand`. Each competing processor runs at the same
+    /// speed and slows it down further. With `s` the speed, `a` the speed without competitors and
+    /// `w` the bus demand of each processor: s = a − competitors · w² · s.
     const fn share(&self) -> u64 {
         let lost = (if self.taken > FULL { FULL } else { self.taken }) * self.bus_demand / FULL;
         let alone = if FULL - lost < SLOWEST { SLOWEST } else { FULL - lost };
@@ -176,7 +179,7 @@ impl<J> Cpu<J> {
         alone * FULL * FULL / (FULL * FULL + self.competitors * self.bus_demand * self.bus_demand)
     }
 
-    /// Accounts for the work done on the running job until now.
+    /// Deducts the time since the last call from the running job's remaining work.
     fn pause(&mut self, now: Tick) {
         let Some((level, since)) = self.running else { return };
         let passed = now.since(since);
@@ -218,7 +221,7 @@ mod tests {
         Span::from_picos(count * MICRO)
     }
 
-    /// Adds a job and returns the end of the job that runs then.
+    /// Adds a job. Returns the end of the running job if another one runs now.
     fn add<J>(cpu: &mut Cpu<J>, now: u64, level: Level, work: u64, job: J) -> Option<Due> {
         cpu.add(level, micros(work), job);
         cpu.resume(at(now))

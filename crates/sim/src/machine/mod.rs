@@ -1,8 +1,8 @@
 //! A machine: processors, and a NIC that spreads received frames over them.
 //!
-//! The host itself runs in zero time. Processor time passes before its effect: a received frame
-//! costs it before the host gets the frame, a frame to send before the NIC gets it, and the work of
-//! a task before the task takes effect.
+//! The TCP/IP stack itself takes no simulated time. The machine charges processor time before each
+//! effect: for a received frame before the stack gets it, for a sent frame before the NIC gets it,
+//! and for a task's work before the work takes effect.
 
 mod attached_generator;
 mod clock;
@@ -31,11 +31,11 @@ use rss::RssNic;
 /// A timer of one processor of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MachineEvent {
-    /// The running job ends, if `plan` is still the version of its schedule.
+    /// The running job ends, unless its schedule has a newer version than `plan`.
     Job { plan: u32 },
-    /// The host's clock may have reached the host's next timeout.
+    /// The machine's clock may have reached the next timeout of the TCP/IP stack.
     Clock,
-    /// The timeout of the raw-frame generator.
+    /// The timeout of the attached raw-frame generator may have expired.
     Generator,
 }
 
@@ -48,18 +48,17 @@ pub(crate) enum MachineAction {
     Nic(NicAction),
 }
 
-/// A machine.
+/// A machine: its processors, its NIC, and the programs that run on it.
 #[derive(Debug)]
 pub(crate) struct Machine {
     rss: RssNic,
-    /// The processors that serve a queue of the NIC. A processor without a queue would have no
-    /// work.
+    /// One processor for each queue of the NIC. Further processors would have no work.
     processors: Vec<Processor>,
 }
 
 impl Machine {
-    /// Creates a machine whose clock was started `head_start` before the simulation, with a
-    /// processor for each shard of its host. All shards have the seed of `steering`.
+    /// Creates a machine with a processor for each shard of its host. Its clock started
+    /// `head_start` before the simulation. All shards hash flows with the seed of `steering`.
     pub(crate) fn new(
         parameters: &MachineParameters,
         nic: Nic,
@@ -101,7 +100,7 @@ impl Machine {
         self.processors.iter().flat_map(Processor::reports)
     }
 
-    /// Starts a raw-frame generator, in place of an earlier one. It runs on the first processor,
+    /// Starts a raw-frame generator, and replaces an earlier one. It runs on the first processor,
     /// because its frames belong to no flow.
     pub(crate) fn attach(
         &mut self,
@@ -149,7 +148,7 @@ impl Machine {
         self.rss.queue_of(frame)
     }
 
-    /// Calls a method of the NIC and handles the actions that follow.
+    /// Calls a method of the NIC and handles the actions that it returns.
     pub(crate) fn handle_nic(
         &mut self,
         now: Tick,
@@ -170,7 +169,7 @@ impl Machine {
         self.handle_nic(now, |nic, actions| nic.handle_event(now, event, actions), actions);
     }
 
-    /// Handles the actions of the NIC, and schedules the ends of jobs that have changed.
+    /// Handles the NIC's pending actions, and schedules the ends of jobs whose speed has changed.
     fn progress(&mut self, now: Tick, actions: &mut Vec<MachineAction>) {
         let processors = &mut self.processors;
         for action in self.rss.actions.drain(..) {
@@ -203,7 +202,7 @@ impl Machine {
         }
     }
 
-    /// Returns what the timeline shows of the machine.
+    /// Returns the state that the timeline shows.
     pub(crate) fn snapshot(&self) -> MachineSnapshot {
         let processors: Vec<_> =
             self.processors.iter().map(|processor| processor.snapshot(&self.rss.nic)).collect();

@@ -7,14 +7,14 @@ use linerate_units::Instant;
 use linerate_wire::{EthernetHeader, Ipv4Header, TcpFlags, TcpHeader, checksum};
 use std::num::NonZeroU16;
 
-/// Offset of the IPv4 header, in a frame without VLAN tags.
+/// Offset of the IPv4 header in bytes, in a frame without VLAN tags.
 const IP: usize = EthernetHeader::LENGTH;
-/// Offset of the TCP header, in a frame without IPv4 options.
+/// Offset of the TCP header in bytes, in a frame without IPv4 options.
 const TCP: usize = IP + Ipv4Header::LENGTH;
-/// Flags that end a merged frame.
+/// TCP flags after which LRO merges nothing into a frame.
 const LAST: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);
 
-/// Segments a GSO frame into frames that fit the wire, appends them to `segments` and releases the
+/// Segments a GSO frame into frames of at most the MTU, appends them to `segments` and releases the
 /// GSO frame.
 pub(super) fn segment(
     frames: &mut Frames,
@@ -37,8 +37,8 @@ pub(super) fn segment(
     frames.release(gso_frame);
 }
 
-/// Appends `next` to `last` if it continues that frame's data and the packet stays within `max`
-/// bytes. Returns the merged frame.
+/// Appends the data of `next` to `last` if it follows directly and the merged packet has at most
+/// `max` bytes. Returns the merged frame.
 pub(super) fn merge(
     frames: &mut Frames,
     last: FrameId,
@@ -64,7 +64,7 @@ pub(super) fn merge(
     Some(merged)
 }
 
-/// Moves a frame into a buffer that holds a GSO frame.
+/// Moves a frame into a buffer with room for a GSO frame.
 fn move_to_large(frames: &mut Frames, frame: FrameId) -> FrameId {
     let wide = frames.take_large();
     let bytes = frames[frame].bytes().to_vec();
@@ -74,8 +74,8 @@ fn move_to_large(frames: &mut Frames, frame: FrameId) -> FrameId {
     wide
 }
 
-/// Returns the segment size if `next` continues the data of `last` in the same connection with
-/// equal headers.
+/// Returns the segment size of a merged frame if the data of `next` follow those of `last` in the
+/// same connection with equal headers.
 fn continues(last: &Frame, next: &Frame, max: usize) -> Option<NonZeroU16> {
     let (one, other) = (last.bytes(), next.bytes());
     if !is_plain(one) || !is_plain(other) || headers(one) != headers(other) {
@@ -102,8 +102,8 @@ fn continues(last: &Frame, next: &Frame, max: usize) -> Option<NonZeroU16> {
         .then(|| u16::try_from(segment).ok().and_then(NonZeroU16::new))?
 }
 
-/// Returns whether a frame is an unfragmented TCP segment over IPv4 without IP options and without
-/// padding.
+/// Returns whether a frame can be merged: a TCP segment over IPv4 without fragmentation, IP options
+/// and padding.
 fn is_plain(bytes: &[u8]) -> bool {
     bytes.len() >= TCP + TcpHeader::LENGTH
         && bytes[12..15] == [8, 0, 0x45]
@@ -113,7 +113,8 @@ fn is_plain(bytes: &[u8]) -> bool {
         && (TCP + TcpHeader::LENGTH..=bytes.len()).contains(&headers(bytes))
 }
 
-/// Returns the length of all headers of a frame that is long enough for a TCP header.
+/// Returns the length of the Ethernet, IPv4 and TCP headers together. The frame must contain the
+/// fixed part of a TCP header.
 fn headers(bytes: &[u8]) -> usize {
     TCP + usize::from(bytes[TCP + 12] >> 4) * 4
 }

@@ -6,20 +6,20 @@ use crate::parameter::{ParameterError, Section};
 use linerate_units::Span;
 use std::num::NonZeroU16;
 
-/// A machine.
+/// Parameters of a machine, from its file.
 #[derive(Clone, Debug)]
 pub(crate) struct MachineParameters {
     pub(crate) costs: Costs,
-    /// Number of processors, all equally fast and on one bus.
+    /// Number of processors. All are equally fast and share one bus.
     pub(crate) processors: NonZeroU16,
-    /// Resolution of the clock, which shows multiples of this time.
+    /// Resolution of the clock: it shows multiples of this time.
     pub(crate) clock_grain: Span,
-    /// Share of the processor's time during which it needs the bus that it shares with NICs, in
+    /// Share of its running time in which a processor accesses the bus that it shares with NICs, in
     /// 65,536ths.
     pub(crate) bus_demand: u64,
-    /// Arbitration of the bus, and the traffic of a further bus master, such as a disk controller.
+    /// Arbitration of the bus, and its use by a further bus master, such as a disk controller.
     pub(crate) bus: BusParameters,
-    /// Clock of the ISA bus in Hz, if there is one.
+    /// Clock frequency of the ISA bus in Hz, if the machine has one.
     isa_clock: Option<f64>,
 }
 
@@ -47,8 +47,8 @@ impl MachineParameters {
         })
     }
 
-    /// Makes the processor copy each byte of its NIC's frames in this many clocks of the ISA bus.
-    /// Returns `None` if the machine has no ISA bus.
+    /// Sets the cost of copying a byte of a NIC's frame to this many clocks of the ISA bus. Returns
+    /// `None` if the machine has no ISA bus.
     pub(crate) fn with_copy(mut self, clocks_per_byte: f64) -> Option<Self> {
         let picos = clocks_per_byte * 1e12 / self.isa_clock?;
         #[allow(

@@ -1,9 +1,8 @@
-//! The link of a host: passes the received frame to the host, and takes the frames that the host
-//! sends.
+//! The link between a host's TCP/IP stack and its simulated NIC driver.
 //!
-//! The host computes no checksums here: the machine charges its processor for them, and a damaged
-//! frame is dropped because of its check sequence. A NIC with TSO completes the checksums of all
-//! frames.
+//! The stack computes no checksums here: the machine charges their processor time, and a frame
+//! damaged on the wire is dropped because of its check sequence. For a NIC with TSO, the link
+//! completes the checksums of all frames.
 
 use crate::frame::{Frame, FrameId, Frames};
 use linerate_stack::{
@@ -13,16 +12,16 @@ use linerate_stack::{
 use linerate_units::Instant;
 use std::collections::VecDeque;
 
-/// The link that the host uses for one turn.
+/// The link for one turn of the host.
 #[derive(Debug)]
 pub(super) struct Port<'a> {
     pub(super) capabilities: Capabilities,
     pub(super) frames: &'a mut Frames,
-    /// The received frame and its arrival time, if there is one.
+    /// The received frame to deliver in this turn, and its arrival time.
     pub(super) arrived: Option<(FrameId, Instant)>,
-    /// Frames that the host has sent.
+    /// Frames that the host has sent in this turn.
     pub(super) made: &'a mut VecDeque<FrameId>,
-    /// Upper limit of the frames in `made`.
+    /// Maximum number of frames in `made`.
     pub(super) room: usize,
 }
 
@@ -73,7 +72,7 @@ impl Link for Port<'_> {
     }
 }
 
-/// Completes the checksum that the host has left to the NIC.
+/// Completes a TCP checksum that the stack has left to the NIC.
 fn complete(frame: &mut Frame, place: PartialChecksum, medium: Medium) {
     let bytes = frame.bytes().to_vec();
     let left =

@@ -1,5 +1,5 @@
-//! A processor of a machine: its jobs at three levels, its queue of the NIC, its tasks, and its
-//! shard of linerate's own host. The host performs a turn at the end of each job that affects it.
+//! A processor of a machine, with its jobs, its queue of the NIC, its tasks, and its shard of the
+//! host. The host performs a turn at the end of each job that affects it.
 
 use super::attached_generator::AttachedGenerator;
 use super::clock::MachineClock;
@@ -19,17 +19,18 @@ use linerate_stack::{Budget, Capabilities, Event, Stack, Steered};
 use linerate_units::{Instant, Span, Tick};
 use std::collections::VecDeque;
 
-/// Frames that the driver queues while the transmit ring is full (4.3BSD: IFQ_MAXLEN).
+/// Maximum number of frames in the driver's queue, used while the transmit ring is full (IFQ_MAXLEN
+/// of 4.3BSD).
 const DRIVER_QUEUE: usize = 50;
-/// Bytes that the TCP checksum does not cover: the Ethernet and IPv4 headers.
+/// Bytes of a frame that the TCP checksum does not cover: the Ethernet and IPv4 headers.
 const UNSUMMED: usize = 14 + 20;
 
-/// A unit of work.
+/// A unit of work that takes processor time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Job {
-    /// Entry of an interrupt.
+    /// The processor enters an interrupt handler.
     Interrupt,
-    /// The driver takes a received frame.
+    /// The driver takes a received frame from the NIC.
     Receive(FrameId),
     /// The driver handles the completion of a sent frame.
     Done,
@@ -48,38 +49,38 @@ enum Job {
 }
 
 impl Job {
-    /// Returns whether the job is a frame of the host, which other frames of the host may not
-    /// overtake.
+    /// Returns whether the job builds a frame of the TCP/IP stack. Such jobs must stay in their
+    /// order.
     const fn is_frame_of_host(&self) -> bool {
         matches!(self, Self::Output(_))
     }
 }
 
-/// A program, with its state as a task.
+/// A program and its scheduling state.
 #[derive(Debug)]
 struct Process {
     program: Box<dyn Program>,
     is_asleep: bool,
-    /// Whether an event arrived while the program was not asleep, so that it must run again before
-    /// it sleeps.
+    /// Whether an event arrived while the program was running. It must then run again instead of
+    /// going to sleep.
     is_woken: bool,
 }
 
-/// A processor.
+/// A processor and the software that runs on it.
 #[derive(Debug)]
 pub(super) struct Processor {
-    /// Number of the processor's queue of the NIC, which is also the number of the processor.
+    /// Number of the processor, which is also the number of the NIC queue that it serves.
     queue: u16,
     cpu: Cpu<Job>,
     costs: Costs,
     clock: MachineClock,
     stack: Stack,
     capabilities: Capabilities,
-    /// Frames that wait for room in the transmit ring.
+    /// Frames of the driver's queue, which wait for room in the transmit ring.
     driver_queue: VecDeque<FrameId>,
-    /// A scratch buffer: frames that the host has just sent.
+    /// Scratch buffer for the frames that the host sends in one turn.
     made: VecDeque<FrameId>,
-    /// A scratch buffer: segments of the GSO frame that the NIC takes.
+    /// Scratch buffer for the segments into which the NIC divides a GSO frame.
     segments: Vec<FrameId>,
     processes: Vec<Process>,
     attached: Option<AttachedGenerator>,
@@ -133,13 +134,13 @@ impl Processor {
         reports.chain(self.attached.iter().map(|attached| attached.generator.report()))
     }
 
-    /// Returns what the TCP of the first program with an open connection waits for.
+    /// Returns the event that a connection waits for, of the first program with an open connection.
     pub(super) fn waits_for(&self) -> Option<Activity> {
         let mut programs = self.processes.iter().map(|process| process.program.report(&self.stack));
         programs.find(|program| !program.complete && program.tcp.is_some())?.waits_for()
     }
 
-    /// Starts a raw-frame generator, in place of an earlier one.
+    /// Starts a raw-frame generator, and replaces an earlier one.
     pub(super) fn attach(
         &mut self,
         now: Tick,
@@ -157,7 +158,7 @@ impl Processor {
         self.cpu.add(Level::Task, self.costs.wakeup, Job::Task(index));
     }
 
-    /// Handles a timer. Returns a received frame that every other processor must also process.
+    /// Handles a timer. Returns a received frame if all other processors must process it too.
     pub(super) fn handle_event(
         &mut self,
         now: Tick,
@@ -193,18 +194,18 @@ impl Processor {
         for_all
     }
 
-    /// Queues the interrupt job.
+    /// Queues the job that enters the interrupt handler.
     pub(super) fn interrupt(&mut self) {
         self.cpu.add(Level::Driver, self.costs.interrupt, Job::Interrupt);
     }
 
-    /// Starts the most urgent job.
+    /// Starts the most urgent job, and schedules its end.
     pub(super) fn resume(&mut self, now: Tick, actions: &mut Vec<MachineAction>) {
         let due = self.cpu.resume(now);
         self.schedule_job(due, actions);
     }
 
-    /// Changes the share of the bus that NICs and other masters use.
+    /// Changes the share of the bus that NICs and other bus masters use, in 65,536ths.
     pub(super) fn change_bus(
         &mut self,
         now: Tick,
@@ -215,7 +216,7 @@ impl Processor {
         self.schedule_job(due, actions);
     }
 
-    /// Changes the number of other processors that run.
+    /// Changes the number of other processors that are running on the bus.
     pub(super) fn change_competitors(
         &mut self,
         now: Tick,
@@ -269,8 +270,8 @@ impl Processor {
         }
     }
 
-    /// Queues the processing of a received frame: by the host, or by the raw-frame generator if the
-    /// frame is for it.
+    /// Queues the processing of a received frame, by the raw-frame generator if it wants the frame,
+    /// otherwise by the host.
     pub(super) fn input(&mut self, frame: FrameId, rss: &RssNic, frames: &Frames) {
         let attached = self.attached.as_ref();
         let (work, job) = match attached
@@ -282,13 +283,14 @@ impl Processor {
         self.cpu.add(Level::Network, work, job);
     }
 
-    /// Reads the completions of the NIC. LRO merges consecutive frames here.
+    /// Reads the NIC's completions, and queues the driver's work. LRO merges consecutive frames
+    /// here.
     fn service_nic(&mut self, rss: &mut RssNic, frames: &mut Frames) {
         let most = rss.nic.offload().lro_max_size;
         let mut last: Option<FrameId> = None;
         while let Some(completion) = rss.nic.poll_completion(self.queue) {
             match completion {
-                // Without LRO no frame is held back: the driver handles completions in their order.
+                // Without LRO, a received frame need not wait for a later one to be merged into it.
                 Completion::Received(frame) if most == 0 => self.take_received(frame, frames),
                 Completion::Received(frame) => {
                     let length = frames[frame].length();
@@ -356,8 +358,8 @@ impl Processor {
         }
     }
 
-    /// Starts the next frame of the raw-frame generator, if the transmit ring has room and no frame
-    /// waits for it.
+    /// Starts to build the generator's next frame, if the transmit ring has room and the driver's
+    /// queue is empty.
     fn poll_generator(&mut self, now: Tick, rss: &RssNic, frames: &mut Frames) {
         let Some(attached) = &mut self.attached else { return };
         let nic_has_room = self.driver_queue.is_empty() && rss.nic.has_room(self.queue);
@@ -366,8 +368,8 @@ impl Processor {
         }
     }
 
-    /// Runs a turn of the host, and queues the building of the frames that it sends as jobs of
-    /// `level`.
+    /// Runs a turn of the host. Each frame that it sends is queued as a job of `level` that builds
+    /// the frame.
     fn turn(
         &mut self,
         now: Tick,
@@ -387,8 +389,8 @@ impl Processor {
             let goes_on =
                 turn.is_ok_and(|turn| turn.more || (turn.blocked && turn.transmitted > 0));
             if level == Level::Network && !self.made.is_empty() {
-                // Frames that the host sent for a task earlier must leave earlier: kernels mask
-                // network interrupts until the task's frames are built.
+                // Frames that the host sent earlier for a task must leave first. A kernel achieves
+                // this by masking network interrupts until they are built.
                 self.cpu.promote(Level::Task, level, Job::is_frame_of_host);
             }
             while let Some(frame) = self.made.pop_front() {
@@ -407,7 +409,7 @@ impl Processor {
         }
     }
 
-    /// Wakes the task that waits for an event.
+    /// Wakes the tasks that wait for an event.
     fn wake(&mut self, event: &Event) {
         let Some(index) = self.processes.iter().position(|process| process.program.wants(event))
         else {
@@ -421,7 +423,7 @@ impl Processor {
         }
     }
 
-    /// Runs a task whose processor time has passed, and charges for its next step.
+    /// Completes the step of a task whose processor time has passed, and queues its next step.
     fn run_task(&mut self, now: Tick, index: usize, rss: &RssNic, frames: &mut Frames) {
         loop {
             let process = &mut self.processes[index];
@@ -455,8 +457,8 @@ impl Processor {
         }
     }
 
-    /// Schedules the next timeouts of the host and of the generator. A clock event that turns out
-    /// to be too early schedules another one.
+    /// Schedules events for the next timeouts of the host and of the generator. If the host has
+    /// postponed its timeout when an event arrives, a later one is scheduled.
     fn schedule_timeouts(&mut self, now: Tick, actions: &mut Vec<MachineAction>) {
         if let Some(at) = self.attached.as_mut().and_then(|attached| attached.poll_timeout(now)) {
             self.schedule(at, MachineEvent::Generator, actions);
@@ -472,17 +474,17 @@ impl Processor {
         }
     }
 
-    /// Returns whether a job runs.
+    /// Returns whether a job is running.
     pub(super) fn is_busy(&self) -> bool {
         self.cpu.running_level().is_some()
     }
 
-    /// Returns the NICs' share of the bus in per cent.
+    /// Returns the share of the bus that NICs use, in per cent.
     pub(super) const fn bus_taken(&self) -> u64 {
         self.cpu.bus_taken()
     }
 
-    /// Returns what the timeline shows of the processor.
+    /// Returns the state of the processor that the timeline shows.
     pub(super) fn snapshot(&self, nic: &Nic) -> ProcessorSnapshot {
         let [to_send, received] = nic.held(self.queue);
         ProcessorSnapshot {

@@ -9,7 +9,7 @@
 use crate::nic::{Nic, NicAction};
 use linerate_stack::{FIRST_SHARD, Medium, Steered, Steering};
 
-/// A NIC and the rule that assigns frames to its queues.
+/// A NIC, and the RSS hash that assigns frames to its queues.
 #[derive(Debug)]
 pub(super) struct RssNic {
     pub(super) nic: Nic,
@@ -24,12 +24,12 @@ impl RssNic {
         Self { nic, steering, medium, actions: Vec::with_capacity(16) }
     }
 
-    /// Returns the rule that assigns flows to queues.
+    /// Returns the rule that assigns flows to queues and shards.
     pub(super) const fn steering(&self) -> &Steering {
         &self.steering
     }
 
-    /// Returns the shard or the shards for which a frame is intended.
+    /// Returns the shards of the host for which a frame is intended: one, or all of them.
     pub(super) fn steer(&mut self, frame: &[u8]) -> Steered {
         self.steering.steer(self.medium, frame)
     }

@@ -4,11 +4,11 @@ use crate::rng::Stream;
 
 /// Maximum number of attempts to send a frame.
 pub(crate) const ATTEMPT_LIMIT: u8 = 16;
-/// Number of collisions after which the range no longer grows.
+/// Number of collisions after which the range of the backoff no longer doubles.
 const BACKOFF_LIMIT: u8 = 10;
 
-/// Draws the slots to wait after collision number `collision`, counted from 1: r with 0 ≤ r <
-/// 2^min(collision, 10). Returns `None` after the last attempt.
+/// Draws the number of slot times to wait after collision `n` of a frame, counted from 1: r with 0
+/// ≤ r < 2^min(n, 10). Returns `None` after the last attempt.
 pub(super) fn slots(random: &mut Stream, collision: u8) -> Option<u64> {
     (collision < ATTEMPT_LIMIT).then(|| random.below(1 << collision.min(BACKOFF_LIMIT)))
 }

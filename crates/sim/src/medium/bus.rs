@@ -2,10 +2,10 @@
 //! backoff.
 //!
 //! A station is polled only when it can act: at the end of its backoff, or when the cable becomes
-//! idle while it defers. So a frame costs as much on a bus with a hundred stations as on one with
-//! two, apart from the deferring stations. The capture effect needs no code: it follows from the
-//! rules. The station that has sent a frame starts its next one with a reset attempt counter,
-//! against a station whose backoff range has grown.
+//! idle while it defers. A frame thus costs as much on a bus with a hundred stations as on one with
+//! two, apart from the deferring stations. The capture effect emerges from these rules: a station
+//! that has just sent a frame starts the next one with its attempt counter at zero, against
+//! stations whose backoff range has grown.
 
 use super::backoff::slots;
 use super::{
@@ -16,21 +16,22 @@ use crate::frame::FrameId;
 use crate::rng::Stream;
 use linerate_units::{Span, Tick};
 
-/// Bits of the jam, which makes every station sense the collision.
+/// Length of the jam in bits. It makes every station sense the collision.
 const JAM_BITS: u64 = 32;
 
 /// The cable and the stations' access to it.
 #[derive(Debug)]
 pub(crate) struct Bus {
     parameters: BusParameters,
-    /// Longest propagation time between two stations.
+    /// Longest propagation time between any two stations.
     longest: Span,
     stations: Vec<Station>,
-    /// Ports that are transmitting.
+    /// Ports whose stations are transmitting.
     sending: Vec<Port>,
-    /// Ports that wait until the cable is idle.
+    /// Ports whose stations wait until the cable is idle.
     deferring: Vec<Port>,
-    /// Ends of transmissions that some station still senses, or that must be followed by a gap.
+    /// Ports and ends of past transmissions that some station still senses, or owes an inter-frame
+    /// gap.
     ended: Vec<(Port, Tick)>,
     counted: MediumStatistics,
 }
@@ -38,13 +39,13 @@ pub(crate) struct Bus {
 /// A station's access to the cable.
 #[derive(Debug)]
 struct Station {
-    /// Propagation time from the end of the cable.
+    /// Position of the station, as the propagation time from the end of the cable.
     place: Span,
     random: Stream,
     state: State,
-    /// Version of the station's scheduled start or end: an event of an older version is stale.
+    /// Version of the station's next scheduled event. An event with an older version is stale.
     plan: u32,
-    /// Collisions of the present frame.
+    /// Number of collisions of the frame that is being sent.
     collisions: u8,
     outgoing: Option<Outgoing>,
 }
@@ -53,13 +54,14 @@ struct Station {
 enum State {
     /// The station has no frame to send.
     Idle,
-    /// The station will transmit at `planned` if the cable is idle then; `NEVER` while it defers.
+    /// The station will transmit at `planned` if the cable is idle then, and never before
+    /// `not_before`. `planned` is `NEVER` while the station defers.
     Waiting { planned: Tick, not_before: Tick },
-    /// The station transmits until `end`.
+    /// The station transmits a frame until `end`, or a jam if it has `collided`.
     Sending { start: Tick, end: Tick, collided: bool },
 }
 
-/// The frame that a station sends.
+/// The frame that a station is sending or waits to send.
 #[derive(Clone, Copy, Debug)]
 struct Outgoing {
     frame: FrameId,
@@ -68,7 +70,7 @@ struct Outgoing {
 }
 
 impl Bus {
-    /// Creates a cable with stations at these positions, given as propagation times from its end.
+    /// Creates a cable with stations at `places`, given as propagation times from its end.
     pub(crate) fn new(parameters: BusParameters, places: &[Span], seed: u64) -> Self {
         let stations = (0..).zip(places).map(|(number, &place)| Station {
             place,
@@ -131,7 +133,7 @@ impl Bus {
     ) {
         let Some(outgoing) = &mut self.stations[port].outgoing else { return };
         outgoing.length = length;
-        // A collision ends when the jam has been sent.
+        // After a collision the station sends the jam, whose length does not depend on the frame.
         if let State::Sending { start, collided: false, .. } = self.stations[port].state {
             let end = start + time_on_wire(self.parameters.bit, length);
             self.begin_until(port, start, end, false, actions);
@@ -178,15 +180,15 @@ impl Bus {
         self.parameters.bit * count
     }
 
-    /// Returns the time at which a station senses the cable idle, as far as the transmissions have
+    /// Returns the time at which a station senses an idle cable after the transmissions that have
     /// ended.
     fn idle_from(&self, port: Port) -> Option<Tick> {
         self.ended.iter().map(|&(other, end)| end + self.distance(other, port)).max()
     }
 
-    /// Schedules a transmission not before `not_before`: after the inter-frame gap if the station
-    /// senses an idle cable; otherwise the station defers. [`Bus::start`] senses the cable again at
-    /// that time.
+    /// Schedules a transmission, not before `not_before`. If the station senses an idle cable, the
+    /// inter-frame gap precedes the transmission; otherwise the station defers. [`Bus::start`]
+    /// senses the cable again at the planned time.
     fn plan(&mut self, port: Port, not_before: Tick, actions: &mut Vec<MediumAction>) {
         let after_gap = self.idle_from(port).map(|idle| idle + self.parameters.gap);
         let start = not_before.max(after_gap.unwrap_or_default());
@@ -203,15 +205,15 @@ impl Bus {
         }
     }
 
-    /// Makes a station wait until the cable is idle.
+    /// Makes a station wait until the cable is idle, and then until `not_before`.
     fn defer(&mut self, port: Port, not_before: Tick) {
         self.stations[port].state = State::Waiting { planned: Tick::NEVER, not_before };
         self.deferring.push(port);
     }
 
-    /// Returns whether a station that would transmit at `start` senses `other` in time to defer.
-    /// Carrier sense is ignored in the last third of the gap (§4.2.3.2.1), so that no station can
-    /// seize the cable by being slightly early.
+    /// Returns whether a station that would transmit at `start` senses the transmission of `other`
+    /// in time to defer. After a gap it ignores a carrier that begins in the last third of that gap
+    /// (§4.2.3.2.1), so that no station can seize the cable by being slightly early.
     fn defers(&self, port: Port, other: Port, start: Tick, after_gap: bool) -> bool {
         let State::Sending { start: began, .. } = self.stations[other].state else { return false };
         let sensed = began + self.distance(other, port);
@@ -224,16 +226,17 @@ impl Bus {
         let State::Waiting { planned, not_before } = self.stations[port].state else { return };
         let is_busy =
             self.sending.iter().any(|&other| self.defers(port, other, now, planned > not_before));
-        // Without collisions, a control that no real cable has, all stations sense the carrier at
-        // once: the first one wins.
+        // Collisions can be switched off for experiments, which no real cable permits. All stations
+        // then sense a carrier at once, and the first one transmits.
         if is_busy || (!self.parameters.collisions && !self.sending.is_empty()) {
             return self.defer(port, not_before);
         }
         if self.idle_from(port).is_some_and(|idle| idle + self.parameters.gap > now) {
-            // The cable has been used since the start was scheduled.
+            // Another station has used the cable since this start was scheduled.
             return self.plan(port, not_before, actions);
         }
-        // Stations far from the sender sense the end of a frame later and must still keep the gap.
+        // A station far from the sender senses the end of a frame later, and must then wait for the
+        // gap.
         let kept_for = self.longest + self.parameters.gap;
         self.ended.retain(|&(_, end)| end + kept_for > now);
         let end = now + time_on_wire(self.parameters.bit, outgoing.length);
@@ -267,7 +270,7 @@ impl Bus {
         });
     }
 
-    /// Collides with the transmissions that this station has not sensed yet.
+    /// Collides with all transmissions whose signal has not reached this station yet.
     fn collide_with_others(&mut self, now: Tick, port: Port, actions: &mut Vec<MediumAction>) {
         for index in 0..self.sending.len() {
             let other = self.sending[index];
@@ -281,8 +284,8 @@ impl Bus {
         }
     }
 
-    /// Makes a transmitting station sense a collision. The station completes its preamble, sends
-    /// the jam and stops (§4.2.3.2.4).
+    /// Makes a transmitting station react to a collision at `sensed`: it completes its preamble,
+    /// sends the jam and stops (§4.2.3.2.4).
     fn collide(&mut self, port: Port, sensed: Tick, actions: &mut Vec<MediumAction>) {
         let State::Sending { start, end, collided } = self.stations[port].state else { return };
         let Some(Outgoing { frame, .. }) = self.stations[port].outgoing else { return };
@@ -353,7 +356,8 @@ impl Bus {
         actions.push(MediumAction::Sent { port, frame });
     }
 
-    /// Delivers a signal to its receivers, to each after its propagation time.
+    /// Delivers a signal to the receivers of a frame, to each one `after` plus its propagation time
+    /// from now.
     fn signal(
         &self,
         to: Audience,
@@ -390,7 +394,7 @@ impl Bus {
         }
     }
 
-    /// Schedules the transmissions of all deferring stations, because the cable is idle.
+    /// Schedules the transmissions of all deferring stations once the cable is idle.
     fn release_deferring(&mut self, actions: &mut Vec<MediumAction>) {
         let mut deferring = std::mem::take(&mut self.deferring);
         for port in deferring.drain(..) {
@@ -398,8 +402,8 @@ impl Bus {
                 self.plan(port, not_before, actions);
             }
         }
-        // No station transmits now, so no station has deferred again. The vector is put back to
-        // keep its allocation.
+        // No station transmits now, so none has deferred again and this vector is empty. It is put
+        // back to keep its allocation.
         self.deferring = deferring;
     }
 
@@ -438,9 +442,10 @@ mod tests {
 
     const MICRO: u64 = 1_000_000;
 
-    /// Station 0 sends a frame and has a second one ready within the gap. Station 1 requests during
-    /// the first frame, and is held for `held` after its end. Returns the number of collisions and
-    /// the ports in the order of their successful frames.
+    /// Station 0 sends a frame, and has a second one ready within the inter-frame gap. Station 1
+    /// requests to send during the first frame; its NIC holds the request for `held` after that
+    /// frame. Returns the number of collisions, and the ports in the order of their successful
+    /// frames.
     fn contend_after_frame(held: Option<Span>) -> (u64, Vec<Port>) {
         let (rate, bit) = (Rate::from_bits_per_second(10_000_000), Span::from_picos(100_000));
         let metre = Span::from_picos(4_330);
@@ -486,7 +491,7 @@ mod tests {
         let metre = Span::from_picos(4_330);
         let parameters =
             BusParameters { rate, bit, gap: bit * 96, metre, collisions: true, repeater: None };
-        // A slot takes 51.2 us. The second station begins just before it senses the first.
+        // A slot lasts 51.2 us. The second station begins just before the first signal reaches it.
         for (distance, late) in [(25, 0), (30, 1), (45, 1)] {
             let mut bus =
                 Bus::new(parameters.clone(), &[Span::ZERO, Span::from_picos(distance * MICRO)], 1);

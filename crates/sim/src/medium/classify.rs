@@ -3,20 +3,20 @@
 
 use linerate_wire::Ipv4Header;
 
-/// Protocols whose header begins with ports.
+/// IP protocol numbers whose headers begin with the two ports.
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// Mask and value of the ECN codepoint CE in the traffic class.
+/// Mask of the ECN field in the traffic class, and at once the codepoint CE.
 const CONGESTION_EXPERIENCED: u8 = 0b11;
 
-/// Returns the IPv4 packet of a frame, if its header is complete.
+/// Returns the IPv4 packet in a frame, or `None` if its header is incomplete.
 fn packet(frame: &[u8]) -> Option<&[u8]> {
     let is_ipv4 = frame.get(12..14) == Some(&[0x08, 0x00]);
     frame.get(14..).filter(|packet| is_ipv4 && packet.len() >= 20 && packet[0] >> 4 == 4)
 }
 
-/// Returns a hash of the addresses, the protocol and the ports of an IPv4 packet, or of the
-/// Ethernet header of another frame.
+/// Returns a flow hash: of addresses, protocol and ports for IPv4, of the Ethernet header for other
+/// frames.
 pub(super) fn flow_of(frame: &[u8]) -> u64 {
     let Some(packet) = packet(frame) else { return hash(frame.get(..14).unwrap_or(frame)) };
     let header = usize::from(packet[0] & 15) * 4;
@@ -27,8 +27,8 @@ pub(super) fn flow_of(frame: &[u8]) -> u64 {
     hash(&packet[12..20]).wrapping_mul(31) ^ hash(ports).wrapping_add(u64::from(packet[9]))
 }
 
-/// FNV-1a with its upper bits folded into the lower ones. The hash need not resist deliberate
-/// collisions.
+/// Hashes bytes by FNV-1a, and folds the upper bits into the lower ones. Simulated senders do not
+/// provoke collisions, so the hash has no secret.
 fn hash(bytes: &[u8]) -> u64 {
     let mixed = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -36,12 +36,12 @@ fn hash(bytes: &[u8]) -> u64 {
     mixed ^ mixed >> 32
 }
 
-/// Returns whether the packet's sender supports ECN (ECT or CE).
+/// Returns whether the packet is ECN-capable: its codepoint is ECT or CE.
 pub(super) fn is_markable(frame: &[u8]) -> bool {
     packet(frame).is_some_and(|packet| packet[1] & CONGESTION_EXPERIENCED != 0)
 }
 
-/// Sets CE if the packet is ECN-capable.
+/// Sets the codepoint CE if the packet is ECN-capable, and updates its header checksum.
 pub(super) fn mark(frame: &mut [u8]) {
     if is_markable(frame) {
         Ipv4Header::mark_congestion(&mut frame[14..]);

@@ -1,5 +1,5 @@
-//! A full-duplex cable: both directions are independent, and frames are lost, damaged or delayed at
-//! random.
+//! A full-duplex cable, whose two directions are independent. Frames are lost, damaged or delayed
+//! at random.
 
 use super::{
     DuplexParameters, MediumAction, MediumEvent, MediumStatistics, PREAMBLE_BITS, Port,
@@ -21,14 +21,15 @@ pub(crate) struct Duplex {
 #[derive(Debug)]
 struct Direction {
     random: Stream,
-    /// End of the gap after the last frame.
+    /// End of the inter-frame gap after the last frame.
     free: Tick,
     outgoing: Option<Outgoing>,
-    /// Version of the frame's scheduled end: an event of an older version is stale.
+    /// Version of the scheduled end of the frame being sent. An event with an older version is
+    /// stale.
     plan: u32,
 }
 
-/// A frame being sent, and its impairment.
+/// A frame that is being sent, and its impairment.
 #[derive(Clone, Copy, Debug)]
 struct Outgoing {
     frame: FrameId,
@@ -38,7 +39,7 @@ struct Outgoing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// The frame is lost: the receiver sees a fragment.
+    /// The frame is lost on the cable: the receiver sees a fragment.
     Lost,
     /// The frame arrives with this additional delay, and with damaged bytes if not `intact`.
     Arrives { behind: Span, intact: bool },
@@ -147,8 +148,8 @@ impl Duplex {
         actions.push(MediumAction::Sent { port, frame });
     }
 
-    /// Draws the impairment of the next frame. It is drawn before the frame begins, because the
-    /// beginning is delayed as much as the end.
+    /// Draws the impairment of the next frame. This happens before the frame begins, because a
+    /// delay applies to its begin and its end.
     fn fate(&mut self, from: Port) -> Fate {
         let (random, parameters) = (&mut self.directions[from].random, &self.parameters);
         if random.happens(parameters.loss) {
@@ -179,7 +180,8 @@ mod tests {
 
     const MICRO: u64 = 1_000_000;
 
-    /// Returns when the far end sees a frame of 1,000 bytes begin and end, on a cable of 10 Mb/s.
+    /// Returns when the receiver sees the begin and the end of a frame of 1,000 bytes, on a cable
+    /// of 10 Mb/s.
     fn arrival(reorder: f64) -> (Tick, Tick) {
         let rate = Rate::from_bits_per_second(10_000_000);
         let bit = Span::of_bits(1, rate);

@@ -54,7 +54,7 @@ impl EgressQueue {
         self.len() == 0
     }
 
-    /// Takes a reference to a frame of `length` bytes on the wire.
+    /// Queues a frame of `length` bytes on the wire, and takes a reference to it.
     pub(crate) fn handle_frame(
         &mut self,
         now: Tick,
@@ -69,7 +69,8 @@ impl EgressQueue {
         self.carry_out(frames);
     }
 
-    /// Removes the next frame for the cable, with its length. Passes the queue's reference on.
+    /// Removes the next frame to send, and returns it with its length. The caller gets the queue's
+    /// reference.
     pub(crate) fn poll(&mut self, now: Tick, frames: &mut Frames) -> Option<(FrameId, usize)> {
         let next = self.queue.poll(now, &mut self.verdicts);
         self.carry_out(frames);
@@ -103,8 +104,8 @@ impl EgressQueue {
 }
 
 impl EgressStatistics {
-    /// Combines the counters of several ports: the sum of drops and marks, the longest delay, and
-    /// the total delay of the port where it is largest.
+    /// Combines the counters of several ports: sums of drops and marks, the longest delay of any
+    /// port, and frames and total delay of the port whose total delay is largest.
     pub(crate) fn of_all(outlets: impl Iterator<Item = Self>) -> Self {
         outlets.fold(Self::default(), |all, one| {
             let longest =

@@ -1,8 +1,8 @@
 //! Transmission media: a shared bus, a full-duplex cable, a switch, and a serial line. A *station*
-//! is an owner of a port, as in IEEE 802.3.
+//! is the NIC at a port, as in IEEE 802.3.
 //!
 //! A medium handles the requests of NICs and returns actions: its own timers, and signals to NICs.
-//! The world schedules these actions.
+//! The simulation's world schedules these actions.
 
 mod backoff;
 mod bus;
@@ -28,24 +28,25 @@ pub(crate) use switch::{Cable, Switch, SwitchParameters};
 use crate::frame::{FrameId, Frames};
 use linerate_units::{Span, Tick};
 
-/// Number of a NIC's attachment to a medium.
+/// Number of a NIC's attachment to a medium, from 0.
 pub(crate) type Port = usize;
 
-/// Bits of the preamble and the start frame delimiter.
+/// Length in bits of the preamble with the start frame delimiter.
 pub(crate) const PREAMBLE_BITS: u64 = 64;
-/// Bytes of the frame check sequence.
+/// Length of the frame check sequence in bytes.
 pub(crate) const CHECK_SEQUENCE: usize = 4;
-/// Bytes of the shortest frame, check sequence included.
+/// Length of the shortest Ethernet frame in bytes, check sequence included.
 pub(crate) const SHORTEST: usize = 64;
 
-/// Returns the bytes of a frame on the wire, padding and check sequence included.
+/// Returns the length on the wire of a frame of `length` bytes: padding and check sequence are
+/// added.
 pub(crate) const fn on_wire(length: usize) -> usize {
     let whole = length + CHECK_SEQUENCE;
     if whole < SHORTEST { SHORTEST } else { whole }
 }
 
-/// Returns the duration of a frame of `length` bytes on the wire, preamble included, where a bit
-/// takes `bit`.
+/// Returns the time to send a frame of `length` bytes on the wire and its preamble, at `bit` per
+/// bit.
 pub(crate) fn time_on_wire(bit: Span, length: usize) -> Span {
     bit * (PREAMBLE_BITS + 8 * length as u64)
 }
@@ -68,9 +69,9 @@ pub(crate) enum MediumEvent {
 pub(crate) enum MediumAction {
     /// Schedule an event of the medium.
     Later { at: Tick, event: MediumEvent },
-    /// The NIC's frame begins to leave.
+    /// The NIC's requested frame begins to leave.
     Sending { port: Port, frame: FrameId },
-    /// The NIC's frame has collided, and will be repeated.
+    /// The NIC's frame has collided. The medium will repeat it.
     Collided { port: Port, frame: FrameId },
     /// The NIC's frame has been sent completely.
     Sent { port: Port, frame: FrameId },
@@ -78,9 +79,10 @@ pub(crate) enum MediumAction {
     GivenUp { port: Port, frame: FrameId },
     /// A frame begins to arrive at the NIC.
     Arriving { port: Port, at: Tick },
-    /// The arriving signal ends as a fragment.
+    /// The signal that arrives at the NIC ends as a fragment.
     Fragment { port: Port, at: Tick },
-    /// The arriving signal ends as this frame; its bytes are damaged if not `intact`.
+    /// The signal that arrives at the NIC ends as this frame, whose bytes are damaged unless
+    /// `intact`.
     Arrived { port: Port, at: Tick, frame: FrameId, intact: bool },
 }
 
@@ -89,29 +91,29 @@ pub(crate) enum MediumAction {
 pub struct MediumStatistics {
     /// Frames sent completely.
     pub frames: u64,
-    /// Bytes of these frames, with check sequences, without preambles and gaps.
+    /// Bytes of the completely sent frames, with check sequences, without preambles and gaps.
     pub bytes: u64,
     /// Time during which stations sent frames, preambles, fragments and jams.
     pub busy: Span,
-    /// Transmissions that collided.
+    /// Number of transmissions that collided.
     pub collisions: u64,
-    /// Frames sent after 0, 1, 2 … collisions.
+    /// Number of frames that were sent after 0, 1, 2 … collisions.
     pub attempts: [u64; 16],
-    /// Frames abandoned after 16 collisions.
+    /// Number of frames that were abandoned after 16 collisions.
     pub given_up: u64,
-    /// Collisions after the slot time, which show that the cable is too long.
+    /// Collisions that were sensed after the slot time, which shows that the cable is too long.
     pub late: u64,
-    /// Time that stations spent in backoff.
+    /// Total time that stations spent in backoff.
     pub backoff: Span,
-    /// Backoffs of 0 slots, 1, 2 to 3, 4 to 7 … 512 to 1,023.
+    /// Number of backoffs that lasted 0 slot times, 1, 2 to 3, 4 to 7 … 512 to 1,023.
     pub backoffs: [u64; 11],
     /// Frames that the medium lost, damaged or delayed behind later ones.
     pub impaired: u64,
-    /// Frames with a wrong check sequence, which a switch dropped.
+    /// Frames that a switch dropped because of a wrong check sequence.
     pub discarded: u64,
-    /// Frames that a switch forwarded through the port with the largest total queueing delay.
+    /// Number of frames that a switch sent through the port whose total queueing delay is largest.
     pub passed: u64,
-    /// Total queueing delay of those frames.
+    /// Total queueing delay of the frames in `passed`.
     pub waited: Span,
     /// Longest queueing delay at any port.
     pub longest_wait: Span,
@@ -121,7 +123,7 @@ pub struct MediumStatistics {
     pub marked: u64,
 }
 
-/// A medium.
+/// A transmission medium.
 #[derive(Debug)]
 pub(crate) enum Medium {
     /// A bus (IEEE 802.3).
@@ -155,8 +157,8 @@ impl Medium {
         }
     }
 
-    /// Changes the length of the frame that the NIC at `port` begins to send. A serial line ignores
-    /// this, since its frames are never aborted.
+    /// Changes the number of bytes that the NIC at `port` sends of its frame. A serial line ignores
+    /// this, since frames on it are never aborted.
     pub(crate) fn handle_truncation(
         &mut self,
         now: Tick,
@@ -174,8 +176,8 @@ impl Medium {
         }
     }
 
-    /// Delays the requested frame of the NIC at `port` until `until`, if it has not begun. Only a
-    /// bus has carrier sense, so the other media have nothing to delay.
+    /// Delays the requested frame of the NIC at `port` until `until`, unless it has begun. Only a
+    /// bus has carrier sense; other media need no such delay.
     pub(crate) fn handle_hold(&mut self, port: Port, until: Tick, actions: &mut Vec<MediumAction>) {
         match self {
             Self::Bus(bus) => bus.handle_hold(port, until, actions),
@@ -219,7 +221,7 @@ impl Medium {
     }
 }
 
-/// The receivers of a frame.
+/// The set of NICs that receive a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Audience {
     /// No receiver: the frame only occupies the wire.

@@ -3,24 +3,25 @@
 use crate::parameter::{ParameterError, Section};
 use linerate_units::{Rate, Span};
 
-/// Slot time in bits: a signal must travel through the whole bus and back within it.
+/// Slot time in bit times: within it, a signal must travel through the whole bus and back.
 const SLOT_BITS: u64 = 512;
 
-/// A bus.
+/// Parameters of a bus or a star.
 #[derive(Clone, Debug)]
 pub(crate) struct BusParameters {
-    /// Bit rate.
+    /// Bit rate of the cable.
     pub(crate) rate: Rate,
-    /// Duration of a bit.
+    /// Duration of one bit.
     pub(crate) bit: Span,
-    /// Inter-frame gap.
+    /// Time between two frames (inter-frame gap).
     pub(crate) gap: Span,
-    /// Propagation time of a metre.
+    /// Propagation time along one metre.
     pub(crate) metre: Span,
-    /// Whether simultaneous transmissions destroy each other. Without collisions, the medium is an
-    /// experimental control that no real cable corresponds to.
+    /// Whether simultaneous transmissions destroy each other. `false` is for experiments: no real
+    /// shared cable is without collisions.
     pub(crate) collisions: bool,
-    /// Delay of the repeater, if this is a star, in which positions are the lengths of the arms.
+    /// Delay of the repeater if this is a star. Positions of stations are then the lengths of the
+    /// arms.
     pub(crate) repeater: Option<Span>,
 }
 
@@ -44,35 +45,35 @@ impl BusParameters {
         Ok(Self { repeater: Some(bus.bit * section.count("repeater")?), ..bus })
     }
 
-    /// Returns the longest propagation time, if `place` is the position furthest from the end of
-    /// the cable.
+    /// Returns the longest propagation time between two stations, where `place` is the position of
+    /// the station furthest from the end of the cable.
     pub(crate) fn longest(&self, place: Span) -> Span {
         self.repeater.map_or(place, |repeater| place * 2 + repeater)
     }
 
-    /// Returns whether every station senses a collision within the slot time, given the longest
+    /// Returns whether every station senses a collision within its slot time, given the longest
     /// propagation time.
     pub(crate) fn reaches(&self, longest: Span) -> bool {
         longest * 2 < self.bit * SLOT_BITS
     }
 }
 
-/// A full-duplex cable.
+/// Parameters of a full-duplex cable.
 #[derive(Clone, Debug)]
 pub(crate) struct DuplexParameters {
     /// Bit rate.
     pub(crate) rate: Rate,
-    /// Duration of a bit.
+    /// Duration of one bit.
     pub(crate) bit: Span,
-    /// Inter-frame gap.
+    /// Time between two frames (inter-frame gap).
     pub(crate) gap: Span,
-    /// Propagation time from end to end.
+    /// Propagation time from one end of the cable to the other.
     pub(crate) delay: Span,
-    /// Share of frames that are lost.
+    /// Share of frames that are lost, from 0 to 1.
     pub(crate) loss: f64,
-    /// Share of frames that arrive with a wrong check sequence.
+    /// Share of frames that arrive with a wrong check sequence, from 0 to 1.
     pub(crate) corruption: f64,
-    /// Share of frames that are delayed.
+    /// Share of frames that are delayed, from 0 to 1.
     pub(crate) reorder: f64,
     /// Additional delay of a delayed frame.
     pub(crate) reorder_delay: Span,

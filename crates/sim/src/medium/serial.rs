@@ -1,5 +1,5 @@
 //! A serial line between two hosts: packets framed by SLIP (RFC 1055), with or without header
-//! compression (RFC 1144). Every decompressed packet is compared with the original.
+//! compression (RFC 1144). The receiver's decompressed packet is compared with the original.
 
 use super::{MediumAction, MediumEvent, MediumStatistics, Port};
 use crate::frame::{FrameId, Frames};
@@ -7,14 +7,14 @@ use crate::parameter::{ParameterError, Section};
 use linerate_units::{Rate, Span, Tick};
 use linerate_wire::{VjCompressor, VjDecompressor, slip_bytes};
 
-/// Upper limit of the bits of a byte, with start and stop bits.
+/// Upper limit of the bits that a byte takes on the line, with start and stop bits.
 const MOST_BITS: u64 = 64;
 
 /// Parameters of a serial line.
 #[derive(Clone, Debug)]
 pub(crate) struct SerialParameters {
     pub(crate) rate: Rate,
-    /// Duration of a byte with its start and stop bits.
+    /// Time to send a byte with its start and stop bits.
     byte: Span,
     delay: Span,
     compression: bool,
@@ -50,7 +50,7 @@ struct Direction {
 }
 
 impl Direction {
-    /// Returns the bytes sent for a packet, with its header compressed if `compression` is on.
+    /// Encodes a packet as the bytes to send. With `compression` its TCP/IP header is compressed.
     fn compress(&mut self, packet: &[u8], compression: bool) -> &[u8] {
         self.packet.clear();
         self.packet.extend_from_slice(packet);

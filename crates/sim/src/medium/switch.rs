@@ -1,6 +1,6 @@
-//! A switch: a full-duplex cable for each port and a queue in front of each outgoing cable. The
-//! switch stores and forwards, and knows the port of every MAC address from the start. It drops a
-//! frame whose check sequence is wrong because its NIC aborted it.
+//! A switch: a full-duplex cable for each port, and a queue in front of each outgoing cable. It
+//! stores and forwards, and knows the port of every MAC address from the start. It drops frames
+//! with a wrong check sequence, which a NIC has aborted.
 
 use super::egress::{EgressQueue, EgressStatistics};
 use super::{
@@ -24,9 +24,9 @@ pub(crate) struct Cable {
 /// Parameters of a switch.
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchParameters {
-    /// The cable of ports for which the scenario specifies no other.
+    /// The cable of each port for which the scenario specifies none.
     pub(crate) cable: Cable,
-    /// Inter-frame gap in bits.
+    /// Inter-frame gap in bit times.
     gap: u64,
     queue: QueueParameters,
 }
@@ -55,24 +55,24 @@ pub(crate) struct Switch {
     counted: MediumStatistics,
 }
 
-/// A port: the station's cable and the queue in front of it.
+/// A port: the cable to its station, and the queue in front of the cable.
 #[derive(Debug)]
 struct Station {
     cable: Cable,
-    /// End of the gap after the last frame from the station.
+    /// End of the inter-frame gap after the last frame from the station.
     free: Tick,
     outgoing: Option<(FrameId, usize, Audience)>,
-    /// Version of the scheduled end of `outgoing`: an event of an older version is stale.
+    /// Version of the scheduled end of `outgoing`. An event with an older version is stale.
     plan: u32,
-    /// Frames on their way to the switch.
+    /// Frames that propagate from the station to the switch.
     coming: VecDeque<(FrameId, usize, Audience)>,
     egress: EgressQueue,
-    /// The frame being sent to the station.
+    /// The frame that is being sent to the station.
     sends: Option<FrameId>,
 }
 
 impl Switch {
-    /// Creates a switch with these cables.
+    /// Creates a switch with one port for each of these cables.
     pub(crate) fn new(parameters: &SwitchParameters, cables: &[Cable], seed: u64) -> Self {
         let station = |(number, &cable)| Station {
             cable,
@@ -132,7 +132,7 @@ impl Switch {
         }
     }
 
-    /// Begins to receive a station's frame.
+    /// Begins the transmission of a station's frame to the switch.
     fn start(&mut self, now: Tick, port: Port, actions: &mut Vec<MediumAction>) {
         let station = &self.ports[port];
         let (Some((frame, length, _)), plan) = (station.outgoing, station.plan) else { return };
@@ -164,7 +164,7 @@ impl Switch {
         self.counted.busy = self.counted.busy + time - before;
     }
 
-    /// Ends the reception of a station's frame.
+    /// Ends the transmission of a station's frame to the switch.
     fn end(&mut self, now: Tick, port: Port, frames: &mut Frames, actions: &mut Vec<MediumAction>) {
         let station = &mut self.ports[port];
         let Some((frame, length, to)) = station.outgoing.take() else { return };
@@ -182,7 +182,7 @@ impl Switch {
         actions.push(MediumAction::Sent { port, frame });
     }
 
-    /// Forwards a frame that has reached the switch.
+    /// Forwards the oldest frame that has reached the switch from this port.
     fn pass_on(
         &mut self,
         now: Tick,
@@ -217,7 +217,7 @@ impl Switch {
         self.send(now, to, frames, actions);
     }
 
-    /// Sends the next queued frame to a station, if its cable is idle.
+    /// Sends the next queued frame to a station, unless its cable is busy.
     fn send(
         &mut self,
         now: Tick,
@@ -240,7 +240,7 @@ impl Switch {
         actions.push(MediumAction::Arrived { port, at, frame, intact: true });
     }
 
-    /// Ends the transmission of a frame and the gap after it.
+    /// Ends the transmission of a frame to a station, and the inter-frame gap after it.
     fn finish(
         &mut self,
         now: Tick,

@@ -1,10 +1,11 @@
-//! Times at which frames leave and arrive on cables, lines and switches, and their counters.
+//! Tests of the times at which frames leave and arrive on cables, serial lines and switches, and of
+//! the counters.
 
 use super::*;
 use crate::event_queue::EventQueue;
 use crate::parameter::Settings;
 
-/// Picoseconds in a tenth of a microsecond: a bit at 10 Mb/s.
+/// Duration of a bit at 10 Mb/s, in picoseconds.
 const TENTH: u64 = 100_000;
 
 /// A medium under test, with its event queue.
@@ -13,7 +14,7 @@ struct Wire {
     queue: EventQueue<MediumEvent>,
     frames: Frames,
     actions: Vec<MediumAction>,
-    /// Observations and their times in tenths of a microsecond.
+    /// Signals that NICs observed, with their times in tenths of a microsecond.
     seen: Vec<(u64, Seen)>,
     /// Number of bytes after which every frame is truncated.
     cut: Option<usize>,
@@ -107,7 +108,7 @@ impl Wire {
     }
 }
 
-/// Returns the settings of a medium file with these names, values and units.
+/// Returns the settings of a medium file: `words` as text, `numbers` with name, value and unit.
 fn settings(words: &str, numbers: &[(&str, f64, &str)]) -> Settings {
     let lines = numbers.iter().map(|(name, value, unit)| {
         format!(
@@ -118,7 +119,7 @@ fn settings(words: &str, numbers: &[(&str, f64, &str)]) -> Settings {
     Settings::parse("a test", &format!("{words}\n{}", lines.collect::<String>()), "").unwrap()
 }
 
-/// Creates a full-duplex cable of 10 Mb/s and 5 us.
+/// Creates a full-duplex cable of 10 Mb/s with a propagation time of 5 us.
 fn cable(impaired: &[(&str, f64)]) -> Wire {
     let share = |name| {
         impaired.iter().find(|(impaired, _)| *impaired == name).map_or(0.0, |&(_, share)| share)
@@ -136,7 +137,7 @@ fn cable(impaired: &[(&str, f64)]) -> Wire {
     Wire::new(Medium::Duplex(Duplex::new(parameters, 1)))
 }
 
-/// Creates a switch with ports of 10 Mb/s and cables of 5 us.
+/// Creates a switch with ports of 10 Mb/s and cables with a propagation time of 5 us.
 fn switch(ports: usize) -> Wire {
     let (rate, limit) = (("rate", 10.0, "Mb/s"), ("queue.limit", 2.0, "frames"));
     let numbers =
@@ -147,7 +148,7 @@ fn switch(ports: usize) -> Wire {
     Wire::new(Medium::Switch(Switch::new(&parameters, &cables, 1)))
 }
 
-/// A frame of 1,000 bytes on the wire, which lasts 806.4 us.
+/// A frame of 1,000 bytes on the wire. With its preamble it takes 806.4 us at 10 Mb/s.
 const FRAME: [u8; 996] = [0; 996];
 
 #[test]
@@ -293,7 +294,7 @@ fn a_switch_stores_and_forwards_with_a_gap_between_frames() {
         (1_000, Seen::Sending(1)),
         (8_064, Seen::Sent(0)),
         (8_160, Seen::Sending(0)),
-        // The first frame has reached the switch after 811.4 us.
+        // The first frame has reached the switch completely after 811.4 us.
         (8_114 + 114, Seen::Begin(2)),
         (9_064, Seen::Sent(1)),
         (16_224, Seen::Sent(0)),
@@ -318,8 +319,8 @@ fn the_longest_queueing_delay_is_kept() {
         wire.send(begins, port, &FRAME, Audience::One(2));
     }
     let (_, counted) = wire.finish();
-    // The second frame arrives at 911.4 us, the third at 2,011.4 us; the cable is idle at 1,627.4
-    // and 2,443.4.
+    // The second frame arrives at 911.4 us and the third at 2,011.4 us. The outgoing cable becomes
+    // idle at 1,627.4 us and at 2,443.4 us.
     assert_eq!(counted.longest_wait, Span::from_picos(7_160 * TENTH));
     assert_eq!(counted.waited, Span::from_picos((7_160 + 4_320) * TENTH));
 }

@@ -1,8 +1,8 @@
-//! Bus arbitration: when a NIC that requests its machine's bus gets it.
+//! Bus arbitration: determines when a NIC gets the bus of its machine.
 //!
-//! The other master (a disk, a frame buffer) takes the bus once in each of its periods, at a time
-//! that is drawn from a stream of that period. So the result does not depend on the order of
-//! queries.
+//! At most one other bus master, such as a disk controller or a frame buffer, competes with the
+//! NIC. It takes the bus once in each of its periods, at a random time. Each period has its own
+//! random stream, so that the result does not depend on the order of queries.
 
 use crate::parameter::{ParameterError, Section};
 use crate::rng::Stream;
@@ -11,11 +11,11 @@ use linerate_units::{Span, Tick};
 /// Bus parameters of a machine file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct BusParameters {
-    /// Time from the NIC's request until the bus is granted, if it is free.
+    /// Time from the NIC's request until it gets an idle bus.
     grant: Span,
-    /// Share of the time during which the other master has the bus.
+    /// Share of the time in which the other bus master has the bus, from 0 to 1.
     others: f64,
-    /// Time that the other master holds the bus each time.
+    /// Time for which the other bus master keeps the bus in each of its periods.
     hold: Span,
 }
 
@@ -31,7 +31,7 @@ impl BusParameters {
         })
     }
 
-    /// Returns the other master's share of the bus in 65,536ths.
+    /// Returns the share of the bus that the other bus master uses, in 65,536ths.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -41,8 +41,8 @@ impl BusParameters {
         (self.others * 65_536.0).round() as u64
     }
 
-    /// Returns the mean time between two tenures of the other master, or `None` if there is no
-    /// other master.
+    /// Returns the period in which the other bus master takes the bus once, or `None` if there is
+    /// no other bus master.
     fn period(&self) -> Option<Span> {
         #[allow(
             clippy::cast_possible_truncation,
@@ -55,19 +55,19 @@ impl BusParameters {
     }
 }
 
-/// The bus arbiter.
+/// The arbiter of a machine's bus.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arbiter {
     grant: Span,
     hold: Span,
     period: Option<Span>,
     seed: u64,
-    /// Number of the random stream of period zero.
+    /// Number of the random stream of the first period; later periods use the following numbers.
     stream: u64,
 }
 
 impl Arbiter {
-    /// Creates the arbiter of a bus with its own random streams.
+    /// Creates an arbiter whose random streams begin with number `stream` of `seed`.
     pub(crate) fn new(parameters: BusParameters, seed: u64, stream: u64) -> Self {
         let BusParameters { grant, hold, .. } = parameters;
         Self { grant, hold, period: parameters.period(), seed, stream }
@@ -78,8 +78,9 @@ impl Arbiter {
         self.period.is_none()
     }
 
-    /// Returns the time at which the bus is granted for a request made at `asked`. A pending
-    /// request has precedence over the next tenure of the other master.
+    /// Returns the time at which a NIC gets the bus if it requests it at `asked`: at once, or when
+    /// the other bus master releases it. The NIC's pending request has precedence over the other
+    /// master's next one.
     pub(super) fn granted(&self, asked: Tick) -> Tick {
         let wanted = asked + self.grant;
         let Some(period) = self.period else { return wanted };

@@ -1,4 +1,4 @@
-//! The completion queue of a NIC queue, and its interrupt moderation.
+//! The completions that a NIC queue has for its driver, and their interrupt moderation.
 
 use super::parameters::InterruptParameters;
 use super::{Completion, NicAction, NicEvent};
@@ -6,7 +6,7 @@ use linerate_units::{Span, Tick};
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// Counters of a NIC queue.
+/// Counters of one queue of a NIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct QueueStatistics {
     /// Bytes of frames received.
@@ -21,7 +21,7 @@ pub struct QueueStatistics {
     pub transmit_packets: u64,
     /// Frames dropped because the driver's queue was full.
     pub transmit_drops: u64,
-    /// Interrupts.
+    /// Number of interrupts.
     pub interrupts: u64,
 }
 
@@ -30,9 +30,9 @@ pub(super) struct CompletionQueue {
     number: u16,
     /// Completions that the driver has not read, oldest first.
     completions: VecDeque<Completion>,
-    /// Whether the NIC has interrupted and the driver has not polled since.
+    /// Whether the NIC has interrupted and the driver has not read the completions since.
     interrupt_pending: bool,
-    /// Whether the moderation timer is running.
+    /// Whether the timer of interrupt moderation is running.
     moderating: bool,
     pub(super) counted: QueueStatistics,
 }
@@ -48,7 +48,7 @@ impl CompletionQueue {
         }
     }
 
-    /// Adds a completion. Interrupts at once, or when moderation permits it.
+    /// Adds a completion, and interrupts the processor or starts the moderation timer.
     pub(super) fn push(
         &mut self,
         now: Tick,
@@ -66,7 +66,7 @@ impl CompletionQueue {
         }
     }
 
-    /// Handles the moderation timer.
+    /// Handles the expiry of the moderation timer.
     pub(super) fn handle_moderated(&mut self, actions: &mut Vec<NicAction>) {
         self.moderating = false;
         self.interrupt(actions);
@@ -80,7 +80,7 @@ impl CompletionQueue {
         }
     }
 
-    /// Returns the oldest completion.
+    /// Removes and returns the oldest completion.
     pub(super) fn poll_completion(&mut self) -> Option<Completion> {
         self.interrupt_pending = false;
         self.completions.pop_front()

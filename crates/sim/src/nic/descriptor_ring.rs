@@ -4,12 +4,12 @@
 use crate::frame::FrameId;
 use std::collections::VecDeque;
 
-/// A frame that a NIC sends: all data of a descriptor, or one segment of it (TSO).
+/// A frame for the NIC to send: all data of a descriptor, or with TSO one segment of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TransmitFrame {
     pub(crate) frame: FrameId,
     pub(crate) length: usize,
-    /// Whether the frame is the last one of its descriptor.
+    /// Whether this is the last frame of its descriptor.
     pub(crate) is_last: bool,
 }
 
@@ -18,9 +18,9 @@ pub(crate) struct TransmitFrame {
 pub(super) struct TransmitRing {
     /// Frames to send, in their order.
     frames: VecDeque<TransmitFrame>,
-    /// Number of descriptors to which these frames belong.
+    /// Number of descriptors to which the frames in `frames` belong.
     descriptors: usize,
-    /// Number of descriptors whose frames have been sent, and that are not complete yet.
+    /// Number of descriptors whose frames have been sent and whose completion is still due.
     completing: usize,
 }
 
@@ -30,7 +30,7 @@ impl TransmitRing {
         Self { frames: VecDeque::with_capacity(size), descriptors: 0, completing: 0 }
     }
 
-    /// Returns the number of used descriptors.
+    /// Returns the number of descriptors in use, completions included.
     pub(super) const fn used(&self) -> usize {
         self.descriptors + self.completing
     }
@@ -67,13 +67,13 @@ impl TransmitRing {
         self.completing -= 1;
     }
 
-    /// Sets up a test state in which the frames of this many descriptors have been sent.
+    /// Prepares a test: the frames of this many descriptors count as sent, with completion due.
     #[cfg(test)]
     pub(super) const fn expect_completions(&mut self, descriptors: usize) {
         self.completing += descriptors;
     }
 
-    /// Checks the invariants of a ring with `size` descriptors.
+    /// Checks the invariants of a ring that has `size` descriptors.
     pub(super) fn check(&self, size: usize) {
         assert!(self.used() <= size, "a transmit ring does not exceed its size");
         let descriptors = self.frames.iter().filter(|frame| frame.is_last).count();
@@ -81,13 +81,13 @@ impl TransmitRing {
     }
 }
 
-/// The receive ring of a queue. Its slots are descriptors, or the pages of an 8390's memory, of
-/// which a frame takes several.
+/// The receive ring of a queue. Its slots are descriptors, or pages of NIC memory (8390), of which
+/// a frame takes several.
 #[derive(Debug)]
 pub(super) struct ReceiveRing {
     /// Frames that are being written into memory.
     storing: VecDeque<FrameId>,
-    /// Number of slots with frames that the driver has not taken.
+    /// Number of slots that hold frames, or parts of frames, that the driver has not taken.
     used: usize,
 }
 
@@ -102,13 +102,13 @@ impl ReceiveRing {
         self.used
     }
 
-    /// Begins to write a frame into this many slots.
+    /// Begins to write a frame, which takes `slots` slots.
     pub(super) fn store(&mut self, frame: FrameId, slots: usize) {
         self.used += slots;
         self.storing.push_back(frame);
     }
 
-    /// Removes and returns the oldest frame that was being written: it is in memory now.
+    /// Removes and returns the oldest frame of `storing`, which is now completely in memory.
     pub(super) fn take_stored(&mut self) -> Option<FrameId> {
         self.storing.pop_front()
     }
@@ -118,7 +118,7 @@ impl ReceiveRing {
         self.used -= slots;
     }
 
-    /// Checks the invariants of a ring with `size` slots.
+    /// Checks the invariants of a ring that has `size` slots.
     pub(super) fn check(&self, size: usize) {
         assert!(self.used <= size, "a receive ring does not exceed its size");
         assert!(self.storing.len() <= self.used, "every frame being stored has a slot");

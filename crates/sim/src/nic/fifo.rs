@@ -1,30 +1,30 @@
-//! The FIFO between the wire, which does not wait, and the bus, which may be busy. The FIFO
-//! overflows if the bus is late while a frame is received, and underruns if the bus is late while a
-//! frame is sent.
+//! The FIFO between the wire and the machine's bus. If the bus is late, the FIFO overflows while a
+//! frame is received, and underruns while a frame is sent.
 
 use super::arbiter::Arbiter;
 use super::parameters::DmaParameters;
 use crate::medium::PREAMBLE_BITS;
 use linerate_units::{Span, Tick};
 
-/// Length of the longest frame for which the constructor checks the FIFO, in bytes.
+/// Frame length in bytes up to which the constructor checks whether the FIFO can fail.
 const LONGEST: u64 = 65_536;
 
-/// The FIFO of one direction and its path to memory.
+/// The FIFO of the transmit or the receive half, and its DMA path to memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fifo {
     bytes: u64,
-    /// Bytes moved per bus tenure, and the time that each word of the bus takes.
+    /// Bytes moved each time the NIC gets the bus, bytes of a bus word, and bus time of a word.
     burst: u64,
     word: u64,
     cycle: Span,
-    /// Duration of a byte on the wire.
+    /// Time of one byte on the wire.
     byte: Span,
     arbiter: Arbiter,
 }
 
 impl Fifo {
-    /// Creates a FIFO of this size, or returns `None` if it can never fail on this bus.
+    /// Creates a FIFO of `bytes` bytes. Returns `None` if it cannot overflow or underrun on this
+    /// bus.
     pub(super) fn new(
         bytes: u64,
         dma: &DmaParameters,
@@ -38,23 +38,24 @@ impl Fifo {
         (!arbiter.is_unshared() || overflows || underruns.is_some()).then_some(fifo)
     }
 
-    /// Returns the time of the preamble, which precedes the first byte.
+    /// Returns the duration of the preamble, which precedes the first byte of a frame.
     pub(super) fn preamble(&self) -> Span {
         self.byte * (PREAMBLE_BITS / 8)
     }
 
-    /// Returns the bus time of this many bytes.
+    /// Returns the time in which the bus moves this many bytes.
     fn moved(&self, bytes: u64) -> Span {
         self.cycle * bytes.div_ceil(self.word)
     }
 
-    /// Returns the bytes that the wire carries between `since` and `now`.
+    /// Returns the number of bytes that the wire carries between `since` and `now`.
     fn carried(&self, since: Tick, now: Tick) -> u64 {
         now.since(since).as_picos() / self.byte.as_picos()
     }
 
-    /// Returns whether a frame of `length` bytes overflows the FIFO if its first byte arrives at
-    /// `begin`. The NIC requests the bus when a whole burst, or the rest of the frame, has arrived.
+    /// Returns whether a received frame of `length` bytes overflows the FIFO if its first byte
+    /// arrives at `begin`. The NIC requests the bus when a whole burst, or the rest of the frame,
+    /// has arrived.
     pub(super) fn overflows(&self, begin: Tick, length: u64) -> bool {
         let (mut removed, mut free) = (0, begin);
         while removed < length {
@@ -69,9 +70,9 @@ impl Fifo {
         false
     }
 
-    /// Returns the bytes sent before the FIFO underruns, if it does, for a frame of `length` bytes
-    /// whose first byte leaves at `begin` with a full FIFO. The NIC requests the bus when there is
-    /// room for a burst.
+    /// Returns how many bytes of a frame leave before the FIFO underruns, or `None` if it does not.
+    /// The frame has `length` bytes, and its first byte leaves at `begin` with a full FIFO. The NIC
+    /// requests the bus when there is room for a burst.
     pub(super) fn underruns(&self, begin: Tick, length: u64) -> Option<u64> {
         let (mut loaded, mut free) = (self.bytes.min(length), begin);
         while loaded < length {
@@ -113,8 +114,8 @@ mod tests {
     #[test]
     fn a_bus_slower_than_the_wire_fails_when_the_fifo_is_used_up() {
         let fifo = lance(2_000).unwrap();
-        // A word takes 2 us on the bus and 1.6 us on the wire, so the FIFO of 48 bytes fills with a
-        // fifth of the received bytes.
+        // A word takes 2 us on the bus and 1.6 us on the wire. The bus is thus a fifth slower, and
+        // the FIFO of 48 bytes fills with a fifth of the received bytes.
         assert!(!fifo.overflows(Tick::ZERO, 120) && fifo.overflows(Tick::ZERO, 1_518));
         assert!(fifo.underruns(Tick::ZERO, 120).is_none());
         assert!(fifo.underruns(Tick::ZERO, 1_518).is_some_and(|left| (120..1_000).contains(&left)));

@@ -1,5 +1,5 @@
-//! A network interface controller: descriptor rings between a driver and a wire. There is one
-//! model; a file of parameters describes each real NIC.
+//! A network interface controller (NIC), with descriptor rings between its driver and a wire. There
+//! is one model; a file of parameters describes each real NIC.
 //!
 //! Methods handle the actions of the driver and of the wire, and return the actions that follow.
 //! The model depends neither on the processor that serves the NIC nor on the contents of frames.
@@ -25,17 +25,17 @@ use receive::Receiver;
 use serde::Serialize;
 use transmit::Transmitter;
 
-/// The queue of a NIC that has only one.
+/// Number of the first queue, and of the only queue of a NIC without RSS.
 pub(crate) const FIRST_QUEUE: u16 = 0;
 
 /// A timer of a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NicEvent {
-    /// The frame at the head of the transmit ring is ready to be sent.
+    /// The frame at the head of the current transmit ring is ready to be sent.
     Ready,
-    /// The descriptor of a sent frame is complete.
+    /// The descriptor whose frames were sent is complete; the driver can be notified.
     DescriptorDone { queue: u16 },
-    /// A received frame is in memory.
+    /// A received frame has been written into memory completely.
     Stored { queue: u16 },
     /// The interrupt moderation timer of a queue has expired.
     Moderated { queue: u16 },
@@ -46,14 +46,14 @@ pub(crate) enum NicEvent {
 pub(crate) enum NicAction {
     /// Schedule an event of the NIC.
     Later { at: Tick, event: NicEvent },
-    /// Request the wire for a frame.
+    /// Request the wire in order to send a frame.
     Request { frame: FrameId },
-    /// The frame that begins to leave is truncated after `cut` bytes and gets a wrong check
-    /// sequence, because its FIFO will underrun. `None` revokes an earlier truncation.
+    /// Truncate the frame that begins to leave to `cut` bytes, with a wrong check sequence, because
+    /// the FIFO will underrun. `None` revokes an earlier truncation.
     Truncate { frame: FrameId, cut: Option<usize> },
-    /// A frame that waits for the wire may not leave before this time.
+    /// Do not let the frame that waits for the wire leave before this time.
     Hold { until: Tick },
-    /// Drop the NIC's reference to a frame.
+    /// Release the NIC's reference to a frame.
     Release { frame: FrameId },
     /// Interrupt the processor that serves this queue.
     Interrupt { queue: u16 },
@@ -63,7 +63,7 @@ pub(crate) enum NicAction {
     GiveBus { share: u64 },
 }
 
-/// A completion that the driver reads.
+/// A completed operation of which the NIC informs the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Completion {
     /// A frame has been received.
@@ -72,7 +72,7 @@ pub(crate) enum Completion {
     Transmitted,
 }
 
-/// Counters of a NIC, named as in /proc/net/dev.
+/// Counters of a NIC, named like the columns of /proc/net/dev.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NicStatistics {
     /// Bytes of frames received.
@@ -83,23 +83,23 @@ pub struct NicStatistics {
     pub receive_errors: u64,
     /// Frames dropped because the receive ring was full.
     pub receive_drops: u64,
-    /// Frames merged into the one before (LRO).
+    /// Received frames that LRO merged into the one before.
     pub receive_joined: u64,
-    /// Frames that began during the NIC's dead time, or overflowed its FIFO.
+    /// Frames lost because they began during the NIC's dead time, or overflowed its FIFO.
     pub receive_fifo: u64,
     /// Bytes of frames sent.
     pub transmit_bytes: u64,
     /// Frames sent.
     pub transmit_packets: u64,
-    /// Frames abandoned after 16 collisions, or aborted by a FIFO underrun.
+    /// Frames not sent: abandoned after 16 collisions, or aborted by a FIFO underrun.
     pub transmit_errors: u64,
     /// Frames dropped because the driver's queue was full.
     pub transmit_drops: u64,
-    /// Frames aborted by a FIFO underrun.
+    /// Frames not sent because of a FIFO underrun.
     pub transmit_fifo: u64,
-    /// Collisions.
+    /// Number of collisions of the NIC's frames.
     pub collisions: u64,
-    /// Interrupts.
+    /// Number of interrupts.
     pub interrupts: u64,
 }
 
@@ -107,21 +107,21 @@ pub struct NicStatistics {
 #[derive(Debug)]
 pub(crate) struct Nic {
     parameters: NicParameters,
-    /// The NIC's share of the bus while a frame is on the wire, in 65,536ths.
+    /// Share of the bus that the NIC uses while a frame is on the wire, in 65,536ths.
     share: u64,
     transmitter: Transmitter,
     receiver: Receiver,
-    /// The receive FIFO, if it can overflow.
+    /// The receive FIFO, or `None` if it cannot overflow.
     fifo: Option<Fifo>,
-    /// Duration of a byte on the wire.
+    /// Time of one byte on the wire.
     byte: Span,
     queues: Vec<CompletionQueue>,
-    /// Counters that belong to no particular queue.
+    /// Counters of the whole NIC, as opposed to those of one queue.
     counted: NicStatistics,
 }
 
 impl Nic {
-    /// Creates a NIC on a wire where a byte takes `byte`, and on the bus of this arbiter.
+    /// Creates a NIC on a wire where a byte takes `byte`. `arbiter` grants it the machine's bus.
     pub(crate) fn new(parameters: NicParameters, byte: Span, arbiter: Arbiter) -> Self {
         let fifo = |bytes: Option<u64>| Fifo::new(bytes?, &parameters.dma, byte, arbiter);
         let (sends, receives) = (fifo(parameters.transmit.fifo), fifo(parameters.receive.fifo));
@@ -167,12 +167,12 @@ impl Nic {
         self.queues[usize::from(queue)].counted.transmit_drops += 1;
     }
 
-    /// Returns the offloads.
+    /// Returns the parameters of checksum offload, TSO and LRO.
     pub(crate) const fn offload(&self) -> &OffloadParameters {
         &self.parameters.offload
     }
 
-    /// Posts a frame to a transmit ring, which must have room.
+    /// Adds a frame to a transmit ring, which must have a free descriptor.
     pub(crate) fn transmit(
         &mut self,
         now: Tick,
@@ -217,19 +217,20 @@ impl Nic {
         self.queues[usize::from(queue)].push(now, completion, &self.parameters.interrupt, actions);
     }
 
-    /// Notes that the frame begins to leave.
+    /// Notes that the requested frame begins to leave.
     pub(crate) fn handle_sending(&mut self, now: Tick, actions: &mut Vec<NicAction>) {
         actions.push(NicAction::TakeBus { share: self.share });
         self.transmitter.handle_sending(now, actions);
     }
 
-    /// Notes a collision; the medium repeats the frame.
+    /// Notes that the frame collided. The medium will repeat it.
     pub(crate) fn handle_collided(&mut self, actions: &mut Vec<NicAction>) {
         self.counted.collisions += 1;
         actions.push(NicAction::GiveBus { share: self.share });
     }
 
-    /// Notes that the frame has been sent, or abandoned after too many collisions.
+    /// Notes that the frame of `length` bytes has been sent, or abandoned after too many
+    /// collisions.
     pub(crate) fn handle_sent(
         &mut self,
         now: Tick,
@@ -253,7 +254,7 @@ impl Nic {
         self.transmitter.handle_sent(now, aborted, actions);
     }
 
-    /// Notes that a frame for this NIC begins.
+    /// Notes that a frame for this NIC begins to arrive.
     pub(crate) fn handle_arriving(&mut self, now: Tick, actions: &mut Vec<NicAction>) {
         if self.receiver.handle_begin(now) {
             actions.push(NicAction::TakeBus { share: self.share });
@@ -267,7 +268,7 @@ impl Nic {
         }
     }
 
-    /// Takes a reference to a received frame for this queue.
+    /// Handles a received frame that RSS assigned to `queue`, and takes a reference to it.
     pub(crate) fn handle_arrived(
         &mut self,
         now: Tick,
@@ -300,30 +301,30 @@ impl Nic {
         actions.push(NicAction::Release { frame });
     }
 
-    /// Returns whether a frame that has just ended has overflowed the FIFO.
+    /// Returns whether a frame whose last byte arrived at `now` has overflowed the FIFO.
     fn overflows(&self, now: Tick, length: usize) -> bool {
         let time = self.byte * length as u64;
         let began = Tick::from_picos(now.as_picos().saturating_sub(time.as_picos()));
         self.fifo.is_some_and(|fifo| fifo.overflows(began, length as u64))
     }
 
-    /// Returns the oldest completion of a queue.
+    /// Removes and returns the oldest completion of a queue.
     pub(crate) fn poll_completion(&mut self, queue: u16) -> Option<Completion> {
         self.queues[usize::from(queue)].poll_completion()
     }
 
-    /// Frees the slots of a frame of this length, which the driver has taken.
+    /// Frees the receive ring's slots of a frame of this length, which the driver has taken.
     pub(crate) fn free_slots(&mut self, queue: u16, length: usize) {
         self.receiver.free(queue, length);
     }
 
-    /// Counts a frame that LRO merged into the one before, and frees its slots.
+    /// Counts a frame that LRO merged into the one before, and frees its slots of the receive ring.
     pub(crate) fn note_merged(&mut self, queue: u16, length: usize) {
         self.counted.receive_joined += 1;
         self.receiver.free(queue, length);
     }
 
-    /// Returns the number of frames of this length that a receive ring holds.
+    /// Returns the number of frames of this length that fit a receive ring.
     pub(crate) const fn room(&self, length: usize) -> usize {
         self.receiver.room(length)
     }

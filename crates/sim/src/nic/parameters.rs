@@ -1,4 +1,4 @@
-//! Parameters of a NIC file.
+//! Parameters of a NIC, from its file.
 
 use crate::parameter::{ParameterError, Section};
 use linerate_units::Span;
@@ -7,15 +7,15 @@ use std::num::NonZeroU16;
 /// Upper limit of the queues of a NIC, and of the processors that serve them.
 pub(crate) const MOST_QUEUES: u16 = 32;
 
-/// Upper limit of descriptors of a transmit ring, and of frames or pages of a receive ring. Bounds
-/// the memory of a NIC.
+/// Upper limit of a ring's size: descriptors to transmit, descriptors or pages to receive. It
+/// bounds the memory of a simulated NIC.
 const LONGEST_RING: u64 = 65_536;
-/// Upper limit of the bytes of a word and of the words of a burst.
+/// Upper limit of the bytes of a bus word, and of the words of a burst.
 const LONGEST_BURST: u64 = 65_536;
 /// Bytes of the largest IP packet.
 const LONGEST_PACKET: u64 = 65_535;
 
-/// A NIC.
+/// Parameters of a NIC.
 #[derive(Clone, Debug)]
 pub(crate) struct NicParameters {
     pub(crate) transmit: TransmitParameters,
@@ -23,76 +23,80 @@ pub(crate) struct NicParameters {
     pub(crate) dma: DmaParameters,
     pub(crate) interrupt: InterruptParameters,
     pub(crate) offload: OffloadParameters,
-    /// Queues: each has rings and an interrupt of its own, and RSS spreads flows over them.
+    /// Number of queues. Each has rings and an interrupt of its own, and RSS spreads flows over
+    /// them.
     pub(crate) queues: NonZeroU16,
-    /// Bus clocks that the processor needs for each byte, if the NIC has no DMA.
+    /// Clocks of the bus in which the processor copies one byte, if the NIC has no DMA.
     pub(crate) clocks_per_byte: Option<f64>,
 }
 
-/// The transmit half.
+/// Parameters of the transmit half of a NIC.
 #[derive(Clone, Debug)]
 pub(crate) struct TransmitParameters {
-    /// Descriptors of the ring. With a single descriptor, the driver posts a frame only after the
-    /// interrupt for the previous one.
+    /// Number of descriptors. With one, the driver posts a frame only after the interrupt for the
+    /// previous frame.
     pub(crate) ring: usize,
-    /// Time from the driver's request to an idle NIC until the first frame is ready.
+    /// Time from the driver's request until an idle NIC is ready to send the first frame.
     pub(crate) start: Span,
-    /// Time from the end of a frame until the next one of the ring is ready.
+    /// Time from the end of a frame until the NIC is ready to send the next one of the ring.
     pub(crate) chained: Span,
     /// Time from the end of a frame until its descriptor is complete and the NIC interrupts.
     pub(crate) done: Span,
-    /// Time from the end of a received frame until the NIC can send, even if the frame to send was
-    /// ready before. Zero if the two halves share no hardware.
+    /// Time from the end of a received frame until the NIC can send, even a frame that was ready
+    /// before. Zero if transmit and receive half share no hardware.
     pub(crate) after_receive: Span,
-    /// Bytes of the FIFO; `None` if memory is always fast enough.
+    /// Size of the FIFO in bytes; `None` if memory is always fast enough.
     pub(crate) fifo: Option<u64>,
-    /// Maximum number of times that the NIC repeats a frame aborted by an underrun before it drops
-    /// the frame.
+    /// Maximum number of times that the NIC repeats a frame after an underrun, before it drops the
+    /// frame.
     pub(crate) retries: u64,
-    /// Time from the end of an aborted frame until the NIC can send again.
+    /// Time from the end of a frame aborted by an underrun until the NIC can send again.
     pub(crate) restart: Span,
 }
 
-/// The receive half.
+/// Parameters of the receive half of a NIC.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiveParameters {
-    /// Frames that the ring holds, or pages if it consists of pages.
+    /// Number of frames that fit the ring, or number of pages if `page` is not zero.
     pub(crate) ring: usize,
-    /// Bytes of a page. A frame takes as many pages as it needs. Zero if each frame takes one
-    /// descriptor.
+    /// Size of a page in bytes; a frame takes as many pages as it needs. Zero if each frame takes
+    /// one descriptor.
     pub(crate) page: usize,
     /// Time from the end of a frame until it is in memory with its status, and the NIC interrupts.
     pub(crate) done: Span,
-    /// Dead time after each frame received or sent. A frame that begins during it is lost.
+    /// Time after each received or sent frame in which the NIC cannot receive. A frame that begins
+    /// during it is lost.
     pub(crate) deaf: Span,
-    /// Dead time after an overflow of the ring, until the driver has restarted the receiver.
+    /// Time after an overflow of the ring in which the NIC cannot receive, until the driver has
+    /// restarted it.
     pub(crate) restart: Span,
-    /// Bytes of the FIFO; `None` if memory is always fast enough.
+    /// Size of the FIFO in bytes; `None` if memory is always fast enough.
     pub(crate) fifo: Option<u64>,
 }
 
-/// Access to memory.
+/// Parameters of a NIC's access to memory.
 #[derive(Clone, Debug)]
 pub(crate) struct DmaParameters {
     /// Bytes of a word on the bus.
     pub(crate) word: u64,
-    /// Bus time of a word.
+    /// Bus time of one word.
     pub(crate) cycle: Span,
-    /// Words moved per bus tenure.
+    /// Number of words moved each time the NIC gets the bus.
     pub(crate) burst: u64,
 }
 
-/// Interrupt moderation.
+/// Parameters of interrupt moderation.
 #[derive(Clone, Debug)]
 pub(crate) struct InterruptParameters {
-    /// Time from the first completion to the interrupt; with zero the NIC interrupts at once.
+    /// Time from the first completion to the interrupt. With zero, each completion interrupts at
+    /// once.
     pub(crate) delay: Span,
-    /// Number of completions that cause an interrupt before `delay` has passed; with one the NIC
+    /// Number of completions that interrupt before `delay` has passed. With one, each completion
     /// interrupts at once.
     pub(crate) frames: usize,
 }
 
-/// Work that the NIC does in place of the host.
+/// Parameters of the work that the NIC does in place of the host.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OffloadParameters {
     /// Whether the NIC computes and verifies checksums, so that the processor need not.
@@ -166,7 +170,7 @@ impl NicParameters {
     }
 }
 
-/// Bytes that an 8390 stores with each frame: its header and the check sequence.
+/// Bytes that an 8390 stores with each frame: a header of 4 bytes and the check sequence.
 const KEPT_WITH_FRAME: usize = 4 + 4;
 
 impl ReceiveParameters {
@@ -180,8 +184,8 @@ impl ReceiveParameters {
 }
 
 impl DmaParameters {
-    /// Returns the NIC's share of the bus while a frame is on the wire, where a byte takes `byte`,
-    /// in 65,536ths.
+    /// Returns the share of the bus that the NIC uses while a frame is on the wire, in 65,536ths. A
+    /// byte on the wire takes `byte`.
     pub(crate) fn bus_share(&self, byte: Span) -> u64 {
         let wire = u128::from(byte.as_picos()) * u128::from(self.word);
         let share = (u128::from(self.cycle.as_picos()) << 16).checked_div(wire).unwrap_or(0);

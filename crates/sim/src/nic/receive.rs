@@ -1,5 +1,4 @@
-//! The receive half of a NIC: one ring for each queue, and dead times during which frames are not
-//! received.
+//! The receive half of a NIC: one ring for each queue, and dead times in which it misses frames.
 
 use super::descriptor_ring::ReceiveRing;
 use super::parameters::ReceiveParameters;
@@ -11,10 +10,10 @@ pub(super) struct Receiver {
     parameters: ReceiveParameters,
     /// One ring for each queue.
     rings: Vec<ReceiveRing>,
-    /// Number of frames being received: on a bus, two stations may begin before either senses the
-    /// other.
+    /// Number of frames that are arriving. It can be two on a bus, where two stations may begin
+    /// before either senses the other.
     receiving: u32,
-    /// End of the last frame received.
+    /// Time at which the last frame from the wire ended.
     ended: Tick,
     deaf_until: Tick,
 }
@@ -26,26 +25,27 @@ impl Receiver {
         Self { parameters, rings, receiving: 0, ended: Tick::ZERO, deaf_until: Tick::ZERO }
     }
 
-    /// Returns the end of the last frame received.
+    /// Returns the time at which the last frame from the wire ended.
     pub(super) const fn ended(&self) -> Tick {
         self.ended
     }
 
-    /// Notes the begin of a frame. Returns whether the NIC receives it.
+    /// Notes that a frame begins. Returns whether the NIC receives it, which is false in a dead
+    /// time.
     pub(super) fn handle_begin(&mut self, now: Tick) -> bool {
         let is_received = now >= self.deaf_until;
         self.receiving += u32::from(is_received);
         is_received
     }
 
-    /// Notes the end of a fragment. Returns whether the NIC was receiving it.
+    /// Notes that a frame ended as a fragment. Returns whether the NIC was receiving it.
     pub(super) const fn handle_fragment(&mut self) -> bool {
         let is_received = self.receiving > 0;
         self.receiving = self.receiving.saturating_sub(1);
         is_received
     }
 
-    /// Records the end of a frame. Returns whether the NIC has received the whole frame.
+    /// Notes that a frame ended. Returns whether the NIC has received all of it.
     pub(super) fn handle_end(&mut self, now: Tick) -> bool {
         self.ended = now;
         let is_received = self.handle_fragment();
@@ -55,12 +55,12 @@ impl Receiver {
         is_received
     }
 
-    /// Starts the dead time after a sent frame.
+    /// Starts the dead time after a frame that this NIC sent.
     pub(super) fn handle_own_frame(&mut self, now: Tick) {
         self.deaf_until = now + self.parameters.deaf;
     }
 
-    /// Returns whether the ring has room for a frame. Without room the receiver stops for its
+    /// Returns whether a queue's ring has room for a frame. If not, the receiver stops for its
     /// restart time.
     pub(super) fn has_room(&mut self, now: Tick, queue: u16, length: usize) -> bool {
         let has_room = self.used(queue) + self.parameters.slots(length) <= self.parameters.ring;
@@ -70,7 +70,7 @@ impl Receiver {
         has_room
     }
 
-    /// Stores a frame. Returns the time at which it is in memory.
+    /// Begins to write a frame into memory. Returns the time at which it is complete.
     pub(super) fn store(&mut self, now: Tick, queue: u16, frame: FrameId, length: usize) -> Tick {
         self.rings[usize::from(queue)].store(frame, self.parameters.slots(length));
         now + self.parameters.done
@@ -85,7 +85,7 @@ impl Receiver {
         self.rings[usize::from(queue)].free(self.parameters.slots(length));
     }
 
-    /// Returns the number of frames of this length that a ring holds.
+    /// Returns the number of frames of this length that fit a ring.
     pub(super) const fn room(&self, length: usize) -> usize {
         self.parameters.ring / self.parameters.slots(length)
     }
@@ -106,7 +106,8 @@ mod tests {
     use crate::frame::Frames;
     use linerate_units::Span;
 
-    /// The receive ring of an 8390 with 8 kB, of which 3 kB are reserved for sending.
+    /// Creates the receiver of an 8390 with 8 kB, of which the ring has the 5 kB not reserved for
+    /// sending.
     fn pages() -> Receiver {
         let (done, deaf, restart) = (Span::ZERO, Span::ZERO, Span::from_picos(1_000_000));
         Receiver::new(ReceiveParameters { ring: 20, page: 256, done, deaf, restart, fifo: None }, 1)

@@ -1,4 +1,4 @@
-//! Behaviour of a NIC towards its driver and its wire, and its counters.
+//! Tests of a NIC's actions towards its driver and its wire, and of its counters.
 
 use super::parameters::{
     DmaParameters, InterruptParameters, ReceiveParameters, TransmitParameters,
@@ -15,7 +15,7 @@ fn at(count: u64) -> Tick {
     Tick::ZERO + micros(count)
 }
 
-/// Returns the parameters of a NIC that takes no time and never fails.
+/// Returns the parameters of a NIC whose operations take no time and never fail.
 fn parameters(queues: u16) -> NicParameters {
     let zero = Span::ZERO;
     NicParameters {
@@ -50,7 +50,7 @@ fn new_nic(parameters: NicParameters) -> Nic {
     Nic::new(parameters, Span::from_picos(800_000), Arbiter::new(BusParameters::default(), 1, 0))
 }
 
-/// Creates a NIC with a FIFO of 48 bytes on a bus slower than the wire.
+/// Creates a NIC with a FIFO of 48 bytes, on a bus that is slower than the wire.
 fn slow(retries: u64) -> Nic {
     let mut parameters = parameters(1);
     (parameters.transmit.fifo, parameters.transmit.retries) = (Some(48), retries);
@@ -59,7 +59,7 @@ fn slow(retries: u64) -> Nic {
     new_nic(parameters)
 }
 
-/// Returns the times for which the NIC schedules a ready frame.
+/// Returns the times for which the NIC schedules that a frame is ready to be sent.
 fn ready(actions: &[NicAction]) -> Vec<Tick> {
     let time = |action: &NicAction| match *action {
         NicAction::Later { at, event: NicEvent::Ready } => Some(at),
@@ -134,8 +134,8 @@ fn no_second_interrupt_before_the_driver_has_polled() {
     nic.handle_event(at(110), done, &mut actions);
     assert_eq!(actions, [], "the pending interrupt covers this one");
     assert_eq!([(); 2].map(|()| nic.poll_completion(0)), [Some(Completion::Transmitted); 2]);
-    // Three completions at once interrupt without waiting for the timer. When the timer expires,
-    // there are none left.
+    // Three completions reach the limit, so the NIC interrupts before the timer expires. Then the
+    // timer finds nothing left to report.
     for _ in 0..3 {
         nic.handle_event(at(200), done, &mut actions);
     }
@@ -149,8 +149,8 @@ fn no_second_interrupt_before_the_driver_has_polled() {
     assert_eq!((&actions[..], nic.statistics().interrupts), (&[][..], 2));
 }
 
-/// Sends two frames, of which the first is aborted by an underrun. Returns when the next is ready,
-/// and the counters.
+/// Sends two frames, of which the first is aborted by an underrun. Returns when the next frame is
+/// ready, and the counters.
 fn aborted(retries: u64) -> (Vec<Tick>, NicStatistics) {
     let (mut nic, mut frames, mut actions) = (slow(retries), Frames::new(64), Vec::new());
     for _ in 0..2 {

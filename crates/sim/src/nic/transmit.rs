@@ -1,4 +1,4 @@
-//! The transmit half of a NIC: one descriptor ring for each queue. The rings are served round
+//! The transmit half of a NIC, with one descriptor ring for each queue. The rings are served round
 //! robin, one frame each.
 
 use super::descriptor_ring::{TransmitFrame, TransmitRing};
@@ -11,17 +11,17 @@ use linerate_units::{Span, Tick};
 #[derive(Debug)]
 pub(super) struct Transmitter {
     parameters: TransmitParameters,
-    /// The FIFO, if it can underrun.
+    /// The transmit FIFO, or `None` if it cannot underrun.
     fifo: Option<Fifo>,
     /// One ring for each queue.
     rings: Vec<TransmitRing>,
-    /// The queue whose frame is being sent.
+    /// The queue whose frame is being sent, or was sent last.
     current: u16,
-    /// Whether the frame at the head of the current ring is being processed.
+    /// Whether the frame at the head of the current ring is being sent or made ready to be sent.
     is_active: bool,
-    /// Bytes of the current frame that leave before the FIFO underruns, if it does.
+    /// Number of bytes of the current frame that leave before the FIFO underruns, if it does.
     cut: Option<usize>,
-    /// Number of times that the current frame was aborted.
+    /// Number of times that an underrun aborted the current frame.
     aborted: u64,
 }
 
@@ -36,7 +36,7 @@ impl Transmitter {
         self.held(queue) < self.parameters.ring
     }
 
-    /// Returns the used descriptors of a queue.
+    /// Returns the number of descriptors of a queue that are in use.
     pub(super) fn held(&self, queue: u16) -> usize {
         self.rings[usize::from(queue)].used()
     }
@@ -62,8 +62,8 @@ impl Transmitter {
         }
     }
 
-    /// Requests the wire for the frame at the head, unless the turnaround time after a received
-    /// frame has not passed.
+    /// Requests the wire for the frame at the head of the current ring. If the turnaround time
+    /// after a received frame has not passed, the NIC waits for its end.
     pub(super) fn handle_ready(
         &mut self,
         now: Tick,
@@ -80,8 +80,8 @@ impl Transmitter {
         }
     }
 
-    /// Records that the frame begins to leave, and predicts whether the FIFO underruns. After a
-    /// collision the prediction is made anew, because the bus may be free then.
+    /// Notes that the frame begins to leave, and predicts whether the FIFO underruns. Each attempt
+    /// after a collision needs a new prediction, because the bus may be idle then.
     pub(super) fn handle_sending(&mut self, now: Tick, actions: &mut Vec<NicAction>) {
         let Some(fifo) = self.fifo else { return };
         let Some(&TransmitFrame { frame, length, .. }) =
@@ -97,8 +97,8 @@ impl Transmitter {
         }
     }
 
-    /// Notes a received frame. If both halves share a FIFO, the next frame to send must be fetched
-    /// again.
+    /// Notes a received frame. If transmit and receive half share hardware, a frame to send is
+    /// delayed by the turnaround time.
     pub(super) fn handle_received(&self, now: Tick, actions: &mut Vec<NicAction>) {
         if self.is_active && self.parameters.after_receive > Span::ZERO {
             actions.push(NicAction::Hold { until: now + self.parameters.after_receive });
@@ -145,8 +145,7 @@ impl Transmitter {
         self.rings[usize::from(queue)].complete();
     }
 
-    /// Sets up a test state in which this many descriptors of a queue have been sent and are about
-    /// to complete.
+    /// Prepares a test: this many descriptors of a queue count as sent, with completion due.
     #[cfg(test)]
     pub(super) fn expect_completions(&mut self, queue: u16, descriptors: usize) {
         self.rings[usize::from(queue)].expect_completions(descriptors);
@@ -175,7 +174,7 @@ mod tests {
 
     #[test]
     fn underruns_are_predicted_each_time_a_frame_begins_to_leave() {
-        // A word takes 2 us on the bus, and 1.6 on the wire.
+        // A word takes 2 us on the bus and 1.6 us on the wire.
         let dma = DmaParameters { word: 2, cycle: Span::from_picos(2_000_000), burst: 8 };
         let arbiter = Arbiter::new(BusParameters::default(), 1, 0);
         let fifo = Fifo::new(48, &dma, Span::from_picos(800_000), arbiter);

@@ -1,117 +1,117 @@
-//! The error of a refused scenario or parameter change. Every message says how to correct the
+//! The error for a refused scenario or parameter change. Every message says how to correct the
 //! cause.
 
 use super::Place;
 use thiserror::Error;
 
-/// The error of a refused scenario or parameter change.
+/// The cause why a scenario or a parameter change was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParameterError {
-    /// No file, host or option has this name.
+    /// A name that no file, host or option has.
     #[error("there is no {what} `{}`: choose one of {known}", name.escape_debug())]
     Unknown {
-        /// The kind of the missing item: `scenario`, `machine`, `NIC`, `medium` …
+        /// Kind of the missing item: `scenario`, `machine`, `NIC`, `medium` …
         what: &'static str,
-        /// The name.
+        /// The unknown name.
         name: String,
-        /// The known names.
+        /// All known names of this kind, for the message.
         known: String,
     },
-    /// A file that another one names cannot be read.
+    /// A file that another file names and that cannot be read.
     #[error("{file}, which {key} names, cannot be read ({what}): check its name")]
     Unreadable {
-        /// The key that names the file.
+        /// Key of the entry that names the file.
         key: String,
-        /// The file.
+        /// Name of the file, as the entry gives it.
         file: String,
-        /// The error of the operating system.
+        /// Error of the operating system.
         what: String,
     },
-    /// The file is not valid TOML.
+    /// A file that is not valid TOML.
     #[error(
         "{place} is not valid TOML ({what}): correct it, or see `linerate sim show \
          sun-3-60-to-3-60` for a scenario"
     )]
     NotToml {
-        /// The line of the error.
+        /// Position of the fault.
         place: Place,
-        /// The error of the parser.
+        /// Message of the TOML parser.
         what: String,
     },
-    /// An entry has a wrong value.
+    /// An entry whose value is wrong.
     #[error("{key}{} {what}", within(place.as_ref()))]
     Wrong {
-        /// The key.
+        /// Key of the entry.
         key: String,
-        /// The line of the entry, if it comes from a file.
+        /// Position of the entry, if it comes from a file.
         place: Option<Place>,
-        /// The fault, and the permitted values.
+        /// The fault, and the values that are permitted.
         what: String,
     },
-    /// A required parameter is missing.
+    /// A required entry that is missing.
     #[error("{key} is missing: the scenario, or a file that it names, must set it")]
     Missing {
-        /// The parameter.
+        /// Key of the missing entry.
         key: String,
     },
-    /// An entry that is not used.
+    /// An entry that nothing uses, such as a misspelt one.
     #[error(
         "{key}{} means nothing here: leave it out, or see `linerate sim show` for the keys that \
          there are",
         within(place.as_ref())
     )]
     Unread {
-        /// The parameter.
+        /// Key of the unused entry.
         key: String,
-        /// The line in the file.
+        /// Position of the entry, if it comes from a file.
         place: Option<Place>,
     },
-    /// A change of a parameter that does not exist.
+    /// A change of an entry that does not exist.
     #[error("there is no parameter `{key}`{hint}: see `linerate sim show {scenario}`")]
     NoSuchKey {
-        /// The key to change.
+        /// Key that the change names.
         key: String,
-        /// The nearest name.
+        /// Text that suggests the nearest existing key.
         hint: String,
-        /// The scenario.
+        /// Name of the scenario.
         scenario: String,
     },
-    /// A change that is not KEY=VALUE.
+    /// A change that does not have the form KEY=VALUE.
     #[error("`{0}` does not change a parameter: write KEY=VALUE")]
     NotAChange(String),
-    /// A value that is not a number.
+    /// A value that should be a number and is not.
     #[error("`{value}` is not a number for {key}: write one in {unit}")]
     NotANumber {
-        /// The parameter.
+        /// Key of the entry.
         key: String,
-        /// The text.
+        /// Text given as the value.
         value: String,
-        /// Unit of the value.
+        /// Unit that the number has.
         unit: String,
     },
-    /// A value outside its physical range.
+    /// A number outside its physical range.
     #[error(
         "{key} = {value} {unit}{} is out of range: it lies between {range} {unit}",
         within(place.as_ref())
     )]
     OutOfRange {
-        /// The parameter.
+        /// Key of the number.
         key: String,
-        /// The line in the file, if it comes from one.
+        /// Position of the number, if it comes from a file.
         place: Option<Place>,
-        /// The value.
+        /// The refused value.
         value: String,
-        /// Unit of the value.
+        /// Unit of the value and of the range.
         unit: String,
-        /// The lower and the upper limit.
+        /// Lower and upper limit of the value.
         range: String,
     },
-    /// The parts of a scenario do not fit together.
+    /// Parts of a scenario that contradict each other, such as a route without a router.
     #[error("{0}")]
     Topology(String),
 }
 
-/// Formats the place of a key for an error message.
+/// Formats the position of an entry for a message, or nothing if it has none.
 fn within(place: Option<&Place>) -> String {
     place.map_or_else(String::new, |place| format!(", {place},"))
 }

@@ -1,4 +1,4 @@
-//! The line of an entry, for error messages.
+//! Positions of entries in files, for error messages.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 /// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file.
+    /// Name of the file.
     pub file: Arc<str>,
-    /// The line, from 1.
+    /// Number of the line, counted from 1.
     pub line: usize,
 }
 
@@ -18,11 +18,11 @@ impl fmt::Display for Place {
     }
 }
 
-/// Maps byte offsets of a file to lines.
+/// The positions of a file's line breaks, by which byte offsets become line numbers.
 #[derive(Debug)]
 pub(super) struct Lines {
     file: Arc<str>,
-    /// Offsets of the line breaks.
+    /// Byte offsets of the line breaks, ascending.
     breaks: Vec<usize>,
 }
 
@@ -36,7 +36,7 @@ impl Lines {
         &self.file
     }
 
-    /// Returns the line of a byte offset.
+    /// Returns the line that contains a byte offset.
     pub(super) fn place(&self, offset: usize) -> Place {
         Place {
             file: Arc::clone(&self.file),

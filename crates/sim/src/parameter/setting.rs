@@ -1,32 +1,32 @@
-//! An entry of a scenario: a number with its metadata, or a word.
+//! An entry of a scenario: a number with unit, range and source, or a word.
 
 use super::{ParameterError, Place};
 use serde::Deserialize;
 use std::fmt;
 
-/// A number with its unit and source.
+/// A number with its unit, range and source.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Number {
-    /// The value, in `unit`.
+    /// Value of the number, in `unit`.
     pub value: f64,
-    /// The unit: `ns`, `us`, `ms`, `s`; `ns/B`; `%`; `Mb/s`; `B`; `bit`; `m`; `switch` (0 or 1); or
-    /// the name of the counted items.
+    /// Unit of the value: `ns`, `us`, `ms`, `s`; `ns/B`; `%`; `Mb/s`; `B`; `bit`; `m`; `switch` (0
+    /// or 1); or the name of counted items.
     pub unit: String,
-    /// The physical lower and upper limit.
+    /// Physical lower and upper limit, in `unit`.
     pub range: [f64; 2],
-    /// The source of the value.
+    /// Document or measurement from which the value comes.
     pub source: String,
-    /// Whether the value was fitted to the calibration cells.
+    /// Whether the value was fitted to the calibration cells of 1988, instead of taken from a
+    /// source.
     #[serde(default)]
     pub tuned: bool,
-    /// The file that contains the number. For a machine based on another machine, it may be the
-    /// file of the latter.
+    /// File that contains the number. If a machine file is based on another, this can be the base.
     #[serde(skip)]
     pub file: String,
 }
 
-/// An entry.
+/// The value of an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Setting {
     /// A number.
@@ -45,7 +45,7 @@ impl fmt::Display for Setting {
 }
 
 impl Number {
-    /// Returns the number with another value, parsed from `text`.
+    /// Returns a copy of the number with the value given by `text`.
     ///
     /// # Errors
     /// If `text` is not a number, or the number is outside the range.
@@ -83,14 +83,14 @@ impl Number {
         })
     }
 
-    /// Returns the value of one unit in base units.
+    /// Returns the factor that converts `unit` to the base unit, or `None` for an unknown unit.
     pub(crate) fn base_factor(&self) -> Option<f64> {
         let (_, one) = Self { value: 1.0, ..self.clone() }.in_base()?;
         Some(one)
     }
 
-    /// Returns the value in base units: picoseconds, picoseconds per byte, bit/s, or the number
-    /// itself.
+    /// Returns the quantity and the value in base units: picoseconds, picoseconds per byte, bit/s,
+    /// or the number itself.
     pub(super) fn in_base(&self) -> Option<(Dimension, f64)> {
         let (dimension, factor) = match self.unit.as_str() {
             "ps" => (Dimension::Time, 1.0),
@@ -116,7 +116,7 @@ impl Number {
     }
 }
 
-/// The quantity that a unit measures.
+/// A physical quantity that a unit measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dimension {
     Time,

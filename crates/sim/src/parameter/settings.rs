@@ -1,5 +1,5 @@
-//! All entries of a scenario, identified by paths such as `sender.nic.transmit.start`. They include
-//! the entries of the files that the scenario names.
+//! All entries of a scenario and of the files that it names. Paths such as
+//! `sender.nic.transmit.start` identify them.
 
 use super::place::Lines;
 use super::setting::Dimension;
@@ -13,27 +13,27 @@ use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
 use toml::de::DeTable;
 
-/// Tables whose names can be omitted in a key of `--set`.
+/// Tables whose names can be omitted from a key of `--set`: `sender.nic` means `hosts.sender.nic`.
 const PLACES: [&str; 5] = ["hosts", "programs", "media", "routers", "bridges"];
 
-/// Upper limit of a wire's bit rate: a bit lasts at least a picosecond, the resolution of simulated
-/// time.
+/// Upper limit of a wire's bit rate: a bit must last at least a picosecond, the resolution of
+/// simulated time.
 const FASTEST: u64 = 1_000_000_000_000;
-/// Lower limit of periods and timeouts.
+/// Lower limit of periods and timeouts, which keeps the number of events bounded.
 const SHORTEST_PAUSE: Span = Span::from_picos(1_000_000);
 
 /// The entries of a scenario.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     entries: BTreeMap<String, Setting>,
-    /// Lines of the entries, except those changed by `--set`.
+    /// Positions of the entries in files. Entries changed by `--set` have none.
     places: BTreeMap<String, Place>,
-    /// Keys that were used.
+    /// Keys that have been read, to find those that nothing uses.
     read: RefCell<BTreeSet<String>>,
 }
 
 impl Settings {
-    /// Parses a file. `prefix` precedes the paths of its entries.
+    /// Parses a file. The path of each entry begins with `prefix`.
     pub(crate) fn parse(file: &str, text: &str, prefix: &str) -> Result<Self, ParameterError> {
         let lines = Lines::new(file, text);
         let not_toml = |error: toml::de::Error| ParameterError::NotToml {
@@ -125,7 +125,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Adds entries of another file; existing entries take precedence.
+    /// Adds the entries of another file, except those whose path exists already.
     pub(crate) fn add_below(&mut self, other: Self) {
         for (key, setting) in other.entries {
             if let Entry::Vacant(vacant) = self.entries.entry(key) {
@@ -168,21 +168,21 @@ impl Settings {
         }
     }
 
-    /// Replaces the word at `key`, and removes the entries of the file that the former word named.
+    /// Replaces the word at `key`, and removes the entries of the file that the old word named.
     pub(crate) fn replace_word(&mut self, key: &str, word: &str) {
         let below = format!("{key}.");
         self.entries.retain(|key, _| !key.starts_with(&below));
         self.change(key, Setting::Word(word.to_owned()));
     }
 
-    /// Replaces an entry by one that does not come from a file.
+    /// Replaces an entry by one that has no position in a file.
     fn change(&mut self, key: &str, setting: Setting) {
         self.places.remove(key);
         self.entries.insert(key.to_owned(), setting);
     }
 
-    /// Removes and returns the word at `key`. A number stays, and is refused later because it is
-    /// not used.
+    /// Removes and returns the word at `key`. A number there remains, so that it is refused later
+    /// as unused.
     pub(crate) fn take_word(&mut self, key: &str) -> Option<String> {
         let word = match self.entries.get(key)? {
             Setting::Word(word) => word.clone(),
@@ -192,8 +192,8 @@ impl Settings {
         Some(word)
     }
 
-    /// Removes and returns the entries below `set`: the changes that the scenario makes to the
-    /// files that it names.
+    /// Removes and returns the entries below `set`, as KEY=VALUE: the changes that the scenario
+    /// makes to entries of the files that it names.
     pub(crate) fn take_changes(&mut self) -> Vec<String> {
         let keys: Vec<String> =
             self.entries.keys().filter(|key| key.starts_with("set.")).cloned().collect();
@@ -213,8 +213,8 @@ impl Settings {
         names.into_iter().map(str::to_owned).collect()
     }
 
-    /// Changes an entry, given by its path or by a path relative to a file. The latter changes
-    /// every use of the file (`sun-3-60.cost.wakeup`).
+    /// Applies a change KEY=VALUE. KEY is the path of an entry, or a path relative to a file; the
+    /// latter changes every use of that file (`sun-3-60.cost.wakeup`).
     pub(crate) fn set(&mut self, scenario: &str, change: &str) -> Result<(), ParameterError> {
         let (key, value) =
             change.split_once('=').ok_or_else(|| ParameterError::NotAChange(change.to_owned()))?;
@@ -246,7 +246,7 @@ impl Settings {
         PLACES.into_iter().find_map(within).unwrap_or(key)
     }
 
-    /// Returns the paths to which `key` refers.
+    /// Returns the paths of all entries to which `key` refers.
     fn resolve(&self, key: &str) -> Vec<String> {
         if self.entries.contains_key(key) {
             return vec![key.to_owned()];
@@ -262,7 +262,7 @@ impl Settings {
         keys.filter(|key| self.entries.contains_key(key)).collect()
     }
 
-    /// Returns a path that resembles `key` in its last part.
+    /// Returns an existing path whose last part resembles that of `key`.
     fn nearest(&self, key: &str) -> Option<&str> {
         let last = key.rsplit('.').next()?;
         let alike = |path: &&String| {
@@ -271,17 +271,17 @@ impl Settings {
         self.entries.keys().find(alike).map(|path| Self::short_key(path))
     }
 
-    /// Returns all entries.
+    /// Returns a view of all entries.
     pub(crate) fn root(&self) -> Section<'_> {
         self.section("")
     }
 
-    /// Returns the entries below `prefix`.
+    /// Returns a view of the entries below `prefix`.
     pub(crate) fn section<'a>(&'a self, prefix: impl Into<String>) -> Section<'a> {
         Section { settings: self, prefix: prefix.into() }
     }
 
-    /// Refuses entries that are not used, so that a misspelt key cannot be mistaken for a setting.
+    /// Refuses unused entries, so that a misspelt key is not silently ignored.
     pub(crate) fn refuse_unread(&self) -> Result<(), ParameterError> {
         let read = self.read.borrow();
         match self.entries.keys().find(|key| !read.contains(*key)) {
@@ -294,7 +294,7 @@ impl Settings {
     }
 }
 
-/// The entries below a path.
+/// A view of the entries below a path.
 #[derive(Clone, Debug)]
 pub(crate) struct Section<'a> {
     settings: &'a Settings,
@@ -302,7 +302,7 @@ pub(crate) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    /// Returns a section of this section.
+    /// Returns a view of the entries below `name` in this section.
     pub(crate) fn below(&self, name: &str) -> Self {
         Self { settings: self.settings, prefix: self.key(name) }
     }
@@ -311,18 +311,18 @@ impl<'a> Section<'a> {
         if self.prefix.is_empty() { name.to_owned() } else { format!("{}.{name}", self.prefix) }
     }
 
-    /// Returns the word at `name`.
+    /// Returns the word of entry `name`.
     pub(crate) fn word(&self, name: &str) -> Result<&'a str, ParameterError> {
         let key = self.key(name);
         self.settings.word(&key).ok_or(ParameterError::Missing { key })
     }
 
-    /// Returns whether there is an entry at `name`.
+    /// Returns whether entry `name` exists.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.settings.entries.contains_key(&self.key(name))
     }
 
-    /// Returns the error of a wrong value at `name`.
+    /// Returns the error for a wrong value of entry `name`.
     pub(crate) fn wrong(&self, name: &str, what: impl Into<String>) -> ParameterError {
         let key = self.key(name);
         let place = self.settings.places.get(&key).cloned();
@@ -349,7 +349,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Returns a number with its metadata.
+    /// Returns the number of entry `name` with its unit, range and source.
     pub(crate) fn whole_number(&self, name: &str) -> Result<Number, ParameterError> {
         let key = self.key(name);
         self.settings.read.borrow_mut().insert(key.clone());
@@ -359,12 +359,12 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Returns a time.
+    /// Returns the time of entry `name`.
     pub(crate) fn span(&self, name: &str) -> Result<Span, ParameterError> {
         Ok(Span::from_picos(whole(self.number(name, Dimension::Time, "a time")?)))
     }
 
-    /// Returns a time per byte.
+    /// Returns the time per byte of entry `name`.
     pub(crate) fn span_per_byte(&self, name: &str) -> Result<Span, ParameterError> {
         Ok(Span::from_picos(whole(self.number(
             name,
@@ -373,7 +373,7 @@ impl<'a> Section<'a> {
         )?)))
     }
 
-    /// Returns the interval of a repeated action. It must not be zero, or the simulation would
+    /// Returns the interval of a repeated action. Zero is refused, because the simulation would
     /// never end.
     pub(crate) fn pause(&self, name: &str) -> Result<Span, ParameterError> {
         let span = self.span(name)?;
@@ -384,7 +384,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Returns a fraction between zero and one.
+    /// Returns the fraction of entry `name`, between zero and one.
     pub(crate) fn share(&self, name: &str) -> Result<f64, ParameterError> {
         let share = self.number(name, Dimension::Share, "per cent")?;
         if share <= 1.0 {
@@ -394,23 +394,24 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Returns a whole number of per cent.
+    /// Returns the percentage of entry `name`, as a whole number.
     pub(crate) fn percent(&self, name: &str) -> Result<u8, ParameterError> {
         Ok(u8::try_from(whole(self.share(name)? * 100.0)).unwrap_or(u8::MAX))
     }
 
-    /// Returns a factor.
+    /// Returns the factor of entry `name`.
     pub(crate) fn factor(&self, name: &str) -> Result<f64, ParameterError> {
         self.number(name, Dimension::Factor, "a factor (times)")
     }
 
-    /// Returns a bit rate, which may be zero.
+    /// Returns the bit rate of entry `name`, which may be zero.
     pub(crate) fn rate(&self, name: &str) -> Result<Rate, ParameterError> {
         let bits = self.number(name, Dimension::Rate, "a bit rate")?;
         Ok(Rate::from_bits_per_second(whole(bits)))
     }
 
-    /// Returns the bit rate of a wire, within the lower and upper limit of a wire.
+    /// Returns the bit rate of a wire. It must be so high that a bit has a finite duration, and at
+    /// most [`FASTEST`].
     pub(crate) fn wire_rate(&self, name: &str) -> Result<Rate, ParameterError> {
         let rate = self.rate(name)?;
         if (1..=FASTEST).contains(&rate.bits_per_second()) {
@@ -419,27 +420,27 @@ impl<'a> Section<'a> {
         Err(self.wrong(name, "is not a possible bit rate: it must be from 1 b/s to 1,000 Gb/s"))
     }
 
-    /// Returns a count that may have a fractional part.
+    /// Returns the count of entry `name`, which may have a fractional part.
     pub(crate) fn real(&self, name: &str) -> Result<f64, ParameterError> {
         self.number(name, Dimension::Count, "a number of something")
     }
 
-    /// Returns a frequency in Hz.
+    /// Returns the frequency of entry `name` in Hz.
     pub(crate) fn frequency(&self, name: &str) -> Result<f64, ParameterError> {
         self.number(name, Dimension::Frequency, "a clock (MHz)")
     }
 
-    /// Returns a count.
+    /// Returns the count of entry `name`, a whole number.
     pub(crate) fn count(&self, name: &str) -> Result<u64, ParameterError> {
         Ok(whole(self.number(name, Dimension::Count, "a number of something")?))
     }
 
-    /// Returns a count of objects in memory.
+    /// Returns the count of entry `name`, as the size of a structure in memory.
     pub(crate) fn size(&self, name: &str) -> Result<usize, ParameterError> {
         Ok(usize::try_from(self.count(name)?).unwrap_or(usize::MAX))
     }
 
-    /// Returns a count within these limits, independent of the range in the file.
+    /// Returns the count of entry `name`. It must be within `range`, even if the file permits more.
     pub(crate) fn count_within(
         &self,
         name: &str,
@@ -458,7 +459,8 @@ impl<'a> Section<'a> {
         Err(self.wrong(name, what))
     }
 
-    /// Returns a count of objects in memory, within these limits.
+    /// Returns the count of entry `name`, as the size of a structure in memory. It must be within
+    /// `range`.
     pub(crate) fn size_within(
         &self,
         name: &str,
@@ -480,7 +482,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// Returns whether a switch is on.
+    /// Returns whether the switch of entry `name` is on.
     pub(crate) fn switch(&self, name: &str) -> Result<bool, ParameterError> {
         Ok(self.number(name, Dimension::Switch, "a switch (0 or 1)")? >= 0.5)
     }

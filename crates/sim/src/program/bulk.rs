@@ -1,27 +1,27 @@
-//! Parameters of a bulk transfer from one task to another.
+//! Parameters of a bulk transfer between two tasks: the source sends, the sink receives.
 
 use linerate_tcp::Config;
 use std::net::SocketAddrV4;
 
-/// The parameters of a bulk transfer, which both ends know.
+/// Parameters of a bulk transfer, which source and sink share.
 #[derive(Clone, Debug)]
 pub(crate) struct Bulk {
     /// Name of the transfer in the scenario.
     pub(crate) name: String,
     /// Address where the sink listens.
     pub(crate) address: SocketAddrV4,
-    /// Local address of the source, or `None` if the host chooses the port.
+    /// Local address of the source; `None` if the host chooses the port.
     pub(crate) local: Option<SocketAddrV4>,
-    /// Bytes to transfer.
+    /// Number of bytes to transfer.
     pub(crate) bytes: u64,
-    /// Bytes of a write.
+    /// Bytes that the source passes to each write.
     pub(crate) write_size: usize,
-    /// Bytes of the largest packet that the sender's NIC segments (TSO); zero without TSO.
+    /// Bytes of the largest IP packet that the sender's NIC segments (TSO); zero without TSO.
     pub(crate) gso_max_size: usize,
-    /// Buffer size of a read.
+    /// Bytes that the sink requests from each read.
     pub(crate) read_size: usize,
-    /// Whether the received bytes are verified.
+    /// Whether the sink verifies the received bytes.
     pub(crate) verify: bool,
-    /// Configuration of the connection.
+    /// TCP configuration of the connection.
     pub(crate) config: Config,
 }

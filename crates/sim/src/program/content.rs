@@ -1,10 +1,10 @@
-//! Contents of bulk transfers: pseudo-random bytes, generated once per process, which show whether
-//! a byte is at its position.
+//! Contents of bulk transfers: pseudo-random bytes that show whether each received byte is at its
+//! position. They are generated once per process.
 
 use std::sync::LazyLock;
 
-/// Period of the content, in bytes. It is a prime, so that it is no multiple of a buffer, segment
-/// or window size.
+/// Period of the content, in bytes. It is prime, so that data shifted by whole buffers, segments or
+/// windows are detected.
 const PERIOD: usize = 65_521;
 
 static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
@@ -22,13 +22,13 @@ static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
     bytes
 });
 
-/// Returns at most `length` bytes from `position` on.
+/// Returns the content from `position` on, at most `length` bytes.
 pub(super) fn piece(position: u64, length: usize) -> &'static [u8] {
     let at = usize::try_from(position % PERIOD as u64).unwrap_or(0);
     &BYTES[at..at + length.min(PERIOD)]
 }
 
-/// Returns the position of the first byte that is not the expected one.
+/// Returns the stream position of the first byte in `bytes` that differs from the content.
 pub(super) fn first_wrong(position: u64, bytes: &[u8]) -> Option<u64> {
     let mut at = position;
     for part in bytes.chunks(PERIOD) {

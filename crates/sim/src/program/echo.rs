@@ -13,7 +13,7 @@ pub(crate) struct Echo {
     echoed: u64,
 }
 
-/// The state of the task: its activity when it last ran.
+/// The state of the server's task: the work that it did when it last ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Begin,
@@ -84,7 +84,7 @@ impl Program for Echo {
         self.socket.wants(event)
     }
 
-    /// The echo server never ends by itself: the typist determines the end of the simulation.
+    /// Always true: the server has no end of its own, so the simulation waits for the typist only.
     fn is_finished(&self) -> bool {
         true
     }

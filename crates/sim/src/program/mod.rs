@@ -1,5 +1,5 @@
-//! Programs that run on machines. They use the host's sockets like any application, and their work
-//! costs processor time.
+//! Programs that run on simulated machines. They use the host's sockets like any application, and
+//! their work costs processor time.
 
 mod bulk;
 mod content;
@@ -23,8 +23,8 @@ use linerate_tcp::Connection;
 use linerate_units::{Instant, Span, Tick};
 use std::fmt::Debug;
 
-/// A program. Each run returns its next step; when the processor time of the step has passed, the
-/// program runs again and the step takes effect.
+/// A program. The processor calls it again and again; each call names the next step and its cost,
+/// and the step takes effect in the next call, after its processor time has passed.
 pub(crate) trait Program: Debug + Send {
     /// Performs the step whose processor time has passed, and returns the next step.
     fn handle_run(&mut self, task: &mut Task<'_>) -> Step;
@@ -35,78 +35,78 @@ pub(crate) trait Program: Debug + Send {
     /// Returns whether the program has finished. A simulation ends when all programs have.
     fn is_finished(&self) -> bool;
 
-    /// Returns the results.
+    /// Returns the results of the program.
     fn report(&self, stack: &Stack) -> ProgramReport;
 }
 
-/// The environment of a running program.
+/// The environment that a running program can access.
 #[derive(Debug)]
 pub(crate) struct Task<'a> {
-    /// The host.
+    /// TCP/IP stack of the machine.
     pub(crate) stack: &'a mut Stack,
     /// Time shown by the machine's clock.
     pub(crate) clock: Instant,
-    /// Simulated time, for reports only: a real program could not know it.
+    /// Simulated time. For reports only, because a real program could not know it.
     pub(crate) now: Tick,
 }
 
 /// The next step of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The program works, and uses the charged processor time.
+    /// Work that takes the processor time of this charge.
     Work(Charge),
-    /// The program sleeps until an event wakes it.
+    /// Sleep until an event wakes the program.
     Sleep,
 }
 
 /// Work of a program, for which the machine's cost table gives the processor time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Charge {
-    /// System calls.
+    /// Number of system calls.
     pub(crate) calls: u64,
-    /// Bytes copied between task and kernel.
+    /// Number of bytes copied between task and kernel.
     pub(crate) copied: u64,
 }
 
-/// A system call that moves one character.
+/// The step of a system call that moves one character.
 const CHARACTER: Step = Step::Work(Charge { calls: 1, copied: 1 });
 
 /// The results of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramReport {
-    /// Name of the program in the scenario, with the end (source or sink) that it is.
+    /// Name of the program in the scenario, followed by its role, such as `source` or `sink`.
     pub name: String,
-    /// The host on which the program runs.
+    /// Name of the host on which the program runs.
     pub host: String,
-    /// Bytes that the program has transferred.
+    /// Number of bytes that the program has transferred.
     pub bytes: u64,
-    /// Time of the first byte.
+    /// Time at which the first byte was transferred.
     pub began: Option<Tick>,
-    /// Time of the last byte.
+    /// Time at which the last byte was transferred.
     pub ended: Option<Tick>,
     /// Whether the program has finished its work.
     pub complete: bool,
-    /// Position of the first wrong byte.
+    /// Stream position of the first wrong byte that was received.
     pub wrong_at: Option<u64>,
-    /// Counters of the program's TCP connection, if it has one.
+    /// State of the program's TCP connection, if it has one.
     pub tcp: Option<TcpReport>,
-    /// Other counters.
+    /// Counters of this kind of program, by name.
     pub counted: Vec<(&'static str, u64)>,
 }
 
-/// Counters of a TCP connection.
+/// Counters and final state of a TCP connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TcpReport {
-    /// The counters.
+    /// Counters of the connection.
     pub statistics: linerate_tcp::Statistics,
-    /// The congestion window, in bytes.
+    /// Congestion window at the end, in bytes.
     pub congestion_window: u32,
-    /// The variables of the connection at the end.
+    /// Variables of the connection at the end.
     pub information: linerate_tcp::Information,
 }
 
 impl ProgramReport {
-    /// Creates the report of a program that has done nothing.
+    /// Creates an empty report for a program.
     pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -127,8 +127,8 @@ impl ProgramReport {
         Some(self.ended?.since(self.began?))
     }
 
-    /// Returns what its TCP waits for while the machine is idle; `None` if that is the program, or
-    /// if there is no connection yet.
+    /// Returns the event that the connection waits for while the machine is idle. Returns `None` if
+    /// the connection waits for the program, or does not exist yet.
     pub(crate) fn waits_for(&self) -> Option<Activity> {
         let TcpReport { statistics, information: state, .. } = self.tcp.as_ref()?;
         if statistics.bytes_sent == 0 {

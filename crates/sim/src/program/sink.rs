@@ -1,6 +1,6 @@
-//! The receiving task of a bulk transfer. The task copies one segment at a time, because the
-//! kernel's buffers held one segment each. TCP decides on a window update when the last segment of
-//! a read has been copied.
+//! The receiving task of a bulk transfer. It copies one segment at a time, because the kernel
+//! buffers of 1988 held one segment each. TCP considers a window update after the last segment of a
+//! read.
 
 use super::content::first_wrong;
 use super::socket::Socket;
@@ -14,9 +14,9 @@ pub(crate) struct Sink {
     state: State,
     socket: Socket,
     read: u64,
-    /// Bytes copied in the present read.
+    /// Number of bytes copied so far in the present read.
     copied: usize,
-    /// Bytes copied at a time: a segment.
+    /// Number of bytes copied in one step: a segment.
     packet: usize,
     buffer: Vec<u8>,
     began: Option<Tick>,
@@ -24,16 +24,16 @@ pub(crate) struct Sink {
     wrong_at: Option<u64>,
 }
 
-/// The state of the task: its activity when it last ran.
+/// The state of the task: the work that it did when it last ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Begin,
     Accept,
-    /// Entering a read.
+    /// Enters the system call of a read.
     Call,
-    /// Waiting in a read.
+    /// Waits in a read for data.
     Wait,
-    /// Copying this many bytes.
+    /// Copies this many bytes.
     Copy(usize),
     End,
 }
@@ -107,10 +107,10 @@ impl Sink {
         Step::Sleep
     }
 
-    /// Ends the read.
+    /// Ends the read, verifies its bytes, and returns the next step.
     fn end_read(&mut self, task: &mut Task<'_>) -> Step {
         let Some(handle) = self.socket.handle() else { return Step::Sleep };
-        // The buffer grows with the data only, not with the size of the requested read.
+        // The buffer grows to the received bytes only, because the requested size may be huge.
         self.buffer.resize(self.copied.max(self.buffer.len()), 0);
         let into = &mut self.buffer[..self.copied];
         let count = task.stack.tcp_read(task.clock, handle, into).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The socket of a program: connects or accepts, and recognizes its events.
+//! The TCP socket of a program: it connects or listens, and selects its events.
 
 use super::{Task, TcpReport};
 use linerate_stack::{ConnectOptions, Event, ListenHandle, ListenOptions, Stack, TcpHandle};
@@ -17,8 +17,8 @@ impl Socket {
         Self { listener: None, handle: None }
     }
 
-    /// Opens a connection to `address`, from a port of the host's choice if `local` is `None`.
-    /// Returns false if that fails.
+    /// Opens a connection to `address`. Without `local` the host chooses the port. Returns false if
+    /// the host refuses.
     pub(super) fn connect(
         &mut self,
         task: &mut Task<'_>,
@@ -32,7 +32,7 @@ impl Socket {
         self.handle.is_some()
     }
 
-    /// Listens at `address`. Returns false if that fails.
+    /// Listens at `address`. Returns false if the host refuses.
     pub(super) fn listen(
         &mut self,
         task: &mut Task<'_>,
@@ -56,12 +56,12 @@ impl Socket {
         self.handle
     }
 
-    /// Returns the connection.
+    /// Returns the connection, if it exists.
     pub(super) fn connection<'a>(&self, stack: &'a Stack) -> Option<Cow<'a, Connection>> {
         stack.tcp(self.handle?)
     }
 
-    /// Returns whether data can be read.
+    /// Returns whether received data or the end of the stream can be read.
     pub(super) fn has_data(&self, stack: &Stack) -> bool {
         self.connection(stack).is_some_and(|connection| connection.readable_bytes() > 0)
     }
@@ -75,7 +75,7 @@ impl Socket {
         }
     }
 
-    /// Returns the counters of the connection.
+    /// Returns the counters and the state of the connection.
     pub(super) fn report(&self, stack: &Stack) -> Option<TcpReport> {
         self.connection(stack).map(|connection| TcpReport::of(&connection))
     }

@@ -1,6 +1,6 @@
-//! The sending task of a bulk transfer. The task writes while there is room, one segment at a time
-//! like 4.3BSD, so that one segment is sent while the next is copied. With TSO it writes as much as
-//! the NIC segments.
+//! The sending task of a bulk transfer. It copies one segment at a time into the send buffer while
+//! there is room, like 4.3BSD, so that one segment is sent while the next is copied. With TSO it
+//! copies a whole GSO frame at a time.
 
 use super::content::piece;
 use super::socket::Socket;
@@ -9,7 +9,7 @@ use linerate_stack::{Event, Stack};
 use linerate_tcp::State;
 use linerate_units::Tick;
 
-/// Bytes of the IPv4 and TCP headers with TCP options.
+/// Maximum size of the IPv4 and TCP headers together, in bytes.
 const MOST_HEADERS: usize = 20 + 60;
 
 #[derive(Debug)]
@@ -18,22 +18,22 @@ pub(crate) struct Source {
     phase: Phase,
     socket: Socket,
     written: u64,
-    /// Bytes of the present write that are not copied yet.
+    /// Number of bytes of the present write that are not copied yet.
     left: usize,
-    /// Bytes copied at a time: a segment, or a GSO frame with TSO.
+    /// Number of bytes copied in one step: a segment, or with TSO the data of a GSO frame.
     packet: usize,
     began: Option<Tick>,
     ended: Option<Tick>,
 }
 
-/// The state of the task: its activity when it last ran.
+/// The state of the task: the work that it did when it last ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Begin,
     Connect,
-    /// Waiting for room, or entering a write.
+    /// Waits for room in the send buffer, or enters the system call of a write.
     Write,
-    /// Copying this many bytes.
+    /// Copies this many bytes.
     Copy(usize),
     End,
 }
@@ -85,8 +85,8 @@ impl Source {
         }
     }
 
-    /// Returns the bytes copied at a time: a segment, or as many whole segments as fit a GSO frame,
-    /// because the kernel fills a GSO frame before it sends it.
+    /// Returns the number of bytes to copy in one step: a segment, or with TSO as many whole
+    /// segments as fit a GSO frame, because a kernel fills a GSO frame before it sends it.
     const fn piece(&self, segment: usize) -> usize {
         let segments = self.bulk.gso_max_size.saturating_sub(MOST_HEADERS) / segment;
         if segments > 1 { segments * segment } else { segment }
@@ -112,7 +112,8 @@ impl Source {
         Step::Work(Charge { calls: 0, copied: length as u64 })
     }
 
-    /// Makes the host report room in the send buffer. The host does so only after a refused write.
+    /// Requests an event for room in the send buffer. The host reports room only after a refused
+    /// write.
     fn ask_for_room(&self, task: &mut Task<'_>) {
         let Some(handle) = self.socket.handle() else { return };
         let written = task.stack.tcp_write(task.clock, handle, piece(self.written, 1));
@@ -129,7 +130,7 @@ impl Source {
         self.written += written as u64;
         self.left -= written;
         if self.written == self.bulk.bytes {
-            // Ends the stream. The sink may finish earlier.
+            // Close the sending direction. The sink ends only after it has read everything.
             let _ = task.stack.tcp_shutdown_write(task.clock, handle);
             self.end(task);
             return Step::Sleep;
@@ -154,7 +155,8 @@ impl Program for Source {
     }
 
     fn is_finished(&self) -> bool {
-        // A transfer ends at the sink; a source ends the transfer only when its connection is lost.
+        // The sink determines the end of a transfer. A source is finished only if its connection is
+        // lost.
         self.phase == Phase::End
     }
 

@@ -1,4 +1,4 @@
-//! The typing task of a dialogue: it writes a character, waits for its echo, and writes the next
+//! The typing task of a dialogue. It writes a character, waits for its echo, and writes the next
 //! one.
 
 use super::socket::Socket;
@@ -17,16 +17,16 @@ pub(crate) struct Typist {
     ended: Option<Tick>,
 }
 
-/// The state of the task: its activity when it last ran.
+/// The state of the task: the work that it did when it last ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Begin,
     Connect,
-    /// Writing a character.
+    /// Writes a character.
     Type,
-    /// Waiting for the echo.
+    /// Waits for the echo.
     Wait,
-    /// Reading the echo.
+    /// Reads the echo.
     Read,
     End,
 }

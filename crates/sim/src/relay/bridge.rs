@@ -1,6 +1,5 @@
-//! The forwarding decision of a bridge. It knows from the start behind which port each MAC address
-//! is. It receives only frames that must cross it, because the medium delivers frames within one
-//! side directly.
+//! The forwarding decision of a bridge, which knows the port of every MAC address from the start.
+//! It sees only frames that must cross it, because the medium delivers other frames directly.
 
 use super::{Decision, Reason};
 use crate::frame::{FrameId, Frames};
@@ -9,7 +8,8 @@ use crate::mac::mac_number;
 /// The forwarding table of a bridge.
 #[derive(Debug)]
 pub(crate) struct Bridge {
-    /// The port that leads to each MAC address, by number; `None` behind a router.
+    /// Number of the NIC that leads to each MAC address, by address number; `None` for addresses
+    /// behind a router.
     behind: Vec<Option<u16>>,
 }
 
@@ -19,7 +19,7 @@ impl Bridge {
         Self { behind }
     }
 
-    /// Decides on a frame that arrived on `nic`.
+    /// Decides what to do with a frame that arrived on NIC `nic`.
     pub(super) fn decide(&self, nic: u16, frame: FrameId, frames: &Frames) -> Decision {
         let Some(number) = mac_number(frames[frame].destination()) else {
             return Decision::Flood;

@@ -23,9 +23,9 @@ use serde::Serialize;
 /// A timer of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RelayEvent {
-    /// A job ends, if `plan` is still the version of its schedule.
+    /// The running job ends, unless its schedule has a newer version than `plan`.
     Job { plan: u32 },
-    /// A timer of one of its NICs.
+    /// A timer of the NIC with this number.
     Nic(u16, NicEvent),
 }
 
@@ -34,22 +34,22 @@ pub(crate) enum RelayEvent {
 pub(crate) enum RelayAction {
     /// Schedule an event of the relay.
     Later { at: Tick, event: RelayEvent },
-    /// Request the wire of a NIC for a frame.
+    /// Request the wire of a NIC in order to send a frame.
     Request { nic: u16, frame: FrameId },
     /// Truncate the frame that a NIC begins to send: see [`NicAction::Truncate`].
     Truncate { nic: u16, frame: FrameId, cut: Option<usize> },
-    /// Delay the frame that waits for the wire of a NIC.
+    /// Do not let the frame that waits for a NIC's wire leave before `until`.
     Hold { nic: u16, until: Tick },
-    /// Drop the relay's reference to a frame.
+    /// Release the relay's reference to a frame.
     Release { frame: FrameId },
 }
 
-/// A unit of work of the processor, with the number of the NIC.
+/// A unit of the processor's work for the NIC with this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Job {
-    /// Entry of an interrupt.
+    /// The processor enters the NIC's interrupt handler.
     Interrupt(u16),
-    /// The driver takes a received frame.
+    /// The driver takes a received frame from the NIC.
     Receive(u16, FrameId),
     /// The driver handles the completion of a sent frame.
     Done(u16),
@@ -62,13 +62,14 @@ enum Job {
 pub struct RelayStatistics {
     /// Frames forwarded; a broadcast counts once for each outgoing NIC.
     pub forwarded: u64,
-    /// Frames that the relay answered by ARP or ICMP.
+    /// Frames that the relay answered itself: ARP requests, ICMP echo requests, or with an ICMP
+    /// error.
     pub answered: u64,
-    /// Frames dropped because too many waited for the processor.
+    /// Frames dropped because too many already waited for the processor.
     pub overrun: u64,
     /// Packets whose TTL expired.
     pub expired: u64,
-    /// Packets without a route, or to an address without a host.
+    /// Packets without a route, or to an address that no host has.
     pub unreachable: u64,
     /// Packets larger than the MTU of the next network.
     pub too_long: u64,
@@ -76,20 +77,20 @@ pub struct RelayStatistics {
     pub ignored: u64,
 }
 
-/// A decision about a frame.
+/// The decision what to do with a received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decision {
     /// Forward the frame through this NIC.
     Forward { nic: u16, frame: FrameId },
-    /// Forward copies through all other NICs.
+    /// Forward copies of the frame through all other NICs.
     Flood,
-    /// Send a frame of the relay's own instead.
+    /// Send `frame`, an answer of the relay itself, in place of the received one.
     Answer { nic: u16, frame: FrameId, instead: Reason },
     /// Drop the frame.
     Drop(Reason),
 }
 
-/// The reason why a frame is not forwarded.
+/// The reason why a received frame is not forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
     /// The packet was addressed to the relay.
@@ -100,16 +101,16 @@ enum Reason {
     Ignored,
 }
 
-/// The forwarding logic of a relay.
+/// The forwarding rules of a relay.
 #[derive(Debug)]
 pub(crate) enum Forwarding {
-    /// Forwards by IP address.
+    /// Forwards IP packets by destination address.
     Router(Router),
-    /// Forwards by MAC address.
+    /// Forwards Ethernet frames by MAC address.
     Bridge(Bridge),
 }
 
-/// A NIC of a relay and the queue in front of it.
+/// A NIC of a relay, with the queue in front of it.
 #[derive(Debug)]
 pub(crate) struct RelayNic {
     pub(crate) nic: Nic,
@@ -119,14 +120,14 @@ pub(crate) struct RelayNic {
 /// The state that the timeline shows of a router or a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RelaySnapshot {
-    /// The level that runs.
+    /// Priority level of the running job.
     pub(crate) level: Option<Level>,
-    /// The NICs' share of the bus in per cent.
+    /// Share of the bus that the NICs use, in per cent.
     pub(crate) bus: u64,
-    /// Frames that wait for the processor.
+    /// Number of received frames that wait for the processor.
     pub(crate) input: usize,
-    /// For each NIC: frames in the queue in front of it, in its transmit ring and in its receive
-    /// ring.
+    /// For each NIC: number of frames in the queue in front of it, used descriptors of its transmit
+    /// ring, used slots of its receive ring.
     pub(crate) nics: Vec<[usize; 3]>,
 }
 
@@ -137,14 +138,15 @@ pub(crate) struct Relay {
     cpu: Cpu<Job>,
     nics: Vec<RelayNic>,
     forwarding: Forwarding,
-    /// Frames that wait for the processor. Invariant: at most `parameters.input`.
+    /// Number of received frames that wait for the processor. Invariant: at most
+    /// `parameters.input`.
     waiting: usize,
     counted: RelayStatistics,
     nic_actions: Vec<NicAction>,
 }
 
 impl Relay {
-    /// Creates a relay with these NICs.
+    /// Creates a relay with these NICs, which it numbers from 0.
     pub(crate) fn new(
         parameters: RelayParameters,
         forwarding: Forwarding,
@@ -161,7 +163,7 @@ impl Relay {
         }
     }
 
-    /// Returns the busy time of the processor, in total and by level.
+    /// Returns the busy time of the processor, in total and by priority level.
     pub(crate) fn busy(&self) -> (Span, [Span; 3]) {
         self.cpu.busy()
     }
@@ -202,7 +204,7 @@ impl Relay {
         }
     }
 
-    /// Calls a method of a NIC and handles the actions that follow.
+    /// Calls a method of a NIC and handles the actions that it returns.
     pub(crate) fn handle_nic(
         &mut self,
         now: Tick,
@@ -246,7 +248,7 @@ impl Relay {
         self.nic_actions.clear();
     }
 
-    /// Schedules the end of the running job, if it has changed.
+    /// Starts the most urgent job, and schedules its end if that has changed.
     fn resume(&mut self, now: Tick, actions: &mut Vec<RelayAction>) {
         schedule(self.cpu.resume(now), actions);
     }
@@ -268,7 +270,7 @@ impl Relay {
         }
     }
 
-    /// Reads the completions of a NIC.
+    /// Reads the completions of a NIC, and queues the driver's work.
     fn service_nic(&mut self, nic: u16, frames: &Frames) {
         let costs = &self.parameters.machine.costs;
         while let Some(completion) = self.nics[usize::from(nic)].nic.poll_completion(FIRST_QUEUE) {
@@ -362,7 +364,7 @@ impl Relay {
         self.refill_nic(now, nic, frames, actions);
     }
 
-    /// Moves frames from the queue to the transmit ring of a NIC, as far as it has room.
+    /// Moves frames from the queue of a NIC to its transmit ring while that has room.
     fn refill_nic(
         &mut self,
         now: Tick,
@@ -379,7 +381,7 @@ impl Relay {
         self.act_for_nic(now, nic, actions);
     }
 
-    /// Returns what the timeline shows of the relay.
+    /// Returns the state that the timeline shows.
     pub(crate) fn snapshot(&self) -> RelaySnapshot {
         let held = |nic: &RelayNic| {
             let [to_send, received] = nic.nic.held(FIRST_QUEUE);

@@ -1,20 +1,20 @@
-//! Parameters of a relay, from the scenario file.
+//! Parameters of a router or a bridge, from the scenario file.
 
 use crate::machine::MachineParameters;
 use crate::parameter::{ParameterError, Section};
 use linerate_units::Span;
 
-/// Upper limit of the frames that wait for a processor.
+/// Upper limit of `input`, the number of frames that may wait for the processor.
 const MOST_WAITING: u64 = 1_000_000;
 
 /// Parameters of a router or a bridge, without its NICs.
 #[derive(Clone, Debug)]
 pub(crate) struct RelayParameters {
-    /// The processor and the drivers of the router or bridge.
+    /// Processor, bus and drivers, from a machine file.
     pub(crate) machine: MachineParameters,
-    /// Processor time of a forwarding decision.
+    /// Processor time of one forwarding decision.
     pub(crate) forward: Span,
-    /// Upper limit of the frames that wait for it.
+    /// Maximum number of received frames that wait for the processor.
     pub(crate) input: usize,
 }
 

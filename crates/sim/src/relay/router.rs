@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// Length of the network prefix in a simulation with several networks.
+/// Length of a network prefix in bits, if a simulation has several networks.
 pub(crate) const NETWORK_BITS: u8 = 16;
 
 /// An interface of a router.
@@ -28,7 +28,7 @@ pub(crate) struct Interface {
     pub(crate) mac: usize,
     pub(crate) address: Ipv4Addr,
     pub(crate) framing: Framing,
-    /// Largest IP packet.
+    /// Largest IP packet that the interface can send, in bytes.
     pub(crate) mtu: usize,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Interface {
 pub(crate) struct NetworkRoute {
     /// Number of the outgoing NIC.
     pub(crate) nic: u16,
-    /// The next router, or `None` if the destination is on that network.
+    /// Next router, or `None` if the destination is directly reachable.
     pub(crate) gateway: Option<Ipv4Addr>,
 }
 
@@ -45,9 +45,9 @@ pub(crate) struct NetworkRoute {
 #[derive(Debug)]
 pub(crate) struct Router {
     interfaces: Vec<Interface>,
-    /// Routes by network number.
+    /// Routes by destination network number.
     routes: BTreeMap<u32, NetworkRoute>,
-    /// Numbers of the MAC addresses of all IP addresses.
+    /// Number of the MAC address that each IP address has.
     neighbours: Arc<BTreeMap<Ipv4Addr, usize>>,
 }
 
@@ -61,7 +61,7 @@ impl Router {
         Self { interfaces, routes, neighbours }
     }
 
-    /// Decides on a frame that arrived on `nic`.
+    /// Decides what to do with a frame that arrived on NIC `nic`.
     pub(super) fn decide(&self, nic: u16, id: FrameId, frames: &mut Frames) -> Decision {
         let interface = &self.interfaces[usize::from(nic)];
         if interface.framing == Framing::Ip {
@@ -102,7 +102,7 @@ impl Router {
         Decision::Answer { nic, frame, instead: Reason::Local }
     }
 
-    /// Decides on an IP packet.
+    /// Decides what to do with an IP packet that arrived on NIC `nic`.
     fn decide_packet(&self, nic: u16, id: FrameId, frames: &mut Frames) -> Decision {
         let start = self.interfaces[usize::from(nic)].framing.header_length();
         let bytes = frames[id].bytes().get(start..).unwrap_or(&[]);
@@ -137,8 +137,8 @@ impl Router {
         Decision::Forward { nic: route.nic, frame }
     }
 
-    /// Prepares a packet for the next hop: decrements the TTL and writes the link header. Takes a
-    /// new frame only if the framings of both media differ.
+    /// Prepares a packet for the next hop: decrements its TTL and writes the new link header. Takes
+    /// a new frame only if the two media have different headers.
     fn prepare_for_next_hop(
         &self,
         route: NetworkRoute,
@@ -191,8 +191,8 @@ impl Router {
         )
     }
 
-    /// Reports an ICMP error to the sender of a packet, unless the packet is itself an ICMP error
-    /// or not the first fragment (RFC 1812 §4.3.2.7).
+    /// Reports an ICMP error to the sender of a packet. Silent if the packet is an ICMP error
+    /// itself or a fragment other than the first (RFC 1812 §4.3.2.7).
     fn report_error(
         &self,
         nic: u16,
@@ -229,8 +229,8 @@ impl Router {
         })
     }
 
-    /// Builds a frame with an ICMP message. Returns it with its outgoing NIC, or `None` without a
-    /// route to `to`.
+    /// Builds a frame with an ICMP message. Returns it with its outgoing NIC, or `None` if there is
+    /// no route to `to`.
     fn icmp_frame(
         &self,
         from: Ipv4Addr,
@@ -261,7 +261,7 @@ impl Router {
     }
 }
 
-/// Returns the network number of an address.
+/// Returns the number of the network that contains an address.
 pub(crate) const fn network_of(address: Ipv4Addr) -> u32 {
     address.to_bits() >> (32 - NETWORK_BITS)
 }
@@ -275,7 +275,7 @@ fn header_to(next: usize, from: usize) -> EthernetHeader {
     }
 }
 
-/// Decrements the TTL and updates the header checksum (RFC 1624).
+/// Decrements the TTL and updates the header checksum incrementally (RFC 1624).
 fn decrement_ttl(packet: &mut [u8]) {
     let before = u16::from_be_bytes([packet[8], packet[9]]);
     packet[8] -= 1;
@@ -296,8 +296,8 @@ mod tests {
     const HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
     const FAR: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 
-    /// Creates a router between an Ethernet with MAC address 0 and a serial line with an MTU of 576
-    /// bytes to MAC address 1.
+    /// Creates a router between an Ethernet (towards MAC address 0) and a serial line (towards MAC
+    /// address 1) with an MTU of 576 bytes.
     fn router() -> Router {
         let interface = |mac, address, framing, mtu| Interface { mac, address, framing, mtu };
         let interfaces = vec![
@@ -314,7 +314,7 @@ mod tests {
         Router::new(interfaces, routes.into_iter().collect(), Arc::new(neighbours))
     }
 
-    /// Creates a frame from MAC address 0 with an IP packet of this length.
+    /// Creates a frame from MAC address 0 that contains an IP packet of this length.
     fn frame(frames: &mut Frames, to: Ipv4Addr, ttl: u8, length: usize) -> FrameId {
         let id = frames.take();
         let room = frames[id].room();

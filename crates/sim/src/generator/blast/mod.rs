@@ -11,25 +11,25 @@ use super::{FrameCosts, Header};
 use crate::parameter::{ParameterError, Section};
 use linerate_units::Span;
 
-/// IEEE 802 local experimental EtherType 2.
+/// EtherType of blast frames: IEEE 802 local experimental EtherType 2.
 const KIND: u16 = 0x88b6;
 /// Bytes of the Ethernet header and of the V kernel's headers, which are as long as those of VMTP
 /// (RFC 1045).
 const HEADERS: usize = 14 + 64;
-/// Upper limit of the frames of a blast: the bits of the receiver's bitmap.
+/// Upper limit of the frames of a blast: the receiver's bitmap has this many bits.
 const MOST_FRAMES: u64 = 64;
 
 /// Upper limit of the data bytes of a frame.
 const MOST_DATA: u64 = 65_000;
 
-/// Parameters of a blast transfer, known to both ends.
+/// Parameters of a blast transfer, which sender and receiver share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlastParameters {
     costs: FrameCosts,
     bytes: u64,
-    /// Data bytes of a frame.
+    /// Data bytes of each frame.
     data: usize,
-    /// Frames of a blast.
+    /// Number of frames of each blast, except possibly the last.
     frames: u64,
     /// Time until an unacknowledged blast is repeated.
     timeout: Span,
@@ -46,23 +46,23 @@ impl BlastParameters {
         })
     }
 
-    /// Returns the bytes of the longest frame of either end.
+    /// Returns the bytes of the longest frame that sender or receiver transmits.
     pub(crate) const fn longest(&self) -> usize {
         HEADERS + self.data
     }
 
-    /// Returns the frames of the whole transfer.
+    /// Returns the number of frames of the whole transfer.
     const fn all(&self) -> u64 {
         self.bytes.div_ceil(self.data as u64)
     }
 
-    /// Returns the frames of the blast with this number.
+    /// Returns the number of frames of the blast with this number: zero after the last blast.
     fn of_blast(&self, blast: u32) -> u64 {
         self.all().saturating_sub(u64::from(blast) * self.frames).min(self.frames)
     }
 }
 
-/// Parses a blast frame for this MAC address.
+/// Parses a blast frame. Returns `None` if it is not addressed to MAC address `number`.
 fn read(frame: &[u8], number: usize) -> Option<Header> {
     Header::read(frame).filter(|header| header.kind == KIND && header.to == number)
 }

@@ -11,10 +11,10 @@ pub(crate) struct BlastReceiver {
     name: String,
     number: usize,
     from: usize,
-    /// The number of the blast that is being received, and a bitmap of its frames.
+    /// Number of the blast that is being received, and a bitmap of its received frames.
     blast: u32,
     here: u64,
-    /// The number of the blast that must be acknowledged.
+    /// Number of the blast whose acknowledgement is to be sent next.
     acknowledges: Option<u32>,
 }
 
@@ -42,7 +42,7 @@ impl FrameGenerator for BlastReceiver {
         }
         let is_last = index + 1 == count;
         if blast < self.blast {
-            // The blast was acknowledged, but the acknowledgement was lost.
+            // The last frame of an earlier blast again: its acknowledgement was lost.
             self.acknowledges = is_last.then_some(blast).or(self.acknowledges);
             return;
         }

@@ -12,7 +12,7 @@ pub(crate) struct BlastSender {
     number: usize,
     to: usize,
     blast: u32,
-    /// Number of frames of the blast that have been sent.
+    /// Number of frames of the current blast that have been sent.
     made: u64,
     /// Time at which the blast is repeated if it is not acknowledged.
     again: Tick,

@@ -13,47 +13,47 @@ use super::{FrameCosts, Header};
 use crate::parameter::{ParameterError, Section};
 use linerate_units::Span;
 
-/// IEEE 802 local experimental EtherType 2: messages and their acknowledgements.
+/// EtherType of messages and acknowledgements: IEEE 802 local experimental EtherType 2.
 const KIND: u16 = 0x88b6;
 
-/// Upper limit of the bytes of a message.
+/// Upper limit of the configured message size, in bytes.
 const LONGEST_MESSAGE: u64 = 65_535;
-/// Upper limit of the window, in messages.
+/// Upper limit of the configured window, in messages.
 const WIDEST_WINDOW: u64 = 65_536;
-/// Upper limit of the pool and of a buffer, in bytes. Together with the lower limit of a buffer it
-/// bounds the queue for the wire.
+/// Upper limit of the configured sizes of the pool and of a buffer, in bytes. Pool size divided by
+/// [`SMALLEST_BUFFER`] bounds the number of queued frames.
 const LARGEST_POOL: u64 = 100_000_000;
-/// Lower limit of a buffer, in bytes.
+/// Lower limit of the configured size of a buffer, in bytes.
 const SMALLEST_BUFFER: u64 = 64;
 
-/// The growth of a message's retransmission timeout.
+/// The rule by which the retransmission timeout of a message grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Backoff {
-    /// Each repetition adds the initial time.
+    /// Each repetition adds the initial timeout.
     Linear,
-    /// Each repetition doubles the time.
+    /// Each repetition doubles the timeout.
     Exponential,
 }
 
-/// Parameters of both ends.
+/// Parameters of a DECnet model, which sender and receivers share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DecnetParameters {
     costs: FrameCosts,
     /// Bytes of a message, as a frame without its check sequence.
     message: usize,
-    /// Interval of the messages of a connection.
+    /// Interval between the new messages of a connection.
     interval: Span,
     /// Upper limit of a connection's unacknowledged messages.
     window: usize,
     /// Initial retransmission timeout of a message.
     timeout: Span,
     backoff: Backoff,
-    /// Bytes of the pool.
+    /// Size of the buffer pool in bytes.
     pool: usize,
-    /// Bytes of a buffer. A message occupies one until it is acknowledged, a repetition until it
-    /// has been sent.
+    /// Size of a buffer in bytes. A message occupies a buffer until it is acknowledged, a queued
+    /// repetition until it has been sent.
     buffer: usize,
-    /// Time during which new messages are generated.
+    /// Simulated time after which no new messages are generated.
     time: Span,
 }
 
@@ -83,12 +83,12 @@ impl DecnetParameters {
         })
     }
 
-    /// Returns the bytes of the longest frame of either end.
+    /// Returns the bytes of the longest frame that sender or receiver transmits.
     pub(crate) const fn longest(&self) -> usize {
         self.message
     }
 
-    /// Returns the time until the next repetition of a message that was repeated `repeated` times.
+    /// Returns the retransmission timeout of a message that was repeated `repeated` times.
     fn wait(&self, repeated: u32) -> Span {
         match self.backoff {
             Backoff::Linear => self.timeout * (u64::from(repeated) + 1),
@@ -97,7 +97,8 @@ impl DecnetParameters {
     }
 }
 
-/// Parses the header of a message or acknowledgement for this MAC address.
+/// Parses the header of a message or acknowledgement. Returns `None` if the frame is not addressed
+/// to MAC address `number`.
 fn read(frame: &[u8], number: usize) -> Option<Header> {
     Header::read(frame).filter(|header| header.kind == KIND && header.to == number)
 }

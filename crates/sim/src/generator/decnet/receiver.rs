@@ -1,4 +1,4 @@
-//! The receiver of a connection, which acknowledges every message.
+//! The receiving end of a DECnet connection, which acknowledges every message.
 
 use super::{DecnetParameters, KIND, read};
 use crate::generator::{FrameCosts, FrameGenerator, Header};
@@ -6,8 +6,8 @@ use crate::program::ProgramReport;
 use linerate_units::Tick;
 use std::collections::VecDeque;
 
-/// Upper limit of the acknowledgements that wait for the wire. Beyond the limit an acknowledgement
-/// is omitted, and the message is repeated.
+/// Upper limit of the acknowledgements that wait for the wire. Beyond it an acknowledgement is
+/// dropped; the sender then repeats the message.
 const MOST_WAITING: usize = 64;
 
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct DecnetReceiver {
     name: String,
     number: usize,
     sender: usize,
-    /// Numbers of the messages to acknowledge.
+    /// Numbers of the messages whose acknowledgements wait for the wire.
     waiting: VecDeque<u32>,
     received: u64,
 }
@@ -62,7 +62,7 @@ impl FrameGenerator for DecnetReceiver {
         self.parameters.costs
     }
 
-    /// The receiver never ends by itself, so the simulation need not wait for it.
+    /// Always true: the receiver has no end of its own, so the simulation must not wait for it.
     fn is_finished(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! The sender with many connections and one buffer pool.
+//! The DECnet sender, which has many connections and one buffer pool.
 
 use super::{DecnetParameters, KIND, read};
 use crate::generator::{FrameCosts, FrameGenerator, Header};
@@ -12,12 +12,12 @@ pub(crate) struct DecnetSender {
     name: String,
     number: usize,
     connections: Vec<Connection>,
-    /// Messages and repetitions that wait for the wire, of all connections. Invariant: each takes a
-    /// buffer, or belongs to a message that does.
+    /// Messages and repetitions of all connections that wait for the wire. Invariant: each occupies
+    /// a buffer of the pool, or belongs to a message that does.
     waiting: VecDeque<Waiting>,
     /// Bytes of the pool that are in use. Invariant: at most `parameters.pool`.
     taken: usize,
-    /// Time from which no new messages are generated.
+    /// Time after which no new messages are generated.
     end: Tick,
     counted: Counted,
 }
@@ -26,10 +26,10 @@ pub(crate) struct DecnetSender {
 struct Connection {
     /// Number of the receiver's MAC address.
     peer: usize,
-    /// Time and number of the next message.
+    /// Time and number of the next new message.
     next: Tick,
     number: u32,
-    /// Messages that are not acknowledged.
+    /// Messages that have not been acknowledged.
     open: Vec<Message>,
     /// Number of repetitions that wait for the wire.
     repetitions: u64,
@@ -39,11 +39,11 @@ struct Connection {
 struct Message {
     number: u32,
     repeated: u32,
-    /// Time of the next repetition.
+    /// Time at which the message is repeated next.
     again: Tick,
 }
 
-/// A message or a repetition that waits for the wire.
+/// A new message, or a repetition of one, that waits for the wire.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     connection: usize,
@@ -56,16 +56,17 @@ struct Counted {
     made: u64,
     acknowledged: u64,
     repeated: u64,
-    /// Number of buffers that the pool could not provide.
+    /// Number of times that the pool had no free buffer.
     refused: u64,
     /// Peak number of repetitions of one connection that waited for the wire.
     queued: u64,
-    /// Peak use of the pool in bytes.
+    /// Peak number of bytes of the pool that were in use.
     pool: usize,
 }
 
 impl DecnetSender {
-    /// Creates a connection with each peer. The first messages are spread over an interval.
+    /// Creates a sender with a connection to each peer. The first messages of the connections are
+    /// spread evenly over one interval.
     pub(crate) fn new(
         parameters: DecnetParameters,
         name: String,
@@ -104,7 +105,7 @@ impl DecnetSender {
         has_room
     }
 
-    /// Generates a message of a connection, if its window and the pool have room.
+    /// Generates a message of connection `index`, if its window and the pool have room.
     fn make(&mut self, now: Tick, index: usize) {
         self.connections[index].next = now + self.parameters.interval;
         if self.connections[index].open.len() >= self.parameters.window || !self.take_buffer() {
@@ -118,7 +119,8 @@ impl DecnetSender {
         self.waiting.push_back(Waiting { connection: index, number, is_repetition: false });
     }
 
-    /// Queues a repetition of an unacknowledged message, if the pool has a buffer.
+    /// Queues a repetition of the unacknowledged message `place` of connection `index`, if the pool
+    /// has a buffer.
     fn repeat(&mut self, now: Tick, index: usize, place: usize) {
         let message = &mut self.connections[index].open[place];
         message.repeated += 1;
@@ -192,7 +194,7 @@ impl FrameGenerator for DecnetSender {
         self.parameters.costs
     }
 
-    /// The sender never ends by itself: the simulation need not wait for it.
+    /// Always true: the sender has no end of its own, so the simulation must not wait for it.
     fn is_finished(&self) -> bool {
         self.connections.iter().all(|connection| connection.next >= self.end)
     }
@@ -244,7 +246,8 @@ mod tests {
         DecnetSender::new(parameters, "vms".to_owned(), 0, &[1])
     }
 
-    /// Returns the times at which the sender repeats its message, while the wire takes no frame.
+    /// Returns the first `count` times at which the sender repeats its message while the wire is
+    /// blocked.
     fn repetitions(sender: &mut DecnetSender, count: usize) -> Vec<u64> {
         sender.handle_time(Tick::ZERO);
         let mut times = Vec::new();

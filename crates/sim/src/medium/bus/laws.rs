@@ -1,5 +1,5 @@
 //! Properties of every transmission on a bus or a star (IEEE 802.3 §4), checked over random
-//! traffic: when it may begin, which transmissions collide, how long jams and backoffs last, and
+//! traffic: when a transmission begins, which ones collide, how long jams and backoffs last, and
 //! which signals each port receives.
 
 use super::*;
@@ -20,18 +20,18 @@ struct Transmission {
     port: Port,
     length: usize,
     to: Audience,
-    /// Earlier collisions of its frame.
+    /// Number of earlier collisions of the same frame.
     collisions: u64,
-    /// Time of the frame's request, or of the collision that started the backoff.
+    /// Time at which the frame was requested, or of the collision that started its last backoff.
     wanted: Tick,
-    /// Time until which the station's NIC could not send.
+    /// Time before which the station's NIC could not send.
     held: Tick,
     start: Tick,
     end: Tick,
     collided: bool,
 }
 
-/// The frame that a station is about to send.
+/// A requested frame that has not been sent yet.
 #[derive(Clone, Copy, Debug)]
 struct Want {
     length: usize,
@@ -48,7 +48,7 @@ struct Wire {
     frames: Frames,
     now: Tick,
     actions: Vec<MediumAction>,
-    /// The wanted frame of each port.
+    /// The requested frame of each port, if there is one.
     wanted_frames: Vec<Option<Want>>,
     /// Start of the current transmission of each port.
     transmitting: Vec<Option<Tick>>,
@@ -56,13 +56,14 @@ struct Wire {
     /// Signals that ports receive, and their times.
     signals: Vec<(Tick, MediumAction)>,
     cuts: Stream,
-    /// Number of frames sent and abandoned.
+    /// Number of frames that were sent or abandoned.
     sent: u64,
     given_up: u64,
 }
 
 impl Wire {
-    /// Creates a bus with stations at these positions, or a star with arms of these lengths.
+    /// Creates a bus with stations at these positions, or with `repeater` a star with arms of these
+    /// lengths.
     fn new(places: &[Span], repeater: Option<Span>, seed: u64) -> Self {
         let (rate, metre) = (Rate::from_bits_per_second(10_000_000), Span::from_picos(4_330));
         let parameters =
@@ -83,7 +84,7 @@ impl Wire {
         }
     }
 
-    /// Requests to send a frame of this length, unless the station has one already.
+    /// Requests to send a frame of this length, unless the port has requested one already.
     fn request(&mut self, at: Tick, port: Port, length: usize, to: Audience) {
         self.pass_time(at);
         if self.wanted_frames[port].is_none() {
@@ -111,7 +112,7 @@ impl Wire {
         self.now = self.now.max(until);
     }
 
-    /// Records the transmissions that have just ended.
+    /// Records the transmissions that have ended since the last call.
     fn note_ends(&mut self) {
         for port in 0..self.transmitting.len() {
             let Some(start) =
@@ -147,7 +148,7 @@ impl Wire {
         }
     }
 
-    /// Holds the frame of a port until a time.
+    /// Holds the requested frame of a port until the given time.
     fn hold(&mut self, at: Tick, port: Port, until: Tick) {
         self.pass_time(at);
         if let Some(want) =
@@ -159,7 +160,8 @@ impl Wire {
         self.act();
     }
 
-    /// Truncates one of four frames that begin to leave, as after a FIFO underrun.
+    /// Truncates, with a probability of one in four, a frame that begins to leave, as after a FIFO
+    /// underrun.
     fn truncate_some(&mut self, port: Port) {
         let Some(want) = &mut self.wanted_frames[port] else { return };
         if self.cuts.below(4) == 0 {
@@ -201,7 +203,7 @@ impl Wire {
         }
     }
 
-    /// Returns when a port senses the begin and the end of a transmission.
+    /// Returns the times at which a port senses the begin and the end of a transmission.
     fn sensed_by(&self, port: Port, other: &Transmission) -> (Tick, Tick) {
         let distance = self.bus.distance(other.port, port);
         (other.start + distance, other.end + distance)
@@ -212,7 +214,7 @@ impl Wire {
         self.done.iter().filter(move |other| other.port != port)
     }
 
-    /// Checks a transmission.
+    /// Checks all properties of one transmission.
     fn check(&self, one: &Transmission) {
         self.check_beginning(one);
         let meets = self.others(one).map(|other| self.sensed_by(one.port, other));
@@ -234,10 +236,10 @@ impl Wire {
         self.check_receivers(one);
     }
 
-    /// Checks when a transmission begins: at its planned time, or an inter-frame gap after a
-    /// transmission that its station senses. A station may not begin while it senses a
-    /// transmission, or in the gap after one, except in the last third of a gap for which it has
-    /// waited.
+    /// Checks the begin of a transmission: it is the planned time, or one inter-frame gap after a
+    /// transmission that the station senses. A station may not begin while it senses a
+    /// transmission, or in the gap after one. Exempt is the last third of a gap for which it has
+    /// waited (§4.2.3.2.1).
     fn check_beginning(&self, one: &Transmission) {
         let own = self.done.iter().filter(|other| other.port == one.port && other.end <= one.start);
         let gaps = own.map(|own| own.end + GAP);
@@ -261,8 +263,8 @@ impl Wire {
         assert!(has_reason, "{one:?} begins for no reason");
     }
 
-    /// Checks that the receivers sense the begin, after the preamble, and the end of a transmission
-    /// at the right times.
+    /// Checks the times at which the receivers sense the begin of a frame (after its preamble) and
+    /// its end.
     fn check_receivers(&self, one: &Transmission) {
         let receivers: Vec<Port> = match one.to {
             Audience::None => Vec::new(),
@@ -402,7 +404,7 @@ fn the_gap_is_kept_after_a_late_end_of_carrier() {
     wire.check_all();
     let first =
         |port: Port| wire.done.iter().filter(|one| one.port == port).map(|one| one.start).min();
-    // The first frame ends after 57.6 us; the third station senses that after 77.6 us.
+    // The first frame ends at 57.6 us; the third station senses the end at 77.6 us.
     assert_eq!(
         (first(1), first(2)),
         (Some(Tick::from_picos(67_200_000)), Some(Tick::from_picos(87_200_000)))

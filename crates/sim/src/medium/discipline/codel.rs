@@ -6,26 +6,27 @@ use linerate_units::{Span, Tick};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CoDelParameters {
-    /// Acceptable standing queueing delay (RFC 8289 §4.3).
+    /// Queueing delay that may persist (RFC 8289 §4.3).
     pub(crate) target: Span,
-    /// Time for which the delay must exceed the target before frames are dropped (RFC 8289 §4.2).
+    /// Time for which the delay must stay above the target before frames are dropped (RFC 8289
+    /// §4.2).
     pub(crate) interval: Span,
 }
 
-/// Bytes of the longest frame. A queue with fewer bytes behind the next frame never causes drops
+/// Bytes of the longest Ethernet frame. If no more bytes than this are queued, no frame is dropped
 /// (RFC 8289 §4.4).
 const LONGEST_FRAME: usize = 1_518;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CoDel {
     parameters: CoDelParameters,
-    /// Time at which dropping begins, if the delay stays above the target until then.
+    /// Time at which dropping begins if the delay stays above the target until then.
     above_until: Option<Tick>,
     dropping: bool,
     next_drop: Tick,
-    /// Number of drops since dropping began.
+    /// Number of frames dropped since dropping began.
     count: u64,
-    /// Value of `count` when dropping began the last time.
+    /// Value of `count` at the last begin of dropping.
     last_count: u64,
 }
 
@@ -75,7 +76,7 @@ impl CoDel {
         next
     }
 
-    /// Starts dropping. If dropping has ended only recently, it resumes at the last rate.
+    /// Begins to drop. If dropping ended only recently, it continues at its last rate.
     fn begin(&mut self, now: Tick) {
         self.dropping = true;
         let grown = self.count.saturating_sub(self.last_count);
@@ -85,7 +86,7 @@ impl CoDel {
         self.next_drop = self.after(now);
     }
 
-    /// The control law: drops are interval/√count apart (RFC 8289 §4.4).
+    /// Returns the time of the next drop: drops are interval/√count apart (RFC 8289 §4.4).
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -97,8 +98,8 @@ impl CoDel {
         time + Span::from_picos(picos as u64)
     }
 
-    /// Drops a frame and takes the next, or marks the frame. Returns the frame to send, and whether
-    /// the delay is still too long.
+    /// Drops a frame and takes the next one, or marks the frame. Returns the frame to send, and
+    /// whether the queueing delay is still too long.
     fn drop_or_mark(
         &mut self,
         now: Tick,
@@ -114,7 +115,8 @@ impl CoDel {
         self.take(now, line)
     }
 
-    /// Removes a frame. Returns whether the delay has been above the target for an interval.
+    /// Removes the oldest frame. Returns whether the delay has been above the target for an
+    /// interval.
     fn take(&mut self, now: Tick, line: &mut Fifo) -> (Option<QueuedFrame>, bool) {
         let Some(frame) = line.pop() else {
             self.above_until = None;
@@ -140,8 +142,8 @@ mod tests {
         CoDel::new(CoDelParameters { target: millis(5), interval: millis(100) })
     }
 
-    /// Returns the times of drops from a queue with a constant delay of `waited` ms that sends one
-    /// frame a millisecond.
+    /// Returns the times in milliseconds of the drops from a queue that sends one frame a
+    /// millisecond and whose delay stays at `waited` milliseconds.
     fn drops(codel: &mut CoDel, waited: u64, until: u64) -> Vec<u64> {
         let mut pool = Frames::new(64);
         let mut dropped = Vec::new();

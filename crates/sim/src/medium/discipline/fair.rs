@@ -10,9 +10,9 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FairParameters {
     pub(crate) codel: CoDelParameters,
-    /// Number of queues. Flows with equal hashes share one.
+    /// Number of queues. Flows whose hashes are equal modulo this number share a queue.
     pub(crate) queues: usize,
-    /// Bytes that a queue may send in a round.
+    /// Bytes that a queue may send in one round.
     pub(crate) quantum: u64,
 }
 
@@ -21,7 +21,7 @@ struct Flow {
     line: Fifo,
     codel: CoDel,
     credit: i64,
-    /// Whether the queue is in one of the two lists.
+    /// Whether the queue is in the list of new or of old queues.
     listed: bool,
 }
 
@@ -29,7 +29,7 @@ struct Flow {
 pub(super) struct Fair {
     flows: Vec<Flow>,
     quantum: i64,
-    /// The lists of new and of old queues (RFC 8290 §4.2).
+    /// The lists of new and of old queues, by index (RFC 8290 §4.2).
     new: VecDeque<usize>,
     old: VecDeque<usize>,
     waiting: usize,
@@ -78,7 +78,7 @@ impl Fair {
         Some(frame.frame)
     }
 
-    /// Removes the next frame of the first queue with credit (RFC 8290 §4.2).
+    /// Removes the next frame, from the first queue with credit (RFC 8290 §4.2).
     pub(super) fn poll(&mut self, now: Tick, verdicts: &mut Vec<Verdict>) -> Option<QueuedFrame> {
         loop {
             let is_new = !self.new.is_empty();
@@ -94,8 +94,8 @@ impl Fair {
             }
             self.leave(is_new);
             if is_new && !self.old.is_empty() {
-                // If a new flow did not move to the old ones when it becomes empty, it could starve
-                // them.
+                // An empty new queue moves to the old ones. If it were removed from the lists, a
+                // flow could be new again with each frame and starve the others.
                 self.old.push_back(index);
             } else {
                 self.flows[index].listed = false;
@@ -168,7 +168,7 @@ mod tests {
         assert!(next.contains(&2), "{next:?}");
     }
 
-    /// RFC 8290 §4.1: a new flow gets a quantum, whatever credit it had before.
+    /// RFC 8290 §4.1: a flow that becomes active gets one quantum, whatever credit it had before.
     #[test]
     fn a_flow_keeps_no_credit_while_it_is_idle() {
         let (mut fair, mut pool) = (fair(), Frames::new(64));

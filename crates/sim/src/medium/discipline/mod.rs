@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueuedFrame {
     pub(crate) frame: FrameId,
-    /// Bytes on the wire.
+    /// Length in bytes on the wire.
     pub(crate) length: usize,
     /// Flow hash: equal for the segments of a connection.
     pub(crate) flow: u64,
@@ -31,7 +31,7 @@ pub(crate) struct QueuedFrame {
     pub(crate) since: Tick,
 }
 
-/// A decision about a frame that is not simply queued.
+/// A decision to drop or to mark a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Drop the frame.
@@ -40,7 +40,7 @@ pub(crate) enum Verdict {
     Mark(FrameId),
 }
 
-/// The queue of a port.
+/// The queue in front of an outgoing cable, with its discipline.
 #[derive(Debug)]
 pub(crate) struct Queue {
     limit: usize,
@@ -48,7 +48,7 @@ pub(crate) struct Queue {
     law: Discipline,
 }
 
-/// Frames in the order of arrival, with the sum of their bytes.
+/// Frames in the order of arrival, and the sum of their bytes.
 #[derive(Debug, Default)]
 struct Fifo {
     frames: VecDeque<QueuedFrame>,
@@ -57,7 +57,7 @@ struct Fifo {
 
 #[derive(Debug)]
 enum Discipline {
-    /// A FIFO queue. Frames that do not fit are dropped.
+    /// Drops an arriving frame if the queue is full.
     TailDrop(Fifo),
     Red(Fifo, Red),
     CoDel(Fifo, CoDel),
@@ -108,7 +108,7 @@ impl Queue {
         }
     }
 
-    /// Queues a frame.
+    /// Queues a frame, or appends its drop to `verdicts`.
     pub(crate) fn handle_frame(
         &mut self,
         now: Tick,
@@ -140,7 +140,8 @@ impl Queue {
         }
     }
 
-    /// Removes the next frame to send.
+    /// Removes and returns the next frame to send. Appends the drops and marks that precede it to
+    /// `verdicts`.
     pub(crate) fn poll(&mut self, now: Tick, verdicts: &mut Vec<Verdict>) -> Option<QueuedFrame> {
         match &mut self.law {
             Discipline::TailDrop(line) => line.pop(),
@@ -176,7 +177,7 @@ pub(super) mod tests {
         Tick::from_picos(millis * 1_000_000_000)
     }
 
-    /// Creates `count` frames of 1,000 bytes that belong to one flow and are queued at `millis`
+    /// Creates `count` queued frames of 1,000 bytes that belong to one flow and arrived at `millis`
     /// milliseconds.
     pub(super) fn frames(
         frames: &mut Frames,

@@ -1,19 +1,19 @@
-//! Parameters of a queue file.
+//! Parameters of a queue discipline, from its file.
 
 use super::codel::CoDelParameters;
 use super::fair::FairParameters;
 use super::red::RedParameters;
 use crate::parameter::{ParameterError, Section};
 
-/// Upper limit of the queues of a discipline. Each takes memory, even when it is empty.
+/// Upper limit of the number of queues of a discipline. Each takes memory, even when it is empty.
 const MOST_QUEUES: u64 = 65_536;
-/// Upper limit of queued frames.
+/// Upper limit of the configured number of queued frames.
 const MOST_WAITING: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueParameters {
     pub(super) law: Law,
-    /// Upper limit of queued frames.
+    /// Maximum number of queued frames.
     pub(super) limit: usize,
     /// Whether ECN-capable frames are marked instead of dropped.
     pub(super) marks: bool,

@@ -7,16 +7,16 @@ use linerate_units::{Span, Tick};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RedParameters {
-    /// Average queue length, in frames, below which no frame is chosen.
+    /// Average queue length, in frames, up to which no frame is marked or dropped.
     pub(crate) low: f64,
-    /// Average queue length from which every frame is chosen.
+    /// Average queue length, in frames, from which every frame is marked or dropped.
     pub(crate) high: f64,
-    /// Share of frames chosen just below `high`.
+    /// Probability of marking or dropping a frame when the average is just below `high`.
     pub(crate) most: f64,
-    /// Weight of the present length in the average.
+    /// Weight of the present queue length in the moving average.
     pub(crate) weight: f64,
-    /// Duration of a typical frame. While the queue is empty, the average decays by one frame each
-    /// time.
+    /// Time to send a typical frame. An empty queue enters the average as if one frame had left in
+    /// each such time.
     pub(crate) frame: Span,
 }
 
@@ -25,7 +25,8 @@ pub(super) struct Red {
     parameters: RedParameters,
     random: Stream,
     average: f64,
-    /// Number of frames since the last chosen one; `None` while the average is below the range.
+    /// Number of frames since the last marked or dropped one; `None` while the average is below the
+    /// range.
     count: Option<f64>,
     empty_since: Option<Tick>,
 }
@@ -35,12 +36,13 @@ impl Red {
         Self { parameters, random, average: 0.0, count: None, empty_since: Some(Tick::ZERO) }
     }
 
-    /// Notes that the queue has become empty.
+    /// Notes the time at which the queue became empty.
     pub(super) const fn handle_empty(&mut self, now: Tick) {
         self.empty_since = Some(now);
     }
 
-    /// Returns whether the average is so long that marking is not enough.
+    /// Returns whether the average is so long that frames must be dropped even if they can be
+    /// marked.
     pub(super) fn is_beyond(&self) -> bool {
         self.average >= self.parameters.high
     }
@@ -55,8 +57,8 @@ impl Red {
         }
         let count = self.count.map_or(0.0, |count| count + 1.0);
         let share = most * (self.average - low) / (high - low);
-        // Spaces the chosen frames evenly: the probability grows with the frames since the last
-        // one.
+        // The probability grows with the number of frames since the last mark, which spaces marks
+        // evenly.
         let probability = if count * share < 1.0 { share / (1.0 - count * share) } else { 1.0 };
         let chosen = self.average >= high || self.random.happens(probability);
         self.count = Some(if chosen { 0.0 } else { count });
@@ -90,7 +92,7 @@ mod tests {
         Red::new(parameters, Stream::new(7, 7))
     }
 
-    /// Returns how many of `frames` frames are chosen that each find this queue length.
+    /// Returns how many of `frames` arriving frames are marked or dropped at this queue length.
     fn chosen(red: &mut Red, length: usize, frames: usize) -> usize {
         (0..frames).filter(|_| red.chooses(Tick::ZERO, length)).count()
     }
@@ -105,7 +107,7 @@ mod tests {
 
     #[test]
     fn within_the_range_the_share_grows_with_the_average() {
-        // The distance between chosen frames is uniformly distributed over 1, 2, … 1/p (section 7
+        // The distance between marked frames is uniformly distributed over 1, 2, … 1/p (section 7
         // of the paper).
         for (length, share) in [(7, 0.02), (10, 0.05), (14, 0.09)] {
             let told = chosen(&mut red(1.0), length, 100_000);
