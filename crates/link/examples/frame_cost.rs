@@ -19,8 +19,8 @@ const ROUNDS: usize = 21;
 const FRAMES: usize = 200_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // First, because a process with threads cannot enter a namespace. The TAP runs need a private
-    // network.
+    // The network namespace for the TAP runs. It must be entered first, while this process has only
+    // one thread.
     let network = namespace::enter_private_network();
     println!("ns per frame of {LENGTH} bytes, median of {ROUNDS} rounds (minimum, maximum)");
     for capacity in [32, 64, 256, 1_024] {
@@ -53,7 +53,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the nanoseconds per frame of each round.
+/// Sends frames through a memory link within one thread. Returns the nanoseconds per frame of each
+/// round.
 fn one_thread(capacity: usize, copied: bool) -> Result<Vec<f64>, Box<dyn Error>> {
     let (mut left, mut right) = pair(MemoryConfig { capacity, ..MemoryConfig::default() })?;
     let (payload, mut sink) = (payload(), payload());
@@ -109,7 +110,7 @@ fn send_all(mut link: MemoryLink, spins: u32) {
         match sent {
             Ok(0) => drop(waiter.wait(&mut link, Instant::NEVER)),
             Ok(sent) => left -= sent,
-            // The other end has received all frames and was dropped.
+            // The other end has been dropped, after it received all frames.
             Err(_) => return,
         }
     }
@@ -123,7 +124,7 @@ fn tap() -> Result<(Vec<f64>, Vec<f64>), Box<dyn Error>> {
     tap.interface().add_address(kernel, 24)?;
     tap.interface().set_up()?;
     let mut frame = payload();
-    // An EtherType for experiments; the kernel drops the frame after reading it.
+    // An experimental EtherType, so that the kernel drops the frame after reading it.
     frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xB5]);
     let write = rounds(AT_ONCE, || {
         tap.transmit(AT_ONCE, |bytes| {
@@ -137,7 +138,7 @@ fn tap() -> Result<(Vec<f64>, Vec<f64>), Box<dyn Error>> {
     let mut read = Vec::new();
     for _ in 0..ROUNDS {
         for _ in 0..AT_ONCE {
-            // To the broadcast address, which needs no ARP.
+            // Sent to the broadcast address, which needs no ARP.
             socket.send_to(&[0; LENGTH - 42], (Ipv4Addr::new(10, 0, 0, 255), 9))?;
         }
         let begin = MonotonicClock.now();

@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         client.turn(now)?;
         server.turn(now)?;
         if written < TRANSFER {
-            // An error means a full buffer or an incomplete handshake: try again in the next turn.
+            // The send buffer is full or the handshake is incomplete: try again in the next turn.
             written += client.stack_mut().tcp_write(now, sending, &data[written..]).unwrap_or(0);
         }
         accepted = accepted.or_else(|| server.stack_mut().tcp_accept(listener));
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Creates a host on a link. A real host takes its seed from the system.
+/// Creates a host on a link. The seed is fixed here; a real host gets it from the system.
 fn host<L: Link>(number: u8, address: &str, link: L) -> Result<Host<L>, Box<dyn Error>> {
     let mac = MacAddress::new([2, 0, 0, 0, 0, number]);
     let stack = Stack::new(StackConfig::new(mac, address.parse()?), [number; 32]);

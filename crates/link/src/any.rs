@@ -18,17 +18,17 @@ use std::os::fd::BorrowedFd;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// An existing interface or device, and the method by which a host uses it.
+/// A choice of link: an existing interface or device, and the way to use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LinkSpec {
-    /// The TAP device of this name.
+    /// The TAP device with this name.
     Tap(String),
-    /// The TUN device of this name.
+    /// The TUN device with this name.
     Tun(String),
-    /// A packet socket on the interface of this name, which the kernel uses as well.
+    /// A packet socket on the interface with this name, which the kernel continues to use.
     Packet(String),
-    /// AF_XDP at the driver: the name of the interface, and the queue.
+    /// AF_XDP: the name of the interface, and the number of its receive queue.
     Xdp(String, u32),
     /// A serial line: the path of its device, and the rate in baud.
     Serial(String, u32),
@@ -50,7 +50,7 @@ impl LinkSpec {
         }
     }
 
-    /// Parses a place on a serial line: `DEVICE` or `DEVICE@BAUD`.
+    /// Parses `DEVICE` or `DEVICE@BAUD`, the part after `serial:`.
     fn serial(place: &str) -> Result<Self, ParseLinkError> {
         let (device, baud) = match place.rsplit_once('@') {
             Some((device, baud)) => (device, serial::parse_baud(baud)?),
@@ -97,38 +97,39 @@ impl fmt::Display for LinkSpec {
     }
 }
 
-/// The reason why a text does not specify a link.
+/// The reason why a text selects no link.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ParseLinkError {
-    /// The text begins with none of the known methods.
+    /// The text has no known prefix such as `tap:`.
     #[error(
         "write tap:NAME, tun:NAME, packet:NAME or xdp:NAME:QUEUE for an interface that exists, or \
          serial:DEVICE@BAUD"
     )]
     NoLink,
-    /// The queue is not a number.
+    /// The number of the AF_XDP queue is not a number.
     #[error("`{0}` is not a queue: write xdp:NAME:0")]
     NoQueue(String),
-    /// A serial line has no device.
+    /// The path of the serial device is missing.
     #[error("a serial line needs a device here: write serial:DEVICE@BAUD")]
     NoSerialDevice,
-    /// No serial line has this rate.
+    /// The baud rate is not one that serial lines have.
     #[error(transparent)]
     Baud(#[from] ParseBaudError),
 }
 
-/// The use of a link.
+/// Options for opening a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkOptions {
-    /// Does the link carry GSO and GRO frames and leave checksums to the interface, if it can?
+    /// Whether the link may carry GSO and GRO frames and leave checksums to the interface.
     pub offloads: bool,
-    /// The VLAN of the host, on a TAP device or a packet socket.
+    /// The VLAN of the host, for a TAP device or a packet socket.
     pub vlan: Option<VlanTag>,
-    /// Are headers compressed (RFC 1144)? For serial lines, where the default is yes.
+    /// Whether TCP/IP headers are compressed (RFC 1144), for a serial line. `None` means that they
+    /// are.
     pub header_compression: Option<bool>,
-    /// The largest packet in bytes. For serial lines, where the default is 296, or 1,280 with an
-    /// IPv6 address. Interfaces have an MTU of their own.
+    /// The largest packet in bytes, for a serial line. `None` means 296, or 1,280 with an IPv6
+    /// address. Network interfaces have an MTU of their own.
     pub mtu: Option<u16>,
 }
 
@@ -209,8 +210,8 @@ impl AnyLink {
         }
     }
 
-    /// Returns the MAC address that the host must use. `None` if the host can choose it, or needs
-    /// none.
+    /// Returns the MAC address that the host must use, or `None` if the host can choose one or
+    /// needs none.
     #[must_use]
     pub const fn mac(&self) -> Option<[u8; 6]> {
         match self {
@@ -221,8 +222,9 @@ impl AnyLink {
         }
     }
 
-    /// Does the link compress headers? Then the host should count packets, and its segments should
-    /// have no timestamps: otherwise little is compressed.
+    /// Returns whether the link compresses headers. The host should then increment the IP
+    /// identification by one for each packet and send no TCP timestamps, without which little can
+    /// be compressed.
     #[must_use]
     pub const fn compresses_headers(&self) -> bool {
         match self {
@@ -231,7 +233,7 @@ impl AnyLink {
         }
     }
 
-    /// Describes how frames enter and leave the program, for printing.
+    /// Describes for users how frames enter and leave the program.
     #[must_use]
     pub fn description(&self) -> &'static str {
         match self {
@@ -249,7 +251,7 @@ impl AnyLink {
 }
 
 impl LinkOptions {
-    /// Refuses options that a link does not have.
+    /// Refuses options that the selected kind of link does not support.
     fn check(&self, spec: &LinkSpec) -> Result<(), OpenError> {
         let is_serial = matches!(spec, LinkSpec::Serial(..));
         if self.vlan.is_some() && !matches!(spec, LinkSpec::Tap(_) | LinkSpec::Packet(_)) {
@@ -264,7 +266,7 @@ impl LinkOptions {
         Ok(())
     }
 
-    /// Returns the configuration of a serial line for a host at `address`.
+    /// Returns the configuration of a serial line whose host has the address `address`.
     ///
     /// # Errors
     /// [`OpenError::SerialIpv6`] if the MTU is too small for IPv6.
@@ -279,7 +281,7 @@ impl LinkOptions {
     }
 }
 
-/// Opens the existing TAP or TUN device `name`, and keeps its MTU.
+/// Opens the existing TAP or TUN device `name` without changing its MTU.
 fn existing_tap(name: &str, medium: Medium, offloads: bool) -> Result<Tap, OpenError> {
     let state = KernelInterface::named(name).and_then(|interface| interface.state());
     let mode = if medium == Medium::Ethernet { "tap" } else { "tun" };
@@ -289,7 +291,7 @@ fn existing_tap(name: &str, medium: Medium, offloads: bool) -> Result<Tap, OpenE
     Ok(Tap::open(&config)?)
 }
 
-/// The reason why an interface cannot be used.
+/// The reason why a link cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -298,7 +300,7 @@ pub enum OpenError {
         "{source}: make it with `ip tuntap add mode {mode} name {name}` and `ip link set {name} up`"
     )]
     NoTap {
-        /// `tap` or `tun`.
+        /// The kind of the device: `tap` or `tun`.
         mode: &'static str,
         /// The name of the device.
         name: String,
@@ -311,7 +313,7 @@ pub enum OpenError {
     /// The packet socket cannot be opened.
     #[error(transparent)]
     Packet(#[from] PacketError),
-    /// The host of an AF_XDP queue has an IPv6 address, which its program does not select.
+    /// The host of an AF_XDP queue has an IPv6 address, whose frames AF_XDP does not select.
     #[error(
         "AF_XDP selects frames by IPv4 address, and {0} is none: give an IPv4 address, or use \
          packet:NAME"
@@ -328,18 +330,18 @@ pub enum OpenError {
         "IPv6 needs an MTU of 1280 bytes, and the line has {0}: give a larger one, or use IPv4"
     )]
     SerialIpv6(usize),
-    /// The link carries no VLAN tags.
+    /// The VLAN option does not apply to this link.
     #[error("{0} carries no VLAN tags: use tap:NAME or packet:NAME")]
     NoVlan(LinkSpec),
-    /// The link does not compress headers.
+    /// The option for header compression does not apply to this link.
     #[error("{0} does not compress headers: leave --header-compression out, or use serial:DEVICE")]
     NoHeaderCompression(LinkSpec),
-    /// The interface has an MTU of its own.
+    /// The MTU option does not apply to this link, which has an MTU of its own.
     #[error("{0} has an MTU of its own: change that (`ip link set … mtu …`), or use serial:DEVICE")]
     OwnMtu(LinkSpec),
 }
 
-/// Evaluates an expression for the link of any variant.
+/// Evaluates an expression for the link inside an `AnyLink`, of whatever variant.
 macro_rules! each {
     ($any:expr, $link:ident => $call:expr) => {
         match $any {

@@ -7,9 +7,8 @@ use linerate_stack::{Capabilities, FrameSource, Link, LinkError, RxFrame, TxFram
 use linerate_units::{Clock, Duration, Instant};
 use std::os::fd::BorrowedFd;
 
-/// The link `L`, with the frames of both directions copied to a capture. The time stamp of a
-/// received frame is its time of arrival; that of a sent frame is the time at which the link got
-/// it.
+/// The link `L`, which copies its frames of both directions to a capture. A received frame is
+/// stamped with its time of arrival, a sent one with the time at which it was passed to the link.
 ///
 /// Frames are captured as they pass between host and link: a GSO or GRO frame is one packet, and a
 /// partial checksum is not completed.
@@ -31,8 +30,8 @@ impl<L: Link, S: Sink> Capture<L, S> {
 }
 
 impl<L: Link, S: Sink, C: Clock> Capture<L, S, C> {
-    /// Captures `link`, which uses `clock`. [`Instant::ZERO`] is `epoch` after 1970-01-01 00:00
-    /// UTC.
+    /// Captures `link`, whose times come from `clock`. The clock's [`Instant::ZERO`] is `epoch`
+    /// after 1970-01-01 00:00 UTC.
     pub fn with_clock(
         link: L,
         name: &str,
@@ -46,17 +45,17 @@ impl<L: Link, S: Sink, C: Clock> Capture<L, S, C> {
 }
 
 impl<L, S: Sink, C> Capture<L, S, C> {
-    /// Returns the capture.
+    /// Returns the writer of the capture.
     pub const fn writer(&self) -> &CaptureWriter<S> {
         &self.recorder.writer
     }
 
-    /// Returns the link inside.
+    /// Returns the link whose frames are captured.
     pub const fn link(&self) -> &L {
         &self.link
     }
 
-    /// Returns the link and the capture, which can continue with another link.
+    /// Returns the link and the writer, which can go on with another link.
     pub fn into_parts(self) -> (L, CaptureWriter<S>) {
         (self.link, self.recorder.writer)
     }
@@ -156,13 +155,13 @@ impl<L: Readiness, S: Sink, C> Readiness for Capture<L, S, C> {
     }
 }
 
-/// The part that writes frames to the capture.
+/// Writes the frames of one link to the capture.
 #[derive(Debug)]
 struct Recorder<S: Sink, C> {
     writer: CaptureWriter<S>,
     interface: u32,
     clock: C,
-    /// The time of day at [`Instant::ZERO`] of the clock.
+    /// Time of day at the clock's [`Instant::ZERO`], since 1970-01-01 00:00 UTC.
     epoch: Duration,
 }
 
@@ -187,7 +186,7 @@ mod tests {
     use crate::{ManualClock, MemoryLink};
     use linerate_stack::Medium;
 
-    /// The time of day at 2026-01-01.
+    /// The time of day at 2026-01-01 00:00 UTC, since 1970.
     const EPOCH: Duration = Duration::from_secs(1_767_225_600);
 
     fn captured<S: Sink>(
@@ -200,7 +199,7 @@ mod tests {
         (Capture::with_clock(left, "left", writer, clock.clone(), EPOCH), right, clock)
     }
 
-    /// A frame source whose frames have borrowed parts, and a link with scatter-gather.
+    /// A source whose frames consist of several borrowed parts, and a link that gathers them.
     struct Parts;
 
     impl FrameSource for Parts {
@@ -316,7 +315,8 @@ mod tests {
         drop(link);
         let time =
             CaptureReader::new(&*file).unwrap().next_packet().unwrap().unwrap().time.unwrap();
-        // The two clocks may advance between the readings, but by far less than half the uptime.
+        // A time of the wrong clock would differ by the machine's uptime. The two readings are far
+        // closer than half of it.
         let near = MonotonicClock.now().since(Instant::ZERO) / 2;
         assert!(now < time + near && time < now + near, "{now} {time}");
     }

@@ -5,8 +5,8 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The monotonic clock of the system: nanoseconds since the machine started. All threads and
-/// processes see the same time, and it is never set back.
+/// The monotonic clock of the system. It counts nanoseconds since the machine started, is equal in
+/// all threads and processes, and is never set back.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MonotonicClock;
 
@@ -16,21 +16,22 @@ impl Clock for MonotonicClock {
     }
 }
 
-/// Returns the time of day for capture files: the span since 1970-01-01 00:00 UTC. It can jump, so
-/// it serves only as a time stamp.
+/// Returns the time since 1970-01-01 00:00 UTC, for the time stamps of captures. The system can set
+/// it forward and back, so it must not serve to measure time.
 #[must_use]
 pub fn time_of_day() -> Duration {
     Duration::from_nanos(nanoseconds(clock_gettime(ClockId::Realtime)))
 }
 
-/// Converts a time to nanoseconds. Times before 1970 and after 2554 become the nearest that fits.
+/// Converts a time since 1970 to nanoseconds. Times before 1970 and after 2554 are clamped to 64
+/// bits.
 fn nanoseconds(time: Timespec) -> u64 {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// A clock that is advanced by its user, for tests and other deterministic programs. Clones share
-/// the time.
+/// A clock that only its user advances, for tests and deterministic programs. Clones share the
+/// time.
 #[derive(Clone, Debug, Default)]
 pub struct ManualClock {
     nanos: Arc<AtomicU64>,

@@ -1,9 +1,9 @@
-//! A frame source made of a closure, for links that expect a host.
+//! A frame source made of a closure. Links expect the frames of a host, and tests send single ones.
 
 use linerate_stack::{FrameSource, TxFrame, ZeroCopyFrame};
 use linerate_units::Instant;
 
-/// A frame source whose closure is called for each frame. It always claims to have frames.
+/// A frame source that calls a closure for each frame. It always claims to have frames.
 pub(crate) struct ClosureSource<F> {
     pub(crate) now: Instant,
     pub(crate) fill: F,

@@ -1,10 +1,11 @@
-//! An eventfd: a wake-up that is a file descriptor, so that one `poll` waits for it and for others.
+//! An eventfd: a wake-up event with a file descriptor, so that one `poll` can wait for it and for
+//! others.
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{Errno, read, write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// An event that makes its descriptor readable from [`set`](Self::set) until
+/// A wake-up event. Its descriptor is readable from [`set`](Self::set) until
 /// [`clear`](Self::clear).
 #[derive(Debug)]
 pub(crate) struct Eventfd(OwnedFd);
@@ -17,13 +18,13 @@ impl Eventfd {
 
     /// Makes the descriptor readable.
     pub(crate) fn set(&self) {
-        // This fails only if the counter would overflow: then the event is set already.
+        // Fails only if the counter would overflow, in which case the event is already set.
         let _ = write(&self.0, &1_u64.to_ne_bytes());
     }
 
     /// Makes the descriptor unreadable.
     pub(crate) fn clear(&self) {
-        // This fails only if the event is not set.
+        // Fails only if the event is not set.
         let _ = read(&self.0, &mut [0_u8; 8]);
     }
 }

@@ -1,39 +1,38 @@
-//! Memory of buffers that a host has given back to the allocator.
+//! Decides when an allocator should return freed memory to the operating system.
 //!
-//! Allocators keep freed memory for later. The buffers of different connections alternate in
-//! memory: a minute after 2,000 connections with full buffers had ended, glibc still held 200 MB.
-//! This module decides when the allocator should return its free memory to the operating system:
-//! once [`WORTHWHILE`] bytes have stayed free for [`DELAY`].
+//! Allocators keep freed memory for later. A minute after 2,000 connections with full buffers had
+//! ended, glibc still held 200 MB, because the buffers of different connections alternate in
+//! memory. Memory is returned once [`WORTHWHILE`] bytes have stayed free for [`DELAY`].
 
 use linerate_units::{Duration, Instant};
 
-/// Minimum number of freed bytes that is worth a search through the allocator's free lists.
+/// Minimum number of freed bytes that is worth searching the allocator's free lists.
 const WORTHWHILE: usize = 16 << 20;
 
-/// Time for which bytes must stay free. Connections that open in this time reuse them, which saves
-/// a page fault for each 4 KiB.
+/// Time for which bytes must stay free. Connections that open meanwhile reuse them, which saves a
+/// page fault for each 4 KiB.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// The bytes that the buffers of a host have freed since memory was last returned. It decides when
-/// a program should call [`crate::return_free_memory`].
+/// Bookkeeping of the bytes that a host's buffers have freed. It decides when a program should call
+/// [`crate::return_free_memory`].
 #[derive(Debug)]
 pub struct FreedMemory {
-    /// The most bytes that the buffers have held since memory was last returned.
+    /// The maximum number of bytes in buffers since memory was last returned.
     peak: usize,
-    /// The number of bytes that the buffers have freed since that maximum.
+    /// The number of bytes that buffers have freed since that maximum.
     freed: usize,
-    /// When the freed bytes should be returned; [`Instant::NEVER`] if they are too few.
+    /// Time at which the freed bytes should be returned; [`Instant::NEVER`] if they are too few.
     deadline: Instant,
 }
 
 impl FreedMemory {
-    /// Creates the state of a host that holds nothing.
+    /// Creates the bookkeeping of a host without buffers.
     #[must_use]
     pub const fn new() -> Self {
         Self { peak: 0, freed: 0, deadline: Instant::NEVER }
     }
 
-    /// Records that the buffers of the host hold `held` bytes.
+    /// Notes that the buffers of the host hold `held` bytes now.
     pub fn note(&mut self, now: Instant, held: usize) {
         self.peak = self.peak.max(held);
         self.freed = self.peak - held;
@@ -50,7 +49,7 @@ impl FreedMemory {
         self.deadline
     }
 
-    /// Returns the number of bytes that should be returned to the operating system now, if any.
+    /// Returns the number of freed bytes if they should be returned to the operating system now.
     pub fn take_due(&mut self, now: Instant) -> Option<usize> {
         (now >= self.deadline).then(|| {
             self.deadline = Instant::NEVER;

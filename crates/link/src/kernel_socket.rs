@@ -1,11 +1,11 @@
-//! Options of kernel sockets by number, and the number of bytes in their queues.
+//! Sets and queries options of kernel sockets by number, and the number of bytes in their queues.
 
 use crate::sys::socket_option::{self, Queue, queued_bytes};
 use std::ffi::c_int;
 use std::io;
 use std::os::fd::AsFd;
 
-/// Sets option `name` of `level` to the bytes `value`.
+/// Sets socket option `name` of protocol level `level` to the bytes `value`.
 ///
 /// # Errors
 /// The error of the kernel.
@@ -13,7 +13,7 @@ pub fn set_option(socket: impl AsFd, level: c_int, name: c_int, value: &[u8]) ->
     socket_option::set(socket, level, name, value)
 }
 
-/// Returns the value of option `name` of `level`, at most `room` bytes.
+/// Returns the value of socket option `name` of protocol level `level`, at most `room` bytes.
 ///
 /// # Errors
 /// The error of the kernel.

@@ -1,20 +1,20 @@
 //! Information about the kernel's TCP sockets, and those of their options that no safe library
 //! sets.
 //!
-//! The laboratory measures the kernel's TCP beside ours, and interprets these values.
+//! `linerate` measures the kernel's TCP beside its own, and compares these values.
 
 use crate::sys::socket_option;
 use std::ffi::c_int;
 use std::io;
 use std::os::fd::AsFd;
 
-/// `SO_BUF_LOCK` of <asm-generic/socket.h>, since Linux 5.14.
+/// Socket option `SO_BUF_LOCK` of <asm-generic/socket.h>, since Linux 5.14.
 const SO_BUF_LOCK: c_int = 72;
-/// `SO_MEMINFO` of <asm-generic/socket.h>, since Linux 4.12.
+/// Socket option `SO_MEMINFO` of <asm-generic/socket.h>, since Linux 4.12.
 const SO_MEMINFO: c_int = 55;
 
-/// The reply to `TCP_INFO`. Kernel versions differ in the number of fields. A field that the kernel
-/// does not provide is absent, not zero.
+/// The kernel's reply to `TCP_INFO`. Kernel versions differ in the number of fields. A field that
+/// the kernel does not provide is absent, not zero.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TcpInfo {
@@ -23,7 +23,7 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// Queries the current values of `socket`.
+    /// Queries the kernel for the present values of `socket`.
     ///
     /// # Errors
     /// The error of the kernel if `socket` is not a TCP socket.
@@ -33,7 +33,7 @@ impl TcpInfo {
         Ok(Self { bytes, length })
     }
 
-    /// Returns the field of this name, without its prefix `tcpi_`. Times are in microseconds.
+    /// Returns the value of a field, named without its prefix `tcpi_`. Times are in microseconds.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<u64> {
         match name {
@@ -44,16 +44,16 @@ impl TcpInfo {
         }
     }
 
-    /// Returns the window scales of the peer and of this end: bit fields of four bits, in the order
-    /// of the kernel's compiler.
+    /// Returns the window scale shifts of the peer and of this end. They are bit fields of four
+    /// bits, whose order depends on the C ABI.
     fn shifts(&self) -> Option<(u64, u64)> {
         let byte = u64::from(*self.bytes[..self.length].get(6)?);
         let (low, high) = (byte & 0xf, byte >> 4);
         Some(if cfg!(target_endian = "little") { (low, high) } else { (high, low) })
     }
 
-    /// Returns whether the delivery rate was limited by the application: a bit field, whose first
-    /// bit is the lowest one on little-endian machines.
+    /// Returns whether the delivery rate was limited by the application. It is the first bit of a
+    /// byte, which is the lowest one on little-endian machines.
     fn is_app_limited(&self) -> Option<bool> {
         let byte = *self.bytes[..self.length].get(7)?;
         Some(byte & if cfg!(target_endian = "little") { 1 } else { 0x80 } != 0)
@@ -150,19 +150,19 @@ const FIELDS: &[Field] = &[
     field("total_rto_time", 244, 4),
 ];
 
-/// The memory in the buffers of a socket.
+/// The memory that the buffers of a socket occupy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// The bytes of kernel memory in the send queue (`SK_MEMINFO_WMEM_QUEUED`). More than the data,
+    /// Bytes of kernel memory in the send queue (`SK_MEMINFO_WMEM_QUEUED`). It exceeds the data,
     /// because the kernel counts whole buffers.
     pub send_queue: u64,
-    /// The bytes of kernel memory in the receive queue (`SK_MEMINFO_RMEM_ALLOC`).
+    /// Bytes of kernel memory in the receive queue (`SK_MEMINFO_RMEM_ALLOC`).
     pub receive_queue: u64,
-    /// The packets that the socket dropped for lack of room (`SK_MEMINFO_DROPS`).
+    /// Number of packets that the socket dropped for lack of memory (`SK_MEMINFO_DROPS`).
     pub drops: u64,
 }
 
-/// Returns the memory in the buffers of `socket`.
+/// Returns the memory that the buffers of `socket` occupy.
 ///
 /// # Errors
 /// The error of the kernel; kernels before 4.12 do not support the query.
@@ -178,7 +178,7 @@ pub fn memory(socket: impl AsFd) -> io::Result<Memory> {
     Ok(Memory { receive_queue: word(0), send_queue: word(5), drops: word(8) })
 }
 
-/// Returns the bytes that were written to `socket` and are not acknowledged by the peer
+/// Returns the number of bytes that were written to `socket` and not yet acknowledged by the peer
 /// (`SIOCOUTQ`).
 ///
 /// # Errors
@@ -187,17 +187,17 @@ pub fn unacknowledged_bytes(socket: impl AsFd) -> io::Result<u64> {
     socket_option::queued_bytes(socket, socket_option::Queue::Unacknowledged)
 }
 
-/// Sets the MSS that `socket` announces and uses (`TCP_MAXSEG`), without deduction of TCP options.
-/// To be called before connecting or listening; accepted sockets inherit it from the listener.
+/// Sets the MSS that `socket` announces and uses (`TCP_MAXSEG`), TCP options included. To be called
+/// before connecting or listening; accepted sockets inherit it from the listener.
 ///
 /// # Errors
-/// The error of the kernel: it accepts 88 to 32,767.
+/// The error of the kernel, which accepts 88 to 32,767 bytes.
 pub fn set_max_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
     socket_option::set_integer(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, c_int::from(bytes))
 }
 
-/// Returns the payload of a full segment on `socket` (`TCP_MAXSEG`): the announced size before the
-/// connection is established, and the size in use afterwards.
+/// Returns the payload of a full segment on `socket` (`TCP_MAXSEG`), in bytes. Before the
+/// connection is established, returns the MSS to announce.
 ///
 /// # Errors
 /// The error of the kernel if `socket` is not a TCP socket.
@@ -207,7 +207,7 @@ pub fn max_segment(socket: impl AsFd) -> io::Result<u32> {
 }
 
 /// Limits the rate at which `socket` sends, in bytes per second (`SO_MAX_PACING_RATE`). TCP paces
-/// by itself if the queue of the interface does not.
+/// itself if the queue discipline of the interface does not.
 ///
 /// # Errors
 /// The error of the kernel.
@@ -216,10 +216,11 @@ pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> io::Resu
     socket_option::set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &value)
 }
 
-/// Lets the kernel tune both buffers of `socket` again after their sizes were set (`SO_BUF_LOCK`).
+/// Lets the kernel tune both buffers of `socket` again, after an application has set their sizes
+/// (`SO_BUF_LOCK`).
 ///
 /// # Errors
-/// The error of the kernel; before 5.14 the size of a buffer stays once it was set.
+/// The error of the kernel. Kernels before 5.14 never tune a buffer whose size was set.
 pub fn unlock_buffers(socket: impl AsFd) -> io::Result<()> {
     socket_option::set_integer(socket, libc::SOL_SOCKET, SO_BUF_LOCK, 0)
 }
@@ -254,8 +255,8 @@ mod tests {
     fn unread_bytes_are_counted_in_the_queues() {
         let (mut near, far) = pair();
         near.write_all(&[7; 5_000]).unwrap();
-        // The queries must be made in this order: data acknowledged at the first one is in the
-        // receive queue at the second.
+        // In this order: data acknowledged before the first query is in the receive queue at the
+        // second one.
         let queued = unacknowledged_bytes(&near).unwrap() + memory(&far).unwrap().receive_queue;
         assert!(queued >= 5_000);
         assert_eq!(memory(&far).unwrap().drops, 0);

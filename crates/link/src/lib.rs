@@ -96,10 +96,12 @@ pub mod vlan;
 mod wait;
 pub mod xdp;
 
-/// Has glibc's allocator return its free memory to the operating system, in all threads of the
-/// process. The call takes milliseconds for each 100 MB, during which allocations of other threads
-/// may wait. So call it when much less memory is in use than before, as `linerate-sockets` does.
-/// With another C library, or if the program has a global allocator of its own, this has no effect.
+/// Makes glibc's allocator return its free memory to the operating system, for all threads.
+///
+/// The call takes milliseconds for each 100 MB, during which other threads may wait to allocate. It
+/// is worthwhile when much less memory is in use than before; `linerate-sockets` decides this by
+/// [`FreedMemory`]. It has no effect with another C library, or if the program has a global
+/// allocator of its own.
 pub fn return_free_memory() {
     sys::allocator::trim();
 }

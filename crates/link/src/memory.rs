@@ -1,7 +1,7 @@
 //! A link inside the process. Each of its two ends can be used by a thread of its own.
 //!
 //! A frame is written once, and the other end reads it from the same memory. Transmission takes no
-//! time. When the ring is full, the link has no room.
+//! time. When the ring is full, the link accepts no frames.
 //!
 //! The link uses event descriptors and the system call `membarrier`. Without `membarrier`, each
 //! batch of frames takes some ten nanoseconds more. A sandbox that kills the process for unknown
@@ -22,9 +22,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// The length of an 802.1Q tag, for which a frame has room in addition to the full MTU.
+/// The length of an 802.1Q tag in bytes, for which a slot has room in addition to the full MTU.
 const TAG: usize = 4;
-/// The number of frames after which a batch is published, so that the other end can begin to read.
+/// The number of frames after which a batch is published early, so that the other end can begin to
+/// read.
 const PUBLISH_INTERVAL: usize = 16;
 
 /// The configuration of a memory link.
@@ -32,19 +33,20 @@ const PUBLISH_INTERVAL: usize = 16;
 pub struct MemoryConfig {
     /// The largest IP packet in bytes: [`SMALLEST_MTU`] to 65,535.
     pub mtu: usize,
-    /// The number of frames that fit each direction: 1 to 65,536, rounded up to a power of two.
+    /// The number of frames that each direction can hold: 1 to 65,536, rounded up to a power of
+    /// two.
     pub capacity: usize,
-    /// The first header of a frame.
+    /// Whether frames begin with an Ethernet header or with an IP header.
     pub medium: Medium,
-    /// The checksum status that the receiving host is given. Checksums are always present, so a
-    /// host that verifies them does the same work as on a wire.
+    /// The checksum status that frames have for the receiving host. They always contain valid
+    /// checksums, so a host that verifies them does as much work as on a wire.
     pub checksum: RxChecksum,
-    /// The bit rate that the link claims. It does not slow down frames.
+    /// The bit rate that the link reports. It does not slow frames down.
     pub rate: Option<Rate>,
 }
 
-/// Returns an Ethernet link with an MTU of 1,500 bytes, 256 frames each way, and checksums to be
-/// verified.
+/// Returns an Ethernet link with an MTU of 1,500 bytes, 256 frames in each direction, and checksums
+/// that the receiver must verify.
 impl Default for MemoryConfig {
     fn default() -> Self {
         Self {
@@ -61,10 +63,10 @@ impl Default for MemoryConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// The MTU exceeds an IPv4 packet, or is too small for a host.
+    /// The MTU exceeds the largest IPv4 packet, or is too small for a host.
     #[error("a link cannot have an MTU of {0} bytes: choose {SMALLEST_MTU} to 65535")]
     Mtu(usize),
-    /// The capacity is zero or too large.
+    /// The capacity is zero, or exceeds 65,536 frames.
     #[error("a link cannot hold {0} frames each way: choose 1 to 65536")]
     Capacity(usize),
     /// The system cannot create an eventfd.
@@ -98,7 +100,7 @@ pub fn queues(
     (0..count).map(|_| pair(config)).collect()
 }
 
-/// Creates a link whose ends stamp arriving frames by `clock`.
+/// Creates a link whose frames are stamped with their time of arrival by `clock`.
 ///
 /// # Errors
 /// As for [`pair`].
@@ -135,19 +137,19 @@ fn new_eventfd() -> Result<Arc<Eventfd>, MemoryError> {
     Ok(Arc::new(event))
 }
 
-/// One end of a link inside the process. When the other end is dropped, frames under way still
-/// arrive, and then the link is down.
+/// One end of a link inside the process. After the other end has been dropped, frames under way
+/// still arrive. Then the link is down.
 #[derive(Debug)]
 pub struct MemoryLink<C = MonotonicClock> {
     sender: Producer,
     receiver: Consumer,
-    /// Did the last transmission end because the ring was full?
+    /// Whether the last transmission ended because the ring was full.
     starved: bool,
     config: MemoryConfig,
     clock: C,
     wakeup: Arc<Eventfd>,
-    // The last field, because fields are dropped in order: the other end must see the reason when
-    // it is woken.
+    // The last field, because fields are dropped in order: when the other end is woken, it must
+    // find the rings abandoned.
     other: OtherWakeup,
 }
 
@@ -170,7 +172,8 @@ impl<C: Clock> Link for MemoryLink<C> {
             return Ok(0);
         }
         if !self.receiver.has_frame() {
-            // In this order, frames that were sent before the other end was dropped are not missed.
+            // Check in this order, so that no frame is missed that was sent just before the other
+            // end was dropped.
             let is_down = self.receiver.is_abandoned() && !self.receiver.has_frame();
             return if is_down { Err(LinkError::Down) } else { Ok(0) };
         }
@@ -209,7 +212,7 @@ impl<C: Clock> Link for MemoryLink<C> {
         self.transmit_from(budget, &mut ClosureSource { now, fill })
     }
 
-    /// Sends the frames of a host, all stamped with the time of the current turn.
+    /// Sends frames of a host. Each is stamped with the time of the host's current turn.
     #[inline(always)]
     fn transmit_from(
         &mut self,
@@ -217,8 +220,8 @@ impl<C: Clock> Link for MemoryLink<C> {
         source: &mut impl FrameSource,
     ) -> Result<usize, LinkError> {
         self.starved = false;
-        // A receiving host has nothing to send in most turns. It learns that the other end was
-        // dropped when it receives.
+        // In most turns a host that receives has nothing to send. That the other end was dropped is
+        // reported by `receive`.
         if !source.has_frames() {
             return Ok(0);
         }
@@ -254,9 +257,9 @@ impl<C> MemoryLink<C> {
 /// The free slots of one transmission.
 struct Slots<'a, C> {
     link: &'a mut MemoryLink<C>,
-    /// The time stamp of the frames.
+    /// Time stamp of the frames, in nanoseconds.
     stamp: u64,
-    /// The number of frames that may still be sent.
+    /// Number of frames that may still be sent in this transmission.
     left: usize,
 }
 
@@ -291,8 +294,8 @@ impl<C: Clock> Readiness for MemoryLink<C> {
             || (self.starved && self.sender.has_room())
     }
 
-    /// Prepares for waiting for room, too: the consumer then sets the event, so the descriptor need
-    /// not be polled for writing.
+    /// Also prepares a sleep until there is room. The consumer then sets the event, so the
+    /// descriptor need not be polled for writing.
     fn prepare_to_sleep(&mut self) -> bool {
         let sleeps = self.receiver.fall_asleep()
             && !self.receiver.is_abandoned()
@@ -324,7 +327,7 @@ impl<C: Clock> Readiness for MemoryLink<C> {
     }
 }
 
-/// The wake-up event of the other end, which is also set when this end is dropped.
+/// The wake-up event of the other end. Dropping it sets the event.
 #[derive(Debug)]
 struct OtherWakeup(Arc<Eventfd>);
 

@@ -1,13 +1,13 @@
-//! A packet socket: a link over an interface that the kernel uses as well.
+//! A packet socket: a link over an interface that the kernel continues to use.
 //!
 //! The host has a MAC address on the network, that of the interface or another one, and receives
-//! the frames for this address and for groups. The kernel receives them, too: if both have the same
+//! the frames for this address and for groups. The kernel receives them too: if both have the same
 //! IP address, both answer. With the MAC address of the interface, the kernel drops packets for IP
 //! addresses that it does not have, unless it forwards packets.
 //!
 //! Each frame has a virtio-net header with its offloads (`PACKET_VNET_HDR`). NICs coalesce received
 //! frames, and virtual cables omit checksums, so GRO frames of up to 64 KiB arrive in any case.
-//! With offloads the host sends GSO frames, too; the kernel cuts them if the interface cannot.
+//! With offloads the host also sends GSO frames, which the kernel segments if the interface cannot.
 
 use crate::MonotonicClock;
 use crate::kernel_interface::{InterfaceError, KernelInterface, explain};
@@ -33,25 +33,25 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use thiserror::Error;
 
-/// `PACKET_IGNORE_OUTGOING`: frames that this machine sends on the interface are not received.
+/// Socket option `PACKET_IGNORE_OUTGOING`: do not receive frames that this machine sends.
 const IGNORE_OUTGOING: i32 = 23;
-/// The size of the receive queue in bytes; the kernel counts a small frame as a page.
+/// Requested size of the receive queue in bytes. The kernel counts a small frame as a page.
 const QUEUE_BYTES: i32 = 8 << 20;
 
-/// The interface of a packet socket, and the use of it.
+/// The configuration of a packet socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketConfig {
     /// The name of the interface.
     pub interface: String,
     /// The MAC address of the host, or `None` for that of the interface.
     pub mac: Option<[u8; 6]>,
-    /// Does the host send GSO frames, and leave checksums to the interface? Without offloads, every
-    /// sent frame is one that a wire could carry.
+    /// Whether the host sends GSO frames and leaves checksums to the interface. Without offloads,
+    /// every sent frame could be sent on a wire as it is.
     pub offloads: bool,
     /// The VLAN whose frames are received, without their tags. `None` for untagged frames.
     pub vlan: Option<VlanTag>,
-    /// Do frames bypass the queueing discipline of the interface? Then the driver drops frames for
-    /// which it has no room.
+    /// Whether frames bypass the queueing discipline of the interface. The driver then drops frames
+    /// for which it has no room.
     pub bypass_queue: bool,
 }
 
@@ -63,24 +63,24 @@ impl PacketConfig {
     }
 }
 
-/// A link over an interface that the kernel uses as well.
+/// A link over an interface that the kernel continues to use.
 #[derive(Debug)]
 pub struct PacketLink {
     socket: OwnedFd,
     interface: KernelInterface,
     mac: [u8; 6],
     capabilities: Capabilities,
-    /// The buffers of received frames, each behind its header.
+    /// Buffers of received frames, each with its virtio-net header in front.
     receive_buffers: SharedBuffers,
     outgoing: Vec<OutgoingFrame>,
-    /// The range of `outgoing` that is filled and not sent: start and end.
+    /// The buffers of `outgoing` that hold frames to be sent: start and end index.
     waiting: (usize, usize),
     dropped: u64,
     refused: u64,
     malformed: u64,
 }
 
-/// The buffer of an outgoing frame.
+/// A frame to be sent, in its buffer.
 #[derive(Debug)]
 struct OutgoingFrame {
     memory: Box<[u8]>,
@@ -179,7 +179,7 @@ impl PacketLink {
     /// Returns the number of received frames that were lost because the queue was full
     /// (`PACKET_STATISTICS`).
     pub fn dropped(&mut self) -> u64 {
-        // `struct tpacket_stats`: packets and drops since the last read.
+        // The fields of `struct tpacket_stats`: packets and drops since the last query.
         let mut counted = [0; 8];
         let read = socket_option::get(
             &self.socket,
@@ -202,13 +202,13 @@ impl PacketLink {
     }
 
     /// Returns the number of received frames that were dropped because of an invalid or unknown
-    /// header.
+    /// virtio-net header.
     #[must_use]
     pub const fn malformed(&self) -> u64 {
         self.malformed
     }
 
-    /// Sends the waiting frames. Returns false if some must wait longer.
+    /// Sends the waiting frames. Returns false if the kernel has no room for all of them.
     fn flush(&mut self) -> Result<bool, LinkError> {
         while self.waiting.0 < self.waiting.1 {
             let frames = self.outgoing[self.waiting.0..self.waiting.1].iter();
@@ -231,8 +231,8 @@ impl PacketLink {
         Ok(true)
     }
 
-    /// Sends the last waiting frame, followed by the parts of `rest`, after the frames before it.
-    /// If the kernel has no room, the whole frame waits in its buffer.
+    /// Sends the waiting frames, and after them the last one together with the parts of `rest`. If
+    /// the kernel has no room, the parts are copied into the last one's buffer.
     fn send_gathered(&mut self, rest: [&[u8]; 2]) -> Result<(), LinkError> {
         let place = self.waiting.1 - 1;
         self.waiting.1 = place;
@@ -329,8 +329,8 @@ impl Link for PacketLink {
         Ok(sent)
     }
 
-    /// Sends borrowed data from its place, one frame for each call; other frames are sent in
-    /// batches. Without offloads all data is copied.
+    /// Sends a frame with borrowed data by a call of its own, without copying the data; other
+    /// frames are sent in batches. Without offloads all data are copied.
     fn transmit_from(
         &mut self,
         budget: usize,
@@ -398,7 +398,7 @@ impl Readiness for PacketLink {
 
 fn open_socket() -> Result<OwnedFd, PacketError> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    // Without a protocol, no frame arrives before the socket is bound.
+    // With protocol 0, no frame arrives before the socket is bound to the interface.
     socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None).map_err(|errno| match errno {
         Errno::PERM | Errno::ACCESS => PacketError::Forbidden,
         Errno::AFNOSUPPORT => PacketError::NoPacketSockets,
@@ -410,15 +410,15 @@ fn set(socket: &OwnedFd, name: i32, value: i32) -> io::Result<()> {
     socket_option::set_integer(socket, libc::SOL_PACKET, name, value)
 }
 
-/// Enlarges the queues as far as the system allows. A refusal is not an error, because overflows
-/// are counted.
+/// Enlarges the socket's queues as far as the system allows. A refusal is no error: the queues stay
+/// smaller, and their overflows are counted.
 fn widen_queue(socket: &OwnedFd) {
     let set = |name| socket_option::set_integer(socket, libc::SOL_SOCKET, name, QUEUE_BYTES);
     let _ = set(libc::SO_RCVBUFFORCE).or_else(|_| set(libc::SO_RCVBUF));
     let _ = set(libc::SO_SNDBUFFORCE).or_else(|_| set(libc::SO_SNDBUF));
 }
 
-// The instructions of a socket filter (linux/filter.h).
+// Opcodes of a classic BPF socket filter (linux/filter.h).
 const LOAD_WORD: u16 = 0x20;
 const LOAD_HALF: u16 = 0x28;
 const LOAD_BYTE: u16 = 0x30;
@@ -426,13 +426,14 @@ const AND: u16 = 0x54;
 const IF_EQUAL: u16 = 0x15;
 const IF_ANY_BIT: u16 = 0x45;
 const ANSWER: u16 = 0x06;
-/// `SKF_AD_OFF + SKF_AD_VLAN_TAG`: the tag's priority and ID.
+/// Load address `SKF_AD_OFF + SKF_AD_VLAN_TAG`: priority and ID of the VLAN tag.
 const TAG: u32 = 0xffff_f000 + 44;
-/// `SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT`: a VLAN tag that the kernel has removed from the frame.
+/// Load address `SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT`: whether the kernel has removed a VLAN tag
+/// from the frame.
 const TAG_PRESENT: u32 = 0xffff_f000 + 48;
 
-/// Returns a filter for IPv4, IPv6 and ARP frames to this MAC address or to a group: those of a
-/// VLAN, or untagged ones.
+/// Returns a filter that accepts IPv4, IPv6 and ARP frames to this MAC address or to a group: those
+/// of VLAN `vlan`, or untagged ones.
 fn filter([a, b, c, d, e, f]: [u8; 6], vlan: Option<VlanTag>) -> [Instruction; 17] {
     let (first, last) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([0, 0, e, f]));
     let (present, mask, id) = match vlan {

@@ -50,20 +50,20 @@ use thiserror::Error;
 pub struct QueueConfig {
     /// The largest IP packet in bytes: [`linerate_stack::SMALLEST_MTU`] to 65,535.
     pub mtu: usize,
-    /// The number of packets that fit each direction: 1 to 65,536, rounded up to a power of two.
-    /// The memory of both directions, each with this number of the largest packets, is allocated
-    /// at once.
+    /// The number of packets that each direction can hold: 1 to 65,536, rounded up to a power of
+    /// two. The memory for this number of largest packets is allocated at once, for both
+    /// directions.
     pub capacity: usize,
 }
 
-/// Returns a queue of 256 packets of at most 1,420 bytes, as over WireGuard.
+/// Returns a queue of 256 packets of at most 1,420 bytes, the usual MTU over WireGuard.
 impl Default for QueueConfig {
     fn default() -> Self {
         Self { mtu: 1_420, capacity: 256 }
     }
 }
 
-/// Creates a queue of packets. Returns the link of the host, and the end of the application.
+/// Creates a packet queue. Returns the link for the host, and the application's end.
 ///
 /// # Errors
 /// [`MemoryError`] if the configuration is invalid, or the system has no descriptor left.
@@ -75,8 +75,8 @@ pub fn packet_queue(config: QueueConfig) -> Result<(QueueLink, PacketQueue), Mem
     Ok((QueueLink(link), queue))
 }
 
-/// The host's end of a packet queue. When the other end is dropped, packets under way still arrive,
-/// and then the link is down.
+/// The host's end of a packet queue. After the application's end has been dropped, packets under
+/// way still arrive. Then the link is down.
 #[derive(Debug)]
 pub struct QueueLink(MemoryLink);
 
@@ -99,9 +99,9 @@ pub struct QueueCounters {
     pub pushed: u64,
     /// Packets that were taken from the host.
     pub popped: u64,
-    /// Packets that did not fit the queue to the host.
+    /// Packets that were not given to the host because the queue was full.
     pub full: u64,
-    /// Packets that exceeded the MTU.
+    /// Packets that were not given to the host because they exceeded the MTU.
     pub too_long: u64,
 }
 
@@ -109,7 +109,7 @@ pub struct QueueCounters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PushError {
-    /// The queue is full. A tunnel drops the packet, or waits for room.
+    /// The queue is full. A tunnel can drop the packet or wait for room.
     #[error("the queue is full: drop the packet, or wait until the host has received")]
     Full,
     /// The packet exceeds the MTU.
@@ -150,8 +150,8 @@ impl PacketQueue {
         }
     }
 
-    /// Takes the next packet of the host, in the memory of the queue. Returns `None` if there is
-    /// none at the moment, or [ever](Self::is_closed).
+    /// Passes the host's next packet to `take`, in the memory of the queue. Returns `None` if there
+    /// is no packet, for the moment or because the [host is gone](Self::is_closed).
     pub fn pop<R>(&mut self, take: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let (mut take, mut result) = (Some(take), None);
         let received = self.link.receive(1, |frame| {
@@ -161,10 +161,11 @@ impl PacketQueue {
         result
     }
 
-    /// Has the host dropped its end, and were all packets of the host taken?
+    /// Returns whether the host has dropped its end and all of its packets have been taken.
     #[must_use]
     pub fn is_closed(&mut self) -> bool {
-        // In this order, packets that were sent before the host dropped its end are seen.
+        // Check in this order, so that packets are seen which the host sent before it dropped its
+        // end.
         let is_down = self.link.transmit(0, |_| None) == Err(LinkError::Down);
         let mut has_packet = false;
         self.link.peek(1, |_| has_packet = true);
@@ -220,7 +221,7 @@ impl Link for QueueLink {
     }
 }
 
-/// Passes on the readiness of the link inside.
+/// Implements [`Readiness`] by that of the inner link.
 macro_rules! readiness_of_inside {
     ($wrapper:ty, $inside:tt) => {
         impl Readiness for $wrapper {

@@ -1,4 +1,4 @@
-//! Passing descriptors between processes: by inheritance, and over a Unix socket.
+//! Passes file descriptors between processes, by inheritance and over Unix sockets.
 
 use crate::sys::inherited::duplicate;
 use rustix::io::Errno;
@@ -11,16 +11,16 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
-/// Returns the descriptor with this number, which the parent of the process has left open. Programs
-/// that this process runs later do not inherit it.
+/// Returns the file descriptor with this number, which the parent has left open for this process.
+/// Programs that this process runs later do not inherit it.
 ///
 /// # Errors
-/// If there is no such descriptor.
+/// If no descriptor has this number.
 pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     Ok(duplicate(number)?)
 }
 
-/// Sends a descriptor to the process at the other end of `socket`.
+/// Sends a file descriptor to the process at the other end of `socket`.
 ///
 /// # Errors
 /// An error of the system.
@@ -29,12 +29,12 @@ pub fn send(socket: &UnixStream, fd: impl AsFd) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut message = SendAncillaryBuffer::new(&mut space);
     message.push(SendAncillaryMessage::ScmRights(&fds));
-    // A message needs at least one byte.
+    // A message that carries a descriptor must contain at least one byte.
     sendmsg(socket, &[IoSlice::new(&[0])], &mut message, SendFlags::empty())?;
     Ok(())
 }
 
-/// Receives a descriptor from the process at the other end of `socket`.
+/// Receives a file descriptor from the process at the other end of `socket`.
 ///
 /// # Errors
 /// [`io::ErrorKind::UnexpectedEof`] if the other end has sent none, or an error of the system.

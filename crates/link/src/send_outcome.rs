@@ -1,21 +1,21 @@
-//! The outcome of handing frames to the kernel.
+//! The outcome of passing frames to the kernel.
 
 use rustix::io::Errno;
 
-/// The outcome of a call that sends frames.
+/// The outcome of a system call that sends frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SendOutcome {
-    /// The kernel has taken this number of frames of a batch, or of bytes of one frame.
+    /// The kernel has taken this number of frames of a batch, or this number of bytes of one frame.
     Sent(usize),
-    /// The kernel has no room for the first frame now.
+    /// The kernel has no room for the next frame now.
     WouldBlock,
-    /// The kernel has no memory for the first frame, or rejects its length. The frame is lost.
+    /// The kernel has lost the next frame: it has no memory for it, or rejects its length.
     Dropped,
     /// The link cannot be used any more.
     Failed(Errno),
 }
 
-/// Calls `send` until it is not interrupted, and classifies its result.
+/// Calls `send` again while a signal interrupts it, and classifies its result.
 pub(crate) fn send_uninterrupted(mut send: impl FnMut() -> Result<usize, Errno>) -> SendOutcome {
     loop {
         return match send() {

@@ -1,55 +1,55 @@
 //! Receive buffers that a host can keep.
 //!
 //! There is one buffer for each frame of a batch. A buffer that the host keeps is replaced by
-//! another. It is remembered, and reused after the host has dropped it. The number of remembered
-//! buffers is limited; further ones are freed when the host drops them.
+//! another one, and is reused after the host has dropped it. The number of buffers remembered for
+//! reuse is limited; further ones are freed when the host drops them.
 
 use std::collections::VecDeque;
 use std::iter::repeat_n;
 use std::sync::Arc;
 
-/// The maximum number of kept buffers that are remembered. With 64 KiB each, they hold as much as
-/// two sockets with large buffers.
+/// The maximum number of buffers that are remembered for reuse while the host keeps them. With 64
+/// KiB each, they hold as much as two sockets with large buffers.
 const REMEMBERED: usize = 32;
 
 /// Receive buffers for one batch of frames, and those that the host has kept.
 #[derive(Debug)]
 pub(crate) struct SharedBuffers {
-    /// The current buffer for each frame of a batch.
+    /// The buffer for each frame of a batch.
     places: Box<[Arc<[u8]>]>,
-    /// Buffers that the host has kept, the oldest first.
+    /// Buffers that the host keeps and that are remembered for reuse, oldest first.
     kept: VecDeque<Arc<[u8]>>,
     /// The size of each buffer in bytes.
     size: usize,
 }
 
 impl SharedBuffers {
-    /// Creates buffers of `size` bytes for `at_once` frames.
+    /// Creates buffers of `size` bytes for batches of `at_once` frames.
     pub(crate) fn new(size: usize, at_once: usize) -> Self {
         Self { places: (0..at_once).map(|_| fresh(size)).collect(), kept: VecDeque::new(), size }
     }
 
-    /// Returns the memory of the frame with the index `place` in the last batch.
+    /// Returns the buffer of frame number `place` of the last batch.
     pub(crate) fn memory(&self, place: usize) -> &Arc<[u8]> {
         &self.places[place]
     }
 
-    /// Returns a buffer for the next frame: the previous one, unless the host keeps it.
+    /// Returns the buffer for a single frame: the first one, replaced if the host keeps it.
     pub(crate) fn next_one(&mut self) -> &mut [u8] {
         self.free(0);
-        // The buffer is not shared now, so this copies nothing.
+        // The buffer is not shared, so `make_mut` copies nothing.
         Arc::make_mut(&mut self.places[0])
     }
 
-    /// Returns buffers for the next frames, at most `count`.
+    /// Returns buffers for the next batch, at most `count`.
     pub(crate) fn next(&mut self, count: usize) -> impl ExactSizeIterator<Item = &mut [u8]> {
         let count = count.min(self.places.len());
         (0..count).for_each(|place| self.free(place));
         self.places[..count].iter_mut().map(Arc::make_mut)
     }
 
-    /// Replaces the buffer at this place if the host keeps it. Kept buffers tend to return in
-    /// order, so the search begins with the oldest.
+    /// Replaces the buffer at this place if the host keeps it. Hosts tend to drop kept buffers in
+    /// order, so the search for a reusable one begins with the oldest.
     fn free(&mut self, place: usize) {
         if Arc::strong_count(&self.places[place]) == 1 {
             return;
@@ -119,7 +119,7 @@ mod tests {
             buffers.next_one();
             kept.push(Arc::clone(buffers.memory(0)));
         }
-        // The last buffer has not been replaced yet.
+        // The last buffer is still the current one, so it is not among the remembered ones.
         let expected = &kept[9..REMEMBERED + 9];
         assert!(buffers.kept.iter().zip(expected).all(|(memory, kept)| Arc::ptr_eq(memory, kept)));
         drop(kept);

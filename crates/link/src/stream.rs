@@ -1,5 +1,5 @@
-//! A stream of frames, each after its length in four bytes: QEMU's `-netdev stream` and `-netdev
-//! socket`, over a Unix socket.
+//! A stream of frames, each preceded by its length in four bytes. This is the format of QEMU's
+//! `-netdev stream` and `-netdev socket`, here over a Unix socket.
 
 use crate::MonotonicClock;
 use crate::wait::Readiness;
@@ -10,13 +10,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use thiserror::Error;
 
-/// Bytes of the length before each frame, in network order.
+/// Length of the number in front of each frame, in bytes.
 const PREFIX: usize = 4;
-/// Bytes of the largest frame that is received: the largest packet with a tagged Ethernet header.
+/// Length of the largest frame that is received, in bytes: the largest packet with a tagged
+/// Ethernet header.
 const LARGEST: usize = 65_535 + 18;
-/// Bytes that are read at once.
+/// Size of the buffer for reading, in bytes.
 const INCOMING: usize = 256 << 10;
-/// Bytes of frames that are written at once.
+/// Size of the buffer for writing, in bytes.
 const OUTGOING: usize = 256 << 10;
 
 /// A link over a Unix stream, whose frames each follow their length (4 bytes, in network order).
@@ -42,12 +43,12 @@ pub struct StreamLink {
     stream: UnixStream,
     capabilities: Capabilities,
     incoming: Box<[u8]>,
-    /// The bytes in `incoming` that are not received yet.
+    /// The range of `incoming` that has not been received by the host yet.
     unread: std::ops::Range<usize>,
     outgoing: Vec<u8>,
-    /// The bytes of `outgoing` that are written.
+    /// The number of bytes of `outgoing` that have been written to the stream.
     written: usize,
-    /// Has the peer closed the stream, or sent an impossible length?
+    /// Whether the peer has closed the stream or sent an impossible length.
     is_over: bool,
     empty: u64,
 }
@@ -56,10 +57,10 @@ pub struct StreamLink {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// The MTU is out of range.
+    /// The MTU is too small or too large.
     #[error("a stream cannot have an MTU of {0} bytes: choose {SMALLEST_MTU} to 65535")]
     Mtu(usize),
-    /// The system refused.
+    /// The system refused to configure the socket.
     #[error("the stream cannot be used ({0})")]
     System(#[from] io::Error),
 }
@@ -86,20 +87,20 @@ impl StreamLink {
         })
     }
 
-    /// Returns the number of received length prefixes of zero, without a frame.
+    /// Returns the number of received frames whose length was zero.
     #[must_use]
     pub const fn empty_frames(&self) -> u64 {
         self.empty
     }
 
-    /// Returns the next complete frame in the buffer.
+    /// Returns the range of the next complete frame in the buffer, and marks it as received.
     fn next_frame(&mut self) -> Result<Option<std::ops::Range<usize>>, LinkError> {
         loop {
             let unread = &self.incoming[self.unread.clone()];
             let Some((length, rest)) = unread.split_first_chunk() else { return Ok(None) };
             let length = u32::from_be_bytes(*length) as usize;
             if length > LARGEST {
-                // A wrong length means that the start of the next frame is unknown.
+                // After a wrong length, the start of the next frame is unknown.
                 self.is_over = true;
                 return Err(LinkError::Down);
             }

@@ -1,4 +1,4 @@
-//! Frames, links and checks that the tests of several links share.
+//! Frames, links and checks that are shared by the tests of several links.
 
 use crate::sys::socket_option;
 use crate::virtio;
@@ -15,7 +15,7 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Sends frames, and returns their number.
+/// Sends these frames. Returns the number that the link has taken.
 pub(crate) fn send(
     link: &mut impl Link,
     frames: impl IntoIterator<Item: AsRef<[u8]>>,
@@ -29,7 +29,7 @@ pub(crate) fn send(
     })
 }
 
-/// Waits for the next frame.
+/// Waits for the next frame, and returns it.
 pub(crate) fn next(link: &mut (impl Link + Readiness)) -> Vec<u8> {
     let (mut waiter, mut frame) = (Waiter::new().unwrap(), None);
     while frame.is_none() {
@@ -39,7 +39,7 @@ pub(crate) fn next(link: &mut (impl Link + Readiness)) -> Vec<u8> {
     frame.unwrap()
 }
 
-/// Returns the reply of the host with MAC address `mac` to an ARP request for the address `ours`.
+/// Returns the ARP reply to `request` that says that `ours` has the MAC address `mac`.
 pub(crate) fn arp_reply(request: &[u8], ours: Ipv4Addr, mac: [u8; 6]) -> Vec<u8> {
     assert_eq!((&request[12..14], &request[38..42]), (&[8, 6][..], &ours.octets()[..]));
     let mut reply = request.to_vec();
@@ -52,14 +52,14 @@ pub(crate) fn arp_reply(request: &[u8], ours: Ipv4Addr, mac: [u8; 6]) -> Vec<u8>
     reply
 }
 
-/// Returns the datagram of `frame` sent back: with MAC addresses, IP addresses and ports exchanged.
-/// All checksums stay right.
+/// Returns the datagram in `frame` as its receiver would send it back: MAC addresses, IP addresses
+/// and ports are exchanged, which leaves all checksums right.
 pub(crate) fn sent_back(frame: &[u8]) -> Vec<u8> {
     let (ethernet, packet) = frame.split_at(14);
     [&ethernet[6..12], &ethernet[..6], &ethernet[12..], &packet_sent_back(packet)].concat()
 }
 
-/// Returns the datagram of a packet without an Ethernet header sent back.
+/// Returns a packet without an Ethernet header as its receiver would send it back.
 pub(crate) fn packet_sent_back(packet: &[u8]) -> Vec<u8> {
     let mut back = packet.to_vec();
     for (from, to, length) in [(12, 16, 4), (16, 12, 4), (20, 22, 2), (22, 20, 2)] {
@@ -68,8 +68,8 @@ pub(crate) fn packet_sent_back(packet: &[u8]) -> Vec<u8> {
     back
 }
 
-/// A source of numbered frames, each with four bytes of padding and a rest in two borrowed parts.
-/// Every third frame has no rest.
+/// A source of numbered frames with four bytes of padding, followed by two borrowed parts. Every
+/// third frame has no borrowed parts.
 struct BorrowingSource {
     next: u32,
     rest: Vec<u8>,
@@ -100,9 +100,8 @@ impl FrameSource for BorrowingSource {
     }
 }
 
-/// Checks that a link with virtio-net headers gathers borrowed data: every frame is sent whole,
-/// once and in order, even if it had to wait. `over` creates the link over one end of a socket
-/// pair.
+/// Checks that a link with virtio-net headers sends frames with borrowed data whole, once and in
+/// order, even if they had to wait for room. `over` creates the link over one end of a socket pair.
 pub(crate) fn check_borrowed_data_is_sent_whole<L: Link + Readiness>(
     over: impl FnOnce(OwnedFd) -> L,
 ) {
@@ -133,7 +132,7 @@ pub(crate) fn check_borrowed_data_is_sent_whole<L: Link + Readiness>(
     assert!(sent < 100_000 && link.wants_room());
     assert_eq!(link.transmit_from(100, &mut source), Ok(0), "frames are waiting already");
     for taken in 1..40 {
-        // Makes room for some of the waiting frames.
+        // Reading a few frames makes room for some of the waiting ones.
         drain(taken % 5);
         sent += link.transmit_from(4, &mut source).unwrap();
     }
@@ -145,7 +144,7 @@ pub(crate) fn check_borrowed_data_is_sent_whole<L: Link + Readiness>(
     assert_eq!(source.next as usize, sent);
 }
 
-/// A source of frames of these lengths. The data of long ones is borrowed.
+/// A source of frames with these lengths. Long frames have borrowed data.
 pub(crate) struct FramesOfLength<'a>(pub(crate) &'a [usize]);
 
 impl FrameSource for FramesOfLength<'_> {
@@ -162,15 +161,15 @@ impl FrameSource for FramesOfLength<'_> {
 
     fn fill_zero_copy(&mut self, frame: &mut [u8]) -> Option<ZeroCopyFrame<'_>> {
         let TxFrame { length, .. } = self.fill(frame)?;
-        // Short frames have no borrowed part.
+        // Only frames of 100 bytes and more have a borrowed part.
         let kept = if length < 100 { length } else { 8 };
         Some(ZeroCopyFrame { frame: TxFrame::whole(kept), rest: [&[3; 8_000][kept..length], &[]] })
     }
 }
 
-/// Checks that a link with virtio-net headers loses and counts a frame that is too long for the
-/// kernel, and sends those before and after it. `over` creates the link over one end of a socket
-/// pair.
+/// Checks that a frame that is too long for the kernel is lost and counted, and that the frames
+/// around it are sent. `over` creates the link, which has virtio-net headers, over one end of a
+/// socket pair.
 pub(crate) fn check_too_long_frames_are_counted<L: Link + Readiness>(
     over: impl FnOnce(OwnedFd) -> L,
     refused: impl Fn(&L) -> u64,
@@ -178,7 +177,7 @@ pub(crate) fn check_too_long_frames_are_counted<L: Link + Readiness>(
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     theirs.set_nonblocking(true).unwrap();
-    // The kernel enforces a minimum of some 4,600 bytes.
+    // The kernel raises this to its minimum of some 4,600 bytes.
     socket_option::set_integer(&ours, libc::SOL_SOCKET, libc::SO_SNDBUF, 1).unwrap();
     let mut link = over(ours.into());
     let mut check = |borrowed: bool| {
@@ -199,8 +198,8 @@ pub(crate) fn check_too_long_frames_are_counted<L: Link + Readiness>(
     assert_eq!([check(false), check(true)], [1, 2]);
 }
 
-/// Checks that a link stamps each of many frames with a time between those before and after it was
-/// received. `over` creates the link over one end of a socket pair.
+/// Checks that a link stamps each of many frames with a time between the clock's readings before
+/// and after it was received. `over` creates the link over one end of a socket pair.
 pub(crate) fn check_frames_are_stamped_on_arrival<L: Link>(over: impl FnOnce(OwnedFd) -> L) {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
@@ -219,7 +218,7 @@ pub(crate) fn check_frames_are_stamped_on_arrival<L: Link>(over: impl FnOnce(Own
     }
 }
 
-/// A source of one GSO frame with borrowed data.
+/// A source of one GSO frame. Its data are borrowed if the field is true.
 struct OneGsoFrame(bool);
 
 impl OneGsoFrame {
@@ -249,13 +248,13 @@ impl FrameSource for OneGsoFrame {
     }
 }
 
-/// Checks that a link describes the offloads of a frame in the virtio-net header, with borrowed
-/// data or without. `over` creates the link over one end of a socket pair.
+/// Checks that a link describes a frame's offloads in the virtio-net header, both with borrowed
+/// data and without. `over` creates the link over one end of a socket pair.
 pub(crate) fn check_offloads_are_described<L: Link>(over: impl FnOnce(OwnedFd) -> L) {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     let mut link = over(ours.into());
     assert_eq!(link.transmit(1, |frame| OneGsoFrame(true).fill(frame)), Ok(1));
-    // This header must not remain in the buffer when the next frame is sent.
+    // The next frame must not find the header of this one in the buffer.
     assert_eq!(link.transmit(1, |_| Some(TxFrame::whole(60))), Ok(1));
     assert_eq!(link.transmit_from(9, &mut OneGsoFrame(true)), Ok(1));
     let [size, headers, start, offset] = [5, 34 + 20, 34, 16].map(u16::to_ne_bytes);
@@ -283,7 +282,7 @@ pub(crate) fn check_the_largest_frame_is_received<L: Link>(over: impl FnOnce(Own
     assert!(seen == bytes[virtio::LENGTH..]);
 }
 
-/// A source of one frame, of a host whose turn has the given time.
+/// A source of at most one frame, whose host performs its turn at the given time.
 pub(crate) struct SingleFrame(pub(crate) Instant, pub(crate) Option<&'static [u8]>);
 
 impl FrameSource for SingleFrame {
@@ -306,8 +305,8 @@ impl FrameSource for SingleFrame {
     }
 }
 
-/// A link that receives the given frames one by one, whatever their length. With `segment` they are
-/// GRO frames with segments of this size.
+/// A link that receives the given frames one by one, whatever its MTU. If `segment` is set, they
+/// are GRO frames with segments of this size.
 pub(crate) struct ReceivesFrames {
     pub(crate) frames: Vec<Vec<u8>>,
     pub(crate) segment: Option<NonZeroU16>,
@@ -343,7 +342,7 @@ impl Link for ReceivesFrames {
     }
 }
 
-/// A link that returns the answers with which it was created.
+/// A link whose methods of [`Readiness`] return the given answers.
 #[derive(Debug)]
 pub(crate) struct FixedAnswers {
     silent: [NoLink; 2],
@@ -405,7 +404,7 @@ impl Readiness for FixedAnswers {
     }
 }
 
-/// Checks that a link passes on the readiness of the link inside it.
+/// Checks that a wrapper passes on the readiness of its inner link.
 pub(crate) fn check_readiness_is_passed_on<L: Readiness>(around: impl Fn(FixedAnswers) -> L) {
     for answer in [false, true] {
         let inside = FixedAnswers::new(answer);

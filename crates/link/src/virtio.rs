@@ -1,6 +1,5 @@
-//! The virtio-net header before each frame of a device with offloads (`struct virtio_net_hdr`,
-//! Virtual I/O Device 1.2 §5.1.6). It describes the work on a frame that is done already or left to
-//! the receiver.
+//! The virtio-net header in front of each frame of a device with offloads (`struct virtio_net_hdr`,
+//! Virtual I/O Device 1.2 §5.1.6). It tells which checksums and segmentation are still to be done.
 //!
 //! The header is untrusted input. A frame with an invalid header is dropped and counted.
 
@@ -11,47 +10,47 @@ use std::num::NonZeroU16;
 
 /// The length of the header in bytes.
 pub(crate) const LENGTH: usize = 10;
-/// The offset of a frame in its buffer, after the header. At this offset, the IP header after an
-/// Ethernet header is aligned to 32 bytes.
+/// The offset of a frame in its buffer, behind the virtio-net header. It aligns the IP header
+/// behind an Ethernet header to 32 bytes.
 pub(crate) const FRAME_OFFSET: usize = 18;
-/// The offset of the header in the buffer.
+/// The offset of the virtio-net header in the buffer.
 pub(crate) const HEADER_OFFSET: usize = FRAME_OFFSET - LENGTH;
-/// The length of the largest IP packet in bytes.
+/// The length of the largest IP packet, in bytes.
 pub(crate) const LARGEST_PACKET: usize = 65_535;
-/// The length of the largest frame that can arrive: the largest packet after a tagged Ethernet
-/// header.
+/// The length of the largest frame that can arrive, in bytes: the largest packet behind a tagged
+/// Ethernet header.
 pub(crate) const LARGEST_FRAME: usize = LARGEST_PACKET + 18;
 
-/// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum is partial and must be completed.
+/// Flag `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum is partial and must be completed.
 const NEEDS_CHECKSUM: u8 = 1;
-/// `VIRTIO_NET_HDR_F_DATA_VALID`: the checksum has been verified.
+/// Flag `VIRTIO_NET_HDR_F_DATA_VALID`: the checksum has been verified.
 const DATA_VALID: u8 = 2;
-/// `VIRTIO_NET_HDR_GSO_NONE`: a single packet.
+/// GSO type `VIRTIO_NET_HDR_GSO_NONE`: a single packet.
 const SINGLE: u8 = 0;
-/// `VIRTIO_NET_HDR_GSO_TCPV4`: a GSO or GRO frame of TCP over IPv4.
+/// GSO type `VIRTIO_NET_HDR_GSO_TCPV4`: a GSO or GRO frame of TCP over IPv4.
 const TCP_OVER_IPV4: u8 = 1;
-/// `VIRTIO_NET_HDR_GSO_TCPV6`: a GSO or GRO frame of TCP over IPv6.
+/// GSO type `VIRTIO_NET_HDR_GSO_TCPV6`: a GSO or GRO frame of TCP over IPv6.
 const TCP_OVER_IPV6: u8 = 4;
 
-/// `VIRTIO_NET_HDR_GSO_ECN`, combined with a GSO type: the first segment has CWR. Packet sockets
-/// may set this bit although it was not requested; the TCP header contains CWR, too.
+/// Bit `VIRTIO_NET_HDR_GSO_ECN` of the GSO type: the first segment has CWR. It can be ignored,
+/// because the TCP header has CWR as well. Packet sockets may set it without being asked to.
 const SIGNALS_CONGESTION: u8 = 0x80;
 
-/// The offload information of a received frame.
+/// The offload information of a received frame, from its virtio-net header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Offload {
     checksum: RxChecksum,
     segment: Option<NonZeroU16>,
 }
 
-/// Returns the offloads of a device with such headers, or none if they are not wanted.
+/// Returns the offloads of a device with virtio-net headers, or none if `wanted` is false.
 pub(crate) fn offloads(wanted: bool) -> Offloads {
     if wanted { Offloads { checksums: true, gso_max_size: LARGEST_PACKET } } else { Offloads::NONE }
 }
 
 /// Returns the frame in `memory`, into which the kernel has written `length` bytes from
-/// [`HEADER_OFFSET`] on. Returns `None` if the header is invalid. The caller sets the time of
-/// arrival.
+/// [`HEADER_OFFSET`] on. Returns `None` if the virtio-net header is invalid. The caller sets the
+/// time of arrival.
 pub(crate) fn arrived(memory: &[u8], length: usize) -> Option<RxFrame<'_>> {
     let bytes = memory.get(FRAME_OFFSET..HEADER_OFFSET + length)?;
     let offload = read(*memory[..FRAME_OFFSET].last_chunk()?, bytes.len())?;
@@ -59,9 +58,9 @@ pub(crate) fn arrived(memory: &[u8], length: usize) -> Option<RxFrame<'_>> {
     Some(RxFrame { checksum: offload.checksum, segment: offload.segment, ..plain })
 }
 
-/// Parses the header of a frame of `length` bytes. Returns `None` if a field is out of range, or
-/// has a value that was not requested. The header-length hint is ignored, because the headers
-/// contain their lengths.
+/// Parses the virtio-net header of a frame of `length` bytes. Returns `None` if a field is out of
+/// range, or describes an offload that was not requested. The hint at the length of headers is
+/// ignored, because the headers contain their own lengths.
 fn read(header: [u8; LENGTH], length: usize) -> Option<Offload> {
     let [flags, kind, _, _, size @ .., start_0, start_1, offset_0, offset_1] = header;
     let segment = match kind & !SIGNALS_CONGESTION {
@@ -86,13 +85,13 @@ fn read(header: [u8; LENGTH], length: usize) -> Option<Offload> {
     Some(Offload { checksum, segment })
 }
 
-/// Writes the header of a frame to send, which is in `memory` from [`FRAME_OFFSET`] on.
+/// Writes the virtio-net header of a frame to send, which is in `memory` from [`FRAME_OFFSET`] on.
 pub(crate) fn write_header(frame: &TxFrame, memory: &mut [u8]) {
     let header = header(frame, &memory[FRAME_OFFSET..]);
     memory[HEADER_OFFSET..FRAME_OFFSET].copy_from_slice(&header);
 }
 
-/// Returns the header of a frame to send, whose contents are `bytes`.
+/// Returns the virtio-net header of a frame to send, whose contents are `bytes`.
 fn header(frame: &TxFrame, bytes: &[u8]) -> [u8; LENGTH] {
     let TxChecksum::Partial(place) = frame.checksum else { return [0; LENGTH] };
     let (kind, size, headers) = match frame.segment {
@@ -111,13 +110,13 @@ fn header(frame: &TxFrame, bytes: &[u8]) -> [u8; LENGTH] {
     header
 }
 
-/// Returns the length in bytes of the TCP header at the start of the checksummed part.
+/// Returns the length of the TCP header at which the checksum of `place` starts, in bytes.
 fn length_of_tcp(bytes: &[u8], place: PartialChecksum) -> u16 {
     let offset = bytes.get(usize::from(place.start) + 12).copied().unwrap_or(0);
     u16::from(offset >> 4) * 4
 }
 
-/// Is there an IPv6 header, without extension headers, before the checksummed part?
+/// Returns whether the checksum of `place` starts directly behind an IPv6 header.
 fn is_ipv6(bytes: &[u8], place: PartialChecksum) -> bool {
     let header = usize::from(place.start).checked_sub(Ipv6Header::LENGTH);
     let header = header.and_then(|at| bytes.get(at..));
@@ -210,7 +209,7 @@ mod tests {
 
     #[test]
     fn gro_frames_of_other_protocols_are_refused() {
-        // UDP as fragments, UDP, and unknown ones.
+        // GSO types that were not requested: UDP fragments, UDP segments, and unknown ones.
         for kind in [2, 3, 5, 0xff] {
             assert_eq!(
                 read(header_of(NEEDS_CHECKSUM, kind, 1_448, 34, 16), 60_000),
@@ -233,7 +232,7 @@ mod tests {
         let mut expected = header_of(NEEDS_CHECKSUM, TCP_OVER_IPV4, 10, 34, 16);
         expected[2..4].copy_from_slice(&66_u16.to_ne_bytes());
         assert_eq!(header(&gso_frame, &bytes), expected);
-        // The headers of Ethernet and IPv6 have 54 bytes.
+        // Ethernet and IPv6 header together have 54 bytes.
         let place = PartialChecksum { start: 54, offset: 16 };
         (bytes[14], bytes[20], bytes[54 + 12]) = (6 << 4, 6, 8 << 4);
         let checksum = TxChecksum::Partial(place);

@@ -1,4 +1,4 @@
-//! A host in one VLAN (IEEE 802.1Q), on a link that carries tagged frames.
+//! A wrapper that puts a host into one VLAN (IEEE 802.1Q) of a link with tagged frames.
 
 use crate::wait::Readiness;
 use linerate_stack::{
@@ -9,7 +9,7 @@ use linerate_units::Instant;
 use linerate_wire::{EtherType, VlanTag};
 use std::os::fd::BorrowedFd;
 
-/// Bytes of both MAC addresses, which the tag follows.
+/// Length of the two MAC addresses, behind which a tag is inserted, in bytes.
 const ADDRESSES: usize = 12;
 const TAG: usize = VlanTag::LENGTH;
 
@@ -39,15 +39,15 @@ pub struct Vlan<L> {
     link: L,
     tag: VlanTag,
     capabilities: Capabilities,
-    /// Does the link select the frames of the VLAN, and remove their tags?
+    /// Whether the inner link receives only the frames of this VLAN, without their tags.
     removes_tags: bool,
-    /// The received frame without its tag.
+    /// Buffer for a received frame without its tag.
     untagged: Vec<u8>,
     others: u64,
 }
 
 impl<L: Link> Vlan<L> {
-    /// Creates a link in the VLAN of `tag`.
+    /// Creates the link of a host in the VLAN of `tag`.
     pub fn new(link: L, tag: VlanTag) -> Self {
         let whole = link.capabilities();
         let missing = TAG.saturating_sub(whole.tag_room);
@@ -59,8 +59,8 @@ impl<L: Link> Vlan<L> {
         Self { link, tag, capabilities, removes_tags: false, untagged: Vec::new(), others: 0 }
     }
 
-    /// Creates a link in the VLAN of `tag`, on a link that receives only the frames of this VLAN,
-    /// without their tags.
+    /// Creates the link of a host in the VLAN of `tag`, over a link that receives only frames of
+    /// this VLAN and removes their tags.
     pub(crate) fn over_filter(link: L, tag: VlanTag) -> Self {
         Self { removes_tags: true, ..Self::new(link, tag) }
     }
@@ -77,7 +77,7 @@ impl<L: Link> Vlan<L> {
     }
 }
 
-/// Removes the tag of a frame of the VLAN `id`. Returns `None` for another frame.
+/// Removes the tag of a frame that belongs to VLAN `id`. Returns `None` for any other frame.
 fn untagged<'a>(frame: &RxFrame<'_>, id: u16, room: &'a mut Vec<u8>) -> Option<RxFrame<'a>> {
     let (addresses, rest) = frame.bytes.split_at_checked(ADDRESSES)?;
     let (&[kind_0, kind_1, high, low], rest) = rest.split_first_chunk()?;
@@ -99,13 +99,13 @@ fn untagged<'a>(frame: &RxFrame<'_>, id: u16, room: &'a mut Vec<u8>) -> Option<R
     Some(RxFrame { checksum, segment: frame.segment, ..plain })
 }
 
-/// Inserts the tag into a frame, which was written behind the place of the tag.
+/// Inserts the tag into a frame, which was written four bytes further on to make room for it.
 fn tagged(bytes: &mut [u8], frame: TxFrame, tag: VlanTag) -> TxFrame {
     bytes.copy_within(TAG..TAG + ADDRESSES, 0);
     bytes[ADDRESSES..ADDRESSES + TAG].copy_from_slice(&tag.bytes());
     let checksum = match frame.checksum {
         TxChecksum::Partial(PartialChecksum { start, offset }) => {
-            // The headers before the checksummed part are short.
+            // Cannot overflow, because the headers in front of the checksummed part are short.
             #[allow(clippy::cast_possible_truncation, reason = "four")]
             let start = start + TAG as u16;
             TxChecksum::Partial(PartialChecksum { start, offset })
@@ -115,7 +115,7 @@ fn tagged(bytes: &mut [u8], frame: TxFrame, tag: VlanTag) -> TxFrame {
     TxFrame { length: frame.length + TAG, checksum, ..frame }
 }
 
-/// The frames of a host, with tags.
+/// A source of the host's frames, into which it inserts the tag.
 struct TaggedFrames<'a, S> {
     source: &'a mut S,
     tag: VlanTag,

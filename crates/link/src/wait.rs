@@ -11,44 +11,45 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use thiserror::Error;
 
-/// The conditions for which a program can wait on a link.
+/// The conditions by which a program can wait for a link.
 ///
 /// No method has a default, so that a wrapper around another link must forward all of them. If it
-/// omitted one, its user could sleep while frames wait inside. If the descriptor of
+/// omitted one, its user could sleep while frames wait inside. For a link whose descriptor
 /// [`fd`](Self::fd) signals everything, the other methods return `None`, false, false, true,
 /// nothing and [`Instant::NEVER`], in this order.
 pub trait Readiness {
-    /// Returns a descriptor to poll. It is readable if there is something to receive. A link with
-    /// an event of its own makes it readable when [`prepare_to_sleep`](Self::prepare_to_sleep)
-    /// would return false.
+    /// Returns a descriptor to poll, which is readable if there is something to receive. A link
+    /// with a wake-up event of its own makes it readable when
+    /// [`prepare_to_sleep`](Self::prepare_to_sleep) would return false.
     fn fd(&self) -> BorrowedFd<'_>;
 
-    /// Returns a second descriptor to poll, if the link has one: it is readable if another thread
+    /// Returns a second descriptor to poll, if the link has one. It is readable when another thread
     /// has put frames into the link.
     fn wakeup_fd(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Did the last call of `transmit` end for lack of room? Then the caller also waits until
-    /// [`fd`](Self::fd) is writable.
+    /// Returns whether the last call of `transmit` ended for lack of room. The caller then also
+    /// waits until [`fd`](Self::fd) is writable.
     fn wants_room(&self) -> bool;
 
-    /// Does the link know, without a system call, that there is something to receive, or room that
-    /// was wanted? There may be although this returns false.
+    /// Returns true if the link knows, without a system call, that there is something to receive,
+    /// or room that was lacking. False does not exclude either.
     fn is_ready(&mut self) -> bool;
 
-    /// Prepares for a sleep of the caller. Returns false if there is something to receive already,
-    /// so that the caller must not sleep. After true, [`fd`](Self::fd) signals whatever arrives
-    /// from now on.
+    /// Prepares for a sleep of the caller. Returns false if there is already something to receive,
+    /// in which case the caller must not sleep. After true, [`fd`](Self::fd) signals everything
+    /// that arrives from then on.
     fn prepare_to_sleep(&mut self) -> bool;
 
     /// Ends a sleep that [`prepare_to_sleep`](Self::prepare_to_sleep) allowed. `signalled` says
     /// whether [`fd`](Self::fd) or [`wakeup_fd`](Self::wakeup_fd) ended it.
     fn awake(&mut self, signalled: bool);
 
-    /// Returns the time at which the link itself has work, such as a delayed frame that is due.
+    /// Returns the time at which the link itself has work to do, such as passing on a delayed
+    /// frame.
     fn next_deadline(&self) -> Instant;
 }
 
-/// A waiting thread's end of a [`Doorbell`].
+/// The end of a [`Doorbell`] at which a thread waits, for a link as well.
 #[derive(Debug)]
 pub struct Waiter {
     shared: Arc<SharedState>,
@@ -65,8 +66,9 @@ impl Waiter {
         Ok(Self { shared: Arc::new(SharedState { state: AtomicU8::new(AWAKE), event }), spins: 0 })
     }
 
-    /// Polls `rounds` times, for a few nanoseconds each, before each sleep. This is worthwhile if
-    /// the other end is a thread on a CPU of its own, and wasteful if CPUs are shared.
+    /// Makes the waiter poll `rounds` times before each sleep, a few nanoseconds each. This is
+    /// worthwhile if the other end is a thread on a CPU of its own, and wasteful if CPUs are
+    /// shared.
     #[must_use]
     pub fn with_spins(self, rounds: u32) -> Self {
         Self { spins: rounds, ..self }
@@ -78,9 +80,9 @@ impl Waiter {
         Doorbell { shared: Arc::clone(&self.shared) }
     }
 
-    /// Waits until `link` has something, the doorbell rings, or `deadline` (of [`MonotonicClock`])
-    /// or the deadline of the link has passed. It can return without a reason, such as after a
-    /// signal. A ring since the last call ends the wait at once.
+    /// Waits until `link` has something, the doorbell rings, or a deadline has passed: `deadline`
+    /// (of [`MonotonicClock`]) or that of the link. Returns at once if the doorbell has rung since
+    /// the last call. Can also return without a reason, such as after a signal.
     ///
     /// # Errors
     /// [`WaitError`] if the system cannot poll.
@@ -112,7 +114,7 @@ impl Waiter {
         }
     }
 
-    /// Sleeps, and returns the reason why the sleep ended.
+    /// Sleeps until an event or the deadline. Returns the reason why the sleep ended.
     fn sleep(&self, link: &impl Readiness, deadline: Instant) -> Result<Wake, WaitError> {
         let deadline = deadline.min(link.next_deadline());
         let interest =
@@ -147,16 +149,17 @@ fn time_left(deadline: Instant) -> Option<Timespec> {
     Some(Timespec { tv_sec: seconds, tv_nsec: i64::try_from(nanos % 1_000_000_000).unwrap_or(0) })
 }
 
-/// The reason why a wait ended. Neither field is set after the deadline, or if there is no reason.
+/// The reason why a wait ended. Both fields are false if it was a deadline, or if there was no
+/// reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wake {
-    /// The link has something to receive, room, or an error to report.
+    /// Whether the link has something to receive, room to send, or an error to report.
     pub link: bool,
-    /// The doorbell has rung, once or more often, since the last wait.
+    /// Whether the doorbell has rung since the last wait.
     pub doorbell: bool,
 }
 
-/// The system cannot create or poll a descriptor: the process has too many, or memory is exhausted.
+/// The system cannot create or poll a descriptor. The process has too many, or memory is exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "the system has no wake-up descriptor left (error {errno}): close files, or raise the limit \
@@ -168,31 +171,31 @@ pub struct WaitError {
     pub errno: i32,
 }
 
-/// A handle by which any thread wakes a [`Waiter`]. Several rings between two waits count as one.
-/// Ringing for a waiter that is awake costs one atomic operation and no system call.
+/// A handle by which any thread can wake a [`Waiter`]. Several rings between two waits count as
+/// one. Ringing for a waiter that is awake costs one atomic operation and no system call.
 #[derive(Clone, Debug)]
 pub struct Doorbell {
     shared: Arc<SharedState>,
 }
 
 impl Doorbell {
-    /// Wakes the waiter, or keeps it from sleeping. The waiter sees all writes of this thread
-    /// before the ring when [`Waiter::wait`] returns with `doorbell`.
+    /// Wakes the waiter, or makes its next wait return at once. When [`Waiter::wait`] reports the
+    /// doorbell, the waiter sees everything that this thread wrote before ringing.
     pub fn ring(&self) {
         self.shared.ring();
     }
 }
 
-/// The waiter is awake, and checks the state before it sleeps.
+/// State of a waiter that is awake. It checks the state once more before it sleeps.
 const AWAKE: u8 = 0;
-/// The doorbell has rung since the waiter last checked.
+/// State after the doorbell has rung, until the waiter checks.
 const RUNG: u8 = 1;
-/// The waiter polls the event.
+/// State of a waiter that sleeps until the event is set.
 const ASLEEP: u8 = 2;
 
 /// The state that a waiter and its doorbells share. Every change of `state` is one atomic exchange,
-/// so the changes have one order. A ring comes either before the waiter's `AWAKE → ASLEEP`, which
-/// then fails, or after it and finds `ASLEEP`.
+/// so that all changes have one order. A ring either precedes the waiter's change from `AWAKE` to
+/// `ASLEEP`, which then fails, or finds `ASLEEP` and sets the event.
 #[derive(Debug)]
 struct SharedState {
     state: AtomicU8,
@@ -201,8 +204,8 @@ struct SharedState {
 
 impl SharedState {
     fn ring(&self) {
-        // Release ordering publishes the writes of this thread. Acquire ordering is not needed,
-        // because this thread reads no data of the waiter.
+        // Release publishes the writes of this thread. Acquire is not needed, because this thread
+        // reads no data of the waiter.
         if self.state.swap(RUNG, Ordering::Release) == ASLEEP {
             self.event.set();
         }
@@ -225,7 +228,7 @@ impl SharedState {
     }
 
     /// Changes to awake. Returns whether the doorbell has rung. A concurrent ring can set the event
-    /// after it was cleared here; then the next sleep ends without a reason.
+    /// after it was cleared here; the next sleep then ends without a reason.
     fn wake_up(&self, signalled: bool) -> bool {
         if signalled {
             self.event.clear();
@@ -234,7 +237,7 @@ impl SharedState {
     }
 }
 
-/// A link without frames, for a [`Waiter`] that only waits for its doorbell or a deadline.
+/// A link without frames, for a [`Waiter`] that waits only for its doorbell or a deadline.
 #[derive(Debug)]
 pub struct NoLink {
     never: Eventfd,
@@ -299,7 +302,7 @@ mod tests {
         assert_eq!(waiter.wait(&mut link, Instant::ZERO), Ok(Wake::default()));
     }
 
-    /// Has the event of this waiter been set?
+    /// Returns whether the wake-up event of this waiter has been set.
     fn is_signalled(waiter: &Waiter) -> bool {
         let mut fds = [PollFd::from_borrowed_fd(waiter.shared.event.as_fd(), PollFlags::IN)];
         poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
@@ -319,7 +322,7 @@ mod tests {
         assert!(waiter.shared.wake_up(true) && !is_signalled(&waiter));
     }
 
-    /// A link that rings the doorbell when the waiter is about to sleep.
+    /// A link that rings the doorbell just when the waiter is about to sleep.
     struct RingBeforeSleep(NoLink, Doorbell);
 
     impl Readiness for RingBeforeSleep {
@@ -415,7 +418,7 @@ mod tests {
         }
     }
 
-    /// A link that is ready, or has a deadline.
+    /// A link that is ready or has a deadline, as a test determines.
     struct ReadyLink {
         silent: NoLink,
         ready: bool,

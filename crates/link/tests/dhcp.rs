@@ -16,15 +16,15 @@ use std::process::{Child, Command, Stdio};
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
-/// A running server. It is killed when this is dropped.
+/// A running dnsmasq, which is killed when this value is dropped.
 struct Server {
     child: Child,
     leases: PathBuf,
 }
 
 impl Server {
-    /// Starts dnsmasq on the interface with these further options. Returns `None`, with a message,
-    /// if it is not installed.
+    /// Starts dnsmasq on the interface, with these options in addition. Skips the test and returns
+    /// `None` if it is not installed.
     fn start(interface: &str, options: &[&str]) -> Option<Self> {
         let leases = std::env::temp_dir().join(format!("linerate-{}.leases", std::process::id()));
         let mut command = Command::new("dnsmasq");
@@ -46,8 +46,8 @@ impl Server {
         };
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut output = Vec::new();
-        // It serves once it has printed the range. Its further output is read, so that it is not
-        // blocked by a full pipe.
+        // dnsmasq serves once it has printed its address range. Later output is read too, because a
+        // full pipe would block it.
         loop {
             let Some(line) = lines.next() else { panic!("dnsmasq has ended: {output:#?}") };
             output.push(line.unwrap());
@@ -68,7 +68,7 @@ impl Drop for Server {
     }
 }
 
-/// A host without an address on a TAP device.
+/// A host on a TAP device that gets its address by DHCP.
 struct Client {
     host: Host<Tap>,
     waiter: Waiter,
@@ -91,14 +91,14 @@ impl Client {
         }
     }
 
-    /// Runs the host until it has a lease that counts from a later request than this time.
+    /// Runs the host until it has a lease that was requested after `time`.
     fn lease_after(&mut self, time: Instant) -> DhcpLease {
         self.run(|stack| stack.dhcp_lease().is_some_and(|lease| lease.since > time));
         self.host.stack().dhcp_lease().unwrap().clone()
     }
 }
 
-/// Opens a TAP device whose other end has the address of the server.
+/// Opens a TAP device whose kernel end has the address of the server.
 fn tap() -> Option<Tap> {
     let tap = match Tap::open(&TapConfig { offloads: false, ..TapConfig::default() }) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
@@ -121,7 +121,7 @@ fn dnsmasq_grants_renews_and_takes_back_an_address() {
             "--dhcp-option=option:dns-server,192.0.2.53,192.0.2.54",
             "--dhcp-option=option:domain-name,example.org",
             "--dhcp-option=option:mtu,1400",
-            // A renewal after three seconds, the shortest time that dnsmasq accepts.
+            // Renewal is due after three seconds, the shortest time that dnsmasq accepts.
             "--dhcp-option=option:T1,3",
             "--dhcp-option=option:T2,6",
         ];
@@ -144,13 +144,13 @@ fn dnsmasq_grants_renews_and_takes_back_an_address() {
         let counters = client.host.stack().counters().dhcp;
         assert_eq!((counters.in_naks, counters.out_declines, counters.in_errors), (0, 0, 0));
 
-        // The address works.
+        // The host can be reached at the leased address.
         client.host.stack_mut().echo_send(MonotonicClock.now(), SERVER, 1, 1, b"data").unwrap();
         client.run(|stack| stack.counters().icmp.in_echo_replies > 0);
         assert_eq!(fs::read_to_string(&server.leases).unwrap().lines().count(), 1);
         client.host.stack_mut().dhcp_release(MonotonicClock.now());
         client.run(|stack| stack.addresses().is_empty());
-        // The server removes the lease when it receives the message.
+        // Wait until the server has received the release, and removes the lease from its file.
         while !fs::read_to_string(&server.leases).unwrap().is_empty() {}
         let events = std::iter::from_fn(|| client.host.stack_mut().poll_event());
         assert!(events.into_iter().any(|event| event == Event::Dhcp));
@@ -171,7 +171,7 @@ fn dnsmasq_refuses_an_address_of_another_network_and_grants_its_own() {
     });
 }
 
-/// The kernel answers the probe for the only address that the server has.
+/// The server has only one address to offer, and the kernel answers the host's probe for it.
 #[test]
 fn an_address_that_the_kernel_has_is_declined() {
     isolated_test(|| {

@@ -1,6 +1,6 @@
-//! Tests of a host in a VLAN of a TAP device and of a packet socket. Its peer is another host
-//! behind a packet socket, to which the kernel passes the frames without their tags. Not every
-//! kernel has VLAN devices of its own.
+//! Tests of a host in a VLAN of a TAP device and of a packet socket. Its peer is a host behind a
+//! packet socket, to which the kernel passes frames without their tags. VLAN devices are not used,
+//! because not every kernel has them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 const BYTES: usize = 2_000_000;
-/// The addresses of both hosts, by IP version.
+/// The addresses of the two hosts, for IPv4 and for IPv6.
 const ENDS: [[IpAddr; 2]; 2] = [
     [IpAddr::V4(Ipv4Addr::new(10, 0, 5, 1)), IpAddr::V4(Ipv4Addr::new(10, 0, 5, 2))],
     [
@@ -32,7 +32,7 @@ fn tag() -> VlanTag {
     "100:5".parse().unwrap()
 }
 
-/// Returns the bytes of the transfer.
+/// Returns the bytes to be transferred.
 fn pattern() -> Vec<u8> {
     (0..BYTES).map(|place| (place ^ (place >> 8) ^ (place >> 16)).to_le_bytes()[0]).collect()
 }
@@ -42,7 +42,7 @@ fn host<L: Link>(link: L, mac: [u8; 6], own: IpAddr) -> Host<L> {
     Host::new(Stack::new(StackConfig::new(MacAddress::new(mac), network), [mac[5]; 32]), link)
 }
 
-/// Executes a turn of `host`, calls `work`, and waits unless it did something.
+/// Performs a turn of `host`, calls `work`, and waits for the link if `work` returns false.
 fn turn<L: Link + Readiness>(
     host: &mut Host<L>,
     waiter: &mut Waiter,
@@ -56,7 +56,7 @@ fn turn<L: Link + Readiness>(
     }
 }
 
-/// Runs a host that returns what it receives, until `is_over`.
+/// Runs a host that sends back what it receives, until `is_over`.
 fn echo<L: Link + Readiness>(host: &mut Host<L>, own: IpAddr, is_over: &AtomicBool) {
     let address = SocketAddr::new(own, 7);
     let listener = host.stack_mut().tcp_listen(address, &ListenOptions::default()).unwrap();
@@ -73,7 +73,7 @@ fn echo<L: Link + Readiness>(host: &mut Host<L>, own: IpAddr, is_over: &AtomicBo
     }
 }
 
-/// Returns what was received. Returns whether there was anything to do.
+/// Sends received data back, as far as there is room. Returns whether any data moved.
 fn pass_on<L: Link>(host: &mut Host<L>, handle: TcpHandle, held: &mut Vec<u8>) -> bool {
     let now = MonotonicClock.now();
     let mut block = [0; 65_536];
@@ -89,7 +89,7 @@ fn pass_on<L: Link>(host: &mut Host<L>, handle: TcpHandle, held: &mut Vec<u8>) -
     read + written > 0
 }
 
-/// Sends the data to a host that returns it, and checks what comes back.
+/// Sends the data to a host that sends them back, and checks what returns.
 fn exchange<L: Link + Readiness>(host: &mut Host<L>, other: IpAddr) {
     let (sent, mut written, mut back) = (pattern(), 0, Vec::new());
     let (now, options) = (MonotonicClock.now(), ConnectOptions::default());
@@ -111,7 +111,7 @@ fn exchange<L: Link + Readiness>(host: &mut Host<L>, other: IpAddr) {
     host.stack_mut().tcp_abort(MonotonicClock.now(), handle).unwrap();
 }
 
-/// Exchanges the data between hosts on two links, over both IP versions. Returns the links.
+/// Exchanges data between hosts on two links, over IPv4 and over IPv6. Returns the links.
 fn check<A: Link + Readiness, B: Link + Readiness + Send>(
     [near_mac, far_mac]: [[u8; 6]; 2],
     mut near: A,

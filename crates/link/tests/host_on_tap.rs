@@ -19,7 +19,7 @@ const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const KERNEL_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 const OURS_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
 
-/// A host that returns every datagram, and remembers the senders of echo replies.
+/// A host that sends every datagram back, and records the senders of echo replies.
 struct EchoHost {
     host: Host<Capture<Tap>>,
     waiter: Waiter,
@@ -85,7 +85,7 @@ fn tap() -> Option<Tap> {
 }
 
 fn open() -> Option<Tap> {
-    // Without offloads, since the capture must contain no partial checksums.
+    // Without offloads, so that the capture contains no partial checksums.
     match Tap::open(&TapConfig { offloads: false, ..TapConfig::default() }) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
             skip_test(&error);
@@ -193,7 +193,8 @@ fn large_datagrams_and_echoes_are_exchanged_in_fragments() {
     });
 }
 
-/// Sends an echo request with `size` bytes of data from the kernel, and waits for the reply.
+/// Sends an echo request with `size` bytes of data from the kernel to the host, and waits for the
+/// reply.
 fn ping_from_the_kernel(ours: &mut EchoHost, size: usize) {
     let mut request = vec![128, 0, 0, 0, 0, 7, 0, 1];
     request.resize(8 + size, 9);
@@ -202,7 +203,7 @@ fn ping_from_the_kernel(ours: &mut EchoHost, size: usize) {
     sendto(&raw, &request, SendFlags::empty(), &destination).unwrap();
     ours.run(|host| host.host.stack().counters().icmp.out_echo_replies == 1);
     let mut bytes = vec![0; 65_536];
-    // The socket also receives the messages of Neighbour Discovery.
+    // The socket also receives other ICMP messages, such as those of Neighbour Discovery.
     loop {
         let (_, length) = recv(&raw, bytes.as_mut_slice(), RecvFlags::empty()).unwrap();
         if bytes[0] == 129 {
@@ -212,8 +213,8 @@ fn ping_from_the_kernel(ours: &mut EchoHost, size: usize) {
     }
 }
 
-/// Checks that the capture contains `least` frames or more, and that tshark accepts it, if
-/// installed.
+/// Checks that the capture contains at least `least` frames, and that tshark accepts it, if tshark
+/// is installed.
 fn check_capture(path: &Path, least: usize) {
     let mut reader = CaptureReader::open(path).unwrap();
     let mut packets = 0;

@@ -1,4 +1,4 @@
-//! Tests of two hosts on an impaired link in virtual time: data arrives intact, a seed determines
+//! Tests of two hosts on an impaired link in virtual time: data arrive intact, the seed determines
 //! the capture, and the capture is valid.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -17,13 +17,13 @@ use std::process::Command;
 
 const BYTES: usize = 2_000_000;
 const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 9);
-/// The time of day at 2026-01-01.
+/// The time of day at 2026-01-01 00:00 UTC, since 1970.
 const EPOCH: Duration = Duration::from_secs(1_767_225_600);
 
 type Cable = MemoryLink<ManualClock>;
 type BadCable<'a> = Capture<Impair<Cable, ManualClock>, &'a mut Vec<u8>, ManualClock>;
 
-/// Returns the byte at this offset of the transfer.
+/// Returns the byte at offset `place` of the transfer.
 fn pattern(place: usize) -> u8 {
     (place ^ (place >> 8) ^ (place >> 16)).to_le_bytes()[0]
 }
@@ -104,7 +104,7 @@ impl<'a> Transfer<'a> {
         match stack.tcp_write(now, self.sending, &piece) {
             Ok(count) => self.written += count,
             Err(Error::WouldBlock) => {}
-            // The handshake is not complete, or the last byte is written.
+            // Permitted only before the handshake is complete, and after the last byte was written.
             Err(error) => assert!(before == 0 || before == BYTES, "{error}"),
         }
         if self.written == BYTES {
@@ -139,7 +139,7 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// Transfers all bytes, and returns the capture at the client's end.
+/// Transfers all bytes, and returns the capture made at the client.
 fn transfer(impairments: &str, seed: u64) -> Vec<u8> {
     let mut file = Vec::new();
     transfer_into(&mut file, impairments, seed);
@@ -175,7 +175,7 @@ fn a_seed_determines_every_byte_of_the_capture() {
     assert!(first != transfer(bad, 6));
 }
 
-/// Checked only if tshark is installed.
+/// Does nothing if tshark is not installed.
 #[test]
 fn tshark_accepts_every_captured_frame() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,4 @@
-//! Tests of two hosts on a serial line: all data arrives, also over a line that loses and damages
-//! bytes.
+//! Tests of two hosts on a serial line: all data arrive, even if the line loses and damages bytes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,7 +19,7 @@ fn config(header_compression: bool) -> SerialConfig {
     SerialConfig { header_compression, ..SerialConfig::new(2_000_000) }
 }
 
-/// Returns the byte at this offset of the transfer. Many are bytes that SLIP escapes.
+/// Returns the byte at offset `place` of the transfer. SLIP must escape many of them.
 fn pattern(place: usize) -> u8 {
     match place % 7 {
         0 => 0o300,
@@ -37,7 +36,7 @@ fn host(last_octet: u8, link: SerialLink) -> Host<SerialLink> {
     Host::new(Stack::new(config, [last_octet; 32]), link)
 }
 
-/// A transfer between two hosts, which one thread drives.
+/// A transfer between two hosts, both of which one thread drives.
 struct Transfer {
     client: Host<SerialLink>,
     server: Host<SerialLink>,
@@ -60,7 +59,8 @@ impl Transfer {
         Self { client, server, listener, sending, receiving, written: 0, read: 0, is_over }
     }
 
-    /// Transfers all data. `between` carries bytes if there is a relay, and returns their number.
+    /// Transfers all data. `between` carries bytes between two terminals, if a relay is in use, and
+    /// returns their number.
     fn run(&mut self, mut between: impl FnMut() -> usize) {
         let mut waiter = Waiter::new().unwrap();
         while !self.is_over {
@@ -86,7 +86,7 @@ impl Transfer {
         match stack.tcp_write(now, self.sending, &piece) {
             Ok(count) => self.written += count,
             Err(Error::WouldBlock) => {}
-            // The handshake is not complete, or the last byte is written.
+            // Permitted only before the handshake is complete, and after the last byte was written.
             Err(error) => assert!(before == 0 || before == BYTES, "{error}"),
         }
         if self.written == BYTES && before < BYTES {
@@ -114,7 +114,7 @@ impl Transfer {
     }
 }
 
-/// Returns the controlling end of a new pseudo-terminal, and the link at its other end.
+/// Returns the controlling end of a new pseudo-terminal, and a link at its terminal end.
 fn terminal(config: &SerialConfig) -> (OwnedFd, SerialLink) {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let near = openpt(flags).unwrap();
@@ -126,7 +126,7 @@ fn terminal(config: &SerialConfig) -> (OwnedFd, SerialLink) {
     (near, link)
 }
 
-/// Carries bytes from `from` to `to`, and loses or damages one of about 3,000.
+/// Carries bytes from `from` to `to`. With `is_bad`, loses or damages one byte in about 3,000.
 fn relay(from: &OwnedFd, to: &OwnedFd, random: &mut oorandom::Rand32, is_bad: bool) -> usize {
     let mut bytes = [0; 512];
     let Ok(count) = rustix::io::read(from, &mut bytes) else { return 0 };
@@ -156,8 +156,8 @@ fn all_data_arrives_with_and_without_header_compression() {
     }
 }
 
-/// A byte that is lost or damaged makes a packet fail its checksum, and those after it until the
-/// retransmission, which has whole headers (RFC 1144 §4.2).
+/// After a lost or damaged byte, packets fail their checksums until the retransmission, which has
+/// whole headers (RFC 1144 §4.2).
 #[test]
 fn all_data_arrives_over_a_line_that_loses_and_damages_bytes() {
     for header_compression in [true, false] {

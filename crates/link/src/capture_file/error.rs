@@ -1,4 +1,4 @@
-//! The error of reading a capture.
+//! The errors of reading a capture.
 
 use std::io;
 use thiserror::Error;
@@ -10,34 +10,33 @@ pub enum CaptureError {
     /// The file cannot be opened.
     #[error("the file cannot be opened: {0}")]
     Open(#[source] io::Error),
-    /// The file cannot be read further.
+    /// The file cannot be read beyond an offset.
     #[error("the file cannot be read at byte {offset}: {error}")]
     Read {
-        /// The offset in the file.
+        /// The offset of the failed read, in bytes.
         offset: u64,
-        /// The error of the system.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// The file is empty.
     #[error("the file is empty, and hence not a capture")]
     Empty,
-    /// The file has another format.
+    /// The file is not a capture.
     #[error("the file is neither pcapng nor pcap: it begins with the bytes {start:02x?}")]
     NoCapture {
         /// The first bytes of the file.
         start: [u8; 4],
     },
-    /// The file ends within a packet or block: the program that wrote it was stopped, or the disk
-    /// was full.
+    /// The file ends within a packet or block, because its writer was stopped or the disk was full.
     #[error("the file is cut short: it ends at byte {offset}, in the middle of a packet or block")]
     CutShort {
         /// The length of the file in bytes.
         offset: u64,
     },
-    /// The file violates the format.
+    /// The contents of the file violate the format.
     #[error("the file is damaged before byte {offset}: {what}")]
     Damaged {
-        /// The offset at which the damage was detected.
+        /// The offset at which the violation was detected, in bytes.
         offset: u64,
         /// The violated rule.
         what: &'static str,

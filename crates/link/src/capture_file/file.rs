@@ -1,33 +1,33 @@
-//! A file for a capture, which is not changed before there is something to write.
+//! A capture file that stays unchanged until there is something to write.
 
 use super::sink::Sink;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that is truncated only by the first write. Without a write, an existing file stays
-/// unchanged, and a new one is deleted when this value is dropped. So a program that fails between
-/// the opening and the first packet leaves no trace.
+/// A file that is truncated by its first write, not when it is opened. Without a write, an existing
+/// file stays unchanged, and a new one is deleted when this value is dropped. A program that fails
+/// before the first packet thus leaves no trace.
 #[derive(Debug)]
 pub struct CaptureFile {
     file: File,
     is_begun: bool,
-    /// The path of the file, if it was created here and nothing has been written yet.
+    /// The path, if this value created the file and nothing has been written yet.
     made: Option<PathBuf>,
 }
 
 impl CaptureFile {
-    /// Opens a file for a capture.
+    /// Opens or creates a file for a capture.
     ///
     /// # Errors
-    /// The error of the system.
+    /// The error of the operating system.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         match OpenOptions::new().write(true).create_new(true).open(path) {
             Ok(file) => Ok(Self { file, is_begun: false, made: Some(path.to_owned()) }),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 match OpenOptions::new().write(true).open(path) {
                     Ok(file) => Ok(Self { file, is_begun: false, made: None }),
-                    // The path is a symbolic link to a file that does not exist yet.
+                    // The path is a symbolic link to a missing file, so create that file.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {
                         Self::open(&path.with_file_name(fs::read_link(path)?))
                     }
@@ -40,7 +40,7 @@ impl CaptureFile {
 
     fn begin(&mut self) -> io::Result<()> {
         self.made = None;
-        // Pipes and devices cannot be truncated.
+        // Pipes and devices cannot be truncated, so only a regular file is.
         if self.file.metadata()?.is_file() {
             self.file.set_len(0)?;
         }
@@ -71,8 +71,7 @@ impl Sink for CaptureFile {
 impl Drop for CaptureFile {
     fn drop(&mut self) {
         if let Some(path) = self.made.take() {
-            // An error means that the file was deleted by something else, which is the wanted
-            // result.
+            // An error means that the file has been deleted already, which is the wanted result.
             let _ = fs::remove_file(path);
         }
     }

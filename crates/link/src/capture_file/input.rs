@@ -1,10 +1,10 @@
-//! The source of a capture that is read.
+//! The source from which a capture is read.
 
 use super::error::CaptureError;
 use std::io::{self, BufReader, Read};
 
-/// The largest packet that is accepted, in bytes. Captures of loopback interfaces contain packets
-/// of 65,550 bytes, and capture programs truncate packets to 262,144.
+/// The largest packet to accept, in bytes. Packets of loopback interfaces have up to 65,550 bytes,
+/// and capture programs truncate at 262,144.
 pub(super) const LARGEST_PACKET: u32 = 1 << 20;
 
 /// The byte order of the numbers in a file.
@@ -43,7 +43,7 @@ impl ByteOrder {
     }
 }
 
-/// A source with its current offset, for errors.
+/// A source, and the current offset in it for error messages.
 #[derive(Debug)]
 pub(super) struct Input<R: Read> {
     source: BufReader<R>,

@@ -1,39 +1,39 @@
-//! The constants of both file formats, for reading and writing.
+//! The constants of the formats pcapng and pcap, for reading and writing.
 
-/// Section Header Block; the number is the same in either byte order.
+/// Block type of a Section Header Block. It reads the same in both byte orders.
 pub(super) const SECTION_HEADER: u32 = 0x0A0D_0D0A;
-/// The number in a section header that reveals the byte order.
+/// The byte-order magic of a section header.
 pub(super) const BYTE_ORDER: u32 = 0x1A2B_3C4D;
-/// Interface Description Block.
+/// Block type of an Interface Description Block.
 pub(super) const INTERFACE_DESCRIPTION: u32 = 1;
-/// Packet Block, obsolete.
+/// Block type of the obsolete Packet Block.
 pub(super) const OLD_PACKET: u32 = 2;
-/// Simple Packet Block.
+/// Block type of a Simple Packet Block.
 pub(super) const SIMPLE_PACKET: u32 = 3;
-/// Enhanced Packet Block.
+/// Block type of an Enhanced Packet Block.
 pub(super) const ENHANCED_PACKET: u32 = 6;
 
-/// `opt_endofopt`.
+/// Option code `opt_endofopt`, which ends a list of options.
 pub(super) const END_OF_OPTIONS: u16 = 0;
-/// `shb_userappl`.
+/// Option code `shb_userappl`: the program that wrote the section.
 pub(super) const APPLICATION: u16 = 4;
-/// `if_name`.
+/// Option code `if_name`: the name of the interface.
 pub(super) const NAME: u16 = 2;
-/// `if_speed`, in bits per second.
+/// Option code `if_speed`: the bit rate of the interface, in bit/s.
 pub(super) const SPEED: u16 = 8;
-/// `if_tsresol`.
+/// Option code `if_tsresol`: the unit of time stamps.
 pub(super) const RESOLUTION: u16 = 9;
-/// `if_tsoffset`, in seconds.
+/// Option code `if_tsoffset`: seconds to add to time stamps.
 pub(super) const OFFSET: u16 = 14;
-/// `epb_flags`, whose two lowest bits are the direction.
+/// Option code `epb_flags`, whose two lowest bits are the direction of the packet.
 pub(super) const FLAGS: u16 = 2;
 
-/// The two lowest bits of [`FLAGS`].
+/// Value of the lowest two bits of [`FLAGS`] for a received packet.
 pub(super) const INBOUND: u32 = 1;
-/// The two lowest bits of [`FLAGS`].
+/// Value of the lowest two bits of [`FLAGS`] for a sent packet.
 pub(super) const OUTBOUND: u32 = 2;
 
-/// The magic number of a pcap file with microseconds.
+/// The magic number of a pcap file whose time stamps have microseconds.
 pub(super) const PCAP_MICROSECONDS: u32 = 0xA1B2_C3D4;
-/// The magic number of a pcap file with nanoseconds.
+/// The magic number of a pcap file whose time stamps have nanoseconds.
 pub(super) const PCAP_NANOSECONDS: u32 = 0xA1B2_3C4D;

@@ -1,26 +1,26 @@
-//! A packet of a capture, and its properties.
+//! A packet of a capture, with its metadata.
 
 use linerate_stack::Medium;
 use linerate_units::Duration;
 
-/// A packet of a capture.
+/// A packet that was read from a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
     /// The interface that captured the packet, counted from 0 in its section of the file.
     pub interface: u32,
-    /// The first header of the packet.
+    /// The kind of the packet's first header.
     pub link_type: LinkType,
     /// The time of the packet since 1970-01-01 00:00 UTC, if the file contains it.
     pub time: Option<Duration>,
     /// The direction of the packet, if the file contains it.
     pub direction: Option<Direction>,
-    /// The length of the packet on the wire in bytes. Fewer may have been captured.
+    /// The length of the packet on the wire in bytes. Fewer bytes may have been captured.
     pub original_length: u32,
     /// The captured bytes.
     pub bytes: &'a [u8],
 }
 
-/// The first header of a packet, by its number in
+/// The kind of a packet's first header. The numbers are those of
 /// <https://www.tcpdump.org/linktypes.html>.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkType {
@@ -28,12 +28,12 @@ pub enum LinkType {
     Ethernet,
     /// An IP header.
     Ip,
-    /// Another header.
+    /// A header with this number, which is neither Ethernet nor IP.
     Other(u16),
 }
 
 impl LinkType {
-    /// Returns the type for a link of this medium.
+    /// Returns the link type of a capture on this medium.
     #[must_use]
     pub const fn of(medium: Medium) -> Self {
         match medium {
@@ -53,7 +53,7 @@ impl LinkType {
     pub(super) const fn from_number(number: u16) -> Self {
         match number {
             1 => Self::Ethernet,
-            // Raw IP, and IP of a specific version.
+            // `LINKTYPE_RAW`, `LINKTYPE_IPV4` and `LINKTYPE_IPV6`.
             101 | 228 | 229 => Self::Ip,
             other => Self::Other(other),
         }

@@ -1,4 +1,4 @@
-//! The older format, pcap (draft-ietf-opsawg-pcap): a header, followed by packets.
+//! The older capture format, pcap (draft-ietf-opsawg-pcap): a header, followed by packets.
 
 use super::error::CaptureError;
 use super::input::{ByteOrder, Input, LARGEST_PACKET};
@@ -11,13 +11,13 @@ use std::io::Read;
 pub(super) struct Pcap {
     order: ByteOrder,
     link_type: LinkType,
-    /// The unit of the fractions of a second, in nanoseconds.
+    /// The unit of the sub-second part of time stamps, in nanoseconds.
     unit: u64,
 }
 
 impl Pcap {
-    /// Reads the header after its magic number, which determines the byte order and the unit of
-    /// time.
+    /// Reads the header after its magic number, from which the caller knows the byte order and the
+    /// unit of time stamps.
     pub(super) fn open(
         input: &mut Input<impl Read>,
         order: ByteOrder,
@@ -28,7 +28,8 @@ impl Pcap {
         if order.u16(&header, 0) != 2 {
             return Err(input.damaged("its version is not 2"));
         }
-        // The upper bits of the last number describe frame check sequences at the end of packets.
+        // The upper 16 bits of the link type describe frame check sequences, which do not matter
+        // here.
         let number = order.u32(&header, 16) & 0xFFFF;
         let link_type = LinkType::from_number(u16::try_from(number).unwrap_or_default());
         Ok(Self { order, link_type, unit: if nanoseconds { 1 } else { 1_000 } })

@@ -1,4 +1,5 @@
-//! The current format, pcapng (draft-ietf-opsawg-pcapng): blocks, some of which are packets.
+//! The current capture format, pcapng (draft-ietf-opsawg-pcapng): blocks, some of which contain
+//! packets.
 
 use super::error::CaptureError;
 use super::input::{ByteOrder, Input, LARGEST_PACKET};
@@ -10,14 +11,14 @@ use super::packet::{Direction, LinkType, Packet};
 use linerate_units::Duration;
 use std::io::Read;
 
-/// The bytes of a block besides its body: kind and length before it, length after it.
+/// The bytes of a block besides its body: type and length before it, length after it.
 const FRAME: u32 = 12;
-/// The largest block that is read as a whole, in bytes: a packet and comments.
+/// The largest block that is read into memory as a whole, in bytes: a packet with comments.
 const LARGEST_BLOCK: u32 = 2 * LARGEST_PACKET;
-/// The maximum number of interfaces of a section, which keeps a file from exhausting the memory.
+/// The maximum number of interfaces of a section, which bounds the memory that a file can use.
 const MOST_INTERFACES: usize = 65_536;
 
-/// The state of the current section.
+/// The state of the current section of a file.
 #[derive(Debug)]
 pub(super) struct Pcapng {
     order: ByteOrder,
@@ -25,7 +26,8 @@ pub(super) struct Pcapng {
 }
 
 impl Pcapng {
-    /// Reads the header of the first section after its first four bytes, the magic number.
+    /// Reads the header of the first section. Its first four bytes, the block type, have been read
+    /// already.
     pub(super) fn open(input: &mut Input<impl Read>) -> Result<Self, CaptureError> {
         let mut length = [0; 4];
         input.read_more(&mut length)?;
@@ -70,7 +72,7 @@ impl Pcapng {
         Ok(None)
     }
 
-    /// Begins a new section: discards all interfaces, and determines the byte order.
+    /// Begins a new section: discards all interfaces, and reads the byte order.
     fn begin_section(
         &mut self,
         input: &mut Input<impl Read>,
@@ -152,7 +154,7 @@ impl Pcapng {
         Ok(())
     }
 
-    /// Finds the packet in the body of its block.
+    /// Finds the packet in the body of a block of type `kind`.
     fn locate(&self, kind: u32, body: &[u8]) -> Result<Located, &'static str> {
         let header = if kind == SIMPLE_PACKET { 4 } else { 20 };
         if body.len() < header {
@@ -205,18 +207,18 @@ impl Pcapng {
 #[derive(Debug)]
 struct Interface {
     link_type: LinkType,
-    /// The maximum number of captured bytes of a packet; 0 for no limit.
+    /// The maximum number of captured bytes of a packet; 0 means no limit.
     snap_length: u32,
-    /// The unit of time in seconds: 10 to the negative power of this number or, if the highest bit
-    /// is set, 2 to the negative power of the lower bits.
+    /// The unit of time stamps (`if_tsresol`): 10^−n seconds, or 2^−n seconds if the highest bit is
+    /// set, with n in the lower bits.
     resolution: u8,
-    /// The time offset in seconds.
+    /// The number of seconds to add to time stamps.
     offset: i64,
 }
 
 impl Interface {
-    /// Converts ticks to nanoseconds since 1970, saturating at 64 bits. Returns `None` if the unit
-    /// exceeds 128 bits.
+    /// Converts a time stamp to nanoseconds since 1970, saturating at 64 bits. Returns `None` if a
+    /// second has more units than 128 bits can count.
     fn nanoseconds(&self, ticks: u64) -> Option<u64> {
         let power = u32::from(self.resolution & 0x7F);
         let per_second = if self.resolution & 0x80 == 0 {
@@ -230,7 +232,8 @@ impl Interface {
         Some(u64::try_from(total.max(0)).unwrap_or(u64::MAX))
     }
 
-    /// Returns the captured length of a simple packet block, which does not contain it.
+    /// Returns the captured length of a packet in a Simple Packet Block, which only contains the
+    /// original length.
     fn captured_of(&self, original_length: u32) -> u32 {
         if self.snap_length == 0 { original_length } else { original_length.min(self.snap_length) }
     }
@@ -260,8 +263,8 @@ impl Located {
     }
 }
 
-/// Returns the options in `bytes`. Malformed bytes end the list. They are no reason to reject a
-/// packet, because options only describe it.
+/// Returns the options in `bytes` with their codes. Malformed bytes end the list, but do not make
+/// the packet invalid, because options only describe it.
 fn options(order: ByteOrder, mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let code = order.u16(bytes, 0);

@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-/// The destination of a capture.
+/// A destination to which a capture can be written.
 pub trait Sink: Write {
-    /// Truncates the destination to its first `length` bytes after a failed write. If that is
-    /// impossible, the capture ends within a packet.
+    /// Truncates the destination to its first `length` bytes, after a write has failed. Otherwise
+    /// the capture would end within a packet.
     ///
     /// # Errors
-    /// Any error of the system. It is ignored.
+    /// Any error of the operating system; the caller ignores it.
     fn cut(&mut self, length: u64) -> io::Result<()>;
 }
 

@@ -1,4 +1,4 @@
-//! Writing a capture. An error of the disk ends the capture, but not the program.
+//! Writing captures. An error of the disk ends the capture, but not the program.
 
 use super::file::CaptureFile;
 use super::layout::{
@@ -15,10 +15,10 @@ use std::path::Path;
 /// The number of bytes that are buffered before they are written.
 const BUFFER_SIZE: usize = 64 * 1024;
 
-/// A packet to be written.
+/// A packet to be written into a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// The number that [`CaptureWriter::add_interface`] returned.
+    /// The number of the interface, which [`CaptureWriter::add_interface`] returned.
     pub interface: u32,
     /// The time of the packet since 1970-01-01 00:00 UTC.
     pub time: Duration,
@@ -28,20 +28,19 @@ pub struct Record<'a> {
     pub bytes: &'a [u8],
 }
 
-/// A writer of a capture. Only whole blocks are written, so the file is readable at any time, even
-/// after the program was killed. Dropping the writer writes the buffered packets. Without a packet,
-/// the file is written only by [`finish`](Self::finish).
+/// A writer of a capture. It writes whole blocks only, so that the file is valid at any time, even
+/// after the program was killed. Dropping the writer writes the buffered packets. A file without
+/// packets is written only by [`finish`](Self::finish).
 ///
-/// Writing returns no errors. The first error ends the capture, and is kept for
-/// [`error`](Self::error) and [`finish`](Self::finish), so that the producer of packets can
-/// continue.
+/// Writing returns no errors, so that the producer of packets can continue. The first error ends
+/// the capture, and is kept for [`error`](Self::error) and [`finish`](Self::finish).
 #[derive(Debug)]
 pub struct CaptureWriter<S: Sink = CaptureFile> {
     sink: S,
     buffer: Vec<u8>,
     /// The number of packets in `buffer`.
     buffered_packets: u64,
-    /// The number of bytes in the sink, all of whole blocks.
+    /// The number of bytes in the sink, which are all of whole blocks.
     written: u64,
     interfaces: u32,
     packets: u64,
@@ -76,7 +75,7 @@ impl<S: Sink> CaptureWriter<S> {
             body.put(&BYTE_ORDER.to_ne_bytes());
             body.put(&1_u16.to_ne_bytes());
             body.put(&0_u16.to_ne_bytes());
-            // The length of the section is unknown.
+            // The length of the section is unknown (−1).
             body.put(&(-1_i64).to_ne_bytes());
             body.option(APPLICATION, concat!("linerate ", env!("CARGO_PKG_VERSION")).as_bytes());
             body.option(END_OF_OPTIONS, &[]);
@@ -84,18 +83,18 @@ impl<S: Sink> CaptureWriter<S> {
         writer
     }
 
-    /// Adds an interface, and returns its number in this file.
+    /// Adds an interface to the capture, and returns its number in the file.
     pub fn add_interface(&mut self, name: &str, capabilities: &Capabilities) -> u32 {
         self.block(INTERFACE_DESCRIPTION, |body| {
             body.put(&LinkType::of(capabilities.medium).number().to_ne_bytes());
             body.put(&0_u16.to_ne_bytes());
-            // No limit on the captured length.
+            // Snap length 0: no limit on the captured bytes of a packet.
             body.put(&0_u32.to_ne_bytes());
             body.option(NAME, name.as_bytes().get(..255).unwrap_or(name.as_bytes()));
             if let Some(rate) = capabilities.rate {
                 body.option(SPEED, &rate.bits_per_second().to_ne_bytes());
             }
-            // The unit of time is 10^-9 s.
+            // Unit of time stamps: 10^−9 s.
             body.option(RESOLUTION, &[9]);
             body.option(END_OF_OPTIONS, &[]);
         });
@@ -103,7 +102,7 @@ impl<S: Sink> CaptureWriter<S> {
         self.interfaces - 1
     }
 
-    /// Writes a packet. After an error of the capture, counts the packet as missing.
+    /// Writes a packet. After an error of the capture, only counts it as missing.
     pub fn write(&mut self, record: &Record<'_>) {
         if self.error.is_some() {
             self.missing += 1;
@@ -117,7 +116,7 @@ impl<S: Sink> CaptureWriter<S> {
         };
         self.block(ENHANCED_PACKET, |body| {
             body.put(&record.interface.to_ne_bytes());
-            // The upper half comes first in either byte order.
+            // The format stores the upper half of a time stamp first, in either byte order.
             body.put(&(((time >> 32) & 0xFFFF_FFFF) as u32).to_ne_bytes());
             body.put(&((time & 0xFFFF_FFFF) as u32).to_ne_bytes());
             body.put(&length.to_ne_bytes());
@@ -143,7 +142,7 @@ impl<S: Sink> CaptureWriter<S> {
                 }
                 Err(error) => {
                     self.missing += self.buffered_packets;
-                    // If cutting fails, too, the file ends within a packet.
+                    // If this fails too, the file ends within a packet.
                     let _ = self.sink.cut(self.written);
                     self.error = Some(error);
                 }
@@ -163,7 +162,7 @@ impl<S: Sink> CaptureWriter<S> {
         self.packets + self.buffered_packets
     }
 
-    /// Returns the number of packets that are missing because of an error.
+    /// Returns the number of packets that an error has kept out of the capture.
     pub const fn missing(&self) -> u64 {
         self.missing
     }
@@ -177,14 +176,14 @@ impl<S: Sink> CaptureWriter<S> {
         self.error.take().map_or(Ok(()), Err)
     }
 
-    /// Appends a block, whose body is written by `fill`: kind and length, body, length.
+    /// Appends a block: type and length, the body that `fill` writes, and the length again.
     fn block(&mut self, kind: u32, fill: impl FnOnce(&mut Body<'_>)) {
         let start = self.buffer.len();
         let mut body = Body { bytes: &mut self.buffer, start };
         body.put(&kind.to_ne_bytes());
         body.put(&[0; 4]);
         fill(&mut body);
-        // No link carries packets whose length exceeds 32 bits.
+        // A length of 32 bits suffices, because no link carries packets of 4 GiB.
         let length = u32::try_from(body.bytes.len() - start + 4).unwrap_or(u32::MAX).to_ne_bytes();
         body.put(&length);
         body.bytes[start + 4..start + 8].copy_from_slice(&length);

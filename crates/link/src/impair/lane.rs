@@ -1,8 +1,9 @@
-//! One direction of an impaired link: the treatment of each frame, and the frames under way.
+//! One direction of an impaired link: what happens to each frame, and the frames under way.
 //!
-//! A frame that is not lost passes two stages. The first is the delay, a queue that preserves the
-//! order. In the second, some frames are held until others have overtaken them. A frame after both
-//! stages is ready. A frame that neither stage holds is passed on without a copy.
+//! A frame that is not lost passes two stages. The first one is the delay, a queue that keeps the
+//! order. In the second one, a few frames are held until others have overtaken them. A frame that
+//! has passed both stages is ready to be received. A frame that neither stage holds is passed on
+//! without a copy.
 
 use super::mark::{mark, place_of_mark};
 use super::parameters::{Impairment, Probability};
@@ -12,20 +13,21 @@ use oorandom::Rand64;
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
 
-/// The counters of one direction. A frame can be counted several times, but a dropped frame is
-/// counted only as dropped.
+/// The counters of one direction. Several counters can count one frame, but a dropped frame counts
+/// only as dropped and as offered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImpairCounters {
-    /// All frames.
+    /// All frames that were sent in this direction.
     pub offered: u64,
     /// Frames dropped at random.
     pub lost: u64,
-    /// Frames dropped because of their length.
+    /// Frames dropped because they exceeded the configured length.
     pub too_long: u64,
-    /// Frames marked as by a congested router.
+    /// Frames marked with ECN, as by a congested router.
     pub marked: u64,
-    /// Frames selected for marking that passed unchanged, because their senders do not support ECN.
+    /// Frames selected for an ECN mark that passed unchanged, because their senders do not support
+    /// ECN.
     pub unmarkable: u64,
     /// Frames that arrived twice.
     pub duplicated: u64,
@@ -35,11 +37,11 @@ pub struct ImpairCounters {
     pub reordered: u64,
     /// Frames that were delayed.
     pub delayed: u64,
-    /// Frames dropped because too many were under way.
+    /// Frames dropped because the maximum number of frames was under way.
     pub overflowed: u64,
 }
 
-/// A bit of a frame.
+/// The position of one bit in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bit {
     byte: usize,
@@ -58,17 +60,17 @@ impl Bit {
 pub struct Held {
     bytes: Vec<u8>,
     checksum: RxChecksum,
-    /// The size of the segments in a GRO frame.
+    /// The segment size of a GRO frame; `None` for another frame.
     segment: Option<NonZeroU16>,
-    /// The time of arrival: the time at which the frame leaves the delay stage, or the reordering
-    /// stage.
+    /// The time at which the frame leaves the delay stage, and later that at which it leaves the
+    /// reordering stage.
     arrived: Instant,
-    /// Is the frame held for reordering after its delay?
+    /// Whether the frame is to be held for reordering after its delay.
     set_aside: bool,
 }
 
 impl Held {
-    /// Returns the frame as it arrives.
+    /// Returns the frame as the receiver gets it.
     #[must_use]
     pub fn frame(&self) -> RxFrame<'_> {
         let frame = RxFrame::plain(&self.bytes, self.arrived);
@@ -82,30 +84,30 @@ struct Overtaken {
     frame: Held,
     /// The number of frames that must still overtake it.
     passes: u32,
-    /// The time at which it is released in any case.
+    /// The latest time at which it is released, however many frames have overtaken it.
     until: Instant,
 }
 
-/// One direction of an impaired link. [`Impair`](super::Impair) has two lanes; a network in virtual
-/// time has a lane for each direction of each path.
+/// One direction of an impaired link. [`Impair`](super::Impair) has two; a network in virtual time
+/// has one for each direction of each path.
 #[derive(Debug)]
 pub struct Lane {
     impairment: Impairment,
     generators: Generators,
     /// The probability that a frame begins a burst of losses.
     burst_begins: Probability,
-    /// The number of frames of the current burst that are still to be dropped.
+    /// The number of frames that the current burst of losses will still drop.
     burst_remaining: u32,
     /// Frames in the delay stage, in the order of `arrived`.
     delayed: VecDeque<Held>,
     /// Frames held for reordering, in the order of `until`.
     aside: VecDeque<Overtaken>,
     ready: VecDeque<Held>,
-    /// Buffers of frames that have left, for later ones.
+    /// Buffers of frames that have left, for reuse.
     spare: Vec<Vec<u8>>,
-    /// The time at which the last delayed frame arrives.
+    /// The time at which the last frame of the delay stage leaves it.
     last_arrival: Instant,
-    /// The time until which the bottleneck is busy.
+    /// The time until which the bottleneck is busy sending.
     bottleneck_busy_until: Instant,
     counters: ImpairCounters,
 }
@@ -130,7 +132,7 @@ impl Lane {
         }
     }
 
-    /// Changes the impairments. Frames under way keep their time of arrival.
+    /// Changes the impairments. Frames under way keep their times of arrival.
     #[allow(clippy::large_types_passed_by_value, reason = "called rarely")]
     pub fn set_impairment(&mut self, impairment: Impairment) {
         self.burst_begins = impairment.loss.of_burst(impairment.loss_burst);
@@ -138,7 +140,7 @@ impl Lane {
         self.impairment = impairment;
     }
 
-    /// Processes a frame, which is dropped, or becomes ready now or later.
+    /// Accepts a frame, which is dropped or becomes ready, now or later.
     pub fn send(&mut self, frame: RxFrame<'_>, medium: Medium, now: Instant) {
         if self.offer(frame, medium, now) && !self.overflows() {
             self.keep(frame);
@@ -151,8 +153,8 @@ impl Lane {
         &self.counters
     }
 
-    /// Processes a frame. Returns true if it passes unchanged and before all ready frames.
-    /// Otherwise it is dropped, or becomes ready now or later.
+    /// Accepts a frame. Returns true if it passes unchanged, ahead of all ready frames. Otherwise
+    /// it was dropped, or becomes ready now or later.
     pub(super) fn offer(&mut self, frame: RxFrame<'_>, medium: Medium, now: Instant) -> bool {
         let mut decisions =
             self.generators.draw(&self.impairment, self.burst_begins, frame.bytes.len());
@@ -170,7 +172,7 @@ impl Lane {
         }
         if self.impairment.takes_time() {
             self.delay(frame, &decisions);
-            // The delay may be zero, so that the frame is due already.
+            // With a delay of zero, the frame leaves the delay stage at once.
             self.release(now);
             return false;
         }
@@ -210,7 +212,7 @@ impl Lane {
         decisions.burst_begins
     }
 
-    /// Counts the marks and errors with which the frame arrives.
+    /// Counts the ECN marks, duplicates and bit errors of a frame that was not dropped.
     fn count_marks(&mut self, decisions: &Decisions) {
         if decisions.marked {
             let counted = &mut self.counters;
@@ -224,8 +226,8 @@ impl Lane {
         self.counters.corrupted += u64::from(decisions.flip.is_some());
     }
 
-    /// Makes a frame ready that has passed both stages, but exceeds the budget of the receiver: one
-    /// of the segments of a GRO frame.
+    /// Makes a frame ready that has passed both stages but exceeds the receiver's budget, such as a
+    /// later segment of a GRO frame.
     pub(super) fn keep(&mut self, frame: RxFrame<'_>) {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
@@ -240,7 +242,7 @@ impl Lane {
             && longest.is_some_and(|longest| length as u64 > longest.count())
     }
 
-    /// Makes the frames ready that are due.
+    /// Makes all frames ready whose time has come.
     pub fn release(&mut self, now: Instant) {
         while let Some(frame) = self.delayed.pop_front_if(|frame| frame.arrived <= now) {
             self.second_stage(frame, now);
@@ -250,7 +252,8 @@ impl Lane {
         }
     }
 
-    /// Removes and returns the next ready frame. Return its buffer by [`recycle`](Self::recycle).
+    /// Removes and returns the next ready frame. Its buffer is to be returned by
+    /// [`recycle`](Self::recycle).
     pub fn pop(&mut self) -> Option<Held> {
         self.ready.pop_front()
     }
@@ -260,13 +263,13 @@ impl Lane {
         self.spare.push(frame.bytes);
     }
 
-    /// Is a frame ready?
+    /// Returns whether a frame is ready.
     #[must_use]
     pub fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Is no frame under way?
+    /// Returns whether no frame is under way or ready.
     pub(super) fn is_empty(&self) -> bool {
         self.held() == 0
     }
@@ -283,16 +286,16 @@ impl Lane {
         self.delayed.len() + self.aside.len() + self.ready.len()
     }
 
-    /// Returns whether the frame must be dropped because too many are under way, and counts it if
-    /// so.
+    /// Returns whether a frame must be dropped because the maximum number is under way, and counts
+    /// it if so.
     fn overflows(&mut self) -> bool {
         let is_full = self.held() >= self.impairment.limit;
         self.counters.overflowed += u64::from(is_full);
         is_full
     }
 
-    /// The first stage: queues the frame and its duplicate. A frame without room in the queue does
-    /// not occupy the bottleneck.
+    /// Puts a frame, and its duplicate if it has one, into the delay stage. A frame that finds no
+    /// room in the queue does not occupy the bottleneck.
     fn delay(&mut self, frame: RxFrame<'_>, decisions: &Decisions) {
         if self.overflows() {
             return;
@@ -315,8 +318,8 @@ impl Lane {
         }
     }
 
-    /// Returns the time at which the frame leaves the bottleneck. `None` if the queue before the
-    /// bottleneck is full.
+    /// Returns the time at which the frame leaves the bottleneck, or `None` if the queue in front
+    /// of it is full.
     fn pass_bottleneck(&mut self, frame: &RxFrame<'_>) -> Option<Instant> {
         let Some(rate) = self.impairment.rate else { return Some(frame.arrived) };
         let free = self.bottleneck_busy_until.max(frame.arrived);
@@ -328,7 +331,7 @@ impl Lane {
         Some(self.bottleneck_busy_until)
     }
 
-    /// The second stage: holds the frame for reordering, or makes it ready.
+    /// Puts a frame into the reordering stage, or makes it ready.
     fn second_stage(&mut self, frame: Held, now: Instant) {
         if frame.set_aside {
             let until = now + self.impairment.reorder_within;
@@ -340,7 +343,7 @@ impl Lane {
         }
     }
 
-    /// Counts a frame that has overtaken the held ones, and releases those that enough have
+    /// Counts a frame that overtakes all held ones, and releases those that enough frames have
     /// overtaken.
     #[inline(always)]
     fn count_pass(&mut self, now: Instant) {
@@ -354,8 +357,7 @@ impl Lane {
         for aside in &mut self.aside {
             aside.passes = aside.passes.saturating_sub(1);
         }
-        // All held frames are overtaken by the same number of frames, so the oldest is released
-        // first.
+        // Each held frame waits for the same number of frames, so the oldest one is released first.
         while let Some(aside) = self.aside.pop_front_if(|aside| aside.passes == 0) {
             self.become_ready(aside.frame, now);
         }
@@ -366,7 +368,7 @@ impl Lane {
         self.ready.push_back(frame);
     }
 
-    /// Returns a copy of the frame as it will arrive.
+    /// Returns a copy of the frame, with its bit error and its ECN mark.
     fn copy(&mut self, frame: RxFrame<'_>, decisions: &Decisions, set_aside: bool) -> Held {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
@@ -389,21 +391,21 @@ impl Lane {
 /// The random decisions for one frame.
 #[derive(Debug)]
 struct Decisions {
-    /// Does the frame begin a burst of losses, if it does not belong to one?
+    /// Whether the frame begins a burst of losses. Ignored while a burst is in progress.
     burst_begins: bool,
-    /// Is the frame to be marked?
+    /// Whether the frame is to get an ECN mark.
     marked: bool,
-    /// The offset of the packet to mark, once it is known.
+    /// The offset of the IPv4 packet to mark, if the packet supports ECN.
     place_of_mark: Option<usize>,
     duplicate: bool,
     set_aside: bool,
     flip: Option<Bit>,
-    /// Between zero and twice the jitter.
+    /// Additional delay: between zero and twice the configured jitter.
     jitter: Duration,
 }
 
-/// The random number generators, one for each impairment, so that the frames that one impairment
-/// selects do not depend on the others.
+/// One random number generator for each impairment, so that the selection of one impairment does
+/// not depend on the others.
 #[derive(Debug)]
 struct Generators {
     loss: Rand64,
@@ -432,9 +434,9 @@ impl Generators {
         }
     }
 
-    /// Draws for a frame of `length` bytes, even if it is lost, so that every active generator
-    /// advances with each frame. No number is drawn for an inactive impairment, because each takes
-    /// about fifty instructions.
+    /// Draws the decisions for a frame of `length` bytes. This happens even for a frame that is
+    /// lost, so that each frame advances all generators. An inactive impairment draws nothing,
+    /// because a number takes about fifty instructions.
     fn draw(
         &mut self,
         impairment: &Impairment,
@@ -459,18 +461,19 @@ impl Generators {
     }
 }
 
-/// Returns the bit of a frame of `length` bytes that `draw` selects.
+/// Returns the bit of a frame of `length` bytes that the random number `draw` selects.
 fn bit_at(draw: u64, length: usize) -> Bit {
     let bit = scale(draw, length as u64 * 8 - 1);
     Bit { byte: usize::try_from(bit / 8).unwrap_or(0).min(length - 1), mask: 1 << (bit % 8) }
 }
 
-/// Scales `draw`, which is uniformly distributed over 64 bits, to a number from 0 to `most`.
+/// Scales the uniformly distributed random number `draw` to a number from 0 to `most`.
 fn scale(draw: u64, most: u64) -> u64 {
     u64::try_from((u128::from(draw) * (u128::from(most) + 1)) >> 64).unwrap_or(most)
 }
 
-/// Returns numbers that are independent of each other, even for related seeds (splitmix64).
+/// Returns the next seed of a generator. Seeds are independent of each other, even if `state` comes
+/// from related numbers (splitmix64).
 pub(super) fn next_seed(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *state;

@@ -1,10 +1,9 @@
-//! The congestion mark of a router (RFC 3168 §5).
+//! ECN marking, as by a congested router (RFC 3168 §5).
 
 use linerate_stack::Medium;
 use linerate_wire::{Ecn, EtherType, EthernetFrame, Ipv4Header, Ipv4Packet};
 
-/// Returns the offset of the IPv4 packet in a frame, if the sender of the packet supports ECN.
-/// Returns `None` for other frames.
+/// Returns the offset of the IPv4 packet in a frame if the packet is ECN-capable, otherwise `None`.
 pub(super) fn place_of_mark(medium: Medium, frame: &[u8]) -> Option<usize> {
     let at = match medium {
         Medium::Ip => 0,
@@ -18,7 +17,7 @@ pub(super) fn place_of_mark(medium: Medium, frame: &[u8]) -> Option<usize> {
     (packet.header.type_of_service.ecn() != Ecn::NotEct).then_some(at)
 }
 
-/// Marks the packet at that offset.
+/// Marks the packet at this offset, and updates its header checksum.
 pub(super) fn mark(frame: &mut [u8], place: usize) {
     Ipv4Header::mark_congestion(&mut frame[place..]);
 }

@@ -1,4 +1,4 @@
-//! A link that loses, delays and damages frames deterministically, by a seed.
+//! A link that loses, delays and damages frames. A seed determines which ones.
 
 mod lane;
 mod mark;
@@ -16,16 +16,15 @@ use linerate_stack::{
 use linerate_units::{Clock, Instant};
 use std::os::fd::BorrowedFd;
 
-/// The link `L`, with frames lost, marked, duplicated, corrupted, delayed and reordered as
+/// The link `L`, whose frames are lost, marked, duplicated, corrupted, delayed and reordered as
 /// specified by [`Impairments`].
 ///
-/// The treatment of a frame depends only on the seed and on the number of frames before it in the
-/// same direction. The time at which a delayed frame arrives depends on the clock. Frames that are
-/// due move on whenever the link is used in either direction; [`Readiness::next_deadline`] returns
-/// the time of the next one.
+/// The seed, and the number of earlier frames in its direction, determine what happens to a frame.
+/// The arrival of a delayed frame depends on the clock. Delayed frames move on whenever the link is
+/// used in either direction; [`Readiness::next_deadline`] returns the time of the next one.
 ///
-/// Frames are impaired as on a wire: a GRO frame of the link inside is first cut into its segments,
-/// each with its checksum, and the host is asked to send no GSO frames.
+/// Frames are impaired as on a wire. A GRO frame of the inner link is first cut into segments with
+/// a checksum each, and the host is told to send no GSO frames.
 #[derive(Debug)]
 pub struct Impair<L, C = MonotonicClock> {
     link: L,
@@ -64,12 +63,12 @@ impl<L, C> Impair<L, C> {
         self.transmit.counters()
     }
 
-    /// Returns the link inside.
+    /// Returns the inner link.
     pub const fn link(&self) -> &L {
         &self.link
     }
 
-    /// Returns the link inside. Frames under way are lost.
+    /// Returns the inner link. Frames under way are lost.
     pub fn into_link(self) -> L {
         self.link
     }
@@ -83,8 +82,8 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
     ) -> Result<usize, LinkError> {
         let now = self.clock.now();
         let medium = self.link.capabilities().medium;
-        // If the link cannot send, the next transmission reports it. Received frames are available
-        // anyway.
+        // If the inner link cannot send, the next transmission reports its error. Frames can be
+        // received all the same.
         let _ = self.send_due(now);
         self.receive.release(now);
         let mut received = self.hand_over_ready(budget, &mut on_frame);
@@ -107,7 +106,8 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
             received += self.hand_over_ready(budget - received, &mut on_frame);
             match outcome {
                 Ok(arrived) if arrived == wanted => {}
-                // The error is reported only after the last frame under way has arrived.
+                // An error of the inner link is reported after the last frame under way has
+                // arrived.
                 Err(error) if received == 0 && self.receive.is_empty() => return Err(error),
                 _ => break,
             }
@@ -149,8 +149,8 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
         Ok(taken)
     }
 
-    /// Returns the capabilities of the link inside, without offloads: frames are impaired as on a
-    /// wire, each with its checksum.
+    /// Returns the capabilities of the inner link without offloads, because frames are impaired one
+    /// by one and each needs its checksum.
     fn capabilities(&self) -> Capabilities {
         Capabilities { offloads: Offloads::NONE, tag_room: 0, ..self.link.capabilities() }
     }
@@ -177,7 +177,7 @@ impl<L: Link, C: Clock> Impair<L, C> {
     }
 }
 
-/// Copies the next ready frame into the offered buffer.
+/// Copies the next ready frame of `lane` into `bytes`, the buffer that the inner link offers.
 fn fill_with_ready(lane: &mut Lane, bytes: &mut [u8]) -> Option<TxFrame> {
     let ready = lane.pop()?;
     let frame = ready.frame().bytes;
@@ -212,8 +212,9 @@ impl<L: Readiness, C: Clock> Readiness for Impair<L, C> {
         self.link.awake(signalled);
     }
 
-    /// Returns the time of the next received frame. Sent frames that are due already are excluded:
-    /// the link inside had no room for them, and wakes the caller when it has.
+    /// Returns the time at which the next received frame becomes ready, or the next sent frame
+    /// leaves. A sent frame whose time has come is excluded: the inner link had no room for it, and
+    /// wakes the caller when it has.
     fn next_deadline(&self) -> Instant {
         let ours = self.receive.next_release().min(self.transmit.next_release());
         ours.min(self.link.next_deadline())

@@ -9,43 +9,45 @@ use thiserror::Error;
 pub struct Impairment {
     /// The proportion of frames that are dropped.
     pub loss: Probability,
-    /// The number of consecutive frames that a loss drops. The proportion of dropped frames remains
-    /// [`loss`](Self::loss): bursts of five frames are a fifth as frequent as single losses.
+    /// The number of consecutive frames that one loss event drops. The proportion of dropped frames
+    /// remains [`loss`](Self::loss): bursts of five frames are a fifth as frequent as single
+    /// losses.
     pub loss_burst: u32,
-    /// The proportion of frames that are marked as by a congested router, if their senders support
-    /// ECN (RFC 3168). Other frames pass: drops are specified by [`loss`](Self::loss) alone.
+    /// The proportion of frames that get an ECN mark, as from a congested router, if their senders
+    /// support ECN (RFC 3168). Other frames pass unmarked.
     pub mark: Probability,
-    /// The proportion of frames that arrive twice, the copy immediately after the original.
+    /// The proportion of frames that arrive twice, the copy directly behind the original.
     pub duplicate: Probability,
-    /// The proportion of frames that arrive with one inverted bit at any position. There is no
+    /// The proportion of frames that arrive with one inverted bit at a random position. There is no
     /// frame check sequence to detect it.
     pub corrupt: Probability,
     /// The proportion of frames that are held until others have overtaken them.
     pub reorder: Probability,
     /// The number of frames that overtake a held one.
     pub reorder_by: u32,
-    /// The longest time for which a frame is held, if fewer frames follow.
+    /// The maximum time for which a frame is held, even if fewer frames have overtaken it.
     pub reorder_within: Duration,
     /// The delay of every frame.
     pub delay: Duration,
-    /// The largest deviation from the delay in either direction, uniformly distributed. It does not
+    /// The maximum deviation from the delay, in both directions, uniformly distributed. It does not
     /// reorder frames.
     pub jitter: Duration,
-    /// The rate of the bottleneck, or `None` for no bottleneck.
+    /// The bit rate of the bottleneck, or `None` for a path without one.
     pub rate: Option<Rate>,
-    /// The size of the queue before the bottleneck in bytes. Frames that find it full are dropped.
+    /// The size of the queue in front of the bottleneck, in bytes. Frames that find it full are
+    /// dropped.
     pub queue: Bytes,
-    /// The number of frames that can be under way or held. Further frames are dropped.
+    /// The maximum number of frames that are under way or held. Further frames are dropped.
     pub limit: usize,
-    /// The longest frame that passes, in bytes. Longer ones are dropped silently, as by a path with
-    /// a black hole for path MTU discovery.
+    /// The length of the longest frame that passes, in bytes. Longer ones are dropped silently,
+    /// like on a path with a black hole for path MTU discovery.
     pub longest: Option<Bytes>,
-    /// The number of frames of any length that pass before `longest` applies.
+    /// The number of frames that pass whatever their length, before `longest` applies.
     pub longest_after: u64,
 }
 
 impl Impairment {
-    /// No impairments.
+    /// A link without impairments.
     pub const NONE: Self = Self {
         loss: Probability::NEVER,
         loss_burst: 1,
@@ -64,7 +66,7 @@ impl Impairment {
         longest_after: 0,
     };
 
-    /// Do frames spend time on the link?
+    /// Returns whether frames spend time on the link: by delay, reordering or a bottleneck.
     pub(super) fn takes_time(&self) -> bool {
         self.delay > Duration::ZERO || self.jitter > Duration::ZERO || self.rate.is_some()
     }
@@ -169,18 +171,18 @@ impl FromStr for Impairments {
 /// The probability of an impairment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probability {
-    /// The impairment applies if a uniform 64-bit number is less than this. The largest value means
-    /// always.
+    /// The impairment applies if a random 64-bit number is less than this threshold. The maximum
+    /// means always.
     threshold: u64,
 }
 
 impl Probability {
-    /// No frame is affected.
+    /// The probability zero.
     pub const NEVER: Self = Self { threshold: 0 };
-    /// Every frame is affected.
+    /// The probability one.
     pub const ALWAYS: Self = Self { threshold: u64::MAX };
 
-    /// Creates a probability from a percentage. Returns `None` if it is not between 0 and 100.
+    /// Creates a probability from a percentage. Returns `None` unless it is between 0 and 100.
     #[must_use]
     #[allow(
         clippy::cast_possible_truncation,
@@ -194,14 +196,14 @@ impl Probability {
             .then_some(Self { threshold: (percent / 100.0 * two_to_the_64th) as u64 })
     }
 
-    /// Can the impairment apply to any frame?
+    /// Returns whether the probability is above zero.
     pub(super) const fn is_possible(self) -> bool {
         self.threshold > 0
     }
 
-    /// Returns the probability that a burst of `length` frames begins with a frame outside bursts,
-    /// given that `self` is the proportion of frames in bursts. On average, `length` frames in a
-    /// burst follow `length * (1 / self - 1)` others.
+    /// Returns the probability that a frame outside a burst begins a burst of `length` frames, if
+    /// `self` is to be the proportion of frames in bursts. On average, `length * (1 / self - 1)`
+    /// frames must then lie between two bursts.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -218,7 +220,7 @@ impl Probability {
         Self { threshold: (begins * two_to_the_64th) as u64 }
     }
 
-    /// Does the impairment apply to a frame, given the random number `draw`?
+    /// Returns whether the impairment applies to a frame, given the uniform random number `draw`.
     pub(super) const fn hits(self, draw: u64) -> bool {
         draw < self.threshold || self.threshold == u64::MAX
     }
@@ -242,11 +244,11 @@ impl FromStr for Probability {
     }
 }
 
-/// A text that does not specify impairments. The user who typed it can correct it.
+/// The reason why a text does not specify impairments, for the user who typed it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ImpairmentError {
-    /// The impairment does not exist.
+    /// An impairment that does not exist.
     #[error(
         "there is no impairment `{key}`: choose loss, loss-burst, mark, duplicate, corrupt, \
          reorder, reorder-by, reorder-within, delay, jitter, rate, queue, longest, \
@@ -256,25 +258,25 @@ pub enum ImpairmentError {
         /// The given name.
         key: String,
     },
-    /// The impairment is given twice.
+    /// An impairment that is given twice.
     #[error("`{key}` is given twice: give it once")]
     Twice {
         /// The name of the impairment.
         key: String,
     },
-    /// The impairment has no value.
+    /// An impairment without a value.
     #[error("`{item}` does not say how much: write `name=value`, such as `loss=1%`")]
     NoValue {
-        /// The given text.
+        /// The text of the item.
         item: String,
     },
-    /// The value is not a percentage.
+    /// A value that is not a percentage.
     #[error("`{text}` is not a percentage: write 0% to 100%")]
     Percentage {
-        /// The given text.
+        /// The text of the value.
         text: String,
     },
-    /// The value would let no frame pass.
+    /// A value with which no frame would pass.
     #[error(
         "`{key}={value}` lets nothing through: write a rate such as 100Mb/s, a length such as 1400B"
     )]
@@ -284,7 +286,7 @@ pub enum ImpairmentError {
         /// The given value.
         value: String,
     },
-    /// The value is not a time, a rate, or a number of bytes.
+    /// A value that is not a time, a rate, or a number of bytes.
     #[error("`{key}` is wrong: {error}")]
     Unit {
         /// The name of the impairment.
@@ -292,7 +294,7 @@ pub enum ImpairmentError {
         /// The error in the value.
         error: ParseUnitError,
     },
-    /// The value is not a number of frames.
+    /// A value that is not a number of frames.
     #[error("`{key}={value}` is not a number of frames: write a whole number from 1 on")]
     Number {
         /// The name of the impairment.

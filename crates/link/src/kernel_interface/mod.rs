@@ -1,4 +1,4 @@
-//! The kernel's network interfaces: querying and configuring them without external programs.
+//! Queries and configures the kernel's network interfaces without external programs.
 //!
 //! All functions refer to the network namespace of the calling thread.
 
@@ -15,18 +15,18 @@ use std::io;
 use std::net::IpAddr;
 use thiserror::Error;
 
-/// `AF_INET`.
+/// Address family `AF_INET`.
 const INET: u8 = 2;
-/// `AF_INET6`.
+/// Address family `AF_INET6`.
 const INET6: u8 = 10;
-/// `IFF_UP`.
+/// Interface flag `IFF_UP`.
 const UP: u32 = 1;
-/// `IFF_RUNNING`: the interface is up, and its cable is connected.
+/// Interface flag `IFF_RUNNING`: the interface is up, and its cable is connected.
 const RUNNING: u32 = 0x40;
-/// The length of `struct ifinfomsg`, the fixed part of a message about an interface.
+/// Length of `struct ifinfomsg`, the fixed part of a message about an interface, in bytes.
 const LINK_PART: usize = 16;
 
-// The attributes of an interface.
+// Attribute numbers of an interface.
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
@@ -37,9 +37,9 @@ const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
 
-/// The length of `struct tcmsg`, the fixed part of a message about a queue discipline.
+/// Length of `struct tcmsg`, the fixed part of a message about a queue discipline, in bytes.
 const QUEUE_PART: usize = 20;
-/// `TC_H_ROOT`.
+/// Handle `TC_H_ROOT`: the queue discipline at the root of an interface.
 const ROOT: u32 = u32::MAX;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_QUEUE: u16 = 3;
@@ -54,9 +54,9 @@ pub struct KernelInterface {
 /// The state of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceState {
-    /// Is the interface up?
+    /// Whether the interface is up.
     pub up: bool,
-    /// Is the interface up, and its cable connected?
+    /// Whether the interface is up and its cable is connected.
     pub running: bool,
     /// The MTU: the largest IP packet.
     pub mtu: Bytes,
@@ -78,7 +78,7 @@ impl KernelInterface {
         Ok(Self { name: name.to_owned(), index: reply.get(4..).and_then(number).unwrap_or(0) })
     }
 
-    /// Returns an interface that may be in another network namespace, of which only the name is
+    /// Returns an interface that may be in another network namespace, so that only its name is
     /// known.
     pub(crate) fn elsewhere(name: &str) -> Self {
         let index = Self::named(name).map_or(0, |interface| interface.index);
@@ -93,7 +93,7 @@ impl KernelInterface {
         Self::named("lo")
     }
 
-    /// Creates a virtual cable (veth), and returns the interfaces at its ends.
+    /// Creates a virtual cable (veth), and returns the interfaces of its two ends.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for a name in use, or a kernel without virtual Ethernet.
@@ -179,8 +179,9 @@ impl KernelInterface {
             .map(drop)
     }
 
-    /// Sets the number of frames that can wait for transmission. Frames to a program behind a TAP
-    /// device wait in this queue, by default at most 500; further ones are lost.
+    /// Sets the number of frames that can wait for transmission. Frames that the kernel sends to a
+    /// program over a TAP device wait in this queue; the usual limit is 500, and further frames are
+    /// lost.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for lack of permission.
@@ -199,20 +200,21 @@ impl KernelInterface {
     }
 
     /// Adds an IP address with a prefix of `prefix` bits. An IPv6 address is usable at once,
-    /// without a search for duplicates.
+    /// without duplicate address detection.
     ///
     /// # Errors
-    /// [`InterfaceError`], such as for an address that the interface has already.
+    /// [`InterfaceError`], such as for an address that the interface already has.
     pub fn add_address(
         &self,
         address: impl Into<IpAddr>,
         prefix: u8,
     ) -> Result<(), InterfaceError> {
-        /// `IFA_F_NODAD`.
+        /// Address flag `IFA_F_NODAD`: no duplicate address detection.
         const NO_SEARCH: u8 = 2;
         const IFA_ADDRESS: u16 = 1;
         const IFA_LOCAL: u16 = 2;
-        // `struct ifaddrmsg`: family, prefix, flags, scope, and the index of the interface.
+        // The fields of `struct ifaddrmsg`: family, prefix length, flags, scope, and interface
+        // index.
         let (family, octets) = family_and_octets(address.into());
         let flags = if family == INET { 0 } else { NO_SEARCH };
         let mut part = [family, prefix, flags, 0, 0, 0, 0, 0];
@@ -223,8 +225,8 @@ impl KernelInterface {
         self.perform("give an address to", request).map(drop)
     }
 
-    /// Adds a route to `destination`/`prefix` over this interface, through `gateway` or directly.
-    /// The default routes are `0.0.0.0`/0 and `::`/0.
+    /// Adds a route to `destination`/`prefix` over this interface, through `gateway` if there is
+    /// one. The default routes are `0.0.0.0`/0 and `::`/0.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for an unreachable gateway, or an interface that is down.
@@ -237,8 +239,9 @@ impl KernelInterface {
         const RTA_DST: u16 = 1;
         const RTA_OIF: u16 = 4;
         const RTA_GATEWAY: u16 = 5;
-        // `struct rtmsg`: family, destination and source prefix, TOS, RT_TABLE_MAIN, RTPROT_STATIC,
-        // scope (RT_SCOPE_LINK without a gateway), RTN_UNICAST, flags.
+        // The fields of `struct rtmsg`: family, destination and source prefix length, TOS,
+        // RT_TABLE_MAIN, RTPROT_STATIC, scope (RT_SCOPE_LINK without a gateway), RTN_UNICAST,
+        // flags.
         let scope = if gateway.is_some() { 0 } else { 253 };
         let (family, octets) = family_and_octets(destination.into());
         let part = [family, prefix, 0, 0, 254, 4, scope, 1, 0, 0, 0, 0];
@@ -251,8 +254,8 @@ impl KernelInterface {
         self.perform("route over", request).map(drop)
     }
 
-    /// Moves the interface into the network namespace of process (or thread) `pid`. There it is
-    /// down and has no addresses.
+    /// Moves the interface into the network namespace of process (or thread) `pid`, where it
+    /// arrives down and without addresses.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for a process that does not exist.
@@ -261,7 +264,7 @@ impl KernelInterface {
             .map(drop)
     }
 
-    /// Deletes the interface. With one end of a virtual cable, the other is deleted, too.
+    /// Deletes the interface. Deleting one end of a virtual cable deletes the other end too.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for a physical interface.
@@ -270,8 +273,8 @@ impl KernelInterface {
             .map(drop)
     }
 
-    /// Disables IPv6 on the interface. With IPv6, the kernel sends announcements on every new
-    /// interface, at unpredictable times. Succeeds if the kernel has no IPv6.
+    /// Disables IPv6 on the interface, because the kernel otherwise sends announcements on every
+    /// new interface at unpredictable times. Succeeds if the kernel has no IPv6.
     ///
     /// # Errors
     /// [`InterfaceError::NotPermitted`], or another error of writing to `/proc`.
@@ -279,7 +282,7 @@ impl KernelInterface {
         self.switch_ipv6("disable IPv6 on", "1")
     }
 
-    /// Enables IPv6 on the interface, in a network namespace where it is disabled for new ones.
+    /// Enables IPv6 on the interface, in a network namespace that disables it for new interfaces.
     /// Succeeds if the kernel has no IPv6.
     ///
     /// # Errors
@@ -299,7 +302,7 @@ impl KernelInterface {
     }
 
     /// Sets whether the kernel leaves the checksums of sent packets to the NIC. A virtual cable has
-    /// this offload by default, so its other end receives segments without checksums.
+    /// this offload by default, so that its far end receives segments without checksums.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for lack of permission.
@@ -308,22 +311,22 @@ impl KernelInterface {
             .map_err(|errno| InterfaceError::of("set the checksums of", &self.name, errno))
     }
 
-    /// Returns the counters of the driver, by the driver's names, as `ethtool -S` prints them.
-    /// Empty if the driver has none.
+    /// Returns the driver's counters by name, as `ethtool -S` prints them. Empty if the driver has
+    /// none.
     ///
     /// # Errors
-    /// [`InterfaceError`], such as an interface that is gone.
+    /// [`InterfaceError`], such as for an interface that no longer exists.
     pub fn driver_counters(&self) -> Result<BTreeMap<String, u64>, InterfaceError> {
         let counters = driver_counters(self.padded_name())
             .map_err(|errno| InterfaceError::of("read the counters of", &self.name, errno))?;
         Ok(counters.into_iter().map(|counter| (counter.name, counter.value)).collect())
     }
 
-    /// Returns the counters of the queue discipline at the root of the interface, which include
-    /// those below it. `None` if it does not count, such as `noqueue`.
+    /// Returns the counters of the interface's root queue discipline, which include those below it.
+    /// Returns `None` for a discipline that does not count, such as `noqueue`.
     ///
     /// # Errors
-    /// [`InterfaceError`], such as an interface that is gone.
+    /// [`InterfaceError`], such as for an interface that no longer exists.
     pub fn queue_counters(&self) -> Result<Option<QueueCounters>, InterfaceError> {
         let mut part = [0; QUEUE_PART];
         part[4..8].copy_from_slice(&self.index.to_ne_bytes());
@@ -333,7 +336,7 @@ impl KernelInterface {
         Ok(replies.iter().find_map(|reply| queue_counters(reply, self.index)))
     }
 
-    /// Returns the name in the 16 bytes of the kernel.
+    /// Returns the interface name, padded with zeros to the 16 bytes that the kernel expects.
     fn padded_name(&self) -> [u8; 16] {
         let mut name = [0; 16];
         name[..self.name.len()].copy_from_slice(self.name.as_bytes());
@@ -349,26 +352,26 @@ impl KernelInterface {
     }
 }
 
-/// The counters of a queue discipline since the start of the interface.
+/// Counters of a queue discipline, since it was installed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueCounters {
     /// Packets dropped.
     pub dropped: u64,
-    /// Packets that the device did not take, and that were queued again.
+    /// Packets that the device refused and that were queued again.
     pub requeued: u64,
-    /// Times that a packet had to wait for the configured rate.
+    /// Number of times that a packet had to wait because of the configured rate.
     pub overlimits: u64,
 }
 
-/// Returns the counters in a `struct tcmsg` with its attributes, if it is about the root of the
-/// interface `index`.
+/// Parses a `struct tcmsg` with its attributes. Returns its counters if it describes the root queue
+/// discipline of interface `index`.
 fn queue_counters(reply: &[u8], index: u32) -> Option<QueueCounters> {
     let is_root = number(reply.get(4..)?)? == index && number(reply.get(12..)?)? == ROOT;
     let (_, statistics) =
         attributes(reply, QUEUE_PART).find(|&(kind, _)| kind == TCA_STATS2).filter(|_| is_root)?;
     let (_, queue) = attributes(statistics, 0).find(|&(kind, _)| kind == TCA_STATS_QUEUE)?;
-    // `struct gnet_stats_queue`: length, backlog, drops, requeues, overlimits.
+    // The fields of `struct gnet_stats_queue`: length, backlog, drops, requeues, overlimits.
     let field = |at: usize| number(queue.get(4 * at..)?).map(u64::from);
     Some(QueueCounters { dropped: field(2)?, requeued: field(3)?, overlimits: field(4)? })
 }
@@ -381,7 +384,7 @@ fn family_and_octets(address: IpAddr) -> (u8, Vec<u8>) {
     }
 }
 
-/// Returns a `struct ifinfomsg`: family, type, index, flags, and the mask of flags to change.
+/// Returns a `struct ifinfomsg`: family, type, index, flags, and the mask of the flags to change.
 fn link_part(index: u32, flags: u32, mask: u32) -> [u8; LINK_PART] {
     let mut part = [0; LINK_PART];
     part[4..8].copy_from_slice(&index.to_ne_bytes());
@@ -390,7 +393,7 @@ fn link_part(index: u32, flags: u32, mask: u32) -> [u8; LINK_PART] {
     part
 }
 
-/// Converts the kernel's error of sending or receiving a frame on one of its interfaces.
+/// Converts the error number of a failed operation `what` on frames into a link error.
 pub(crate) fn explain(what: &'static str, errno: i32) -> LinkError {
     match errno {
         libc::ENETDOWN | libc::ENXIO | libc::ENODEV => LinkError::Down,
@@ -398,7 +401,7 @@ pub(crate) fn explain(what: &'static str, errno: i32) -> LinkError {
     }
 }
 
-/// Checks a name by the rules of the kernel, which reports only an error number.
+/// Checks an interface name by the kernel's rules, because the kernel reports only an error number.
 pub(crate) fn check_name(name: &str) -> Result<(), InterfaceError> {
     let sound = (1..=15).contains(&name.len())
         && name != "."

@@ -1,8 +1,8 @@
 //! Requests to the kernel's routing socket (rtnetlink), one at a time.
 //!
-//! The layout is that of `linux/netlink.h` and `linux/rtnetlink.h`. A message is a 16-byte header,
-//! a fixed part that depends on its kind, and attributes. An attribute has a length, a kind and a
-//! value, and is padded to four bytes. Numbers are in native byte order.
+//! The layout is that of `linux/netlink.h` and `linux/rtnetlink.h`. A message consists of a 16-byte
+//! header, a fixed part that depends on its type, and attributes. An attribute has a length, a type
+//! and a value, and is padded to four bytes. Numbers are in native byte order.
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -10,7 +10,7 @@ use rustix::net::{
 };
 use std::os::fd::OwnedFd;
 
-/// The kind of a message: `RTM_NEWLINK` and others.
+/// The type of a message, such as `RTM_NEWLINK`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub(super) enum Kind {
@@ -24,28 +24,28 @@ pub(super) enum Kind {
 }
 
 const HEADER: usize = 16;
-/// `NLMSG_ERROR`; with error number 0 it is an acknowledgement.
+/// Message type `NLMSG_ERROR`. With error number 0 it is an acknowledgement.
 const ERROR: u16 = 2;
-/// `NLMSG_DONE`, the end of a dump.
+/// Message type `NLMSG_DONE`, the end of a dump.
 const DONE: u16 = 3;
-/// `NLM_F_REQUEST | NLM_F_DUMP`.
+/// Header flags `NLM_F_REQUEST | NLM_F_DUMP`: return all objects of a type.
 const DUMP: u16 = 1 | 0x300;
-/// `NLM_F_REQUEST | NLM_F_ACK`.
+/// Header flags `NLM_F_REQUEST | NLM_F_ACK`: acknowledge the request.
 const ACKNOWLEDGED: u16 = 1 | 4;
-/// `NLM_F_CREATE | NLM_F_EXCL`.
+/// Header flags `NLM_F_CREATE | NLM_F_EXCL`: create an object that must not exist.
 const CREATE: u16 = 0x400 | 0x200;
-/// `NLA_F_NESTED`.
+/// Attribute flag `NLA_F_NESTED`: the value consists of attributes.
 const NESTED: u16 = 0x8000;
 
-/// A message under construction.
+/// A request under construction.
 #[derive(Debug)]
 pub(super) struct Request {
     bytes: Vec<u8>,
 }
 
 impl Request {
-    /// Creates a message with the fixed part `fixed`. A message that creates something fails if it
-    /// exists already.
+    /// Creates a request whose fixed part is `fixed`. A request to create an object fails if the
+    /// object exists.
     pub(super) fn new(kind: Kind, fixed: &[u8]) -> Self {
         let makes = matches!(kind, Kind::NewLink | Kind::NewAddress | Kind::NewRoute);
         let flags = if makes { ACKNOWLEDGED | CREATE } else { ACKNOWLEDGED };
@@ -73,7 +73,8 @@ impl Request {
         })
     }
 
-    /// Appends an attribute that contains a fixed part and the attributes that `inside` appends.
+    /// Appends an attribute that contains the fixed part `fixed` and the attributes that `inside`
+    /// appends.
     pub(super) fn nested(self, kind: u16, fixed: &[u8], inside: impl FnOnce(Self) -> Self) -> Self {
         self.enclose(kind | NESTED, |mut request| {
             request.bytes.extend_from_slice(fixed);
@@ -81,8 +82,8 @@ impl Request {
         })
     }
 
-    /// Appends an attribute whose value `inside` appends. Values are names and addresses, far below
-    /// the 65,535 bytes of a length field.
+    /// Appends an attribute whose value `inside` appends. Values are names and addresses, far
+    /// shorter than the 65,535 bytes that the length field can express.
     fn enclose(mut self, kind: u16, inside: impl FnOnce(Self) -> Self) -> Self {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 4]);
@@ -94,7 +95,8 @@ impl Request {
         request
     }
 
-    /// Sends the message to the kernel, in the network namespace of the calling thread.
+    /// Sends the request to the kernel, in the network namespace of the calling thread. Returns the
+    /// socket on which the reply arrives.
     fn send(mut self) -> Result<OwnedFd, Errno> {
         let length = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
         self.bytes[..4].copy_from_slice(&length.to_ne_bytes());
@@ -105,7 +107,7 @@ impl Request {
         Ok(socket)
     }
 
-    /// Asks for all objects of a kind. Returns the fixed part and the attributes of each.
+    /// Requests all objects of a type. Returns the fixed part and the attributes of each.
     pub(super) fn dump(mut self) -> Result<Vec<Vec<u8>>, Errno> {
         self.bytes[6..8].copy_from_slice(&DUMP.to_ne_bytes());
         let socket = self.send()?;
@@ -124,8 +126,8 @@ impl Request {
         }
     }
 
-    /// Sends the message to the kernel. Returns the fixed part and the attributes of the reply, or
-    /// an empty vector for a command without one.
+    /// Sends the request to the kernel. Returns the fixed part and the attributes of the reply, or
+    /// an empty vector if the reply is only an acknowledgement.
     pub(super) fn perform(self) -> Result<Vec<u8>, Errno> {
         let socket = self.send()?;
         let mut reply = Vec::new();
@@ -143,20 +145,21 @@ impl Request {
     }
 }
 
-/// A message of the kernel.
+/// A message that the kernel has sent.
 struct Message<'a> {
     kind: u16,
     body: &'a [u8],
 }
 
 impl Message<'_> {
-    /// Returns the error number of an acknowledgement, 0 for success. `None` if this is a reply.
+    /// Returns the error number of an acknowledgement, 0 for success, or `None` for any other
+    /// message.
     fn error(&self) -> Option<i32> {
         (self.kind == ERROR).then(|| -number(self.body).map_or(0, u32::cast_signed))
     }
 }
 
-/// Returns the messages in a datagram. Malformed bytes end the list.
+/// Returns the messages in a datagram. A malformed message ends the list.
 fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     std::iter::from_fn(move || {
         let length = number(bytes)? as usize;
@@ -167,8 +170,8 @@ fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     })
 }
 
-/// Returns the attributes of a reply after its fixed part of `fixed` bytes. Malformed bytes end the
-/// list.
+/// Returns type and value of the attributes in a reply, after its fixed part of `fixed` bytes. A
+/// malformed attribute ends the list.
 pub(super) fn attributes(reply: &[u8], fixed: usize) -> impl Iterator<Item = (u16, &[u8])> {
     let mut bytes = reply.get(fixed..).unwrap_or_default();
     std::iter::from_fn(move || {

@@ -13,12 +13,12 @@ fn take<C: Clock>(link: &mut MemoryLink<C>) -> Vec<(Vec<u8>, Instant)> {
     frames
 }
 
-/// Creates a link for one frame each way.
+/// Creates a link that holds one frame in each direction.
 fn narrow() -> (MemoryLink, MemoryLink) {
     pair(MemoryConfig { capacity: 1, ..MemoryConfig::default() }).unwrap()
 }
 
-/// Has the event of this end been set?
+/// Returns whether the wake-up event of this end has been set.
 fn is_signalled(link: &MemoryLink) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(link.fd(), PollFlags::IN)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
@@ -215,8 +215,8 @@ fn an_end_that_found_room_before_sleeping_is_not_signalled() {
 #[test]
 fn no_wake_up_is_lost_between_two_threads() {
     const FRAMES: u64 = 8_000;
-    // The ring is so small that each end sleeps for lack of room about as often as for lack of
-    // frames.
+    // With a ring of two frames, each end sleeps about as often because it is full as because it is
+    // empty.
     let config = MemoryConfig { capacity: 2, ..MemoryConfig::default() };
     let (mut left, mut right) = pair(config).unwrap();
     let sender = thread::spawn(move || {

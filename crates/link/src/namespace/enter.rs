@@ -12,11 +12,12 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command};
 
-/// Moves the calling thread, and all threads and processes that it starts later, into a new network
-/// namespace. It contains only a loopback interface, which is down. There is no return.
+/// Moves the calling thread into a new network namespace, with all threads and processes that it
+/// starts later. The namespace contains only a loopback interface, which is down. The thread cannot
+/// return.
 ///
-/// With [`Isolation::UserAndNetwork`] the process must have no other thread, so call it first in
-/// `main`.
+/// With [`Isolation::UserAndNetwork`] the process must have no other thread, so this is to be
+/// called first in `main`.
 ///
 /// # Errors
 /// [`NamespaceError`], which names the restriction of the machine, and the remedy.
@@ -30,8 +31,8 @@ pub fn enter(isolation: Isolation) -> Result<(), NamespaceError> {
         .map_err(|(step, errno)| NamespaceError::of(isolation, step, errno))
 }
 
-/// Moves the calling thread into the network namespace of a process, and into the user namespace
-/// that owns it, if it is another one. Like [`enter`], the process must then have no other thread.
+/// Moves the calling thread into the network namespace of another process, and into the user
+/// namespace that owns it. As for [`enter`], this process must have no other thread.
 ///
 /// # Errors
 /// [`NamespaceError::Join`].
@@ -49,7 +50,8 @@ pub fn join(process: u32) -> Result<(), NamespaceError> {
         .map_err(|errno| explain(errno.into()))
 }
 
-/// [`enter`]s a new network with any permitted isolation, and brings its loopback interface up.
+/// Enters a new network namespace, with a new user namespace if necessary, and brings its loopback
+/// interface up.
 ///
 /// # Errors
 /// Like [`enter`].
@@ -60,8 +62,8 @@ pub fn enter_private_network() -> Result<(), NamespaceError> {
     Ok(KernelInterface::loopback()?.set_up()?)
 }
 
-/// Starts `command` in a new network, as described at [`enter`]. This process stays where it is,
-/// and may have any number of threads.
+/// Starts `command` in a new network namespace, as described at [`enter`]. This process stays in
+/// its own, and may have any number of threads.
 ///
 /// # Errors
 /// [`NamespaceError`], which names the restriction of the machine and the remedy, or that the
@@ -70,7 +72,7 @@ pub fn spawn(command: Command, isolation: Isolation) -> Result<Child, NamespaceE
     start(command, isolation, false).map_err(|stopped| stopped.explain(isolation))
 }
 
-/// Checks whether a child process can enter a new network, by starting one.
+/// Checks whether a child process can enter a new network namespace, by starting one.
 ///
 /// # Errors
 /// [`NamespaceError`], which names the restriction of the machine, and the remedy.
@@ -89,15 +91,15 @@ fn start(mut command: Command, isolation: Isolation, stop_after: bool) -> Result
         stop_after,
     );
     command.spawn().map_err(|error| {
-        // The other end of the pipe is open as long as `command` exists, so this read must not
-        // block.
+        // `command` keeps the other end of the pipe open, so a blocking read would never see its
+        // end.
         let mut step = [0];
         let reported = ioctl_fionbio(&report, true).is_ok() && report.read(&mut step).is_ok();
         Stopped { step: if reported { Step::of(step[0]) } else { None }, error }
     })
 }
 
-/// The failed step of a child. Without one, the child has entered the namespaces but could not run
+/// The step at which a child stopped. `None` means that it entered the namespaces but could not run
 /// the program.
 struct Stopped {
     step: Option<Step>,

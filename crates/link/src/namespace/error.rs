@@ -23,10 +23,10 @@ pub enum NamespaceError {
     Forbidden {
         /// The error number of the system.
         errno: i32,
-        /// The setting to change.
+        /// The setting of the machine that is to be changed.
         remedy: &'static str,
     },
-    /// A network namespace alone was requested without the privilege.
+    /// The process lacks the privilege to create a network namespace without a user namespace.
     #[error(
         "a new network namespace needs root (error {errno}): run as root, or enter a user \
          namespace, too"
@@ -35,24 +35,24 @@ pub enum NamespaceError {
         /// The error number of the system.
         errno: i32,
     },
-    /// The limit of namespaces is reached.
+    /// The maximum number of namespaces is reached.
     #[error(
         "this machine has as many namespaces as it allows: raise \
          /proc/sys/user/max_user_namespaces and /proc/sys/user/max_net_namespaces"
     )]
     TooMany,
-    /// The namespaces of a process cannot be joined.
+    /// The network namespace of a process cannot be joined.
     #[error(
         "the network of process {process} cannot be joined ({source}): it must run, and belong to \
          this user"
     )]
     Join {
-        /// The number of the process.
+        /// The ID of the process.
         process: u32,
         /// The error of the system.
         source: io::Error,
     },
-    /// The new network cannot be configured.
+    /// The loopback interface of the new network cannot be configured.
     #[error("the new network cannot be used: {0}")]
     Interface(#[from] InterfaceError),
     /// The program cannot be started.
@@ -76,8 +76,7 @@ impl NamespaceError {
     }
 }
 
-/// Returns the setting of this machine that forbids unprivileged namespaces, as far as it can be
-/// found.
+/// Returns the setting of this machine that forbids unprivileged namespaces, if it can be found.
 fn remedy() -> &'static str {
     let is = |path, value: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
     if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {

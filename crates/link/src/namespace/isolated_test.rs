@@ -1,4 +1,4 @@
-//! Tests in a network namespace: the test program runs such a test again in a child process.
+//! Runs tests in a network namespace: the test program starts itself again in a child process.
 
 use super::enter::spawn;
 use super::error::NamespaceError;
@@ -11,7 +11,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::{Command, Output, Stdio};
 
-/// The environment variable that is set in the child.
+/// Environment variable that is set in the child, so that it runs the test itself.
 const INSIDE: &str = "LINERATE_ISOLATED_TEST";
 /// The first word of the message about a skipped test.
 const SKIPPED: &str = "SKIPPED";
@@ -30,9 +30,9 @@ pub fn isolated_test<F: FnOnce()>(body: F) {
     run_in(Isolation::UserAndNetwork, body);
 }
 
-/// Runs `body` like [`isolated_test`], but as root of the machine, which loading programs into the
-/// kernel requires. If the test program does not run as root, the test is skipped with a message,
-/// even with `CI=true`: that is a choice of the user, and no defect of the machine.
+/// Runs `body` like [`isolated_test`], but as root of the machine, as loading programs into the
+/// kernel requires. If the test program does not run as root, the test is skipped with a message.
+/// This holds even with `CI=true`, because not running as root is the user's choice.
 ///
 /// # Panics
 /// Like [`isolated_test`].
@@ -57,8 +57,8 @@ fn run_in<F: FnOnce()>(isolation: Isolation, body: F) {
     }
 }
 
-/// Prints that the running test is skipped, and the reason, past the capture of the test harness.
-/// With `CI=true` in the environment, the test fails instead. The test must return after this call.
+/// Prints that the running test is skipped, and why, even if the test harness captures output. With
+/// `CI=true` in the environment, the test fails instead. The test must return after this call.
 ///
 /// # Panics
 /// If the environment has `CI=true`.
@@ -83,8 +83,8 @@ fn run_inside(test: &str, isolation: Isolation) -> Result<Output, NamespaceError
     spawn(command, isolation)?.wait_with_output().map_err(NamespaceError::Program)
 }
 
-/// Checks the result of the child, and prints its output. A name that matches no test would succeed
-/// without having run, so exactly one test must have passed.
+/// Checks the result of the child, and prints its output. Exactly one test must have passed: a name
+/// that matches no test would succeed without running anything.
 #[allow(clippy::print_stdout, reason = "the harness shows the output of tests on request")]
 fn check_output(output: &Output) {
     let (stdout, stderr) =
@@ -94,21 +94,21 @@ fn check_output(output: &Output) {
         "the test in its own network failed ({}):\n{stdout}{stderr}",
         output.status
     );
-    // The harness captures the output of `print!`, and shows it with `--nocapture`.
+    // The harness captures what `print!` writes, and shows it with `--nocapture`.
     print!("{stdout}");
     for line in stderr.lines().filter(|line| line.starts_with(SKIPPED)) {
         print_uncaptured(line);
     }
 }
 
-/// Writes a line to standard error. The harness would capture `eprintln!` for a passing test. A
+/// Writes a line to standard error, where the harness does not capture it as it does `eprintln!`. A
 /// single write keeps the line whole among those of other tests.
 fn print_uncaptured(line: &str) {
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Returns the harness's name of the test whose closure has the type `name`: without the crate
-/// before, and the closure after it.
+/// Returns the test harness's name of the test that contains the closure of type `name`: without
+/// the crate in front and the closure at the end.
 fn name_of_test(name: &str) -> &str {
     let path = name.split_once("::").map_or(name, |(_, path)| path);
     path.split("::{{closure}}").next().unwrap_or(path)

@@ -1,12 +1,12 @@
-//! The namespaces that a process leaves.
+//! The kinds of isolation of a process.
 
-/// The namespaces that a process leaves.
+/// The namespaces of its own that a process gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// The network and the user namespace. Needs no privilege if the machine allows it. Inside, the
-    /// process is root of the new network only.
+    /// A user and a network namespace. Needs no privilege if the machine allows it. Inside, the
+    /// process is root, but only of the new network.
     UserAndNetwork,
-    /// Only the network namespace. Needs the privileges of root, at least those inside of a user
-    /// namespace.
+    /// A network namespace only. Needs the privileges of root, which a user namespace grants as
+    /// well.
     Network,
 }

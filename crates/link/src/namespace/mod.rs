@@ -1,5 +1,5 @@
-//! Network namespaces: private networks, in which an unprivileged program can create interfaces and
-//! addresses.
+//! Network namespaces: private networks, in which a program without privileges can create
+//! interfaces and addresses.
 
 mod enter;
 mod error;

@@ -1,5 +1,4 @@
-//! A further network namespace beside that of the process, so that both ends of a cable can be on
-//! one machine.
+//! A second network namespace, so that a test can have both ends of a cable on one machine.
 
 use super::enter::enter;
 use super::error::NamespaceError;
@@ -11,12 +10,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
-/// A network namespace with a thread that executes work inside it. It is deleted with its
-/// interfaces when this is dropped and no process is left in it.
+/// A network namespace with a thread that executes work inside it. When this value is dropped and
+/// no process is left inside, the kernel deletes the namespace with its interfaces.
 #[derive(Debug)]
 pub struct Network {
     id: u32,
-    /// The work for the thread; `None` while the network is being dropped.
+    /// Channel for the work of the thread; `None` while this value is being dropped.
     work: Option<Sender<Work>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -50,9 +49,9 @@ impl Network {
         Ok(Self { id, work: Some(work), thread: Some(thread) })
     }
 
-    /// Creates a network at the far end of a virtual cable. Returns the near end, which is in the
-    /// current network and up. The kernel has `address`/24 at the far end, and no address at the
-    /// near end. IPv6 is disabled at both ends.
+    /// Creates a network at the far end of a virtual cable. Returns it with the near end, which is
+    /// up in the current network. The far end has `address`/24, the near end no address. IPv6 is
+    /// disabled at both ends.
     ///
     /// # Errors
     /// Like [`Network::new`], and [`NamespaceError::Interface`].
@@ -75,7 +74,7 @@ impl Network {
         Ok((near, network))
     }
 
-    /// Returns the process ID by which [`KernelInterface::move_to_process`] moves an interface into
+    /// Returns the thread ID by which [`KernelInterface::move_to_process`] moves an interface into
     /// this network.
     #[must_use]
     pub const fn id(&self) -> u32 {
@@ -90,7 +89,7 @@ impl Network {
     pub fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         let (sender, receiver) = channel();
         let work = move || {
-            // The caller waits for the result, so the channel is open.
+            // The caller waits for the result, so the channel is open and sending cannot fail.
             let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
         };
         let sent = self.work.as_ref().is_some_and(|thread| thread.send(Box::new(work)).is_ok());
@@ -112,7 +111,8 @@ impl Drop for Network {
     fn drop(&mut self) {
         self.work = None;
         if let Some(thread) = self.thread.take() {
-            // The thread cannot have panicked: panics of its work are caught.
+            // Joining reports a panic of the thread, which cannot happen: panics of its work are
+            // caught.
             let _ = thread.join();
         }
     }

@@ -46,7 +46,7 @@ fn a_child_is_started_in_a_further_network() {
 
 #[test]
 fn a_process_with_threads_cannot_enter_a_user_namespace() {
-    // The test harness runs this test in a second thread.
+    // The test harness runs this test in a second thread, which makes entering fail.
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| enter(Isolation::UserAndNetwork)).join().unwrap()
     });
@@ -65,7 +65,7 @@ fn a_missing_program_is_distinguished_from_forbidden_namespaces() {
 #[test]
 fn forbidden_namespaces_are_reported_with_a_remedy() {
     isolated_test(|| {
-        // A user namespace with a limit of zero acts as a machine that forbids namespaces.
+        // A user namespace whose limit is zero behaves like a machine that forbids namespaces.
         fs::write("/proc/sys/user/max_user_namespaces", "0").unwrap();
         let error = probe(Isolation::UserAndNetwork).unwrap_err();
         assert!(matches!(error, NamespaceError::TooMany), "{error}");

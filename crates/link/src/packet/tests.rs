@@ -47,7 +47,8 @@ fn frames_are_exchanged_with_the_kernel() {
             assert_eq!(send(&mut link, &[arp_reply(&request, OURS, mac)]), Ok(1));
             let datagram = next(&mut link);
             assert_eq!((&datagram[..6], &datagram[42..]), (&mac[..], &b"over a cable"[..]));
-            // The checksum is partial, because the cable has offloads. The link has none.
+            // The cable has offloads, so the datagram has a partial checksum. The link sends
+            // without offloads.
             let mut back = sent_back(&datagram);
             back[40..42].fill(0);
             assert_eq!(send(&mut link, &[back]), Ok(1));
@@ -131,7 +132,7 @@ fn frames_to_a_mac_address_that_differs_in_one_byte_are_not_received() {
         ours[12..14].copy_from_slice(&[8, 0]);
         let others = (0..6).map(|at| {
             let mut other = ours.clone();
-            // Inverting the lowest bit of the first byte would make it a group address.
+            // Changes another bit than the lowest one, which would make it a group address.
             other[at] ^= 0x10;
             other
         });
@@ -168,8 +169,8 @@ fn the_receive_queue_is_widened_and_the_interface_queue_is_bypassed_on_request()
     });
 }
 
-/// Returns a link over a UDP socket on the loopback interface, and its peer. Both queues hold far
-/// more frames than one call passes.
+/// Returns a link over a UDP socket on the loopback interface, and the socket's peer. Both queues
+/// hold far more frames than one call passes.
 fn over_loopback() -> (PacketLink, UdpSocket) {
     let [ours, theirs] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     ours.connect(theirs.local_addr().unwrap()).unwrap();

@@ -4,22 +4,23 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DirectionCounters {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Their bytes before compression or after decompression.
+    /// Bytes of the packets with whole headers: before compression, or after decompression.
     pub packet_bytes: u64,
-    /// Their bytes on the line without framing: after compression or before decompression.
+    /// Bytes of the packets as sent, without framing: after compression, or before decompression.
     pub compressed_bytes: u64,
-    /// Bytes on the line: with framing, escapes and noise.
+    /// Bytes on the line, with framing, escapes and noise.
     pub line_bytes: u64,
-    /// Packets whose headers were encoded as differences (RFC 1144, `COMPRESSED_TCP`).
+    /// Packets whose headers were sent as differences (RFC 1144, `COMPRESSED_TCP`).
     pub compressed: u64,
-    /// Packets with whole headers that both ends keep (RFC 1144, `UNCOMPRESSED_TCP`).
+    /// Packets with whole headers that start the compression of a connection (RFC 1144,
+    /// `UNCOMPRESSED_TCP`).
     pub whole_headers: u64,
 }
 
 impl DirectionCounters {
-    /// Returns what was counted since `earlier`.
+    /// Returns the increase of each counter since `earlier`.
     #[must_use]
     pub const fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -44,7 +45,7 @@ pub struct SerialCounters {
     /// Received packets that were dropped because they were damaged: invalid escapes, impossible
     /// lengths or headers, unknown types.
     pub errors: u64,
-    /// Received packets that were dropped because the one before them may be lost: they name no
-    /// connection (RFC 1144 §4.1).
+    /// Received packets that were dropped after an error, because they do not name their connection
+    /// and an earlier packet may be lost (RFC 1144 §4.1).
     pub tossed: u64,
 }

@@ -3,7 +3,7 @@
 use std::io;
 use thiserror::Error;
 
-/// A text is not the rate of a serial line.
+/// The error for a text that is not the rate of a serial line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{0}` is no rate of a serial line: write 50 to 4000000 baud, such as 2400 or 115200")]
 pub struct ParseBaudError(pub(super) String);
@@ -12,7 +12,7 @@ pub struct ParseBaudError(pub(super) String);
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SerialError {
-    /// There is no such device.
+    /// The device does not exist.
     #[error("there is no device {device}: check its name, such as /dev/ttyS0 or /dev/pts/3")]
     NoDevice {
         /// The path of the device.
@@ -24,7 +24,7 @@ pub enum SerialError {
         /// The path of the device.
         device: String,
     },
-    /// The device is something else, such as a file.
+    /// The device is not a terminal, such as a regular file.
     #[error("{device} is no terminal: name a serial device or a pseudo-terminal")]
     NoTerminal {
         /// The path of the device.
@@ -44,10 +44,10 @@ pub enum SerialError {
         /// The requested rate.
         baud: u32,
     },
-    /// No serial line has this baud rate.
+    /// The baud rate is not one that serial lines have.
     #[error("a serial line cannot have {0} baud: choose 50 to 4000000")]
     BaudRange(u32),
-    /// The MTU is out of range.
+    /// The MTU is too small or too large.
     #[error("a serial line cannot have an MTU of {0} bytes: choose 88 to 1500")]
     Mtu(usize),
     /// Another error of the system.

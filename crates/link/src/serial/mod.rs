@@ -1,18 +1,18 @@
 //! A serial line: SLIP (RFC 1055), optionally with header compression (RFC 1144), over a terminal
 //! device or a pseudo-terminal.
 //!
-//! A byte takes ten bit times. The link writes at this pace itself: a pseudo-terminal has no rate
-//! of its own, and the driver of a real device would queue kilobytes, seconds at 2,400 baud. So the
-//! only queue is that of the link, which accepts a packet while it holds fewer than
-//! [`SerialConfig::queue`] bytes. The host keeps the others.
+//! A byte takes ten bit times. The link itself writes at this pace: a pseudo-terminal has no rate,
+//! and the driver of a real device would queue kilobytes, which are seconds at 2,400 baud. The
+//! link's own queue is thus the only one. It accepts a packet while it holds fewer than
+//! [`SerialConfig::queue`] bytes; the host keeps further packets.
 //!
-//! Both ends must agree on header compression; there is no negotiation. It needs a host whose
-//! packets can be predicted: one that counts packets in the IPv4 identification, and whose segments
-//! have no timestamps, which change in every segment (RFC 1144 §3.2.3 compares all options).
+//! Both ends must agree on header compression, because nothing is negotiated. Compression needs a
+//! host with predictable headers: the IPv4 identification grows by one per packet, and segments
+//! have no timestamps, which would change in every segment (RFC 1144 §3.2.3 compares all options).
 //!
-//! The first four bits of a packet tell its type. RFC 1144 takes 4 (IPv4), 7 and 8 to 15; so
-//! packets of IPv6 (6) pass as they are, with and without compression. Both ends must have an MTU
-//! of at least 1,280 bytes for them (RFC 8200 §5).
+//! The first four bits of a packet tell its type. RFC 1144 uses 4 (IPv4), 7 and 8 to 15. IPv6
+//! packets (6) therefore pass unchanged, with and without compression. For them, both ends must
+//! have an MTU of at least 1,280 bytes (RFC 8200 §5).
 
 mod counters;
 mod error;
@@ -33,13 +33,13 @@ use std::ops::{Range, RangeInclusive};
 use std::os::fd::{AsFd, BorrowedFd};
 use terminal::Terminal;
 
-/// The rates of serial lines, in baud.
+/// The permitted rates of serial lines, in baud.
 pub const BAUD: RangeInclusive<u32> = 50..=4_000_000;
-/// The largest MTU in bytes.
+/// The largest permitted MTU, in bytes.
 pub const LARGEST_MTU: usize = 1_500;
-/// Bytes that are read at once.
+/// The number of bytes that are read at once.
 const INCOMING: usize = 4_096;
-/// Bytes that a packet can grow by decompression: the longest headers.
+/// The number of bytes by which decompression can lengthen a packet: the longest headers.
 const HEADERS: usize = 128;
 
 /// Parses the rate of a serial line in baud.
@@ -51,28 +51,28 @@ pub fn parse_baud(text: &str) -> Result<u32, ParseBaudError> {
     baud.ok_or_else(|| ParseBaudError(text.to_owned()))
 }
 
-/// The properties of a serial line.
+/// The configuration of a serial line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SerialConfig {
-    /// Bits per second, of which a byte takes ten.
+    /// The rate in bits per second. A byte takes ten bits.
     pub baud: u32,
-    /// Are TCP/IP headers compressed? The other end must do the same.
+    /// Whether TCP/IP headers are compressed. The other end must do the same.
     pub header_compression: bool,
-    /// The largest packet to send, in bytes. Packets of up to 1,500 bytes are received.
+    /// The largest packet that is sent, in bytes. Packets of up to 1,500 bytes are received.
     pub mtu: usize,
-    /// A packet is accepted while fewer bytes than this wait for the line.
+    /// The number of waiting bytes from which the link accepts no further packet.
     pub queue: usize,
 }
 
 impl SerialConfig {
-    /// The MTU that RFC 1144 §5.1 recommends for lines with typed characters, in bytes: 256 bytes
-    /// of data.
+    /// The MTU that RFC 1144 §5.1 recommends for interactive lines, in bytes: 256 bytes of data and
+    /// the headers.
     pub const MTU: usize = 296;
-    /// The smallest MTU with IPv6, in bytes (RFC 8200 §5).
+    /// The smallest MTU that IPv6 permits, in bytes (RFC 8200 §5).
     pub const MTU_IPV6: usize = 1_280;
 
-    /// Creates a configuration with header compression and an MTU of 296 bytes. The queue has the
-    /// same size, so one packet waits while another one is sent.
+    /// Creates a configuration with header compression and an MTU of 296 bytes. The queue is as
+    /// large as the MTU, so that one packet waits while another one is sent.
     #[must_use]
     pub const fn new(baud: u32) -> Self {
         Self { baud, header_compression: true, mtu: Self::MTU, queue: Self::MTU }
@@ -118,23 +118,24 @@ pub struct SerialLink {
     decompressor: Option<Box<VjDecompressor>>,
     decoder: SlipDecoder<Box<[u8]>>,
     incoming: Box<[u8]>,
-    /// The bytes in `incoming` that are not decoded yet.
+    /// The range of `incoming` that has not been decoded yet.
     unread: Range<usize>,
-    /// The packet that is decompressed.
+    /// The buffer for a received packet after decompression.
     packet: Box<[u8]>,
-    /// The packet that the host writes.
+    /// The buffer in which the host writes a packet to send.
     outgoing: Box<[u8]>,
     queue: LineQueue,
-    /// Has the device no room for bytes that are due?
+    /// Whether the device has no room for bytes that are due to be written.
     is_blocked: bool,
-    /// Is the other end closed?
+    /// Whether the other end has closed the line.
     is_over: bool,
     counters: SerialCounters,
 }
 
 impl SerialLink {
-    /// Opens the terminal at `device`, such as `/dev/ttyS0` or `/dev/pts/3`. It is put into raw
-    /// mode at this rate until the link is dropped, and is locked against other programs.
+    /// Opens the terminal at `device`, such as `/dev/ttyS0` or `/dev/pts/3`. Until the link is
+    /// dropped, the terminal is in raw mode at the configured rate, and locked against other
+    /// programs.
     ///
     /// # Errors
     /// [`SerialError`].
@@ -143,7 +144,7 @@ impl SerialLink {
         Ok(Self::over(Terminal::open(device, config.baud)?, config))
     }
 
-    /// Creates a pseudo-terminal, and returns both ends of the line.
+    /// Creates a pseudo-terminal, and returns a link for each of its ends.
     ///
     /// # Errors
     /// [`SerialError`].
@@ -180,13 +181,13 @@ impl SerialLink {
         &self.config
     }
 
-    /// Returns the counters. Packets count as sent when they are accepted.
+    /// Returns the counters. A packet counts as sent when the link has accepted it.
     #[must_use]
     pub const fn counters(&self) -> &SerialCounters {
         &self.counters
     }
 
-    /// Writes the bytes that have left the line by `now`.
+    /// Writes the bytes that would have left a real line by `now`.
     fn flush(&mut self, now: Instant) -> Result<(), LinkError> {
         self.is_blocked = false;
         loop {
@@ -213,7 +214,7 @@ impl SerialLink {
         LinkError::Io { errno: errno.raw_os_error(), what }
     }
 
-    /// Compresses the first `length` bytes of the outgoing packet, and puts them into the queue.
+    /// Compresses and frames the first `length` bytes of the outgoing packet, and queues them.
     fn enqueue(&mut self, now: Instant, length: usize) {
         let whole = &mut self.outgoing[..length];
         let sent = &mut self.counters.sent;
@@ -229,13 +230,14 @@ impl SerialLink {
             0x70..0x80 => sent.whole_headers += 1,
             _ => {}
         }
-        // The END of the packet before it separates this one, unless noise can come in between.
+        // Directly behind another packet, this one omits its leading END, because that packet's END
+        // separates them. After idle time, noise may have arrived, so the leading END is sent.
         let before = self.queue.length();
         self.queue.push(now, slip_bytes(packet).skip(usize::from(before > 0)));
         sent.line_bytes += (self.queue.length() - before) as u64;
     }
 
-    /// Reads from the line. Returns whether something came.
+    /// Reads bytes from the line. Returns whether there were any.
     fn read(&mut self) -> Result<bool, LinkError> {
         match self.terminal.read(&mut self.incoming) {
             Ok(count) => {
@@ -247,7 +249,8 @@ impl SerialLink {
         }
     }
 
-    /// Passes the next complete packet to `on_frame`. Returns false if none is left in the buffer.
+    /// Decodes the next complete packet and passes it to `on_frame`. Returns false if the buffer
+    /// contains none.
     fn next_packet(&mut self, now: Instant, on_frame: &mut impl FnMut(RxFrame<'_>)) -> bool {
         for at in self.unread.by_ref() {
             let before = self.decoder.discarded();
@@ -291,7 +294,7 @@ impl SerialLink {
     }
 }
 
-/// Does a packet with this first byte belong to IPv4 or IPv6?
+/// Returns whether a packet with this first byte is IPv4 or IPv6.
 const fn is_ip(first: u8) -> bool {
     matches!(first >> 4, 4 | 6)
 }
@@ -356,7 +359,7 @@ impl Readiness for SerialLink {
         self.is_blocked
     }
 
-    /// Bytes in the buffer are not announced by the descriptor.
+    /// Returns whether the buffer contains bytes, which the descriptor does not signal.
     fn is_ready(&mut self) -> bool {
         self.is_over || !self.unread.is_empty()
     }
@@ -367,7 +370,8 @@ impl Readiness for SerialLink {
 
     fn awake(&mut self, _signalled: bool) {}
 
-    /// Returns the time of the next write. While the device has no room, its descriptor tells.
+    /// Returns the time at which the next bytes are due. While the device has no room, the
+    /// descriptor signals instead.
     fn next_deadline(&self) -> Instant {
         if self.is_blocked { Instant::NEVER } else { self.queue.next_write() }
     }

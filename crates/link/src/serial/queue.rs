@@ -1,24 +1,24 @@
-//! The bytes that wait for a line, and the times at which they have left it.
+//! The bytes that wait to be sent on a serial line, paced by its rate.
 
 use linerate_units::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// Bit times of a byte: a start bit, eight data bits and a stop bit.
+/// Bits that the line transmits for a byte: a start bit, eight data bits and a stop bit.
 pub(super) const BITS_PER_BYTE: u64 = 10;
-/// Bytes of a long packet are written at least this often.
+/// Maximum time between two writes while a long packet is being sent.
 const WRITE_EVERY: Duration = Duration::from_millis(20);
 
-/// A queue of bytes that leave at the rate of the line. A byte is written when its stop bit would
-/// have left, so that a packet arrives as late as on a wire.
+/// A queue of bytes that leave at the rate of the line. A byte is written at the end of its stop
+/// bit, so that a packet arrives as late as on a real line.
 #[derive(Debug)]
 pub(super) struct LineQueue {
     baud: u32,
     bytes: VecDeque<u8>,
-    /// The start of the current busy period: the line has not been idle since.
+    /// Start of the current busy period, since which the line has not been idle.
     busy_since: Instant,
-    /// Bytes written in the current busy period.
+    /// Number of bytes written in the current busy period.
     written: u64,
-    /// The ends of the packets in the queue, in bytes since the start of the busy period.
+    /// End of each packet in the queue, as a number of bytes since the start of the busy period.
     ends: VecDeque<u64>,
 }
 
@@ -33,15 +33,16 @@ impl LineQueue {
         }
     }
 
-    /// Returns the number of waiting bytes.
+    /// Returns the number of bytes in the queue.
     pub(super) fn length(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Appends a packet.
+    /// Appends a packet, already framed.
     pub(super) fn push(&mut self, now: Instant, packet: impl Iterator<Item = u8>) {
         if self.bytes.is_empty() {
-            // An idle line earns no credit. The previous byte has left by now, or is just leaving.
+            // A line that was idle must not send the next bytes faster, so a new busy period begins
+            // now, or when the last written byte has left.
             self.busy_since = now.max(self.left_at(self.written));
             self.written = 0;
         }
@@ -49,8 +50,8 @@ impl LineQueue {
         self.ends.push_back(self.written + self.bytes.len() as u64);
     }
 
-    /// Returns the contiguous bytes at the front that are to be written to the device: those that
-    /// the line has carried by `now`.
+    /// Returns the bytes that are to be written now: those that the line has transmitted by `now`,
+    /// as far as they are contiguous in memory.
     pub(super) fn due(&self, now: Instant) -> &[u8] {
         let elapsed = u128::from(now.since(self.busy_since).as_nanos());
         let left = elapsed * u128::from(self.baud) / u128::from(BITS_PER_BYTE * 1_000_000_000);
@@ -68,15 +69,16 @@ impl LineQueue {
         }
     }
 
-    /// Returns the time of the next write: when the packet at the front is complete, but not much
-    /// later than the previous write. [`Instant::NEVER`] if nothing waits.
+    /// Returns the time of the next write: when the packet at the front has been transmitted, but
+    /// at most [`WRITE_EVERY`] after the last write. [`Instant::NEVER`] if the queue is empty.
     pub(super) fn next_write(&self) -> Instant {
         let Some(&end) = self.ends.front() else { return Instant::NEVER };
         let bytes = WRITE_EVERY.as_nanos() * u64::from(self.baud) / BITS_PER_BYTE / 1_000_000_000;
         self.left_at(end.min(self.written + bytes.max(1)))
     }
 
-    /// Returns the time at which byte number `count` of the busy period has left, rounded up.
+    /// Returns the time at which `count` bytes of the busy period have been transmitted, rounded
+    /// up.
     fn left_at(&self, count: u64) -> Instant {
         let nanos = (u128::from(count) * u128::from(BITS_PER_BYTE * 1_000_000_000))
             .div_ceil(u128::from(self.baud.max(1)));
@@ -92,7 +94,7 @@ mod tests {
         Instant::from_nanos(micros * 1_000)
     }
 
-    /// Moves the clock from write to write. Returns the time and the length of each.
+    /// Advances the time from write to write. Returns time and length of each write.
     fn writes(queue: &mut LineQueue) -> Vec<(u64, usize)> {
         let mut writes = Vec::new();
         while queue.next_write() != Instant::NEVER {
@@ -128,7 +130,7 @@ mod tests {
     fn an_idle_line_earns_no_credit_and_a_busy_one_loses_no_time() {
         let mut queue = LineQueue::new(9_600);
         queue.push(at(0), std::iter::repeat_n(7, 96));
-        // Each write is late, which does not delay the following ones.
+        // A late write does not delay the following ones.
         assert_eq!(queue.due(at(60_000)).len(), 57);
         queue.consume(57);
         queue.push(at(60_000), std::iter::repeat_n(7, 96));

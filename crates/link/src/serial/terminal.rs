@@ -10,12 +10,12 @@ use rustix::termios::{
 };
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// A terminal in raw mode. Its former modes are restored when it is dropped.
+/// A terminal in raw mode. Its previous modes are restored when it is dropped.
 #[derive(Debug)]
 pub(super) struct Terminal {
     fd: OwnedFd,
-    /// The modes to restore. `None` for the controlling end of a pseudo-terminal, whose modes are
-    /// those of the other end.
+    /// The modes to restore. `None` for the controlling end of a pseudo-terminal, which shares the
+    /// modes of its other end.
     former: Option<Termios>,
 }
 
@@ -29,7 +29,7 @@ impl Terminal {
         Self::over(fd, device, baud)
     }
 
-    /// Creates a pseudo-terminal. Returns its controlling end, and the terminal.
+    /// Creates a pseudo-terminal. Returns its controlling end and its terminal end.
     pub(super) fn pair(baud: u32) -> Result<[Self; 2], SerialError> {
         let device = "/dev/ptmx";
         let failed = |errno: Errno| SerialError::of_opening(device, &errno.into());
@@ -49,7 +49,8 @@ impl Terminal {
         if !isatty(&fd) {
             return Err(SerialError::NoTerminal { device: named() });
         }
-        // TIOCEXCL does not stop root, so programs that respect each other lock the device, too.
+        // TIOCEXCL does not keep root out, so the device is also locked for programs that respect
+        // locks.
         flock(&fd, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| SerialError::Busy { device: named() })?;
         let failed =
@@ -59,34 +60,34 @@ impl Terminal {
         let mut modes = raw(former.clone());
         modes.set_speed(baud).map_err(refused)?;
         ioctl_tiocexcl(&fd).map_err(failed)?;
-        // Dropped on the errors below, which restores the modes.
+        // Created here, so that the errors below drop it, which restores the modes.
         let terminal = Self { fd, former: Some(former) };
         tcsetattr(&terminal.fd, OptionalActions::Now, &modes).map_err(failed)?;
-        // Hardware that cannot run at the rate keeps another one, without an error.
+        // Hardware that cannot run at this rate keeps its old one without an error.
         let now = tcgetattr(&terminal.fd).map_err(failed)?.output_speed();
         if now.abs_diff(baud) > baud / 33 {
             return Err(SerialError::Baud { device: named(), baud });
         }
-        // Bytes from before the change of modes are noise.
+        // Discard bytes that arrived before the change of modes: they are noise.
         tcflush(&terminal.fd, QueueSelector::IOFlush).map_err(failed)?;
         Ok(terminal)
     }
 
-    /// Reads without waiting. Returns zero if there is nothing.
+    /// Reads without waiting. Returns zero if no bytes have arrived.
     ///
     /// # Errors
     /// `EPIPE` if the other end is closed, or an error of the system.
     pub(super) fn read(&self, bytes: &mut [u8]) -> Result<usize, Errno> {
         match rustix::io::retry_on_intr(|| rustix::io::read(&self.fd, &mut *bytes)) {
             Err(Errno::AGAIN) => Ok(0),
-            // A terminal whose line has hung up reports the end of the file; a pseudo-terminal
-            // without another end reports EIO.
+            // A terminal whose line has hung up reports the end of the file. A pseudo-terminal
+            // whose other end is closed reports EIO.
             Ok(0) | Err(Errno::IO) => Err(Errno::PIPE),
             outcome => outcome,
         }
     }
 
-    /// Writes without waiting. Returns the number of bytes, zero if there is no room.
+    /// Writes without waiting. Returns the number of bytes written: zero if there is no room.
     ///
     /// # Errors
     /// Like [`read`](Self::read).
@@ -108,19 +109,20 @@ impl AsFd for Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         if let Some(former) = &self.former {
-            // Fails if the line has hung up, and then there is nothing to restore.
+            // Fails only if the line has hung up, in which case there is nothing to restore.
             let _ = tcsetattr(&self.fd, OptionalActions::Now, former);
             let _ = ioctl_tiocnxcl(&self.fd);
         }
     }
 }
 
-/// Returns the modes of a line that carries any bytes: eight bits without parity, nothing
-/// interpreted. The use of RTS and CTS is left as it is configured (`stty crtscts`).
+/// Returns the modes of a line that carries arbitrary bytes: eight bits without parity, nothing
+/// interpreted. Whether RTS and CTS are used stays as configured (`stty crtscts`).
 fn raw(mut modes: Termios) -> Termios {
     modes.make_raw();
     modes.input_modes.remove(InputModes::IXOFF | InputModes::IXANY | InputModes::INPCK);
-    // A break, and bytes with a wrong stop bit, are noise. The missing byte shows in the checksum.
+    // Break conditions and bytes with a wrong stop bit are noise, and are dropped. If a packet
+    // lacks a byte, its checksum fails.
     modes.input_modes.insert(InputModes::IGNBRK | InputModes::IGNPAR);
     modes.control_modes.remove(ControlModes::CSTOPB);
     modes.control_modes.insert(ControlModes::CREAD | ControlModes::CLOCAL);

@@ -1,4 +1,4 @@
-//! Tests of serial lines over pseudo-terminals. The program is at one end, or at both.
+//! Tests of serial lines over pseudo-terminals, with a link at one end or at both.
 
 use super::*;
 use crate::testing::send;
@@ -9,11 +9,11 @@ use rustix::termios::{Termios, tcgetattr};
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
-/// So fast that tests hardly wait.
+/// A rate at which tests hardly wait.
 const FAST: SerialConfig =
     SerialConfig { queue: 1_500, mtu: 1_500, ..SerialConfig::new(4_000_000) };
 
-/// Returns the controlling end of a new pseudo-terminal, and the path of the terminal.
+/// Returns the controlling end of a new pseudo-terminal, and the path of its terminal end.
 fn terminal() -> (OwnedFd, String) {
     let near = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&near).unwrap();
@@ -26,7 +26,7 @@ fn write(line: &OwnedFd, bytes: &[u8]) {
     assert_eq!(rustix::io::write(line, bytes), Ok(bytes.len()));
 }
 
-/// Returns a segment with one typed character, the `number`th of its connection.
+/// Returns segment number `number` of a connection, which carries one typed character.
 fn typed(connection: u8, number: u8) -> Vec<u8> {
     let mut packet = vec![0; 41];
     let mut ip = Ipv4Header::new(
@@ -48,7 +48,7 @@ fn typed(connection: u8, number: u8) -> Vec<u8> {
     packet
 }
 
-/// Drives the line `near` until `count` packets have arrived at `far`.
+/// Drives the sending line `near` until `count` packets have arrived at `far`, and returns them.
 fn carried(near: &mut SerialLink, far: &mut SerialLink, count: usize) -> Vec<Vec<u8>> {
     let (mut waiter, mut packets) = (Waiter::new().unwrap(), Vec::new());
     loop {
@@ -78,7 +78,7 @@ fn typed_characters_take_four_bytes_and_the_frame() {
     assert_eq!((counters.whole_headers, counters.compressed), (1, 9));
     assert_eq!(counters.compressed_bytes, 41 + 9 * 4);
     assert_eq!(far.counters().received, counters);
-    // Each packet is followed by an END; only the first one follows an idle line.
+    // An END follows each packet, and one more precedes the first, because the line was idle.
     let escapes = packets[0].iter().filter(|&&byte| matches!(byte, 0o300 | 0o333)).count() as u64;
     assert!(counters.line_bytes >= counters.compressed_bytes + 11 + escapes);
     assert_eq!((far.counters().errors, far.counters().tossed), (0, 0));
@@ -114,7 +114,7 @@ fn ipv6_packets_pass_with_and_without_compression() {
 
 #[test]
 fn after_damage_packets_are_tossed_until_one_names_its_connection() {
-    // The bytes on the line are taken from a link of the same kind.
+    // A second link produces the bytes for the line.
     let (listener, path) = terminal();
     let mut sender = SerialLink::open(&path, &FAST).unwrap();
     let packets = [typed(1, 1), typed(1, 2), typed(1, 3), typed(2, 1), typed(1, 4)];
@@ -134,7 +134,7 @@ fn after_damage_packets_are_tossed_until_one_names_its_connection() {
     let mut link = SerialLink::open(&path, &FAST).unwrap();
     write(&line, &lines[0]);
     assert_eq!(received(&mut link), packets[..1]);
-    // An escape byte before the end is damage.
+    // An escape byte directly before END is invalid.
     write(&line, b"\xc0\x45\xdb\xc0");
     write(&line, &lines[1]);
     write(&line, &lines[2]);
@@ -189,7 +189,7 @@ fn a_closed_line_is_down() {
 fn a_terminal_is_raw_and_locked_until_the_link_is_dropped() {
     let (line, path) = terminal();
     let texts = |modes: &Termios| format!("{modes:?}");
-    // An open terminal keeps its modes.
+    // Modes are kept only while the terminal is open.
     let _other = std::fs::File::open(&path).unwrap();
     let before = texts(&tcgetattr(&line).unwrap());
     let link = SerialLink::open(&path, &SerialConfig::new(19_200)).unwrap();

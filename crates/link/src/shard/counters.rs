@@ -1,21 +1,22 @@
-//! The counters of a shard.
+//! Counters of the frames that pass between shards.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The counters of frames that passed between shards.
+/// Counters of the frames that one shard hands over to other shards, or takes over from them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handovers {
-    /// Frames that arrived on this queue and were handed over. A frame for all shards counts once
-    /// for each other shard.
+    /// Frames that arrived on this shard's queue and were handed over to other shards. A frame for
+    /// all shards counts once for each other shard.
     pub given: u64,
-    /// Frames that arrived on other queues and were taken over.
+    /// Frames that arrived on queues of other shards and were taken over by this one.
     pub taken: u64,
-    /// Frames that arrived on this queue and were lost because the ring of their shard was full.
+    /// Frames that arrived on this shard's queue and were lost, because the ring of their shard was
+    /// full.
     pub dropped: u64,
 }
 
-/// A view of a shard's counters for another thread, as of the end of the shard's last batch.
+/// A view of a shard's counters for other threads, as of the end of the shard's last batch.
 #[derive(Clone, Debug, Default)]
 pub struct HandoverWatch {
     given: Arc<AtomicU64>,
@@ -24,7 +25,7 @@ pub struct HandoverWatch {
 }
 
 impl HandoverWatch {
-    /// Returns the counters.
+    /// Returns the present counters.
     #[must_use]
     pub fn look(&self) -> Handovers {
         let [given, taken, dropped] = [&self.given, &self.taken, &self.dropped]

@@ -1,14 +1,14 @@
-//! A frame in the ring between two shards, with its offload information.
+//! The layout of a frame in the ring between two shards: offload information, then the frame.
 
 use crate::sys::ring::Producer;
 use linerate_stack::{PartialChecksum, RxChecksum, RxFrame};
 use linerate_units::Instant;
 use std::num::NonZeroU16;
 
-/// The length of the offload information before a frame in a ring, in bytes.
+/// The length of the offload information in front of a frame, in bytes.
 pub(super) const PREFIX: usize = 8;
 
-/// Copies the frame and its offload information into the ring. Returns `None` if there is no room.
+/// Copies the frame and its offload information into the ring. Returns `None` if the ring is full.
 pub(super) fn put(ring: &mut Producer, frame: &RxFrame<'_>) -> Option<()> {
     let length = PREFIX + frame.bytes.len();
     let mut slot = ring.offer()?;
@@ -20,7 +20,7 @@ pub(super) fn put(ring: &mut Producer, frame: &RxFrame<'_>) -> Option<()> {
 const VERIFIED: u16 = 1;
 const PARTIAL: u16 = 2;
 
-/// Writes the offload information of a frame in four numbers, and the frame.
+/// Writes a frame's offload information as four numbers, and behind it the frame.
 pub(super) fn write(frame: &RxFrame<'_>, into: &mut [u8]) {
     let (kind, place) = match frame.checksum {
         RxChecksum::Unverified => (0, PartialChecksum { start: 0, offset: 0 }),
@@ -36,7 +36,7 @@ pub(super) fn write(frame: &RxFrame<'_>, into: &mut [u8]) {
     bytes.copy_from_slice(frame.bytes);
 }
 
-/// Parses a frame and its offload information.
+/// Parses the bytes that `write` has written.
 pub(super) fn read(prefixed: &[u8], arrived: Instant) -> RxFrame<'_> {
     let (prefix, bytes) = prefixed.split_at_checked(PREFIX).unwrap_or_default();
     let field = |at: usize| {

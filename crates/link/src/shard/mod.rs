@@ -1,10 +1,11 @@
-//! The queues of one link for the shards of one host. A frame that arrives on the queue of another
-//! shard is handed over to its shard.
+//! The queues of one link for the shards of one host. A shard hands over each received frame that
+//! belongs to another shard.
 //!
-//! A NIC that spreads flows over its queues knows nothing about shards. A kernel sends a flow to
-//! the queue on which it last received a packet of the flow, and a new flow to any queue. Therefore
-//! each shard determines the shard of a frame ([`Steering`]), and copies the frame into a ring of
-//! that shard. No frame is copied if the link selects queues as the host does, or has learned to.
+//! A NIC that spreads flows over its queues does not know the shards. A kernel sends a flow to the
+//! queue on which it last received a packet of that flow, and a new flow to any queue. Therefore
+//! each shard determines the shard of a received frame ([`Steering`]), and copies the frame into a
+//! ring of that shard if it is another one. No frame is copied if the NIC selects queues by the
+//! same hash, or the kernel has learned the queue.
 
 mod counters;
 mod handed_over_frame;
@@ -24,11 +25,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// The size of the ring between two shards in bytes: enough for the data of a large window.
+/// The size of the ring between two shards, in bytes: the data of a large window fits.
 const RING_BYTES: usize = 1 << 20;
 /// The minimum and the maximum number of frames in a ring.
 const RING_FRAMES: (usize, usize) = (16, 512);
-/// The length of an 802.1Q tag, by which a frame may exceed the largest frame of the link.
+/// The length of an 802.1Q tag in bytes, by which a tagged frame exceeds the MTU of the link.
 const TAG: usize = 4;
 
 /// One queue of a link, for one shard of a host.
@@ -38,15 +39,15 @@ pub struct ShardLink<L> {
     shard: Shard,
     steering: Steering,
     medium: Medium,
-    /// The rings to the other shards, by their number; `None` for this shard.
+    /// The rings to the other shards, indexed by shard; `None` for this shard.
     outboxes: Vec<Option<Outbox>>,
     /// The rings from the other shards.
     inboxes: Vec<Consumer>,
-    /// The inbox that is read next.
+    /// Index of the inbox to be read next.
     turn: usize,
-    /// Does the queue get the larger part of an odd budget next time?
+    /// Whether the queue, not the inboxes, gets the larger half of an odd budget next time.
     queue_is_first: bool,
-    /// Set by other shards that have put a frame into an inbox while this shard sleeps.
+    /// Event that other shards set when they put a frame into an inbox while this shard sleeps.
     wakeup: Arc<Eventfd>,
     counted: Handovers,
     watch: HandoverWatch,
@@ -63,7 +64,7 @@ struct Outbox {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ShardError {
-    /// There is no queue, or there are more than shard numbers.
+    /// The number of queues is zero or exceeds the number of possible shards.
     #[error("a link of {0} queues cannot carry a host: give 1 to 65535, one for each shard")]
     Queues(usize),
     /// The system cannot create an eventfd.
@@ -155,10 +156,10 @@ impl<L> ShardLink<L> {
                 on_frame(handed_over_frame::read(frame, Instant::from_nanos(stamp)));
                 taken += 1;
             }
-            // A producer that finds the ring full drops frames and does not sleep, so it need not
-            // be woken.
+            // The result can be ignored: a producer that finds the ring full drops frames instead
+            // of sleeping, so it need not be woken.
             let _ = inbox.release();
-            // An inbox with more frames than the budget must wait until all others had their turn.
+            // An inbox with more frames than the budget waits until all others have had their turn.
             self.turn = (self.turn + 1) % self.inboxes.len();
         }
         self.counted.taken += taken as u64;
@@ -167,14 +168,14 @@ impl<L> ShardLink<L> {
 }
 
 impl<L: Link> Link for ShardLink<L> {
-    /// Frames that are handed over count towards the budget, too, since they cost work.
+    /// Frames that are handed over count towards the budget too, since they cost work.
     fn receive(
         &mut self,
         budget: usize,
         mut on_frame: impl FnMut(RxFrame<'_>),
     ) -> Result<usize, LinkError> {
-        // The queue and the inboxes share the budget, so neither can starve the other. With a
-        // budget of one they take turns.
+        // The queue and the inboxes share the budget, so that neither can starve the other. With a
+        // budget of one they alternate.
         let theirs = if self.queue_is_first { budget / 2 } else { budget.div_ceil(2) };
         self.queue_is_first = !self.queue_is_first;
         let received = self.take_in(theirs, &mut on_frame);
@@ -225,7 +226,8 @@ impl<L: Link> Link for ShardLink<L> {
     }
 }
 
-/// Hands a frame over to another shard. Does nothing for the shard itself, which has no outbox.
+/// Hands a frame over to another shard. Does nothing if the frame is for this shard, which has no
+/// outbox.
 fn hand_over(outbox: &mut Option<Outbox>, frame: &RxFrame<'_>, counted: &mut Handovers) {
     let Some(outbox) = outbox else { return };
     match handed_over_frame::put(&mut outbox.ring, frame) {

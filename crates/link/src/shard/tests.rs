@@ -1,4 +1,4 @@
-//! Tests of queues shared among shards.
+//! Tests of links whose queues are shared among shards.
 
 use super::handed_over_frame::{read, write};
 use super::*;
@@ -12,8 +12,8 @@ use std::thread;
 
 const SEED: [u8; 32] = [3; 32];
 
-/// Creates a link of `count` queues. Returns the far end as it is, and the near end with
-/// shards.
+/// Creates a memory link of `count` queues. Returns the queues of the far end, and the near end as
+/// links of shards.
 fn cable(config: MemoryConfig, count: usize) -> (Vec<MemoryLink>, Vec<ShardLink<MemoryLink>>) {
     let (far, near) = queues(config, count).unwrap();
     (far, share(near, SEED).unwrap())
@@ -23,7 +23,7 @@ fn bare() -> MemoryConfig {
     MemoryConfig { medium: Medium::Ip, ..MemoryConfig::default() }
 }
 
-/// Returns a packet from this port of the peer, and its shard among `count`.
+/// Returns a segment from this port of the peer, and the shard among `count` to which it belongs.
 fn segment(port: u16, count: u16) -> (Vec<u8>, usize) {
     let mut packet = vec![0; 60];
     (packet[0], packet[9]) = (0x45, 6);
@@ -129,7 +129,7 @@ fn a_flood_of_handed_over_frames_does_not_starve_the_queue() {
     assert_eq!(near[0].handovers().taken - before, 1, "one from each side");
 }
 
-/// Returns a packet for this one of two shards.
+/// Returns a packet that belongs to this shard of two.
 fn packet_of(shard: usize) -> Vec<u8> {
     (0..).map(|port| segment(port, 2)).find(|&(_, owner)| owner == shard).unwrap().0
 }
@@ -257,7 +257,7 @@ fn a_shard_is_ready_for_frames_of_its_queue_and_of_its_inboxes() {
     assert!(!near[0].is_ready());
 }
 
-/// Has another shard set the event of this one?
+/// Returns whether the wake-up event of this shard has been set.
 fn is_signalled(link: &ShardLink<MemoryLink>) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(link.wakeup.as_fd(), PollFlags::IN)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
@@ -338,7 +338,7 @@ fn no_wake_up_is_lost_between_two_shards() {
     while given < FRAMES {
         send(&mut far[0], &packet);
         giver.receive(64, |_| ()).unwrap();
-        // The test sends a dropped frame again.
+        // A dropped frame does not count as handed over, so another one is sent for it.
         given = usize::try_from(giver.handovers().given).unwrap();
     }
     taking.join().unwrap();

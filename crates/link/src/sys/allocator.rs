@@ -1,6 +1,6 @@
 //! The allocator of the C library, which is Rust's default.
 
-/// Has the allocator return its free pages to the operating system.
+/// Makes the allocator return its free pages to the operating system.
 #[cfg(target_env = "gnu")]
 pub(crate) fn trim() {
     // SAFETY: `malloc_trim` may be called by any thread at any time. It takes the locks that it

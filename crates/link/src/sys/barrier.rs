@@ -1,11 +1,11 @@
-//! A memory barrier that one thread makes for all threads of the process (`membarrier`, Linux
-//! 4.14). The rare caller pays its cost, instead of every access that would need a barrier.
+//! A memory barrier that one thread executes for all threads of the process (`membarrier`, Linux
+//! 4.14). The rare caller pays for it, so that frequent accesses need no barrier of their own.
 
 use rustix::thread::{MembarrierCommand, membarrier};
 use std::sync::OnceLock;
 
-/// Can [`make`] be used? Registers the process for such barriers on the first call. A sandbox can
-/// forbid the system call, and miri does not support it.
+/// Returns whether [`make`] can be used. The first call registers the process. A sandbox can forbid
+/// the system call, and miri does not support it.
 pub(crate) fn is_possible() -> bool {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     *REGISTERED.get_or_init(|| {
@@ -13,9 +13,9 @@ pub(crate) fn is_possible() -> bool {
     })
 }
 
-/// Makes a barrier for all threads: each running thread executes one during this call. Writes of a
-/// thread before its barrier are visible here afterwards, and writes before this call are visible
-/// to the reads of a thread after its barrier.
+/// Makes a barrier for all threads: each running thread executes one during this call. Writes that
+/// a thread made before its barrier are visible to the caller afterwards. Writes that the caller
+/// made before are visible to the reads of a thread after its barrier.
 pub(crate) fn make() {
     // This cannot fail if `is_possible` has returned true.
     let made = membarrier(MembarrierCommand::PrivateExpedited);

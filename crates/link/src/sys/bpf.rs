@@ -1,27 +1,27 @@
-//! The system call `bpf(2)`: loading an XDP program, the map through which it finds sockets, and
-//! attaching it to an interface.
+//! The system call `bpf(2)`: loads an XDP program, fills the map in which it finds sockets, and
+//! attaches it to an interface.
 
 use std::ffi::{c_long, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-// The commands of bpf(2).
+// Commands of bpf(2).
 const MAP_CREATE: c_long = 0;
 const MAP_UPDATE: c_long = 2;
 const PROGRAM_LOAD: c_long = 5;
 const LINK_CREATE: c_long = 28;
-/// `BPF_MAP_TYPE_XSKMAP`.
+/// Map type `BPF_MAP_TYPE_XSKMAP`: from receive queues to AF_XDP sockets.
 const SOCKET_MAP: u32 = 17;
-/// `BPF_PROG_TYPE_XDP`.
+/// Program type `BPF_PROG_TYPE_XDP`.
 const XDP_PROGRAM: u32 = 6;
-/// `BPF_XDP`, the attach type of XDP programs.
+/// Attach type `BPF_XDP` of XDP programs.
 const ATTACH_XDP: u32 = 37;
-/// `XDP_FLAGS_SKB_MODE`, a flag of attaching: generic XDP, after the driver.
+/// Attach flag `XDP_FLAGS_SKB_MODE`: generic XDP, which runs after the driver.
 const GENERIC_MODE: u32 = 2;
-/// The licence of the program, which some BPF helpers require.
+/// Licence of the program. The kernel permits some BPF helpers only to GPL programs.
 const LICENCE: &[u8] = b"Dual MIT/GPL\0";
 
-/// Creates a map from receive queues below `queues` to sockets.
+/// Creates a map from the receive queues 0 to `queues` − 1 to sockets.
 pub(crate) fn socket_map(queues: u32) -> io::Result<OwnedFd> {
     let mut attributes = Attributes::default();
     for (at, value) in [(0, SOCKET_MAP), (4, 4), (8, 4), (12, queues)] {
@@ -31,7 +31,7 @@ pub(crate) fn socket_map(queues: u32) -> io::Result<OwnedFd> {
     unsafe { call_for_descriptor(MAP_CREATE, &attributes) }
 }
 
-/// Directs the frames of `queue` to `socket`.
+/// Puts `socket` into the map, to receive the frames of receive queue `queue`.
 pub(crate) fn set_socket(
     map: BorrowedFd<'_>,
     queue: u32,
@@ -46,7 +46,7 @@ pub(crate) fn set_socket(
     unsafe { call(MAP_UPDATE, &attributes) }.map(drop)
 }
 
-/// Loads `program`, instructions of eight bytes, which the kernel verifies.
+/// Loads a program of eight-byte instructions, which the kernel verifies.
 pub(crate) fn load(program: &[u64]) -> io::Result<OwnedFd> {
     let count = u32::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut attributes = Attributes::default();
@@ -61,8 +61,8 @@ pub(crate) fn load(program: &[u64]) -> io::Result<OwnedFd> {
 }
 
 /// Attaches `program` to the interface with this index, for the lifetime of the returned
-/// descriptor. The program runs in the driver, if `in_driver` is set and the driver supports it,
-/// and otherwise at the start of the kernel's network stack.
+/// descriptor. With `in_driver`, the program runs in the driver, if that supports it. Otherwise it
+/// runs at the start of the kernel's network stack.
 pub(crate) fn attach(
     program: BorrowedFd<'_>,
     interface: u32,
@@ -78,7 +78,8 @@ pub(crate) fn attach(
     unsafe { call_for_descriptor(LINK_CREATE, &attributes) }
 }
 
-/// The used part of `union bpf_attr`. Zeros in the rest select the behaviour of older kernels.
+/// The used part of `union bpf_attr`. Zeros in the remaining fields select the behaviour of older
+/// kernels.
 #[repr(C, align(8))]
 #[derive(Default)]
 struct Attributes([u64; 9]);
@@ -92,7 +93,8 @@ impl Attributes {
         self.put(at, &(to.expose_provenance() as u64).to_ne_bytes());
     }
 
-    /// Stores a field. `at` is a multiple of its length, so it does not cross a word boundary.
+    /// Stores a field at offset `at`, a multiple of its length, so that it does not cross a word
+    /// boundary.
     fn put(&mut self, at: usize, bytes: &[u8]) {
         let mut word = self.0[at / 8].to_ne_bytes();
         word[at % 8..at % 8 + bytes.len()].copy_from_slice(bytes);
@@ -100,7 +102,7 @@ impl Attributes {
     }
 }
 
-/// Executes a command that returns a new descriptor.
+/// Executes a command of bpf(2) that returns a new descriptor.
 ///
 /// # Safety
 /// As for [`call`], and the command must return a new descriptor.
@@ -111,7 +113,7 @@ unsafe fn call_for_descriptor(command: c_long, attributes: &Attributes) -> io::R
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// Executes a command.
+/// Executes a command of bpf(2).
 ///
 /// # Safety
 /// Pointers in the attributes must be valid for the command until it has returned.

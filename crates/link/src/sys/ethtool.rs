@@ -1,22 +1,22 @@
-//! The offloads and the counters of a NIC, by the ioctls of ethtool.
+//! Sets the checksum offload of a NIC and reads its counters, by the ioctls of ethtool.
 
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl};
 use rustix::net::{AddressFamily, SocketType, socket};
 
-/// `SIOCETHTOOL`, a number that does not follow the encoding of newer ioctls.
+/// Request number `SIOCETHTOOL`, which does not follow the encoding of newer ioctls.
 const SIOCETHTOOL: Opcode = 0x8946;
-/// `ETHTOOL_STXCSUM`.
+/// Command `ETHTOOL_STXCSUM`.
 const SET_TRANSMIT_CHECKSUMS: u64 = 0x17;
-/// `ETHTOOL_GSTRINGS`.
+/// Command `ETHTOOL_GSTRINGS`.
 const GET_NAMES: u64 = 0x1b;
-/// `ETHTOOL_GSTATS`.
+/// Command `ETHTOOL_GSTATS`.
 const GET_COUNTERS: u64 = 0x1d;
-/// `ETHTOOL_GSSET_INFO`.
+/// Command `ETHTOOL_GSSET_INFO`.
 const GET_SET_SIZES: u64 = 0x37;
-/// `ETH_SS_STATS`, the set of counters.
+/// `ETH_SS_STATS`, the number of the set of counters.
 const COUNTERS: u64 = 1;
-/// `ETH_GSTRING_LEN`, the length of a name in eight-byte words.
+/// Length of a name (`ETH_GSTRING_LEN`), in words of eight bytes.
 const NAME_WORDS: usize = 4;
 /// Maximum number of counters that are read.
 const MAX_COUNTERS: usize = 8_192;
@@ -41,28 +41,28 @@ pub(crate) struct DriverCounter {
 /// Sets whether the NIC of an interface computes the transport checksums of sent packets. `name`
 /// has up to 15 bytes, padded with zeros.
 pub(crate) fn set_transmit_checksums(name: [u8; 16], by_nic: bool) -> Result<(), Errno> {
-    // `struct ethtool_value`: command, data.
+    // The fields of `struct ethtool_value`: command, data.
     perform(name, &mut [words(SET_TRANSMIT_CHECKSUMS, by_nic.into())])
 }
 
-/// Returns the counters of the driver of an interface, with the names that the driver gives them.
+/// Returns the counters of an interface's driver, with the driver's names for them.
 pub(crate) fn driver_counters(name: [u8; 16]) -> Result<Vec<DriverCounter>, Errno> {
-    // `struct ethtool_sset_info`: command, reserved, mask, sizes.
+    // The fields of `struct ethtool_sset_info`: command, reserved, mask, sizes.
     let mut sizes = [words(GET_SET_SIZES, 0), 1 << COUNTERS, 0];
     perform(name, &mut sizes)?;
     let count = low(sizes[2]);
     if count == 0 || count > MAX_COUNTERS {
         return Ok(Vec::new());
     }
-    // The kernel writes as many entries as the driver has now. Room for twice the number, and for
-    // a thousand, allows for queues that are added meanwhile.
+    // The kernel writes as many entries as the driver has at that time. The buffer holds twice the
+    // number and 1,024 more, for queues that are added meanwhile.
     let room = 2 * count + 1_024;
-    // `struct ethtool_gstrings`: command, set, length, names from byte 12 on.
+    // The fields of `struct ethtool_gstrings`: command, set, length, and names from byte 12 on.
     let mut names = vec![0; 2 + NAME_WORDS * room];
     names[0] = words(GET_NAMES, COUNTERS);
     names[1] = count as u64;
     perform(name, &mut names)?;
-    // `struct ethtool_stats`: command, number, values.
+    // The fields of `struct ethtool_stats`: command, number, values.
     let mut values = vec![0; 1 + room];
     values[0] = words(GET_COUNTERS, count as u64);
     perform(name, &mut values)?;
@@ -71,7 +71,7 @@ pub(crate) fn driver_counters(name: [u8; 16]) -> Result<Vec<DriverCounter>, Errn
     Ok(named.map(|(name, &value)| DriverCounter { name: text(name), value }).collect())
 }
 
-/// Executes a command whose argument is `argument`, which begins with the number of the command.
+/// Executes a command of ethtool. `argument` begins with the number of the command.
 fn perform(name: [u8; 16], argument: &mut [u64]) -> Result<(), Errno> {
     let any = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
     let mut request = InterfaceRequest { name, data: argument.as_mut_ptr(), unused: [0; 16] };
@@ -82,18 +82,18 @@ fn perform(name: [u8; 16], argument: &mut [u64]) -> Result<(), Errno> {
     unsafe { ioctl(any, call) }
 }
 
-/// Returns two numbers of 32 bits in the order of memory.
+/// Returns two 32-bit numbers as one word, in the order of memory.
 const fn words(first: u64, second: u64) -> u64 {
     if cfg!(target_endian = "little") { first | second << 32 } else { first << 32 | second }
 }
 
-/// Returns the first number of 32 bits in memory.
+/// Returns the 32-bit number that comes first in memory.
 fn low(word: u64) -> usize {
     let first = if cfg!(target_endian = "little") { word & 0xffff_ffff } else { word >> 32 };
     usize::try_from(first).unwrap_or(usize::MAX)
 }
 
-/// Returns a name up to its first zero byte.
+/// Returns the text of a name that a zero byte ends.
 fn text(name: &[u8]) -> String {
     let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
     String::from_utf8_lossy(&name[..end]).into_owned()

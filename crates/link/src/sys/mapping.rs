@@ -42,7 +42,7 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the range was mapped with this length, and all references into it have ended. The
-        // kernel holds references to pages to which it still writes.
+        // kernel itself keeps pages alive that it still writes.
         let _ = unsafe { munmap(self.start.cast(), self.length) };
     }
 }

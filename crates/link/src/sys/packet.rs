@@ -6,19 +6,19 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
 
-/// The maximum number of frames in a batch.
+/// The maximum number of frames that one system call sends or receives.
 pub(crate) const BATCH: usize = 32;
 
-/// `AF_PACKET`.
+/// Address family `AF_PACKET`.
 const FAMILY: u16 = 17;
-/// `ETH_P_ALL` in network byte order.
+/// Protocol number `ETH_P_ALL` in network byte order.
 const EVERY_PROTOCOL: u16 = 3_u16.to_be();
 
-/// An instruction of a socket filter: code, jump if true, jump if false, operand.
+/// An instruction of a classic BPF filter: code, jump if true, jump if false, operand.
 pub(crate) type Instruction = (u16, u8, u8, u32);
 
-/// Binds `socket` to the interface with this index. From then on, the socket receives frames of the
-/// interface.
+/// Binds a packet socket to the interface with this index, after which it receives the interface's
+/// frames.
 pub(crate) fn bind(socket: impl AsFd, interface: u32) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: FAMILY,
@@ -36,7 +36,7 @@ pub(crate) fn bind(socket: impl AsFd, interface: u32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Attaches a filter: the kernel drops the frames for which `program` returns zero.
+/// Attaches a filter to a socket. The kernel then drops frames for which `program` returns zero.
 pub(crate) fn attach_filter(socket: impl AsFd, program: &[Instruction]) -> io::Result<()> {
     let mut code: Vec<_> =
         program.iter().map(|&(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k }).collect();
@@ -57,13 +57,13 @@ pub(crate) fn attach_filter(socket: impl AsFd, program: &[Instruction]) -> io::R
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Makes the interface receive frames for another MAC address.
+/// Makes the interface accept frames for an additional MAC address.
 pub(crate) fn add_unicast_address(
     socket: impl AsFd,
     interface: u32,
     mac: [u8; 6],
 ) -> io::Result<()> {
-    // `struct packet_mreq`: index, PACKET_MR_UNICAST, address length, address.
+    // The fields of `struct packet_mreq`: index, PACKET_MR_UNICAST, address length, address.
     let mut request = [0; 16];
     request[..4].copy_from_slice(&interface.to_ne_bytes());
     request[4..6].copy_from_slice(&3_u16.to_ne_bytes());
@@ -72,8 +72,8 @@ pub(crate) fn add_unicast_address(
     socket_option::set(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
 }
 
-/// Receives a batch of frames without waiting, one into each of `buffers` from byte `start` on, at
-/// most [`BATCH`]. Returns the number of frames, and stores their lengths in `lengths`.
+/// Receives at most [`BATCH`] frames without waiting, each into one of `buffers` from byte `start`
+/// on. Returns the number of frames, and stores their lengths in `lengths`.
 pub(crate) fn receive<'a>(
     socket: impl AsFd,
     buffers: impl ExactSizeIterator<Item = &'a mut [u8]>,
@@ -124,7 +124,7 @@ pub(crate) fn send<'a>(
     outcome(result)
 }
 
-/// Returns a message of one part, without an address and control data.
+/// Returns a message header for one buffer, without address and control data.
 fn message(piece: &mut libc::iovec) -> libc::mmsghdr {
     libc::mmsghdr {
         msg_hdr: libc::msghdr {

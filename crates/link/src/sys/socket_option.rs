@@ -1,11 +1,11 @@
-//! Socket options and ioctls of the kernel for which there is no safe library.
+//! Socket options and ioctls of the kernel that no safe library offers.
 
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Reads option `name` of `level` into `value`, and returns the number of bytes that the kernel
-/// wrote.
+/// Reads socket option `name` of protocol level `level` into `value`. Returns the number of bytes
+/// that the kernel wrote.
 pub(crate) fn get(
     socket: impl AsFd,
     level: c_int,
@@ -28,14 +28,14 @@ pub(crate) fn get(
     Ok(usize::try_from(length).unwrap_or(0).min(value.len()))
 }
 
-/// Reads an integer option.
+/// Reads a socket option that is an integer.
 pub(crate) fn get_integer(socket: impl AsFd, level: c_int, name: c_int) -> io::Result<c_int> {
     let mut value = [0; size_of::<c_int>()];
     get(socket, level, name, &mut value)?;
     Ok(c_int::from_ne_bytes(value))
 }
 
-/// Sets an integer option.
+/// Sets a socket option that is an integer.
 pub(crate) fn set_integer(
     socket: impl AsFd,
     level: c_int,
@@ -45,7 +45,7 @@ pub(crate) fn set_integer(
     set(socket, level, name, &value.to_ne_bytes())
 }
 
-/// Sets option `name` of `level` to the bytes `value`.
+/// Sets socket option `name` of protocol level `level` to the bytes `value`.
 pub(crate) fn set(socket: impl AsFd, level: c_int, name: c_int, value: &[u8]) -> io::Result<()> {
     let length = libc::socklen_t::try_from(value.len()).unwrap_or(libc::socklen_t::MAX);
     // SAFETY: `value` is readable for `length` bytes, and the descriptor is borrowed for the call.
@@ -64,15 +64,15 @@ pub(crate) fn set(socket: impl AsFd, level: c_int, name: c_int, value: &[u8]) ->
 /// A queue of a kernel TCP socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Queue {
-    /// Received and not read (`SIOCINQ`).
+    /// Bytes that were received and have not been read (`SIOCINQ`).
     Unread,
-    /// Written and not sent (`SIOCOUTQNSD`).
+    /// Bytes that were written and have not been sent (`SIOCOUTQNSD`).
     Unsent,
-    /// Written and not acknowledged (`SIOCOUTQ`).
+    /// Bytes that were written and have not been acknowledged (`SIOCOUTQ`).
     Unacknowledged,
 }
 
-/// `SIOCOUTQNSD` of <linux/sockios.h>.
+/// Request number `SIOCOUTQNSD` of <linux/sockios.h>.
 const SIOCOUTQNSD: libc::Ioctl = 0x894b;
 
 /// Returns the number of bytes in the queue.

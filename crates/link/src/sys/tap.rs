@@ -1,4 +1,5 @@
-//! The ioctls of `/dev/net/tun`: attaching to a TAP or TUN interface, and the format of its frames.
+//! The ioctls of `/dev/net/tun`: attach it to a TAP or TUN interface, and set the format of its
+//! frames.
 
 use rustix::fs::{FileType, fstat, major, minor};
 use rustix::io::Errno;
@@ -7,39 +8,40 @@ use std::os::fd::BorrowedFd;
 
 /// The path of the device.
 pub(crate) const DEVICE: &str = "/dev/net/tun";
-/// The major and the minor number of the device (`MISC_MAJOR`, `TUN_MINOR`).
+/// Major and minor device number of `/dev/net/tun` (`MISC_MAJOR`, `TUN_MINOR`).
 const NUMBER: (u32, u32) = (10, 200);
-/// The number of queues that an interface can have (`MAX_TAP_QUEUES` of the kernel).
+/// The maximum number of queues of an interface (`MAX_TAP_QUEUES` of the kernel).
 pub(crate) const MOST_QUEUES: usize = 256;
 
-/// `TUNSETIFF`. The number encodes the size of an `int`, but the argument is a `struct ifreq`.
+/// Request number `TUNSETIFF`. It encodes the size of an `int`, but the argument is a `struct
+/// ifreq`.
 const TUNSETIFF: Opcode = opcode::write::<i32>(b'T', 202);
-/// `TUNSETOFFLOAD`; its argument is a number and not a pointer.
+/// Request number `TUNSETOFFLOAD`. Its argument is a number, not a pointer.
 const TUNSETOFFLOAD: Opcode = opcode::write::<u32>(b'T', 208);
-/// `TUNSETVNETHDRSZ`.
+/// Request number `TUNSETVNETHDRSZ`.
 const TUNSETVNETHDRSZ: Opcode = opcode::write::<i32>(b'T', 216);
 
-/// `IFF_TUN`: frames begin with the IP header.
+/// Flag `IFF_TUN`: frames begin with the IP header.
 pub(crate) const TUN: u16 = 1;
-/// `IFF_TAP`: frames begin with an Ethernet header.
+/// Flag `IFF_TAP`: frames begin with an Ethernet header.
 pub(crate) const TAP: u16 = 2;
-/// `IFF_NO_PI`: no packet information before each frame.
+/// Flag `IFF_NO_PI`: no packet information in front of each frame.
 pub(crate) const NO_PACKET_INFORMATION: u16 = 0x1000;
-/// `IFF_VNET_HDR`: a virtio-net header before each frame.
+/// Flag `IFF_VNET_HDR`: a virtio-net header in front of each frame.
 pub(crate) const VIRTIO_HEADER: u16 = 0x4000;
 
-/// `IFF_MULTI_QUEUE`: each attached descriptor is another queue of the interface.
+/// Flag `IFF_MULTI_QUEUE`: each attached descriptor is one more queue of the interface.
 pub(crate) const MULTI_QUEUE: u16 = 0x0100;
 
-/// `TUN_F_CSUM`: the program accepts frames with partial checksums.
+/// Offload flag `TUN_F_CSUM`: this program accepts frames with partial checksums.
 const CHECKSUMS: usize = 1;
-/// `TUN_F_TSO4`: the program accepts GSO frames of TCP over IPv4.
+/// Offload flag `TUN_F_TSO4`: this program accepts GSO frames of TCP over IPv4.
 const TCP4_SEGMENTATION: usize = 2;
-/// `TUN_F_TSO6`: the program accepts GSO frames of TCP over IPv6.
+/// Offload flag `TUN_F_TSO6`: this program accepts GSO frames of TCP over IPv6.
 const TCP6_SEGMENTATION: usize = 4;
 
-/// `TUNGETIFF`. The number encodes the size of an `unsigned int`, but the argument is a `struct
-/// ifreq`.
+/// Request number `TUNGETIFF`. It encodes the size of an `unsigned int`, but the argument is a
+/// `struct ifreq`.
 const TUNGETIFF: Opcode = opcode::read::<u32>(b'T', 210);
 
 /// The used part of `struct ifreq`, in its full size of 40 bytes.
@@ -52,9 +54,9 @@ struct InterfaceRequest {
 
 const _: () = assert!(size_of::<InterfaceRequest>() == 40);
 
-/// Attaches `device` to an interface, and creates the interface if it does not exist. `name` has up
-/// to 15 bytes, padded with zeros; the kernel replaces `%d` by a number, and chooses an empty name.
-/// Returns the name.
+/// Attaches `device` to an interface, which is created if it does not exist. `name` has up to 15
+/// bytes, padded with zeros. The kernel replaces `%d` in it by a number, and chooses a name if it
+/// is empty. Returns the name of the interface.
 pub(crate) fn attach(
     device: BorrowedFd<'_>,
     name: [u8; 16],
@@ -69,8 +71,8 @@ pub(crate) fn attach(
     Ok(request.name)
 }
 
-/// Returns the name of the interface that `device` is attached to, and its flags. `EINVAL` for a
-/// descriptor of another device, `EBADFD` for one that is not attached.
+/// Returns the name and the flags of the interface to which `device` is attached. Fails with
+/// `EINVAL` for a descriptor of another device, with `EBADFD` for one that is not attached.
 pub(crate) fn attached(device: BorrowedFd<'_>) -> Result<([u8; 16], u16), Errno> {
     let status = fstat(device)?;
     let is_character = FileType::from_raw_mode(status.st_mode) == FileType::CharacterDevice;
@@ -86,7 +88,7 @@ pub(crate) fn attached(device: BorrowedFd<'_>) -> Result<([u8; 16], u16), Errno>
     Ok((request.name, request.flags))
 }
 
-/// Sets the length of the virtio-net header of each frame.
+/// Sets the length of the virtio-net header in front of each frame.
 pub(crate) fn set_header_length(device: BorrowedFd<'_>, length: usize) -> Result<(), Errno> {
     let length = i32::try_from(length).map_err(|_| Errno::INVAL)?;
     // SAFETY: the number is that of TUNSETVNETHDRSZ, whose argument is an `int`.
@@ -95,7 +97,7 @@ pub(crate) fn set_header_length(device: BorrowedFd<'_>, length: usize) -> Result
     unsafe { ioctl(device, call) }
 }
 
-/// Sets the offloads that the program accepts. They must also be cleared explicitly, because a
+/// Sets whether this program accepts offloads. They must also be cleared explicitly, because a
 /// persistent interface keeps those of the previous program.
 pub(crate) fn set_offloads(device: BorrowedFd<'_>, wanted: bool) -> Result<(), Errno> {
     let offloads = if wanted { CHECKSUMS | TCP4_SEGMENTATION | TCP6_SEGMENTATION } else { 0 };

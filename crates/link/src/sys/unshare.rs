@@ -1,5 +1,4 @@
-//! Entering new namespaces, for the calling thread or for a child process before it runs its
-//! program.
+//! Enters new namespaces, in the calling thread or in a child process before it runs its program.
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, write};
@@ -10,41 +9,45 @@ use std::io::{self, PipeWriter};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// A step of entering new namespaces. A child process reports its last step as a number in a pipe.
+/// A step of entering new namespaces. A child process reports the step that failed, as a number in
+/// a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Step {
     /// Creating the namespaces.
     Unshare = 1,
-    /// Giving up `setgroups`, which the kernel requires before the group map.
+    /// Forbidding `setgroups`, which the kernel requires before the group map is written.
     SetGroups,
-    /// Mapping to user 0 of the new user namespace.
+    /// Mapping this user to root of the new user namespace.
     UserMap,
-    /// Mapping to group 0 of the new user namespace.
+    /// Mapping this group to group 0 of the new user namespace.
     GroupMap,
     /// All steps succeeded.
     Done,
 }
 
 impl Step {
-    /// Returns the step with this number.
+    /// Returns the step that has this number.
     pub(crate) fn of(number: u8) -> Option<Self> {
         let steps = [Self::Unshare, Self::SetGroups, Self::UserMap, Self::GroupMap, Self::Done];
         steps.into_iter().find(|&step| step as u8 == number)
     }
 }
 
-/// The preparation for a new network namespace: entering it takes only system calls.
+/// Everything that is needed to enter new namespaces, prepared in advance so that entering only
+/// makes system calls.
 #[derive(Debug)]
 pub(crate) struct NewNamespaces {
     flags: UnshareFlags,
-    /// `0 1000 1`: user 0 inside is user 1000 outside, and there is no other user.
+    /// Line of the user map, such as `0 1000 1`: user 0 inside is user 1000 outside, and there are
+    /// no others.
     user_map: Vec<u8>,
     group_map: Vec<u8>,
 }
 
 impl NewNamespaces {
-    /// Prepares for a new network namespace, and with `user` for a new user namespace that owns it.
+    /// Prepares entering a new network namespace, and with `user` also a new user namespace that
+    /// owns it.
     pub(crate) fn new(user: bool) -> Self {
         let flags = if user { UnshareFlags::NEWUSER } else { UnshareFlags::empty() };
         Self {
@@ -67,8 +70,8 @@ impl NewNamespaces {
         Ok(())
     }
 
-    /// Makes `command` enter the namespaces before it runs its program. The step that failed is
-    /// written to `report`. With `stop_after`, the child stops after the last step and does not run
+    /// Makes `command` enter the namespaces before it runs its program. The child writes the failed
+    /// step to `report`. With `stop_after`, the child ends after the last step instead of running
     /// the program.
     pub(crate) fn enter_before(self, command: &mut Command, report: PipeWriter, stop_after: bool) {
         let enter = move || {

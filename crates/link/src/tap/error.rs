@@ -1,4 +1,4 @@
-//! The errors of opening a TAP device.
+//! The errors of opening a TAP or TUN device.
 
 use crate::kernel_interface::InterfaceError;
 use crate::sys::tap::{DEVICE, MOST_QUEUES};
@@ -6,22 +6,22 @@ use rustix::io::Errno;
 use std::io;
 use thiserror::Error;
 
-/// The reason why a TAP device cannot be opened, with the remedy.
+/// The reason why a TAP or TUN device cannot be opened, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TapError {
-    /// The kernel has no TAP support, or the container does not expose the device.
+    /// The kernel has no TUN support, or the container does not expose the device.
     #[error(
         "there is no {DEVICE}: load the module (`modprobe tun`), or pass the device to the \
          container (`--device {DEVICE}`)"
     )]
     NoDevice,
-    /// The user may not open the device.
+    /// The user may not open `/dev/net/tun`.
     #[error(
         "no permission to open {DEVICE}: run as root, or let users have it (`chmod 0666 {DEVICE}`)"
     )]
     DeviceForbidden,
-    /// The user may open the device, but not create interfaces.
+    /// The user may open `/dev/net/tun`, but not create or attach to the interface.
     #[error(
         "no permission to have the interface `{name}`: run as root, or in a user and network \
          namespace of your own"
@@ -39,7 +39,7 @@ pub enum TapError {
         /// The name of the interface.
         name: String,
     },
-    /// The interface exists, but is of another kind.
+    /// The interface exists, but is of another kind or has another number of queues.
     #[error(
         "the interface `{name}` exists, but is of another kind or has another number of queues: \
          choose another name"
@@ -48,15 +48,15 @@ pub enum TapError {
         /// The name of the interface.
         name: String,
     },
-    /// The descriptor is of no TUN or TAP device.
+    /// The descriptor does not belong to a TUN or TAP device.
     #[error(
         "the descriptor is no TUN device: open {DEVICE}, attach it to an interface, and pass that"
     )]
     NoTap,
-    /// The device precedes each packet by information of its own.
+    /// The device has packet information in front of each packet, which this link does not support.
     #[error("the device was attached without IFF_NO_PI: attach it with that flag")]
     PacketInformation,
-    /// The MTU is out of range.
+    /// The MTU is too small or too large.
     #[error("a TUN device cannot have an MTU of {0} bytes: choose 88 to 65535")]
     Mtu(usize),
     /// The number of queues is zero or too large.

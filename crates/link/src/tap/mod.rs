@@ -34,51 +34,52 @@ use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The interface of a TAP link.
+/// The configuration of a TAP or TUN link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TapConfig {
     /// The name of the interface. The kernel replaces `%d` by a free number.
     pub name: String,
     /// `Ethernet` for a TAP device, `Ip` for a TUN device.
     pub medium: Medium,
-    /// The largest IP packet in bytes. An existing interface with another MTU is changed.
+    /// The largest IP packet in bytes. If an existing interface has another MTU, it is changed.
     pub mtu: usize,
-    /// Are offloads used, as with a NIC? GSO frames of TCP over IPv4 pass whole in both directions
-    /// (`IFF_VNET_HDR`), and checksums are not computed. Without offloads, every frame is one that
-    /// a wire could carry.
+    /// Whether to use offloads, as with a NIC. GSO frames of TCP then pass whole in both directions
+    /// (`IFF_VNET_HDR`), and checksums are not computed. Without offloads, every frame could be
+    /// sent on a wire as it is.
     pub offloads: bool,
 }
 
-/// Returns the configuration of a TAP device `lr0`, or the next free number, with an MTU of 1,500
-/// bytes and offloads.
+/// Returns the configuration of a TAP device named `lr` and the next free number, with an MTU of
+/// 1,500 bytes and offloads.
 impl Default for TapConfig {
     fn default() -> Self {
         Self { name: "lr%d".to_owned(), medium: Medium::Ethernet, mtu: 1_500, offloads: true }
     }
 }
 
-/// A link to the kernel of this machine.
+/// A link to the network stack of this machine's kernel.
 #[derive(Debug)]
 pub struct Tap {
     device: OwnedFd,
     interface: KernelInterface,
     capabilities: Capabilities,
-    /// The length of the virtio-net header before each frame in bytes; zero without offloads.
+    /// The length of the virtio-net header in front of each frame, in bytes; zero without offloads.
     header: usize,
-    /// The frames received last.
+    /// Buffers of the frames that were received last.
     receive_buffers: ReceiveBuffers,
-    /// The buffer of the outgoing frame, with its header.
+    /// The buffer of the frame to send, with its virtio-net header.
     outgoing: Box<[u8]>,
-    /// The length of a frame in that buffer that waits for room, or zero.
+    /// The length of the frame in `outgoing` that waits until the kernel has room; zero if none
+    /// waits.
     waiting: usize,
     refused: u64,
     malformed: u64,
 }
 
 impl Tap {
-    /// Opens the interface, and creates it if it does not exist. A new interface is down: give
-    /// [`interface`](Self::interface) its addresses and bring it up. Frames from the kernel wait in
-    /// the interface's [queue](KernelInterface::set_queue_length).
+    /// Opens the interface, which is created if it does not exist. A new interface is down:
+    /// configure its addresses and bring it up through [`interface`](Self::interface). Frames from
+    /// the kernel wait in the interface's [queue](KernelInterface::set_queue_length).
     ///
     /// # Errors
     /// [`TapError`], which names what is missing on this machine, and the remedy.
@@ -87,9 +88,9 @@ impl Tap {
     }
 
     /// Opens the interface with `count` queues, one for each shard of a host. The kernel sends a
-    /// flow to the queue on which it was last received, and a new flow to any queue;
-    /// [`crate::shard::share`] hands it on to its shard. An existing interface must have been
-    /// created with several queues.
+    /// flow to the queue on which it last received a packet of that flow, and a new flow to any
+    /// queue. [`crate::shard::share`] therefore hands frames over to their shards. An existing
+    /// interface must have been created with several queues.
     ///
     /// # Errors
     /// Like [`open`](Self::open), and [`TapError::Queues`] if `count` is zero or exceeds the
@@ -131,13 +132,13 @@ impl Tap {
         Ok(Self::over(device, interface, config))
     }
 
-    /// Uses a device that was opened and attached elsewhere, such as by the parent of this process,
-    /// in another network namespace. Its kind, and whether it has offloads, are found out; `mtu` is
-    /// the largest IP packet of the interface. The [interface](Self::interface) can be configured
-    /// only if it is in the network namespace of the calling thread.
+    /// Uses a device that another process has opened and attached, such as the parent of this one
+    /// in another network namespace. The kernel tells whether it is TAP or TUN, and whether it has
+    /// offloads; `mtu` is the largest IP packet of the interface. The [interface](Self::interface)
+    /// can be configured only if it is in the network namespace of the calling thread.
     ///
     /// # Errors
-    /// [`TapError::NoTap`] if the descriptor is of no TUN or TAP device;
+    /// [`TapError::NoTap`] if the descriptor is not a TUN or TAP device;
     /// [`TapError::PacketInformation`], or an error of the system.
     pub fn from_fd(device: OwnedFd, mtu: usize) -> Result<Self, TapError> {
         let (name, flags) = attached(device.as_fd()).map_err(|errno| match errno {
@@ -164,8 +165,8 @@ impl Tap {
         Ok(Self::over(device, interface, &TapConfig { name, medium, mtu, offloads }))
     }
 
-    /// Returns the device, to be passed to another process. The interface exists as long as a
-    /// process has it open.
+    /// Returns the device's descriptor, so that it can be passed to another process. The interface
+    /// exists as long as a process has it open.
     #[must_use]
     pub fn into_fd(self) -> OwnedFd {
         self.device
@@ -201,7 +202,8 @@ impl Tap {
         self.refused
     }
 
-    /// Returns the number of received frames that were dropped because of an invalid header.
+    /// Returns the number of received frames that were dropped because of an invalid virtio-net
+    /// header.
     #[must_use]
     pub const fn malformed(&self) -> u64 {
         self.malformed
@@ -211,8 +213,8 @@ impl Tap {
     /// error that ended the reading.
     ///
     /// This function and the two that send are inlined into the calling loops. Returning from a
-    /// function after a system call costs far more than the return itself (docs/notebook, TAP
-    /// devices).
+    /// function after a system call costs far more than the return itself (see the page on TAP
+    /// devices in docs/notebook).
     #[inline(always)]
     fn read(&mut self, lengths: &mut [usize]) -> (usize, Option<Errno>) {
         for (place, length) in lengths.iter_mut().enumerate() {
@@ -224,7 +226,8 @@ impl Tap {
         (lengths.len(), None)
     }
 
-    /// Sends the waiting frame, if there is one. Returns false if it must wait longer.
+    /// Sends the waiting frame, if there is one. Returns false if the kernel still has no room for
+    /// it.
     #[inline(always)]
     fn flush(&mut self) -> Result<bool, LinkError> {
         if self.waiting > 0 {
@@ -239,8 +242,8 @@ impl Tap {
         Ok(true)
     }
 
-    /// Sends the frame in the buffer, followed by the parts of `rest`. If the kernel has no room,
-    /// the whole frame waits in the buffer.
+    /// Sends the frame in the buffer together with the parts of `rest`. If the kernel has no room,
+    /// the parts are copied into the buffer, and the frame waits there.
     #[inline(always)]
     fn send_gathered(&mut self, length: usize, rest: [&[u8]; 2]) -> Result<(), LinkError> {
         let frame = &self.outgoing[FRAME_OFFSET - self.header..FRAME_OFFSET + length];
@@ -259,7 +262,7 @@ impl Tap {
         self.note(outcome)
     }
 
-    /// Counts a lost frame.
+    /// Counts the frame of a send operation if the kernel has lost it.
     fn note(&mut self, outcome: SendOutcome) -> Result<(), LinkError> {
         match outcome {
             SendOutcome::Sent(_) | SendOutcome::WouldBlock => Ok(()),
@@ -288,7 +291,7 @@ impl Link for Tap {
         self.receive_into(budget, &mut on_frame)
     }
 
-    /// Counts invalid frames as received, too: they cost work.
+    /// Invalid frames count towards the budget too, because they cost work.
     fn receive_into(
         &mut self,
         budget: usize,
@@ -331,7 +334,7 @@ impl Link for Tap {
         Ok(sent)
     }
 
-    /// Sends borrowed data from its place (`writev`). Without offloads all data is copied.
+    /// Sends borrowed data without copying them (`writev`). Without offloads all data are copied.
     fn transmit_from(
         &mut self,
         budget: usize,
@@ -350,7 +353,8 @@ impl Link for Tap {
             sent += 1;
             self.write_header(&frame);
             if rest[0].is_empty() {
-                // `write` sends a frame without borrowed parts, because `writev` costs 5 % more.
+                // A frame without borrowed parts is sent by `write`, because `writev` costs 5 %
+                // more.
                 self.waiting = frame.length;
             } else {
                 self.send_gathered(frame.length, rest)?;
@@ -392,7 +396,8 @@ impl Readiness for Tap {
     }
 }
 
-/// Converts the kernel's error: EIO means that the interface is down, EBADFD that it was deleted.
+/// Converts an error of the kernel. EIO means that the interface is down, EBADFD that it was
+/// deleted.
 fn explain(what: &'static str, errno: Errno) -> LinkError {
     match errno {
         Errno::IO | Errno::BADFD => LinkError::Down,
@@ -415,7 +420,7 @@ fn open_device() -> Result<OwnedFd, TapError> {
 /// Returns the name as the kernel expects it, padded with zeros.
 fn padded(name: &str) -> [u8; 16] {
     let mut bytes = [0; 16];
-    // At least one zero must follow.
+    // At most 15 bytes, because the kernel expects a zero behind the name.
     for (to, from) in bytes.iter_mut().take(15).zip(name.bytes()) {
         *to = from;
     }

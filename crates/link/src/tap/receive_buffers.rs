@@ -1,25 +1,26 @@
-//! The receive buffers of a TAP device.
+//! The receive buffers of a TAP or TUN device.
 
 use crate::shared_buffers::SharedBuffers;
 use crate::virtio::{self, FRAME_OFFSET, HEADER_OFFSET, LARGEST_FRAME};
 use linerate_stack::{FrameSink, PlainFrame, RxFrame};
 use linerate_units::Instant;
 
-/// The number of frames that are read from a device without offloads before all of them are passed
-/// to the host. This number of frames fits the first-level cache.
+/// The number of frames that are read from a device without offloads before they are passed to the
+/// host. This many frames fit the first-level cache.
 pub(super) const AT_ONCE: usize = 8;
-/// The distance between two buffers in bytes: room for the largest frame, plus an odd part of a
-/// page. Without the addition, the starts of all frames would share cache sets, which are selected
-/// by the low twelve bits of the address.
+/// The distance between two buffers in bytes: room for the largest frame, and a fraction of a page.
+/// With whole pages, the starts of all frames would share the same cache sets, which the low twelve
+/// bits of an address select.
 const STRIDE: usize = (FRAME_OFFSET + LARGEST_FRAME).next_multiple_of(4_096) + 1_536;
 
 /// The buffers into which frames are read.
 #[derive(Debug)]
 pub(super) enum ReceiveBuffers {
-    /// For a device without offloads: a buffer for each frame, which the host cannot keep. So there
-    /// is no reference count to check, which saves 1 % of the time per frame.
+    /// For a device without offloads: a buffer for each frame, which the host cannot keep. Without
+    /// a reference count to check, receiving a frame takes 1 % less time.
     Plain(Box<[u8]>),
-    /// For a device with offloads: one buffer behind its header, which the host can keep.
+    /// For a device with offloads: a single buffer, which the host can keep. It begins with the
+    /// virtio-net header.
     Shared(SharedBuffers),
 }
 
@@ -32,7 +33,7 @@ impl ReceiveBuffers {
         }
     }
 
-    /// Returns the number of frames that can be read before they are handed over.
+    /// Returns the number of frames that can be read before they must be passed to the host.
     pub(super) const fn at_once(&self) -> usize {
         match self {
             Self::Plain(_) => AT_ONCE,
@@ -40,7 +41,7 @@ impl ReceiveBuffers {
         }
     }
 
-    /// Returns the buffer for the frame with this index in the current batch.
+    /// Returns the buffer for frame number `place` of the current batch.
     pub(super) fn place(&mut self, place: usize) -> &mut [u8] {
         match self {
             Self::Plain(memory) => {
@@ -50,8 +51,8 @@ impl ReceiveBuffers {
         }
     }
 
-    /// Hands the frames to `sink`; `lengths` are the bytes that the kernel has written to each
-    /// buffer. Returns the number of frames with invalid headers.
+    /// Passes the frames of a batch to `sink`. `lengths` are the numbers of bytes that the kernel
+    /// has written to each buffer. Returns the number of frames with invalid headers.
     pub(super) fn hand_over(
         &self,
         lengths: &[usize],

@@ -1,11 +1,12 @@
-//! A TUN or TAP device with several queues as one link, of which the first has the flows that this
-//! end answers.
+//! A TUN or TAP device whose queues form one link: answered flows arrive on the first queue, which
+//! is read first.
 //!
-//! A device with one queue has one FIFO for all flows: a flood from the kernel's side fills it, and
-//! the kernel drops the packets of other flows before this end can read them. With several queues,
-//! the kernel sends a flow to the queue on which it was last received, and other flows to any
-//! queue, by their hash. This link sends on the first queue only. So that queue carries all flows
-//! that were answered, but only one part in `QUEUES` of a flood of new ones, and is read first.
+//! A device with one queue has one FIFO for all flows. A flood from the kernel's side fills it, and
+//! the kernel drops packets of other flows before this end can read them. With several queues, the
+//! kernel sends a flow to the queue on which it last received a packet of that flow, and other
+//! flows to a queue chosen by hash. This link sends on the first queue only. The first queue
+//! therefore carries all flows that this end has answered, but only one in [`QUEUES`] flows of a
+//! flood of new ones.
 
 use super::{Tap, TapConfig, TapError};
 use crate::wait::Readiness;
@@ -15,20 +16,20 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The number of queues. The kernel needs about 10 KB for each, and this end 140 KB.
+/// The number of queues. Each takes about 10 KB in the kernel and 140 KB here.
 pub const QUEUES: usize = 16;
-/// The part of a budget that the other queues get in any case, as a divisor: flows that were not
-/// answered yet must not wait for ever.
+/// The fraction of a budget, as a divisor, that is reserved for the other queues, so that new flows
+/// on them are not starved.
 const SHARE_OF_OTHERS: usize = 8;
 
-/// A device with several queues as one link.
+/// A TUN or TAP device whose queues form one link.
 #[derive(Debug)]
 pub struct SteeredTap {
     first: Tap,
     others: Vec<Tap>,
-    /// Readable if one of the others is.
+    /// An epoll descriptor, readable if one of `others` is.
     any_other: OwnedFd,
-    /// The one of the others that is read next.
+    /// Index in `others` of the queue that is read next.
     next: usize,
 }
 
@@ -41,7 +42,7 @@ impl SteeredTap {
         Self::over(Tap::open_queues(config, QUEUES)?)
     }
 
-    /// Uses the queues of a device that were opened elsewhere, as [`Tap::from_fd`] does with one.
+    /// Uses the queues of a device that another process has opened, each as by [`Tap::from_fd`].
     /// The device must have no other queues.
     ///
     /// # Errors
@@ -66,7 +67,7 @@ impl SteeredTap {
         Ok(Self { first, others, any_other, next: 0 })
     }
 
-    /// Returns the queue that carries the flows that were answered.
+    /// Returns the first queue, which carries the flows that this end has answered.
     #[must_use]
     pub const fn first(&self) -> &Tap {
         &self.first
@@ -77,13 +78,13 @@ impl SteeredTap {
         &mut self.first
     }
 
-    /// Returns the queues, to be passed to another process.
+    /// Returns the descriptors of the queues, so that they can be passed to another process.
     #[must_use]
     pub fn into_fds(self) -> Vec<OwnedFd> {
         std::iter::once(self.first).chain(self.others).map(Tap::into_fd).collect()
     }
 
-    /// Receives from the other queues in turn, at most `budget` frames.
+    /// Receives at most `budget` frames from the queues other than the first, in turn.
     fn receive_others(
         &mut self,
         budget: usize,

@@ -19,7 +19,7 @@ const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const OUR_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// Returns a configuration without offloads, so that tests can send back received frames.
+/// Returns a configuration without offloads, so that tests can send received frames back.
 fn plain() -> TapConfig {
     TapConfig { offloads: false, ..TapConfig::default() }
 }
@@ -66,7 +66,8 @@ fn answered_flows_are_on_the_first_queue_of_a_steered_device() {
         let mut packets = Vec::new();
         send_all();
         while tap.receive(8, |frame| packets.push(frame.bytes.to_vec())).unwrap() > 0 {}
-        // An answer has the addresses and ports of the datagram exchanged, and its checksum.
+        // Answers each datagram with addresses and ports exchanged, which leaves the checksums
+        // right.
         for mut packet in packets {
             let (source, destination) = (packet[12..16].to_vec(), packet[16..20].to_vec());
             packet[12..16].copy_from_slice(&destination);
@@ -106,8 +107,7 @@ fn the_kernel_sends_a_flow_to_the_queue_of_its_last_frame() {
         send(&mut queues[1], &[arp_reply(&request, OURS, OUR_MAC)]).unwrap();
         let (mut first, mut frame) = (0, Vec::new());
         while frame.get(12..14) != Some(&[8, 0]) {
-            // The datagram that waits for the ARP reply arrives, without another datagram to
-            // trigger it.
+            // The kernel sends the datagram that waited for the ARP reply, on any queue.
             for (number, queue) in queues.iter_mut().enumerate() {
                 queue
                     .receive(1, |arrived| (first, frame) = (number, arrived.bytes.to_vec()))

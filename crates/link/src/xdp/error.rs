@@ -39,26 +39,26 @@ pub enum XdpError {
         what: &'static str,
         /// The name of the interface.
         name: String,
-        /// The queue.
+        /// The number of the queue.
         queue: u32,
     },
-    /// The queue does not exist, or the interface does not support this use.
+    /// The queue does not exist, or the interface does not support AF_XDP on it.
     #[error("could not {what}: `{name}` has no queue {queue}, see /sys/class/net/{name}/queues")]
     Queue {
         /// The failed operation.
         what: &'static str,
         /// The name of the interface.
         name: String,
-        /// The queue.
+        /// The number of the queue.
         queue: u32,
     },
-    /// The system grants no memory for frames.
+    /// The system grants no memory for the frames that are shared with the kernel.
     #[error("no memory to {what}: raise the limit `ulimit -l`, or take fewer frames")]
     Memory {
         /// The failed operation.
         what: &'static str,
     },
-    /// The packets of the interface do not fit the memory of a frame.
+    /// The largest packet of the interface does not fit the memory of one frame.
     #[error("an MTU of {mtu} bytes is too large for AF_XDP: set that of `{name}` to 3822 or less")]
     Mtu {
         /// The name of the interface.
@@ -72,7 +72,7 @@ pub enum XdpError {
     /// The number of frames is too small or too large.
     #[error("a socket cannot have {0} frames each way: choose 64 to 65536")]
     Frames(usize),
-    /// The number of queues is zero, or exceeds the queue numbers.
+    /// The number of queues is zero, or queue numbers would overflow.
     #[error("no queue was asked for: give at least one")]
     Queues,
     /// The interface does not exist, is not Ethernet, or cannot be queried.

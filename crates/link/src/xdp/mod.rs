@@ -1,15 +1,16 @@
-//! AF_XDP: the frames for the host's addresses pass from the driver into memory that is shared with
-//! it, before the kernel's network stack sees them. Sent frames take the opposite direction.
+//! AF_XDP: frames for the host's addresses pass from the driver into memory that is shared with
+//! this program, before the kernel's network stack sees them. Sent frames take the opposite
+//! direction.
 //!
-//! An XDP program on the interface selects the frames by IP address ([`XdpConfig::addresses`]). The
-//! kernel receives all other frames, and the host uses the MAC address of the interface. The
-//! program is detached with the link.
+//! An XDP program on the interface selects frames by IP address ([`XdpConfig::addresses`]). The
+//! kernel receives all other frames, and the host uses the MAC address of the interface. Dropping
+//! the link detaches the program.
 //!
-//! Some drivers copy frames between their memory and the shared one; [`XdpLink::is_zero_copy`]
+//! Some drivers copy frames between their own memory and the shared one; [`XdpLink::is_zero_copy`]
 //! tells. There are no offloads, so the host computes and verifies all checksums. The other end of
-//! a virtual cable must compute them, too: turn its offload off
-//! ([`KernelInterface::set_checksum_offload`], or `ethtool -K NAME tx off`), or all its frames look
-//! damaged.
+//! a virtual cable must compute them too. Its offload must be turned off
+//! ([`KernelInterface::set_checksum_offload`], or `ethtool -K NAME tx off`), otherwise all its
+//! frames look damaged.
 
 mod error;
 mod program;
@@ -32,40 +33,43 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-/// The bytes before a frame that the kernel reserves for programs (`XDP_PACKET_HEADROOM`).
+/// Number of bytes in front of a frame that the kernel reserves for XDP programs
+/// (`XDP_PACKET_HEADROOM`).
 const HEADROOM: usize = 256;
-/// The possible lengths of a frame's memory.
+/// The possible sizes of a frame's memory, in bytes.
 const FRAME_SIZES: [u32; 2] = [2_048, 4_096];
-/// The length of the longest Ethernet header in bytes, with a tag.
+/// The length of an Ethernet header with a VLAN tag, in bytes.
 const TAGGED_HEADER: usize = 18;
-/// The maximum number of frames that share one time of arrival; they were received within
-/// microseconds.
+/// The maximum number of received frames that are stamped with one time of arrival. They arrived
+/// within microseconds.
 const STAMPED_AT_ONCE: usize = 64;
 
-/// The queue of an interface, and the use of it.
+/// The configuration of an AF_XDP link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct XdpConfig {
     /// The name of the interface.
     pub interface: String,
-    /// The receive queue.
+    /// The number of the receive queue.
     pub queue: u32,
-    /// The addresses of the host: 1 to 64.
+    /// The IP addresses of the host, from 1 to 64.
     pub addresses: Vec<Ipv4Addr>,
-    /// The number of frames in each direction: 64 to 65,536, rounded up to a power of two. They
-    /// should hold the windows of the peers. All receive memory is used in turn, so more of it than
-    /// fits the processor's cache costs 14 % more time.
+    /// The number of frames for each direction: 64 to 65,536, rounded up to a power of two. They
+    /// should hold the windows of all peers. The receive memory is used in turn, so if it exceeds
+    /// the processor's cache, receiving takes 14 % more time.
     pub frames: usize,
-    /// Does the program run in the driver, if the driver supports that? The driver of a virtual
-    /// cable then copies each frame once more to make room for a program; after the driver, a full
-    /// segment takes a seventh less time (measured with one queue). But after the driver nothing is
-    /// zero-copy, and GSO frames arrive, which are lost and counted. Prevent them: the other end
-    /// must not send them (`ethtool -K NAME tx off`), and this end must not coalesce (`ethtool -K
-    /// NAME gro off`).
+    /// Whether the XDP program runs in the driver, if the driver supports that.
+    ///
+    /// In the driver of a virtual cable, each frame is copied once more to make room for the
+    /// program; after the driver, a full segment takes a seventh less time (measured with one
+    /// queue). But after the driver nothing is zero-copy, and GSO frames arrive, which are lost and
+    /// counted. To prevent them, the other end must not send them (`ethtool -K NAME tx off`), and
+    /// this end must not coalesce (`ethtool -K NAME gro off`).
     pub in_driver: bool,
-    /// Is zero-copy tried before copying?
+    /// Whether zero-copy is tried first, before copying.
     pub zero_copy: bool,
-    /// The longest time for which the driver works on this queue when the host asks for frames,
-    /// without interrupts (`SO_PREFER_BUSY_POLL`). For a thread with a CPU of its own.
+    /// The maximum time for which the driver works on this queue when the host requests frames;
+    /// interrupts are then not used (`SO_PREFER_BUSY_POLL`). For a thread that has a CPU of its
+    /// own.
     pub busy_poll: Option<Duration>,
 }
 
@@ -89,21 +93,21 @@ impl XdpConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct XdpStatistics {
-    /// Received frames that were lost for reasons other than those below.
+    /// Received frames that were lost for reasons that no other counter names.
     pub dropped: u64,
-    /// Invalid addresses in the fill ring.
+    /// Addresses in the fill ring that were invalid.
     pub invalid_fill_addresses: u64,
-    /// Invalid descriptors in the transmit ring.
+    /// Descriptors in the transmit ring that were invalid.
     pub invalid_descriptors: u64,
     /// Received frames that were lost because the receive ring was full.
     pub receive_ring_full: u64,
-    /// Times that a received frame found the fill ring empty.
+    /// Number of times that a received frame found the fill ring empty.
     pub fill_ring_empty: u64,
-    /// Times that the kernel found the transmit ring empty.
+    /// Number of times that the kernel found the transmit ring empty.
     pub transmit_ring_empty: u64,
 }
 
-/// A link over one queue of an interface.
+/// A link over one queue of an interface, by AF_XDP.
 #[derive(Debug)]
 pub struct XdpLink {
     socket: XdpSocket,
@@ -112,9 +116,10 @@ pub struct XdpLink {
     capabilities: Capabilities,
     zero_copy: bool,
     busy: bool,
-    /// Did the last transmission end for lack of a free frame?
+    /// Whether the last transmission ended because no frame was free.
     starved: bool,
-    // Declared after the socket, so that frames are directed to the socket as long as it exists.
+    // Declared after the socket, so that it is dropped later: frames go to the socket as long as it
+    // exists.
     _program: Arc<Program>,
 }
 
@@ -196,13 +201,13 @@ impl XdpLink {
         self.mac
     }
 
-    /// Does the driver access the shared memory itself, without copies?
+    /// Returns whether the driver accesses the shared memory itself, without copies.
     #[must_use]
     pub const fn is_zero_copy(&self) -> bool {
         self.zero_copy
     }
 
-    /// Returns the kernel's counters; zeros if it has none.
+    /// Returns the kernel's counters of this socket; zeros if the query fails.
     #[must_use]
     pub fn statistics(&self) -> XdpStatistics {
         let [
@@ -223,15 +228,15 @@ impl XdpLink {
         }
     }
 
-    /// Returns the number of received descriptors that were invalid.
+    /// Returns the number of descriptors in the receive ring that were invalid.
     #[must_use]
     pub const fn malformed(&self) -> u64 {
         self.socket.malformed()
     }
 }
 
-/// Opens a socket with zero-copy, if that is wanted and possible, and otherwise with copies.
-/// Returns whether it is zero-copy.
+/// Opens a socket with zero-copy if that is wanted and possible, otherwise with copies. Returns the
+/// socket, and whether it is zero-copy.
 fn open_socket(
     interface: u32,
     queue: u32,
@@ -246,7 +251,7 @@ fn open_socket(
     }
 }
 
-/// Returns the length of a frame's memory for this MTU, or `None` if the MTU is too large.
+/// Returns the frame size for this MTU, or `None` if the MTU is too large.
 fn frame_size(mtu: usize) -> Option<u32> {
     let needed = mtu.checked_add(HEADROOM + TAGGED_HEADER)?;
     FRAME_SIZES.into_iter().find(|&size| needed <= size as usize)
@@ -320,7 +325,7 @@ impl Link for XdpLink {
 /// The free frames of one transmission.
 struct Slots<'a> {
     link: &'a mut XdpLink,
-    /// The number of frames that may still be filled.
+    /// The number of frames that may still be sent in this transmission.
     left: &'a mut usize,
 }
 
@@ -347,8 +352,8 @@ impl Readiness for XdpLink {
         self.socket.as_fd()
     }
 
-    /// Returns true also if the driver has not taken all frames. The driver sends the rest only
-    /// when it is called again, which the host may not do before a retransmission.
+    /// Returns true also if the driver has not taken all frames. It sends them only when called
+    /// again, and the host might call it no earlier than for a retransmission.
     fn wants_room(&self) -> bool {
         self.starved || self.socket.wants_call()
     }

@@ -1,5 +1,5 @@
-//! The XDP program that selects frames for this host: ARP requests and replies about one of its
-//! addresses, and IPv4 packets to one of them. All other frames go to the kernel.
+//! The XDP program that selects the frames for this host: ARP packets about one of its addresses,
+//! and IPv4 packets to one of them. All other frames go to the kernel.
 //!
 //! The program consists of BPF instructions (RFC 9669) of eight bytes: opcode, source and
 //! destination register, offset, operand.
@@ -9,18 +9,18 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// The maximum number of addresses that a program can compare.
+/// The maximum number of addresses that the program can compare.
 pub(super) const MOST_ADDRESSES: usize = 64;
 
-/// The number of bytes that the program accesses: an Ethernet header with ARP, or with an IPv4
-/// header and the start of its payload.
+/// The number of bytes of a frame that the program reads: an Ethernet header with ARP, or with an
+/// IPv4 header and the start of its payload.
 const LOOKED_AT: i32 = 42;
-/// The offsets of the EtherType and of the address to compare.
+/// The offsets in the frame of the EtherType and of the addresses to compare.
 const ETHER_TYPE: i16 = 12;
 const IPV4_DESTINATION: i16 = 30;
 const ARP_TARGET: i16 = 38;
 
-// Opcodes.
+// Opcodes of BPF instructions.
 const LOAD_WORD: u8 = 0x61;
 const LOAD_HALF: u8 = 0x69;
 const MOVE: u8 = 0xbf;
@@ -30,24 +30,24 @@ const LOAD_LONG: u8 = 0x18;
 const IF_GREATER: u8 = 0x2d;
 const IF_EQUAL: u8 = 0x15;
 const IF_NOT_EQUAL: u8 = 0x55;
-/// Compares only the lower 32 bits.
+/// Opcode of a jump that compares only the lower 32 bits.
 const IF_EQUAL_WORD: u8 = 0x16;
 const GO: u8 = 0x05;
 const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
 
-/// `BPF_PSEUDO_MAP_FD`: the 64-bit operand is the descriptor of a map.
+/// Source register number `BPF_PSEUDO_MAP_FD`: the 64-bit operand is the descriptor of a map.
 const MAP: u8 = 1;
-/// `bpf_redirect_map`.
+/// Number of the helper function `bpf_redirect_map`.
 const REDIRECT: i32 = 51;
-/// `XDP_PASS`.
+/// Return value `XDP_PASS`: the frame goes to the kernel.
 const PASS: i32 = 2;
 
 /// An XDP program attached to an interface, and its socket map. Dropping it detaches the program.
 #[derive(Debug)]
 pub(super) struct Program {
     sockets: OwnedFd,
-    /// The attachment, which exists as long as this descriptor.
+    /// The descriptor of the attachment. Closing it detaches the program.
     _attachment: OwnedFd,
 }
 
@@ -66,23 +66,23 @@ impl Program {
         Ok(Self { sockets, _attachment: place })
     }
 
-    /// Directs the host's frames from `queue` to `socket`.
+    /// Makes the program pass the host's frames from `queue` to `socket`.
     pub(super) fn direct(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         set_socket(self.sockets.as_fd(), queue, socket)
     }
 }
 
-/// Checks whether the kernel accepts the program, without attaching it.
+/// Checks whether the kernel accepts such a program, without attaching it.
 pub(super) fn probe() -> io::Result<()> {
     let sockets = socket_map(1)?;
     load(&instructions(sockets.as_raw_fd(), &[Ipv4Addr::UNSPECIFIED])).map(drop)
 }
 
-/// Returns the instructions. Register 1 points to `struct xdp_md`: start and end of the frame, and,
-/// after the interface, the queue.
+/// Returns the program's instructions. Register 1 points to `struct xdp_md`, which contains start
+/// and end of the frame and the number of the receive queue.
 fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
     let ether_type = |kind: u16| i32::from(kind.to_be());
-    // All jumps are forward, to the pass instructions after the comparisons.
+    // All jumps are forward, to the instructions behind the comparisons that return `XDP_PASS`.
     let count = i16::try_from(addresses.len().min(MOST_ADDRESSES)).unwrap_or(0);
     let mut code = vec![
         instruction(LOAD_WORD, 2, 1, 0, 0),
@@ -90,7 +90,7 @@ fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
         instruction(LOAD_WORD, 6, 1, 16, 0),
         instruction(MOVE, 4, 2, 0, 0),
         instruction(ADD_NUMBER, 4, 0, 0, LOOKED_AT),
-        // Shorter frames go to the kernel.
+        // Frames shorter than the bytes that the program reads go to the kernel.
         instruction(IF_GREATER, 4, 3, 6 + count, 0),
         instruction(LOAD_HALF, 4, 2, ETHER_TYPE, 0),
         instruction(IF_EQUAL, 4, 0, 3, ether_type(0x0800)),
@@ -100,7 +100,7 @@ fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
         instruction(LOAD_WORD, 5, 2, IPV4_DESTINATION, 0),
     ];
     for (left, address) in (0..count).rev().zip(addresses) {
-        // The pass instructions, two of them, follow the remaining comparisons.
+        // Jumps over the remaining comparisons and the two instructions that return `XDP_PASS`.
         code.push(instruction(IF_EQUAL_WORD, 5, 0, left + 2, i32::from_ne_bytes(address.octets())));
     }
     code.extend([
@@ -109,7 +109,7 @@ fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
         instruction(LOAD_LONG, 1, MAP, 0, map),
         0,
         instruction(MOVE, 2, 6, 0, 0),
-        // Without a socket for the queue, the frame goes to the kernel.
+        // If no socket serves the queue, the frame goes to the kernel.
         instruction(MOVE_NUMBER, 3, 0, 0, PASS),
         instruction(CALL, 0, 0, 0, REDIRECT),
         instruction(EXIT, 0, 0, 0, 0),
@@ -117,7 +117,7 @@ fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
     code
 }
 
-/// Encodes an instruction.
+/// Encodes a BPF instruction.
 const fn instruction(opcode: u8, destination: u8, source: u8, offset: i16, operand: i32) -> u64 {
     let [a, b] = offset.to_ne_bytes();
     let [c, d, e, f] = operand.to_ne_bytes();

@@ -1,4 +1,4 @@
-//! Tests with the ends of a virtual cable, whose driver supports AF_XDP with copies.
+//! Tests at the ends of a virtual cable, whose driver supports AF_XDP with copies.
 
 use super::*;
 use crate::Waiter;
@@ -10,10 +10,10 @@ use std::net::UdpSocket;
 
 const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-/// The kernel's address at the near end.
+/// The kernel's IP address at the near end of the cable.
 const BESIDE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
 
-/// Creates a cable. Both ends are up in this network.
+/// Creates a virtual cable. Both its ends are up in this network namespace.
 fn cable() -> [KernelInterface; 2] {
     let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
     for end in [&near, &far] {
@@ -23,7 +23,7 @@ fn cable() -> [KernelInterface; 2] {
     [near, far]
 }
 
-/// Returns a frame with an IPv4 packet of this number for `address`.
+/// Returns a frame with an IPv4 packet to `address`, whose identification is `number`.
 fn numbered_frame(address: Ipv4Addr, number: u16) -> Vec<u8> {
     let mut frame = vec![0; 60];
     frame[12..15].copy_from_slice(&[8, 0, 0x45]);
@@ -66,7 +66,8 @@ fn share_an_interface(in_driver: bool) {
     let datagram = next(&mut link);
     assert_eq!((&datagram[..6], &datagram[42..47]), (&mac[..], &b"to us"[..]));
     let mut back = sent_back(&datagram);
-    // The datagram has a partial checksum, and nothing on a virtual cable completes it.
+    // The datagram has a partial checksum, which nothing on a virtual cable completes. Zero means
+    // that there is none.
     back[40..42].fill(0);
     assert_eq!(send(&mut link, [back]), Ok(1));
     assert_eq!(socket.recv(&mut received).unwrap(), 5);

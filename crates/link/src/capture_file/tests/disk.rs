@@ -1,4 +1,4 @@
-//! Tests of writing to disks and existing files.
+//! Tests of writing captures to full disks and existing files.
 
 use super::*;
 
@@ -55,7 +55,7 @@ fn a_capture_names_its_program_and_the_rate_of_its_interfaces() {
     assert!(has(&file, b"linerate ") && has(&file, &rate));
 }
 
-/// A sink that counts writes and bytes.
+/// A sink that counts writes and bytes, and discards the bytes.
 struct Counting<'a>(&'a Cell<(usize, usize)>);
 
 impl Write for Counting<'_> {
@@ -101,7 +101,7 @@ fn a_full_disk_is_reported_by_finish() {
     assert!(disk.bytes.is_empty(), "the partial write is cut off");
 }
 
-/// Creates a capture at `path`, and fails before there is a packet.
+/// Creates a capture at `path` and drops it before any packet was written.
 fn create_and_drop(path: &Path) {
     let mut writer = CaptureWriter::create(path).unwrap();
     writer.add_interface("left", &ETHERNET);

@@ -1,4 +1,4 @@
-//! Tests of malformed and unusual files.
+//! Tests of malformed and unusual captures.
 
 use super::*;
 
@@ -6,25 +6,25 @@ fn words(numbers: &[u32]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
 }
 
-/// Returns a big-endian section with these blocks.
+/// Returns a big-endian section that consists of these blocks.
 fn section(blocks: &[Vec<u8>]) -> Vec<u8> {
     let header =
         big_endian_block(0x0A0D_0D0A, &words(&[0x1A2B_3C4D, 0x0001_0000, u32::MAX, u32::MAX]));
     [header, blocks.concat()].concat()
 }
 
-/// Returns the description of an interface with these options.
+/// Returns the body of an Interface Description Block with these options.
 fn interface(options: &[u8]) -> Vec<u8> {
     big_endian_block(1, &[&words(&[0x0001_0000, 0]), options].concat())
 }
 
-/// Returns a packet block of interface 0 at time 0 that claims `captured` bytes, followed by
-/// `after`.
+/// Returns an Enhanced Packet Block of interface 0 at time 0 that claims to have captured
+/// `captured` bytes, followed by `after`.
 fn enhanced(captured: u32, after: &[u8]) -> Vec<u8> {
     big_endian_block(6, &[&words(&[0, 0, 0, captured, captured]), after].concat())
 }
 
-/// Returns the reason why the file cannot be read further.
+/// Returns the violation of the format that reading the file reports.
 fn damage(file: &[u8]) -> &'static str {
     match read_all(file) {
         Err(CaptureError::Damaged { what, .. }) => what,
@@ -128,7 +128,7 @@ fn the_largest_packet_is_read_and_a_larger_one_is_refused() {
 
 #[test]
 fn an_obsolete_packet_block_is_read() {
-    // The interface is a 16-bit field, followed by a drop count.
+    // In this block type, the interface is a 16-bit field, and a drop count follows it.
     let packet = big_endian_block(2, &words(&[0x0001_FFFF, 0, 5, 2, 60, 0x0809_0000]));
     let file = section(&[interface(&[]), interface(&[]), packet]);
     let mut reader = CaptureReader::new(&*file).unwrap();
@@ -206,7 +206,7 @@ fn frame_check_bits_of_pcap_are_not_part_of_the_link_type() {
     assert_eq!(reader.next_packet().unwrap().unwrap().link_type, LinkType::Ip);
 }
 
-/// A source that is interrupted before each byte.
+/// A source whose reads are interrupted once before each byte.
 struct Interrupted<'a>(&'a [u8], bool);
 
 impl io::Read for Interrupted<'_> {

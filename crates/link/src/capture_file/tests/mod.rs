@@ -16,7 +16,7 @@ use std::process::Command;
 const NOW: Duration = Duration::from_nanos(1_767_225_600_123_456_789);
 const ETHERNET: Capabilities = Capabilities::new(Medium::Ethernet, 1_500);
 
-/// An ARP request and a UDP datagram, both valid.
+/// A valid ARP request, and after it a valid UDP datagram.
 const ARP: [u8; 42] = [
     255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1,
     10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2,
@@ -52,7 +52,7 @@ fn small_capture() -> Vec<u8> {
     file
 }
 
-/// Reads all packets, or returns the error that ended the reading.
+/// Reads all packets, or returns the first error.
 fn read_all(file: &[u8]) -> Result<Vec<Vec<u8>>, CaptureError> {
     let mut reader = CaptureReader::new(file)?;
     let mut packets = Vec::new();
@@ -85,7 +85,7 @@ fn written_packets_are_read_unchanged() {
     assert_eq!(reader.next_packet().unwrap(), None);
 }
 
-/// The expected bytes are derived from the specification, so that reader and writer cannot share an
+/// The expected bytes are derived from the specification, because reader and writer could share an
 /// error.
 #[test]
 fn the_written_bytes_follow_the_format() {
@@ -127,7 +127,7 @@ fn the_written_bytes_follow_the_format() {
     assert_eq!(file[section_length..], [interface.concat(), packet.concat()].concat());
 }
 
-/// Checked only if tshark is installed.
+/// Does nothing if tshark is not installed.
 #[test]
 fn tshark_accepts_the_written_file() {
     if Command::new("tshark").arg("--version").output().is_err() {
@@ -197,7 +197,7 @@ fn a_file_of_another_format_is_refused_with_its_first_bytes() {
     assert!(matches!(CaptureReader::open("/there/is/no/such/file"), Err(CaptureError::Open(_))));
 }
 
-/// Returns a pcap file with one packet of four bytes, 1.5 seconds after 1970.
+/// Returns a pcap file with one packet of four bytes, captured 1.5 seconds after 1970 began.
 fn old_capture(
     magic: u32,
     fraction: u32,
@@ -236,7 +236,7 @@ fn pcap_is_read_in_both_byte_orders_and_both_units_of_time() {
     }
 }
 
-/// Returns a big-endian block, which this machine is unlikely to write.
+/// Returns a block in big-endian order, in which the writer produces none on usual machines.
 fn big_endian_block(kind: u32, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 12).unwrap().to_be_bytes();
     [&kind.to_be_bytes(), &length, body, &length].concat()
@@ -248,7 +248,8 @@ fn big_endian_sections_with_simple_and_unknown_blocks_are_read() {
     let section = [&0x1A2B_3C4D_u32.to_be_bytes()[..], &[0, 1, 0, 0], &[0xFF; 8]].concat();
     file.extend(big_endian_block(0x0A0D_0D0A, &section));
     file.extend(big_endian_block(0x0BAD, &[7; 400]));
-    // An interface that captures three bytes of a packet, with half seconds from 10 s as time unit.
+    // An interface that captures three bytes of each packet. Its time stamps count half seconds
+    // from 10 s.
     let options =
         [&[0, 9, 0, 1, 0x81, 0, 0, 0][..], &[0, 14, 0, 8, 0, 0, 0, 0, 0, 0, 0, 10]].concat();
     file.extend(big_endian_block(1, &[&[0, 1, 0, 0, 0, 0, 0, 3][..], &options].concat()));

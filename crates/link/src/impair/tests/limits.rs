@@ -1,4 +1,4 @@
-//! Tests of limits, budgets and the bottleneck.
+//! Tests of an impaired link's limits, its bottleneck and the receiver's budget.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn no_more_due_frames_are_received_than_the_budget() {
     }
 }
 
-/// Returns a link that receives a GRO frame with segments of 100 bytes twice, and then nothing.
+/// Returns a link that receives two GRO frames with segments of 100 bytes, and then nothing.
 fn gro_frames() -> ReceivesFrames {
     let mut bytes = packet(Ecn::NotEct).to_vec();
     bytes.resize(40 + 250, 0);
@@ -161,7 +161,8 @@ fn a_link_is_down_after_its_delayed_frames_have_arrived() {
     assert_eq!(ours.receive(9, |_| ()), Err(LinkError::Down));
 }
 
-/// Frames of 100 bytes take 100 µs at 8 Mb/s, and five fit the queue behind the one under way.
+/// Frames of 100 bytes take 100 µs each at 8 Mb/s, and five fit the queue behind the frame being
+/// sent.
 #[test]
 fn a_bottleneck_serialises_frames_and_limits_its_queue() {
     let mut ends = ends("rate=8Mb/s,queue=450,delay=1ms", 1, 64);
@@ -179,7 +180,7 @@ fn a_bottleneck_serialises_frames_and_limits_its_queue() {
     assert_eq!(ends.ours.transmitted().overflowed, 15);
 }
 
-/// All frames have 100 bytes.
+/// Frames of 100 bytes exceed the configured length.
 #[test]
 fn too_long_frames_are_dropped_after_the_given_number() {
     let mut wide = ends("longest=100", 1, 64);

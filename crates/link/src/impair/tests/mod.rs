@@ -15,7 +15,7 @@ use std::net::Ipv4Addr;
 
 type Inner = MemoryLink<ManualClock>;
 
-/// An impaired link, its plain other end, and the clock.
+/// An impaired link, the far end of it, and their clock.
 struct Ends {
     ours: Impair<Inner, ManualClock>,
     theirs: Inner,
@@ -34,7 +34,7 @@ fn ends(text: &str, seed: u64, capacity: usize) -> Ends {
     }
 }
 
-/// Sends frames that contain these numbers.
+/// Sends one frame for each of these numbers, which it contains.
 fn send(link: &mut impl Link, numbers: impl IntoIterator<Item = u32>) -> usize {
     let mut numbers = numbers.into_iter();
     let fill = |bytes: &mut [u8]| {
@@ -142,7 +142,7 @@ fn a_burst_drops_consecutive_frames_and_keeps_the_proportion() {
         assert_eq!(arrived.len() as u64, 20_000 - u64::from(lost));
         let expected = percent * 200;
         assert!(lost.abs_diff(expected) <= expected / 5, "{percent} %: {lost} lost");
-        // Sometimes one burst follows another immediately.
+        // A gap of zero is a burst that follows another one immediately.
         let gaps = arrived.windows(2).map(|pair| pair[1] - pair[0] - 1);
         assert!(gaps.into_iter().all(|gap| gap % 5 == 0), "{percent} %");
     }
@@ -180,7 +180,7 @@ fn a_reordered_frame_is_overtaken_by_the_given_number() {
     later.dedup();
     assert_eq!(order.len(), later.len(), "nothing is lost or duplicated");
     for (place, &frame) in order.iter().enumerate() {
-        // Frames that overtook this one arrived before it and were sent after it.
+        // Frames that were sent after this one and arrived before it.
         let passed_by = order[..place].iter().filter(|&&other| other > frame).count();
         assert!(
             passed_by == 0 || passed_by >= 2,
@@ -198,7 +198,7 @@ fn a_held_frame_is_released_after_its_time() {
     ends.pass(4);
     assert!(ends.sent(0).is_empty());
     ends.pass(1);
-    // Receiving is enough to release a sent frame.
+    // Receiving is enough to make a sent frame move on.
     assert!(take(&mut ends.ours).is_empty());
     assert_eq!(take(&mut ends.theirs), [0]);
     assert_eq!(ends.ours.next_deadline(), Instant::NEVER);
@@ -276,7 +276,7 @@ fn a_corrupted_frame_differs_in_one_bit_and_is_unverified() {
     assert_eq!(ones, 1);
 }
 
-/// Returns an IPv4 header without payload, with this ECN field.
+/// Returns an IPv4 header with this ECN field, without payload.
 fn packet(ecn: Ecn) -> [u8; 20] {
     let (source, destination) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2));
     let type_of_service = TypeOfService::default().with_ecn(ecn);

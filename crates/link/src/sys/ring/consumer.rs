@@ -11,15 +11,16 @@ use std::sync::atomic::Ordering;
 #[derive(Debug)]
 pub(crate) struct Consumer {
     pub(super) shared: Arc<Shared>,
-    /// The index of the slot to be read next. Invariant: `released ≤ head ≤ tail_seen`.
+    /// Index of the next slot to read. Invariant: `released ≤ head ≤ tail_seen`.
     head: usize,
-    /// The index of the first slot, for all indices from `head` to `tail_seen`.
+    /// Index of the slot at the start of the memory; valid for all indices from `head` to
+    /// `tail_seen`.
     start: usize,
-    /// The released head, equal to `shared.head`.
+    /// Index up to which slots have been released to the producer. Equal to `shared.head`.
     released: usize,
-    /// The head at the time when this end last checked whether the producer sleeps.
+    /// Value of `head` when this end last checked whether the producer sleeps.
     checked: usize,
-    /// The copy of `shared.filled.tail`.
+    /// Last value that this end has read from `shared.filled.tail`.
     tail_seen: usize,
 }
 
@@ -28,15 +29,15 @@ impl Consumer {
         Self { shared, head: 0, start: 0, released: 0, checked: 0, tail_seen: 0 }
     }
 
-    /// Returns the next frame and its time stamp.
+    /// Takes the next frame. Returns it with its time stamp.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<(&[u8], u64)> {
         if self.has_frame() { self.frames(1).next() } else { None }
     }
 
-    /// Returns the frames that the last call of [`has_frame`](Self::has_frame) has seen, at most
-    /// `most`, each with its time stamp. Their slots stay in use until [`Consumer::release`], even
-    /// if the iterator is dropped earlier.
+    /// Takes at most `most` of the frames that the last call of [`has_frame`](Self::has_frame) has
+    /// seen, each with its time stamp. Their slots stay in use until [`Consumer::release`], even if
+    /// the iterator is dropped earlier.
     #[inline]
     pub(crate) fn frames(&mut self, most: usize) -> Frames<'_> {
         let next = self.head;
@@ -51,7 +52,8 @@ impl Consumer {
         self.head.wrapping_sub(self.released)
     }
 
-    /// Returns the frame after the next `ahead` ones, if it has been seen already.
+    /// Returns the frame behind the next `ahead` ones, if [`has_frame`](Self::has_frame) has
+    /// already seen it.
     #[inline]
     pub(crate) fn peek(&self, ahead: usize) -> Option<&[u8]> {
         let known = self.tail_seen.wrapping_sub(self.head);
@@ -66,11 +68,12 @@ impl Consumer {
         Some(read(slot)?.0)
     }
 
-    /// Is there a frame?
+    /// Returns whether a frame can be read.
     #[inline]
     pub(crate) fn has_frame(&mut self) -> bool {
         if self.head == self.tail_seen {
-            // Acquire: pairs with the release in `publish`, so the frames are visible.
+            // Acquire pairs with the release in `publish`: the frames are visible once their index
+            // is.
             let Filled { tail, start } = &self.shared.filled.0;
             let tail = tail.load(Ordering::Acquire);
             if tail == self.head {
@@ -84,20 +87,20 @@ impl Consumer {
         true
     }
 
-    /// Releases the taken slots. Returns whether the producer sleeps until there is room, and the
-    /// caller must wake it.
+    /// Releases the taken slots to the producer. Returns whether the producer sleeps until there is
+    /// room, so that the caller must wake it.
     #[must_use = "a sleeping producer waits for ever"]
     pub(crate) fn release(&mut self) -> bool {
         if self.released == self.head {
             return false;
         }
         self.released = self.head;
-        // Release ordering in both cases: this end has read the slots before the producer
-        // overwrites them.
+        // Both stores release, so that the producer overwrites slots only after this end has read
+        // them.
         if self.tail_seen.wrapping_sub(self.checked) <= self.shared.mask {
-            // A producer sleeps only after it has filled the ring. If it had filled the ring since
-            // the last check, then there would be a frame that has not been seen yet. Releasing
-            // that frame includes the check.
+            // The producer cannot be asleep now. It sleeps only with a full ring; had the ring been
+            // full since the last check, there would be frames not seen yet, and the release of
+            // those includes the check.
             self.shared.head.0.store(self.head, Ordering::Release);
             return false;
         }
@@ -109,8 +112,8 @@ impl Consumer {
         wake_sleeper(&self.shared.flags.0.producer_asleep)
     }
 
-    /// Announces that this end sleeps until a frame arrives. Returns false, without an
-    /// announcement, if there is a frame.
+    /// Announces that this end will sleep until a frame arrives. If there is a frame, announces
+    /// nothing and returns false.
     pub(crate) fn fall_asleep(&mut self) -> bool {
         let flags = &self.shared.flags.0;
         if !flags.consumer_has_slept.swap(true, Ordering::Relaxed) {
@@ -121,13 +124,13 @@ impl Consumer {
         })
     }
 
-    /// Withdraws the announcement.
+    /// Withdraws the announcement that this end sleeps.
     pub(crate) fn awake(&self) {
         self.shared.flags.0.consumer_asleep.store(false, Ordering::Relaxed);
     }
 
-    /// Has the producer been dropped? Frames that it has published can still be read, so check for
-    /// a frame once more after this returns true.
+    /// Returns whether the producer has been dropped. Frames that it published before can still be
+    /// read, so the caller must look for frames once more after true.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.shared.flags.0.producer_gone.load(Ordering::Acquire)
     }
@@ -137,7 +140,7 @@ impl Consumer {
 #[derive(Debug)]
 pub(crate) struct Frames<'a> {
     shared: &'a Shared,
-    /// The offset of the next slot from the consumer's `start`. Invariant, with `start` added:
+    /// Index of the next slot, relative to the consumer's `start`. Invariant, with `start` added:
     /// `released ≤ next ≤ end ≤ tail_seen`.
     next: usize,
     end: usize,
@@ -160,7 +163,7 @@ impl<'a> Iterator for Frames<'a> {
     }
 }
 
-/// Parses a slot: returns the frame and its time stamp.
+/// Returns the frame in a slot, and its time stamp.
 #[inline(always)]
 fn read<'a>((label, frame): (&'a Label, &'a [u8])) -> Option<(&'a [u8], u64)> {
     let stamp = u64::from_ne_bytes(*label.first_chunk()?);
@@ -168,7 +171,7 @@ fn read<'a>((label, frame): (&'a Label, &'a [u8])) -> Option<(&'a [u8], u64)> {
     Some((frame.get(..usize::try_from(length).ok()?)?, stamp))
 }
 
-/// Tells the producer that the consumer is gone. The owner of this end must wake it.
+/// Tells the producer that the consumer is gone. The owner of the consumer must wake the producer.
 impl Drop for Consumer {
     fn drop(&mut self) {
         self.shared.flags.0.consumer_gone.store(true, Ordering::Relaxed);

@@ -4,15 +4,15 @@
 //! The ends share two free-running indices. `tail` belongs to the producer: every slot before it
 //! has been filled. `head` belongs to the consumer: every slot before it is free again. Each index
 //! has its own cache lines. Each end keeps a copy of the other's index, and reads the shared one
-//! only when the ring is full or empty according to the copy. So a batch of frames moves only two
+//! only when the ring is full or empty according to the copy. A batch of frames thus moves only two
 //! cache lines of bookkeeping.
 //!
 //! If one thread has both ends, an empty ring [starts over](Producer::start_over) at its first
-//! slot. Then the used memory is only as large as the frames under way, and stays in the cache.
+//! slot. The used memory is then only as large as the frames under way, and stays in the cache.
 //!
 //! The ring itself never waits. [`Producer::publish`] and [`Consumer::release`] return whether the
 //! other end sleeps, so that the caller must wake it. Until the consumer has slept for the first
-//! time, frames are published by a plain store, and afterwards by an exchange.
+//! time, frames are published by a plain store, and afterwards by an atomic exchange.
 
 mod consumer;
 mod producer;

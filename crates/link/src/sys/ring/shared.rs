@@ -1,4 +1,4 @@
-//! The memory of a ring, and the flags and indices of its ends.
+//! The shared memory of a ring: slots, indices and flags.
 
 use crate::sys::barrier;
 use std::cell::UnsafeCell;
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 /// The length of a cache line in bytes, and the alignment of slots.
 pub(super) const LINE: usize = 64;
-/// The offset of the frame in its slot, after time stamp and length. With padding, the packet after
-/// a 14-byte Ethernet header is aligned to 32 bytes.
+/// The offset of the frame in its slot, behind time stamp and length. The padding aligns the packet
+/// behind a 14-byte Ethernet header to 32 bytes.
 pub(super) const FRAME_OFFSET: usize = 18;
 
-/// The bytes before the frame in a slot: time stamp and length.
+/// The bytes in front of the frame in a slot: time stamp and length.
 pub(super) type Label = [u8; FRAME_OFFSET];
 
-/// The memory that both ends share.
+/// The memory that producer and consumer share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) filled: OwnLines<Filled>,
@@ -22,11 +22,11 @@ pub(super) struct Shared {
     pub(super) flags: OwnLines<Flags>,
     /// The slots, of `stride` bytes each. The indices determine which end may access a slot.
     memory: Box<[UnsafeCell<Line>]>,
-    /// The distance between slots in bytes, whole cache lines.
+    /// The distance between two slots in bytes, a multiple of the cache line.
     pub(super) stride: usize,
-    /// The number of slots, a power of two, minus one.
+    /// The number of slots minus one. As the number is a power of two, this masks indices.
     pub(super) mask: usize,
-    /// The length of the largest frame in bytes. A slot has room for the label and this length.
+    /// The length of the largest frame in bytes. A slot holds its label and this length.
     room: usize,
 }
 
@@ -59,8 +59,8 @@ impl Shared {
         }
     }
 
-    /// Returns the label and the frame of the slot at `place`, counted from the first and modulo
-    /// the number of slots.
+    /// Returns the label and the frame of slot `place`, counted from the first one and modulo the
+    /// number of slots.
     ///
     /// # Safety
     /// The slot must be filled, and stay so for the lifetime of the result.
@@ -76,7 +76,7 @@ impl Shared {
         (label, frame)
     }
 
-    /// Returns the label and the frame of the slot at `place`, to be written.
+    /// Returns the label and the frame of slot `place` for writing.
     ///
     /// # Safety
     /// The slot must be free, stay so, and have no other reference, for the lifetime of the result.
@@ -100,28 +100,28 @@ impl Shared {
     #[inline]
     pub(super) fn slot_start(&self, place: usize) -> *mut u8 {
         let offset = (place & self.mask) * self.stride;
-        // The pointer is derived from the whole slice, so it may access all of it.
+        // The pointer is derived from the whole slice, so that it may access all slots.
         let memory = self.memory.as_ptr().cast::<u8>().cast_mut();
         memory.wrapping_add(offset)
     }
 }
 
-/// The producer's published indices.
+/// The indices that the producer publishes.
 #[derive(Debug, Default)]
 pub(super) struct Filled {
     pub(super) tail: AtomicUsize,
-    /// The index of the first slot. Written only while the ring is empty, so two used slots never
-    /// have the same place.
+    /// Index of the slot at the start of the memory. It changes only while the ring is empty, so
+    /// that two used slots never share memory.
     pub(super) start: AtomicUsize,
 }
 
-/// The flags. They are read for every batch, but written only when an end sleeps or is dropped, so
-/// both CPUs can keep the cache line.
+/// The flags of both ends. They are read for every batch but written only when an end sleeps or is
+/// dropped, so that both CPUs can keep the cache line.
 #[derive(Debug, Default)]
 pub(super) struct Flags {
-    /// Has the consumer slept? Until then, which is for ever if one thread has both ends, frames
-    /// are published by a plain store. Initially true if the system has no [barrier](barrier) for
-    /// other threads.
+    /// Whether the consumer has ever slept. Until then the producer publishes by a plain store; if
+    /// one thread has both ends, that is for ever. Initially true if the system lacks the
+    /// [barrier](barrier) that this needs.
     pub(super) consumer_has_slept: AtomicBool,
     pub(super) consumer_asleep: AtomicBool,
     pub(super) producer_asleep: AtomicBool,
@@ -136,8 +136,8 @@ pub(super) struct Line(
     #[allow(dead_code, reason = "read and written through pointers")] [u8; LINE],
 );
 
-/// A value with cache lines of its own. Two lines, because processors fetch neighbouring lines
-/// together.
+/// A value with two cache lines of its own. Two, because processors fetch neighbouring lines in
+/// pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct OwnLines<T>(pub(super) T);

@@ -6,7 +6,7 @@ use super::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// The number of frames in a test: fewer under miri, which is a thousand times slower.
+/// The number of frames in a test. It is small under miri, which is a thousand times slower.
 const FRAMES: u64 = if cfg!(miri) { 300 } else { 30_000 };
 
 fn put(producer: &mut Producer, text: &[u8], stamp: u64) -> bool {
@@ -248,7 +248,7 @@ fn each_end_sees_that_the_other_is_dropped_and_no_frame_is_lost() {
     assert!(producer.is_abandoned());
 }
 
-/// Returns the contents of frame `number`: every byte and the length depend on the number.
+/// Returns the contents of frame `number`, whose bytes and length depend on the number.
 fn contents(number: u64) -> Vec<u8> {
     let length = number % 61;
     (0..length).map(|at| (number * 31 + at).to_le_bytes()[0]).collect()
@@ -288,8 +288,8 @@ fn two_threads_exchange_frames_in_order_and_intact() {
     assert!(consumer.next().is_none());
 }
 
-/// The first frame of each ring is published by a plain store, while the consumer is about to sleep
-/// for the first time. The two threads are synchronized before each ring.
+/// In each of many rings, a frame is published by a plain store while the consumer is about to
+/// sleep for the first time. The two threads are synchronized before each ring.
 #[test]
 fn the_first_sleep_misses_no_frame() {
     let rings: Vec<_> = (0..FRAMES).map(|_| ring(1, 8)).collect();
@@ -332,7 +332,7 @@ fn two_sleeping_threads_are_woken_whenever_necessary() {
             producer.start_over();
             while !put(&mut producer, &contents(number), number) {
                 if producer.fall_asleep() {
-                    // Parking can end spuriously, so the flag decides.
+                    // `park` can return without a reason, so the flag decides.
                     while producer.shared.flags.0.producer_asleep.load(Ordering::Relaxed) {
                         thread::park();
                     }

@@ -1,11 +1,11 @@
 //! An AF_XDP socket: frames in memory that is shared with the kernel, and four descriptor rings
 //! that pass them (Documentation/networking/af_xdp.rst).
 //!
-//! Each frame has one state at a time. Half of the frames is for receiving: such a frame waits to
-//! be filled (in the fill ring), is filled (in the receive ring), or is in use by this program. The
-//! other half is for sending: such a frame is free, waits to be sent (in the transmit ring), or has
-//! been sent (in the completion ring). Descriptors from the kernel are checked against the memory
-//! before they are used.
+//! Each frame has one state at a time. Half of the frames are for receiving: they wait to be filled
+//! (in the fill ring), have been filled (in the receive ring), or are in use by this program. The
+//! other half are for sending: they are free, wait to be sent (in the transmit ring), or have been
+//! sent (in the completion ring). Descriptors from the kernel are checked against the memory before
+//! they are used.
 
 mod ring;
 mod setup;
@@ -20,10 +20,10 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::{ptr, slice};
 
-/// The maximum number of system calls by which one transmission wakes the kernel.
+/// The maximum number of system calls in one transmission that make the kernel send.
 const KICKS: usize = 8;
 
-/// A failed operation while a socket was opened.
+/// The operation that failed while a socket was being opened.
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) what: &'static str,
@@ -38,11 +38,11 @@ pub(crate) struct XdpSocket {
     fill: Outgoing<u64>,
     transmit: Outgoing<Descriptor>,
     completion: Incoming<u64>,
-    /// The addresses of free send frames.
+    /// The addresses of frames that are free for sending.
     free: Vec<u64>,
     memory: Mapping,
     shape: Shape,
-    /// The number of received descriptors that were invalid.
+    /// The number of descriptors in the receive ring that were invalid.
     malformed: u64,
 }
 
@@ -99,26 +99,26 @@ impl XdpSocket {
         Ok(opened)
     }
 
-    /// Returns the received frames, at most `left`, which is reduced by the number of taken frames.
-    /// Taken frames return to the kernel in [`finish_receiving`](Self::finish_receiving).
+    /// Returns the received frames, at most `left`, which is reduced by each frame that is taken.
+    /// [`finish_receiving`](Self::finish_receiving) returns the taken frames to the kernel.
     #[inline]
     pub(crate) fn arrived<'a>(&'a mut self, left: &'a mut usize) -> Arrived<'a> {
         let Self { receive, fill, memory, shape, malformed, .. } = self;
         Arrived { receive, fill, memory, shape: *shape, malformed, left }
     }
 
-    /// Returns the number of received descriptors that were invalid.
+    /// Returns the number of descriptors in the receive ring that were invalid.
     pub(crate) const fn malformed(&self) -> u64 {
         self.malformed
     }
 
-    /// Releases the taken frames to the kernel. Wakes the kernel if it lacks frames, or if `polls`
+    /// Returns the taken frames to the kernel. Calls the kernel if it needs frames, or if `polls`
     /// says that it works only when called.
     pub(crate) fn finish_receiving(&mut self, polls: bool) {
         self.receive.release();
         self.fill.publish();
         if polls || self.fill.needs_wakeup() {
-            // SAFETY: no memory is passed. An error is reported by the next call, too.
+            // SAFETY: the call passes no memory. If it fails, the next call reports the error too.
             unsafe {
                 libc::recvfrom(
                     self.socket.as_raw_fd(),
@@ -132,12 +132,12 @@ impl XdpSocket {
         }
     }
 
-    /// Has a frame been received?
+    /// Returns whether a received frame is in the receive ring.
     pub(crate) fn has_arrived(&mut self) -> bool {
         self.receive.has_entry()
     }
 
-    /// Returns a free frame to be written, or `None` if all are under way.
+    /// Returns the memory of a free frame for writing, or `None` if all frames are being sent.
     pub(crate) fn offer(&mut self) -> Option<&mut [u8]> {
         let start = usize::try_from(*self.free.last()?).ok()?;
         let length = self.shape.frame_size as usize;
@@ -146,20 +146,20 @@ impl XdpSocket {
         Some(unsafe { slice::from_raw_parts_mut(self.memory.start.wrapping_add(start), length) })
     }
 
-    /// Queues the offered frame with this length for sending.
+    /// Queues the frame that [`offer`](Self::offer) returned, with this length, for sending.
     pub(crate) fn commit(&mut self, length: usize) {
         let length = u32::try_from(length).unwrap_or(0).min(self.shape.frame_size);
-        // The ring has as many entries as there are send frames.
+        // The push always has room: the ring has as many entries as there are frames for sending.
         if let Some(address) = self.free.pop() {
             self.transmit.push(Descriptor { address, length, options: 0 });
         }
     }
 
-    /// Takes sent frames back. Returns whether a frame is free.
+    /// Takes back the frames that have been sent. Returns whether a frame is free.
     pub(crate) fn reclaim(&mut self) -> bool {
         while let Some(address) = self.completion.next() {
-            // Addresses outside the send frames are ignored, and so are more addresses than there
-            // are frames.
+            // The kernel's addresses are not trusted. Those outside the frames for sending are
+            // ignored, and so are more addresses than there are frames.
             if let Some(frame) = self.shape.leaving(address)
                 && self.free.len() < self.shape.frames as usize
             {
@@ -170,7 +170,8 @@ impl XdpSocket {
         !self.free.is_empty()
     }
 
-    /// Publishes the queued frames, and makes the kernel send as many as it can without waiting.
+    /// Publishes the queued frames, and makes the kernel send as many of them as it can without
+    /// waiting.
     pub(crate) fn send(&mut self) -> io::Result<()> {
         self.transmit.publish();
         for _ in 0..KICKS {
@@ -191,7 +192,8 @@ impl XdpSocket {
             if result < 0 {
                 let error = io::Error::last_os_error();
                 match error.raw_os_error() {
-                    // One call sends a part. ENOBUFS means that the driver has dropped a frame.
+                    // Call again: the kernel sends a part in each call. ENOBUFS means that the
+                    // driver has dropped a frame.
                     Some(libc::EAGAIN | libc::EBUSY | libc::EINTR | libc::ENOBUFS) => {}
                     _ => return Err(error),
                 }
@@ -200,18 +202,19 @@ impl XdpSocket {
         Ok(())
     }
 
-    /// Are there queued frames that the kernel has not taken?
+    /// Returns whether the kernel has not taken all queued frames yet.
     pub(crate) fn has_unsent(&self) -> bool {
         !self.transmit.is_empty()
     }
 
-    /// Must the kernel be called to send the remaining frames?
+    /// Returns whether the kernel must be called to send the remaining frames.
     pub(crate) fn wants_call(&self) -> bool {
         self.has_unsent() && self.transmit.needs_wakeup()
     }
 
-    /// Returns the counters of `XDP_STATISTICS`: frames dropped, invalid fill addresses, invalid
-    /// transmit descriptors, receive ring full, fill ring empty, transmit ring empty.
+    /// Returns the counters of `XDP_STATISTICS` in this order: frames dropped, invalid fill
+    /// addresses, invalid transmit descriptors, receive ring full, fill ring empty, transmit ring
+    /// empty.
     pub(crate) fn statistics(&self) -> io::Result<[u64; 6]> {
         let mut bytes = [0; 48];
         socket_option::get(&self.socket, libc::SOL_XDP, libc::XDP_STATISTICS, &mut bytes)?;
@@ -231,7 +234,7 @@ impl AsFd for XdpSocket {
     }
 }
 
-/// Received frames, in order and where the kernel has written them.
+/// An iterator over received frames, in the memory where the kernel has written them.
 #[derive(Debug)]
 pub(crate) struct Arrived<'a> {
     receive: &'a mut Incoming<Descriptor>,
@@ -271,7 +274,7 @@ impl<'a> Iterator for Arrived<'a> {
     }
 }
 
-/// `struct xdp_desc`.
+/// The layout of `struct xdp_desc`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct Descriptor {

@@ -5,10 +5,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// `XDP_RING_NEED_WAKEUP`, in the flags of a ring.
+/// Flag `XDP_RING_NEED_WAKEUP` of a ring: the kernel works on it only when called.
 const NEEDS_WAKEUP: u32 = 1;
 
-/// The offsets of the parts of a ring in its mapping: producer, consumer, entries, flags.
+/// The offsets of a ring's parts in its mapping: producer index, consumer index, entries, flags.
 pub(super) type Places = [usize; 4];
 
 /// A ring in memory that is shared with the kernel: two free-running indices, flags, and entries.
@@ -20,9 +20,9 @@ pub(super) struct Ring<T> {
     flags: usize,
     entries: *mut T,
     size: u32,
-    /// The index up to which this side has written or read entries.
+    /// The index up to which this program has written or read entries.
     own: u32,
-    /// The copy of the kernel's index.
+    /// The last value that this program has read of the kernel's index.
     seen: u32,
 }
 
@@ -30,15 +30,15 @@ pub(super) struct Ring<T> {
 unsafe impl<T: Send> Send for Ring<T> {}
 
 impl<T: Copy> Ring<T> {
-    /// Maps a ring of `socket` at this page, with `size` entries, a power of two.
+    /// Maps a ring of `socket`, with `size` entries (a power of two). `page` is the offset that
+    /// selects the ring.
     pub(super) fn map(socket: &OwnedFd, page: u64, places: Places, size: u32) -> io::Result<Self> {
         let [.., entries, _] = places;
         let length = entries.saturating_add(size as usize * size_of::<T>());
         Self::over(Mapping::of(socket, page, length)?, places, size)
     }
 
-    /// Creates a ring in mapped memory. Fails if the places are misaligned or outside of the
-    /// mapping.
+    /// Creates a ring in mapped memory. Fails if a part is misaligned or outside of the mapping.
     fn over(mapping: Mapping, places: Places, size: u32) -> io::Result<Self> {
         let [producer, consumer, entries, flags] = places;
         let fits = |place: usize, align: usize, bytes: usize| {
@@ -59,17 +59,17 @@ impl<T: Copy> Ring<T> {
     }
 
     fn entry(&self, index: u32) -> *mut T {
-        // The size is a power of two, so this is one of the places that `over` has checked.
+        // The size is a power of two, so the masked index is one that `over` has checked.
         self.entries.wrapping_add((index & (self.size - 1)) as usize)
     }
 }
 
-/// A ring that the kernel writes and this side reads.
+/// A ring that the kernel writes and this program reads.
 #[derive(Debug)]
 pub(super) struct Incoming<T>(pub(super) Ring<T>);
 
 impl<T: Copy> Incoming<T> {
-    /// Is there an entry that has not been read?
+    /// Returns whether the ring contains an entry that has not been read.
     #[inline]
     pub(super) fn has_entry(&mut self) -> bool {
         let ring = &mut self.0;
@@ -80,7 +80,7 @@ impl<T: Copy> Incoming<T> {
         ring.own != ring.seen
     }
 
-    /// Reads the next entry.
+    /// Reads the next entry, if there is one.
     #[inline]
     pub(super) fn next(&mut self) -> Option<T> {
         if !self.has_entry() {
@@ -94,25 +94,25 @@ impl<T: Copy> Incoming<T> {
         Some(entry)
     }
 
-    /// Releases the entries that were read to the kernel.
+    /// Returns the entries that were read to the kernel.
     pub(super) fn release(&mut self) {
-        // Release: this side has read the entries before the kernel overwrites them.
+        // Release: the kernel overwrites entries only after this program has read them.
         self.0.index(self.0.consumer).store(self.0.own, Ordering::Release);
     }
 }
 
-/// A ring that this side writes and the kernel reads.
+/// A ring that this program writes and the kernel reads.
 #[derive(Debug)]
 pub(super) struct Outgoing<T>(pub(super) Ring<T>);
 
 impl<T: Copy> Outgoing<T> {
-    /// Appends an entry. There is always room, because a ring has as many entries as there are
-    /// frames for it; an excess entry would be dropped.
+    /// Appends an entry. The ring has as many entries as there are frames for it, so it cannot be
+    /// full. An excess entry would be dropped.
     #[inline]
     pub(super) fn push(&mut self, entry: T) {
         let ring = &mut self.0;
         if ring.own.wrapping_sub(ring.seen) >= ring.size {
-            // Acquire: the kernel has read the entries that it has released.
+            // Acquire: entries are reused only after the kernel has read them.
             ring.seen = ring.index(ring.consumer).load(Ordering::Acquire);
             if ring.own.wrapping_sub(ring.seen) >= ring.size {
                 return;
@@ -129,7 +129,7 @@ impl<T: Copy> Outgoing<T> {
         self.0.index(self.0.producer).store(self.0.own, Ordering::Release);
     }
 
-    /// Has the kernel read all entries?
+    /// Returns whether the kernel has read all entries.
     pub(super) fn is_empty(&self) -> bool {
         self.0.index(self.0.consumer).load(Ordering::Acquire) == self.0.own
     }
@@ -139,10 +139,10 @@ impl<T: Copy> Outgoing<T> {
     }
 }
 
-/// The kernel's side of a ring, for tests without a kernel.
+/// The kernel's side of a ring, which tests play themselves.
 #[cfg(test)]
 impl<T: Copy> Ring<T> {
-    /// Creates an empty ring in memory of its own. Its indices are about to wrap to 0.
+    /// Creates an empty ring in memory of its own. Its indices will soon wrap around to 0.
     pub(super) fn alone(size: u32) -> Self {
         let mapping = Mapping::anonymous(256 + size as usize * size_of::<T>()).unwrap();
         let mut ring = Self::over(mapping, [0, 64, 256, 128], size).unwrap();
@@ -168,7 +168,7 @@ impl<T: Copy> Incoming<T> {
 
 #[cfg(test)]
 impl<T: Copy> Outgoing<T> {
-    /// Sets whether the kernel must be woken by a system call.
+    /// Sets the flag by which the kernel asks to be called.
     pub(super) fn kernel_sleeps(&mut self, sleeps: bool) {
         let Self(ring) = self;
         ring.index(ring.flags).store(if sleeps { NEEDS_WAKEUP } else { 0 }, Ordering::Relaxed);
@@ -181,7 +181,7 @@ impl<T: Copy> Outgoing<T> {
         let mut entries = Vec::new();
         let mut index = ring.index(ring.consumer).load(Ordering::Relaxed);
         while index != shown {
-            // SAFETY: the entry was written before it was published.
+            // SAFETY: the entry was published, so it has been written.
             entries.push(unsafe { ring.entry(index).read_volatile() });
             index = index.wrapping_add(1);
         }

@@ -8,15 +8,15 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// `AF_XDP`.
+/// Address family `AF_XDP`.
 const FAMILY: u16 = 44;
 const KIND: i32 = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-/// `XDP_COPY`, `XDP_ZEROCOPY` and `XDP_USE_NEED_WAKEUP`, flags of binding.
+/// Flags of binding: `XDP_COPY`, `XDP_ZEROCOPY` and `XDP_USE_NEED_WAKEUP`.
 const COPY: u16 = 2;
 const ZERO_COPY: u16 = 4;
 const USE_NEED_WAKEUP: u16 = 8;
-/// The interval and the number of attempts to bind to a queue that is in use: half a second in
-/// total.
+/// The interval between attempts to bind to a queue that is in use, and their number. In total they
+/// take half a second.
 const RELEASE_STEP: Duration = Duration::from_millis(5);
 const RELEASE_STEPS: u32 = 100;
 
@@ -31,8 +31,8 @@ pub(super) fn socket() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(socket) })
 }
 
-/// Registers the memory for frames by `struct xdp_umem_reg`: address, length, frame size, headroom,
-/// flags, metadata length.
+/// Registers the memory of all frames. The fields of `struct xdp_umem_reg` are address, length,
+/// frame size, headroom, flags, metadata length.
 pub(super) fn register(socket: &OwnedFd, memory: &Mapping, shape: Shape) -> io::Result<()> {
     let mut request = [0; 32];
     request[..8].copy_from_slice(&(memory.start.expose_provenance() as u64).to_ne_bytes());
@@ -55,7 +55,7 @@ pub(super) fn prefer_busy_poll(socket: &OwnedFd, microseconds: i32) -> io::Resul
 }
 
 /// Binds the socket to a queue. The kernel releases the queue of a closed socket some time later,
-/// without a notification, so binding to a queue in use is retried for a while.
+/// without notification. Binding to a queue in use is therefore tried several times.
 pub(super) fn bind(
     socket: &OwnedFd,
     interface: u32,
@@ -88,18 +88,18 @@ fn try_to_bind(socket: &OwnedFd, interface: u32, queue: u32, flags: u16) -> io::
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Returns the offsets of the receive, transmit, fill and completion rings.
+/// Returns the offsets of the parts of the receive, transmit, fill and completion rings.
 pub(super) fn offsets(socket: &OwnedFd) -> io::Result<[Places; 4]> {
     let mut bytes = [0; 128];
     if socket_option::get(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, &mut bytes)? < bytes.len()
     {
-        // Kernels before 5.4 have no flags, and hence no wake-up on demand.
+        // Before Linux 5.4 rings have no flags, so the kernel could not ask to be called.
         return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
     }
     let (words, _) = bytes.as_chunks();
     let mut places = [[0; 4]; 4];
     for (place, word) in places.as_flattened_mut().iter_mut().zip(words) {
-        // An offset that exceeds `usize` is outside of any mapping.
+        // An offset that exceeds `usize` is outside of any mapping, and is refused there.
         *place = usize::try_from(u64::from_ne_bytes(*word)).unwrap_or(usize::MAX);
     }
     Ok(places)

@@ -1,17 +1,17 @@
-//! The division of a socket's memory into frames.
+//! The division of an AF_XDP socket's memory into frames.
 
-/// The memory of a socket.
+/// Number and size of the frames in a socket's memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// The number of frames in each direction, a power of two.
+    /// The number of frames for each direction, a power of two.
     pub(crate) frames: u32,
     /// The length of a frame's memory in bytes: 2048 or 4096.
     pub(crate) frame_size: u32,
 }
 
 impl Shape {
-    /// Returns the address of the frame with this number. The frames for receiving come first, then
-    /// those for sending.
+    /// Returns the address of frame number `frame`. The frames for receiving come first, then those
+    /// for sending.
     pub(super) const fn beginning(self, frame: u32) -> u64 {
         frame as u64 * self.frame_size as u64
     }
@@ -21,13 +21,14 @@ impl Shape {
         address & !(self.frame_size as u64 - 1)
     }
 
-    /// Returns the address of the receive frame that contains this address. `None` if there is
-    /// none.
+    /// Returns the address of the frame for receiving that contains this address, or `None` if it
+    /// is outside of those.
     pub(super) fn arriving(self, address: u64) -> Option<u64> {
         (address < self.beginning(self.frames)).then(|| self.frame_of(address))
     }
 
-    /// Returns the address of the send frame that contains this address. `None` if there is none.
+    /// Returns the address of the frame for sending that contains this address, or `None` if it is
+    /// outside of those.
     pub(super) fn leaving(self, address: u64) -> Option<u64> {
         let all = self.beginning(self.frames)..self.beginning(2 * self.frames);
         all.contains(&address).then(|| self.frame_of(address))

@@ -1,17 +1,19 @@
-//! Tests of a socket without a kernel: the tests play its part, and pass invalid descriptors.
+//! Tests of an AF_XDP socket without a kernel. They play the kernel's part, and pass invalid
+//! descriptors.
 
 use super::*;
 use std::os::unix::net::UnixDatagram;
 
 const SHAPE: Shape = Shape { frames: 4, frame_size: 2_048 };
 
-/// Creates a socket over rings in memory of their own, with all frames in their initial rings. Its
-/// system calls have no effect.
+/// Creates a socket whose rings are in memory of their own and contain all frames. Its system calls
+/// have no effect.
 fn without_kernel() -> XdpSocket {
     with_calls_to(UnixDatagram::unbound().unwrap())
 }
 
-/// Creates a socket whose system calls send empty messages to the other end of `pair`.
+/// Creates a socket whose system calls act on one end of a datagram pair, where a test can observe
+/// them.
 fn with_calls_to(pair: UnixDatagram) -> XdpSocket {
     let mut socket = XdpSocket {
         socket: pair.into(),
@@ -30,7 +32,7 @@ fn with_calls_to(pair: UnixDatagram) -> XdpSocket {
     socket
 }
 
-/// Returns the lengths of the received frames.
+/// Takes at most `most` received frames, and returns their lengths.
 fn lengths(socket: &mut XdpSocket, most: usize) -> Vec<usize> {
     let mut left = most;
     socket.arrived(&mut left).map(<[u8]>::len).collect()
@@ -63,7 +65,7 @@ fn invalid_descriptors_are_counted_and_not_accessed() {
         (of(256, 2_048 - 255), Some(0)),
         (of(2_047, 2), Some(0)),
         (of(end - 1, u32::MAX), Some(3 * 2_048)),
-        // A send frame, and an address after all frames.
+        // The address of a frame for sending, and an address behind all frames.
         (of(end, 60), None),
         (of(2 * end, 60), None),
         (of(u64::MAX, u32::MAX), None),
@@ -128,7 +130,7 @@ fn the_kernel_is_called_for_frames_if_it_sleeps_or_polls() {
     let socket_side = ours.try_clone().unwrap();
     socket_side.set_nonblocking(true).unwrap();
     let mut socket = with_calls_to(ours);
-    // A call removes the message from the socket.
+    // The system call receives from the pair, which removes the message.
     let is_called = |socket: &mut XdpSocket, polls| {
         kernel.send(&[0]).unwrap();
         socket.finish_receiving(polls);
