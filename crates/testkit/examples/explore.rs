@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs one world, describes it, and lets its panic through.
+/// Runs one world. Prints its description first, and lets a panic through.
 fn repeat(case: Case) -> ExitCode {
     println!("{:?}", case.world());
     println!("{}", case.run());
@@ -75,8 +75,8 @@ fn explore(seed: u64, span: Duration) -> ExitCode {
     println!("seed {seed}");
     let (start, next) = (Instant::now(), AtomicU64::new(0));
     let (seen, failure) = (Mutex::new(Coverage::default()), Mutex::new(None));
-    // A failure is reported once, with the command that repeats it; shrinking would report it many
-    // times.
+    // Silences the messages of panics. A failure is reported once, by the command that repeats it,
+    // and simplifying it panics many times.
     panic::set_hook(Box::new(|_| {}));
     let work = || {
         while start.elapsed() < span

@@ -1,4 +1,4 @@
-//! Prints the grid of goodput over loss, as `docs/loss-grid.txt` keeps it.
+//! Prints the table of goodput over loss, in the form of `docs/loss-grid.txt`.
 
 #![allow(clippy::print_stdout, reason = "it prints the grid")]
 

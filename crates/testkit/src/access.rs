@@ -1,12 +1,12 @@
-//! The modes in which an application can write to and read from a connection. Any mix of modes
-//! carries one stream.
+//! The ways in which an application can write to and read from a connection. Calls of one stream
+//! can use any mix of them.
 
 use bytes::Bytes;
 use linerate_stack::{Error as StackError, Stack, TcpHandle};
 use linerate_tcp::{Connection, Error};
 use linerate_units::Instant;
 
-/// One mode of access to the buffers of a connection.
+/// A way to access the buffers of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Copies from and into the application's memory.
@@ -18,7 +18,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// Chooses the mode of a call at this position of the stream, so that a stream mixes all modes.
+    /// Chooses the access for a call at this stream position. Over a stream, all kinds are used.
     #[must_use]
     pub fn at(position: usize) -> Self {
         match crate::pattern(position ^ 0x5555) % 3 {
@@ -28,7 +28,7 @@ impl Access {
         }
     }
 
-    /// Writes `data` to a connection, and returns how many bytes it has taken.
+    /// Writes `data` to a connection. Returns the number of bytes that it has taken.
     ///
     /// # Errors
     /// Those of the connection's method.
@@ -40,7 +40,7 @@ impl Access {
         }
     }
 
-    /// Reads from a connection into `into`, and returns how many bytes were read.
+    /// Reads from a connection into `into`. Returns the number of bytes that were read.
     ///
     /// # Errors
     /// Those of the connection's method.
@@ -52,7 +52,7 @@ impl Access {
         }
     }
 
-    /// Writes `data` to a socket of a host, and returns how many bytes it has taken.
+    /// Writes `data` to a socket of a host. Returns the number of bytes that it has taken.
     ///
     /// # Errors
     /// Those of the host's method.
@@ -70,7 +70,7 @@ impl Access {
         }
     }
 
-    /// Reads from a socket of a host into `into`, and returns how many bytes were read.
+    /// Reads from a socket of a host into `into`. Returns the number of bytes that were read.
     ///
     /// # Errors
     /// Those of the host's method.
@@ -91,14 +91,16 @@ impl Access {
     }
 }
 
-/// Fills a borrowed buffer from `data`. The buffer may be shorter than the data, but not longer.
+/// Copies `data` into a buffer of the connection, as far as they fit. Returns the number of bytes.
+/// The buffer must not be longer than the data.
 fn fill(room: &mut [u8], data: &[u8]) -> usize {
     assert!(room.len() <= data.len(), "more room than was asked for");
     room.copy_from_slice(&data[..room.len()]);
     room.len()
 }
 
-/// Lets `write` take a prefix of shared memory, and checks that exactly this prefix is gone.
+/// Lets `write` take a prefix of shared memory, and checks that it has removed exactly this prefix.
+/// Returns the number of bytes.
 fn share<E>(data: &[u8], write: impl FnOnce(&mut Bytes) -> Result<usize, E>) -> Result<usize, E> {
     let mut shared = Bytes::copy_from_slice(data);
     let count = write(&mut shared)?;
@@ -106,7 +108,7 @@ fn share<E>(data: &[u8], write: impl FnOnce(&mut Bytes) -> Result<usize, E>) -> 
     Ok(count)
 }
 
-/// Copies as many bytes as fit.
+/// Copies as many bytes as fit. Returns their number.
 fn take(bytes: &[u8], into: &mut [u8]) -> usize {
     let count = bytes.len().min(into.len());
     into[..count].copy_from_slice(&bytes[..count]);

@@ -1,19 +1,20 @@
-//! Arrival of a segment at a connection and at its twin without header prediction.
+//! Delivers a segment to a connection and to its twin, which has no header prediction.
 
 use linerate_tcp::{Connection, Disposition};
 
-/// Gives a segment to both connections by `give`, and checks the invariants of both. A refused
+/// Delivers a segment to both connections by `give`, and checks the invariants of both. A refused
 /// segment must leave the connection unchanged.
 ///
 /// # Panics
-/// If a check fails, or the two disagree about the segment.
+/// If a check fails, or the two connections return different dispositions.
 pub(crate) fn arrive(
     connection: &mut Connection,
     twin: &mut Connection,
     give: impl Fn(&mut Connection) -> Disposition,
 ) -> Disposition {
     let twins = give(twin);
-    // Only a refused segment is worth a copy of all buffers for the comparison.
+    // Checking that nothing has changed takes a copy of all buffers, so only refused segments are
+    // checked.
     let before = matches!(twins, Disposition::Refused(_)).then(|| connection.clone());
     let disposition = give(connection);
     assert_eq!(disposition, twins, "fast and slow path differ about a segment");

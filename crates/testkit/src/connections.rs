@@ -1,8 +1,8 @@
 //! Two connections and the network between them, in virtual time.
 //!
-//! Every segment that arrives is also given to a twin with header prediction switched off. The twin
-//! must reach an equal state and send equal segments. The invariants of each connection are checked
-//! after every step.
+//! Every segment that arrives at a connection is also delivered to a twin of it, which has no
+//! header prediction. Both must reach an equal state and send equal segments. The invariants of
+//! each connection are checked after every step.
 
 use crate::arrival::arrive;
 use crate::forger::Forger;
@@ -19,9 +19,9 @@ use std::sync::Arc;
 /// One end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
-    /// The end of the active open.
+    /// The end that opens the connection actively.
     Client,
-    /// The end of the passive open.
+    /// The end that opens the connection passively.
     Server,
 }
 
@@ -36,16 +36,17 @@ impl End {
     }
 }
 
-/// A function that sees every segment sent and may decide its fate.
+/// A function that sees every segment that is sent, and may return its fate in the network.
 type Filter = Box<dyn FnMut(Instant, End, &Segment<'_>) -> Option<Fate>>;
 
-/// A client, a server once the client's SYN has arrived, and the network between them.
+/// A client, a server, and the network between them. The server exists once the client's SYN has
+/// arrived.
 pub struct Connections {
     /// The current virtual time, equal at both ends.
     pub now: Instant,
-    /// The end of the active open.
+    /// The end that opens the connection actively.
     pub client: Connection,
-    /// The end of the passive open; absent until the first SYN arrives.
+    /// The end that opens the connection passively; `None` until the first SYN arrives.
     pub server: Option<Connection>,
     wire: Wire<End>,
     server_config: Config,
@@ -69,14 +70,14 @@ impl core::fmt::Debug for Connections {
     }
 }
 
-/// Default path of both ends.
+/// The default path of both ends, with the MTU of Ethernet.
 const ETHERNET: Path = Path::ipv4(1_500);
 
-/// Most steps of a test; beyond them it fails.
+/// Maximum number of steps of a test, beyond which it fails.
 const MOST_STEPS: u64 = 20_000_000;
 
 impl Connections {
-    /// Creates a client that is about to open, over a path with Ethernet's MTU.
+    /// Creates a client that will send its SYN, over a path with the MTU of Ethernet.
     #[must_use]
     pub fn new(client: &Config, server: &Config, network: Network, seed: u64) -> Self {
         let mut random = oorandom::Rand32::new(seed);
@@ -88,7 +89,8 @@ impl Connections {
         Self::with_seeds(client, server, network, seed, [client_seeds, server_seeds])
     }
 
-    /// Creates a client as [`Self::new`] does, with both initial sequence numbers given.
+    /// Creates a client as [`Self::new`] does, with the given initial sequence numbers of both
+    /// ends.
     #[must_use]
     pub fn with_initial_sequences(
         client: &Config,
@@ -107,8 +109,8 @@ impl Connections {
         seed: u64,
         [client_seeds, server_seeds]: [Seeds; 2],
     ) -> Self {
-        // Connections do not check checksums; a host would have dropped a corrupted segment, so it
-        // counts as lost.
+        // A host drops a corrupted packet because of its checksum. Connections do not verify
+        // checksums, so corruption counts as loss here.
         let network = Network { loss: network.loss + network.corruption, corruption: 0, ..network };
         let now = Instant::ZERO + Duration::from_secs(1);
         Self {
@@ -126,8 +128,9 @@ impl Connections {
         }
     }
 
-    /// Gives the client a Fast Open cookie, so that data written before its SYN leaves with it (RFC
-    /// 7413). The server either accepts the cookie (`lets_in`) or returns another one.
+    /// Gives the client a Fast Open cookie, so that its SYN carries the data that are written first
+    /// (RFC 7413). The server accepts the cookie if `lets_in` is true, and otherwise returns
+    /// another one.
     ///
     /// # Panics
     /// Never: eight bytes are a valid length of a cookie.
@@ -139,14 +142,15 @@ impl Connections {
         self
     }
 
-    /// Adds forged segments: `share` for every thousand that arrive. Each must be refused.
+    /// Adds an attacker who forges `share` segments for every thousand that arrive. The connections
+    /// must refuse each of them.
     #[must_use]
     pub fn with_forger(mut self, share: u32, seed: u64) -> Self {
         self.forger = Some(Forger::new(share, seed));
         self
     }
 
-    /// Replaces the path of both ends, which is Ethernet by default.
+    /// Replaces the path of both ends, whose default has the MTU of Ethernet.
     #[must_use]
     pub fn over(mut self, client: &Config, path: Path) -> Self {
         let seeds = Seeds { initial_sequence: SeqNum::new(3), timestamp_offset: 11 };
@@ -155,8 +159,8 @@ impl Connections {
         self
     }
 
-    /// Shows every segment sent to `filter`. A fate that it returns replaces the one that the
-    /// network draws.
+    /// Calls `filter` for every segment that is sent. If it returns a fate, that replaces the
+    /// random one.
     pub fn set_filter(
         &mut self,
         filter: impl FnMut(Instant, End, &Segment<'_>) -> Option<Fate> + 'static,
@@ -164,7 +168,7 @@ impl Connections {
         self.filter = Box::new(filter);
     }
 
-    /// Opens and runs until both ends are established.
+    /// Opens the connection, and runs until both ends are established.
     #[must_use]
     pub fn established(mut self) -> Self {
         self.run_until("both ends are established", |pair| {
@@ -174,10 +178,10 @@ impl Connections {
         self
     }
 
-    /// Returns one end.
+    /// Returns one end of the connection.
     ///
     /// # Panics
-    /// If the server is wanted before the SYN has arrived.
+    /// If `side` is the server and no SYN has arrived yet.
     pub fn end(&mut self, side: End) -> &mut Connection {
         match side {
             End::Client => &mut self.client,
@@ -199,10 +203,10 @@ impl Connections {
         core::iter::from_fn(|| end.driver().poll_event()).collect()
     }
 
-    /// Reads everything that is readable at one end.
+    /// Reads all data that can be read at one end.
     ///
     /// # Errors
-    /// The error of the connection, once every byte received was read.
+    /// The error that ended the connection, if there is nothing more to read.
     pub fn read_all(&mut self, side: End) -> Result<Vec<u8>, Error> {
         let now = self.now;
         let end = self.end(side);
@@ -218,7 +222,7 @@ impl Connections {
         }
     }
 
-    /// Lets `span` pass, with every event in it.
+    /// Lets `span` pass, and handles every event in it.
     pub fn pass_time(&mut self, span: Duration) {
         let until = self.now + span;
         self.transmit(End::Client);
@@ -231,11 +235,11 @@ impl Connections {
         self.now = until;
     }
 
-    /// Runs until `done` holds.
+    /// Runs until `done` returns true.
     ///
     /// # Panics
-    /// If nothing is pending any more, or `MOST_STEPS` have been made, before `done` holds;
-    /// `goal` describes it in the message.
+    /// If nothing more will happen, or `MOST_STEPS` steps have been made, before `done` returns
+    /// true. `goal` describes the condition in the message.
     pub fn run_until(&mut self, goal: &str, mut done: impl FnMut(&mut Self) -> bool) {
         while !done(self) {
             assert!(self.step(), "nothing happens any more, and not yet: {goal}\n{self:?}");
@@ -243,10 +247,10 @@ impl Connections {
         }
     }
 
-    /// Runs until no segment is in flight and no timer is set.
+    /// Runs until no segment is in flight and no timer is running.
     ///
     /// # Panics
-    /// If that takes more than `MOST_STEPS`.
+    /// If that takes more than `MOST_STEPS` steps.
     pub fn run_to_silence(&mut self) {
         while self.step() {
             assert!(self.steps < MOST_STEPS, "never silent\n{self:?}");
@@ -269,8 +273,8 @@ impl Connections {
         true
     }
 
-    /// Advances to the next event, but not beyond `limit`. Returns false if there is none until
-    /// then.
+    /// Advances to the next event, if it is not later than `limit`. Returns false if there is none
+    /// until then.
     pub fn step_until(&mut self, limit: Instant) -> bool {
         self.transmit(End::Client);
         self.transmit(End::Server);
@@ -281,7 +285,7 @@ impl Connections {
         happens && self.step()
     }
 
-    /// Delivers `bytes`, a segment forged by a third party, to one end.
+    /// Delivers the segment `bytes`, as from a third party, to one end.
     ///
     /// # Panics
     /// If `bytes` cannot be parsed as a segment.
@@ -339,7 +343,7 @@ impl Connections {
         }
     }
 
-    /// Delivers the oldest packet that is due.
+    /// Delivers the oldest packet that has arrived.
     fn deliver_one(&mut self) {
         if let Some(packet) = self.wire.arrive(self.now) {
             let segment = Segment::parse(&packet.bytes).expect("what we send can be parsed");
@@ -348,7 +352,7 @@ impl Connections {
         }
     }
 
-    /// Delivers a forged segment just before `genuine`, if the forger draws one.
+    /// Delivers a forged segment just before `genuine`, if the forger's random numbers say so.
     fn deliver_forged(&mut self, to: End, genuine: &Segment<'_>) {
         if to == End::Server && self.server.is_none() {
             return;
@@ -373,17 +377,18 @@ impl Connections {
         }
     }
 
-    /// Gives a segment to an existing end and to its twin.
+    /// Delivers a segment to an existing end and to its twin.
     fn give(&mut self, to: End, segment: &Segment<'_>, ecn: Ecn) -> Disposition {
         let now = self.now;
         let end = self.end(to);
-        // Imitates a segment with an equal header but a wrong checksum that came before this one.
+        // Overwrites the free space where the data will be stored, as an earlier segment with an
+        // equal header and a wrong checksum may do.
         if let Some(room) = DataRun::place_of_first(end, segment) {
             room.fill(0xdb);
         }
         let mut twin = end.clone();
         twin.set_header_prediction(false);
-        // Imitates a link that gives its memory away with the segment.
+        // Delivers the data with their memory, as from a link whose buffers the host may keep.
         let memory: Arc<[u8]> = segment.payload.into();
         let segment = &Segment { payload: &memory, ..*segment };
         let disposition = arrive(end, &mut twin, |end| {
@@ -399,7 +404,8 @@ impl Connections {
         disposition
     }
 
-    /// Answers a segment for a connection that no longer exists at `from`, as its host does.
+    /// Answers a segment with a reset, as a host does for a connection that no longer exists at
+    /// `from`.
     fn refuse(&mut self, from: End, segment: &Segment<'_>) {
         if let Some(reset) = judge_unconnected(segment) {
             let mut bytes = [0; Reset::LONGEST];
@@ -426,10 +432,10 @@ impl Connections {
     }
 }
 
-/// Gives a short segment to `end` as its host does in a cached flow: as a run of its own, if one is
-/// predicted.
+/// Delivers a short segment to `end` as its host does for cached flows: as a run of one segment, if
+/// header prediction accepts it. Returns `None` if it does not.
 fn give_as_run(end: &mut Connection, now: Instant, segment: &Segment<'_>) -> Option<Disposition> {
-    /// Longer data come with their memory, as from a link that gives it away.
+    /// Data length in bytes from which data are delivered with their memory instead.
     const SHORT: usize = 64;
     if segment.payload.len() >= SHORT {
         return None;
@@ -441,7 +447,7 @@ fn give_as_run(end: &mut Connection, now: Instant, segment: &Segment<'_>) -> Opt
     Some(end.driver().handle_run(now, run, segment))
 }
 
-/// Returns the next segment of `end`. The twin must send an equal segment.
+/// Returns the next segment that `end` sends. Its twin must send an equal one.
 pub(crate) fn poll_with_twin(
     end: &mut Connection,
     now: Instant,
@@ -475,8 +481,8 @@ pub(crate) fn poll_with_twin(
     sent
 }
 
-/// Continues an ACK batch whose last acknowledgement is in `frame`: each must equal the one that
-/// the ordinary path would have sent.
+/// Sends the rest of an ACK batch, whose last acknowledgement is in `frame`. Each must equal the
+/// one that the general path would have sent.
 fn continue_ack_batch(
     mut end: Connection,
     now: Instant,
@@ -505,8 +511,8 @@ fn continue_ack_batch(
     end.assert_went_on_like(&mut asked);
 }
 
-/// Continues a burst whose last segment is in `frame`, behind a header of `header` bytes, if there
-/// is more. The next segment must equal the one that the ordinary path would have sent.
+/// Sends the next segment of a burst, whose last one is in `frame` behind a header of `header`
+/// bytes, if there is more to send. It must equal the one that the general path would have sent.
 fn continue_burst(
     end: &mut Connection,
     now: Instant,

@@ -1,19 +1,19 @@
-//! An off-path attacker that forges segments: it hits the window by chance, and its acknowledgement
-//! numbers are unacceptable (RFC 5961 §5).
+//! An off-path attacker that forges segments. Their sequence numbers may be in the window, but
+//! their acknowledgement numbers are never acceptable (RFC 5961 §5).
 
 use linerate_wire::{
     Ecn, SackBlock, Segment, SeqNum, TcpFlags, TcpHeader, TcpOptions, Timestamps, UserTimeout,
 };
 use oorandom::Rand64;
 
-/// Distance of a forged acknowledgement from a genuine one: more than any window, and less than
-/// half the sequence space.
+/// Distance of a forged acknowledgement number from a genuine one: larger than any window, and
+/// smaller than half the sequence space.
 const NONSENSE: u32 = 3 << 29;
 
-/// The source of forged segments.
+/// A source of forged segments.
 #[derive(Debug)]
 pub(crate) struct Forger {
-    /// Forged segments for a thousand genuine ones.
+    /// Number of forged segments for a thousand genuine ones.
     share: u32,
     random: Rand64,
 }
@@ -23,8 +23,9 @@ impl Forger {
         Self { share, random: Rand64::new(u128::from(seed) << 8 | 0xf0) }
     }
 
-    /// Returns a forged segment to arrive before `genuine`, with the ECN codepoint of its packet,
-    /// or `None`. The connection has to refuse it.
+    /// Returns a forged segment that arrives before `genuine`, with the ECN codepoint of its
+    /// packet. Returns `None` if the random numbers choose no forgery. The connection must refuse
+    /// the segment.
     pub(crate) fn forge(&mut self, genuine: &Segment<'_>) -> Option<(Vec<u8>, Ecn)> {
         let is_time = self.below(1_000) < self.share;
         if !is_time || !genuine.flags().contains(TcpFlags::ACK) {
@@ -50,8 +51,8 @@ impl Forger {
         Some((bytes, codepoints[self.below(4) as usize]))
     }
 
-    /// Draws options: a timestamp from the future, a user timeout, a SACK block for data never
-    /// received.
+    /// Draws TCP options: a timestamp from the future, a user timeout, and a SACK block for data
+    /// that were never received.
     fn options(&mut self, genuine: Option<Timestamps>, ack: SeqNum) -> TcpOptions {
         let ahead = 1 + self.below(2_000_000_000);
         let timestamps = genuine.map(|genuine| Timestamps {

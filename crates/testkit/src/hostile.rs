@@ -1,5 +1,5 @@
-//! A busy host, and frames for attacks on it: real ones of every kind, and corrupted ones whose
-//! checksums are right.
+//! A busy host, and frames for attacks on it: real ones of every kind, to be corrupted, and a
+//! function that corrects their checksums afterwards.
 
 use crate::pair::{Pair, Setup, Side};
 use crate::test_link::TestLink;
@@ -16,9 +16,9 @@ const fn at(side: Side, port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(side.address(), port)
 }
 
-/// Returns the right host of a pair, with small limits. It listens, has connections that the
-/// application has not accepted, waits for an ARP reply that never comes, has bound a UDP port, and
-/// answers what it can.
+/// Returns the right host of a pair, with low limits and in many states. It listens, has
+/// connections that wait to be accepted, waits for an ARP reply that never comes, has bound a UDP
+/// port, and answers all requests.
 ///
 /// # Panics
 /// If a host refuses a request that it must grant.
@@ -55,7 +55,7 @@ fn make_small(config: &mut StackConfig) {
 /// Delivers a frame to a host, runs a turn and checks all invariants.
 ///
 /// # Panics
-/// If an invariant is broken.
+/// If an invariant is violated.
 pub fn feed(host: &mut Host<TestLink>, now: Instant, frame: Vec<u8>) {
     host.link_mut().put(now, frame);
     assert!(host.turn(now).is_ok(), "the link is up");
@@ -64,8 +64,8 @@ pub fn feed(host: &mut Host<TestLink>, now: Instant, frame: Vec<u8>) {
     host.stack().check();
 }
 
-/// Returns the frames that two hosts exchange: ARP, echoes, datagrams, errors, and two whole
-/// connections.
+/// Returns the frames of an exchange between two hosts: ARP, echoes, datagrams, errors, and two
+/// whole connections.
 ///
 /// # Panics
 /// If a host refuses a request that it must grant.
@@ -106,7 +106,7 @@ pub fn real_frames() -> Vec<Vec<u8>> {
     frames.take()
 }
 
-/// Recomputes the checksums of a frame as far as its headers can be parsed.
+/// Recomputes the checksums of a corrupted frame, as far as its headers can be parsed.
 pub fn mend_checksums(frame: &mut [u8]) {
     const IP: usize = EthernetHeader::LENGTH;
     let is_whole = frame.len() >= IP + Ipv4Header::LENGTH && EthernetFrame::parse(frame).is_ok();
@@ -126,7 +126,7 @@ pub fn mend_checksums(frame: &mut [u8]) {
     mend(&mut frame[IP + header_length..IP + header_length + length], place, pseudo);
 }
 
-/// Writes the checksum of `bytes` at `place` if there is room for it.
+/// Writes the checksum of `bytes` at offset `place`, if the bytes extend so far.
 fn mend(bytes: &mut [u8], place: usize, pseudo: Sum) {
     if bytes.len() < place + 2 {
         return;

@@ -1,5 +1,5 @@
-//! Shared test support: two connections or two hosts, and the network between them, in virtual
-//! time. Used only as a dev-dependency.
+//! Test support for several crates: two connections or two hosts and the network between them, in
+//! virtual time. Used only as a dev-dependency.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The path between two ends: its latency, its capacity and its faults.
+//! A simulated path between two ends: its latency, its capacity and its faults.
 
 use linerate_units::{Duration, Rate};
 use oorandom::Rand64;
@@ -6,18 +6,18 @@ use oorandom::Rand64;
 /// The treatment of one packet by the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// The packet arrives after the latency.
+    /// The packet arrives after the latency of the path.
     Arrive,
-    /// The packet never arrives, and takes no capacity.
+    /// The packet is lost before the bottleneck, so it takes no capacity.
     Lose,
     /// A congested router marks the packet if its sender is ECN-capable, and drops it otherwise
     /// (RFC 3168).
     Mark,
-    /// The packet arrives twice, the second time so much later.
+    /// The packet arrives twice. The second copy has this additional delay.
     Repeat(Duration),
-    /// The packet arrives so much later, behind packets that were sent after it.
+    /// The packet arrives with this additional delay, behind packets that were sent later.
     Delay(Duration),
-    /// The packet arrives with one bit inverted: the bit of this number, modulo the length.
+    /// The packet arrives with one bit inverted: the one with this number, modulo the length.
     Spoil(u64),
 }
 
@@ -26,47 +26,48 @@ pub enum Fate {
 pub struct Line {
     /// Rate at which packets leave the queue.
     pub rate: Rate,
-    /// Bytes that the queue holds; packets that arrive at a full queue are lost.
+    /// Size of the queue in bytes. Packets that arrive at a full queue are lost.
     pub queue: u64,
 }
 
 /// A part of the path with a small MTU that drops longer packets silently (a black hole).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Narrow {
-    /// Bytes of the longest IP packet that passes.
+    /// Size of the longest IP packet that passes, in bytes.
     pub most: usize,
-    /// Number of the first packet that takes this part of the path, counted over both directions.
+    /// Number of the first packet to which the limit applies, counted over both directions.
     pub from: u64,
-    /// Number of the first packet that no longer takes it.
+    /// Number of the first packet to which the limit no longer applies.
     pub until: u64,
 }
 
-/// A path with equal properties in both directions. Probabilities are in thousandths. A packet
-/// suffers one fault at most.
+/// A path with equal properties in both directions. Probabilities are in thousandths. Each packet
+/// suffers at most one fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     /// One-way latency.
     pub latency: Duration,
     /// The bottleneck, if the rate of the path is limited.
     pub line: Option<Line>,
-    /// The black hole for long packets, if there is one.
+    /// A silent limit of the packet size, if there is one.
     pub narrow: Option<Narrow>,
-    /// Packets lost, in thousandths.
+    /// Probability that a packet is lost, in thousandths.
     pub loss: u32,
-    /// Packets duplicated, in thousandths.
+    /// Probability that a packet is duplicated, in thousandths.
     pub duplication: u32,
-    /// Packets delayed behind later ones, in thousandths.
+    /// Probability that a packet is delayed behind later ones, in thousandths.
     pub reordering: u32,
-    /// Packets with an inverted bit, in thousandths.
+    /// Probability that a bit of a packet is inverted, in thousandths.
     pub corruption: u32,
-    /// Packets that a congested router marks or drops, in thousandths.
+    /// Probability that a congested router marks a packet, in thousandths. A packet that is not
+    /// ECN-capable is dropped instead.
     pub marking: u32,
-    /// Greatest extra delay of a late packet, or of the second copy of a duplicated one.
+    /// Maximum additional delay of a delayed packet, and of the second copy of a duplicated one.
     pub lateness: Duration,
 }
 
 impl Network {
-    /// Creates a path without faults that has only this one-way latency.
+    /// Creates a path without faults and of unlimited rate.
     #[must_use]
     pub const fn clean(latency: Duration) -> Self {
         Self {

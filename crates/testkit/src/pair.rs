@@ -1,4 +1,5 @@
-//! Two hosts on a wire, in virtual time. The invariants of both are checked after each step.
+//! Two hosts and the wire between them, in virtual time. The invariants of both are checked after
+//! each step.
 
 use crate::test_link::TestLink;
 use crate::{Fate, Network, Wire};
@@ -11,9 +12,9 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 /// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
-    /// 192.0.2.1, usually the client.
+    /// The host with address 192.0.2.1, usually the client.
     Left,
-    /// 192.0.2.2.
+    /// The host with address 192.0.2.2.
     Right,
 }
 
@@ -30,7 +31,7 @@ impl Side {
         }
     }
 
-    /// Returns the host's address, in a network with a prefix of 24 bits.
+    /// Returns the IPv4 address of the host, whose prefix has 24 bits.
     #[must_use]
     pub const fn address(self) -> Ipv4Addr {
         Ipv4Addr::new(192, 0, 2, self as u8 + 1)
@@ -42,7 +43,7 @@ impl Side {
         MacAddress::new([2, 0, 0, 0, 0, self as u8 + 1])
     }
 
-    /// Returns the host's default configuration.
+    /// Returns the default configuration of the host.
     ///
     /// # Panics
     /// Never: 24 is a valid prefix length.
@@ -65,21 +66,21 @@ pub fn ipv4_end(end: SocketAddr) -> SocketAddrV4 {
     }
 }
 
-/// Parameters of a pair.
+/// Parameters of a pair of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// Seed of everything random.
+    /// Seed of the network's faults and of the hosts.
     pub seed: u64,
     /// The network between the two hosts.
     pub network: Network,
-    /// Framing of the links.
+    /// Whether the wire carries Ethernet frames or IP packets.
     pub medium: Medium,
-    /// Bytes of the largest IP packet.
+    /// Size of the largest IP packet in bytes.
     pub mtu: usize,
-    /// Frames that a link's send queue holds before the wire fetches them.
+    /// Number of frames that the send queue of a link holds before the wire fetches them.
     pub capacity: usize,
-    /// Least time between two turns of a host. Together with the budget of a turn it limits the
-    /// host's speed; zero makes hosts infinitely fast.
+    /// Minimum time between two turns of a host. As each turn handles a limited number of frames,
+    /// it limits the speed of hosts. Zero makes them infinitely fast.
     pub pause: Duration,
 }
 
@@ -96,26 +97,26 @@ impl Default for Setup {
     }
 }
 
-/// A function that sees every frame sent and may decide its fate.
+/// A function that sees every frame that is sent, and may return its fate in the network.
 type Filter = Box<dyn FnMut(Instant, Side, &[u8]) -> Option<Fate>>;
 
-/// Two hosts on a wire.
+/// Two hosts and the wire between them.
 pub struct Pair {
     /// The current virtual time.
     pub now: Instant,
     /// The wire between the hosts.
     pub wire: Wire<Side>,
     hosts: [Host<TestLink>; 2],
-    /// The result of each host's last turn, if its link was up.
+    /// The result of each host's last turn; `None` if its link was down.
     turns: [Option<Turn>; 2],
     pause: Duration,
-    /// Earliest time of each host's next turn.
+    /// Earliest time at which each host may have its next turn.
     rested: [Instant; 2],
     filter: Filter,
 }
 
 impl Pair {
-    /// Creates two hosts as `setup` says; `configure` changes the configuration of each.
+    /// Creates two hosts. `configure` changes the configuration of each.
     pub fn new(setup: &Setup, configure: impl Fn(Side, &mut StackConfig)) -> Self {
         let hosts = Side::BOTH.map(|side| {
             let mut config = side.config();
@@ -139,7 +140,7 @@ impl Pair {
         }
     }
 
-    /// Shows every frame that a side sends to `observer`, before the network treats it.
+    /// Calls `observer` for every frame that a host sends, before it enters the network.
     pub fn observe(&mut self, mut observer: impl FnMut(Instant, Side, &[u8]) + 'static) {
         self.set_filter(move |at, side, frame| {
             observer(at, side, frame);
@@ -147,8 +148,8 @@ impl Pair {
         });
     }
 
-    /// Shows every frame sent to `filter`, with its sender. A fate that it returns replaces the one
-    /// that the network draws.
+    /// Calls `filter` for every frame that a host sends. If it returns a fate, that replaces the
+    /// random one.
     pub fn set_filter(
         &mut self,
         filter: impl FnMut(Instant, Side, &[u8]) -> Option<Fate> + 'static,
@@ -166,11 +167,11 @@ impl Pair {
         self.host(side).stack_mut()
     }
 
-    /// Delivers a packet to one of the hosts at the current time, and returns its answers, which
-    /// the network does not carry.
+    /// Delivers a packet to a host at the present time. Returns the packets that the host sends in
+    /// return, which do not enter the network.
     ///
     /// # Panics
-    /// If an invariant of the host is broken, or its link fails.
+    /// If an invariant of the host is violated, or its link fails.
     pub fn answers(&mut self, side: Side, packet: Vec<u8>) -> Vec<Vec<u8>> {
         let now = self.now;
         let host = self.host(side);
@@ -182,13 +183,13 @@ impl Pair {
         std::iter::from_fn(|| host.link_mut().fetch()).collect()
     }
 
-    /// Runs until `done` returns true or `limit` has passed. Applications may act in `done`.
-    /// Returns whether it was done.
+    /// Runs until `done` returns true or `limit` has passed. `done` may act as the applications.
+    /// Returns whether it has returned true.
     pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = self.now + limit;
         while !done(self) {
             self.turn();
-            // Data that has just arrived is read at once, not at the next event.
+            // Let applications read at once what has just arrived, instead of at the next event.
             if done(self) {
                 return true;
             }
@@ -200,10 +201,10 @@ impl Pair {
         true
     }
 
-    /// Does all work that is pending at the current time.
+    /// Handles everything that is to be done at the present time.
     ///
     /// # Panics
-    /// If an invariant of a host is broken, or a link that is up fails.
+    /// If an invariant of a host is violated, or a link that is up fails.
     pub fn turn(&mut self) {
         while let Some(mut packet) = self.wire.arrive(self.now) {
             if packet.ecn == Ecn::Ce {
@@ -221,7 +222,7 @@ impl Pair {
             let host = self.host(side);
             let turn = host.turn(now);
             host.stack().check();
-            // A host whose link is down gets no turn until the link is up again.
+            // A host whose link is down gets no turns until the link is up again.
             self.turns[side as usize] = turn.ok();
             while let Some(frame) = self.host(side).link_mut().fetch() {
                 let fate = (self.filter)(now, side, &frame);
@@ -231,7 +232,7 @@ impl Pair {
         }
     }
 
-    /// Returns the offset of the IP packet in a frame.
+    /// Returns the offset of the IP packet in a frame, in bytes.
     fn place_of_packet(&self) -> usize {
         self.hosts[0].stack().capabilities().medium.header_length()
     }
@@ -244,7 +245,7 @@ impl Pair {
             .map_or(Ecn::NotEct, |packet| packet.header.type_of_service.ecn())
     }
 
-    /// Advances to the next event. Returns false, without advancing, if it is later than `limit`.
+    /// Advances to the next event. Returns false without advancing if it is later than `limit`.
     pub fn move_on(&mut self, limit: Instant) -> bool {
         let next = Side::BOTH
             .map(|side| self.next_turn(side))
@@ -268,7 +269,7 @@ impl Pair {
         wanted.max(self.rested[side as usize])
     }
 
-    /// Runs for `span`.
+    /// Runs both hosts until `span` has passed.
     pub fn run_for(&mut self, span: Duration) {
         self.run_until(span, |_| false);
     }

@@ -1,4 +1,5 @@
-//! A link that keeps frames until a test fetches them, and delivers those that a test puts in.
+//! A link that holds sent frames until a test fetches them, and delivers frames that a test puts
+//! in.
 
 use linerate_stack::{
     Capabilities, FrameSink, FrameSlots, FrameSource, Link, LinkError, PlainFrame, RxChecksum,
@@ -9,7 +10,7 @@ use std::collections::VecDeque;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
-/// A received frame with the metadata that the link reports for it.
+/// A frame for the host, with the metadata that the link reports for it.
 #[derive(Debug)]
 struct Arrived {
     at: Instant,
@@ -18,20 +19,20 @@ struct Arrived {
     segment: Option<NonZeroU16>,
 }
 
-/// Bytes from which on the link delivers a frame in memory that the host may keep. A host copies
-/// shorter frames anyway.
+/// Length in bytes from which the link delivers a frame in memory that the host may keep. A host
+/// copies shorter frames anyway.
 const WORTH_KEEPING: usize = 4 << 10;
 
 impl Arrived {
-    /// Returns whether the link reports nothing about the frame, and no sender still writes to its
-    /// memory.
+    /// Returns whether the frame has no metadata, and is too short to be delivered in memory that
+    /// the host may keep.
     const fn is_plain(&self) -> bool {
         matches!(self.checksum, RxChecksum::Unverified)
             && self.segment.is_none()
             && self.bytes.len() < WORTH_KEEPING
     }
 
-    /// Delivers the frame together with its memory.
+    /// Delivers the frame in memory that the host may keep.
     fn hand_over(&self, sink: &mut impl FrameSink) {
         let &Self { at, ref bytes, checksum, segment } = self;
         let memory = Arc::from(&bytes[..]);
@@ -44,22 +45,22 @@ impl Arrived {
     }
 }
 
-/// A link with a bounded queue in each direction. Frames without metadata are delivered in one
-/// contiguous batch. Large frames and frames with metadata are delivered one by one, in memory that
-/// the host may keep.
+/// A link with a bounded send queue. It delivers frames without metadata as one contiguous batch.
+/// Large frames and frames with metadata are delivered one by one, in memory that the host may
+/// keep.
 #[derive(Debug)]
 pub struct TestLink {
     capabilities: Capabilities,
-    /// Frames that the link accepts before a test fetches them.
+    /// Maximum number of frames that wait until a test fetches them.
     capacity: usize,
     arrived: VecDeque<Arrived>,
     sent: VecDeque<Vec<u8>>,
-    /// Whether the link is down.
+    /// Whether the link is down, so that sending and receiving fail.
     pub down: bool,
 }
 
 impl TestLink {
-    /// Creates a link with room for `capacity` frames to be sent.
+    /// Creates a link that accepts `capacity` frames before a test must fetch them.
     #[must_use]
     pub const fn new(capabilities: Capabilities, capacity: usize) -> Self {
         Self {
@@ -71,12 +72,12 @@ impl TestLink {
         }
     }
 
-    /// Delivers a frame at `at`.
+    /// Puts in a frame, to be delivered with the time of arrival `at`.
     pub fn put(&mut self, at: Instant, frame: Vec<u8>) {
         self.put_as(at, frame, RxChecksum::Unverified, None);
     }
 
-    /// Delivers a frame with the metadata that a link may report.
+    /// Puts in a frame, to be delivered with this metadata.
     pub fn put_as(
         &mut self,
         at: Instant,
@@ -92,7 +93,7 @@ impl TestLink {
         self.sent.pop_front()
     }
 
-    /// Returns whether a received frame waits for the host.
+    /// Returns whether a frame waits to be received by the host.
     #[must_use]
     pub fn has_arrived(&self) -> bool {
         !self.arrived.is_empty()
@@ -152,7 +153,7 @@ impl Link for TestLink {
 }
 
 impl TestLink {
-    /// Returns how many of `budget` empty frames `fill` has filled.
+    /// Offers the host up to `budget` frames to fill. Returns the number that it has filled.
     fn transmit_into(
         &mut self,
         budget: usize,
@@ -168,7 +169,7 @@ impl TestLink {
     }
 }
 
-/// Empty frames that a host fills one after the other.
+/// Empty frames for a host to fill one after the other.
 struct EmptyFrames<'a> {
     link: &'a mut TestLink,
     left: usize,
@@ -179,7 +180,7 @@ impl FrameSlots for EmptyFrames<'_> {
         if self.left == 0 {
             return false;
         }
-        // The content of an empty frame is undefined: a host that counts on zeros fails here.
+        // The contents of an empty frame are undefined. A host that relies on zeros fails here.
         let mut frame = vec![0xa5; self.link.capabilities.frame_length()];
         let Some(TxFrame { length, .. }) = fill(&mut frame) else { return false };
         frame.truncate(length);

@@ -1,11 +1,11 @@
-//! Bulk transfer from one application to another, over two hosts.
+//! Bulk transfer between two applications, each on its host.
 
 use crate::{Pair, Side, pattern};
 use linerate_stack::{ConnectOptions, Error, ListenHandle, ListenOptions, TcpHandle};
 use linerate_units::Duration;
 use std::net::SocketAddrV4;
 
-/// One direction of a connection and its two applications: one writes the pattern and closes, the
+/// One direction of a connection and its two applications. One writes the pattern and closes, the
 /// other reads and compares.
 #[derive(Clone, Debug)]
 pub struct Transfer {
@@ -24,19 +24,19 @@ impl Transfer {
         Self { from, to, total, written: 0, read: 0, ended: false }
     }
 
-    /// Returns the bytes that the receiving application has read.
+    /// Returns the number of bytes that the receiving application has read.
     #[must_use]
     pub const fn read(&self) -> usize {
         self.read
     }
 
-    /// Returns the handle of the connection at one host.
+    /// Returns the handle of the connection at the host `side`.
     #[must_use]
     pub fn end(&self, side: Side) -> TcpHandle {
         if self.from.0 == side { self.from.1 } else { self.to.1 }
     }
 
-    /// Writes and reads as much as possible. Returns whether every byte and the end of the stream
+    /// Writes and reads as much as possible. Returns whether all bytes and the end of the stream
     /// have arrived.
     ///
     /// # Panics
@@ -100,10 +100,10 @@ pub fn listen(pair: &mut Pair) -> ListenHandle {
     listener
 }
 
-/// Opens a connection from the left host to the right one. Returns the handles of both ends.
+/// Opens a connection from the left host to the right one. Returns its handles at both.
 ///
 /// # Panics
-/// If that takes more than ten minutes.
+/// If that takes more than ten minutes of virtual time.
 pub fn established(pair: &mut Pair, listener: ListenHandle) -> (TcpHandle, TcpHandle) {
     let (now, address) = (pair.now, SocketAddrV4::new(Side::Right.address(), 9));
     let Ok(left) = pair.stack(Side::Left).tcp_connect(now, address, &ConnectOptions::default())

@@ -1,4 +1,4 @@
-//! Packets in flight between two ends.
+//! Packets in flight between two ends, in virtual time.
 
 use crate::{Fate, Narrow, Network};
 use linerate_units::{Bytes, Duration, Instant};
@@ -11,31 +11,31 @@ use std::collections::BTreeMap;
 pub struct Arrival<To> {
     /// Time of arrival.
     pub at: Instant,
-    /// The end at which it arrives.
+    /// The end that receives the packet.
     pub to: To,
-    /// The packet as it was sent, unless the network has corrupted it.
+    /// Bytes of the packet as it arrives.
     pub bytes: Vec<u8>,
-    /// ECN codepoint on arrival. The receiving end writes a router's mark into the header.
+    /// ECN codepoint on arrival. The receiving end writes it into the packet's header.
     pub ecn: Ecn,
 }
 
-/// Packets in flight to ends of the type `To`.
+/// The packets in flight to ends of the type `To`.
 #[derive(Debug)]
 pub struct Wire<To> {
-    /// Properties of the path for packets sent from now on.
+    /// Properties of the path. A change affects packets that are sent later.
     pub network: Network,
     random: Rand64,
-    /// Sorted by the time of arrival, then by the order of sending.
+    /// The packets by time of arrival, and with equal times by the order of sending.
     in_flight: BTreeMap<(Instant, u64), Arrival<To>>,
-    /// Time until which the line towards each end is busy.
+    /// For each end, the time until which the bottleneck towards it is busy.
     busy: BTreeMap<To, Instant>,
     sent: u64,
-    /// Packets that were not lost before the bottleneck.
+    /// Number of packets that were not lost before the bottleneck, in both directions.
     offered: u64,
 }
 
 impl<To: Copy + Ord> Wire<To> {
-    /// Creates a wire whose faults are drawn from `seed`.
+    /// Creates a wire whose random faults `seed` determines.
     #[must_use]
     pub fn new(network: Network, seed: u64) -> Self {
         let random = Rand64::new(u128::from(seed));
@@ -49,11 +49,10 @@ impl<To: Copy + Ord> Wire<To> {
         }
     }
 
-    /// Sends a packet with the codepoint `ecn` towards `to`. Its fate is drawn unless `fate`
-    /// decides it.
+    /// Sends a packet with the ECN codepoint `ecn` towards `to`. Its fate is random unless `fate`
+    /// is given.
     pub fn send(&mut self, now: Instant, to: To, mut bytes: Vec<u8>, ecn: Ecn, fate: Option<Fate>) {
-        // The draw is made in any case, so that a decision about one packet does not change the
-        // fate of the next.
+        // Drawn even if `fate` is given, so that the fates of later packets do not depend on that.
         let drawn = self.network.draw(&mut self.random);
         let fate = fate.unwrap_or(drawn);
         if fate == Fate::Lose || self.swallows(bytes.len()) {
@@ -82,7 +81,8 @@ impl<To: Copy + Ord> Wire<To> {
         }
     }
 
-    /// Counts another packet of `length` bytes, and returns whether the black hole drops it.
+    /// Counts a packet of `length` bytes. Returns whether the path drops it silently because of its
+    /// length.
     fn swallows(&mut self, length: usize) -> bool {
         self.offered += 1;
         let number = self.offered;
@@ -90,20 +90,20 @@ impl<To: Copy + Ord> Wire<To> {
         self.network.narrow.filter(leads_there).is_some_and(|narrow| length > narrow.most)
     }
 
-    /// Returns the time at which the next packet arrives.
+    /// Returns the time at which the next packet arrives, or `NEVER`.
     #[must_use]
     pub fn next(&self) -> Instant {
         self.in_flight.first_key_value().map_or(Instant::NEVER, |(&(at, _), _)| at)
     }
 
-    /// Takes the next packet that has arrived by `now`.
+    /// Removes and returns the next packet, if it has arrived by `now`.
     pub fn arrive(&mut self, now: Instant) -> Option<Arrival<To>> {
         let first = self.in_flight.first_entry().filter(|entry| entry.key().0 <= now)?;
         Some(first.remove())
     }
 
-    /// Returns the time at which a packet of `length` bytes has left the line towards `to`, or
-    /// `None` if its queue is full.
+    /// Returns the time at which a packet of `length` bytes has passed the bottleneck towards `to`,
+    /// or `None` if its queue is full.
     fn pass_line(&mut self, now: Instant, to: To, length: usize) -> Option<Instant> {
         let Some(line) = self.network.line else { return Some(now) };
         let busy = self.busy.entry(to).or_insert(now);

@@ -1,4 +1,4 @@
-//! The attacker: it sends frames of any kind, and captures the frames sent to it.
+//! The attacker. It sends frames of any kind, and captures the frames that are sent to it.
 
 use super::{INTRUDER, INTRUDER_MAC};
 use crate::Side;
@@ -12,10 +12,10 @@ use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use std::rc::Rc;
 
-/// A segment that the host has sent to the intruder, or through it as a router.
+/// A segment that the attacked host has sent to the intruder, or through it as a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
-    /// Source address and port: the host's.
+    /// Source address and port: those of the host.
     pub from: SocketAddrV4,
     /// Destination address and port.
     pub to: SocketAddrV4,
@@ -38,7 +38,7 @@ pub struct Captured {
 pub struct Intruder {
     inbox: Rc<RefCell<VecDeque<Vec<u8>>>>,
     outbox: VecDeque<Vec<u8>>,
-    /// Source of the attacks' random numbers.
+    /// Source of the random numbers that attacks use.
     pub random: Rand64,
 }
 
@@ -55,7 +55,7 @@ impl Intruder {
         u32::try_from(self.random.rand_range(0..u64::from(end))).unwrap_or(0)
     }
 
-    /// Sends a segment; its ports are those of `from` and `to`.
+    /// Sends a segment from `from` to `to`.
     pub fn segment(
         &mut self,
         from: SocketAddrV4,
@@ -89,14 +89,14 @@ impl Intruder {
         self.arp(&request, MacAddress::BROADCAST);
     }
 
-    /// Returns the segments that the host has sent since the last call. Answers ARP requests for
-    /// the intruder's address.
+    /// Returns the segments that the host has sent since the last call. Also answers ARP requests
+    /// for the intruder's address.
     pub(super) fn take_captured(&mut self) -> Vec<Captured> {
         let frames: Vec<_> = self.inbox.borrow_mut().drain(..).collect();
         frames.iter().filter_map(|frame| self.parse(frame)).collect()
     }
 
-    /// Takes the frames to be sent, in order.
+    /// Takes the frames that the intruder has sent, in order.
     pub(super) fn frames(&mut self) -> impl Iterator<Item = Vec<u8>> {
         std::mem::take(&mut self.outbox).into_iter()
     }

@@ -1,10 +1,10 @@
-//! A host that serves honest neighbours while an intruder attacks it, in virtual time and with a
-//! budget of work. Tests compare the goodput of the honest neighbours with and without the attack.
+//! Attacks on a host that serves honest neighbours, in virtual time and with a limited amount of
+//! work per turn. Tests compare the goodput of the honest neighbours with and without the attack.
 //!
-//! The attacked host is the right one. Honest transfers run between it and the left host, in both
-//! directions, over a line that is much slower than the host. The intruder has a MAC address of its
-//! own, and is the default router. Its frames are put directly into the host's receive queue, so
-//! the network neither delays nor drops them.
+//! The right host of a [`Pair`] is attacked. Honest transfers run between it and the left host, in
+//! both directions, over a line that is much slower than the host. The intruder has a MAC address
+//! of its own, and is the default router. Its frames are put directly into the host's receive
+//! queue, so the network neither delays nor drops them.
 
 mod intruder;
 mod peer;
@@ -26,10 +26,10 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::rc::Rc;
 
-/// Time between two turns of a host. A turn receives up to 64 frames and sends up to 64.
+/// Time between two turns of a host. In a turn it receives up to 64 frames and sends up to 64.
 pub const TURN: Duration = Duration::from_millis(1);
 
-/// Frames that the intruder may send in a turn: half of the receive budget.
+/// Maximum number of frames that the intruder sends in a turn: half of what the host receives.
 pub const FRAMES_A_TURN: usize = 32;
 
 /// Address of the intruder.
@@ -37,45 +37,46 @@ pub(crate) const INTRUDER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 66);
 pub(crate) const INTRUDER_MAC: MacAddress = MacAddress::new([2, 0, 0, 0, 0, 66]);
 const SERVICE: u16 = 10;
 
-/// More bytes than any test transfers.
+/// Size of the honest transfers in bytes: more than any test transfers.
 const ENDLESS: usize = usize::MAX / 2;
 
 /// The attacked host, its honest neighbour, and the intruder.
 pub struct AttackTest {
-    /// The left host is honest, the right one is attacked.
+    /// The two hosts: the left one is honest, the right one is attacked.
     pub pair: Pair,
     /// The attacker.
     pub intruder: Intruder,
-    /// The acknowledgements that the host has sent to its honest neighbour.
+    /// The acknowledgements that the attacked host has sent to its honest neighbour.
     pub overheard: Overheard,
     honest: Vec<Transfer>,
     service: ListenHandle,
     guests: Vec<Guest>,
-    /// Whether the applications that serve guests read.
+    /// Whether the host's applications read from the connections to the service.
     pub guests_read: bool,
 }
 
-/// A connection to the host's service. Its application writes the pattern without end, and stores
-/// the bytes that it reads.
+/// A connection to the attacked host's service. The host's application writes the test pattern
+/// without end, and stores the bytes that it reads.
 #[derive(Debug)]
 pub struct Guest {
     /// Handle of the connection.
     pub handle: TcpHandle,
     written: usize,
-    /// Whether the last write was taken in full, or the connection has become writable since.
+    /// Whether the application may write: its last write was taken in full, or the connection has
+    /// become writable since.
     may_write: bool,
-    /// The bytes read from the guest.
+    /// The bytes that the application has read.
     pub received: Vec<u8>,
 }
 
-/// The last acknowledgement of each connection, as an observer of the honest line sees it.
+/// The last acknowledgement number of each honest connection, as an observer of the line sees it.
 #[derive(Clone, Debug, Default)]
 pub struct Overheard {
     by_port: Rc<RefCell<BTreeMap<u16, SeqNum>>>,
 }
 
 impl Overheard {
-    /// Returns the last acknowledgement that the host has sent to this port of the honest
+    /// Returns the last acknowledgement number that the host has sent to this port of its honest
     /// neighbour.
     #[must_use]
     pub fn last_ack(&self, port: u16) -> Option<SeqNum> {
@@ -91,14 +92,15 @@ impl Overheard {
 }
 
 impl AttackTest {
-    /// Creates the hosts with two honest transfers under way in each direction. `configure` changes
-    /// the configuration of the attacked host.
+    /// Creates the hosts, with two honest transfers in progress in each direction. `configure`
+    /// changes the configuration of the attacked host.
     ///
     /// # Panics
     /// If a host refuses a request that it must grant.
     #[must_use]
     pub fn new(seed: u64, configure: impl Fn(&mut StackConfig)) -> Self {
-        // Eight full frames a turn: an eighth of the host's receive budget.
+        // At this rate, eight full frames arrive in a turn: an eighth of the frames that the host
+        // receives.
         let line = Line { rate: Rate::from_bits_per_second(100_000_000), queue: 128 << 10 };
         let network = Network { line: Some(line), ..Network::clean(Duration::from_micros(500)) };
         let mut pair =
@@ -119,7 +121,7 @@ impl AttackTest {
                 return None;
             }
             mailbox.borrow_mut().push_back(frame.to_vec());
-            // Frames to the intruder do not use the honest line.
+            // Frames to the intruder do not pass the honest line.
             Some(Fate::Lose)
         });
         let door = listen(&mut pair);
@@ -147,9 +149,9 @@ impl AttackTest {
         test
     }
 
-    /// Runs for `span`. In each turn `attack` receives the segments that the intruder has captured,
-    /// and may send up to [`FRAMES_A_TURN`] frames; more are dropped. Returns the bytes that the
-    /// honest transfers have moved.
+    /// Runs for `span`. In each turn `attack` gets the segments that the intruder has captured, and
+    /// may send up to [`FRAMES_A_TURN`] frames; more are dropped. Returns the number of bytes that
+    /// the honest transfers have moved.
     ///
     /// # Panics
     /// If an honest byte is wrong, or an honest connection ends.
@@ -190,9 +192,9 @@ impl AttackTest {
         self.moved() - before
     }
 
-    /// Opens a connection from the intruder to the service by an ordinary handshake. The intruder
-    /// announces an MSS of 1,000 bytes, SACK and the window scale `shift`. The window of its SYN is
-    /// the largest possible; `window` is that of its next segment.
+    /// Opens a connection from the intruder to the service by a regular handshake. The intruder
+    /// announces an MSS of 1,000 bytes, SACK, and `shift` as its window scale. The window field is
+    /// the largest possible in its SYN, and `window` in its next segment.
     ///
     /// # Panics
     /// If the handshake does not complete.
@@ -205,7 +207,7 @@ impl AttackTest {
         peer
     }
 
-    /// Starts to open a connection from the honest neighbour to the service.
+    /// Begins to open a connection from the honest neighbour to the service.
     ///
     /// # Panics
     /// If the request is refused.
@@ -216,7 +218,7 @@ impl AttackTest {
         assert!(asked.is_ok(), "the connection is refused: {asked:?}");
     }
 
-    /// Returns the handles of the honest connections at one host.
+    /// Returns the handles of the honest transfers' connections at one host.
     #[must_use]
     pub fn honest(&self, side: Side) -> Vec<TcpHandle> {
         self.honest.iter().map(|transfer| transfer.end(side)).collect()
@@ -228,7 +230,7 @@ impl AttackTest {
         SocketAddrV4::new(Side::Right.address(), SERVICE)
     }
 
-    /// Returns the connections to the service.
+    /// Returns the connections to the service, those of the intruder included.
     #[must_use]
     pub fn guests(&self) -> &[Guest] {
         &self.guests

@@ -1,24 +1,24 @@
-//! A connection of the intruder's, driven segment by segment.
+//! A connection that the intruder drives segment by segment.
 
 use super::{Captured, Intruder};
 use linerate_wire::{SackBlocks, SeqNum, TcpFlags, TcpHeader, TcpOptions};
 use std::net::SocketAddrV4;
 
-/// Initial sequence number of the intruder.
+/// Initial sequence number of the intruder's connections.
 const ISS: SeqNum = SeqNum::new(7_000);
 
-/// The intruder's state of one of its connections.
+/// The intruder's side of one of its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// Address and port of the intruder.
     pub here: SocketAddrV4,
     /// Address and port of the host.
     pub there: SocketAddrV4,
-    /// The next sequence number that the intruder sends.
+    /// Next sequence number for the intruder to send.
     pub next: SeqNum,
-    /// The next sequence number that the intruder expects of the host.
+    /// Next sequence number that the intruder expects from the host.
     pub expected: SeqNum,
-    /// The highest sequence number that the host has sent, plus one.
+    /// Highest sequence number that the host has sent, plus one.
     pub highest: SeqNum,
     /// Sequence number of the first byte of the host's stream.
     pub first: SeqNum,
@@ -31,7 +31,7 @@ impl Peer {
         Self { here, there, next: ISS, expected: none, highest: none, first: none, opening: false }
     }
 
-    /// Performs the handshake, one step a turn.
+    /// Performs the handshake with one step in each turn. Returns whether it is complete.
     pub(super) fn open(
         &mut self,
         intruder: &mut Intruder,
@@ -66,13 +66,13 @@ impl Peer {
         self.acknowledge(intruder, self.expected, window, SackBlocks::default());
     }
 
-    /// Returns whether the segment belongs to this connection and carries data.
+    /// Returns whether a captured segment belongs to this connection and carries data.
     #[must_use]
     pub fn is_data(&self, captured: &Captured) -> bool {
         captured.to == self.here && !captured.payload.is_empty()
     }
 
-    /// Records how far the host has sent with these segments, in all and in order.
+    /// Updates `highest` and `expected` from these captured segments.
     pub fn note_all(&mut self, captured: &[Captured]) {
         for segment in captured {
             if self.is_data(segment) {
@@ -81,7 +81,8 @@ impl Peer {
         }
     }
 
-    /// Records how far the host has sent with one segment of this connection.
+    /// Updates `highest` and `expected` from one captured segment, if it belongs to this
+    /// connection.
     pub fn note(&mut self, captured: &Captured) {
         let end = captured.seq + u32::try_from(captured.payload.len()).unwrap_or(0);
         self.highest = self.highest.later(end);
@@ -98,7 +99,7 @@ impl Peer {
         intruder.segment(self.here, self.there, header, &options, &[]);
     }
 
-    /// Sends data at any sequence number.
+    /// Sends data with the sequence number `seq`, which need not be the next one.
     pub fn send(&self, intruder: &mut Intruder, seq: SeqNum, payload: &[u8]) {
         let header = TcpHeader {
             seq,

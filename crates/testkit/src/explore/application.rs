@@ -1,4 +1,4 @@
-//! An application with a habit, at one end of a connection.
+//! A random application at one end of a connection, which behaves as its [`Habit`] says.
 
 use super::stage::{End, Presence};
 use super::world::Habit;
@@ -6,13 +6,13 @@ use crate::{Access, pattern};
 use linerate_tcp::Error;
 use linerate_units::Instant;
 
-/// An application with the progress that it has made.
+/// An application, and how far its reading and writing have advanced.
 #[derive(Clone, Debug)]
 pub(super) struct Application {
     habit: Habit,
-    /// Bytes that the other application sends.
+    /// Number of bytes that the peer's application will send.
     expects: usize,
-    /// Time of its next action.
+    /// Time of the application's next action.
     wakes: Instant,
     reads_from: Instant,
     written: usize,
@@ -39,17 +39,17 @@ impl Application {
         }
     }
 
-    /// Returns whether its work is complete, or it was stopped.
+    /// Returns whether the application has finished, aborted the connection, or lost it.
     pub(super) fn is_done(&self) -> bool {
         (self.closed && self.read_to_end) || self.aborted || self.failed.is_some()
     }
 
-    /// Returns whether its connection timed out. The peer may never have learned of the connection.
+    /// Returns whether the connection timed out. The peer may never have learned of its existence.
     pub(super) fn has_given_up(&self) -> bool {
         self.failed == Some(Error::TimedOut)
     }
 
-    /// Returns the time of its next action that no event triggers.
+    /// Returns the time at which the application acts next without an event.
     pub(super) fn wakes(&self, now: Instant) -> Instant {
         if self.is_done() {
             Instant::NEVER
@@ -62,7 +62,7 @@ impl Application {
         }
     }
 
-    /// Does as much as is possible now. Returns whether anything has changed.
+    /// Writes, reads and closes as far as is possible now. Returns whether it has done anything.
     pub(super) fn act(&mut self, end: &mut End<'_>, now: Instant) -> bool {
         if self.is_done() || now < self.wakes || end.presence() == Presence::Absent {
             return false;

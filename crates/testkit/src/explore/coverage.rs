@@ -1,19 +1,19 @@
-//! Coverage of an exploration: counts of the events that occurred in its worlds.
+//! Coverage of an exploration: counts of the events that occurred in its random worlds.
 
 use linerate_tcp::{Error, MissReason, Statistics};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// For each event, its number of occurrences and of worlds with one.
+/// For each kind of event, the number of occurrences, and of worlds in which it occurred.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     seen: BTreeMap<&'static str, (u64, u64)>,
 }
 
-/// A counter of a connection, by its name.
+/// Name of a counter of a connection, and the function that returns its value.
 type Counter = (&'static str, fn(&Statistics) -> u64);
 
-/// The statistics of a connection that count as events.
+/// The counters of a connection whose increments are events of the coverage.
 const COUNTERS: [Counter; 29] = [
     ("segments received", |counted| counted.segments_received),
     ("fast path: data", |counted| counted.prediction.data),
@@ -83,7 +83,7 @@ impl Coverage {
         );
     }
 
-    /// Adds the counts of other worlds.
+    /// Adds the counts of further worlds.
     pub fn add(&mut self, other: &Self) {
         for (name, (count, worlds)) in &other.seen {
             let sums = self.seen.entry(name).or_default();
@@ -91,7 +91,7 @@ impl Coverage {
         }
     }
 
-    /// Returns the occurrences of an event.
+    /// Returns the number of occurrences of the event `name`.
     #[must_use]
     pub fn times(&self, name: &str) -> u64 {
         self.seen.get(name).map_or(0, |&(count, _)| count)

@@ -1,6 +1,6 @@
-//! Random worlds: two connections or two hosts with random configurations, networks and
-//! applications. A seed and a number determine everything in a world, so naming both repeats a
-//! failure.
+//! Random worlds for testing: two connections or two hosts with random configurations, networks and
+//! applications. A seed and a number determine everything in a world, so that a failure can be
+//! repeated.
 
 mod application;
 mod coverage;
@@ -14,18 +14,18 @@ use stage::Stage;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The identity of a world.
+/// The identity of a random world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// Seed of a sequence of worlds.
+    /// Seed of a sequence of random worlds.
     pub seed: u64,
     /// Number of the world in the sequence.
     pub number: u64,
-    /// Simplifications applied: a bit for each of [`World::SIMPLIFICATIONS`].
+    /// Set of simplifications to apply: bit n stands for entry n of [`World::SIMPLIFICATIONS`].
     pub simpler: u64,
 }
 
-/// Prints the arguments that repeat the case.
+/// Prints the command-line arguments that repeat this case.
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "--seed {} --case {}", self.seed, self.number)?;
@@ -34,7 +34,7 @@ impl fmt::Display for Case {
 }
 
 impl Case {
-    /// Returns the world with this identity.
+    /// Returns the description of the world with this identity.
     #[must_use]
     pub fn world(&self) -> World {
         let mut world = World::draw(self.seed, self.number);
@@ -46,16 +46,16 @@ impl Case {
         world
     }
 
-    /// Runs the world to its end, and returns the events seen.
+    /// Runs the world to its end. Returns the events that occurred.
     ///
     /// # Panics
-    /// If an invariant is broken, a byte is wrong or missing, or the world stalls.
+    /// If an invariant is violated, a byte is wrong or missing, or the world makes no progress.
     #[must_use]
     pub fn run(&self) -> Coverage {
         Stage::new(&self.world()).play()
     }
 
-    /// Runs the world, and returns a failure as a value.
+    /// Runs the world to its end. Returns a failure as a value instead of panicking.
     ///
     /// # Errors
     /// The message of the panic.
@@ -67,8 +67,8 @@ impl Case {
         })
     }
 
-    /// Returns a simpler case that fails, too: every simplification that keeps the failure is
-    /// applied.
+    /// Returns a simpler case that fails as well. It applies each simplification that preserves the
+    /// failure.
     #[must_use]
     pub fn shrink(self) -> Self {
         let mut least = self;

@@ -1,4 +1,4 @@
-//! The execution of a world: two connections or two hosts in virtual time, with their applications.
+//! Runs a random world: two connections or two hosts in virtual time, with their applications.
 
 use super::application::Application;
 use super::coverage::Coverage;
@@ -10,20 +10,20 @@ use linerate_tcp::{Connection, Error, State};
 use linerate_units::{Duration, Instant};
 use std::net::SocketAddrV4;
 
-/// Most steps of a world; one with more counts as endless.
+/// Maximum number of steps of a world. One with more is considered endless.
 const MOST_STEPS: u64 = 3_000_000;
 
-/// Longest virtual time of a world. By then slow transfers have completed and abandoned connections
-/// have timed out.
+/// Maximum virtual time of a world. It is enough for slow transfers to complete and for abandoned
+/// connections to time out.
 const LONGEST: Duration = Duration::from_secs(4 * 3_600);
 
-/// A world under access.
+/// A random world that is being run.
 pub(super) struct Stage {
     scene: Scene,
-    /// Both ends of each connection.
+    /// The applications at both ends of each connection.
     applications: Vec<[Application; 2]>,
     is_broken_off: bool,
-    /// Whether the network may make a connection time out.
+    /// Whether the network is so bad that a connection may time out.
     is_bad: bool,
 }
 
@@ -35,7 +35,7 @@ enum Scene {
 struct TwoHosts {
     pair: Pair,
     listener: ListenHandle,
-    /// The left end and, once it is accepted, the right end of each connection.
+    /// Handles of each connection: at the left host, and at the right host once it is accepted.
     handles: Vec<(TcpHandle, Option<TcpHandle>)>,
 }
 
@@ -43,11 +43,11 @@ struct TwoHosts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
     Present,
-    /// No SYN has arrived, or the server has not accepted the connection.
+    /// No SYN has arrived, or the listener's application has not accepted the connection.
     Absent,
 }
 
-/// One end of a connection, as its application uses it.
+/// One end of a connection, as its application sees it.
 pub(super) enum End<'a> {
     Connection(Option<&'a mut Connection>, Instant),
     Socket(&'a mut Pair, Side, Option<TcpHandle>),
@@ -167,15 +167,15 @@ impl Scene {
         }
     }
 
-    /// Does all work that is pending at the current time.
+    /// Handles everything that is to be done at the present time.
     fn process_pending(&mut self) {
         if let Self::Hosts(hosts) = self {
             hosts.process_pending();
         }
     }
 
-    /// Advances to the next event, but not beyond `limit`. Returns false if there is none until
-    /// then.
+    /// Advances to the next event, if it is not later than `limit`. Returns false if there is none
+    /// until then.
     fn move_on(&mut self, limit: Instant) -> bool {
         match self {
             Self::Connections(pair) => pair.step_until(limit),
@@ -219,7 +219,7 @@ impl TwoHosts {
         while let Some((right, peer)) = self.pair.stack(Side::Right).tcp_accept(self.listener) {
             let left = self.pair.stack(Side::Left);
             let is_its = |&(handle, _): &(TcpHandle, _)| left.tcp_local_addr(handle) == Ok(peer);
-            // A host may accept a connection whose client has given up meanwhile.
+            // If there is none, the client has given up before its connection was accepted.
             if let Some(index) = self.handles.iter().position(is_its) {
                 self.handles[index].1 = Some(right);
             }
@@ -248,7 +248,7 @@ impl Stage {
         }
     }
 
-    /// Runs the world to its end.
+    /// Runs the world to its end. Returns the events that occurred.
     pub(super) fn play(mut self) -> Coverage {
         let end = self.scene.now() + LONGEST;
         let mut steps = 0_u64;
@@ -261,7 +261,7 @@ impl Stage {
             );
             let busy = self.act();
             self.scene.process_pending();
-            // An application that has acted or received anything may be able to do more at once.
+            // After an application has acted or received data, it may be able to do more at once.
             if busy | self.act() {
                 continue;
             }
@@ -297,9 +297,9 @@ impl Stage {
         busy
     }
 
-    /// Returns whether all applications have finished. A server that no handshake reached has
-    /// nothing to do once its client has given up. A server whose client gave up without a reset
-    /// waits in vain (RFC 9293 §3.5.1: a half-open connection).
+    /// Returns whether all applications have finished. Exceptions are servers whose clients have
+    /// given up: one that no handshake reached has nothing to do, and one that got no reset waits
+    /// in vain for its peer (RFC 9293 §3.5.1, half-open connection).
     fn is_over(&self) -> bool {
         self.applications.iter().enumerate().all(|(index, [client, server])| {
             let was_never_reached = client.failed.is_some() && !self.scene.has_server(index);
@@ -309,7 +309,7 @@ impl Stage {
         })
     }
 
-    /// Delivers the packets in flight and lets the timers expire.
+    /// Delivers the packets in flight, and lets the timers expire.
     fn drain(&mut self) {
         let end = self.scene.now() + LONGEST;
         let mut steps = 0_u64;
@@ -321,7 +321,8 @@ impl Stage {
         }
     }
 
-    /// Checks that every failure has a cause in the world.
+    /// Checks that every failed connection has a cause in the world. Returns the events that
+    /// occurred.
     fn judge(&mut self) -> Coverage {
         let mut coverage = Coverage::of_one_world();
         for application in self.applications.iter().flatten() {

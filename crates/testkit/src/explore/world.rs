@@ -1,4 +1,4 @@
-//! The description of a world: its hosts or connections, its network, and its applications.
+//! The description of a random world: its hosts or connections, its network, and its applications.
 
 use crate::{Line, Narrow, Network};
 use linerate_stack::Medium;
@@ -6,34 +6,34 @@ use linerate_tcp::{Config, CongestionName, EcnRule, KeepAlive, PathSearch, Profi
 use linerate_units::{Duration, Rate};
 use oorandom::Rand64;
 
-/// The full description of a world.
+/// The complete description of a random world.
 #[derive(Clone, Debug, PartialEq)]
 pub struct World {
-    /// Seed of everything random in the world.
+    /// Seed of the world's random faults and choices.
     pub seed: u64,
-    /// The two hosts; without them, two connections, each with a twin.
+    /// The two hosts. `None` means two connections without hosts, each with a twin.
     pub hosts: Option<Hosts>,
-    /// Configurations of the active and of the passive end.
+    /// TCP configurations of the active and of the passive end.
     pub configs: [Config; 2],
     /// The network between the ends.
     pub network: Network,
-    /// The habits of the two applications of each connection.
+    /// The behaviour of the two applications of each connection.
     pub connections: Vec<[Habit; 2]>,
-    /// Without hosts: whether the client has a Fast Open cookie (`Some`), and whether the server
-    /// accepts it.
+    /// In a world without hosts: `Some` if the client has a Fast Open cookie, with true if the
+    /// server accepts it.
     pub fast_open: Option<bool>,
-    /// Without hosts: forged segments for a thousand that arrive.
+    /// In a world without hosts: number of forged segments for a thousand that arrive.
     pub forgery: u32,
 }
 
-/// The properties of two hosts.
+/// Properties of the two hosts and their links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hosts {
-    /// Framing of the link.
+    /// Whether the links carry Ethernet frames or IP packets.
     pub medium: Medium,
-    /// Bytes of the largest IP packet.
+    /// Size of the largest IP packet in bytes.
     pub mtu: usize,
-    /// Frames that a link's send queue holds.
+    /// Number of frames that the send queue of a link holds.
     pub capacity: usize,
     /// Time between two turns of a host.
     pub pause: Duration,
@@ -42,25 +42,26 @@ pub struct Hosts {
 /// The behaviour of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Habit {
-    /// Bytes to send.
+    /// Number of bytes to send.
     pub bytes: usize,
-    /// Bytes of one write.
+    /// Number of bytes of each write.
     pub write_size: usize,
-    /// Bytes of one read.
+    /// Number of bytes of each read.
     pub read_size: usize,
-    /// Time between two actions; zero for an action at every event.
+    /// Time between two actions. Zero means that the application acts at every event.
     pub pause: Duration,
-    /// Time for which it reads nothing.
+    /// Time from the start during which the application reads nothing.
     pub reads_nothing_for: Duration,
-    /// Bytes written or read after which it resets the connection.
+    /// Number of bytes, written or read, after which the application resets the connection; `None`
+    /// for never.
     pub aborts_after: Option<usize>,
 }
 
-/// Bytes of the narrowest frame of a path: every path takes packets of 576 bytes, and Ethernet adds
-/// its header.
+/// Smallest MTU of a link on any path, in bytes: every path takes packets of 576 bytes, and an
+/// Ethernet header is added.
 const LEAST_WIDTH: usize = 600;
 
-/// Random draws by their distribution.
+/// A source of random numbers with various distributions.
 struct Dice(Rand64);
 
 impl Dice {
@@ -72,7 +73,7 @@ impl Dice {
         usize::try_from(self.below(end as u64)).unwrap_or(0)
     }
 
-    /// Returns true in `percent` of a hundred draws.
+    /// Returns true with a probability of `percent`.
     fn once_in_a_while(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
@@ -81,8 +82,8 @@ impl Dice {
         options[self.size(options.len())]
     }
 
-    /// Draws a number that is uniform over magnitudes, so that small and large ones are equally
-    /// frequent.
+    /// Draws a number of at most `most`. Its order of magnitude is uniformly distributed, so that
+    /// small and large numbers are equally frequent.
     fn magnitude(&mut self, most: usize) -> usize {
         let bits = usize::BITS - most.leading_zeros();
         let bound = 1 << (1 + self.below(u64::from(bits)));
@@ -96,7 +97,7 @@ impl Dice {
 }
 
 impl World {
-    /// The simplifications of a world, applied one by one.
+    /// Functions that simplify a world. Shrinking a failure tries them one by one.
     pub const SIMPLIFICATIONS: [fn(&mut Self); 28] = [
         |world| world.connections.truncate(1),
         |world| {
@@ -139,7 +140,7 @@ impl World {
         self.configs.iter_mut().for_each(change);
     }
 
-    /// Draws world number `number` of the sequence of `seed`.
+    /// Draws the world with number `number` in the sequence of `seed`.
     #[must_use]
     pub fn draw(seed: u64, number: u64) -> Self {
         let mut dice = Dice(Rand64::new(u128::from(seed) << 64 | u128::from(number)));
@@ -161,7 +162,8 @@ impl World {
         world
     }
 
-    /// Adds a black hole to the path, but only where path-MTU discovery can find it.
+    /// Adds a black hole for long packets to the path, but only if both ends search for the path
+    /// MTU.
     fn narrow(&mut self, dice: &mut Dice) {
         let both_search = self.configs.iter().all(|config| config.path_search != PathSearch::Off);
         if !both_search || !dice.once_in_a_while(25) {
@@ -179,8 +181,8 @@ impl World {
         });
     }
 
-    /// Makes accurate ECN and congestion marks frequent in many worlds. Drawn last, so that the
-    /// worlds drawn before it existed are unchanged.
+    /// Makes accurate ECN and congestion marks frequent in many worlds. This is drawn last, so that
+    /// worlds of older versions are unchanged.
     fn count_marks(&mut self, dice: &mut Dice) {
         if !dice.once_in_a_while(40) {
             return;
@@ -192,7 +194,7 @@ impl World {
         self.network.marking = dice.of(&[self.network.marking, 20, 60]);
     }
 
-    /// Returns whether an application aborts its connection.
+    /// Returns whether any application aborts its connection.
     #[must_use]
     pub fn is_broken_off(&self) -> bool {
         self.connections.iter().flatten().any(|habit| habit.aborts_after.is_some())
@@ -270,7 +272,8 @@ fn draw_network(dice: &mut Dice) -> Network {
 fn draw_habits(dice: &mut Dice, configs: &[Config; 2]) -> [Habit; 2] {
     let mut habits = [draw_habit(dice), draw_habit(dice)];
     for (from, to) in [(0, 1), (1, 0)] {
-        // Steps of one byte are slow, and find nothing new after the first thousand.
+        // Transfers in steps of one byte are slow, and find nothing new after the first thousand
+        // bytes.
         let steps = [habits[from].write_size, habits[to].read_size];
         let buffers = [configs[from].send_buffer.initial(), configs[to].receive_buffer.initial()];
         let least = steps.into_iter().chain(buffers).min().unwrap_or(1);

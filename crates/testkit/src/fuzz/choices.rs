@@ -1,8 +1,8 @@
-//! A fuzzer's bytes, read as the choices of a test case.
+//! Interprets a fuzzer's bytes as the choices of a test case.
 
 use linerate_units::Duration;
 
-/// The choices that are left. Past the end, every choice is zero.
+/// The bytes that have not been used for choices yet. When none are left, every choice is zero.
 #[derive(Clone, Debug)]
 pub(super) struct Choices<'a> {
     rest: &'a [u8],
@@ -35,12 +35,12 @@ impl<'a> Choices<'a> {
         self.byte() & 1 == 1
     }
 
-    /// Chooses one of `options`.
+    /// Chooses one of `options` by the next byte.
     pub(super) const fn of<T: Copy>(&mut self, options: &[T]) -> T {
         options[self.byte() as usize % options.len()]
     }
 
-    /// Takes up to 255 bytes.
+    /// Takes a byte as a length, and as many bytes after it.
     pub(super) fn bytes(&mut self) -> &'a [u8] {
         let count = usize::from(self.byte()).min(self.rest.len());
         let (taken, rest) = self.rest.split_at(count);
@@ -54,7 +54,7 @@ impl<'a> Choices<'a> {
         Duration::from_nanos(unit) * (u64::from(self.byte()) + 1)
     }
 
-    /// Chooses a number that is usually near `base`.
+    /// Chooses a number that is close to `base` in most cases.
     pub(super) const fn near(&mut self, base: u32) -> u32 {
         match self.byte() {
             0..=127 => base,

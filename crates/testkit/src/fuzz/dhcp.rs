@@ -1,4 +1,5 @@
-//! Messages of servers into a DHCP client, and ARP packets about its address, at any time.
+//! Fuzz target: messages of DHCP servers to a client, and ARP packets about its address, at any
+//! time.
 
 use super::choices::Choices;
 use linerate_stack::{Capabilities, DhcpConfig, Medium, RxFrame, Stack, StackConfig};
@@ -16,13 +17,13 @@ const MAC: MacAddress = MacAddress::new([2, 0, 0, 0, 0, 1]);
 const SERVER_MAC: MacAddress = MacAddress::new([2, 0, 0, 0, 0, 9]);
 const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 254);
 const OFFERED: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
-/// The offsets of the fields that options may continue in.
+/// Offsets of the fields `sname` and `file`, in which options may continue.
 const FIELDS: [usize; 2] = [44, 108];
 
 /// Runs the test case that `bytes` encode.
 ///
 /// # Panics
-/// If an invariant is broken, or the client sends a malformed message.
+/// If an invariant is violated, or the client sends a malformed message.
 pub fn dhcp_into_a_client(bytes: &[u8]) {
     let mut choices = Choices::new(bytes);
     let mut config = DhcpConfig::new();
@@ -42,7 +43,7 @@ struct TestCase<'a> {
     choices: Choices<'a>,
     now: Instant,
     stack: Stack,
-    /// The number of the client's last message.
+    /// Transaction ID of the client's last message.
     xid: u32,
 }
 
@@ -52,7 +53,7 @@ impl TestCase<'_> {
             0 => self.now += self.choices.span(),
             1 => {
                 let next = self.stack.poll_timeout();
-                // Past the end of all timers, time passes as well.
+                // Time passes even if no timer is running.
                 let limit = self.now + Duration::from_secs(100_000);
                 self.now = self.now.max(next.min(limit));
             }
@@ -129,7 +130,7 @@ impl TestCase<'_> {
         self.stack.handle_frame(self.now, RxFrame::plain(&frame, self.now));
     }
 
-    /// Sends everything, and learns the number of the client's messages.
+    /// Sends everything that the client has to send, and learns the transaction ID of its messages.
     fn transmit(&mut self) {
         let mut buffer = [0; 1_514];
         while let Some(sent) = self.stack.poll_transmit(self.now, &mut buffer) {
@@ -149,7 +150,7 @@ impl TestCase<'_> {
     }
 }
 
-/// Returns a frame with a link header and room for a packet.
+/// Returns a frame with an Ethernet header and room for `length` bytes.
 fn frame(ether_type: EtherType, destination: MacAddress, length: usize) -> Vec<u8> {
     let mut frame = vec![0; 14 + length];
     EthernetHeader { destination, source: SERVER_MAC, tags: VlanTags::NONE, ether_type }
@@ -161,7 +162,7 @@ fn frame(ether_type: EtherType, destination: MacAddress, length: usize) -> Vec<u
 mod tests {
     use super::*;
 
-    /// A search for an address, an offer, a grant, a renewal and its refusal.
+    /// A DISCOVER, an offer, a grant, a renewal, and a NAK that refuses the renewal.
     #[test]
     fn a_test_case_of_an_exchange_runs() {
         let mut bytes = vec![0, 0, 0];

@@ -1,5 +1,6 @@
-//! Messages of Neighbour Discovery and ARP into a host that takes addresses and routes from
-//! routers: solicitations, advertisements and redirects with any options, in any order.
+//! Fuzz target: messages of Neighbour Discovery and ARP to a host that configures addresses and
+//! routes from router advertisements. Solicitations, advertisements and redirects have any options
+//! and come in any order.
 
 use super::choices::Choices;
 use linerate_stack::{
@@ -19,7 +20,7 @@ const MTU: usize = 1_500;
 /// Runs the test case that `bytes` encode.
 ///
 /// # Panics
-/// If an invariant of the host is broken.
+/// If an invariant of the host is violated.
 pub fn neighbor_discovery_into_a_host(bytes: &[u8]) {
     let mut case = TestCase::begin(Choices::new(bytes));
     while !case.choices.is_empty() {
@@ -70,7 +71,7 @@ impl<'a> TestCase<'a> {
 
     fn advance(&mut self) {
         let end = self.now + self.choices.span();
-        // A bounded number of timers, so that a test case ends.
+        // The number of timers is bounded, so that a test case ends.
         for _ in 0..100 {
             let next = self.stack.poll_timeout();
             if next > end {
@@ -94,7 +95,7 @@ impl<'a> TestCase<'a> {
 
     fn send_echo(&mut self) {
         let destination = self.address();
-        // The host may have no address, no route, or a full queue.
+        // May fail: the host may have no address, no route, or a full queue.
         let _ = self.stack.echo_send(self.now, destination, 1, 1, b"");
         self.transmit();
     }
@@ -110,12 +111,12 @@ impl<'a> TestCase<'a> {
         } else {
             AddressOptions::default()
         };
-        // The address may be unusable, or one too many.
+        // May fail: the address may be unusable, or exceed the maximum number.
         let _ = self.stack.add_address(self.now, cidr(address, 64), &options);
         while self.stack.poll_event().is_some() {}
     }
 
-    /// Chooses an address: of the host, of a neighbour, of a router, of a network beyond, or of a
+    /// Chooses an IPv6 address of the host, a neighbour, a router, another network or a multicast
     /// group.
     fn address(&mut self) -> Ipv6Addr {
         let number = u16::from(self.choices.byte() % 8);
@@ -230,7 +231,7 @@ impl<'a> TestCase<'a> {
         }
     }
 
-    /// Receives any bytes as a message of Neighbour Discovery with a valid checksum.
+    /// Delivers arbitrary bytes as a message of Neighbour Discovery with a valid checksum.
     fn receive_bytes(&mut self) {
         let (source, to) = (self.address(), self.own_address());
         let kind = 133 + self.choices.byte() % 5;

@@ -1,5 +1,5 @@
-//! Fragments, options and extension headers into a host with narrow limits. Datagrams whose
-//! fragments are all genuine arrive whole or not at all.
+//! Fuzz target: fragments, IP options and extension headers to a host with low limits. A datagram
+//! all of whose fragments are genuine must arrive whole or not at all.
 
 use super::choices::Choices;
 use super::finish_turns;
@@ -17,13 +17,14 @@ const MTU: usize = 1_500;
 const HOST: Side = Side::Right;
 const OWN_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
 const PEER_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
-/// Datagrams that are sent in fragments, of each IP version.
+/// Number of datagrams, for each IP version, that are sent in fragments.
 const DATAGRAMS: usize = 8;
 
 /// Runs the test case that `bytes` encode.
 ///
 /// # Panics
-/// If an invariant is broken, or the host sends a malformed packet or delivers a damaged datagram.
+/// If an invariant is violated, the host sends a malformed packet, or it delivers a damaged
+/// datagram.
 pub fn fragments_into_a_host(bytes: &[u8]) {
     let mut case = TestCase::begin(Choices::new(bytes));
     while !case.choices.is_empty() {
@@ -36,11 +37,11 @@ struct TestCase<'a> {
     now: Instant,
     host: Host<TestLink>,
     sockets: [UdpHandle; 2],
-    /// Whether a fragment of each datagram was forged, by IP version.
+    /// For each IP version and datagram, whether a forged fragment of it was sent.
     is_forged: [[bool; DATAGRAMS]; 2],
 }
 
-/// Returns the addresses of the host and of its peer.
+/// Returns the IP addresses of the host and of its peer.
 fn ends(is_ipv6: bool) -> (IpAddr, IpAddr) {
     if is_ipv6 {
         (OWN_IPV6.into(), PEER_IPV6.into())
@@ -49,14 +50,14 @@ fn ends(is_ipv6: bool) -> (IpAddr, IpAddr) {
     }
 }
 
-/// Returns the data of a datagram, which begins with its number.
+/// Returns the data of datagram `number`, which begin with this number.
 fn data(number: usize) -> Vec<u8> {
     (0..100 + number * 397)
         .map(|at| if at == 0 { number } else { at * (number + 3) }.to_le_bytes()[0])
         .collect()
 }
 
-/// Returns a datagram of the peer.
+/// Returns datagram `number` as the peer sends it.
 fn datagram(is_ipv6: bool, number: usize) -> Vec<u8> {
     let (own, peer) = ends(is_ipv6);
     let data = data(number);
@@ -103,7 +104,7 @@ impl<'a> TestCase<'a> {
         self.receive();
     }
 
-    /// Delivers a fragment of a datagram, genuine or not.
+    /// Delivers a genuine or a forged fragment of one of the datagrams.
     fn fragment(&mut self, is_ipv6: bool) {
         let number = usize::from(self.choices.byte()) % DATAGRAMS;
         let whole = datagram(is_ipv6, number);
@@ -157,7 +158,7 @@ impl<'a> TestCase<'a> {
         self.host.link_mut().put(self.now, bytes);
     }
 
-    /// Delivers a packet with extension headers or options of any content.
+    /// Delivers a packet with arbitrary IP options or extension headers.
     fn extended(&mut self, is_ipv6: bool) {
         let mut bytes = vec![0; 60];
         if is_ipv6 {
@@ -165,7 +166,7 @@ impl<'a> TestCase<'a> {
             let destination =
                 self.choices.of(&[OWN_IPV6, Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1)]);
             let body = self.choices.bytes();
-            // A fragment header may be of any datagram.
+            // A fragment header may name any of the datagrams, so all count as forged.
             self.is_forged[1].fill(true);
             let header = Ipv6Header::new(PEER_IPV6, destination, Protocol::new(next));
             let at = header.emit(body.len(), &mut bytes);
@@ -184,7 +185,7 @@ impl<'a> TestCase<'a> {
         self.host.link_mut().put(self.now, bytes);
     }
 
-    /// Sends a datagram or an echo request that may need fragments.
+    /// Makes the host send a datagram or an echo request, which may need fragments.
     fn send(&mut self, is_ipv6: bool) {
         let (_, peer) = ends(is_ipv6);
         let data = vec![7; usize::from(self.choices.half())];

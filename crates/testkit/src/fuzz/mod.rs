@@ -1,5 +1,6 @@
-//! Fuzz targets: bytes encode a test case, and every invariant is checked after each of its steps.
-//! The fuzzer calls these functions, and so do ordinary tests with the corpus in the repository.
+//! Fuzz targets. Bytes encode a test case, and all invariants are checked after each of its steps.
+//! The fuzzer calls these functions, and ordinary tests call them with the corpus in the
+//! repository.
 
 mod choices;
 mod dhcp;
@@ -23,7 +24,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 
-/// Runs a host until it has nothing more to do at `now`, checks its invariants, and drops its
+/// Runs a host until it has nothing more to do at `now`, checks its invariants, and discards its
 /// events. Returns the frames that it has sent.
 fn finish_turns(host: &mut Host<TestLink>, now: Instant) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
@@ -43,7 +44,7 @@ fn finish_turns(host: &mut Host<TestLink>, now: Instant) -> Vec<Vec<u8>> {
     frames
 }
 
-/// Runs every test case of a corpus, and returns their number.
+/// Runs every test case in the directory `corpus`. Returns their number.
 ///
 /// # Panics
 /// If the directory cannot be read, or a test case fails.

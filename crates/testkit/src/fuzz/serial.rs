@@ -1,16 +1,16 @@
-//! Bytes into a serial line: framing (RFC 1055) and header decompression (RFC 1144).
+//! Fuzz target: bytes on a serial line, for framing (RFC 1055) and header decompression (RFC 1144).
 
 use linerate_wire::{Ipv4Packet, SlipDecoder, VjCompressor, VjDecompressor, slip_bytes};
 
-/// Bytes of the longest packet on the line.
+/// Length of the longest packet on the line, in bytes.
 const LONGEST: usize = 400;
-/// Bytes that a packet can grow by decompression.
+/// Number of bytes by which decompression can lengthen a packet.
 const HEADERS: usize = 128;
-/// The bytes of the IPv4 checksum, which has two forms of zero.
+/// Offsets of the IPv4 header checksum, in which zero has two representations.
 const CHECKSUM: std::ops::Range<usize> = 10..12;
 
-/// Decodes `bytes` as a line. Each packet that arrives is sent over a second line, and must arrive
-/// there unchanged.
+/// Decodes `bytes` as those of a serial line. Each decoded packet is sent over a second line, and
+/// must arrive unchanged.
 ///
 /// # Panics
 /// If an invariant is violated.
@@ -43,7 +43,7 @@ pub fn bytes_into_a_serial_line(bytes: &[u8]) {
     }
 }
 
-/// A line without damage.
+/// A serial line that damages nothing.
 struct SecondLine {
     compressor: VjCompressor,
     decoder: SlipDecoder<[u8; LONGEST + HEADERS]>,
@@ -59,7 +59,8 @@ impl SecondLine {
         }
     }
 
-    /// Sends a packet. A host sends none with a wrong IP checksum.
+    /// Sends a packet over the line and checks that it arrives unchanged. Packets with a wrong IPv4
+    /// header checksum are left out, because no host sends them.
     fn carry(&mut self, packet: &[u8]) {
         if packet[0] >> 4 == 4 && Ipv4Packet::parse(packet).is_err() {
             return;

@@ -1,4 +1,4 @@
-//! One cell of the grid: a path, two hosts, and the result of a transfer.
+//! One cell of the loss grid: a path, two hosts, and the result of a transfer.
 
 use super::{QUEUE, RATE, SEEDS};
 use crate::transfer::{established, listen};
@@ -9,11 +9,11 @@ use linerate_units::{Bytes, Duration};
 /// A path and the two ends of a connection over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// Round-trip time without queueing.
+    /// Round-trip time of an empty path.
     pub round_trip: Duration,
-    /// Packets lost, in thousandths.
+    /// Probability that a packet is lost, in thousandths.
     pub loss: u32,
-    /// Size of each of the four buffers.
+    /// Size of the send buffer and of the receive buffer, at both ends.
     pub buffer: Bytes,
     /// Congestion control of both ends.
     pub congestion: CongestionName,
@@ -22,18 +22,18 @@ pub struct Cell {
 /// The result of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Bytes that the application has read per second; the time includes the handshake and the last
-    /// byte.
+    /// Bytes per second that the receiving application has read. The time includes the handshake
+    /// and the end of the stream.
     pub goodput: u64,
     /// Expiries of the sender's retransmission timer.
     pub timeouts: u64,
 }
 
-/// Longest transfer; beyond it the test fails.
+/// Maximum virtual time of a transfer, beyond which the test fails.
 const LONGEST: Duration = Duration::from_secs(7_200);
 
 impl Cell {
-    /// Returns the median of each figure over the seeds. A cell without losses is deterministic, so
+    /// Returns the median of each figure over several seeds. Without losses nothing is random, so
     /// one transfer suffices.
     #[must_use]
     pub fn median(&self) -> Figures {
@@ -47,7 +47,7 @@ impl Cell {
         Figures { goodput: median(|run| run.goodput), timeouts: median(|run| run.timeouts) }
     }
 
-    /// Runs one transfer whose faults follow from `seed`.
+    /// Runs one transfer, whose random losses `seed` determines.
     ///
     /// # Panics
     /// If the transfer does not complete, or a byte is wrong.
@@ -82,8 +82,9 @@ impl Cell {
         }
     }
 
-    /// Bytes of a transfer: enough for the window to reach its final size. More where it becomes
-    /// large, less where loss keeps it small and every segment costs time.
+    /// Returns the number of bytes to transfer, enough for the congestion window to reach its final
+    /// size. It is larger if that size is large, and smaller if losses keep the window small and
+    /// every segment takes long.
     fn amount(&self) -> usize {
         let long = self.round_trip >= Duration::from_millis(100);
         match (self.loss, self.buffer.count() >= 1 << 20) {

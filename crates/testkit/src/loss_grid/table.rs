@@ -1,4 +1,4 @@
-//! All cells of the grid, and the table that is kept in the repository.
+//! All cells of the loss grid, and its table in the repository.
 
 use super::{BUFFERS, CONTROLS, Cell, Figures, LOSSES, QUEUE, RATE, ROUND_TRIPS, SEEDS};
 use linerate_tcp::CongestionName;
@@ -6,14 +6,15 @@ use linerate_units::{Bytes, Duration};
 use std::fmt;
 use std::thread;
 
-/// Every cell with its figures.
+/// All cells with their figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LossGrid {
     cells: Vec<(Cell, Figures)>,
 }
 
 impl LossGrid {
-    /// Runs all transfers on all CPUs; the figures do not depend on their number.
+    /// Runs all transfers, on all CPUs in parallel. The figures do not depend on the number of
+    /// CPUs.
     ///
     /// # Panics
     /// If a transfer does not complete.
@@ -22,7 +23,8 @@ impl LossGrid {
         let cells = all_cells();
         let count = thread::available_parallelism().map_or(1, usize::from);
         let mut shares = thread::scope(|scope| {
-            // Cells are dealt out one by one, so that every thread has some of the long ones.
+            // Cells are distributed round robin, so that every thread gets some of the long
+            // transfers.
             let deal =
                 |first| cells.iter().skip(first).step_by(count).map(|cell| (*cell, cell.median()));
             let threads: Vec<_> = (0..count)
@@ -38,13 +40,14 @@ impl LossGrid {
         Self { cells: measured }
     }
 
-    /// Returns the figures of a cell, if the grid has it.
+    /// Returns the figures of a cell, if the grid contains it.
     #[must_use]
     pub fn figures(&self, wanted: &Cell) -> Option<Figures> {
         self.cells.iter().find(|(cell, _)| cell == wanted).map(|&(_, figures)| figures)
     }
 
-    /// Formats one line of the table: a buffer and a congestion control over all losses.
+    /// Formats one line of the table: the figures of one buffer size and congestion control for all
+    /// losses.
     fn line(
         &self,
         f: &mut fmt::Formatter<'_>,

@@ -1,12 +1,13 @@
-//! One connection and a peer whose every segment the test writes, in virtual time.
+//! A connection whose peer is played by the test, segment by segment, in virtual time.
 //!
-//! In a script, `send` is the peer's segment, `expect` the connection's answer, and `pass_time` the
-//! time between them. Segments are written in the notation of `tcpdump`, see [`Notation`]; both
-//! ends count from their SYN, which is number zero. Data is the [`pattern`] of its position, so
-//! every byte of every segment is checked without being written down.
+//! In a test, `send` delivers a segment of the peer, `expect` checks the connection's next segment,
+//! and `pass_time` lets time pass. Segments are written in the notation of `tcpdump`, see
+//! [`Notation`]. Both ends count from their SYN, which has number zero. Each byte of the data is
+//! determined by its stream position ([`pattern`]), so that all data are checked without being
+//! written down.
 //!
-//! Every segment that arrives is also given to a twin with header prediction switched off, which
-//! must reach an equal state. The invariants of the connection are checked after every step.
+//! Every segment that arrives is also delivered to a twin without header prediction, which must
+//! reach an equal state. The invariants of the connection are checked after every step.
 
 mod notation;
 
@@ -22,15 +23,15 @@ use linerate_wire::{Ecn, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions, 
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
 
-/// Initial sequence number of the connection: close to the wrap-around, so that every script
-/// crosses it.
+/// Initial sequence number of the connection. It is close to the wrap-around, so that every test
+/// crosses that.
 const ISS: SeqNum = SeqNum::new(u32::MAX - 300);
 /// Initial sequence number of the peer.
 const PEER_ISS: SeqNum = SeqNum::new(u32::MAX - 500);
-/// Random offset of the connection's timestamps.
+/// Random offset of the connection's timestamps, in their unit.
 const TIMESTAMP_OFFSET: u32 = 1_000_000;
 
-/// Returns the byte at a position of a stream. Neighbouring bytes, packets and buffers all differ.
+/// Returns the byte at a stream position. The pattern repeats at no usual packet or buffer size.
 #[must_use]
 pub fn pattern(position: usize) -> u8 {
     (position as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0]
@@ -41,22 +42,22 @@ pub fn pattern(position: usize) -> u8 {
 pub struct Sent {
     /// Time at which it was sent.
     pub at: Instant,
-    /// The ECN codepoint of its packet.
+    /// ECN codepoint of the packet that carried it.
     pub ecn: Ecn,
-    /// The content of the segment; the sequence numbers of both ends are counted from their SYNs.
+    /// Contents of the segment. Sequence numbers of both directions are counted from the SYNs.
     pub says: Notation,
 }
 
-/// A connection, and a peer played by the test.
+/// A connection whose peer is played by the test.
 #[derive(Debug)]
 pub struct Script {
     /// The current virtual time.
     pub now: Instant,
     /// The connection under test.
     pub connection: Connection,
-    /// Whether the peer's segments carry timestamps: the script's clock in milliseconds.
+    /// Whether the peer's segments carry timestamps. They show the virtual time in milliseconds.
     peer_stamps: bool,
-    /// The last TSval received from the connection.
+    /// Last TSval received from the connection, which the peer echoes.
     received_stamp: u32,
     sent: VecDeque<Sent>,
     written: usize,
@@ -64,20 +65,20 @@ pub struct Script {
 }
 
 impl Script {
-    /// Starts an active open; the first segment to expect is its SYN.
+    /// Begins an active open. The first segment to expect is the SYN.
     #[must_use]
     pub fn connect(config: &Config) -> Self {
         Self::with_path(config, Path::ipv4(1_500))
     }
 
-    /// Starts an active open over the given path.
+    /// Begins an active open over the given path.
     #[must_use]
     pub fn with_path(config: &Config, path: Path) -> Self {
         let now = Instant::ZERO + Duration::from_secs(1_000);
         Self::of(Connection::connect(config, path, seeds(), now), now)
     }
 
-    /// Starts a passive open by the peer's `syn`; the first segment to expect is the SYN-ACK.
+    /// Begins a passive open with the peer's `syn`. The first segment to expect is the SYN-ACK.
     ///
     /// # Panics
     /// If a listener would not open a connection for `syn`.
@@ -93,8 +94,8 @@ impl Script {
         script
     }
 
-    /// Starts a passive open by a `syn` with a valid Fast Open cookie (RFC 7413): its data is
-    /// accepted before the handshake completes.
+    /// Begins a passive open with a `syn` that has a valid Fast Open cookie (RFC 7413). The
+    /// connection accepts its data before the handshake completes.
     ///
     /// # Panics
     /// If a listener would not open a connection for `syn`.
@@ -107,8 +108,8 @@ impl Script {
         script
     }
 
-    /// Performs an active open that `syn_ack` answers, up to the connection's acknowledgement of
-    /// it.
+    /// Performs an active open in which the peer answers with `syn_ack`, until the connection has
+    /// acknowledged that.
     ///
     /// # Panics
     /// If the handshake fails.
@@ -136,31 +137,31 @@ impl Script {
         }
     }
 
-    /// Delivers a segment of the peer's.
+    /// Delivers a segment of the peer.
     #[track_caller]
     pub fn send(&mut self, text: &str) {
         let _ = self.judge(text);
     }
 
-    /// Delivers a segment of the peer's that a router has marked (CE).
+    /// Delivers a segment of the peer that a congested router has marked (CE).
     #[track_caller]
     pub fn send_marked(&mut self, text: &str) {
         self.send_bearing(Ecn::Ce, text);
     }
 
-    /// Delivers a segment of the peer's in a packet with the codepoint `ecn`.
+    /// Delivers a segment of the peer in a packet with the ECN codepoint `ecn`.
     #[track_caller]
     pub fn send_bearing(&mut self, ecn: Ecn, text: &str) {
         let _ = self.judge_bearing(ecn, text);
     }
 
-    /// Delivers a segment of the peer's, and returns the connection's disposition.
+    /// Delivers a segment of the peer. Returns the connection's disposition.
     #[track_caller]
     pub fn judge(&mut self, text: &str) -> Disposition {
         self.judge_bearing(Ecn::NotEct, text)
     }
 
-    /// Delivers a segment of the peer's in a packet with the codepoint `ecn`, and returns the
+    /// Delivers a segment of the peer in a packet with the ECN codepoint `ecn`. Returns the
     /// connection's disposition.
     #[track_caller]
     pub fn judge_bearing(&mut self, ecn: Ecn, text: &str) -> Disposition {
@@ -168,21 +169,21 @@ impl Script {
         self.deliver(text, ecn, None)
     }
 
-    /// Delivers a segment into which a link (GRO) has joined segments of `size` bytes each; the
-    /// last may be shorter.
+    /// Delivers a GRO run: a segment into which a link has merged segments of `size` bytes each.
+    /// The last of them may be shorter.
     #[track_caller]
     pub fn send_joined(&mut self, text: &str, size: u16) -> Disposition {
         self.send_joined_bearing(Ecn::NotEct, text, size)
     }
 
-    /// Delivers a joined segment whose packets all had the codepoint `ecn`.
+    /// Delivers a GRO run whose packets all had the ECN codepoint `ecn`.
     #[track_caller]
     pub fn send_joined_bearing(&mut self, ecn: Ecn, text: &str, size: u16) -> Disposition {
         self.flush();
         self.deliver(text, ecn, NonZeroU16::new(size))
     }
 
-    /// Delivers segments of the peer's without letting the connection send between them.
+    /// Delivers segments of the peer, between which the connection cannot send.
     #[track_caller]
     pub fn send_together(&mut self, texts: &[&str]) {
         self.flush();
@@ -197,7 +198,7 @@ impl Script {
         self.arrive(&bytes, ecn, joined)
     }
 
-    /// Returns a segment of the peer's as bytes, for a test that delivers it by another method.
+    /// Encodes a segment of the peer as bytes, for a test that delivers it in another way.
     #[track_caller]
     pub fn bytes_of(&mut self, text: &str) -> Vec<u8> {
         let mut says = Notation::parse(text);
@@ -210,13 +211,13 @@ impl Script {
         bytes_of(&says)
     }
 
-    /// Returns the current timestamp of the peer.
+    /// Returns the peer's present timestamp.
     #[must_use]
     pub fn clock(&self) -> u32 {
         low_word(self.now.as_millis())
     }
 
-    /// Returns the connection's timestamp at `at`.
+    /// Returns the connection's timestamp at time `at`.
     #[must_use]
     pub fn stamp_at(&self, at: Instant) -> u32 {
         low_word(at.as_millis()).wrapping_add(TIMESTAMP_OFFSET)
@@ -234,7 +235,7 @@ impl Script {
         disposition
     }
 
-    /// Checks that the next segment sent by now is `text`.
+    /// Checks that the next segment that has been sent is `text`.
     ///
     /// # Panics
     /// If it is another segment, or there is none.
@@ -248,7 +249,7 @@ impl Script {
         sent
     }
 
-    /// Takes the next segment sent by now, without checking it.
+    /// Removes and returns the next segment that has been sent, without checking it.
     ///
     /// # Panics
     /// If there is none.
@@ -279,10 +280,10 @@ impl Script {
         self.expect(text)
     }
 
-    /// Checks that every segment sent by now was expected.
+    /// Checks that no segment has been sent that the test has not expected.
     ///
     /// # Panics
-    /// If one was not.
+    /// If there is one.
     #[track_caller]
     pub fn expect_nothing(&mut self) {
         self.flush();
@@ -291,7 +292,7 @@ impl Script {
         }
     }
 
-    /// Lets `span` pass, and checks that nothing is sent.
+    /// Lets `span` pass, and checks that no segment is sent.
     ///
     /// # Panics
     /// If a segment is sent.
@@ -301,7 +302,7 @@ impl Script {
         self.expect_nothing();
     }
 
-    /// Lets `span` pass. Segments sent meanwhile are queued for `expect`.
+    /// Lets `span` pass. Segments that are sent meanwhile wait for `expect`.
     pub fn pass_time(&mut self, span: Duration) {
         let until = self.now + span;
         self.flush();
@@ -311,7 +312,7 @@ impl Script {
         self.now = until;
     }
 
-    /// Takes all segments that were sent and not yet expected.
+    /// Removes and returns all segments that have been sent and not yet expected.
     pub fn take_sent(&mut self) -> Vec<Sent> {
         self.flush();
         self.sent.drain(..).collect()
@@ -320,14 +321,15 @@ impl Script {
     /// Writes the next `count` bytes of the pattern.
     ///
     /// # Panics
-    /// If the connection does not take them all.
+    /// If the connection does not take all of them.
     #[track_caller]
     pub fn write(&mut self, count: usize) {
         let taken = self.try_write(count);
         assert_eq!(taken, Ok(count), "the send buffer has no room");
     }
 
-    /// Offers the next `count` bytes of the pattern, and returns how many were taken.
+    /// Offers the next `count` bytes of the pattern. Returns the number of bytes that the
+    /// connection has taken.
     ///
     /// # Errors
     /// Those of [`Connection::write`].
@@ -339,10 +341,10 @@ impl Script {
         Ok(taken)
     }
 
-    /// Writes the next `count` bytes of the pattern, the last of them urgent.
+    /// Writes the next `count` bytes of the pattern, of which the last is urgent.
     ///
     /// # Panics
-    /// If the connection does not take them all.
+    /// If the connection does not take all of them.
     pub fn write_urgent(&mut self, count: usize) {
         let data: Vec<u8> = (self.written..self.written + count).map(pattern).collect();
         assert_eq!(self.connection.write_urgent(self.now, &data), Ok(count));
@@ -353,7 +355,7 @@ impl Script {
     /// Reads exactly `count` bytes, and compares them with the pattern.
     ///
     /// # Panics
-    /// If fewer bytes are readable, or they differ.
+    /// If fewer bytes can be read, or they differ.
     #[track_caller]
     pub fn read(&mut self, count: usize) {
         let mut data = vec![0; count];
@@ -365,7 +367,7 @@ impl Script {
         self.connection.check();
     }
 
-    /// Reads with an empty receive queue, and returns the result.
+    /// Reads from a connection whose receive queue is empty. Returns the result.
     ///
     /// # Errors
     /// Those of [`Connection::read`].
@@ -373,7 +375,7 @@ impl Script {
         self.connection.read(self.now, &mut [0; 1])
     }
 
-    /// Lets the application call any method at the current time.
+    /// Calls `act` with the connection and the present time, to make any call of the application.
     pub fn application<T>(&mut self, act: impl FnOnce(&mut Connection, Instant) -> T) -> T {
         let result = act(&mut self.connection, self.now);
         self.connection.check();
@@ -385,13 +387,13 @@ impl Script {
         core::iter::from_fn(|| self.connection.driver().poll_event()).collect()
     }
 
-    /// Converts a relative sequence number of the connection's to the one on the wire.
+    /// Converts a sequence number of the connection, counted from its SYN, to the one on the wire.
     #[must_use]
     pub fn number(&self, relative: u32) -> SeqNum {
         ISS + relative
     }
 
-    /// Converts a relative sequence number of the peer's to the one on the wire.
+    /// Converts a sequence number of the peer, counted from its SYN, to the one on the wire.
     #[must_use]
     pub fn peer_number(&self, relative: u32) -> SeqNum {
         PEER_ISS + relative
@@ -409,7 +411,7 @@ impl Script {
         self.flush();
     }
 
-    /// Records all segments that the connection sends now.
+    /// Collects all segments that the connection sends now.
     fn flush(&mut self) {
         let mut frame = [0; 1_480];
         while let Some(transmit) = poll_with_twin(&mut self.connection, self.now, &mut frame) {
@@ -434,7 +436,7 @@ const fn seeds() -> Seeds {
     Seeds { initial_sequence: ISS, timestamp_offset: TIMESTAMP_OFFSET }
 }
 
-/// Returns the peer's segment as bytes.
+/// Encodes a segment of the peer as bytes.
 fn bytes_of(says: &Notation) -> Vec<u8> {
     let header = TcpHeader {
         seq: PEER_ISS + says.seq,
@@ -455,7 +457,8 @@ fn bytes_of(says: &Notation) -> Vec<u8> {
     bytes
 }
 
-/// Returns the connection's segment with numbers counted from the SYNs, and checks its data.
+/// Converts a segment of the connection to the notation, with numbers counted from the SYNs, and
+/// checks its data.
 fn notation_of(segment: &Segment<'_>) -> Notation {
     let seq = segment.seq - ISS;
     let flags = segment.flags();
@@ -477,8 +480,7 @@ fn notation_of(segment: &Segment<'_>) -> Notation {
     }
 }
 
-/// Returns the position in the stream at which the data of a segment begins; a SYN takes the number
-/// before it.
+/// Returns the stream position at which the data of a segment begin. The SYN itself takes a number.
 fn first_position(flags: TcpFlags, seq: u32) -> usize {
     seq.wrapping_sub(u32::from(!flags.contains(TcpFlags::SYN))) as usize
 }

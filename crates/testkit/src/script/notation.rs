@@ -1,4 +1,4 @@
-//! The notation of segments, after `tcpdump` and packetdrill.
+//! The notation of segments in tests, after `tcpdump` and packetdrill.
 
 use core::fmt;
 use linerate_wire::{
@@ -23,19 +23,19 @@ use linerate_wire::{
 pub struct Notation {
     /// The control bits.
     pub flags: TcpFlags,
-    /// SEG.SEQ, counted from the sender's SYN.
+    /// Sequence number (SEG.SEQ), counted from the sender's SYN.
     pub seq: u32,
-    /// Bytes of data.
+    /// Length of the data in bytes.
     pub length: u32,
-    /// SEG.ACK, counted from the receiver's SYN.
+    /// Acknowledgement number (SEG.ACK), counted from the SYN of the segment's receiver.
     pub ack: Option<u32>,
     /// The window field.
     pub window: Option<u16>,
     /// The urgent pointer.
     pub urgent: Option<u16>,
-    /// The options; numbers in SACK blocks are counted from the receiver's SYN.
+    /// TCP options. Numbers in SACK blocks are counted from the SYN of the segment's receiver.
     pub options: TcpOptions,
-    /// Whether the segment lacks timestamps although they were negotiated.
+    /// Whether the segment has no timestamps although they were negotiated.
     pub bare: bool,
 }
 
@@ -95,8 +95,8 @@ impl Notation {
         }
     }
 
-    /// Checks that `sent` agrees with this expectation in everything that it mentions. Flags,
-    /// numbers and length are always mentioned.
+    /// Checks that `sent` agrees with this segment in everything that `text` mentions. Flags,
+    /// sequence numbers and length are always compared.
     ///
     /// # Panics
     /// If it does not agree.
@@ -171,7 +171,7 @@ impl fmt::Display for Notation {
     }
 }
 
-/// Returns the blocks with every number converted by `to`.
+/// Returns the SACK blocks with all edges converted by `to`.
 pub(super) fn moved(blocks: SackBlocks, to: impl Fn(SeqNum) -> SeqNum) -> SackBlocks {
     let mut result = SackBlocks::default();
     for block in blocks.as_slice() {
@@ -188,7 +188,7 @@ fn flag(letter: char) -> TcpFlags {
     found.unwrap_or_else(|| panic!("no flag of a segment: {letter}")).1
 }
 
-/// Parses `first:last(length)`.
+/// Parses sequence numbers and length: `first:last(length)`.
 #[track_caller]
 fn range(text: &str) -> (u32, u32) {
     let read = || {
@@ -207,13 +207,13 @@ fn number<'a, T: core::str::FromStr>(rest: &mut impl Iterator<Item = &'a str>) -
     text.parse().unwrap_or_else(|_| panic!("not a number: {text}"))
 }
 
-/// Parses `90s` or `5m`.
+/// Parses a user timeout: `90s` or `5m`.
 fn user_timeout(text: &str) -> UserTimeout {
     let (count, unit) = text.split_at(text.len() - 1);
     UserTimeout { minutes: unit == "m", count: count.parse().expect("a number of s or m") }
 }
 
-/// Parses `ask`, or the bytes of a cookie in hexadecimal.
+/// Parses a Fast Open cookie: `ask` for a request, or its bytes in hexadecimal.
 fn cookie(text: &str) -> FastOpenCookie {
     let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("two digits a byte");
     let bytes =
@@ -221,7 +221,8 @@ fn cookie(text: &str) -> FastOpenCookie {
     FastOpenCookie::new(&bytes).expect("no cookie has so many bytes")
 }
 
-/// Parses `=` and up to three counts in the order of the option: `=1001,0`.
+/// Parses the byte counters of accurate ECN: `=` and up to three numbers in the order of the
+/// option, such as `=1001,0`.
 fn counts(order: EcnOrder, text: &str) -> EcnCounts {
     let fields = text
         .strip_prefix('=')

@@ -1,4 +1,4 @@
-//! The application's random calls.
+//! The application of the fuzz target with frames, which makes random calls.
 
 use super::{MOST_SOCKETS, TestCase};
 use linerate_stack::{ConnectOptions, UdpOptions};

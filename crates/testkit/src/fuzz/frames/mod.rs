@@ -1,5 +1,5 @@
-//! Frames into a host: a neighbour that is partly honest, open listeners, connections and UDP
-//! sockets, and an application that makes any call at any time.
+//! Fuzz target: frames to a host from a neighbour that often follows the protocols. The host has
+//! listeners, connections and UDP sockets, and an application that makes any call at any time.
 
 mod application;
 mod neighbor;
@@ -23,13 +23,13 @@ use std::num::NonZeroU16;
 const MTU: usize = 1_500;
 const HOST: Side = Side::Right;
 const PEER: Side = Side::Left;
-/// Sockets of each kind that the application holds at most.
+/// Maximum number of sockets of each kind that the application holds.
 const MOST_SOCKETS: usize = 4;
 
 /// Runs the test case that `bytes` encode.
 ///
 /// # Panics
-/// If an invariant is broken, or the host sends a malformed frame.
+/// If an invariant is violated, or the host sends a malformed frame.
 pub fn frames_into_a_host(bytes: &[u8]) {
     let mut case = TestCase::begin(Choices::new(bytes));
     while !case.choices.is_empty() {
@@ -37,7 +37,7 @@ pub fn frames_into_a_host(bytes: &[u8]) {
     }
 }
 
-/// A connection as its packets show it, from the host's side.
+/// A connection, as its packets show it. Numbers are those of the host's side.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     port: u16,
@@ -54,13 +54,13 @@ struct TestCase<'a> {
     connections: Vec<TcpHandle>,
     datagrams: Vec<UdpHandle>,
     flows: Vec<Flow>,
-    /// The payload of the fragments that the host is sending.
+    /// Payload of the fragments that the host is sending, collected so far.
     fragments: Vec<u8>,
-    /// The link's metadata of the next frame.
+    /// Metadata that the link will report for the next frame.
     metadata: Metadata,
 }
 
-/// The metadata that a link reports for a frame, which may be wrong.
+/// The metadata that a link reports for a received frame. They may be wrong.
 #[derive(Clone, Copy, Debug)]
 struct Metadata {
     checksum: RxChecksum,
@@ -139,7 +139,7 @@ impl<'a> TestCase<'a> {
         }
     }
 
-    /// Checks that a frame that the host has sent has right checksums and consistent lengths.
+    /// Checks that a frame sent by the host has correct checksums and consistent lengths.
     fn check_frame(&mut self, frame: &[u8]) {
         let ethernet = EthernetFrame::parse(frame).expect("Ethernet");
         assert_eq!(ethernet.header.source, HOST.mac());
@@ -191,7 +191,7 @@ impl<'a> TestCase<'a> {
         self.flows.truncate(8);
     }
 
-    /// Chooses the metadata of the next frame.
+    /// Chooses the metadata that the link will report for the next frame.
     fn choose_metadata(&mut self) -> Metadata {
         let place = PartialChecksum { start: self.choices.half(), offset: self.choices.half() };
         let checksum = self.choices.of(&[

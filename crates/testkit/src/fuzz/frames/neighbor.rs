@@ -1,4 +1,4 @@
-//! A neighbour that mostly follows the protocols.
+//! The neighbour of the fuzz target with frames. It follows the protocols in most cases.
 
 use super::{HOST, Metadata, PEER, TestCase};
 use crate::hostile::mend_checksums;
@@ -9,7 +9,7 @@ use linerate_wire::{
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 impl TestCase<'_> {
-    /// Sends a segment of a connection that the captured packets have shown.
+    /// Sends a segment on a connection that earlier packets of the host have shown.
     pub(super) fn tcp(&mut self) {
         let index = usize::from(self.choices.byte());
         let Some(&flow) = self.flows.get(index % self.flows.len().max(1)) else { return };
@@ -24,7 +24,7 @@ impl TestCase<'_> {
         self.segment(flow.peer, flow.port, flags, seq, ack);
     }
 
-    /// Sends a SYN to a listener, or to a closed port.
+    /// Sends a SYN to a listening port or to a closed one.
     pub(super) fn open(&mut self) {
         let port = self.choices.of(&[9, 9, 9, 10]);
         let source = SocketAddrV4::new(PEER.address(), 2_000 + u16::from(self.choices.byte() % 8));
@@ -111,7 +111,7 @@ impl TestCase<'_> {
         self.packet(source, Protocol::UDP, &bytes);
     }
 
-    /// Sends an ICMP message: any bytes, or an error that quotes a packet of a connection.
+    /// Sends an ICMP message: arbitrary bytes, or an error that quotes a packet of a connection.
     pub(super) fn icmp(&mut self) {
         let source = self.neighbor();
         let mut bytes =
@@ -135,7 +135,7 @@ impl TestCase<'_> {
         self.packet(source, Protocol::ICMP, &bytes);
     }
 
-    /// Sends any bytes as an IP packet of any protocol.
+    /// Sends arbitrary bytes as an IP packet of an arbitrary protocol.
     pub(super) fn nearly_ip(&mut self) {
         let source = Ipv4Addr::from(self.choices.near(u32::from(PEER.address())));
         let protocol =
@@ -149,7 +149,7 @@ impl TestCase<'_> {
         self.put(frame);
     }
 
-    /// Chooses an address: usually the peer's, else another one of the network.
+    /// Chooses a source address: that of the peer in most cases, or another one of the network.
     pub(super) fn neighbor(&mut self) -> Ipv4Addr {
         match self.choices.byte() {
             0..=199 => PEER.address(),
@@ -157,7 +157,7 @@ impl TestCase<'_> {
         }
     }
 
-    /// Sends an IP packet of the peer's, usually with right checksums.
+    /// Sends an IP packet, in most cases with correct checksums.
     fn packet(&mut self, source: Ipv4Addr, protocol: Protocol, payload: &[u8]) {
         let destination = match self.choices.byte() {
             0..=239 => HOST.address(),
@@ -183,7 +183,7 @@ impl TestCase<'_> {
         self.put(frame);
     }
 
-    /// Sometimes changes a byte; the checksums are then recomputed or left wrong.
+    /// Changes a byte of a frame in some cases. Its checksums are then recomputed or left wrong.
     fn spoil(&mut self, frame: &mut Vec<u8>) {
         match self.choices.byte() {
             0..=199 => mend_checksums(frame),

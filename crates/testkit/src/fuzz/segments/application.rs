@@ -1,4 +1,4 @@
-//! The application's random calls.
+//! The application of the fuzz target with segments, which makes random calls.
 
 use super::TestCase;
 use crate::script::pattern;

@@ -1,9 +1,9 @@
-//! Segments into a connection: a peer that is partly honest, an application that makes any call at
-//! any time, and a clock that jumps.
+//! Fuzz target: segments to a connection from a peer that often follows the protocol. An
+//! application makes any call at any time, and the clock jumps.
 //!
-//! The connection has a twin with header prediction switched off that gets equal input; both must
-//! agree after every step. The data of both directions is the pattern of its position, so every
-//! byte read or sent can be checked, however segments overlap.
+//! The connection has a twin without header prediction, which gets the same input. Both must agree
+//! after every step. Each byte of the data in both directions is determined by its stream position,
+//! so that every byte read or sent can be checked, however segments overlap.
 
 mod application;
 mod peer;
@@ -20,13 +20,14 @@ use peer::{syn_options, write};
 
 const PATH: Path = Path::ipv4(1_500);
 
-/// Most segments that may leave at once: those of two full buffers of the largest size.
+/// Maximum number of segments that are sent at one time: those of two full buffers of the largest
+/// size.
 const MOST_SEGMENTS: usize = 8_000;
 
 /// Runs the test case that `bytes` encode.
 ///
 /// # Panics
-/// If an invariant is broken, or header prediction makes a difference.
+/// If an invariant is violated, or the twin without header prediction behaves differently.
 pub fn segments_into_a_connection(bytes: &[u8]) {
     let Some(mut case) = TestCase::begin(Choices::new(bytes)) else { return };
     while !case.choices.is_empty() {
@@ -34,7 +35,7 @@ pub fn segments_into_a_connection(bytes: &[u8]) {
     }
 }
 
-/// A connection, its twin, and the state of the peer.
+/// A connection, its twin without header prediction, and the state of the peer.
 struct TestCase<'a> {
     choices: Choices<'a>,
     now: Instant,
@@ -42,7 +43,7 @@ struct TestCase<'a> {
     twin: Connection,
     iss: SeqNum,
     irs: SeqNum,
-    /// The connection's last acknowledgement number.
+    /// Last acknowledgement number that the peer has received from the connection.
     received_ack: SeqNum,
     received_end: SeqNum,
     /// The last acknowledgement number that the peer has sent.
@@ -64,8 +65,8 @@ impl<'a> TestCase<'a> {
             Seeds { initial_sequence: iss, timestamp_offset: choices.of(&[0, u32::MAX - 500]) };
         let connection = if choices.yes() {
             let mut connection = Connection::connect(config, PATH, seeds, now);
-            // The numbers decide whether it opens fast, so that the corpus kept its meaning when
-            // Fast Open was added.
+            // No further byte is consumed for this decision, so that test cases in the corpus keep
+            // their meaning.
             if seeds.timestamp_offset > 0 {
                 let cookie = FastOpenCookie::new(&[1; 8]).filter(|_| iss.number() != 0);
                 connection
@@ -136,7 +137,7 @@ impl<'a> TestCase<'a> {
         }
     }
 
-    /// Checks the invariants of both connections, and that they agree.
+    /// Checks the invariants of both connections, and that they are in equal states.
     fn judge(&self) {
         self.connection.check();
         self.twin.check();
@@ -153,7 +154,7 @@ impl<'a> TestCase<'a> {
         answer
     }
 
-    /// Takes all segments that the connection sends now.
+    /// Takes all segments that the connection sends now, and checks them.
     fn flush(&mut self) {
         let (mut frame, mut twin_frame) = ([0; 1_480], [0; 1_480]);
         for count in 0.. {
@@ -204,7 +205,7 @@ impl<'a> TestCase<'a> {
             self.fire();
         }
         self.now = self.now.max(until);
-        // A timeout handled late must do no harm.
+        // A timeout that is handled too late must do no harm.
         self.both(|connection, now| connection.driver().handle_timeout(now));
     }
 
@@ -223,8 +224,8 @@ impl<'a> TestCase<'a> {
     }
 }
 
-/// Returns the position in the stream at which the data of a segment begins, given its number
-/// counted from the sender's SYN; a SYN takes the number before it.
+/// Returns the stream position at which the data of a segment begin. `relative` is its sequence
+/// number, counted from the sender's SYN, which itself takes a number.
 fn first_position(flags: TcpFlags, relative: u32) -> usize {
     relative.wrapping_sub(u32::from(!flags.contains(TcpFlags::SYN))) as usize
 }

@@ -1,4 +1,5 @@
-//! A peer that mostly follows the protocol, and ICMP errors that quote its connection.
+//! The peer of the fuzz target with segments. It follows the protocol in most cases, and also sends
+//! ICMP errors that quote the connection.
 
 use super::{TestCase, first_position};
 use crate::arrival::arrive;
@@ -11,7 +12,7 @@ use linerate_wire::{
 };
 
 impl TestCase<'_> {
-    /// Sends a segment each part of which is usually right.
+    /// Sends a segment, each field of which is correct in most cases.
     pub(super) fn likely_segment(&mut self) {
         let flags = match self.choices.byte() {
             0..=159 => TcpFlags::ACK,
@@ -32,7 +33,8 @@ impl TestCase<'_> {
         self.segment(TcpFlags::ACK | TcpFlags::PSH, self.received_ack, self.received_end);
     }
 
-    /// Chooses an acknowledgement number between the last one and the end of what was sent.
+    /// Chooses the next acknowledgement number, between the last one and the end of the
+    /// connection's data.
     pub(super) fn acknowledgement(&mut self) {
         let share = u32::from(self.choices.byte());
         let all = self.received_end - self.sent_ack;
@@ -55,8 +57,8 @@ impl TestCase<'_> {
         self.arrive(&bytes[..length]);
     }
 
-    /// Adds the fields of a peer that uses accurate ECN: its counter and any byte counts. They
-    /// follow from the sequence numbers, so that the corpus kept its meaning.
+    /// Adds the fields of accurate ECN. Their values follow from the sequence numbers instead of
+    /// further bytes, so that test cases in the corpus keep their meaning.
     fn count_marks(
         &self,
         flags: TcpFlags,
@@ -98,11 +100,10 @@ impl TestCase<'_> {
         options
     }
 
-    /// Fills the payload with the pattern of its position in the stream, whatever the header
-    /// claims.
+    /// Fills the payload with the bytes that belong to its stream position.
     fn fill(&self, bytes: &mut [u8]) {
         let Ok(segment) = Segment::parse(bytes) else { return };
-        // In SYN-SENT only a SYN determines the first sequence number of the stream.
+        // In SYN-SENT, only a SYN determines where the peer's stream begins.
         let opens =
             self.connection.state() == State::SynSent && segment.flags().contains(TcpFlags::SYN);
         let irs = if opens { segment.seq } else { self.irs };
@@ -113,11 +114,11 @@ impl TestCase<'_> {
         }
     }
 
-    /// Sends any bytes that can be parsed as a segment.
+    /// Sends arbitrary bytes that can be parsed as a segment.
     pub(super) fn garbage(&mut self) {
         let mut bytes = self.choices.bytes().to_vec();
         if bytes.len() >= TcpHeader::LENGTH && self.choices.yes() {
-            // Numbers close enough to pass the first checks.
+            // Writes sequence numbers close enough to the expected ones to pass the first checks.
             bytes[4..8].copy_from_slice(&self.received_ack.number().to_be_bytes());
             bytes[8..12].copy_from_slice(&self.received_end.number().to_be_bytes());
         }
@@ -128,7 +129,8 @@ impl TestCase<'_> {
     fn arrive(&mut self, bytes: &[u8]) {
         let Ok(segment) = Segment::parse(bytes) else { return };
         let opening = self.connection.state() == State::SynSent;
-        // The segment itself determines the ECN codepoint, so that the corpus kept its meaning.
+        // The ECN codepoint follows from the segment instead of a further byte, so that test cases
+        // in the corpus keep their meaning.
         let ecn = match (segment.payload.len() % 4, segment.payload.len() % 16) {
             (1, _) => Ecn::Ce,
             (_, 2 | 7 | 15) => Ecn::Ect0,
@@ -159,7 +161,7 @@ impl TestCase<'_> {
     }
 }
 
-/// Returns the options of a peer's SYN.
+/// Returns the options of the peer's SYN.
 pub(super) fn syn_options() -> TcpOptions {
     TcpOptions {
         mss: Some(1_460),
@@ -170,7 +172,8 @@ pub(super) fn syn_options() -> TcpOptions {
     }
 }
 
-/// Writes a segment whose window, urgent pointer and length are chosen, and returns its length.
+/// Writes a segment whose window, urgent pointer and length are chosen by `choices`. Returns its
+/// length.
 pub(super) fn write(
     flags: TcpFlags,
     seq: SeqNum,
