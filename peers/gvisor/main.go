@@ -1,8 +1,12 @@
-// gVisor's netstack as a peer: two stacks joined by its own pipe, blocking connections of its adapter for
-// Go's net package, one processor. Reads what to do from standard input, a run a line ("bulk 100000 0":
-// work, amount, compare the bytes?), and answers with "ok", nanoseconds of this process on a processor and
-// segments there and back, or with "error" and a sentence. With an interface, an address there and the descriptor of a
-// listener of the kernel's as arguments it is one stack, on a packet socket (packet.go).
+// gVisor's netstack as a contender: two stacks joined by its own pipe, with blocking connections of
+// its adapter for Go's net package, on one processor.
+//
+// The program reads one run per line from standard input ("bulk 100000 0": workload, amount, and
+// whether to verify the bytes). It answers with "ok", the processor time of this process in
+// nanoseconds and the segments in each direction, or with "error" and a message.
+//
+// With an interface, an address at its far end and the descriptor of a kernel listener as arguments,
+// it is a single stack on a packet socket (packet.go).
 package main
 
 import (
@@ -51,7 +55,7 @@ func address(number byte) tcpip.Address {
 	return tcpip.AddrFrom4([4]byte{192, 0, 2, number})
 }
 
-// newHost is a stack with one interface, and buffers of the size that all contenders have.
+// newHost returns a stack with one interface, and with the buffer sizes that all contenders share.
 func newHost(own tcpip.Address, link stack.LinkEndpoint) (*stack.Stack, error) {
 	host := stack.New(stack.Options{
 		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol, arp.NewProtocol},
@@ -59,7 +63,7 @@ func newHost(own tcpip.Address, link stack.LinkEndpoint) (*stack.Stack, error) {
 	})
 	send := tcpip.TCPSendBufferSizeRangeOption{Min: 4096, Default: buffer, Max: buffer}
 	receive := tcpip.TCPReceiveBufferSizeRangeOption{Min: 4096, Default: buffer, Max: buffer}
-	// Others' sockets are taken out of TIME-WAIT by force.
+	// TIME-WAIT is short, because other contenders abort their sockets in TIME-WAIT.
 	wait := tcpip.TCPTimeWaitTimeoutOption(2 * time.Millisecond)
 	for _, option := range []tcpip.SettableTransportProtocolOption{&send, &receive, &wait} {
 		if err := host.SetTransportProtocolOption(tcp.ProtocolNumber, option); err != nil {
@@ -119,13 +123,14 @@ func (p *pair) bulk(amount uint64, verify bool) error {
 	return transfer(client, server, amount, verify)
 }
 
-// end is what both gVisor's connections and the kernel's can do.
+// end is an end of a connection, of gVisor or of the kernel.
 type end interface {
 	io.ReadWriteCloser
 	CloseWrite() error
 }
 
-// transfer moves so many segments' worth from one end of a connection to the other, and closes both.
+// transfer sends the data of `amount` segments from one end of a connection to the other, and closes
+// both.
 func transfer(client, server end, amount uint64, verify bool) error {
 	total := amount * segment
 	written := make(chan error, 1)
@@ -195,7 +200,8 @@ func (p *pair) pingPong(amount uint64) error {
 	return client.Close()
 }
 
-// connect lets the server close first, and the client when it has heard of that.
+// connect opens and closes connections. The server closes first, and the client when it has read the
+// end of the stream.
 func (p *pair) connect(amount uint64) error {
 	rest := make([]byte, 1)
 	for i := uint64(0); i < amount; i++ {
@@ -224,12 +230,12 @@ func (p *pair) run(work string, amount uint64, verify bool) error {
 	return fmt.Errorf("there is no work called %s", work)
 }
 
-// sent is how many segments each end has sent.
+// sent returns the number of segments that each end has sent.
 func (p *pair) sent() (out, back uint64) {
 	return p.left.Stats().TCP.SegmentsSent.Value(), p.right.Stats().TCP.SegmentsSent.Value()
 }
 
-// processorTime is that of all threads of this process, in the kernel too.
+// processorTime returns the processor time of all threads of this process, in the kernel included.
 func processorTime() int64 {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -249,13 +255,13 @@ func version() string {
 	return "of an unknown version"
 }
 
-// worker is what does the runs: a pair of stacks, or a stack and the kernel.
+// worker performs the runs: a pair of stacks, or a stack and the kernel.
 type worker interface {
 	run(work string, amount uint64, verify bool) error
 	sent() (out, back uint64)
 }
 
-// begin is the pair of stacks, or what works with the kernel if the program was told where that is.
+// begin returns a pair of stacks, or a stack and the kernel if the arguments name an interface.
 func begin() (worker, error) {
 	if len(os.Args) == 4 {
 		return newOutside(os.Args[1], os.Args[2], os.Args[3])

@@ -1,4 +1,5 @@
-// A stack on a packet socket with super-frames, and the kernel's socket at the other end of the cable.
+// A stack on a packet socket with GSO frames, and a socket of the kernel at the other end of the
+// cable.
 package main
 
 import (
@@ -15,10 +16,10 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
-// Bytes of memory for frames that wait to be received, as linerate's link asks for.
+// Size of the socket's receive queue in bytes, as for linerate's link.
 const queue = 8 << 20
 
-// outside is a stack, and a listener of the kernel's that it can reach.
+// outside is a stack, and a listener of the kernel that it can reach.
 type outside struct {
 	host     *stack.Stack
 	listener *net.TCPListener
@@ -43,7 +44,8 @@ func newOutside(name, own, descriptor string) (*outside, error) {
 	if err != nil {
 		return nil, err
 	}
-	// As runsc has it: super-frames both ways, whose checksums are left to the link, and what arrives is taken for verified.
+	// As in runsc: GSO frames in both directions, checksums left to the link, and received frames
+	// taken as verified.
 	link, err := fdbased.New(&fdbased.Options{
 		FDs:                []int{socket},
 		MTU:                1500,
@@ -65,7 +67,7 @@ func newOutside(name, own, descriptor string) (*outside, error) {
 	return &outside{host, listener, kernel}, nil
 }
 
-// openSocket is a packet socket on the interface, with the header that says what is still to be done about a frame.
+// openSocket returns a packet socket on the interface, with a virtio-net header for each frame.
 func openSocket(name string) (int, net.HardwareAddr, error) {
 	found, err := net.InterfaceByName(name)
 	if err != nil {
@@ -109,7 +111,7 @@ func (o *outside) run(work string, amount uint64, verify bool) error {
 	return fmt.Errorf("there is no work called %s", work)
 }
 
-// sent is how many frames have left, and how many have come.
+// sent returns the numbers of frames that the stack has sent and received.
 func (o *outside) sent() (out, back uint64) {
 	counted := o.host.NICInfo()[nic].Stats
 	return counted.Tx.Packets.Value(), counted.Rx.Packets.Value()

@@ -1,7 +1,9 @@
-/* lwIP as a peer: two interfaces of one instance, joined back to back by two rings of frames in memory,
- * and the raw interface in one thread. Reads what to do from standard input, a run a line
- * ("bulk 100000 0": work, amount, compare the bytes?), and answers with "ok", nanoseconds of this
- * thread on a processor and frames there and back, or with "error" and a sentence. */
+/* lwIP as a contender: two interfaces of one instance, joined by two rings of frames in memory, with
+ * the raw API in one thread.
+ *
+ * The program reads one run per line from standard input ("bulk 100000 0": workload, amount, and
+ * whether to verify the bytes). It answers with "ok", the processor time of this thread in
+ * nanoseconds and the frames in each direction, or with "error" and a message. */
 
 #include "lwip/etharp.h"
 #include "lwip/init.h"
@@ -17,7 +19,7 @@
 
 enum { FRAME = 1514, BATCH = 64, PIECE = 64 << 10, SEGMENT = 1460, PERIOD = 251, PORT = 9 };
 
-/* The frames on their way to one end. */
+/* The frames in flight to one end. */
 struct lane {
   uint8_t frames[BATCH][FRAME];
   size_t lengths[BATCH];
@@ -34,7 +36,7 @@ static struct lane to_left, to_right;
 static struct end left, right;
 static struct tcp_pcb *listener;
 
-/* What the applications know. */
+/* The state of both applications. */
 static uint8_t pattern[PIECE + PERIOD], heard[FRAME];
 static struct tcp_pcb *client, *server;
 static int connected, closed_by_peer, failed, verify;
@@ -47,7 +49,7 @@ static uint64_t nanoseconds(clockid_t clock) {
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* The driver: a frame is written into the link's memory. */
+/* The driver's output: copies a frame into the memory of the link. */
 static err_t link_output(struct netif *netif, struct pbuf *p) {
   struct lane *lane = ((struct end *)netif->state)->to_other;
   if (lane->count == BATCH || p->tot_len > FRAME) return ERR_BUF;
@@ -58,7 +60,7 @@ static err_t link_output(struct netif *netif, struct pbuf *p) {
   return ERR_OK;
 }
 
-/* The driver: at most `budget` frames go to the stack, in buffers of its own. */
+/* The driver's input: passes at most `budget` frames to the stack, in buffers of the stack. */
 static void receive(struct end *end, unsigned budget) {
   struct lane *lane = end->from_other;
   for (; lane->count > 0 && budget > 0; budget--) {
@@ -102,7 +104,7 @@ static void add(struct end *end, int number, struct lane *from_other, struct lan
   netif_set_up(&end->netif);
 }
 
-/* The receiving application: what has come is copied out and compared if it is to be. */
+/* The receiving application: copies the received data, and compares them if that was requested. */
 static err_t on_receive(void *argument, struct tcp_pcb *pcb, struct pbuf *p, err_t error) {
   (void)argument, (void)error;
   if (p == NULL) {
@@ -157,8 +159,8 @@ static int open_connection(void) {
   return !failed;
 }
 
-/* The server closes first and would wait in TIME-WAIT; it is taken out of it, which says nothing to
- * anybody. */
+/* The server closes first and enters TIME-WAIT. Its connection is aborted there, which sends no
+ * segment. */
 static void close_connection(void) {
   tcp_err(client, NULL);
   tcp_close(server);

@@ -1,12 +1,13 @@
-//! The targets: how many times linerate's time each peer should take, and how close linerate should
-//! come to the floor.
+//! The targets of the benchmark: how much more processor time than linerate each peer should take,
+//! and how close linerate should come to the floor.
 
 use crate::figures::Figure;
 use serde::Serialize;
 
-/// A target and the result of this run. For the floor it is the greatest ratio of linerate's time
-/// to the floor's. For linerate with many connections or with loss it is the greatest ratio of its
-/// time to that without. For peers it is the least ratio of their time to linerate's.
+/// A target, and the result of this run. For a peer, `bar` is the minimum ratio of its time to
+/// linerate's. For the floor, it is the maximum ratio of linerate's time to the floor's. For
+/// linerate with many connections or with loss, it is the maximum ratio of its time to that
+/// without.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bar {
     pub work: &'static str,
@@ -16,16 +17,15 @@ pub struct Bar {
     pub is_met: bool,
 }
 
-/// The meaning of a target.
+/// The meaning of a target's number.
 enum Kind {
-    /// The peer takes at least so many times linerate's time.
+    /// The minimum ratio of the peer's time to linerate's.
     Peer,
-    /// linerate takes at most so many times the floor's time.
+    /// The maximum ratio of linerate's time to the floor's.
     Floor,
-    /// With two cores linerate is at least so many times as fast.
+    /// The minimum speed-up of linerate by a second core.
     Cores,
-    /// linerate under harder conditions (many connections, loss) takes at most so many times its
-    /// usual time.
+    /// The maximum ratio of linerate's time with many connections or loss to its usual time.
     Harder,
 }
 
@@ -49,7 +49,7 @@ const BARS: [(&str, &str, f64); 25] = [
     ("bulk-acks", "lwip", 2.5),
     ("bulk-acks", "floor", 1.35),
     ("bulk-in-place", "smoltcp", 1.7),
-    // At most 0.6 of smoltcp's time.
+    // smoltcp's time is the base: linerate may take 0.6 of it.
     ("ping-pong", "smoltcp", 1.0 / 0.6),
     ("connect", "smoltcp", 1.4),
     ("flows", "linerate-beside", 1.2),
@@ -60,7 +60,7 @@ const BARS: [(&str, &str, f64); 25] = [
     ("tap-receive", "smoltcp", 1.2),
     ("tap-vnet-send", "smoltcp", 1.2),
     ("tap-vnet-receive", "smoltcp", 1.3),
-    // Stands for TAP with offloads, which gVisor's link for descriptors does not support.
+    // In place of TAP with offloads, which gVisor's link on a file descriptor does not support.
     ("packet-vnet-send", "gvisor", 2.5),
     ("packet-vnet-receive", "gvisor", 2.5),
     ("tap-vnet-send", "kernel", 1.5),
@@ -70,7 +70,7 @@ const BARS: [(&str, &str, f64); 25] = [
     ("xdp-receive", "kernel", 1.3),
 ];
 
-/// Returns the targets of the works measured.
+/// Returns the targets of the measured workloads, with their results.
 pub fn judge(figures: &[Figure]) -> Vec<Bar> {
     let of = |work, contender| {
         figures.iter().find(move |figure| (figure.work, figure.contender) == (work, contender))
@@ -89,7 +89,7 @@ pub fn judge(figures: &[Figure]) -> Vec<Bar> {
 }
 
 impl Bar {
-    /// Returns the target in words, for the table.
+    /// Returns the target and its result in words, for the table.
     pub fn sentence(&self) -> String {
         let Self { contender, bar, reached, .. } = self;
         let outcome = if self.is_met { "reached" } else { "not reached" };

@@ -1,20 +1,20 @@
-//! Compilation of contenders written in other languages.
+//! Compiles the programs of contenders that are written in other languages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Folder of a contender's source, and path of its program.
+/// Paths for compiling a contender: the folder of its source, and its program.
 pub struct Build {
     pub folder: PathBuf,
     pub output: PathBuf,
 }
 
 impl Build {
-    /// Finds the contender with this name.
+    /// Returns the paths of the contender with this name.
     ///
     /// # Errors
-    /// A message if there is no folder for its program.
+    /// A message if the folder for its program cannot be created.
     pub fn of(name: &str) -> Result<Self, String> {
         let peers = Path::new(env!("CARGO_MANIFEST_DIR"));
         let target = peers.join("target/peers");
@@ -24,7 +24,7 @@ impl Build {
     }
 }
 
-/// Runs a compiler to its end.
+/// Runs a compiler and waits for it.
 ///
 /// # Errors
 /// A message that it is not installed, or the first line of its errors.
@@ -32,7 +32,7 @@ pub fn finish(compiler: &mut Command) -> Result<(), String> {
     output(compiler).map(drop)
 }
 
-/// Returns the output of a program.
+/// Runs a program, and returns its output.
 ///
 /// # Errors
 /// A message that it is not installed, or the first line of its errors.

@@ -1,4 +1,4 @@
-//! A virtual cable with a stack at its near end and the kernel at its far end, in another network
+//! A virtual cable (veth) between a contender's stack and the kernel, which is in another network
 //! namespace.
 
 use crate::build::program;
@@ -8,13 +8,13 @@ use linerate_link::KernelInterface;
 use linerate_link::namespace::Network;
 use std::net::Ipv4Addr;
 
-/// Name of the stack's end.
+/// Name of the interface at the stack's end.
 pub const NEAR: &str = "near";
-/// Offloads of a NIC or of a virtual cable.
+/// The offloads to switch, by their names in `ethtool -K`.
 const OFFLOADS: [&str; 6] = ["rx", "tx", "sg", "tso", "gso", "gro"];
 
-/// Creates a cable with all offloads or with none, and the network namespace in which the kernel
-/// has this address.
+/// Creates a virtual cable with all offloads or with none. Returns the network namespace of its far
+/// end, in which the kernel has the address `kernel`.
 ///
 /// # Errors
 /// A message that says what this machine does not permit.
@@ -23,7 +23,7 @@ pub fn to_kernel(kernel: Ipv4Addr, offloads: bool) -> Result<Network, String> {
     let (near, far) = KernelInterface::create_veth(NEAR, "far").map_err(sentence)?;
     far.move_to_process(network.id()).map_err(sentence)?;
     network.run(move || {
-        // Each network namespace starts with the machine's default.
+        // A new network namespace has the machine's default congestion control.
         choose_control()?;
         let far = KernelInterface::named("far").map_err(sentence)?;
         far.add_address(kernel, 24).map_err(sentence)?;

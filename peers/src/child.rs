@@ -1,5 +1,5 @@
-//! A contender in a process of its own, because it is written in another language or needs a
-//! network namespace of its own. It reads one run per line, and answers with one line.
+//! A contender that runs in a process of its own, because it is written in another language or
+//! needs a network namespace. The process reads one run per line, and answers each with one line.
 
 use crate::contender::{Contender, Run, Taken};
 use crate::work::Work;
@@ -9,18 +9,19 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 pub struct Child {
     name: &'static str,
-    /// The version that the program reports.
+    /// The version, as the process has reported it.
     version: String,
     works: &'static [Work],
     share: u64,
     process: std::process::Child,
-    /// `None` while it is being dropped: the program ends at the end of its input.
+    /// Standard input of the process. It is closed (`None`) before waiting for the process, which
+    /// ends at the end of its input.
     to_do: Option<ChildStdin>,
     done: BufReader<ChildStdout>,
 }
 
 impl Child {
-    /// Starts the program, which first prints a line about itself.
+    /// Starts the process, which first prints a line about itself.
     ///
     /// # Errors
     /// A message that says why it cannot run here.
@@ -90,7 +91,7 @@ impl Contender for Child {
     }
 }
 
-/// Parses an answer: `ok`, nanoseconds, frames there and back; or `error` and a message.
+/// Parses an answer: `ok`, nanoseconds, and the frames in each direction; or `error` and a message.
 fn taken(answer: &str, units: u64) -> Result<Taken, String> {
     let unknown = || format!("it has answered `{answer}`");
     if let Some(sentence) = answer.strip_prefix("error ") {
@@ -110,13 +111,13 @@ fn taken(answer: &str, units: u64) -> Result<Taken, String> {
 impl Drop for Child {
     fn drop(&mut self) {
         self.to_do = None;
-        // The program ends at the end of its input; its exit code does not matter.
+        // Standard input is closed, so the process ends. Its exit code does not matter.
         let _ = self.process.wait();
     }
 }
 
-/// The serving side, if it is this program again: prints what `begin` reports, then serves the runs
-/// on standard input until it ends.
+/// The serving side, for contenders that are this program itself: prints what `begin` reports, then
+/// performs the runs that arrive on standard input until it ends.
 ///
 /// # Errors
 /// A message if the parent has closed its pipe.
@@ -140,7 +141,7 @@ pub fn serve<T>(
     Ok(())
 }
 
-/// Prints the reason why it cannot take part.
+/// Prints the reason why this process cannot take part.
 ///
 /// # Errors
 /// A message if the parent has closed its pipe.
@@ -153,7 +154,7 @@ fn answer(line: &str) -> Result<(), String> {
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|error| error.to_string())
 }
 
-/// Parses a run.
+/// Parses a line that requests a run.
 fn run_of(line: &str) -> Result<Run, String> {
     let words: Vec<&str> = line.split(' ').collect();
     let &[work, amount, verify] = &words[..] else { return Err(format!("`{line}` is no run")) };

@@ -1,4 +1,4 @@
-//! The interface of a contender, and the result of a run.
+//! The interface of a contender (a TCP stack under test), and the result of a run.
 
 use crate::work::Work;
 use serde::{Deserialize, Serialize};
@@ -7,13 +7,13 @@ use std::time::Duration;
 /// The cost of one run.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Taken {
-    /// Nanoseconds of processor time, both ends together.
+    /// Processor time of both ends together, in nanoseconds.
     pub nanoseconds: u64,
-    /// Units of work done.
+    /// Number of units of work done.
     pub units: u64,
-    /// Frames from the client to the server, if the contender can count them.
+    /// Number of frames from the client to the server; zero if the contender cannot count them.
     pub frames_out: u64,
-    /// Frames from the server to the client.
+    /// Number of frames from the server to the client.
     pub frames_back: u64,
 }
 
@@ -28,49 +28,49 @@ impl Taken {
     }
 }
 
-/// One run: a work and its amount.
+/// A request for one run: a workload and its amount.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     pub work: Work,
     pub amount: u64,
-    /// Compare every byte that arrives with what was sent; set in the warm-up run, which is not
-    /// measured.
+    /// Whether to compare every byte that arrives with the one that was sent. True in the warm-up
+    /// run, which is not measured.
     pub verify: bool,
 }
 
-/// A stack that can do the work.
+/// A TCP stack that can perform workloads.
 pub trait Contender {
-    /// Returns its name, as `--peer` and the targets use it.
+    /// Returns the contender's name, as `--peer` and the targets use it.
     fn name(&self) -> &'static str;
 
-    /// Returns its version, with its settings where they are not the defaults.
+    /// Returns the contender's version, and those settings that are not its defaults.
     fn version(&self) -> String;
 
-    /// Returns whether it can do this work.
+    /// Returns whether the contender can perform this workload.
     fn can(&self, work: Work) -> bool;
 
-    /// Returns a remark about its runs of this work.
+    /// Returns a remark about this contender's runs of a workload, for the report.
     fn remark(&self, _: Work) -> Option<String> {
         None
     }
 
-    /// Returns the share of the amount that it does, so that a slow contender does not delay the
-    /// others.
+    /// Returns the divisor of the amount of work for this contender, so that a slow one does not
+    /// delay the others.
     fn share(&self) -> u64 {
         1
     }
 
-    /// Performs the run.
+    /// Performs a run.
     ///
     /// # Errors
-    /// A message about the failure; there is no figure then.
+    /// A message about the failure. The run then has no figure.
     fn run(&mut self, run: Run) -> Result<Taken, String>;
 }
 
-/// A contender, or the reason why it is missing.
+/// A contender, or the reason why it is not available.
 pub type Candidate = Result<Box<dyn Contender>, Missing>;
 
-/// A contender that is not available, with the remedy.
+/// A contender that is not available on this machine, with the remedy.
 #[derive(Clone, Debug, Serialize)]
 pub struct Missing {
     pub name: &'static str,

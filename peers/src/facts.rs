@@ -1,4 +1,4 @@
-//! The circumstances of a run, which its figures depend on.
+//! The circumstances of a run that affect its figures: date, commit, machine and versions.
 
 use serde::Serialize;
 use std::fs;
@@ -7,13 +7,13 @@ use std::process::Command;
 
 #[derive(Debug, Serialize)]
 pub struct Facts {
-    /// The day, as `2026-11-21`.
+    /// Day of the run, as `2026-11-21`.
     pub date: String,
-    /// The commit, followed by a plus if files differ from it.
+    /// Commit of the repository, followed by `+` if files differ from it.
     pub commit: String,
     pub processor: String,
     pub kernel: String,
-    /// Whether the run was short.
+    /// Whether the runs were short (`--quick`).
     pub quick: bool,
     /// The contenders and their versions.
     pub contenders: Vec<(&'static str, String)>,
@@ -33,7 +33,7 @@ impl Facts {
     }
 }
 
-/// Returns the kernel's release.
+/// Returns the release of the kernel.
 pub fn kernel() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease");
     release.map_or_else(|_| unknown(), |release| release.trim().to_owned())
@@ -50,7 +50,7 @@ fn processor() -> Option<String> {
     Some(format!("{model}, model {level}"))
 }
 
-/// Returns the output of a program that runs in the project's folder.
+/// Runs a program in the project's folder, and returns its output.
 fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new(program).args(arguments).current_dir(folder).output().ok()?;

@@ -1,9 +1,9 @@
-//! Medians, spreads and ratios of runs taken in turn.
+//! Computes medians, spreads and ratios from the rounds of a benchmark.
 
 use crate::turns::Rounds;
 use serde::Serialize;
 
-/// A median with the least and the greatest sample.
+/// The median of several samples, with the smallest and the largest one.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Spread {
     pub median: f64,
@@ -25,24 +25,24 @@ impl Spread {
     }
 }
 
-/// The result of one contender in one work.
+/// The result of one contender for one workload.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
     pub work: &'static str,
     pub unit: &'static str,
     pub contender: &'static str,
-    /// Nanoseconds of processor time per unit, both ends together.
+    /// Processor time of both ends per unit of work, in nanoseconds.
     pub nanoseconds: Spread,
-    /// Ratio of its time to linerate's in the same round.
+    /// Ratio of the contender's time to linerate's, taken within each round.
     pub times_linerate: Spread,
-    /// Frames per unit, there and back, in the last round.
+    /// Frames per unit of work in the last round: from client to server, and back.
     pub frames: [f64; 2],
-    /// Nanoseconds per unit of every run, in the order of the runs.
+    /// Nanoseconds per unit of work in each run, in the order of the runs.
     pub samples: Vec<f64>,
 }
 
-/// Computes the figures of one work. Ratios are taken within each round; then their median is
-/// taken.
+/// Computes the figures of all contenders for one workload. A ratio is first computed within each
+/// round, then the median over the rounds is taken.
 pub fn figures(rounds: &Rounds) -> Vec<Figure> {
     let times = |contender: usize| {
         rounds.taken.iter().map(move |round| round[contender].nanoseconds_a_unit())
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn ratios_are_taken_within_a_round_before_their_median_is() {
         let taken = |nanoseconds| Taken { nanoseconds, units: 1, frames_out: 1, frames_back: 0 };
-        // In the second round the machine was slow for both.
+        // In the second round, a slow machine affects both contenders.
         let rounds =
             [[100, 200], [1_000, 3_000], [100, 220]].map(|round| round.map(taken).to_vec());
         let names = vec!["linerate", "other"];

@@ -1,6 +1,6 @@
-//! Data movement without a protocol: the bytes of each segment are copied as often as a stack must
-//! with this interface, and summed at both ends. No stack that copies and sums in software can be
-//! faster.
+//! The floor: data movement without a protocol. The bytes of each segment are copied as often as a
+//! stack must copy them with this interface, and checksummed at both ends. No stack that copies and
+//! checksums in software can be faster.
 
 use crate::contender::{Contender, Run, Taken};
 use crate::pattern::Pattern;
@@ -9,7 +9,7 @@ use crate::work::{BATCH, BUFFER, PIECE, SEGMENT, Work};
 use linerate_wire::checksum::copy_and_sum;
 use std::hint::black_box;
 
-/// Headers of Ethernet, IP and TCP in front of the data.
+/// Length of the Ethernet, IP and TCP headers in front of the data, in bytes.
 const HEADERS: usize = 54;
 const LENGTH: usize = SEGMENT as usize;
 
@@ -33,7 +33,7 @@ impl Contender for Floor {
     }
 }
 
-/// The buffers of a transfer, in the order in which data passes them.
+/// The buffers of a transfer, in the order in which data pass them.
 struct Memory {
     written: Pattern,
     send_buffer: Vec<u8>,
@@ -53,8 +53,8 @@ impl Memory {
         }
     }
 
-    /// Moves the data batch by batch, as a stack does: written data stays in the send buffer while
-    /// frames are filled from it, and all frames of a batch are filled before the first is
+    /// Moves the data batch by batch, as a stack does. Written data stay in the send buffer while
+    /// frames are filled from it, and all frames of a batch are filled before the first one is
     /// received.
     fn carry(&mut self, work: Work, amount: u64) -> Taken {
         let stopwatch = Stopwatch::start();

@@ -21,7 +21,7 @@ fn start() -> Result<Child, String> {
     Child::start(NAME, Command::new(program()?), &[Work::Bulk, Work::PingPong, Work::Connect], 10)
 }
 
-/// Returns the path of its program, compiled if its source has changed.
+/// Returns the path of gVisor's program, which is compiled if its source has changed.
 ///
 /// # Errors
 /// A message that says why it cannot be compiled.

@@ -1,6 +1,6 @@
-//! The kernel's TCP, over virtual cables between network namespaces of its own, one without
-//! offloads and one with all. It runs in a process of its own, this program started again, because
-//! it leaves the namespace of the other contenders.
+//! The kernel's TCP over virtual cables between network namespaces, one cable without offloads and
+//! one with all. It runs in a process of its own (this program started again), because it leaves
+//! the network namespace of the other contenders.
 
 use crate::build::program;
 use crate::child::{Child, serve};
@@ -16,11 +16,11 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::process::Command;
 
 const NAME: &str = "kernel";
-/// The argument that makes this program the kernel's process.
+/// Argument that makes this program the process of the kernel's TCP.
 pub const SERVE: &str = "serve-kernel";
 const PORT: u16 = 9;
-/// The works on the cable without offloads, and those that serve as a reference on the one with
-/// them.
+/// The workloads on the cable without offloads, then those on the cable with offloads, which serve
+/// as a reference.
 const WORKS: [Work; 9] = [
     Work::Bulk,
     Work::PingPong,
@@ -32,9 +32,9 @@ const WORKS: [Work; 9] = [
     Work::XdpSend,
     Work::XdpReceive,
 ];
-/// Offloads that a NIC provides to the kernel, and not to the other contenders.
+/// Offloads that a NIC would provide to the kernel, but not to the other contenders.
 const OFFLOADS: [&str; 6] = ["rx", "tx", "sg", "tso", "gso", "gro"];
-// `SOL_SOCKET`, `SO_SNDBUF` and `SO_RCVBUF` of Linux.
+// Values of `SOL_SOCKET`, `SO_SNDBUF` and `SO_RCVBUF` on Linux.
 const SOCKET: i32 = 1;
 const SEND_BUFFER: i32 = 7;
 const RECEIVE_BUFFER: i32 = 8;
@@ -53,7 +53,7 @@ pub fn candidate() -> Candidate {
     start().map(|child| Box::new(child) as _).map_err(|reason| Missing { name: NAME, reason })
 }
 
-/// Serves the runs on standard input until it ends.
+/// Performs the runs that arrive on standard input until it ends.
 ///
 /// # Errors
 /// A message if the parent has closed its pipe.
@@ -71,43 +71,43 @@ pub fn serve_cables() -> Result<(), String> {
     )
 }
 
-/// Selects CUBIC, the kernel's default, if this machine has another one: a paced congestion control
-/// would make the thread spin. Where the namespace does not permit CUBIC, Reno, which behaves alike
-/// without loss.
+/// Selects CUBIC if the machine's default is another congestion control, because a paced one would
+/// make the thread wait actively. If the namespace does not permit CUBIC, selects Reno, which
+/// behaves alike without loss.
 pub fn choose_control() -> Result<(), String> {
     let choose = |name| std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", name);
     choose("cubic").or_else(|_| choose("reno")).map_err(sentence)
 }
 
-/// The properties of a cable.
+/// The properties of a virtual cable.
 #[derive(Clone, Copy)]
 struct Kind {
-    /// Names of its ends.
+    /// Names of the interfaces at its ends.
     ends: [&'static str; 2],
     addresses: [Ipv4Addr; 2],
     offloads: bool,
 }
 
-/// Segmentation and checksums in software.
+/// A cable on which the kernel segments and computes checksums in software.
 const WITHOUT: Kind = Kind {
     ends: ["left", "right"],
     addresses: [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)],
     offloads: false,
 };
-/// GSO frames without checksums.
+/// A cable that carries GSO frames without checksums.
 const WITH: Kind = Kind {
     ends: ["near", "far"],
     addresses: [Ipv4Addr::new(192, 0, 3, 1), Ipv4Addr::new(192, 0, 3, 2)],
     offloads: true,
 };
 
-/// Two network namespaces and the cable between them.
+/// A virtual cable between two network namespaces, in which the kernel's TCP runs.
 struct Cable {
     listener: TcpListener,
     server: SocketAddrV4,
-    /// Name of the end whose frames are counted.
+    /// Name of the interface whose frames are counted.
     near: &'static str,
-    /// Its thread must live as long as the sockets that it opened.
+    /// Kept because its thread must live as long as the sockets that were opened in it.
     _right: Network,
 }
 
@@ -194,8 +194,8 @@ impl Cable {
         Ok(())
     }
 
-    /// The server closes first, and the client when it has read the end of the stream. Connections
-    /// in TIME-WAIT remain.
+    /// Opens and closes connections. The server closes first, and the client when it has read the
+    /// end of the stream. Connections in TIME-WAIT remain.
     fn connect(&self, amount: u64) -> Result<(), String> {
         for _ in 0..amount {
             let (mut client, server) = self.open()?;
@@ -210,7 +210,7 @@ impl Cable {
     }
 }
 
-/// Sets the address of an end of the cable, and its offloads.
+/// Configures an end of the cable: its address and its offloads.
 fn set_up(end: &KernelInterface, address: Ipv4Addr, offloads: bool) -> Result<(), String> {
     end.disable_ipv6().map_err(sentence)?;
     end.add_address(address, 24).map_err(sentence)?;
@@ -222,7 +222,7 @@ fn set_up(end: &KernelInterface, address: Ipv4Addr, offloads: bool) -> Result<()
     end.set_up().map_err(sentence)
 }
 
-/// Returns the packets that the end called `near` has sent and received.
+/// Returns the numbers of packets that the interface `near` has sent and received.
 fn frames(near: &str) -> Result<[u64; 2], String> {
     let text = std::fs::read_to_string("/proc/thread-self/net/dev").map_err(sentence)?;
     let counts =

@@ -1,4 +1,4 @@
-//! linerate: two hosts on a memory link, as shipped, with timestamps, SACK and CUBIC.
+//! linerate as a contender: two hosts on a memory link, with timestamps, SACK and CUBIC as shipped.
 
 mod crowd;
 mod path;
@@ -24,32 +24,32 @@ const LEFT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const RIGHT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const PORT: SocketAddrV4 = SocketAddrV4::new(RIGHT, 9);
 
-/// linerate with one set of options.
+/// linerate with one set of options, as a contender.
 pub struct Linerate {
     name: &'static str,
     config: Config,
     flows: Flows,
-    /// The impairments of a path, as text.
+    /// The impairments of the path, as text; empty for none.
     impairments: &'static str,
-    /// Shards of each host in the work on shards.
+    /// Number of shards of each host, in the workload `shards`.
     shards: usize,
-    /// The hosts with many connections, which are opened once.
+    /// The hosts with many connections. They are opened in the first run and kept.
     crowd: Option<Crowd>,
 }
 
-/// The number of connections in one work.
+/// The connections of the workload `flows`.
 #[derive(Clone, Copy)]
 struct Flows {
     active: usize,
     idle: usize,
-    /// Writes between two turns of the hosts.
+    /// Number of writes between two turns of the hosts.
     writes: usize,
 }
 
 const ONE: Flows = Flows { active: 1, idle: 0, writes: BATCH };
 
 impl Linerate {
-    /// As shipped, with the buffer sizes common to all contenders.
+    /// Returns linerate as shipped, except for the buffer sizes, which all contenders share.
     pub fn as_shipped() -> Self {
         Self {
             name: "linerate",
@@ -61,13 +61,13 @@ impl Linerate {
         }
     }
 
-    /// Without the options that some peers lack.
+    /// Returns linerate without timestamps and SACK, which some peers lack.
     pub fn without_options() -> Self {
         let config = Config { timestamps: false, selective_acks: false, ..rules() };
         Self { name: "linerate-plain", config, ..Self::as_shipped() }
     }
 
-    /// One busy connection among many idle ones.
+    /// Returns linerate with one busy connection and 100,000 idle ones.
     pub fn beside_idle() -> Self {
         Self {
             name: "linerate-beside",
@@ -76,22 +76,23 @@ impl Linerate {
         }
     }
 
-    /// Over a path that loses one data segment in a hundred.
+    /// Returns linerate with a path that loses one data segment in a hundred.
     pub fn with_loss() -> Self {
         Self { name: "linerate-loss", impairments: "rx.loss=1%", ..Self::as_shipped() }
     }
 
-    /// One connection whose writes are sent, read and acknowledged one by one.
+    /// Returns linerate with one connection whose writes are sent, read and acknowledged one by
+    /// one.
     pub fn apart() -> Self {
         Self { name: "linerate-apart", flows: Flows { writes: 1, ..ONE }, ..Self::as_shipped() }
     }
 
-    /// With a second shard on a second core.
+    /// Returns linerate with two shards, each on a core of its own.
     pub fn in_two_shards() -> Self {
         Self { name: "linerate-shards", shards: 2, ..Self::as_shipped() }
     }
 
-    /// Many connections that are busy in turn.
+    /// Returns linerate with 10,000 connections that are written to in turn.
     pub fn in_turn() -> Self {
         Self {
             name: "linerate-turns",
@@ -101,8 +102,8 @@ impl Linerate {
     }
 }
 
-/// TIME-WAIT is short: other contenders' sockets are aborted in it, and the full time would keep
-/// the run's connections in memory.
+/// Maximum segment lifetime, which determines the time in TIME-WAIT. It is short, so that
+/// connections do not accumulate during a run; other contenders abort their sockets in TIME-WAIT.
 const MSL: Duration = Duration::from_millis(1);
 
 pub fn rules() -> Config {
@@ -188,8 +189,7 @@ impl Pair {
     }
 
     fn open(&mut self) -> Result<(TcpHandle, TcpHandle), String> {
-        // As with every peer, options are set once, for the host, and the clock is read once a
-        // turn.
+        // As for every peer, options are set once per host, and the clock is read once per turn.
         let mut time = now();
         let options = ConnectOptions::default();
         let client = self.left.stack_mut().tcp_connect(time, PORT, &options).map_err(sentence)?;
@@ -217,8 +217,8 @@ impl Pair {
                 let piece = pattern.at(written, total - written);
                 let stack = self.left.stack_mut();
                 let count = if in_place {
-                    // The buffer is sent with its old content: the cost of producing data in place
-                    // is the application's, whatever the stack.
+                    // The old contents of the buffer are sent. The cost of producing data in place
+                    // is the application's and equal for every stack, so it is left out.
                     stack.tcp_write_with(now, client, piece.len(), |room| room.len())
                 } else {
                     stack.tcp_write(now, client, piece)
@@ -248,8 +248,8 @@ impl Pair {
         Ok(Taken::new(processor, run.amount, frames))
     }
 
-    /// Reads what has arrived, by copy or in place; `None` if there is nothing yet, or the stream
-    /// has ended.
+    /// Reads data that have arrived, by copy or in place. Returns `None` if there are none at the
+    /// moment, or the stream has ended.
     fn read(
         &mut self,
         now: Instant,
@@ -300,7 +300,7 @@ impl Pair {
             turn(&mut self.left, now())?;
             let mut time = now();
             self.left.stack_mut().tcp_close(time, client).map_err(sentence)?;
-            // Until both ends have closed; the end that closed first is then in TIME-WAIT.
+            // Run until both ends have closed. The end that closed first is then in TIME-WAIT.
             while self.left.stack().orphans() + self.right.stack().orphans() > 0 {
                 turn(&mut self.left, time)?;
                 turn(&mut self.right, now())?;
@@ -312,7 +312,7 @@ impl Pair {
         Ok(Taken::new(processor, amount, [after[0] - before[0], after[1] - before[1]]))
     }
 
-    /// Returns the segments that each end has sent.
+    /// Returns the number of segments that each end has sent.
     fn segments(&self) -> [u64; 2] {
         [&self.left, &self.right].map(|host| host.stack().counters().tcp.out_segments)
     }
@@ -345,15 +345,14 @@ fn config_of(address: Ipv4Addr, tcp: Config) -> Result<StackConfig, String> {
     Ok(StackConfig { tcp, ..config })
 }
 
-/// Runs one turn of a host, and returns the frames that it received. Events are polled, and
-/// ignored.
+/// Runs one turn of a host. Returns the number of frames that it received. Events are discarded.
 fn turn(host: &mut Host<impl Link>, now: Instant) -> Result<usize, String> {
     let turn = host.turn(now).map_err(sentence)?;
     while host.stack_mut().poll_event().is_some() {}
     Ok(turn.received)
 }
 
-/// Sends one byte from one application to the other.
+/// Transfers one byte from one application to the other.
 fn pass_byte(
     from: (&mut Host<MemoryLink>, TcpHandle),
     to: (&mut Host<MemoryLink>, TcpHandle),

@@ -1,5 +1,5 @@
-//! linerate and other TCP stacks on equal transfers, taking turns in one run. Processor time is
-//! measured, not wall-clock time.
+//! Compares linerate with other TCP stacks on equal transfers, taken in turn during one run.
+//! Processor time is measured, not wall-clock time.
 
 #![forbid(unsafe_code)]
 
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// A failure: a wrong argument (exit code 2) or a failed run (1).
+/// An error that ends the program: a wrong argument (exit code 2) or a failed run (exit code 1).
 struct Failure {
     sentence: String,
     code: u8,
@@ -142,7 +142,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints a line of progress; a closed pipe is an error.
+/// Prints a line of progress. A closed pipe is an error.
 fn say(line: &str) -> Result<(), Failure> {
     let written = writeln!(io::stdout(), "{line}");
     written.map_err(|error| {
@@ -150,10 +150,10 @@ fn say(line: &str) -> Result<(), Failure> {
     })
 }
 
-/// A name, and the function that looks for its contender.
+/// Name of a contender, and the function that looks for it on this machine.
 type Entry = (&'static str, fn() -> Candidate);
 
-/// Returns all contenders; the first is linerate, the base of all ratios.
+/// Returns all contenders. The first one is linerate, to whose time all ratios refer.
 fn candidates() -> Vec<Entry> {
     vec![
         ("linerate", || Ok(Box::new(linerate::Linerate::as_shipped()))),
@@ -182,10 +182,10 @@ fn candidates() -> Vec<Entry> {
 
 type Chosen = (Vec<Box<dyn Contender>>, Vec<contender::Missing>);
 
-/// Returns the wanted contenders that are available, and the wanted ones that are missing.
+/// Returns those of the wanted contenders that are available, and those that are missing.
 fn choose(candidates: Vec<Entry>, wanted: &[String]) -> Result<Chosen, Failure> {
     let mut names: Vec<&str> = candidates.iter().map(|&(name, _)| name).collect();
-    // Some names occur once for each link.
+    // Contenders with several links occur several times.
     names.dedup();
     if let Some(unknown) = wanted.iter().find(|wanted| !names.contains(&wanted.as_str())) {
         let sentence =
@@ -205,7 +205,7 @@ fn choose(candidates: Vec<Entry>, wanted: &[String]) -> Result<Chosen, Failure> 
     Ok((here, missing))
 }
 
-/// Creates the JSON file before the first run, so that a wrong path fails at once.
+/// Creates the file for JSON before the first run, so that a wrong path fails at once.
 fn create(path: &Path) -> Result<File, Failure> {
     let sentence = |error| format!("{} cannot be written: {error}", path.display());
     File::create(path).map_err(|error| Failure { sentence: sentence(error), code: 2 })

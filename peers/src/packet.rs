@@ -1,6 +1,6 @@
-//! Packet sockets with GSO frames, on a virtual cable with all offloads: linerate's link, and
-//! gVisor's link for descriptors. The other end of the cable is the kernel's socket, in another
-//! network namespace of the same process.
+//! Contenders that use a packet socket with GSO frames, on a virtual cable with all offloads:
+//! linerate, and gVisor with its link on a file descriptor. At the other end of the cable is a
+//! kernel socket of the same process, in another network namespace.
 
 use crate::cable;
 use crate::child::{Child, refuse, serve};
@@ -20,16 +20,16 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// The argument that makes this program a contender on packet sockets.
+/// Argument that makes this program a contender on packet sockets.
 pub const SERVE: &str = "serve-packet";
 const WORKS: [Work; 2] = [Work::PacketVnetSend, Work::PacketVnetReceive];
 
-/// linerate on packet sockets.
+/// Returns linerate on a packet socket.
 pub fn linerate() -> Candidate {
     start("linerate", 1)
 }
 
-/// gVisor on packet sockets.
+/// Returns gVisor on a packet socket.
 pub fn gvisor() -> Candidate {
     start("gvisor", 4)
 }
@@ -46,7 +46,7 @@ fn start(name: &'static str, share: u64) -> Candidate {
     child.map(|child| Box::new(child) as _).map_err(|error| Missing { name, reason: reason(error) })
 }
 
-/// Serves the runs on standard input with this contender until it ends.
+/// Performs the runs that arrive on standard input with this contender, until it ends.
 ///
 /// # Errors
 /// A message that says what this machine does not permit.
@@ -61,7 +61,7 @@ pub fn serve_contender(name: &str) -> Result<(), String> {
             },
             transfer,
         ),
-        // Returns only if the other program cannot be executed.
+        // `become_gvisor` returns only if gVisor's program cannot be executed.
         "gvisor" => refuse(&become_gvisor()),
         _ => Err(format!("no contender called {name} works on packet sockets")),
     }
@@ -77,8 +77,9 @@ impl ToKernel for PacketLink {
     }
 }
 
-/// Executes gVisor's program in place of this one. It finds the cable in the network namespace that
-/// it is started in, and inherits the kernel's listener, which keeps the other namespace alive.
+/// Executes gVisor's program in place of this one. Returns an error message if that fails. The
+/// program finds the cable in its network namespace, and inherits the kernel's listener, which
+/// keeps the other namespace alive.
 fn become_gvisor() -> String {
     let prepared = || -> Result<_, String> {
         enter_private_network().map_err(sentence)?;

@@ -1,12 +1,14 @@
-//! The bytes of a transfer: a pattern from which the receiver can check the position of every byte.
+//! The bytes of a transfer: a pattern by which the receiver can check that every byte is in its
+//! place.
 
 use crate::work::PIECE;
 use bytes::Bytes;
 
-/// A prime, so that no buffer, segment or frame is a multiple of it.
+/// Period of the pattern in bytes. It is prime, so that data shifted by whole buffers or segments
+/// are detected.
 const PERIOD: usize = 251;
 
-/// Part of the infinite pattern.
+/// A part of the infinite pattern, from which slices are taken.
 pub struct Pattern(Bytes);
 
 impl Pattern {
@@ -15,19 +17,19 @@ impl Pattern {
         Self(bytes.map(|byte| byte as u8).collect())
     }
 
-    /// Returns the pattern from `place` of the stream on: at most `length` bytes, and at most a
-    /// piece.
+    /// Returns the pattern from stream position `place` on: at most `length` bytes, and at most
+    /// [`PIECE`].
     pub fn at(&self, place: u64, length: u64) -> &[u8] {
         let start = (place % PERIOD as u64) as usize;
         &self.0[start..start + length.min(PIECE as u64) as usize]
     }
 
-    /// Returns the pattern from `place` on as shared memory, without a copy.
+    /// Returns the pattern from stream position `place` on as shared memory, without a copy.
     pub fn shared_at(&self, place: u64, length: u64) -> Bytes {
         self.0.slice_ref(self.at(place, length))
     }
 
-    /// Checks that `arrived` is the pattern from `place` on.
+    /// Checks that `arrived` is the pattern from stream position `place` on.
     ///
     /// # Errors
     /// A message with the position of the first difference.

@@ -1,14 +1,14 @@
-//! The table of recorded runs, docs/notebook/bench-runs.md.
+//! The table of recorded runs, in docs/notebook/bench-runs.md.
 
 use std::fs;
 
 const RUNS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/notebook/bench-runs.md");
 const SECTION: &str = "## Runs";
 
-/// Adds a row to the table.
+/// Appends a row to the table of recorded runs.
 ///
 /// # Errors
-/// Why it cannot be added.
+/// The reason why it cannot be added.
 pub fn keep(row: &str) -> Result<(), String> {
     let text = fs::read_to_string(RUNS)
         .map_err(|error| format!("docs/notebook/bench-runs.md cannot be read: {error}"))?;
@@ -18,7 +18,7 @@ pub fn keep(row: &str) -> Result<(), String> {
         .map_err(|error| format!("docs/notebook/bench-runs.md cannot be written: {error}"))
 }
 
-/// Inserts `row` after the last row of the section's table.
+/// Inserts `row` after the last row of the table in `text`.
 fn with_row(text: &str, row: &str) -> Option<String> {
     let section = text.find(SECTION)?;
     let table = section + text[section..].find("\n|")? + 1;

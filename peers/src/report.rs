@@ -1,4 +1,4 @@
-//! The results for people, for programs, and as a row of the table of recorded runs.
+//! Formats the results: as tables, as JSON, and as a row of the table of recorded runs.
 
 use crate::bars::Bar;
 use crate::contender::Missing;
@@ -13,12 +13,12 @@ pub struct Report {
     pub facts: Facts,
     pub missing: Vec<Missing>,
     pub figures: Vec<Figure>,
-    /// Remarks about contenders' runs.
+    /// Remarks about the runs of contenders, by contender.
     pub remarks: Vec<(&'static str, String)>,
     pub bars: Vec<Bar>,
 }
 
-/// Formats the table of one work.
+/// Formats the table of one workload.
 pub fn table(title: &str, figures: &[Figure], bars: &[Bar]) -> String {
     let mut text = String::new();
     let Some(first) = figures.first() else { return text };
@@ -55,8 +55,8 @@ pub fn table(title: &str, figures: &[Figure], bars: &[Bar]) -> String {
 }
 
 impl Report {
-    /// Formats a row of the table in docs/notebook/bench-runs.md: medians, and the ratios to
-    /// linerate's in brackets.
+    /// Formats a row for docs/notebook/bench-runs.md: medians, with the ratios to linerate's in
+    /// brackets.
     pub fn line(&self) -> String {
         let mut works: Vec<String> = Vec::new();
         for group in self.figures.chunk_by(|a, b| a.work == b.work) {

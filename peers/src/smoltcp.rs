@@ -1,5 +1,5 @@
-//! smoltcp: two interfaces whose devices exchange frames. A frame is written once, into memory from
-//! which the other end reads it, as on linerate's memory link.
+//! smoltcp as a contender: two interfaces whose devices exchange frames in memory. As on linerate's
+//! memory link, a frame is written once and read from the same memory.
 
 use crate::contender::{Contender, Run, Taken};
 use crate::pattern::Pattern;
@@ -13,10 +13,10 @@ use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Bytes of the header and data of the largest frame.
+/// Size of the largest frame in bytes.
 const FRAME: usize = 1_514;
 const PORT: u16 = 9;
-/// The client's ports, used one after the other.
+/// First of the client's ports, which are used one after the other.
 const FIRST_PORT: u16 = 49_152;
 
 pub struct Smoltcp;
@@ -30,8 +30,8 @@ impl Contender for Smoltcp {
         "0.14.0; as shipped: no timestamps, no congestion control".to_owned()
     }
 
-    /// It searches a list of all sockets for every frame, so a comparison with 10,000 sockets would
-    /// be meaningless.
+    /// smoltcp searches a list of all sockets for every frame, so a comparison with 10,000 sockets
+    /// would tell nothing.
     fn can(&self, work: Work) -> bool {
         !matches!(work, Work::Flows | Work::Path | Work::Shards) && work.is_inside()
     }
@@ -50,7 +50,7 @@ impl Contender for Smoltcp {
     }
 }
 
-/// The frames in flight to one end: a ring of as many as a link holds.
+/// The frames in flight to one end: a ring whose capacity is that of a link.
 struct Lane {
     frames: Vec<[u8; FRAME]>,
     lengths: [usize; BATCH],
@@ -71,11 +71,11 @@ impl Default for Lane {
     }
 }
 
-/// One end of the cable.
+/// One end of the link in memory.
 struct Cable {
     from_other: Rc<RefCell<Lane>>,
     to_other: Rc<RefCell<Lane>>,
-    /// Frames that may still be received in this turn.
+    /// Number of frames that may still be received in this turn.
     budget: usize,
 }
 
@@ -167,9 +167,9 @@ impl End {
     }
 }
 
-/// Writes to a socket, and returns the bytes taken.
+/// A function that writes to a socket, and returns the number of bytes taken.
 type Send = fn(&mut Socket<'static>, &[u8]) -> Result<usize, String>;
-/// Reads from a socket, by copy or in place.
+/// A function that reads from a socket, by copy or in place, and returns the number of bytes.
 type Receive = fn(&mut Socket<'static>, &mut [u8]) -> Result<usize, String>;
 
 fn send_copied(socket: &mut Socket<'static>, piece: &[u8]) -> Result<usize, String> {
@@ -180,8 +180,8 @@ fn receive_copied(socket: &mut Socket<'static>, into: &mut [u8]) -> Result<usize
     socket.recv_slice(into).map_err(sentence)
 }
 
-/// The buffer is sent with its old content: the cost of producing data in place is the
-/// application's, whatever the stack.
+/// Writes by borrowing the socket's buffer, whose old contents are sent. The cost of producing data
+/// in place is the application's and equal for every stack, so it is left out.
 fn send_in_place(socket: &mut Socket<'static>, piece: &[u8]) -> Result<usize, String> {
     let in_place = |buffer: &mut [u8]| {
         let count = buffer.len().min(piece.len());
@@ -213,7 +213,8 @@ impl Pair {
             budget: 0,
         };
         let left = End::new(1, cable(&to_left, &to_right), BATCH);
-        // It acknowledges once a turn.
+        // smoltcp acknowledges once per turn. Two frames per turn give an acknowledgement for two
+        // segments.
         let frames = if work == Work::BulkAcks { 2 } else { work.frames_before_answer() };
         let right = End::new(2, cable(&to_right, &to_left), frames);
         Self { left, right, port: FIRST_PORT }
@@ -250,8 +251,8 @@ impl Pair {
                 }
             }
             if written == total {
-                // Otherwise Nagle's algorithm holds the last segment back until a delayed
-                // acknowledgement arrives.
+                // Closing sends the last segment, which Nagle's algorithm would hold until a
+                // delayed acknowledgement arrives.
                 self.left.socket().close();
             }
             self.left.turn(now);
@@ -301,14 +302,14 @@ impl Pair {
                 self.left.turn(Instant::now());
                 self.right.turn(Instant::now());
             }
-            // A socket in TIME-WAIT cannot be reused for ten seconds. In that state an abort sends
-            // nothing.
+            // A socket in TIME-WAIT cannot be used again for ten seconds, so it is aborted. In that
+            // state, an abort sends no segment.
             self.right.socket().abort();
         }
         Ok(self.taken(stopwatch, amount, before))
     }
 
-    /// Returns the frames that each end has sent.
+    /// Returns the number of frames that each end has sent.
     fn frames(&self) -> [u64; 2] {
         [&self.left, &self.right].map(|end| end.device.to_other.borrow().carried)
     }
@@ -320,7 +321,7 @@ impl Pair {
     }
 }
 
-/// Sends one byte from one application to the other.
+/// Transfers one byte from one application to the other.
 fn pass_byte(from: &mut End, to: &mut End) -> Result<(), String> {
     let now = Instant::now();
     let mut byte = [0];

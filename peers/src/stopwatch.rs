@@ -1,9 +1,9 @@
-//! Processor time of this thread.
+//! Measures the processor time of this thread.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::time::Duration;
 
-/// A stopwatch that starts when it is created.
+/// A stopwatch for the processor time of this thread. It starts when it is created.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Duration);
 

@@ -1,19 +1,19 @@
-//! Contenders that take turns at one work, so that disturbances of the machine affect all of them.
+//! Runs contenders in turn, so that a disturbance of the machine affects all of them.
 
 use crate::contender::{Contender, Run, Taken};
 use crate::work::Work;
 
-/// The results of one work.
+/// The results of all contenders for one workload.
 pub struct Rounds {
     pub work: Work,
     pub names: Vec<&'static str>,
-    /// `taken[r][c]` is the result of contender `c` in round `r`.
+    /// The result of contender `c` in round `r` is `taken[r][c]`.
     pub taken: Vec<Vec<Taken>>,
 }
 
-/// Runs every contender that can do the work once per round; each round begins with another
-/// contender. The first round warms up, compares the data that arrives with the data sent, and is
-/// not counted.
+/// Runs every contender that can perform the workload once per round. Each round begins with
+/// another contender. The first round is for warming up: it verifies the received data, and is not
+/// counted.
 ///
 /// # Errors
 /// The contender whose run failed, and the failure.
@@ -66,7 +66,8 @@ mod tests {
                 let taken =
                     taken.unwrap_or_else(|error| panic!("{}, {work}: {error}", contender.name()));
                 assert_eq!(taken.units, 500);
-                // Writes slightly smaller than a segment sometimes share one.
+                // Fewer frames than segments, because two writes that are smaller than a segment
+                // can share one.
                 assert!(taken.frames_out >= 450, "{}, {work}: {taken:?}", contender.name());
             }
         }

@@ -1,45 +1,47 @@
-//! The works: their names, the amount of each in a run, and the sizes common to all contenders.
+//! The workloads: their names, the amount of work in a run, and the sizes that all contenders
+//! share.
 
 use clap::ValueEnum;
 use std::fmt;
 
-/// Bytes of application data in a full Ethernet frame without TCP options. Amounts are counted in
-/// these whatever options a contender sends, so that the cost of options counts.
+/// Application data in a full Ethernet frame without TCP options, in bytes. It is the unit of
+/// transfers for all contenders, so that a contender that sends options pays for them.
 pub const SEGMENT: u64 = 1_460;
-/// Bytes that a bulk application writes and reads at a time.
+/// Number of bytes that a bulk application writes or reads at a time.
 pub const PIECE: usize = 64 << 10;
-/// Bytes of each socket buffer, at both ends and in both directions, where a contender can be
-/// configured.
+/// Size of each socket buffer in bytes, at both ends and in both directions, where a contender lets
+/// it be configured.
 pub const BUFFER: usize = 256 << 10;
-/// Frames that a link holds in one direction, and that one end handles before the other end's turn.
+/// Number of frames that a link holds in one direction, and that one end handles before the turn of
+/// the other.
 pub const BATCH: usize = 64;
 
-/// A kind of work. Both ends run on one processor.
+/// A workload. Both ends of its connections run on one processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Work {
     /// A bulk transfer through the copying interface; the receiver may acknowledge after two
     /// segments.
     Bulk,
     /// A bulk transfer with an acknowledgement for every two segments, as in `Bulk`. A receiver
-    /// that can produce them from a whole batch receives it in one turn.
+    /// that can send these for a whole batch of frames receives the batch in one turn.
     BulkAcks,
-    /// A bulk transfer whose receiver takes a whole batch before it may acknowledge.
+    /// A bulk transfer whose receiver gets a whole batch of frames before it may acknowledge.
     BulkBatch,
-    /// A bulk transfer through the in-place interface, if a contender has one.
+    /// A bulk transfer through the in-place interface, for contenders that have one.
     BulkInPlace,
-    /// One byte there and one byte back, repeated.
+    /// One byte from the client and one byte back, repeatedly.
     PingPong,
-    /// A connection is opened, accepted and closed from both ends, repeatedly.
+    /// Connections that are opened, accepted, and closed from both ends, one after the other.
     Connect,
-    /// Writes of one segment: to one connection, to one beside 100,000 idle ones, to 10,000 in
-    /// turn.
+    /// Writes of one segment: to one connection, to one connection beside 100,000 idle ones, and to
+    /// 10,000 connections in turn.
     Flows,
-    /// A bulk transfer over a path of 10 ms: without loss, and with one frame in a hundred lost.
+    /// A bulk transfer over a path of 10 ms, without loss and with one frame in a hundred lost.
     Path,
-    /// Bulk transfers over eight connections, in wall-clock time: with one shard, and with two on
-    /// two cores.
+    /// Bulk transfers over eight connections, measured in wall-clock time: with one shard, and with
+    /// two shards on two cores.
     Shards,
-    /// A bulk transfer to the kernel over a TAP device; the stack and the kernel's socket share a
+    /// A bulk transfer to the kernel over a TAP device. The stack and the kernel's socket share a
     /// processor.
     TapSend,
     /// A bulk transfer from the kernel over a TAP device.
@@ -51,19 +53,19 @@ pub enum Work {
     /// A bulk transfer to the kernel by a packet socket, over a virtual cable with all offloads
     /// (GSO).
     PacketVnetSend,
-    /// A bulk transfer from the kernel by a packet socket, over that cable.
+    /// A bulk transfer from the kernel by a packet socket, over a virtual cable with all offloads.
     PacketVnetReceive,
-    /// A bulk transfer over a virtual cable by AF_XDP at both ends, and as many frames without a
-    /// stack.
+    /// A bulk transfer over a virtual cable by AF_XDP at both ends, compared with the same number
+    /// of frames without a stack.
     XdpFrames,
     /// A bulk transfer to the kernel by AF_XDP, over a virtual cable without offloads.
     XdpSend,
-    /// A bulk transfer from the kernel by AF_XDP, over that cable.
+    /// A bulk transfer from the kernel by AF_XDP, over a virtual cable without offloads.
     XdpReceive,
 }
 
 impl Work {
-    /// Returns the name on the command line and in results.
+    /// Returns the workload's name on the command line and in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bulk => "bulk",
@@ -87,7 +89,7 @@ impl Work {
         }
     }
 
-    /// Returns the unit that figures of this work are per.
+    /// Returns the unit to which the figures of this workload refer.
     pub const fn unit(self) -> &'static str {
         match self {
             Self::PingPong => "round trip",
@@ -97,7 +99,8 @@ impl Work {
         }
     }
 
-    /// Returns the units of one run: enough for the clock's resolution, few enough to take turns.
+    /// Returns the number of units in a run: enough for the clock's resolution, few enough to take
+    /// turns.
     pub const fn amount(self, quick: bool) -> u64 {
         let full = match self {
             Self::Bulk | Self::BulkAcks | Self::BulkBatch | Self::BulkInPlace | Self::Path => {
@@ -116,7 +119,7 @@ impl Work {
         if quick { full / 4 } else { full }
     }
 
-    /// Returns whether it runs inside this process, over a link in memory.
+    /// Returns whether both ends run inside this process, over a link in memory.
     pub const fn is_inside(self) -> bool {
         !matches!(
             self,
@@ -135,13 +138,13 @@ impl Work {
         )
     }
 
-    /// Returns whether the stack sends to the kernel.
+    /// Returns whether the stack sends the data, and the kernel receives them.
     pub const fn is_to_kernel(self) -> bool {
         matches!(self, Self::TapSend | Self::TapVnetSend | Self::PacketVnetSend | Self::XdpSend)
     }
 
-    /// Returns the frames that a receiver takes before it may acknowledge, if it needs no turn for
-    /// each acknowledgement.
+    /// Returns the number of frames that a receiver takes before it may acknowledge, if it needs no
+    /// turn for each acknowledgement.
     pub const fn frames_before_answer(self) -> usize {
         match self {
             Self::BulkAcks | Self::BulkBatch | Self::Flows => BATCH,

@@ -1,5 +1,6 @@
-//! AF_XDP over virtual cables, in a process of its own: linerate's hosts at both ends, or the
-//! kernel at one; and the bare sockets, which carry as many frames and process none.
+//! Contenders that use AF_XDP over virtual cables, in a process of their own: linerate's hosts at
+//! both ends or with the kernel at one, and bare sockets, which carry the same number of frames
+//! without processing them.
 
 use crate::cable::{self, set_up};
 use crate::child::{Child, serve};
@@ -24,27 +25,27 @@ use linerate_wire::MacAddress;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::process::Command;
 
-/// The argument that makes this program a contender on AF_XDP.
+/// Argument that makes this program a contender on AF_XDP.
 pub const SERVE: &str = "serve-xdp";
-/// Both ends of the cable without the kernel's TCP.
+/// Names and addresses of the ends of a cable that has no kernel TCP at either end.
 const OURS: [(&str, Ipv4Addr); 2] =
     [("one", Ipv4Addr::new(192, 0, 5, 1)), ("two", Ipv4Addr::new(192, 0, 5, 2))];
 const PORT: SocketAddrV4 = SocketAddrV4::new(OURS[1].1, 9);
-/// Frames of a socket in each direction: enough for the window, and few enough for the cache.
+/// Number of frames of a socket in each direction: enough for the window, few enough for the cache.
 const FRAMES: usize = 256;
-/// Bytes of a full frame, and of one with only an acknowledgement and timestamps.
+/// Lengths in bytes of a full frame, and of a frame with only an acknowledgement and timestamps.
 const FULL: usize = 1_514;
 const SMALL: usize = 66;
 
 const LINERATE: [Work; 3] = [Work::XdpFrames, Work::XdpSend, Work::XdpReceive];
 const BARE: [Work; 1] = [Work::XdpFrames];
 
-/// Returns linerate, if this process may load XDP programs.
+/// Returns linerate on AF_XDP, if this process may load XDP programs.
 pub fn linerate() -> Candidate {
     start("linerate", &LINERATE)
 }
 
-/// Returns the bare sockets, without a stack.
+/// Returns the bare AF_XDP sockets, without a TCP stack.
 pub fn bare() -> Candidate {
     start("bare", &BARE)
 }
@@ -61,7 +62,7 @@ fn start(name: &'static str, works: &'static [Work]) -> Candidate {
     child.map(|child| Box::new(child) as _).map_err(|error| Missing { name, reason: reason(error) })
 }
 
-/// Serves the runs on standard input with this contender until it ends.
+/// Performs the runs that arrive on standard input with this contender, until it ends.
 ///
 /// # Errors
 /// A message that says what this machine does not permit.
@@ -104,12 +105,12 @@ impl ToKernel for XdpLink {
     }
 }
 
-/// Returns the configuration of an end of the cable.
+/// Returns the configuration of the AF_XDP link at one end of the cable.
 fn config(name: &str, address: Ipv4Addr) -> XdpConfig {
     XdpConfig { frames: FRAMES, in_driver: false, ..XdpConfig::new(name, address) }
 }
 
-/// Opens both ends of a cable.
+/// Opens an AF_XDP link at both ends of a cable.
 fn cable() -> Result<[XdpLink; 2], String> {
     let (one, two) = KernelInterface::create_veth(OURS[0].0, OURS[1].0).map_err(sentence)?;
     set_up(&one, false)?;
@@ -118,7 +119,7 @@ fn cable() -> Result<[XdpLink; 2], String> {
     Ok([open(OURS[0])?, open(OURS[1])?])
 }
 
-/// Carries `amount` full frames one way, and a short one back for each batch.
+/// Carries `amount` full frames in one direction, and a short frame back for each batch.
 fn carry(left: &mut XdpLink, right: &mut XdpLink, amount: u64) -> Result<Taken, String> {
     let (mut there, mut back) = (0, 0);
     let stopwatch = Stopwatch::start();
@@ -132,7 +133,7 @@ fn carry(left: &mut XdpLink, right: &mut XdpLink, amount: u64) -> Result<Taken, 
     Ok(Taken::new(stopwatch.elapsed(), amount, [there, back]))
 }
 
-/// Carries frames of which only the address that the XDP program checks is written.
+/// Carries frames. Only the address that the XDP program checks is written into them.
 fn pass(
     from: &mut XdpLink,
     to: &mut XdpLink,
@@ -152,7 +153,7 @@ fn pass(
     Ok(())
 }
 
-/// linerate's hosts at both ends.
+/// linerate's hosts at both ends of a cable.
 struct Pair {
     left: Host<XdpLink>,
     right: Host<XdpLink>,
@@ -208,7 +209,7 @@ impl Pair {
                 let count = if run.verify {
                     stack.tcp_write(now, client, piece)
                 } else {
-                    // As for the bare sockets, no data is produced or read.
+                    // As with the bare sockets, no data are produced or read.
                     stack.tcp_write_with(now, client, piece.len(), |room| room.len())
                 };
                 match count.map_err(sentence)? {
@@ -241,7 +242,7 @@ impl Pair {
         }
         let processor = stopwatch.elapsed();
         let after = self.frames();
-        // Either connection may already have closed.
+        // An error means that the connection has already closed.
         let _ = self.left.stack_mut().tcp_abort(now, client);
         let _ = self.right.stack_mut().tcp_abort(now, server);
         for _ in 0..4 {
@@ -250,7 +251,7 @@ impl Pair {
         Ok(Taken::new(processor, run.amount, [after[0] - before[0], after[1] - before[1]]))
     }
 
-    /// Returns the frames that each end has sent.
+    /// Returns the number of frames that each end has sent.
     fn frames(&self) -> [u64; 2] {
         [&self.left, &self.right].map(|host| host.stack().counters().transmit.packets)
     }

@@ -1,4 +1,5 @@
-//! The TUN device of the programs: an inherited descriptor, as a stream of packets for tokio.
+//! The TUN device of a gateway program: an inherited descriptor, used as a stream of packets by
+//! tokio.
 
 #![forbid(unsafe_code)]
 
@@ -14,10 +15,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub struct Tun(AsyncFd<File>);
 
 impl Tun {
-    /// Uses the descriptor of the first argument. Returns it with the MTU, the second argument.
+    /// Uses the descriptor whose number is the first argument of the program. Returns the device
+    /// with its MTU, the second argument.
     ///
     /// # Errors
-    /// An error of the system, or an argument that is no number.
+    /// An error of the system, or an argument that is not a number.
     pub fn of_arguments() -> io::Result<(Self, usize)> {
         let mut words = std::env::args().skip(1);
         let mut number = || {
@@ -58,7 +60,8 @@ impl Tun {
     }
 }
 
-/// Registers the device. `AsyncFd::register` has no other effect, and would be unsafe.
+/// Registers the device with tokio. The replacement of the deprecated `AsyncFd::new` does the same,
+/// but is unsafe.
 #[allow(deprecated, reason = "the file is owned, so its descriptor stays the same")]
 fn asynchronous(file: File) -> io::Result<AsyncFd<File>> {
     AsyncFd::new(file)

@@ -1,5 +1,5 @@
-//! Tests of programs for tokio on three deterministic networks. They differ in the import of the
-//! sockets, and in one function that runs a server and a client.
+//! Runs programs for tokio on three deterministic networks. The programs differ in the import of
+//! the socket types, and in the function that runs a server and a client.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -136,7 +136,8 @@ macro_rules! tests_on {
             fn datagrams_come_back() {
                 run(answer_datagrams, || async {
                     let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
-                    // turmoil loses datagrams that arrive before the server is bound.
+                    // Wait until the server is bound, because turmoil loses datagrams that arrive
+                    // before.
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                     socket.send_to(b"query", "server:53").await.unwrap();
                     let mut answer = [0; 64];

@@ -1,4 +1,4 @@
-//! `cargo xtask bench gateways --floods`: an upload beside a flood from the same client.
+//! Measures an upload beside a flood from the same client: `cargo xtask bench gateways --floods`.
 
 use super::network::{FAR, Laboratory};
 use super::subject::{Gateway, Subject};
@@ -13,22 +13,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{iter, thread};
 
-/// The time in which the gateway and the transfer become steady.
+/// Time before a measurement, in which the gateway and the transfer reach a steady state.
 const WARM_UP: Duration = Duration::from_millis(700);
-/// The time of a measurement.
+/// Duration of a measurement.
 const SPAN: Duration = Duration::from_millis(2_000);
-/// Packets that a flood sends before it looks at the clock.
+/// Number of packets that a flood sends between two looks at the clock.
 const BURST: u32 = 16;
-/// Different packets of a flood.
+/// Number of different packets in a flood.
 const PACKETS: u32 = 32_768;
-/// A port without a listener.
+/// A port at which nothing listens.
 const CLOSED: u16 = 9;
 
-/// A kind of flood: datagrams to the client itself, which only compete for the processors; SYNs to
-/// a port with a listener, to one without, and with silent sources; datagrams to all ports.
+/// The kinds of flood. `local` sends datagrams to the client itself, which only compete for the
+/// processors. `open`, `closed` and `half-open` send SYNs to a port with a listener, to one
+/// without, and from sources that never answer. `udp` sends datagrams to all ports.
 pub const KINDS: [&str; 5] = ["local", "open", "closed", "half-open", "udp"];
 
-/// Measures all floods at one gateway.
+/// Measures a gateway beside each kind of flood.
 ///
 /// # Errors
 /// A message, if the gateway or its client fails.
@@ -40,7 +41,8 @@ pub fn measure(
     let mut all = Vec::new();
     for kind in KINDS {
         for &rate in rates {
-            // A gateway that suffers from a flood for longer must not disturb the next one.
+            // Each measurement has its own networks and gateway, because a flood may affect a
+            // gateway for longer.
             let laboratory = Laboratory::new()?;
             let server = Server::start(&laboratory.server)?;
             let gateway = subject.start(program, &laboratory, 1_500)?;
@@ -74,7 +76,8 @@ pub fn measure(
     Ok(all)
 }
 
-/// Returns the goodput in Gb/s over `SPAN`, and the part of a processor that the gateway uses.
+/// Returns the goodput over [`SPAN`] in Gb/s, and the number of processors that the gateway keeps
+/// busy.
 fn rate_of(server: &Server, gateway: &Gateway) -> Result<(f64, f64), String> {
     let (started, before) = (Instant::now(), server.received());
     let used = gateway.processor_time()?;
@@ -85,7 +88,7 @@ fn rate_of(server: &Server, gateway: &Gateway) -> Result<(f64, f64), String> {
     Ok((bytes * 8.0 / seconds / 1e9, used / seconds))
 }
 
-/// Sends a flood until the input ends. Returns the packets of a second.
+/// Sends a flood until standard input ends. Returns the number of packets per second.
 ///
 /// # Errors
 /// A message, if the system refuses.
@@ -109,7 +112,7 @@ pub fn send(server: SocketAddr, kind: &str, rate: u64) -> Result<u64, String> {
                 continue;
             }
             for (to, packet) in next.by_ref().take(BURST as usize) {
-                // A full queue drops the packet, as it would those of a real flood.
+                // If the queue is full the packet is dropped, as it would be in a real flood.
                 let _ = sendto(&raw, packet, SendFlags::DONTWAIT, to);
                 sent += 1;
             }
@@ -127,11 +130,11 @@ fn own_address(server: SocketAddr) -> std::io::Result<Ipv4Addr> {
     }
 }
 
-/// Returns the packet of a flood with this number.
+/// Returns packet number `number` of a flood of this kind.
 fn packet(kind: &str, own: Ipv4Addr, server: SocketAddr, number: u32) -> (SocketAddrV4, Vec<u8>) {
     let low = (number % 28_000) as u16;
     let source_port = 32_768 + low;
-    // A neighbour in the client's network.
+    // The source of a half-open flood: another address in the client's network.
     let neighbor = Ipv4Addr::from_bits(own.to_bits() & !0xff | (16 + number % 200));
     let is_udp = kind == "udp" || kind == "local";
     let destination = if kind == "local" { own } else { FAR };

@@ -1,5 +1,6 @@
-//! `cargo xtask bench gateways`: the processor time and the memory of egress gateways for equal
-//! traffic, from a client in a namespace through a TUN device to a server in another one.
+//! Compares egress gateways (`cargo xtask bench gateways`): processor time and memory for equal
+//! traffic. The traffic passes from a client in a network namespace through a TUN device to a
+//! server in another namespace.
 
 mod floods;
 mod network;
@@ -20,11 +21,11 @@ use std::process::Command;
 use subject::Subject;
 use traffic::{Direction, Server};
 
-/// The first word of the command line.
+/// Argument that selects this comparison.
 pub const WORD: &str = "gateways";
-/// The first word of this program inside its namespace.
+/// Argument with which this program runs itself again inside its namespace.
 pub const SERVE: &str = "serve-gateways";
-/// The first word of this program as the client behind a gateway.
+/// Argument with which this program runs itself as the client behind a gateway.
 pub const CLIENT: &str = "serve-gateway-client";
 
 pub use traffic::run_client;
@@ -53,40 +54,40 @@ struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// The figures of one gateway at one MTU.
+/// Results of one gateway at one MTU.
 #[derive(Debug, Default, Serialize)]
 struct Figures {
     gateway: &'static str,
     mtu: usize,
-    /// Processor seconds of the gateway per GB: from the client over 1 and 8 streams, and to it.
+    /// Processor seconds of the gateway per GB: uploads over 1 and 8 streams, and downloads.
     up: [f64; 2],
     down: [f64; 2],
-    /// Goodput in Gb/s of the same runs.
+    /// Goodput of these runs in Gb/s.
     rate_up: [f64; 2],
     rate_down: [f64; 2],
-    /// Bytes of resident memory per idle flow.
+    /// Resident memory of the gateway per idle flow, in bytes.
     idle_flow: f64,
-    /// Bytes of resident memory that remain per flow after all have been closed for five seconds.
+    /// Resident memory that remains per flow five seconds after all flows were closed, in bytes.
     after_close: f64,
-    /// Processor microseconds per connection of one byte there and back.
+    /// Processor time of the gateway per connection that exchanges one byte, in microseconds.
     connection: f64,
-    /// Connections per second.
+    /// Number of connections per second that exchange one byte.
     connections: f64,
 }
 
-/// The goodput of an upload beside a flood.
+/// Results of an upload beside a flood.
 #[derive(Debug, Serialize)]
 struct FloodFigures {
     gateway: &'static str,
     kind: &'static str,
-    /// Packets that the flood has sent in a second.
+    /// Number of packets per second that the flood has sent.
     rate: f64,
-    /// Goodput in Gb/s without the flood, and beside it.
+    /// Goodput of the upload in Gb/s, without the flood and beside it.
     alone: f64,
     beside: f64,
-    /// The part of a processor that the gateway uses beside the flood.
+    /// Number of processors that the gateway keeps busy beside the flood.
     processor: f64,
-    /// Bytes of its resident memory then.
+    /// Resident memory of the gateway beside the flood, in bytes.
     memory: f64,
 }
 
@@ -105,16 +106,16 @@ impl FloodFigures {
     }
 }
 
-/// Runs the comparison in a network namespace of its own.
+/// Runs the comparison in a new network namespace, where this program starts itself again.
 ///
 /// # Errors
 /// A message, if the namespace cannot be created or the program inside it fails.
 pub fn start(words: &[String]) -> Result<(), String> {
-    // Wrong arguments end the program here.
+    // Parsed here already, so that wrong arguments end the program at once.
     let _ = Arguments::parse_from(words);
     let mut command = Command::new(env::current_exe().map_err(|error| error.to_string())?);
     command.arg(SERVE).args(words.iter().skip(1));
-    // A gateway that gives up root, as pasta, cannot work in a user namespace without other users.
+    // In a user namespace without other users, a gateway that gives up root (pasta) cannot work.
     let isolation =
         if geteuid().is_root() { Isolation::Network } else { Isolation::UserAndNetwork };
     let mut child = spawn(command, isolation).map_err(|error| error.to_string())?;
@@ -122,7 +123,7 @@ pub fn start(words: &[String]) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err("the comparison has failed".to_owned()) }
 }
 
-/// Runs the comparison inside the namespace.
+/// Runs the comparison inside its namespace.
 ///
 /// # Errors
 /// A message about the failure.
@@ -183,7 +184,7 @@ pub fn serve(words: &[String]) -> Result<(), String> {
     write_json(json, &subjects, &missing, &all, arguments.quick)
 }
 
-/// Writes the results and the facts of this machine to a file, if one was named.
+/// Writes the results and facts about this machine as JSON, if a file was named.
 fn write_json(
     file: Option<File>,
     subjects: &[(Subject, PathBuf)],
@@ -199,7 +200,7 @@ fn write_json(
     writeln!(file, "{report:#}").map_err(|error| error.to_string())
 }
 
-/// Measures one gateway.
+/// Measures one gateway at one MTU.
 fn measure(
     subject: Subject,
     program: &std::path::Path,
@@ -212,7 +213,8 @@ fn measure(
     let client = traffic::Client { process: gateway.client, server: server.address };
     client.wait_until_ready()?;
     let mut figures = Figures { gateway: subject.name(), mtu, ..Figures::default() };
-    // First, because the memory of a gateway that has relayed much does not grow by a few flows.
+    // Memory is measured first: after much traffic, a gateway's memory does not grow by a few
+    // flows.
     let flows = if quick { 2_000 } else { 10_000 };
     let before = gateway.memory()?;
     let (idle, after) = client.idle_flows(flows, || gateway.memory())?;

@@ -10,18 +10,18 @@ const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 254);
 /// The address of the server.
 pub const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
 
-/// The networks of one gateway, which are deleted with it. The gateway itself is in the network of
-/// this process.
+/// The networks around one gateway, which are deleted when this value is dropped. The gateway
+/// itself runs in the network of this process.
 #[derive(Debug)]
 pub struct Laboratory {
-    /// The end of the cable to the server; `None` while it is dropped.
+    /// Near end of the cable to the server; `None` while this value is being dropped.
     near: Option<KernelInterface>,
     pub client: Network,
     pub server: Network,
 }
 
 impl Laboratory {
-    /// Creates the networks.
+    /// Creates the networks of client and server.
     ///
     /// # Errors
     /// A message about the failure.
@@ -29,7 +29,8 @@ impl Laboratory {
         let (near, server) =
             Network::behind_cable(["left", "right"], FAR).map_err(|error| error.to_string())?;
         near.add_address(NEAR, 24).map_err(|error| error.to_string())?;
-        // pasta copies the default route to its clients. Its router need not exist.
+        // pasta copies the default route to its clients, so there must be one. Its router need not
+        // exist.
         near.add_route(Ipv4Addr::UNSPECIFIED, 0, Some(ROUTER.into()))
             .map_err(|error| error.to_string())?;
         let client = Network::new().map_err(|error| error.to_string())?;
@@ -41,7 +42,7 @@ impl Laboratory {
 }
 
 impl Drop for Laboratory {
-    /// Deletes the cable, which the kernel would do later.
+    /// Deletes the cable at once; the kernel would delete it some time later.
     fn drop(&mut self) {
         if let Some(near) = self.near.take() {
             let _ = near.delete();
@@ -49,7 +50,7 @@ impl Drop for Laboratory {
     }
 }
 
-/// Selects Reno in the network of the calling thread, because the cost of BBR's pacing depends on
+/// Selects Reno in the network of the calling thread. With BBR, the cost of pacing would depend on
 /// the machine.
 ///
 /// # Errors

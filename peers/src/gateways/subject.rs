@@ -1,4 +1,4 @@
-//! The gateways that are compared: how each is found, started and examined.
+//! The gateways under comparison: how each is found, started and measured.
 
 use super::network::Laboratory;
 use crate::build::{finish, program as output_of};
@@ -18,11 +18,11 @@ use std::thread;
 use std::time::Duration;
 
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 15);
-/// The user and group that pasta runs as.
+/// User and group that pasta runs as, since it does not run as root.
 const UNPRIVILEGED: u32 = 65_534;
 const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 2);
 
-/// A gateway that can be compared.
+/// A gateway under comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     Linerate,
@@ -46,7 +46,7 @@ impl Subject {
         }
     }
 
-    /// Finds or builds the program.
+    /// Finds the gateway's program, or builds it.
     ///
     /// # Errors
     /// The reason why there is none, with the remedy.
@@ -72,7 +72,7 @@ impl Subject {
         }
     }
 
-    /// Returns the version of the program.
+    /// Returns the version of the gateway's program.
     pub fn version(self, program: &Path) -> String {
         match self {
             Self::Linerate | Self::Pasta | Self::Slirp4netns => {
@@ -114,7 +114,8 @@ impl Subject {
                         "it needs users that a user namespace lacks: run as root".to_owned()
                     );
                 }
-                // It refuses to be root. The client is a program that it starts in its own network.
+                // pasta refuses to run as root. It starts the client's program itself, in a network
+                // of its own.
                 command.uid(UNPRIVILEGED).gid(UNPRIVILEGED).args(["--config-net", "--no-map-gw"]);
                 command.args(["--mtu", &mtu_text, "-t", "none", "-u", "none"]);
                 command.args(["-T", "none", "-U", "none", "--", "sleep", "infinity"]);
@@ -125,7 +126,7 @@ impl Subject {
             }
             Self::Ipstack | Self::NetstackSmoltcp => {
                 let tun = tun_inside(&laboratory.client, mtu)?;
-                // The program inherits the device by its number.
+                // The program inherits the device, and gets its number as an argument.
                 fcntl_setfd(&tun, FdFlags::empty()).map_err(|error| error.to_string())?;
                 command.arg(tun.as_raw_fd().to_string()).arg(&mtu_text);
                 device = Some(tun);
@@ -168,18 +169,18 @@ fn tun_inside(client: &Network, mtu: usize) -> Result<std::os::fd::OwnedFd, Stri
     })
 }
 
-/// A running gateway, which is killed when this is dropped.
+/// A running gateway, which is killed when this value is dropped.
 #[derive(Debug)]
 pub struct Gateway {
     process: Child,
-    /// The process (or thread) in the network of the client.
+    /// ID of the process or thread whose network namespace the client joins.
     pub client: u32,
-    /// Has the gateway started that process?
+    /// Whether the gateway has started that process itself.
     has_own_client: bool,
 }
 
 impl Gateway {
-    /// Waits for the program that the gateway starts in its network.
+    /// Waits for the process that the gateway starts in a network of its own. Returns its ID.
     fn child_in_its_network(&self) -> Result<u32, String> {
         let path = format!("/proc/{0}/task/{0}/children", self.process.id());
         let own = fs::read_link("/proc/self/ns/net").map_err(|error| error.to_string())?;
@@ -197,14 +198,14 @@ impl Gateway {
         Err("it starts no program".to_owned())
     }
 
-    /// Returns the processor seconds that the gateway has used, all its threads together.
+    /// Returns the processor time that all threads of the gateway have used, in seconds.
     ///
     /// # Errors
-    /// A message, if it has ended.
+    /// A message, if the gateway has ended.
     pub fn processor_time(&self) -> Result<f64, String> {
         let path = format!("/proc/{}/stat", self.process.id());
         let text = fs::read_to_string(path).map_err(|_| "it has ended".to_owned())?;
-        // The name in parentheses may contain spaces.
+        // The name of the program, in parentheses, may contain spaces. The fields follow it.
         let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields);
         let ticks: u64 =
             fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
@@ -214,10 +215,10 @@ impl Gateway {
         Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
     }
 
-    /// Returns the bytes of its resident memory.
+    /// Returns the resident memory of the gateway in bytes.
     ///
     /// # Errors
-    /// A message, if it has ended.
+    /// A message, if the gateway has ended.
     pub fn memory(&self) -> Result<f64, String> {
         let path = format!("/proc/{}/status", self.process.id());
         let text = fs::read_to_string(path).map_err(|_| "it has ended".to_owned())?;
@@ -229,7 +230,7 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        // The program that pasta has started ends with it, or is ended here.
+        // Ends the program that pasta has started, unless it has ended with pasta.
         if let Some(client) = Pid::from_raw(i32::try_from(self.client).unwrap_or(0))
             && self.has_own_client
         {

@@ -1,4 +1,4 @@
-//! The traffic: a server, and a client in the network behind the gateway.
+//! The traffic of the comparison: a server, and clients in the network behind the gateway.
 
 use super::network::FAR;
 use linerate_link::namespace::{Network, join};
@@ -12,29 +12,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes of each write and read.
+/// Size of each write and read in bytes.
 const PIECE: usize = 128 << 10;
-/// The time in which a gateway has to return the memory of closed flows.
+/// Time that a gateway gets to return the memory of closed flows.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// The direction of a transfer, as the client sees it.
+/// Direction of a transfer, as seen by the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     Up,
     Down,
 }
 
-/// A server. The first byte of a client is its wish: `u` discards what follows, and answers by one
-/// byte at its end; `d` and eight bytes send so many; `e` returns each byte.
+/// A server. The first byte that a client sends selects the service. `u` discards what follows, and
+/// answers with one byte at the end. `d`, with eight bytes for a count, sends that many bytes. `e`
+/// returns each byte.
 #[derive(Debug)]
 pub struct Server {
     pub address: SocketAddr,
-    /// Bytes of uploads.
+    /// Number of bytes received in uploads.
     received: Arc<AtomicU64>,
 }
 
 impl Server {
-    /// Starts the server, which lasts as long as this program.
+    /// Starts the server, which runs until this program ends.
     ///
     /// # Errors
     /// A message, if it cannot listen.
@@ -46,7 +47,7 @@ impl Server {
             let address = listener.local_addr()?;
             thread::spawn(move || {
                 for stream in listener.incoming().flatten() {
-                    // A client that leaves early is no failure of the server.
+                    // Errors are ignored: a client may leave early.
                     let count = Arc::clone(&count);
                     let serve = move || drop(serve(stream, &count));
                     let _ = thread::Builder::new().stack_size(256 << 10).spawn(serve);
@@ -57,7 +58,7 @@ impl Server {
         network.run(listen).map_err(|error| format!("the server cannot listen: {error}"))
     }
 
-    /// Returns the bytes of uploads that have arrived.
+    /// Returns the number of bytes received in uploads so far.
     pub fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
@@ -104,10 +105,10 @@ fn write_zeros(stream: &mut TcpStream, bytes: u64) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The client: this program again, in the network of a process behind the gateway.
+/// A client: this program run again, in a network behind the gateway.
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
-    /// The process (or thread) whose network it joins.
+    /// ID of the process or thread whose network namespace the client joins.
     pub process: u32,
     pub server: SocketAddr,
 }
@@ -121,7 +122,8 @@ impl Client {
         self.ask(&["wait"]).map(drop)
     }
 
-    /// Transfers `bytes` over so many streams together. Returns the time.
+    /// Transfers `bytes` bytes, divided among `streams` connections at the same time. Returns the
+    /// time.
     ///
     /// # Errors
     /// A message, if a stream fails.
@@ -135,8 +137,8 @@ impl Client {
         self.ask(&[word, &streams.to_string(), &bytes.to_string()])
     }
 
-    /// Opens so many connections, one after the other, each for one byte there and back. Returns
-    /// the time.
+    /// Opens `count` connections one after the other, and exchanges one byte over each. Returns the
+    /// time.
     ///
     /// # Errors
     /// A message, if a connection fails.
@@ -144,8 +146,8 @@ impl Client {
         self.ask(&["connect", &count.to_string()])
     }
 
-    /// Opens flows, each of which exchanges a byte and is idle then. Returns what `look` returns
-    /// while they are open, and after they are closed.
+    /// Opens `count` flows, each of which exchanges a byte and is then idle. Returns two results of
+    /// `look`: while the flows are open, and after they were closed.
     ///
     /// # Errors
     /// A message, if a flow cannot be opened, or of `look`.
@@ -158,7 +160,7 @@ impl Client {
         answer(&mut child)?;
         thread::sleep(PAUSE);
         let idle = look()?;
-        // The client closes its flows at the end of its input.
+        // At the end of its input the client closes its flows.
         drop(child.stdin.take());
         child.wait().map_err(|error| error.to_string())?;
         thread::sleep(PAUSE);
@@ -172,7 +174,7 @@ impl Client {
         taken
     }
 
-    /// Starts the client with these words, and does not wait for its answer.
+    /// Starts the client with these arguments, without waiting for it.
     ///
     /// # Errors
     /// A message, if the system refuses.
@@ -185,7 +187,7 @@ impl Client {
     }
 }
 
-/// Reads the answer of a client: nanoseconds, or an error.
+/// Reads the answer of a client: a duration in nanoseconds, or an error.
 ///
 /// # Errors
 /// That of the client.
@@ -199,16 +201,17 @@ pub fn answer(child: &mut Child) -> Result<Duration, String> {
     }
 }
 
-/// Runs a client, and prints its answer.
+/// The client itself: does what its arguments say, and prints the answer.
 ///
 /// # Errors
-/// A message, if its words make no sense.
+/// A message, if the arguments are invalid.
 pub fn run_client(words: &[&str]) -> Result<(), String> {
     let [process, server, words @ ..] = words else { return Err("no client".to_owned()) };
     let number = |word: &str| word.parse::<u64>().map_err(|error| error.to_string());
     let process = process.parse().map_err(|_| "no process".to_owned())?;
     join(process).map_err(|error| error.to_string())?;
-    // The network of a program that its gateway has started is not configured for this yet.
+    // Needed here because a network that the gateway has created has the machine's default
+    // congestion control.
     super::network::pin_reno()?;
     let server = server.parse().map_err(|_| "no server".to_owned())?;
     let started = Instant::now();

@@ -1,4 +1,4 @@
-//! Two hosts with very many connections, some of which are written to in turn.
+//! Two hosts with very many connections, of which some are written to in turn.
 
 use super::{Flows, LEFT, RIGHT, host_with, now, sentence, turn};
 use crate::contender::Taken;
@@ -12,24 +12,25 @@ use linerate_units::{Duration, Instant};
 use std::fs;
 use std::net::SocketAddrV4;
 
-/// Bytes of a write: one segment, with timestamps or without.
+/// Size of a write in bytes. It fits one segment, with timestamps or without.
 const WRITE: usize = 1_400;
-/// Connections to one port of the server; it listens at as many ports as that takes.
+/// Maximum number of connections to one port of the server. The server listens at as many ports as
+/// needed.
 const TO_ONE_PORT: usize = 10_000;
 const FIRST_PORT: u16 = 1_000;
-/// Idle time after which a connection is compact.
+/// Idle time after which a connection takes its compact form.
 const REST: Duration = Duration::from_millis(2_500);
 
-/// The hosts, and both ends of each connection that is used.
+/// The two hosts, and both ends of each connection that is written to.
 pub struct Crowd {
     left: Host<MemoryLink>,
     right: Host<MemoryLink>,
     active: Vec<(TcpHandle, TcpHandle)>,
-    /// The connection of the next write.
+    /// Index of the connection for the next write.
     next: usize,
-    /// Writes between two turns of the hosts.
+    /// Number of writes between two turns of the hosts.
     writes: usize,
-    /// Resident memory of the process for each idle end.
+    /// Resident memory of the process for each idle end of a connection, in bytes.
     pub bytes_an_end: usize,
 }
 
@@ -62,7 +63,7 @@ impl Crowd {
         Ok(crowd)
     }
 
-    /// Lets idle connections become compact.
+    /// Lets `span` pass, so that idle connections take their compact form.
     fn pass_time(&mut self, span: Duration) -> Result<(), String> {
         let end = now() + span;
         while now() < end {
@@ -116,7 +117,7 @@ impl Crowd {
         configured.map_err(sentence)
     }
 
-    /// Writes `amount` segments to the connections in turn, and reads each of them.
+    /// Writes `amount` segments, each to the next connection in turn, and reads each of them.
     ///
     /// # Errors
     /// A message that says why it cannot be done.
@@ -161,13 +162,13 @@ impl Crowd {
         }
     }
 
-    /// Returns the segments that each end has sent.
+    /// Returns the number of segments that each end has sent.
     fn segments(&self) -> [u64; 2] {
         [&self.left, &self.right].map(|host| host.stack().counters().tcp.out_segments)
     }
 }
 
-/// Returns the resident memory of this process in bytes; zero where the system does not report it.
+/// Returns the resident memory of this process in bytes, or zero if the system does not report it.
 fn resident() -> usize {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());

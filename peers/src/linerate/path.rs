@@ -1,5 +1,5 @@
-//! A bulk transfer over a path of 10 ms, in virtual time: only the hosts' processor time is
-//! measured.
+//! A bulk transfer over a path with a round-trip time of 10 ms, in virtual time. Only the processor
+//! time of the hosts counts.
 
 use super::{LEFT, PORT, RIGHT, host_with, sentence, turn};
 use crate::contender::{Run, Taken};
@@ -12,12 +12,12 @@ use linerate_stack::{ConnectOptions, Error, Host, Limits, ListenHandle, ListenOp
 use linerate_tcp::Config;
 use linerate_units::{Clock, Duration, Instant};
 
-/// One-way latency.
+/// Latency of the path in one direction.
 const ONE_WAY: Duration = Duration::from_millis(5);
-/// Most frames in flight.
+/// Maximum number of frames in flight.
 const UNDER_WAY: usize = 4_096;
 
-/// The ends of the path; the link of the right one applies the impairments.
+/// Hosts at both ends of the path. The link of the right host applies the impairments.
 struct Ends {
     left: Host<MemoryLink<ManualClock>>,
     right: Host<Impair<MemoryLink<ManualClock>, ManualClock>>,
@@ -79,7 +79,7 @@ impl Ends {
         Ok(Self { left, right, listener, clock })
     }
 
-    /// Returns the time at which frames sent now arrive.
+    /// Returns the time at which frames arrive that are sent now.
     fn pass_time(&self) -> Instant {
         self.clock.advance(ONE_WAY);
         self.clock.now()
@@ -99,7 +99,7 @@ impl Ends {
         }
     }
 
-    /// Reads what has arrived; `None` if there is nothing yet.
+    /// Reads data that have arrived. Returns `None` if there are none at the moment.
     fn read(
         &mut self,
         now: Instant,

@@ -1,6 +1,6 @@
-//! Two hosts of one shard each, or of two, with a thread for each pair of shards: the gain from a
-//! second core. Wall-clock time counts here, because the question is how much earlier the work is
-//! done.
+//! Two hosts with one shard each, or with two, and a thread for each pair of shards. It measures
+//! the gain from a second core. Wall-clock time counts here, because the question is how much
+//! earlier the work is done.
 
 use super::{LEFT, PORT, RIGHT, config_of, now, sentence};
 use crate::contender::{Run, Taken};
@@ -19,15 +19,15 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Connections, distributed over the shards.
+/// Number of connections, which are distributed over the shards.
 const CONNECTIONS: usize = 8;
-/// The seed of both hosts, so that frames sent on one queue arrive at the queue of their owner, as
-/// with a NIC that steers by a symmetric hash.
+/// The seed of both hosts. With equal seeds, frames sent on a queue arrive at the queue of their
+/// shard, as with a NIC that steers by a symmetric hash.
 const SEED: [u8; 32] = [19; 32];
 
 type ShardHost = Host<ShardLink<MemoryLink>>;
 
-/// Transfers the amount over connections of so many shards.
+/// Transfers the data over connections of `shards` shards at each host.
 pub fn bulk(config: Config, shards: usize, run: Run) -> Result<Taken, String> {
     let (left, right) = queues(MemoryConfig { capacity: BATCH, ..MemoryConfig::default() }, shards)
         .map_err(sentence)?;
@@ -47,7 +47,7 @@ pub fn bulk(config: Config, shards: usize, run: Run) -> Result<Taken, String> {
         };
         threads.into_iter().map(join).collect::<Result<Vec<_>, String>>()
     })?;
-    // From the common start until the last thread has finished.
+    // The time runs from the first start until the last thread has finished.
     let began = taken.iter().map(|taken| taken.began).min().unwrap_or(Instant::ZERO);
     let ended = taken.iter().map(|taken| taken.ended).max().unwrap_or(began);
     let frames = taken
@@ -56,7 +56,7 @@ pub fn bulk(config: Config, shards: usize, run: Run) -> Result<Taken, String> {
     Ok(Taken::new(ended.since(began).into(), run.amount, frames))
 }
 
-/// Creates a host's shards, one for each queue.
+/// Creates one shard of a host for each queue.
 fn hosts(
     address: Ipv4Addr,
     queues: Vec<MemoryLink>,
@@ -105,8 +105,8 @@ impl Pair {
     ) -> Result<Done, String> {
         let transfers = self.open(config, CONNECTIONS / shards);
         open.fetch_add(1, Ordering::SeqCst);
-        // The first shard answers ARP requests, which the other shards need until they have opened
-        // their connections.
+        // Keep running: the first shard answers ARP requests, which the other shards need until
+        // they have opened their connections.
         while open.load(Ordering::SeqCst) < shards {
             self.turn(now())?;
         }

@@ -1,4 +1,4 @@
-//! The two ends of a connection across a device: a stack's, and the kernel's socket.
+//! The two ends of a connection over a device: a contender's stack, and a socket of the kernel.
 
 use super::{Device, Hands, OnTap};
 use crate::work::BUFFER;
@@ -7,13 +7,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
 
-// `SOL_SOCKET`, `SO_SNDBUF` and `SO_RCVBUF` of Linux.
+// Values of `SOL_SOCKET`, `SO_SNDBUF` and `SO_RCVBUF` on Linux.
 const SOCKET: i32 = 1;
 const SEND_BUFFER: i32 = 7;
 const RECEIVE_BUFFER: i32 = 8;
-/// Longest wait when nothing moves: for a delayed acknowledgement, or the kernel's own threads.
+/// Maximum wait when nothing moves. It may be for a delayed acknowledgement, or for a thread of the
+/// kernel.
 const LONGEST_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-/// Turns after which a connection attempt has failed.
+/// Number of turns after which an attempt to connect has failed.
 const ATTEMPTS: usize = 2_000;
 
 /// A stack on a device, and a listener of the kernel that it can reach.
@@ -32,7 +33,7 @@ impl<S: OnTap> Ends<S> {
         Ok(Self { stack, listener })
     }
 
-    /// Opens a connection, and returns its kernel end.
+    /// Opens a connection from the stack to the kernel. Returns its kernel end.
     pub fn open(&mut self) -> Result<KernelEnd, String> {
         let port = self.listener.local_addr().map_err(sentence)?.port();
         self.stack.connect(port)?;
@@ -49,7 +50,7 @@ impl<S: OnTap> Ends<S> {
         Err("the connection does not open".to_owned())
     }
 
-    /// Unless something has moved, waits until something may.
+    /// Waits until something may have happened, unless `moved` is true.
     pub fn wait_unless(&mut self, moved: bool, kernel: &KernelEnd) -> Result<(), String> {
         if moved {
             return Ok(());
@@ -67,7 +68,7 @@ impl<S: OnTap> Ends<S> {
     }
 }
 
-/// Sets the buffer sizes common to all contenders; accepted sockets inherit them.
+/// Sets the buffer sizes that all contenders share. Accepted sockets inherit them.
 pub fn set_buffers(listener: &TcpListener) -> Result<(), String> {
     for option in [SEND_BUFFER, RECEIVE_BUFFER] {
         let size = i32::try_from(BUFFER).map_err(sentence)?;
@@ -88,12 +89,12 @@ fn wait(what: &mut [PollFd<'_>]) -> Result<(), String> {
 pub struct KernelEnd(TcpStream);
 
 impl KernelEnd {
-    /// Reads what has arrived; `None` if there is nothing yet.
+    /// Reads data that have arrived. Returns `None` if there are none at the moment.
     pub fn read(&mut self, into: &mut [u8]) -> Result<Option<usize>, String> {
         unless_it_would_wait(self.0.read(into))
     }
 
-    /// Writes, and returns the bytes taken; `None` if there is no room.
+    /// Writes data. Returns the number of bytes taken, or `None` if there is no room.
     pub fn write(&mut self, piece: &[u8]) -> Result<Option<usize>, String> {
         unless_it_would_wait(self.0.write(piece))
     }

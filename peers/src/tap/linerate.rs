@@ -1,4 +1,4 @@
-//! linerate as shipped, on its link to the kernel.
+//! linerate as shipped, on its links to the kernel.
 
 use super::ends::sentence;
 use super::{Device, Hands, OnTap, take_up};
@@ -16,15 +16,16 @@ use std::os::fd::BorrowedFd;
 pub struct Linerate<L> {
     host: Host<L>,
     hands: Hands,
-    /// The kernel's network namespace, if it is another one.
+    /// Network namespace of the device's far end, if it is not that of this process.
     network: Option<Network>,
     kernel: Ipv4Addr,
     connection: Option<TcpHandle>,
 }
 
-/// A link of linerate's with the kernel at its other end.
+/// A link of linerate that has the kernel at its other end.
 pub trait ToKernel: Link + Readiness + Sized {
-    /// Returns the link, our MAC address, and the kernel's network namespace if it is another one.
+    /// Opens the link. Returns it with linerate's MAC address, and with the network namespace of
+    /// its far end if that is not the one of this process.
     ///
     /// # Errors
     /// A message that says what this machine does not permit.
@@ -147,7 +148,7 @@ impl<L: ToKernel> OnTap for Linerate<L> {
 
     fn drop_connection(&mut self) {
         if let Some(handle) = self.connection.take() {
-            // The connection may already have closed.
+            // An error means that the connection has already closed.
             let _ = self.host.stack_mut().tcp_abort(MonotonicClock.now(), handle);
         }
     }

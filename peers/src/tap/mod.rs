@@ -1,7 +1,7 @@
-//! Stacks on a TAP device with the kernel's TCP at its other end. Each contender is this program
-//! started again, in a network namespace of its own. Its stack and the kernel's socket share one
-//! thread; the processor time of the stack, and of the kernel at both ends of the device, is
-//! measured.
+//! Contenders on a TAP device that has the kernel's TCP at its other end. Each contender is this
+//! program started again, in a network namespace of its own. Its stack and the kernel's socket
+//! share one thread. The processor time of the stack, and of the kernel at both ends of the device,
+//! counts.
 
 pub mod ends;
 pub mod linerate;
@@ -20,17 +20,17 @@ use linerate_link::namespace::enter_private_network;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::process::Command;
 
-/// The argument that makes this program a contender on TAP devices.
+/// Argument that makes this program a contender on TAP devices.
 pub const SERVE: &str = "serve-tap";
 
-/// A device without offloads, and one with them, each with its own subnet.
+/// A kind of device between a stack and the kernel. Each has its own subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {
     Plain,
     Offloads,
-    /// A virtual cable whose near end linerate serves by AF_XDP.
+    /// A virtual cable whose near end linerate uses by AF_XDP.
     Cable,
-    /// A virtual cable with all offloads whose near end is served by a packet socket.
+    /// A virtual cable with all offloads, whose near end a packet socket uses.
     Packets,
 }
 
@@ -42,7 +42,7 @@ impl Device {
         }
     }
 
-    /// Returns the addresses of the kernel and of the stack.
+    /// Returns the IP addresses of the kernel and of the stack.
     pub const fn addresses(self) -> [Ipv4Addr; 2] {
         let third = match self {
             Self::Plain => 2,
@@ -54,24 +54,25 @@ impl Device {
     }
 }
 
-/// The interface by which the application exchanges data with a stack.
+/// The interface through which an application exchanges data with a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hands {
-    /// It writes and reads, with a copy each.
+    /// The application writes and reads, which copies the data each time.
     Copy,
-    /// It borrows the stack's buffer. Where bytes are not verified it leaves them untouched: the
-    /// cost of producing and using them in place is its own.
+    /// The application borrows the stack's buffers. Where bytes are not verified it does not touch
+    /// them, because the cost of producing and using data in place is its own.
     InPlace,
-    /// It owns the data that it sends, and receives data by reference.
+    /// The application shares the memory of the data that it sends, and gets received data by
+    /// reference.
     Share,
 }
 
-/// The works on a device.
+/// The workloads on a TAP device.
 const WORKS: [Work; 4] = [Work::TapSend, Work::TapReceive, Work::TapVnetSend, Work::TapVnetReceive];
 
 /// A stack on a device, with one connection at a time.
 pub trait OnTap: Sized {
-    /// Returns its version and settings.
+    /// Returns the version of the stack, and its settings.
     fn version() -> String;
 
     /// Creates a host on a new device of this kind.
@@ -80,7 +81,7 @@ pub trait OnTap: Sized {
     /// A message that says what this machine does not permit.
     fn new(device: Device, hands: Hands) -> Result<Self, String>;
 
-    /// Creates a listener of the kernel, in the namespace of the device's other end.
+    /// Creates a listener of the kernel, in the network namespace of the device's other end.
     ///
     /// # Errors
     /// The kernel's error.
@@ -88,26 +89,26 @@ pub trait OnTap: Sized {
         TcpListener::bind(address).map_err(|error| error.to_string())
     }
 
-    /// Returns the device's descriptor, to wait for.
+    /// Returns the device's descriptor, for polling.
     fn link(&self) -> std::os::fd::BorrowedFd<'_>;
 
-    /// Starts to connect to the kernel's listener.
+    /// Begins to connect to the kernel's listener at `port`.
     ///
     /// # Errors
     /// The stack's error.
     fn connect(&mut self, port: u16) -> Result<(), String>;
 
-    /// Returns whether data can be sent.
+    /// Returns whether the connection can send data.
     fn is_open(&mut self) -> bool;
 
-    /// Receives frames, handles timers, sends frames.
+    /// Receives frames, handles timers, and sends frames.
     ///
     /// # Errors
     /// The stack's error.
     fn turn(&mut self) -> Result<(), String>;
 
-    /// Writes the pattern from `place` on, at most `left` bytes, and returns the bytes taken. A
-    /// borrowed buffer may keep its old content unless `verify` is set.
+    /// Writes the pattern from stream position `place` on, at most `left` bytes. Returns the number
+    /// of bytes taken. Without `verify`, a borrowed buffer may keep its old contents.
     ///
     /// # Errors
     /// The stack's error.
@@ -119,14 +120,14 @@ pub trait OnTap: Sized {
         verify: bool,
     ) -> Result<usize, String>;
 
-    /// Reads what has arrived, and returns its length; zero if there is nothing. With `verify` set
-    /// it is copied.
+    /// Reads data that have arrived. Returns their length, which is zero if there are none. With
+    /// `verify` they are copied to `into`.
     ///
     /// # Errors
     /// The stack's error.
     fn read(&mut self, into: &mut [u8], verify: bool) -> Result<usize, String>;
 
-    /// Closes the sending direction.
+    /// Closes the sending direction of the connection.
     ///
     /// # Errors
     /// The stack's error.
@@ -135,31 +136,31 @@ pub trait OnTap: Sized {
     /// Aborts the connection.
     fn drop_connection(&mut self);
 
-    /// Returns the frames that the stack has sent and received.
+    /// Returns the numbers of frames that the stack has sent and received.
     fn frames(&self) -> [u64; 2];
 }
 
-/// linerate on TAP devices.
+/// Returns linerate on TAP devices.
 pub fn linerate() -> Candidate {
     start("linerate")
 }
 
-/// linerate on TAP devices, through the in-place interface.
+/// Returns linerate on TAP devices, whose application uses the in-place interface.
 pub fn linerate_in_place() -> Candidate {
     start("linerate-lent")
 }
 
-/// linerate on TAP devices, with shared data.
+/// Returns linerate on TAP devices, whose application shares memory with it.
 pub fn linerate_shared() -> Candidate {
     start("linerate-shared")
 }
 
-/// smoltcp on TAP devices.
+/// Returns smoltcp on TAP devices.
 pub fn smoltcp() -> Candidate {
     start("smoltcp")
 }
 
-/// smoltcp on TAP devices, through the in-place interface.
+/// Returns smoltcp on TAP devices, whose application uses the in-place interface.
 pub fn smoltcp_in_place() -> Candidate {
     start("smoltcp-lent")
 }
@@ -176,7 +177,7 @@ fn start(name: &'static str) -> Candidate {
     child.map(|child| Box::new(child) as _).map_err(|error| Missing { name, reason: reason(error) })
 }
 
-/// Serves the runs on standard input with this contender until it ends.
+/// Performs the runs that arrive on standard input with this contender, until it ends.
 ///
 /// # Errors
 /// A message that says what this machine does not permit.
@@ -289,7 +290,7 @@ fn receive<S: OnTap>(ends: &mut Ends<S>, kernel: &mut KernelEnd, run: Run) -> Re
     Ok(())
 }
 
-/// Sets the kernel's address on a device, and the length of its queue to hold a window.
+/// Configures the kernel's end of a device: its address, and a queue that holds a whole window.
 fn take_up(interface: &linerate_link::KernelInterface, device: Device) -> Result<(), String> {
     let [address, _] = device.addresses();
     interface

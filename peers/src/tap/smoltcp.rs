@@ -1,10 +1,10 @@
-//! smoltcp on a TAP device, by a driver that makes the system calls of linerate's link: one for
-//! each frame, into and out of fixed memory. Its own driver has no offloads, and allocates for each
-//! frame.
+//! smoltcp on a TAP device. This driver makes the same system calls as linerate's link: one for
+//! each frame, into and out of fixed memory. smoltcp's own driver has no offloads, and allocates
+//! memory for each frame.
 //!
-//! With offloads the driver supplies what smoltcp needs to send and receive GSO frames: an MTU of
+//! With offloads, the driver provides what smoltcp needs to send and receive GSO frames: an MTU of
 //! 65,535 bytes, no checksums, and a peer whose SYN announces an MSS of that size. The virtio-net
-//! header asks for their segmentation.
+//! header requests their segmentation.
 
 use super::ends::sentence;
 use super::{Device, Hands, OnTap, take_up};
@@ -21,23 +21,23 @@ use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr};
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
 
-/// Bytes of the virtio-net header.
+/// Length of the virtio-net header in bytes.
 const HEADER: usize = 10;
-/// Bytes of the Ethernet, IP and TCP headers.
+/// Length of the Ethernet, IP and TCP headers together in bytes.
 const HEADERS: usize = 14 + 20 + 20;
 const LARGEST_PACKET: usize = 65_535;
 const FIRST_PORT: u16 = 49_152;
 
-/// The device, memory for one frame in each direction, and counters.
+/// A driver for smoltcp: the device, memory for one frame in each direction, and counters.
 struct Driver {
     tap: Tap,
-    /// Bytes of the virtio-net header in front of each frame.
+    /// Length of the virtio-net header in front of each frame in bytes; zero without offloads.
     header: usize,
     mtu: usize,
     arrived: Box<[u8]>,
     leaving: Box<[u8]>,
     frames: [u64; 2],
-    /// Frames that may still be received in this turn.
+    /// Number of frames that may still be received in this turn.
     budget: usize,
 }
 
@@ -108,20 +108,20 @@ impl TxToken for Leaving<'_> {
             let (before, frame) = memory.split_at_mut(HEADER);
             leave_to_the_kernel(before, &mut frame[..length]);
         }
-        // A frame for which the device has no room is lost, as on any wire.
+        // A frame for which the device has no room is lost, as on a wire.
         let _ = rustix::io::write(device, &memory[..header + length]);
         *sent += 1;
         result
     }
 }
 
-/// Returns whether this is TCP over IPv4 without IP options.
+/// Returns whether a frame is TCP over IPv4 without IP options.
 fn is_tcp(frame: &[u8]) -> bool {
     frame.get(12..15) == Some(&[8, 0, 0x45]) && frame.get(23) == Some(&6) && frame.len() >= HEADERS
 }
 
-/// Writes the virtio-net header of a frame: the kernel completes the checksum, and segments a large
-/// frame.
+/// Writes the virtio-net header of a frame to send. The kernel then completes the checksum, and
+/// segments a large frame.
 fn leave_to_the_kernel(header: &mut [u8], frame: &mut [u8]) {
     header.fill(0);
     if !is_tcp(frame) {
@@ -145,10 +145,10 @@ fn leave_to_the_kernel(header: &mut [u8], frame: &mut [u8]) {
     }
 }
 
-/// Rewrites the MSS in the SYN of a peer to the largest value.
+/// Changes the MSS in a SYN of the peer to the largest value, so that smoltcp sends GSO frames.
 fn allow_large_segments(frame: &mut [u8]) {
     let is_syn = is_tcp(frame) && frame[47] & 2 != 0;
-    // The MSS is the kernel's first option.
+    // In a SYN of the kernel, the MSS is the first option.
     if is_syn && frame.get(54..56) == Some(&[2, 4]) {
         frame[56..58].copy_from_slice(&((LARGEST_PACKET - 40) as u16).to_be_bytes());
     }
