@@ -1,10 +1,11 @@
-//! A hash table from addresses that a peer can choose to small numbers, keyed with a secret.
+//! A hash table from IP addresses to small numbers. Its hash is keyed with a secret, because peers
+//! can choose the addresses.
 
 use core::net::IpAddr;
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
 
-/// A table of addresses.
+/// A map from IP addresses to small numbers.
 #[derive(Debug)]
 pub(crate) struct AddressTable {
     hasher: SipHasher13,

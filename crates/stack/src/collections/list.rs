@@ -1,15 +1,15 @@
-//! Doubly linked lists over an array of links, like an intrusive list. Push, remove and membership
-//! are O(1), without allocation per operation. An item is a small number, and is in at most one
-//! list at a time.
+//! Doubly linked lists whose links are stored in one array, like intrusive lists. Push, remove and
+//! membership take constant time, without allocation per operation. An item is a small number, and
+//! is in at most one list at a time.
 
 use alloc::vec::Vec;
 
-/// Terminator of a list.
+/// Value of a link that leads to no item: the end of a list.
 const END: u32 = u32::MAX;
-/// Value of `previous` for an item that is in no list.
+/// Value of `previous` that marks an item as being in no list.
 const OUTSIDE: u32 = u32::MAX - 1;
 
-/// The head and tail of a list whose items are linked by [`Links`].
+/// Head, tail and length of a list whose items are linked by [`Links`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {
     first: u32,
@@ -18,25 +18,25 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// The empty list.
+    /// A list without items.
     pub(crate) const EMPTY: Self = Self { first: END, last: END, length: 0 };
 
-    /// The item at the front.
+    /// Returns the item at the front.
     pub(crate) const fn first(&self) -> Option<u32> {
         if self.first == END { None } else { Some(self.first) }
     }
 
-    /// The item at the back.
+    /// Returns the item at the back.
     pub(crate) const fn last(&self) -> Option<u32> {
         if self.last == END { None } else { Some(self.last) }
     }
 
-    /// Returns the item, if the list has exactly one.
+    /// Returns the item of a list with exactly one item.
     pub(crate) const fn only(&self) -> Option<u32> {
         if self.length == 1 { Some(self.first) } else { None }
     }
 
-    /// Is this item at the front?
+    /// Returns whether this item is at the front.
     #[inline]
     pub(crate) const fn begins_with(&self, item: u32) -> bool {
         self.first == item
@@ -47,7 +47,7 @@ impl List {
         self.length as usize
     }
 
-    /// Is the list empty?
+    /// Returns whether the list is empty.
     pub(crate) const fn is_empty(&self) -> bool {
         self.length == 0
     }
@@ -59,26 +59,26 @@ struct Node {
     next: u32,
 }
 
-/// The links between the items of any number of lists.
+/// The links between items. Any number of lists can share them.
 #[derive(Debug)]
 pub(crate) struct Links {
     nodes: Vec<Node>,
 }
 
 impl Links {
-    /// Creates links of no items.
+    /// Creates an empty set of links.
     pub(crate) const fn new() -> Self {
         Self { nodes: Vec::new() }
     }
 
-    /// Is the item in a list?
+    /// Returns whether the item is in any list.
     #[inline]
     pub(crate) fn contains(&self, item: u32) -> bool {
         self.nodes.get(item as usize).is_some_and(|node| node.previous != OUTSIDE)
     }
 
-    /// Appends an item, which must be in no list. Inlined for the most frequent case, an empty
-    /// list.
+    /// Appends an item, which must be in no list. The most frequent case, an empty list, is
+    /// inlined.
     #[inline]
     pub(crate) fn push_back(&mut self, list: &mut List, item: u32) {
         debug_assert!(!self.contains(item), "an item is in one list at a time");
@@ -131,7 +131,7 @@ impl Links {
         list.length -= 1;
     }
 
-    /// Removes and returns the item at the front of `list`.
+    /// Removes the item at the front of `list`, and returns it.
     #[inline]
     pub(crate) fn pop_front(&mut self, list: &mut List) -> Option<u32> {
         let first = list.first()?;
@@ -140,7 +140,7 @@ impl Links {
         node.previous = OUTSIDE;
         list.first = next;
         list.length -= 1;
-        // `END` is not a valid index, so the lookup fails at the end of the list.
+        // At the end of the list `next` is `END`, which is no valid index, so the lookup fails.
         match self.nodes.get_mut(next as usize) {
             Some(next) => next.previous = END,
             None => list.last = END,
@@ -148,7 +148,7 @@ impl Links {
         Some(first)
     }
 
-    /// The items of `list` from front to back.
+    /// Returns the items of `list` from front to back.
     pub(crate) fn iter(&self, list: &List) -> impl Iterator<Item = u32> + '_ {
         core::iter::successors(list.first(), |&item| match self.nodes[item as usize].next {
             END => None,

@@ -1,9 +1,10 @@
-//! A FIFO queue of packets, limited in bytes, with a free list of buffers.
+//! A FIFO queue of packets with a limit in bytes, and a free list of their buffers.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Bytes charged for a packet beside its content, so that empty packets are limited too.
+/// Bytes charged for each packet in addition to its contents, so that the number of empty packets
+/// is limited too.
 const OVERHEAD: usize = 64;
 
 /// Maximum number of buffers in the free list.
@@ -13,19 +14,20 @@ const SPARE: usize = 16;
 #[derive(Debug)]
 pub(crate) struct PacketQueue<T> {
     packets: VecDeque<(T, Vec<u8>)>,
-    /// The cost of all packets together, in bytes. Invariant: at most `limit`.
+    /// Cost of all queued packets in bytes. Invariant: at most `limit`.
     cost: usize,
     limit: usize,
     spare: Vec<Vec<u8>>,
 }
 
 impl<T> PacketQueue<T> {
-    /// Creates a queue for packets that cost at most `limit` bytes together.
+    /// Creates a queue whose packets cost at most `limit` bytes together.
     pub(crate) const fn new(limit: usize) -> Self {
         Self { packets: VecDeque::new(), cost: 0, limit, spare: Vec::new() }
     }
 
-    /// Creates a queue with this limit, raised if needed to fit one packet of `length` bytes.
+    /// Creates a queue with the limit `limit`, or a larger one if a packet of `length` bytes needs
+    /// it.
     pub(crate) const fn with_room_for(length: usize, limit: usize) -> Self {
         let least = length + OVERHEAD;
         Self::new(if limit > least { limit } else { least })
@@ -36,8 +38,8 @@ impl<T> PacketQueue<T> {
         self.limit.saturating_sub(OVERHEAD)
     }
 
-    /// Appends a packet of `length` bytes, whose content `write` writes. Returns false, without a
-    /// call of `write`, if the queue is full.
+    /// Appends a packet of `length` bytes, which `write` fills. Returns false without calling
+    /// `write` if the queue is full.
     pub(crate) fn push_with(
         &mut self,
         tag: T,
@@ -56,12 +58,13 @@ impl<T> PacketQueue<T> {
         true
     }
 
-    /// Is there room for `count` packets of `bytes` bytes together?
+    /// Returns whether there is room for `count` more packets that have `bytes` bytes together.
     pub(crate) const fn has_room_for(&self, count: usize, bytes: usize) -> bool {
         self.cost + bytes + count * OVERHEAD <= self.limit
     }
 
-    /// Could an empty queue contain `count` packets of `bytes` bytes together?
+    /// Returns whether an empty queue has room for `count` packets that have `bytes` bytes
+    /// together.
     pub(crate) const fn can_contain(&self, count: usize, bytes: usize) -> bool {
         bytes + count * OVERHEAD <= self.limit
     }
@@ -76,33 +79,34 @@ impl<T> PacketQueue<T> {
         self.packets.front().map(|(tag, packet)| (tag, packet.as_slice()))
     }
 
-    /// Removes the packet at the front. Return its buffer with [`PacketQueue::recycle`].
+    /// Removes the packet at the front. The caller should return its buffer by
+    /// [`PacketQueue::recycle`].
     pub(crate) fn pop(&mut self) -> Option<(T, Vec<u8>)> {
         let (tag, packet) = self.packets.pop_front()?;
         self.cost -= packet.len() + OVERHEAD;
         Some((tag, packet))
     }
 
-    /// Removes the packet at the front and recycles its buffer.
+    /// Removes the packet at the front, and puts its buffer on the free list.
     pub(crate) fn drop_front(&mut self) {
         if let Some((_, buffer)) = self.pop() {
             self.recycle(buffer);
         }
     }
 
-    /// Puts a buffer on the free list, which avoids an allocation for a later packet.
+    /// Puts a buffer on the free list, so that a later packet needs no allocation.
     pub(crate) fn recycle(&mut self, buffer: Vec<u8>) {
         if self.spare.len() < SPARE {
             self.spare.push(buffer);
         }
     }
 
-    /// Is the queue empty?
+    /// Returns whether the queue is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// Panics if an invariant is broken.
+    /// Panics if an invariant is violated.
     pub(crate) fn check(&self) {
         let cost: usize = self.packets.iter().map(|(_, packet)| packet.len() + OVERHEAD).sum();
         assert_eq!(self.cost, cost, "the cost is the sum of what the packets cost");

@@ -1,12 +1,11 @@
-//! A slab: values at small indices that are reused, and generational keys that become invalid when
-//! their value is removed.
+//! A slab: stores values at small indices, which are reused. Keys contain a generation, which makes
+//! them invalid when their value is removed.
 
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The index of a value, and the generation of its slot. Both are stored in one word: keys are
-/// passed through memory, and two separately stored halves would defeat store forwarding when the
-/// whole key is loaded.
+/// The index of a value, and the generation of its slot. Both are in one word: a key is often
+/// stored and loaded again at once, and storing two halves would defeat store forwarding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key(u64);
 
@@ -72,24 +71,24 @@ impl<T> Slab<T> {
         Some(value)
     }
 
-    /// Returns the value at an index, whatever its generation.
+    /// Returns the value at an index, of any generation.
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
         self.slots.get(index as usize)?.content.as_ref()
     }
 
-    /// Returns the value at an index for writing, whatever its generation.
+    /// Returns the value at an index for writing, of any generation.
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         self.slots.get_mut(index as usize)?.content.as_mut()
     }
 
-    /// Returns the value of a key, unless it was removed.
+    /// Returns the value to which a key refers, unless the value was removed.
     #[inline]
     pub(crate) fn find(&self, key: Key) -> Option<&T> {
         let slot = self.slots.get(key.index() as usize)?;
         if slot.generation == key.generation() { slot.content.as_ref() } else { None }
     }
 
-    /// Returns the value of a key for writing, unless it was removed.
+    /// Returns the value to which a key refers for writing, unless the value was removed.
     #[inline]
     pub(crate) fn find_mut(&mut self, key: Key) -> Option<&mut T> {
         let slot = self.slots.get_mut(key.index() as usize)?;

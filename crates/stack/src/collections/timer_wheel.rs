@@ -1,20 +1,21 @@
-//! A hierarchical timer wheel, with amortised constant cost per timer.
+//! A hierarchical timer wheel, whose amortised cost per timer is constant.
 //!
-//! Nine levels of 64 slots: a slot of the lowest level is one tick, and a slot of each further
-//! level spans all slots of the level below. A timer is at the level of the highest digit (of 6
-//! bits) in which its tick differs from the current one, and moves down as its time approaches.
-//! Each timer is moved at most nine times. All levels together span 2^64 nanoseconds.
+//! It has nine levels of 64 slots. A slot of the lowest level is one tick, and a slot of each
+//! higher level spans all slots of the level below. If deadlines are written as numbers with digits
+//! of 6 bits, a timer is at the level of the highest digit in which it differs from the current
+//! tick. It moves down as its time approaches, at most nine times. All levels together span 2^64
+//! nanoseconds.
 //!
-//! Timers are armed lazily. Moving a deadline later costs nothing: the timer stays in its slot,
-//! expires at the old time, and its owner arms it again for the current deadline. Transport timers
-//! are postponed by nearly every segment and hardly ever expire.
+//! Timers are armed lazily. Postponing a deadline costs nothing: the timer stays in its slot,
+//! expires at the old time, and its owner arms it again for the current deadline. Nearly every
+//! segment postpones a transport timer, and hardly any of them expires.
 
 use crate::collections::list::{Links, List};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use linerate_units::Instant;
 
-/// Size of a tick as a power of two: 2^10 ns. A timer expires at most one tick late, and never
+/// Length of a tick as a power of two: 2^10 ns. A timer expires at most one tick late, and never
 /// early.
 const TICK_BITS: u32 = 10;
 const DIGIT_BITS: u32 = 6;
@@ -22,7 +23,7 @@ const SLOTS: usize = 1 << DIGIT_BITS;
 const LEVELS: usize = 9;
 const LAST_TICK: u64 = u64::MAX >> TICK_BITS;
 
-/// The identifier of a timer, with a small number for each.
+/// An identifier of a timer, which is equivalent to a small number.
 pub(crate) trait TimerId: Copy {
     /// Returns the number of this timer.
     fn number(self) -> u32;
@@ -43,12 +44,12 @@ impl TimerId for u32 {
     }
 }
 
-/// A timer wheel for timers that are identified by small numbers.
+/// A timer wheel whose timers are identified by `Id`.
 #[derive(Debug)]
 pub(crate) struct TimerWheel<Id = u32> {
-    /// The current tick. Invariant: every armed timer of a tick up to this one is in `due`.
+    /// The current tick. Invariant: every armed timer of this or an earlier tick is in `due`.
     elapsed: u64,
-    /// No timer expires before this time; [`Instant::NEVER`] if none is armed. Cached, because
+    /// A time before which no timer expires; [`Instant::NEVER`] if none is armed. Cached, because
     /// every turn of the host reads it.
     next: Instant,
     levels: [Level; LEVELS],
@@ -56,14 +57,14 @@ pub(crate) struct TimerWheel<Id = u32> {
     links: Links,
     timers: Vec<Timer>,
     ids: PhantomData<Id>,
-    /// The number of times that a timer was put into a slot.
+    /// Number of times that timers were put into slots, by which tests check the cost.
     #[cfg(test)]
     placed: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Level {
-    /// One bit for each slot that holds a timer.
+    /// Bit set of the slots that contain timers.
     occupied: u64,
     slots: [List; SLOTS],
 }
@@ -98,8 +99,8 @@ impl<Id: TimerId> TimerWheel<Id> {
         }
     }
 
-    /// Arms timer `id` to expire at `deadline` or earlier: a timer that is armed for an earlier
-    /// time keeps that time.
+    /// Arms timer `id` to expire at `deadline` at the latest. If it is already armed for an earlier
+    /// time, it keeps that time.
     #[inline]
     pub(crate) fn arm(&mut self, id: Id, deadline: Instant) {
         if deadline < self.deadline(id) {
@@ -107,8 +108,7 @@ impl<Id: TimerId> TimerWheel<Id> {
         }
     }
 
-    /// Moves a timer to an earlier deadline. An earlier deadline can only lower `next`, so no
-    /// search is needed.
+    /// Moves a timer to an earlier deadline. This can only lower `next`, so no search is needed.
     #[inline(never)]
     fn move_earlier(&mut self, id: u32, deadline: Instant) {
         self.take_out(id);
@@ -131,14 +131,14 @@ impl<Id: TimerId> TimerWheel<Id> {
         self.find_next();
     }
 
-    /// Disarms the timer.
+    /// Disarms timer `id`.
     pub(crate) fn disarm(&mut self, id: Id) {
         if self.take_out(id.number()) {
             self.find_next();
         }
     }
 
-    /// Removes the timer from its slot, if it is armed. Returns whether it was.
+    /// Removes timer `id` from its slot. Returns false if it was not armed.
     #[inline(always)]
     fn take_out(&mut self, id: u32) -> bool {
         let timer = match self.timers.get_mut(id as usize) {
@@ -166,7 +166,7 @@ impl<Id: TimerId> TimerWheel<Id> {
         self.timers.get(id.number() as usize).map_or(Instant::NEVER, |timer| timer.deadline)
     }
 
-    /// Removes and returns a timer that is due at `now`, or `None` if there is none left.
+    /// Disarms and returns a timer whose deadline has passed at `now`, or `None` if there is none.
     pub(crate) fn expire(&mut self, now: Instant) -> Option<Id> {
         self.advance(now.as_nanos() >> TICK_BITS);
         let id = self.links.pop_front(&mut self.due);
@@ -176,14 +176,15 @@ impl<Id: TimerId> TimerWheel<Id> {
         Some(Id::from_number(id))
     }
 
-    /// Returns a time before which no timer expires. It can be earlier than the first deadline by
-    /// the width of that timer's slot; [`TimerWheel::expire`] then narrows it.
+    /// Returns a time before which no timer expires. It can precede the first deadline by the width
+    /// of that timer's slot, until [`TimerWheel::expire`] narrows it.
     #[inline]
     pub(crate) const fn next(&self) -> Instant {
         self.next
     }
 
-    /// Advances the current tick to `tick`, over each occupied slot, until timers are due.
+    /// Advances the current tick up to `tick`, from one occupied slot to the next, until a timer is
+    /// due.
     fn advance(&mut self, tick: u64) {
         while self.due.is_empty() {
             match self.first_slot() {
@@ -199,9 +200,9 @@ impl<Id: TimerId> TimerWheel<Id> {
         }
     }
 
-    /// Returns the occupied slot that begins first, and its first tick. Slots of a lower level
-    /// begin before those of a higher one, because a timer is at the level of the highest digit
-    /// that is still to change.
+    /// Returns the level and the index of the occupied slot that begins first, and its first tick.
+    /// It is on the lowest occupied level, because the timers there differ from the current tick in
+    /// the lowest digits only.
     fn first_slot(&self) -> Option<(usize, usize, u64)> {
         let level = self.levels.iter().position(|level| level.occupied != 0)?;
         let slot = self.levels[level].occupied.trailing_zeros();
@@ -219,9 +220,9 @@ impl<Id: TimerId> TimerWheel<Id> {
         self.next = tick.map_or(Instant::NEVER, |tick| Instant::from_nanos(tick << TICK_BITS));
     }
 
-    /// Redistributes the timers of a slot that has begun. A timer that is alone in its slot is the
-    /// next of all, so the current tick advances to its deadline (at most to `tick`), and the timer
-    /// skips the levels below.
+    /// Redistributes the timers of a slot that has begun. If a timer is alone in its slot, it is
+    /// the next of all timers. The current tick then advances to its deadline (at most to `tick`),
+    /// and the timer skips the lower levels.
     fn empty_slot(&mut self, level: usize, slot: usize, tick: u64) {
         let level = &mut self.levels[level];
         level.occupied &= !(1 << slot);
@@ -234,8 +235,8 @@ impl<Id: TimerId> TimerWheel<Id> {
         }
     }
 
-    /// Puts a timer that is in no list into the slot of its deadline. Returns the first tick of
-    /// that slot.
+    /// Puts a timer, which must be in no list, into the slot of its deadline. Returns the first
+    /// tick of that slot.
     #[inline(always)]
     fn place(&mut self, id: u32, deadline: Instant) -> u64 {
         #[cfg(test)]

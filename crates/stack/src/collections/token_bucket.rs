@@ -1,35 +1,36 @@
-//! A token bucket, which limits the rate of what a peer can provoke.
+//! A token bucket. It limits the rate of packets that a peer can provoke.
 
 use linerate_units::{Duration, Instant};
 
-/// The rate at which a host sends packets of one kind.
+/// A limit for the rate at which a host sends packets of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// The number of packets per second in the long run; 0 for none at all.
+    /// Number of packets per second in the long run; 0 permits none at all.
     pub per_second: u32,
-    /// The number of packets that may follow immediately after a quiet time.
+    /// Number of packets that may be sent at once after an idle time.
     pub burst: u32,
 }
 
-/// A rate limit with an allowance for bursts.
+/// A rate limit that permits bursts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenBucket {
     interval: Duration,
-    /// The maximum by which `full_at` may be in the future: the time to fill an empty bucket.
+    /// Time in which an empty bucket becomes full. Invariant: `full_at` is at most this far in the
+    /// future.
     depth: Duration,
-    /// The time at which the bucket is full again, if no further token is taken.
+    /// Time at which the bucket will be full, if no token is taken before.
     full_at: Instant,
 }
 
 impl TokenBucket {
-    /// Creates a bucket that gains `per_second` tokens a second and holds up to `burst`. A rate of
-    /// zero allows nothing.
+    /// Creates a full bucket that gains `per_second` tokens per second and holds up to `burst`.
+    /// With a rate of zero it never has a token.
     pub(crate) fn new(RateLimit { per_second, burst }: RateLimit) -> Self {
         let interval = Duration::from_secs(1) / u64::from(per_second);
         Self { interval, depth: interval * u64::from(burst), full_at: Instant::ZERO }
     }
 
-    /// Takes a token, if there is one. Returns whether there was.
+    /// Takes a token. Returns false if there is none.
     pub(crate) fn take(&mut self, now: Instant) -> bool {
         let full_at = self.full_at.max(now) + self.interval;
         let is_available = self.interval != Duration::MAX && full_at.since(now) <= self.depth;

@@ -1,9 +1,9 @@
-//! The flow of a packet: the addresses and ports of both ends.
+//! Flows: the addresses and ports of both ends of a connection or datagram.
 
 use core::hash::Hasher;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The addresses of two hosts, in the order of a received packet: the remote host first.
+/// The IP addresses of two hosts, in the order of a received packet: the remote host first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Hosts {
     /// IPv4 addresses.
@@ -13,10 +13,10 @@ pub(crate) enum Hosts {
 }
 
 impl Hosts {
-    /// Creates the pair of a local and a remote host.
+    /// Creates a pair from the addresses of the local and the remote host.
     ///
-    /// Callers refuse addresses of different IP versions. As a safeguard, the result for such
-    /// addresses is a pair of IPv6 addresses that no packet has.
+    /// Callers refuse addresses of different IP versions. As a safeguard, such addresses result in
+    /// a pair of IPv6 addresses that no packet has.
     pub(crate) fn new(local: IpAddr, remote: IpAddr) -> Self {
         match (local, remote) {
             (IpAddr::V4(local), IpAddr::V4(remote)) => {
@@ -54,7 +54,7 @@ impl Hosts {
         }
     }
 
-    /// Returns the addresses in the order of a received packet.
+    /// Returns the octets of both addresses, in the order of a received packet.
     pub(crate) const fn bytes(&self) -> &[u8] {
         match self {
             Self::V4(bytes) => bytes,
@@ -63,17 +63,18 @@ impl Hosts {
     }
 }
 
-/// Returns the address of these octets.
+/// Returns the IPv6 address with these octets, or the unspecified one for `None`.
 fn v6(octets: Option<&[u8; 16]>) -> IpAddr {
     octets.map_or(Ipv6Addr::UNSPECIFIED, |octets| Ipv6Addr::from(*octets)).into()
 }
 
-/// The addresses and ports of a connection, in the order of a received packet: remote end first. A
-/// listener or unconnected socket has the unspecified address and port 0 as its remote end.
+/// The addresses and ports of a connection, in the order of a received packet: the remote end
+/// first. For a listener or an unconnected socket, the remote end is the unspecified address with
+/// port 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flow {
     pub(crate) hosts: Hosts,
-    /// The remote and the local port.
+    /// The remote port and then the local port, in network byte order.
     pub(crate) ports: [u8; 4],
 }
 
@@ -84,14 +85,14 @@ impl Flow {
         Self::between(Hosts::new(local.ip(), remote.ip()), local.port(), remote.port())
     }
 
-    /// Creates the flow between ports of two hosts.
+    /// Creates the flow between these ports of two hosts.
     #[inline(always)]
     pub(crate) const fn between(hosts: Hosts, local: u16, remote: u16) -> Self {
         let ([a, b], [c, d]) = (remote.to_be_bytes(), local.to_be_bytes());
         Self { hosts, ports: [a, b, c, d] }
     }
 
-    /// Reads the flow from the IPv4 addresses and ports of a received packet.
+    /// Reads the flow from the IPv4 addresses and the ports of a received packet.
     #[inline(always)]
     pub(crate) fn of_packet(ends: &[u8; 12]) -> Self {
         let (words, rest) = ends.as_chunks::<8>();
@@ -99,7 +100,7 @@ impl Flow {
         Self { hosts: Hosts::V4(words[0]), ports: ports[0] }
     }
 
-    /// Reads the flow from the IPv6 addresses and ports of a received packet.
+    /// Reads the flow from the IPv6 addresses and the ports of a received packet.
     #[inline(always)]
     pub(crate) fn of_ipv6_packet(ends: &[u8; 36]) -> Self {
         let hosts = ends.first_chunk().copied().unwrap_or([0; 32]);
@@ -113,7 +114,7 @@ impl Flow {
         Self::new(local, SocketAddr::new(unspecified_like(local.ip()), 0))
     }
 
-    /// Returns the flow of a socket that is bound to all addresses and the local port of this one.
+    /// Returns the flow of a socket that is bound to this flow's local port at all addresses.
     pub(crate) const fn bound_to_all(&self) -> Self {
         let hosts = match self.hosts {
             Hosts::V4(_) => Hosts::V4([0; 8]),
@@ -122,7 +123,7 @@ impl Flow {
         Self::between(hosts, self.local_port(), 0)
     }
 
-    /// Returns the flow of a socket that is bound to the local end of this one.
+    /// Returns the flow of a socket that is bound to this flow's local address and port.
     pub(crate) const fn bound_to_local(&self) -> Self {
         let mut hosts = self.hosts;
         match &mut hosts {
@@ -136,12 +137,12 @@ impl Flow {
         Self::between(hosts, self.local_port(), 0)
     }
 
-    /// Returns the local end.
+    /// Returns the local address and port.
     pub(crate) fn local(&self) -> SocketAddr {
         SocketAddr::new(self.hosts.local(), self.local_port())
     }
 
-    /// Returns the remote end.
+    /// Returns the remote address and port.
     pub(crate) fn remote(&self) -> SocketAddr {
         SocketAddr::new(self.hosts.remote(), self.remote_port())
     }
@@ -165,12 +166,12 @@ impl Flow {
         u16::from_be_bytes([a, b])
     }
 
-    /// Hashes the flow with a new hasher. The flow is written as integers, so that the compiler can
-    /// omit the hasher's check for buffered bytes.
+    /// Returns the hash of the flow by `hasher`. The flow is written as integers, so that the
+    /// compiler can omit the hasher's checks for buffered bytes.
     #[inline(always)]
     pub(crate) fn hash_by(&self, mut hasher: impl Hasher) -> u64 {
-        // Each version has a separate sequence of writes, in which the number of buffered bytes is
-        // constant.
+        // Each IP version has its own sequence of writes, so that the number of bytes that the
+        // hasher buffers is constant.
         match &self.hosts {
             Hosts::V4(hosts) => {
                 hasher.write_u64(u64::from_ne_bytes(*hosts));
@@ -187,11 +188,11 @@ impl Flow {
         }
     }
 
-    /// The length of the longest key in bytes.
+    /// Maximum number of bytes that [`Flow::write_key`] writes.
     pub(crate) const KEY: usize = 36;
 
-    /// Writes the flow for a keyed hash, local end first. No other flow has the same bytes. Returns
-    /// their number.
+    /// Writes the flow as bytes for a keyed hash, the local end first. Different flows have
+    /// different bytes. Returns the number of bytes.
     pub(crate) fn write_key(&self, key: &mut [u8]) -> usize {
         let hosts = self.hosts.bytes();
         let (remote, local) = hosts.split_at(hosts.len() / 2);
@@ -205,7 +206,7 @@ impl Flow {
     }
 }
 
-/// Returns the unspecified address of the same IP version.
+/// Returns the unspecified address of the IP version of `address`.
 pub(crate) const fn unspecified_like(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -213,8 +214,9 @@ pub(crate) const fn unspecified_like(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns an end without the parts that a host with one interface does not need: the zone, the
-/// flow label, and the IPv6 form of an IPv4 address (RFC 4291 §2.5.5.2).
+/// Returns an address and port without the parts that a host with one interface does not need: the
+/// zone and the flow label. An IPv4 address in IPv6 form becomes an IPv4 address (RFC 4291
+/// §2.5.5.2).
 #[inline]
 pub(crate) fn canonical(end: SocketAddr) -> SocketAddr {
     match end {
@@ -223,17 +225,17 @@ pub(crate) fn canonical(end: SocketAddr) -> SocketAddr {
     }
 }
 
-/// The hash of a flow in the demultiplexing table. It has 32 bits, because each connection stores
-/// its own.
+/// The hash of a flow in the demultiplexing table. It has only 32 bits, because each connection
+/// stores the hash of its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowHash(pub(crate) u32);
 
 impl FlowHash {
-    /// A placeholder for packets without a flow.
+    /// The value for packets that have no flow.
     pub(crate) const NONE: Self = Self(0);
 
-    /// Widens the hash for the table, which selects a bucket by the lower bits and compares tags of
-    /// the upper ones.
+    /// Widens the hash to the 64 bits that the table expects. The table selects a bucket by the
+    /// lower bits, and compares tags of the upper ones.
     pub(crate) fn wide(self) -> u64 {
         u64::from(self.0) << 32 | u64::from(self.0)
     }

@@ -1,12 +1,12 @@
-//! Demultiplexing: finds the socket of a packet, in a hash table with a secret key, and with a
-//! one-entry cache in front of it.
+//! Demultiplexing: finds the socket of a packet. A hash table with a secret key maps flows to
+//! sockets, and a one-entry cache precedes it.
 //!
-//! Bulk data arrives in runs of one flow, so the cache hits nearly always and avoids the hash. A
-//! miss costs the same with one flow as with a million. A peer does not know the key, so it cannot
-//! choose flows that collide.
+//! Bulk data arrive in runs of one flow, so nearly all of their packets hit the cache. A miss costs
+//! the same with one flow as with a million. Peers do not know the secret key, so they cannot
+//! choose flows whose hashes collide.
 //!
-//! The first packet of a flow causes a lookup that fails, then an insertion, and soon another
-//! lookup. So the last hash is kept even if the lookup failed, and an inserted flow enters the
+//! The first packet of a flow causes a failed lookup, then an insertion, and soon another lookup.
+//! Therefore the last hash is kept even if its lookup failed, and an inserted flow enters the
 //! cache.
 
 pub(crate) mod flow;
@@ -25,12 +25,12 @@ struct Entry {
     socket: u32,
 }
 
-/// The previous content of the one-entry cache, to be restored.
+/// A previous entry of the one-entry cache, by which it can be restored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Replaced(Option<Entry>);
 
-/// An entry with the addresses of one IP version. Most connections are idle, so the size of an
-/// entry is a large part of their memory.
+/// A table entry for one IP version, of the smallest possible size. Most connections are idle, and
+/// this entry is then a large part of their memory.
 #[derive(Clone, Copy, Debug)]
 struct Packed<const HOSTS: usize> {
     hosts: [u8; HOSTS],
@@ -45,8 +45,7 @@ impl<const HOSTS: usize> Packed<HOSTS> {
     }
 }
 
-/// The tables of both IP versions. In a single table, IPv4 entries would be as long as IPv6
-/// entries.
+/// A table for each IP version. In a common table, IPv4 entries would be as long as IPv6 entries.
 #[derive(Debug)]
 struct Tables {
     ipv4: HashTable<Packed<8>>,
@@ -116,17 +115,17 @@ impl Tables {
     }
 }
 
-/// A table from flows to sockets.
+/// The table that finds the socket of a flow.
 #[derive(Debug)]
 pub(crate) struct Demux {
     hasher: SipHasher13,
     table: Tables,
-    /// The result of the last successful lookup, or the last inserted entry. Invariant: the entry
-    /// is in the table.
+    /// The one-entry cache: the last flow that was found or inserted. Invariant: the entry is in
+    /// the table.
     last: Option<Entry>,
-    /// The last hashed flow, and its hash.
+    /// The flow that was hashed last, and its hash.
     hashed: Option<(Flow, FlowHash)>,
-    /// The flows of the batch that is being received.
+    /// The flows of the frames in the current batch.
     prefetch: LookupPrefetch,
     repeats: u64,
     lookups: u64,
@@ -146,7 +145,7 @@ impl Demux {
         }
     }
 
-    /// Returns the socket of a received packet.
+    /// Returns the socket that receives a packet of this flow.
     pub(crate) fn lookup(&mut self, flow: &Flow) -> Option<u32> {
         if let Some(socket) = self.last(flow) {
             self.lookups += 1;
@@ -163,8 +162,8 @@ impl Demux {
         Some(socket)
     }
 
-    /// Returns the socket of a flow, if it is in the one-entry cache. Counts nothing; the caller
-    /// counts the packets that it handles.
+    /// Returns the socket of `flow` if it is in the one-entry cache. The packet is not counted
+    /// here, but by the caller if it handles it.
     #[inline]
     pub(crate) fn last(&self, flow: &Flow) -> Option<u32> {
         match &self.last {
@@ -173,13 +172,14 @@ impl Demux {
         }
     }
 
-    /// Returns the socket of a flow, without effect on the cache.
+    /// Returns the socket of a flow, without changing the one-entry cache.
     #[inline]
     pub(crate) fn get(&self, flow: &Flow) -> Option<u32> {
         if self.table.is_empty() { None } else { self.get_from_table(flow) }
     }
 
-    /// Does the flow of a bound socket have the local end or the local port of this one?
+    /// Returns whether a socket is bound to the local end of this flow, or to its local port at all
+    /// addresses.
     #[inline]
     pub(crate) fn has_bound(&self, flow: &Flow) -> bool {
         !self.table.is_empty() && self.has_bound_in_table(flow)
@@ -195,7 +195,8 @@ impl Demux {
         self.last(flow).or_else(|| self.table.find(hash(&self.hasher, flow), flow))
     }
 
-    /// Is the flow absent? Its hash is kept, because an insertion is likely to follow.
+    /// Returns whether the table does not contain a flow. Keeps its hash, because an insertion is
+    /// likely to follow.
     #[inline]
     pub(crate) fn is_free(&mut self, flow: &Flow) -> bool {
         self.table.is_empty() || self.is_absent_from_table(flow)
@@ -217,20 +218,20 @@ impl Demux {
         true
     }
 
-    /// Inserts `flow`, which is known to be [absent](Demux::is_free), with its hash.
+    /// Inserts `flow`, whose hash is `key` and which is known to be [absent](Demux::is_free).
     pub(crate) fn insert_hashed(&mut self, key: FlowHash, flow: &Flow, socket: u32) {
         debug_assert!(self.table.find(key, flow).is_none(), "a flow leads to one socket");
         self.table.insert(&self.hasher, key, flow, socket);
         self.last = Some(Entry { flow: *flow, socket });
     }
 
-    /// Removes `flow` if it belongs to `socket`.
+    /// Removes `flow`, unless it belongs to another socket than `socket`.
     pub(crate) fn remove(&mut self, flow: &Flow, socket: u32) {
         let key = self.hash(flow);
         self.remove_hashed(key, flow, socket);
     }
 
-    /// Removes `flow`, with its hash, if it belongs to `socket`.
+    /// Removes `flow`, whose hash is `key`, unless it belongs to another socket than `socket`.
     pub(crate) fn remove_hashed(&mut self, key: FlowHash, flow: &Flow, socket: u32) {
         self.table.remove(key, flow, socket);
         if self.last.as_ref().is_some_and(|last| last.flow == *flow) {
@@ -239,23 +240,24 @@ impl Demux {
         self.prefetch.forget_flow(flow);
     }
 
-    /// Adds a frame of the next batch, with its flow if it is a TCP segment.
+    /// Adds a frame to the next batch. `flow` is its flow, if it is a TCP segment.
     #[inline]
     pub(crate) fn announce(&mut self, flow: Option<Flow>) {
         self.prefetch.note(flow);
     }
 
-    /// Looks up the added frames, if they belong to several flows, and prefetches the sockets that
-    /// are found. `look` reads a socket, and returns whether its packets may use the flow cache.
+    /// Looks up all frames of the batch if they belong to several flows, and prefetches the sockets
+    /// that are found. `look` touches a socket, and returns whether its packets may use the flow
+    /// cache.
     pub(crate) fn look_up_announced(&mut self, look: impl Fn(u32) -> bool) -> bool {
         let runs = self.prefetch.runs();
         if runs.len() < 2 {
             self.prefetch.forget();
             return false;
         }
-        // All lookups are issued in one loop, so that their cache misses overlap. Hashing has a
-        // separate loop: a hash takes so many instructions that the processor's out-of-order window
-        // would hold few lookups at a time.
+        // One loop issues all lookups, so that their cache misses overlap. Hashing is done in a
+        // loop before it: a hash takes so many instructions that few lookups would fit the
+        // processor's out-of-order window at a time.
         for run in &mut *runs {
             run.hash = run.flow.as_ref().map_or(FlowHash::NONE, |flow| hash(&self.hasher, flow));
         }
@@ -268,8 +270,8 @@ impl Demux {
         true
     }
 
-    /// Advances to the next frame of the batch. If its socket was found, and differs from the
-    /// cached one, the socket enters the one-entry cache. Returns the replaced entry.
+    /// Advances to the next frame of the batch. If the batch found its socket and the one-entry
+    /// cache has another one, the socket replaces that. Returns the replaced entry.
     pub(crate) fn step_to_announced(&mut self, flow: Option<Flow>) -> Option<Replaced> {
         let run = self.prefetch.step();
         let (flow, socket) = (flow?, run?.socket?);
@@ -279,32 +281,33 @@ impl Demux {
         Some(Replaced(self.last.replace(Entry { flow, socket })))
     }
 
-    /// Restores the one-entry cache after a frame that was not handled as predicted.
+    /// Restores the one-entry cache, after a frame that could not be handled as the batch
+    /// predicted.
     pub(crate) fn restore(&mut self, before: Replaced) {
         self.last = before.0;
     }
 
-    /// Is the current frame the last one before a frame of another flow?
+    /// Returns whether the next frame of the batch belongs to another flow than the current one.
     pub(crate) fn is_last_of_run(&self) -> bool {
         self.prefetch.changes()
     }
 
-    /// Ends the batch.
+    /// Forgets the current batch.
     pub(crate) fn end_batch(&mut self) {
         self.prefetch.forget();
     }
 
-    /// Is no batch in progress?
+    /// Returns whether there is no batch at present.
     pub(crate) const fn has_no_batch(&self) -> bool {
         self.prefetch.is_empty()
     }
 
-    /// Returns the number of flows.
+    /// Returns the number of flows in the table.
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Returns the number of hits of the one-entry cache, and the number of lookups.
+    /// Returns the number of hits of the one-entry cache, and the number of all lookups.
     pub(crate) const fn repeats(&self) -> (u64, u64) {
         (self.repeats, self.lookups)
     }

@@ -1,39 +1,41 @@
-//! Lookup prefetch: the flows of all frames of a batch are looked up before the first is handled.
+//! Lookup prefetch: the flows of all frames of a batch are looked up before the first frame is
+//! handled.
 //!
-//! With very many connections, hardly any are in the processor's caches. Handling a frame then
-//! stalls on the flow table, on the socket and on the connection, one after the other, and again
-//! for each frame. Looking up all frames of a batch first, and touching their connections, overlaps
-//! these cache misses. Each frame then hits the one-entry cache, like the frames of a single flow.
+//! With very many connections, hardly any of them is in the processor's caches. Handling a frame
+//! then stalls on the flow table, on the socket and on the connection, one after the other, and
+//! again for each frame. If all frames of a batch are looked up first, and their connections
+//! touched, these cache misses overlap. Each frame then hits the one-entry cache, like the frames
+//! of a single flow.
 //!
-//! A prefetched lookup is a prediction: it is compared with the flow of the frame that arrives.
+//! A prefetched lookup is a prediction, which is compared with the flow of the frame that arrives.
 
 use super::flow::{Flow, FlowHash};
 use crate::link::Medium;
 use alloc::vec::Vec;
 use linerate_wire::{PlainPacket, V4, V6};
 
-/// Minimum number of connections for prefetching. Fewer connections stay in the caches.
+/// Minimum number of connections for prefetching. Fewer connections stay in the caches anyway.
 pub(crate) const MANY: usize = 16;
 
-/// Consecutive frames of one flow in a batch.
+/// Consecutive frames of a batch that belong to one flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowRun {
-    /// `None` for frames that are not TCP segments.
+    /// The flow of the frames; `None` for frames that are not TCP segments.
     pub(crate) flow: Option<Flow>,
     /// The hash of the flow.
     pub(crate) hash: FlowHash,
-    /// The socket, if the lookup found one.
+    /// The socket of the flow, if the lookup has found one.
     pub(crate) socket: Option<u32>,
     frames: usize,
 }
 
-/// The frames of a batch, as runs of equal flows.
+/// The frames of a batch, as runs of frames with equal flows.
 #[derive(Debug)]
 pub(crate) struct LookupPrefetch {
     runs: Vec<FlowRun>,
-    /// The index of the run after the current one.
+    /// Index of the run that follows the current one.
     next: usize,
-    /// Remaining frames of the current run.
+    /// Number of frames of the current run that are still to come.
     remaining: usize,
 }
 
@@ -43,7 +45,7 @@ impl LookupPrefetch {
         Self { runs: Vec::new(), next: 0, remaining: 0 }
     }
 
-    /// Adds a frame to the batch, with its flow if it is a TCP segment.
+    /// Adds a frame to the batch. `flow` is its flow, if it is a TCP segment.
     #[inline]
     pub(crate) fn note(&mut self, flow: Option<Flow>) {
         match self.runs.last_mut() {
@@ -57,7 +59,7 @@ impl LookupPrefetch {
         &mut self.runs
     }
 
-    /// Advances to the next frame. Returns its run if the frame is the first of a run.
+    /// Advances to the next frame. If it is the first one of a run, returns the run.
     pub(crate) fn step(&mut self) -> Option<FlowRun> {
         if self.remaining > 0 {
             self.remaining -= 1;
@@ -69,12 +71,12 @@ impl LookupPrefetch {
         Some(run)
     }
 
-    /// Is the current frame the last of its run, and followed by another run?
+    /// Returns whether the next frame begins another run.
     pub(crate) fn changes(&self) -> bool {
         self.remaining == 0 && self.next < self.runs.len()
     }
 
-    /// Removes the socket of a flow that was removed from the table.
+    /// Forgets the socket of a flow that was removed from the table.
     pub(crate) fn forget_flow(&mut self, flow: &Flow) {
         for run in &mut self.runs[self.next..] {
             if run.flow.as_ref() == Some(flow) {
@@ -83,12 +85,12 @@ impl LookupPrefetch {
         }
     }
 
-    /// Is there no batch?
+    /// Returns whether there is no batch.
     pub(crate) const fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Ends the batch.
+    /// Forgets the batch.
     #[inline]
     pub(crate) fn forget(&mut self) {
         if !self.runs.is_empty() {
@@ -98,7 +100,7 @@ impl LookupPrefetch {
     }
 }
 
-/// Reads the flow of a TCP segment from a frame with the common header layout. Verifies nothing.
+/// Reads the flow from a frame, if it has the usual layout of a TCP segment. Nothing is verified.
 #[inline(always)]
 pub(crate) fn flow_of(medium: Medium, frame: &[u8]) -> Option<Flow> {
     let packet = frame.get(medium.header_length()..)?;

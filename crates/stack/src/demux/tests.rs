@@ -59,8 +59,8 @@ fn flows_differ_in_each_address_and_port() {
     }
 }
 
-/// The table selects a bucket by the lower bits, and compares the upper seven bits before the flow.
-/// If either varied too little, lookups would degrade to linear search.
+/// The table selects a bucket by the lower bits of a hash, and compares its upper seven bits before
+/// the flow. If either varied too little, lookups would degrade to a linear search.
 #[test]
 fn hashes_spread_in_lower_and_upper_bits() {
     let mut demux = demux();
@@ -71,12 +71,12 @@ fn hashes_spread_in_lower_and_upper_bits() {
         parts.dedup();
         parts.len()
     };
-    // 1,024 random hashes leave about a third of 1,024 buckets empty.
+    // With 1,024 random hashes, about a third of 1,024 buckets remain empty.
     assert!(distinct(|hash| hash % 1_024) > 512);
     assert!(distinct(|hash| hash >> 57) > 96);
 }
 
-/// Checks that announced frames with known flows are found in the one-entry cache.
+/// Checks that the flows of an announced batch are found in the one-entry cache.
 fn check_announced(noted: &[Option<u16>]) {
     let mut demux = demux();
     for port in 0..3 {
@@ -126,8 +126,8 @@ proptest! {
         check_announced(&noted);
     }
 
-    /// A batch with other frames than those announced, and with insertions and removals of flows
-    /// meanwhile, never leads to a removed socket.
+    /// The frames that arrive differ from those announced, and flows are inserted and removed
+    /// meanwhile.
     #[test]
     fn an_unexpected_sequence_never_finds_a_removed_socket(
         noted in prop::collection::vec(prop::option::of(0_u16..4), 2..12),

@@ -1,5 +1,5 @@
-//! The states of the DHCP client (RFC 2131 §4.4), without sockets: it takes the time and messages,
-//! and returns what is to be done.
+//! The state machine of the DHCP client (RFC 2131 §4.4), without sockets. It is given the time and
+//! received messages, and returns the actions that the host must perform.
 
 use super::DhcpConfig;
 use super::lease::DhcpLease;
@@ -11,43 +11,45 @@ use linerate_wire::MacAddress;
 use linerate_wire::dhcp::{DhcpHeader, DhcpMessage, DhcpMessageType, option};
 use siphasher::sip::SipHasher24;
 
-/// The delay before the first retransmission; it doubles for each further one (RFC 2131 §4.1).
+/// Delay before the first retransmission. It doubles for each further one (RFC 2131 §4.1).
 const FIRST_DELAY: Duration = Duration::from_secs(4);
-/// The largest number of doublings: to 64 seconds.
+/// Maximum number of doublings of the retransmission delay: to 64 seconds.
 const MAX_DOUBLINGS: u32 = 4;
-/// Requests for an offered address, after which the client looks for servers again.
+/// Number of unanswered requests for an offered address, after which the client looks for servers
+/// again.
 const MAX_REQUESTS: u32 = 4;
-/// Requests for a previous address, after which the client looks for servers.
+/// Number of unanswered requests for the previous address, after which the client looks for
+/// servers.
 const MAX_REBOOT_REQUESTS: u32 = 2;
-/// The shortest time between requests for more time (RFC 2131 §4.4.5).
+/// Minimum time between two requests to extend a lease (RFC 2131 §4.4.5).
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(60);
-/// The time in which another host may answer the probe.
+/// Time to wait for an ARP reply from another host that uses the address.
 const PROBE_TIME: Duration = Duration::from_secs(1);
-/// The time between the release of an address and its removal, in which the message is sent.
+/// Time between the release of an address and its removal, in which the DHCPRELEASE is sent.
 const RELEASE_TIME: Duration = Duration::from_millis(100);
-/// The wait after an address was found in use (RFC 2131 §3.1, step 5).
+/// Wait after an address turned out to be in use (RFC 2131 §3.1, step 5).
 const DECLINE_TIME: Duration = Duration::from_secs(10);
 
 /// The state of the client (RFC 2131 figure 5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// The client begins at its next timeout.
+    /// INIT: the client begins at its next timeout.
     Init,
-    /// The client requests the address that it had before.
+    /// REBOOTING: the client requests the address that it had before.
     Rebooting { address: Ipv4Addr },
-    /// The client looks for servers.
+    /// SELECTING: the client looks for servers.
     Selecting,
-    /// The client requests the address that this server offered.
+    /// REQUESTING: the client requests the address that a server has offered.
     Requesting { address: Ipv4Addr, server: Ipv4Addr },
-    /// A server has granted the lease, and the address is probed.
+    /// A server has granted a lease, and the client probes its address by ARP.
     Probing,
-    /// The client uses its address.
+    /// BOUND: the client has a lease, and its address is in use.
     Bound,
-    /// The client asks its server for more time.
+    /// RENEWING: the client asks the server of its lease to extend it.
     Renewing,
-    /// The client asks any server for more time.
+    /// REBINDING: the client asks any server to extend its lease.
     Rebinding,
-    /// The client has released its address.
+    /// The client has released its address, and has stopped.
     Released,
 }
 
@@ -56,45 +58,45 @@ enum State {
 pub(crate) struct DhcpSend {
     pub(crate) kind: DhcpMessageType,
     pub(crate) header: DhcpHeader,
-    /// The destination; the broadcast address for all servers.
+    /// Destination address; the broadcast address means all servers.
     pub(crate) to: Ipv4Addr,
-    /// The option with the requested address.
+    /// Value of the option "requested IP address".
     pub(crate) requested: Option<Ipv4Addr>,
-    /// The option with the server.
+    /// Value of the option "server identifier".
     pub(crate) server: Option<Ipv4Addr>,
 }
 
-/// A step that the host performs for the client.
+/// An action that the host must perform for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DhcpAction {
     /// Send a message.
     Send(DhcpSend),
-    /// Ask by ARP who has the address.
+    /// Ask by ARP whether another host uses the address.
     Probe(Ipv4Addr),
-    /// Use the address and the parameters of the lease, or its new times.
+    /// Use the address and the parameters of the lease, or note its new times.
     Configure(DhcpLease),
     /// Stop using the address.
     Remove(DhcpLease),
 }
 
-/// The DHCP client of a host.
+/// The DHCP client of a host, as a state machine.
 #[derive(Debug)]
 pub(crate) struct DhcpClient {
     config: DhcpConfig,
     mac: MacAddress,
     state: State,
-    /// The number of the current exchange.
+    /// Transaction ID of the current exchange.
     xid: u32,
-    /// The beginning of the current attempt to get an address.
+    /// Time at which the current attempt to get an address began.
     began: Instant,
-    /// The time of the last request, from which a lease counts.
+    /// Time of the last request, from which the duration of a lease counts.
     requested_at: Instant,
-    /// Transmissions of the current message.
+    /// Number of transmissions of the current message.
     sent: u32,
-    /// Refusals and conflicts since the last lease, which slow new attempts down.
+    /// Number of refusals and conflicts since the last lease. They slow further attempts down.
     setbacks: u32,
     next: Instant,
-    /// The lease in use, or the one that is being probed.
+    /// The lease in use, or the lease whose address is being probed.
     lease: Option<DhcpLease>,
     hasher: SipHasher24,
     drawn: u64,
@@ -118,7 +120,7 @@ impl DhcpClient {
         }
     }
 
-    /// Returns the lease in use.
+    /// Returns the lease, if its address is in use.
     pub(crate) fn lease(&self) -> Option<&DhcpLease> {
         let is_used = matches!(self.state, State::Bound | State::Renewing | State::Rebinding);
         self.lease.as_ref().filter(|_| is_used)
@@ -129,7 +131,7 @@ impl DhcpClient {
         self.next
     }
 
-    /// Performs what is due at `now`.
+    /// Performs what is due at `now`, and returns the resulting actions.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Vec<DhcpAction> {
         if now < self.next {
             return Vec::new();
@@ -155,7 +157,7 @@ impl DhcpClient {
         }
     }
 
-    /// Begins in INIT or INIT-REBOOT. The first call may only choose a delay.
+    /// Begins in the state INIT or INIT-REBOOT. The first call may only choose a random delay.
     fn begin(&mut self, now: Instant) -> Vec<DhcpAction> {
         if core::mem::take(&mut self.config.desynchronize) {
             self.next = now + Duration::from_secs(1) + self.draw(Duration::from_secs(9));
@@ -172,14 +174,14 @@ impl DhcpClient {
         }
     }
 
-    /// Looks for servers.
+    /// Begins to look for servers, by a DHCPDISCOVER.
     fn discover(&mut self, now: Instant) -> Vec<DhcpAction> {
         self.state = State::Selecting;
         self.begin_exchange(now);
         self.transmit(now)
     }
 
-    /// Draws the number of a new exchange.
+    /// Begins an exchange with a new random transaction ID.
     fn begin_exchange(&mut self, now: Instant) {
         #[allow(clippy::cast_possible_truncation, reason = "any 32 of the bits do")]
         let xid = self.random() as u32;
@@ -195,7 +197,7 @@ impl DhcpClient {
             }
             _ => (DhcpMessageType::Discover, None, None),
         };
-        // RFC 2131 §4.1: randomised by a second in both directions.
+        // RFC 2131 §4.1: the delay is randomised by up to a second in both directions.
         let delay = FIRST_DELAY * (1 << self.sent.min(MAX_DOUBLINGS));
         self.next = now + delay + self.draw(Duration::from_secs(2)) - Duration::from_secs(1);
         self.sent += 1;
@@ -207,7 +209,7 @@ impl DhcpClient {
         Vec::from([DhcpAction::Send(DhcpSend { kind, header, to, requested, server })])
     }
 
-    /// Asks for more time, or ends the lease.
+    /// Asks to extend the lease, or ends it if it has expired.
     fn extend_lease(&mut self, now: Instant) -> Vec<DhcpAction> {
         let Some(lease) = self.lease.clone() else { return self.restart(now) };
         if now >= lease.expires_at {
@@ -244,8 +246,8 @@ impl DhcpClient {
         }
     }
 
-    /// Handles a message of a server. Returns `None` if it is not one that the client waits for.
-    /// `probes` says whether the link has ARP.
+    /// Handles a message of a server. Returns `None` if the client does not wait for such a
+    /// message. `probes` says whether the link has ARP, so that an address can be probed.
     pub(crate) fn handle_message(
         &mut self,
         now: Instant,
@@ -293,7 +295,7 @@ impl DhcpClient {
         }
     }
 
-    /// Takes a lease that a server has granted. On Ethernet its address is probed first.
+    /// Accepts a lease that a server has granted. If `probes` is set, its address is probed first.
     fn accept(&mut self, now: Instant, lease: DhcpLease, probes: bool) -> Vec<DhcpAction> {
         let address = lease.own();
         self.lease = Some(lease);
@@ -305,15 +307,15 @@ impl DhcpClient {
         Vec::from([DhcpAction::Probe(address)])
     }
 
-    /// Uses the lease until it is time to renew it.
+    /// Begins to use the lease. The next timeout is that for its renewal.
     fn bind(&mut self) -> Vec<DhcpAction> {
         let Some(lease) = self.lease.clone() else { return Vec::new() };
         (self.state, self.next, self.setbacks) = (State::Bound, lease.renew_at, 0);
         Vec::from([DhcpAction::Configure(lease)])
     }
 
-    /// Returns to INIT after a refusal. Further ones slow down, so that no server can keep the
-    /// client busy.
+    /// Returns to INIT after a refusal or a conflict. Each further one increases the delay, so that
+    /// no server can keep the client busy.
     fn restart(&mut self, now: Instant) -> Vec<DhcpAction> {
         let delay = match self.setbacks {
             0 => Duration::ZERO,
@@ -325,7 +327,8 @@ impl DhcpClient {
         self.lease.take().map(DhcpAction::Remove).into_iter().collect()
     }
 
-    /// Another host uses `address`. Declines it, if it is the one that is being probed.
+    /// Handles the discovery that another host uses `address`. Declines the lease if that is the
+    /// address being probed.
     pub(crate) fn handle_conflict(&mut self, now: Instant, address: Ipv4Addr) -> Vec<DhcpAction> {
         let is_probed = self.state == State::Probing
             && self.lease.as_ref().is_some_and(|it| it.own() == address);
@@ -338,7 +341,7 @@ impl DhcpClient {
         Vec::from([DhcpAction::Send(DhcpSend { kind, header, to, requested, server })])
     }
 
-    /// Gives the address back, and stops.
+    /// Releases the address, and stops the client.
     pub(crate) fn release(&mut self, now: Instant) -> Vec<DhcpAction> {
         let lease = self.lease().cloned();
         (self.state, self.next) = (State::Released, now + RELEASE_TIME);
@@ -353,7 +356,7 @@ impl DhcpClient {
         Vec::from([DhcpAction::Send(send)])
     }
 
-    /// Draws a duration below `most`.
+    /// Draws a random duration below `most`.
     fn draw(&mut self, most: Duration) -> Duration {
         Duration::from_nanos(self.random() % most.as_nanos().max(1))
     }

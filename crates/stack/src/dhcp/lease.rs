@@ -1,4 +1,4 @@
-//! The lease that a server has granted.
+//! The lease that a DHCP server has granted.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,45 +7,45 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::dhcp::{DhcpMessage, option};
 use linerate_wire::{IpCidr, Ipv4Cidr};
 
-/// The most addresses of one kind that are taken from a message.
+/// Maximum number of addresses that are used of each list in a message.
 const MAX_ADDRESSES: usize = 8;
-/// The number of seconds that means a lease without an end (RFC 2131 §3.3).
+/// Number of seconds that means a lease without an end (RFC 2131 §3.3).
 const INFINITE: u32 = u32::MAX;
-/// The shortest lease, in seconds. A shorter one would be renewed without a pause.
+/// Minimum duration of a lease in seconds. A shorter one would be renewed without a pause.
 const SHORTEST: u32 = 4;
-/// The smallest MTU of IPv4 (RFC 2132 §5.1).
+/// Minimum MTU that the MTU option may contain, in bytes (RFC 2132 §5.1).
 const SMALLEST_MTU: u16 = 68;
 
-/// The lease of an address, and the parameters that came with it.
+/// A lease: an address for a limited time, and the parameters that came with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DhcpLease {
-    /// The address, with the length of its network's prefix.
+    /// The leased address, with its prefix length.
     pub address: IpCidr,
     /// The server that granted the lease.
     pub server: Ipv4Addr,
-    /// The routers, the preferred one first. The host uses the first.
+    /// Addresses of routers in the order of preference. The host uses the first one.
     pub routers: Vec<Ipv4Addr>,
-    /// The servers of domain names, the preferred one first.
+    /// Addresses of DNS servers in the order of preference.
     pub dns_servers: Vec<Ipv4Addr>,
-    /// The domain in which names are to be resolved.
+    /// Domain name for resolving host names.
     pub domain: Option<String>,
-    /// The MTU of the interface in bytes.
+    /// MTU of the interface in bytes, if the server has sent it.
     pub mtu: Option<u16>,
-    /// The time of the request that was granted.
+    /// Time at which the client sent the request that the server granted.
     pub since: Instant,
-    /// The time at which the client asks the server for more time (T1); [`Instant::NEVER`] if it
-    /// does not.
+    /// Time at which the client asks its server to extend the lease (T1); [`Instant::NEVER`] if
+    /// never.
     pub renew_at: Instant,
-    /// The time at which the client asks any server for more time (T2).
+    /// Time at which the client asks any server to extend the lease (T2).
     pub rebind_at: Instant,
     /// The time at which the lease ends.
     pub expires_at: Instant,
 }
 
 impl DhcpLease {
-    /// Reads the lease from a message of a server, about a request of this time. Returns `None` if
-    /// the message does not contain a usable address, a time and a server.
+    /// Reads the lease from a message of a server that answers a request sent at `since`. Returns
+    /// `None` unless the message contains a usable address, a duration and a server.
     pub(crate) fn read(message: &DhcpMessage<'_>, since: Instant) -> Option<Self> {
         let own = message.header.yours;
         let options = &message.options;
@@ -98,7 +98,7 @@ impl DhcpLease {
         })
     }
 
-    /// Returns the address without its prefix.
+    /// Returns the leased address without its prefix length.
     pub(crate) fn own(&self) -> Ipv4Addr {
         match self.address.address() {
             core::net::IpAddr::V4(address) => address,
@@ -107,8 +107,8 @@ impl DhcpLease {
     }
 }
 
-/// Returns T1, T2 and the end of a lease. Times of the server that are not in this order are
-/// replaced by the defaults (RFC 2131 §4.4.5).
+/// Returns the times T1, T2 and the end of a lease. If the server's times are not in this order,
+/// they are replaced by the defaults (RFC 2131 §4.4.5).
 fn times(message: &DhcpMessage<'_>, since: Instant, seconds: u32) -> [Instant; 3] {
     if seconds == INFINITE {
         return [Instant::NEVER; 3];

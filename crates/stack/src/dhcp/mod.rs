@@ -1,4 +1,4 @@
-//! The DHCP client: its configuration, its lease, and its states (RFC 2131). Knows no sockets.
+//! The DHCP client without its sockets (RFC 2131): its configuration, its lease, and its states.
 
 pub(crate) mod client;
 pub(crate) mod lease;
@@ -12,19 +12,20 @@ use core::net::Ipv4Addr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DhcpConfig {
-    /// An address that the host had before. The client asks for it first, and for any other only if
-    /// no server confirms it (RFC 2131 §4.4.2).
+    /// An address that the host had before. The client requests it first, and looks for another one
+    /// only if no server confirms it (RFC 2131 §4.4.2).
     pub previous: Option<Ipv4Addr>,
-    /// Probe by ARP whether another host has the address before it is used (RFC 2131 §4.4.1)?
-    /// Takes a second. Links without ARP are not probed.
+    /// Whether to probe by ARP that no other host has the address before it is used (RFC 2131
+    /// §4.4.1). This takes a second. Links without ARP are not probed.
     pub probe: bool,
-    /// Wait between one and ten seconds before the first message, so that hosts that start together
-    /// do not send together (RFC 2131 §4.4.1)?
+    /// Whether to wait between one and ten seconds before the first message, so that hosts that
+    /// start together do not send together (RFC 2131 §4.4.1).
     pub desynchronize: bool,
 }
 
 impl DhcpConfig {
-    /// Creates the default configuration: no previous address, a probe, no wait.
+    /// Creates the default configuration: no previous address, with a probe, without the initial
+    /// wait.
     #[must_use]
     pub const fn new() -> Self {
         Self { previous: None, probe: true, desynchronize: false }

@@ -1,3 +1,3 @@
-//! Ethernet: neighbours and address resolution by ARP.
+//! Neighbours on an Ethernet, and the resolution of their MAC addresses.
 
 pub(crate) mod neighbor;

@@ -1,14 +1,16 @@
-//! The neighbour cache: the MAC address of each IP address on the link, by ARP (RFC 826, RFC 1122
-//! §2.3.2) or Neighbour Discovery (RFC 4861).
+//! The neighbour cache: the MAC address of each IP address on the link, found by ARP (RFC 826, RFC
+//! 1122 §2.3.2) or Neighbour Discovery (RFC 4861).
 //!
 //! A neighbour is *unresolved* until it answers, *reachable* for about 30 seconds after each packet
 //! that confirms it, and then *stale*. A stale neighbour remains in use, but its first use starts
 //! *probing* it, and a neighbour that does not answer is removed. With Neighbour Discovery, the
 //! probes follow a *delay* of five seconds, in which the progress of a connection can confirm the
-//! neighbour (RFC 4861 §7.3; `unreachability`). At most one request a second is sent for each
-//! neighbour, unless a router has set another interval, as long as the cache has room for all that
-//! are requested. Unsolicited packets update existing entries and create none. A host that requests
-//! our address gets an entry, because we are about to answer it.
+//! neighbour (RFC 4861 §7.3; `unreachability`).
+//!
+//! At most one request a second is sent for each neighbour, unless a router has set another
+//! interval, as long as the cache has room for all that are requested. Unsolicited packets update
+//! existing entries and create none. A host that requests our address gets an entry, because we are
+//! about to answer it.
 //!
 //! A caller that caches the result of a lookup stores [`Neighbors::generation`] with it, and
 //! repeats the lookup when the generation has changed.
@@ -32,25 +34,25 @@ use siphasher::sip::SipHasher13;
 
 /// Interval between requests for a neighbour (RFC 1122 §2.3.2.1: at most one a second).
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Unanswered requests after which a neighbour is considered gone.
+/// Number of unanswered requests after which a neighbour is considered gone.
 const MAX_REQUESTS: u8 = 3;
 /// Time for which a confirmed neighbour counts as reachable.
 const REACHABLE: Duration = Duration::from_secs(30);
-/// Time for which an unused stale neighbour is kept.
+/// Time for which a stale neighbour is kept without being used.
 const STALE: Duration = Duration::from_secs(60);
 
 /// The limits of the neighbour cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeighborLimits {
-    /// Entries of the cache. A new neighbour beyond this limit replaces one that was never used, or
-    /// the least recently used one.
+    /// Maximum number of entries. Beyond it, a new neighbour replaces one that was never used, or
+    /// else the least recently used one.
     pub entries: usize,
-    /// Entries that have not answered yet. No request is sent for a neighbour beyond this limit,
-    /// and packets to it are dropped. Otherwise packets with forged sources could provoke requests
-    /// without limit.
+    /// Maximum number of neighbours that have not answered yet. No request is sent for a neighbour
+    /// beyond this limit, and packets to it are dropped. Otherwise packets with forged source
+    /// addresses could provoke any number of requests.
     pub unresolved: usize,
-    /// Bytes of packets queued for the answer of one neighbour. The default fits the largest
-    /// datagram, which is fragmented later.
+    /// Maximum size of the packets that wait for the answer of one neighbour, in bytes. By default
+    /// the largest datagram fits, which is fragmented later.
     pub waiting_bytes: usize,
 }
 
@@ -63,9 +65,9 @@ impl Default for NeighborLimits {
 /// An ARP request or a Neighbour Solicitation to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NeighborRequest {
-    /// The requested address.
+    /// IP address of the neighbour to be resolved.
     pub(crate) address: IpAddr,
-    /// The last known MAC address, for a unicast request; `None` to broadcast.
+    /// Last known MAC address, to which the request is sent; `None` to broadcast or multicast it.
     pub(crate) mac: Option<MacAddress>,
 }
 
@@ -74,7 +76,7 @@ enum State {
     Unresolved,
     Reachable,
     Stale,
-    /// A stale IPv6 neighbour in use, before the first probe: DELAY of RFC 4861 §7.3.2.
+    /// DELAY (RFC 4861 §7.3.2): a stale IPv6 neighbour that is in use, and will be probed later.
     Delayed,
     Probed,
 }
@@ -85,17 +87,17 @@ struct Neighbor {
     state: State,
     /// Invariant: zero exactly while the state is unresolved.
     mac: MacAddress,
-    /// Was the entry ever looked up?
+    /// Whether the entry has ever been looked up.
     used: bool,
-    /// Requests sent since the neighbour was last confirmed.
+    /// Number of requests sent since the neighbour was last confirmed.
     requests_sent: u8,
-    /// The time of the last confirmation.
+    /// Time of the last confirmation that the neighbour is reachable.
     confirmed: Instant,
-    /// The time at which the state ends.
+    /// Time at which the present state ends.
     expires: Instant,
-    /// Did the neighbour advertise itself as a router (RFC 4861 §5.1)?
+    /// Whether the neighbour has advertised itself as a router (RFC 4861 §5.1).
     is_router: bool,
-    /// A connection whose progress confirms the neighbour, while it is delayed or probed.
+    /// A connection whose progress confirms the neighbour while it is delayed or probed.
     witness: Option<Witness>,
     queued: PacketQueue<()>,
 }
@@ -105,44 +107,44 @@ struct Neighbor {
 pub(crate) struct Neighbors {
     table: AddressTable,
     entries: Slab<Neighbor>,
-    /// The index of the entry found by the last lookup. The slot may be empty or reused by now.
+    /// Index of the entry that the last lookup found. The slot may be empty or reused since.
     last: u32,
     timers: TimerWheel,
-    /// Links of `unresolved`, `unused` and `used`. Each entry is in one of them, ordered by its
-    /// creation or last lookup.
+    /// Links of the lists `unresolved`, `unused` and `used`. Each entry is in one of these, in the
+    /// order of its creation or last lookup.
     order: Links,
     unresolved: List,
     unused: List,
     used: List,
     request_links: Links,
-    /// Entries with a request to send.
+    /// Entries for which a request is to be sent.
     requests: List,
     release_links: Links,
-    /// Entries with a MAC address and queued packets.
+    /// Entries whose MAC address is known and whose queued packets can be sent.
     released: List,
     generation: u64,
     limits: NeighborLimits,
-    /// The times of Neighbour Discovery, which routers can set.
+    /// The time constants of Neighbour Discovery, which routers can set.
     timing: Timing,
     draws: Draws,
     counters: NeighborCounters,
 }
 
-/// The times of Neighbour Discovery (RFC 4861 §6.3.2). Those of ARP are constant.
+/// Time constants of Neighbour Discovery (RFC 4861 §6.3.2). Those of ARP cannot be set.
 #[derive(Clone, Copy, Debug)]
 struct Timing {
-    /// The mean time for which a confirmed neighbour counts as reachable.
+    /// Mean time for which a confirmed neighbour counts as reachable.
     reachable: Duration,
-    /// The interval between solicitations.
+    /// Time between two solicitations of a neighbour.
     interval: Duration,
 }
 
-/// The end of a neighbour's state.
+/// The consequences of the end of a neighbour's state.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Expired {
-    /// The neighbour, if it did not answer and was removed.
+    /// Address of the neighbour, if it did not answer and was removed.
     pub(crate) lost: Option<IpAddr>,
-    /// The packets that were queued for it.
+    /// The packets that were queued for the removed neighbour.
     pub(crate) queued: Vec<Vec<u8>>,
 }
 
@@ -170,7 +172,8 @@ impl Neighbors {
         }
     }
 
-    /// Returns the MAC address of `address`. An unknown or stale neighbour is requested.
+    /// Returns the MAC address of `address`. If the neighbour is unknown or stale, this requests
+    /// it.
     pub(crate) fn lookup(&mut self, now: Instant, address: IpAddr) -> Option<MacAddress> {
         let is_last = self.entries.get(self.last).is_some_and(|entry| entry.address == address);
         let found = if is_last { Some(self.last) } else { self.table.get(address) };
@@ -200,8 +203,8 @@ impl Neighbors {
         self.counters.queue_drops += u64::from(!kept);
     }
 
-    /// Records that `mac` has `address`. If the packet requested our address, a missing entry is
-    /// created.
+    /// Notes that `mac` has the address `address`. A new entry is created only if the packet
+    /// requested our address.
     pub(crate) fn learn(
         &mut self,
         now: Instant,
@@ -218,7 +221,7 @@ impl Neighbors {
         self.update(now, index, mac, State::Reachable);
     }
 
-    /// Sets the MAC address of a neighbour, and a state in which it is resolved.
+    /// Sets the MAC address of a neighbour, and `state`, which must be one with a MAC address.
     fn update(&mut self, now: Instant, index: u32, mac: MacAddress, state: State) {
         let reachable = self.reachable_time(index);
         let Some(entry) = self.entries.get_mut(index) else { return };
@@ -239,7 +242,8 @@ impl Neighbors {
             self.counters.changes += 1;
             self.generation += 1;
         } else if state == State::Stale {
-            // Connections that use the neighbour repeat their lookup, which probes the neighbour.
+            // The new generation makes connections repeat their lookup of this neighbour, which
+            // probes it.
             self.generation += 1;
         }
         if has_queued && !self.release_links.contains(index) {
@@ -250,8 +254,8 @@ impl Neighbors {
         }
     }
 
-    /// Reports that a connection through `address` makes no progress. The neighbour is probed at
-    /// its next use, even if it is reachable, unless it was confirmed within the last second.
+    /// Notes that a connection through `address` makes no progress. The neighbour's next use then
+    /// probes it, even if it is reachable, unless it was confirmed within the last second.
     pub(crate) fn suspect(&mut self, now: Instant, address: IpAddr) {
         let Some(index) = self.table.get(address) else { return };
         let Some(entry) = self.entries.get_mut(index) else { return };
@@ -260,7 +264,8 @@ impl Neighbors {
         }
     }
 
-    /// Removes and returns a neighbour whose timer is due at `now`, for [`Neighbors::end_state`].
+    /// Removes and returns the index of a neighbour whose state ends at `now`, for
+    /// [`Neighbors::end_state`].
     #[inline]
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<u32> {
         if now < self.timers.next() {
@@ -269,7 +274,7 @@ impl Neighbors {
         self.timers.expire(now)
     }
 
-    /// Ends the state of a neighbour whose timer was due.
+    /// Ends the state of a neighbour that [`Neighbors::take_due`] has returned.
     #[inline(never)]
     pub(crate) fn end_state(&mut self, now: Instant, index: u32) -> Expired {
         let Some(entry) = self.entries.get_mut(index) else { return Expired::default() };
@@ -293,14 +298,14 @@ impl Neighbors {
         Expired::default()
     }
 
-    /// Returns a time before which no timer is due.
+    /// Returns a time before which no neighbour's state ends.
     #[inline]
     pub(crate) const fn poll_timeout(&self) -> Instant {
         self.timers.next()
     }
 
-    /// Removes and returns the next request to send. The last ARP request to a neighbour is
-    /// broadcast, in case its address has moved to another host.
+    /// Removes and returns the next request to be sent. The last ARP request to a neighbour is
+    /// broadcast, in case its IP address has moved to another host.
     pub(crate) fn poll_request(&mut self) -> Option<NeighborRequest> {
         let index = self.request_links.pop_front(&mut self.requests)?;
         let entry = self.entries.get(index)?;
@@ -310,7 +315,8 @@ impl Neighbors {
         Some(NeighborRequest { address: entry.address, mac: unicast.then_some(entry.mac) })
     }
 
-    /// Removes and returns the next packet whose neighbour is resolved.
+    /// Removes and returns the next queued packet whose neighbour is resolved, with its MAC
+    /// address.
     pub(crate) fn poll_released(&mut self) -> Option<(MacAddress, Vec<u8>)> {
         let index = self.released.first()?;
         let entry = self.entries.get_mut(index)?;
@@ -322,20 +328,20 @@ impl Neighbors {
         packet.map(|((), packet)| (mac, packet))
     }
 
-    /// Is there a request or a packet to send?
+    /// Returns whether a request or a queued packet can be sent.
     #[inline]
     pub(crate) const fn wants_transmit(&self) -> bool {
         !self.requests.is_empty() || !self.released.is_empty()
     }
 
-    /// Is a packet queued for an unresolved neighbour?
+    /// Returns whether a packet waits for an unresolved neighbour.
     pub(crate) fn has_queued_packets(&self) -> bool {
         let has_queued =
             |index| self.entries.get(index).is_some_and(|entry| !entry.queued.is_empty());
         self.order.iter(&self.unresolved).any(has_queued)
     }
 
-    /// Returns a number that grows whenever a successful lookup may have another result.
+    /// Returns a number that grows whenever the result of a successful lookup may have changed.
     pub(crate) const fn generation(&self) -> u64 {
         self.generation
     }
@@ -350,7 +356,7 @@ impl Neighbors {
         &self.counters
     }
 
-    /// Makes a neighbour stale. The new generation forces its users to look it up again, which
+    /// Makes a neighbour stale. The new generation makes its users repeat their lookup, which
     /// probes it.
     fn become_stale(&mut self, now: Instant, index: u32) {
         if let Some(entry) = self.entries.get_mut(index) {
@@ -361,7 +367,7 @@ impl Neighbors {
         }
     }
 
-    /// Creates an unresolved entry and requests it, within the limit.
+    /// Creates an unresolved entry and requests its MAC address, unless too many are unresolved.
     fn resolve(&mut self, now: Instant, address: IpAddr) {
         if self.unresolved.len() >= self.limits.unresolved {
             self.counters.table_overflows += 1;
@@ -395,8 +401,8 @@ impl Neighbors {
         index
     }
 
-    /// Removes the oldest unused neighbour, or else the least recently used one. There always is
-    /// one, because the limit of unresolved neighbours is below that of all.
+    /// Removes the oldest entry that was never used, or else the least recently used one. There is
+    /// always one, because the limit of unresolved neighbours is below that of all.
     fn make_room(&mut self) {
         if let Some(index) = self.unused.first().or_else(|| self.used.first()) {
             self.counters.table_overflows += 1;
@@ -404,7 +410,7 @@ impl Neighbors {
         }
     }
 
-    /// Schedules a request, and waits for the answer.
+    /// Schedules a request to a neighbour, and the end of the wait for its answer.
     fn send_request(&mut self, now: Instant, index: u32, state: State) {
         let Some(entry) = self.entries.get_mut(index) else { return };
         let interval = if entry.address.is_ipv4() { INTERVAL } else { self.timing.interval };
@@ -417,7 +423,7 @@ impl Neighbors {
         }
     }
 
-    /// Removes an entry from all lists, and returns its queued packets.
+    /// Removes an entry from all lists. Returns its queued packets.
     fn forget(&mut self, index: u32) -> Vec<Vec<u8>> {
         self.timers.disarm(index);
         self.leave_order(index);
@@ -458,7 +464,7 @@ impl Neighbors {
         }
     }
 
-    /// Panics if an invariant is broken.
+    /// Panics if an invariant is violated.
     pub(crate) fn check(&self) {
         let all = self.entries.len();
         assert_eq!(self.table.len(), all, "each neighbour is in the table");

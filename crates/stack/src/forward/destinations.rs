@@ -1,14 +1,15 @@
-//! The destinations of a forwarder: the addresses of one network or all, and a range of ports or
-//! all.
+//! Sets of destinations for forwarders: the addresses of one network or all addresses, and a range
+//! of ports or all ports.
 
 use core::net::{IpAddr, SocketAddr};
 use core::ops::RangeInclusive;
 use linerate_wire::IpCidr;
 
-/// A set of destinations: the addresses of a network, or all, and a range of ports, or all.
+/// A set of destinations: the addresses of one network or all addresses, each with a range of ports
+/// or all ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Destinations {
-    /// The network; `None` for all addresses of both IP versions.
+    /// The network of the addresses; `None` for all addresses of both IP versions.
     network: Option<IpCidr>,
     first_port: u16,
     last_port: u16,
@@ -39,14 +40,14 @@ impl Destinations {
         Self { first_port: *ports.start(), last_port: *ports.end(), ..self }
     }
 
-    /// Is this destination in the set?
+    /// Returns whether the set contains this destination.
     #[must_use]
     pub fn contains(&self, destination: SocketAddr) -> bool {
         (self.first_port..=self.last_port).contains(&destination.port())
             && self.covers(destination.ip())
     }
 
-    /// Is the address in the set, with any port?
+    /// Returns whether the set contains this address with at least one port.
     pub(crate) fn covers(&self, address: IpAddr) -> bool {
         self.network.is_none_or(|network| network.contains(address))
     }

@@ -1,8 +1,8 @@
 //! The state of forwarders: listeners that accept flows to addresses of other hosts.
 //!
-//! A deferred handshake is stored as a record of its SYN and not as a connection, because it may
-//! wait for as long as another host needs to connect. A flood of SYNs must not fill the memory with
-//! connections in that time.
+//! The application can defer the answer to a SYN, usually until it has connected to the
+//! destination. A deferred handshake is stored as a record of its SYN, which is much smaller than a
+//! connection, because a flood of SYNs must not fill the memory in that time.
 
 mod destinations;
 mod options;
@@ -25,14 +25,14 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::SocketAddr;
 
-/// The decision of an application about a new flow.
+/// The application's function that decides about each new flow.
 pub(crate) type Hook = Box<dyn FnMut(&Opening) -> Verdict + Send>;
 
-/// One forwarder.
+/// A forwarder: a set of destinations, and the function that decides about new flows to them.
 pub(crate) struct Forwarder {
     pub(crate) destinations: Destinations,
     pub(crate) options: ForwardOptions,
-    /// The index of its listener, which has the queues of accepted connections.
+    /// Index of the forwarder's listener, whose queues hold its accepted connections.
     pub(crate) listener: u32,
     pub(crate) hook: Hook,
 }
@@ -47,14 +47,13 @@ impl fmt::Debug for Forwarder {
     }
 }
 
-/// The UDP flows of forwarders. Each list is in the order of the last datagrams. At the limit, the
-/// oldest flow without an answer is evicted, so that a scan of ports does not end flows that are in
-/// use.
+/// The UDP flows of forwarders, each list in the order of the last datagrams. At the limit, the
+/// oldest unanswered flow is evicted, so that a port scan does not end flows that are in use.
 #[derive(Debug)]
 pub(crate) struct UdpFlows {
-    /// Flows that the application has not polled yet.
+    /// Flows that the application has not been told of yet.
     pub(crate) fresh: List,
-    /// Flows without a datagram from the application.
+    /// Flows on which the application has sent no datagram yet.
     pub(crate) unanswered: List,
     /// Flows with datagrams in both directions.
     pub(crate) answered: List,
@@ -81,8 +80,8 @@ pub(crate) struct Forwarding {
     pub(crate) forwarders: Vec<Forwarder>,
     pub(crate) records: Records,
     pub(crate) udp: UdpFlows,
-    /// UDP flows that the host has ended. Invariant: at most the limit of flows, because the
-    /// application polls these events before new flows.
+    /// UDP flows that the host has ended, to be reported. Invariant: at most the limit of flows,
+    /// because the application gets these events before those of new flows.
     pub(crate) expired: VecDeque<UdpHandle>,
     pub(crate) counted: ForwardStatistics,
 }
@@ -98,18 +97,18 @@ impl Forwarding {
         }
     }
 
-    /// Is there a forwarder for packets to this address, whatever their port?
+    /// Returns whether a forwarder accepts flows to this address, at any port.
     pub(crate) fn covers(&self, address: core::net::IpAddr) -> bool {
         self.forwarders.iter().any(|forwarder| forwarder.destinations.covers(address))
     }
 
-    /// Returns the index of the first forwarder for flows to `destination`.
+    /// Returns the index of the first forwarder that accepts flows to `destination`.
     pub(crate) fn find(&self, destination: SocketAddr) -> Option<usize> {
         let matches = |forwarder: &Forwarder| forwarder.destinations.contains(destination);
         self.forwarders.iter().position(matches)
     }
 
-    /// Returns the forwarder whose listener has this index.
+    /// Returns the index of the forwarder whose listener has the index `listener`.
     pub(crate) fn of_listener(&self, listener: u32) -> Option<usize> {
         self.forwarders.iter().position(|forwarder| forwarder.listener == listener)
     }

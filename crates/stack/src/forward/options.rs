@@ -1,4 +1,4 @@
-//! The options of a forwarder, and the flows and events that its application sees.
+//! Options of a forwarder, and the flows and events that its application handles.
 
 use crate::handle::{DeferredHandle, UdpHandle};
 use crate::tcp::listen::ListenOptions;
@@ -15,16 +15,16 @@ pub enum Transport {
     Udp,
 }
 
-/// The first packet of a flow to another host.
+/// The first packet of a flow to another host, for the application to decide about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opening {
     /// The transport protocol.
     pub transport: Transport,
     /// The sender of the packet.
     pub source: SocketAddr,
-    /// The destination of the packet, which becomes the local address of the socket.
+    /// The destination of the packet, which will be the local address of the socket.
     pub destination: SocketAddr,
-    /// The options of the SYN; none for UDP.
+    /// The TCP options of the SYN; none for UDP.
     pub options: TcpOptions,
 }
 
@@ -34,49 +34,51 @@ pub enum Verdict {
     /// Accept the flow. A TCP connection appears in the accept queue of the forwarder, a UDP flow
     /// as [`ForwardEvent::Datagrams`].
     Accept,
-    /// Decide later. The SYN is kept as a record, and reported as [`ForwardEvent::Deferred`]. Its
-    /// sender gets no answer until then. A UDP flow is accepted.
+    /// Decide later. The SYN is kept and reported as [`ForwardEvent::Deferred`], and its sender
+    /// gets no answer until the application decides. A UDP flow is accepted.
     Defer,
-    /// Reject the flow, and tell its sender.
+    /// Reject the flow, and inform its sender.
     Reject(Rejection),
     /// Drop the packet without an answer.
     Drop,
 }
 
-/// The answer to a rejected flow.
+/// The way in which the sender of a rejected flow is informed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// A reset, by which the sender sees "connection refused"; "port unreachable" for UDP.
+    /// A TCP reset, by which the sender sees "connection refused". For UDP, an ICMP "port
+    /// unreachable".
     Reset,
-    /// An ICMP error, within the rate limit of the host's errors.
+    /// An ICMP error, unless the host's rate limit of errors is reached.
     Unreachable(Unreachable),
 }
 
-/// The answer to echo requests for other hosts.
+/// The host's reaction to echo requests for other hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EchoPolicy {
-    /// No answer, as if the destination was silent.
+    /// No answer, as from a destination that does not exist.
     #[default]
     Drop,
-    /// An echo reply in the name of the destination, without asking the destination.
+    /// An echo reply in the name of the destination, which is not asked.
     Answer,
-    /// An ICMP error: communication is prohibited.
+    /// An ICMP error that says that communication is prohibited.
     Reject,
 }
 
 /// The options of a forwarder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ForwardOptions {
-    /// The queues of connections that are accepted at once, and the configuration of all.
+    /// Options of the listener: its queues, and the configuration of all connections.
     pub listen: ListenOptions,
-    /// A UDP flow ends after this time without a datagram. RFC 4787 REQ-5 requires two minutes.
+    /// Time without a datagram after which a UDP flow ends. RFC 4787 REQ-5 requires at least two
+    /// minutes.
     pub udp_idle: Duration,
-    /// A UDP flow to a port below 1,024 ends after this time, which RFC 4787 §4.3 allows to be
-    /// shorter.
+    /// Time without a datagram after which a UDP flow to a port below 1,024 ends. RFC 4787 §4.3
+    /// permits a shorter one for these.
     pub udp_idle_well_known: Duration,
-    /// Limit of each queue of a UDP flow in bytes, see [`crate::UdpOptions`].
+    /// Maximum size of each queue of a UDP flow in bytes, see [`crate::UdpOptions`].
     pub udp_queue_bytes: usize,
-    /// The answer to echo requests.
+    /// The reaction to echo requests for other hosts.
     pub echo: EchoPolicy,
 }
 
@@ -92,20 +94,21 @@ impl Default for ForwardOptions {
     }
 }
 
-/// An event of the forwarders of a host.
+/// An event of a host's forwarders, for the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ForwardEvent {
-    /// The hook has deferred this handshake. Answer it by [`crate::Stack::forward_accept`],
-    /// [`crate::Stack::forward_reject`] or [`crate::Stack::forward_drop`].
+    /// A handshake that the application has deferred. It must be answered by
+    /// [`crate::Stack::forward_accept`], [`crate::Stack::forward_reject`] or
+    /// [`crate::Stack::forward_drop`].
     Deferred(DeferredHandle, Opening),
-    /// The handshake needs no answer: its client has given up, or too many others were deferred.
-    /// The handle is invalid.
+    /// A deferred handshake that needs no answer any more: its client has given up, or too many
+    /// others were deferred. The handle is invalid from now on.
     Cancelled(DeferredHandle),
-    /// A UDP flow has begun. The socket is connected to its source, its local address is the
-    /// destination, and the first datagram can be received.
+    /// A new UDP flow. Its socket is connected to the source of the flow, and its local address is
+    /// the destination. The first datagram can be read.
     Datagrams(UdpHandle, Opening),
-    /// A UDP flow was idle, or was evicted. Its handle is closed.
+    /// A UDP flow that has ended, because it was idle or was evicted. Its socket is closed.
     Expired(UdpHandle),
 }
 
@@ -113,28 +116,28 @@ pub enum ForwardEvent {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ForwardStatistics {
-    /// Current deferred handshakes.
+    /// Present number of deferred handshakes.
     pub deferred: usize,
-    /// Current UDP flows.
+    /// Present number of UDP flows.
     pub udp_flows: usize,
-    /// SYNs for which the hook was asked.
+    /// Number of SYNs that the application has decided about.
     pub syns: u64,
-    /// Deferred handshakes that were accepted.
+    /// Number of deferred handshakes that were accepted.
     pub accepted: u64,
-    /// Flows that were rejected.
+    /// Number of flows that were rejected.
     pub rejected: u64,
-    /// SYNs and datagrams that the hook or the application had dropped.
+    /// Number of SYNs and datagrams that were dropped by a decision of the application.
     pub dropped: u64,
-    /// Repeated SYNs of deferred handshakes.
+    /// Number of retransmitted SYNs of deferred handshakes.
     pub repeated: u64,
-    /// Deferred handshakes that ended because the client gave up.
+    /// Number of deferred handshakes that ended because the client gave up.
     pub cancelled: u64,
-    /// Deferred handshakes that a newer one replaced at the limit.
+    /// Number of deferred handshakes that newer ones have replaced at the limit.
     pub recycled: u64,
-    /// UDP flows.
+    /// Number of UDP flows that have begun.
     pub udp_opened: u64,
-    /// UDP flows that ended because they were idle.
+    /// Number of UDP flows that have ended because they were idle.
     pub udp_expired: u64,
-    /// UDP flows that a newer one replaced at the limit.
+    /// Number of UDP flows that newer ones have replaced at the limit.
     pub udp_evicted: u64,
 }

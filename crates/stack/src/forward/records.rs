@@ -1,4 +1,4 @@
-//! The records of deferred handshakes.
+//! Records of deferred handshakes: SYNs whose answer an application has postponed.
 
 use crate::collections::list::{Links, List};
 use crate::collections::slab::Slab;
@@ -8,31 +8,32 @@ use crate::keys::Keys;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-/// A handshake that the application has not answered.
+/// A SYN whose answer an application has postponed.
 #[derive(Debug)]
 pub(crate) struct Deferred {
     pub(crate) flow: Flow,
-    /// The index of the listener of its forwarder.
+    /// Index of the listener of the forwarder that accepted it.
     pub(crate) listener: u32,
-    /// Has the application polled the event of this handshake?
+    /// Whether the application has been told of this handshake.
     is_polled: bool,
-    /// The packet with the SYN, without data.
+    /// The packet with the SYN, without the data of the SYN.
     pub(crate) packet: Box<[u8]>,
 }
 
-/// The deferred handshakes of a host. Invariant: each can be found by its flow, and is in one of
+/// All deferred handshakes of a host. Invariant: each can be found by its flow, and is in one of
 /// the lists.
 #[derive(Debug)]
 pub(crate) struct Records {
     slab: Slab<Deferred>,
     by_flow: Demux,
     links: Links,
-    /// Records that the application has not polled, the oldest first.
+    /// Records that the application has not been told of, oldest first.
     fresh: List,
-    /// Records that the application has polled, the oldest first.
+    /// Records that the application has been told of, oldest first.
     polled: List,
-    /// Polled records that ended without an answer. Invariant: at most the limit of records,
-    /// because the application polls these before new ones.
+    /// Handshakes that the application was told of and that have ended without its answer, to be
+    /// reported. Invariant: at most the limit of records, because the application gets these events
+    /// before those of new records.
     pub(crate) cancelled: VecDeque<DeferredHandle>,
 }
 
@@ -52,32 +53,32 @@ impl Records {
         self.slab.len()
     }
 
-    /// Returns the number of records that the application has not polled.
+    /// Returns the number of records that the application has not been told of.
     pub(crate) const fn fresh(&self) -> usize {
         self.fresh.len()
     }
 
-    /// Returns the record of a flow.
+    /// Returns index and record of a flow, if its handshake is deferred.
     pub(crate) fn of_flow(&self, flow: &Flow) -> Option<(u32, &Deferred)> {
         let index = self.by_flow.get(flow)?;
         Some((index, self.slab.get(index)?))
     }
 
-    /// Adds a record. The flow must have none.
+    /// Adds a record for `flow`, which must not have one.
     pub(crate) fn insert(&mut self, flow: Flow, listener: u32, packet: Box<[u8]>) {
         let index = self.slab.insert(Deferred { flow, listener, is_polled: false, packet }).index();
         self.by_flow.insert(&flow, index);
         self.links.push_back(&mut self.fresh, index);
     }
 
-    /// Replaces the packet of a record.
+    /// Replaces the packet of a record by a retransmission of the SYN.
     pub(crate) fn replace(&mut self, index: u32, packet: Box<[u8]>) {
         if let Some(record) = self.slab.get_mut(index) {
             record.packet = packet;
         }
     }
 
-    /// Returns the oldest record that the application has not polled, and marks it as polled.
+    /// Returns the oldest record that the application has not been told of, and marks it as told.
     pub(crate) fn poll(&mut self) -> Option<(DeferredHandle, &Deferred)> {
         let index = self.links.pop_front(&mut self.fresh)?;
         self.links.push_back(&mut self.polled, index);
@@ -86,19 +87,20 @@ impl Records {
         Some((DeferredHandle(key), record))
     }
 
-    /// Removes the record of a handle.
+    /// Removes and returns the record of a handle.
     pub(crate) fn take(&mut self, handle: DeferredHandle) -> Option<Deferred> {
         self.slab.find(handle.0)?;
         self.remove(handle.0.index())
     }
 
-    /// Returns the oldest record: one that the application has polled, if any, because only those
-    /// can have waited for longer than a turn.
+    /// Returns the index of the oldest record. It is one that the application was told of, if there
+    /// is any, because others have waited for less than a turn.
     pub(crate) fn oldest(&self) -> Option<u32> {
         self.polled.first().or_else(|| self.fresh.first())
     }
 
-    /// Removes a record without an answer, and informs the application if it knows the record.
+    /// Removes a record without an answer to the SYN. The application is informed if it was told of
+    /// the record.
     pub(crate) fn cancel(&mut self, index: u32) {
         let Some(key) = self.slab.key(index) else { return };
         if self.remove(index).is_some_and(|record| record.is_polled) {
@@ -106,7 +108,7 @@ impl Records {
         }
     }
 
-    /// Removes all records of a listener, without informing the application.
+    /// Removes all records of a listener, of which the application is not informed.
     pub(crate) fn remove_of(&mut self, listener: u32) {
         let is_of =
             |(index, record): (u32, &Deferred)| (record.listener == listener).then_some(index);
@@ -124,7 +126,7 @@ impl Records {
         Some(record)
     }
 
-    /// Panics if an invariant is broken.
+    /// Panics if an invariant is violated.
     pub(crate) fn check(&self, limit: usize) {
         assert!(self.len() <= limit.max(1), "deferred handshakes are limited");
         assert_eq!(self.len(), self.by_flow.len(), "each is found by its flow");

@@ -1,6 +1,6 @@
-//! Errors that ICMP messages of either IP version report, and outstanding echo requests of this
-//! host. Unexpected replies are dropped, so that no peer can fill the event queue of an
-//! application.
+//! Errors that ICMP messages of both IP versions report, and the outstanding echo requests of this
+//! host. Echo replies that no request has asked for are dropped, so that no peer can fill the event
+//! queue of an application.
 
 use crate::demux::flow::{Flow, Hosts};
 use crate::event::ReportedError;
@@ -12,10 +12,10 @@ use linerate_wire::{
     Quote, SeqNum, Unreachable,
 };
 
-/// Flows of echo requests that are remembered.
+/// Number of echo requests that are remembered.
 const FLOWS: usize = 64;
 
-/// The destinations and identifiers of recent echo requests, or of recent replies.
+/// Destination and identifier of recent echo requests, or of recent echo replies.
 #[derive(Debug, Default)]
 pub(crate) struct EchoFlows {
     flows: VecDeque<(IpAddr, u16)>,
@@ -36,14 +36,14 @@ impl EchoFlows {
     }
 }
 
-/// The problem that an ICMP message of either IP version reports, as far as sockets care.
+/// The problem that an ICMP error of either IP version reports, in terms of sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     /// No socket is bound to the port.
     NoPort,
-    /// The host does not know the protocol.
+    /// The host does not support the protocol.
     NoProtocol,
-    /// The packet exceeds the MTU of a link. Routers of IPv4 may report zero for its MTU.
+    /// The packet exceeds the MTU of a link. Old IPv4 routers report an MTU of zero (RFC 1191 §5).
     TooBig { mtu: usize },
     /// Any other problem.
     Other,
@@ -81,7 +81,7 @@ pub(crate) struct Report<'a> {
     quote: ReportedQuote<'a>,
 }
 
-/// The beginning of the packet that caused an error.
+/// The beginning of the packet that caused an ICMP error.
 #[derive(Clone, Copy, Debug)]
 enum ReportedQuote<'a> {
     V4(Quote<'a>),
@@ -133,7 +133,7 @@ impl<'a> Report<'a> {
         Some(Flow::between(hosts, source_port, destination_port))
     }
 
-    /// Returns SEG.SEQ of the quoted segment.
+    /// Returns the sequence number (SEG.SEQ) of the quoted segment.
     pub(crate) fn tcp_seq(&self) -> Option<SeqNum> {
         match &self.quote {
             ReportedQuote::V4(quote) => quote.tcp_seq(),

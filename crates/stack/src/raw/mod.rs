@@ -1,4 +1,4 @@
-//! Raw IP sockets: their options and queues.
+//! Raw IP sockets: their options, and their queues of packets.
 
 use crate::collections::packet_queue::PacketQueue;
 use core::net::IpAddr;
@@ -8,15 +8,15 @@ use linerate_wire::{Protocol, TypeOfService};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RawOptions {
-    /// Limit of the receive queue in bytes; packets beyond it are dropped. A packet counts 64 bytes
-    /// beside its payload.
+    /// Maximum size of the receive queue in bytes; packets that do not fit are dropped. Each packet
+    /// counts its payload and 64 bytes.
     pub receive_bytes: usize,
-    /// Limit of the send queue in bytes; packets beyond it are refused. A packet counts 64 bytes
-    /// beside its IP header and payload.
+    /// Maximum size of the send queue in bytes; packets that do not fit are refused. Each packet
+    /// counts its IP header, its payload and 64 bytes.
     pub send_bytes: usize,
-    /// The TTL or hop limit of sent packets.
+    /// TTL or hop limit of sent packets.
     pub hops: u8,
-    /// The type of service or traffic class of sent packets.
+    /// Type of service or traffic class of sent packets.
     pub type_of_service: TypeOfService,
 }
 
@@ -31,13 +31,13 @@ impl Default for RawOptions {
     }
 }
 
-/// The header of a received packet.
+/// Fields of a received packet's IP header, and its time of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RawPacket {
-    /// The sender.
+    /// Source address: the sender.
     pub source: IpAddr,
-    /// The receiver: an address of this host, or a group or broadcast address.
+    /// Destination address: an address of this host, a multicast group or a broadcast address.
     pub destination: IpAddr,
     /// The TTL or hop limit.
     pub hops: u8,
@@ -50,7 +50,7 @@ pub struct RawPacket {
 /// A raw socket of this host.
 #[derive(Debug)]
 pub(crate) struct RawSocket {
-    /// Does it receive packets of IPv6? Otherwise of IPv4.
+    /// Whether the socket is for IPv6, and not for IPv4.
     pub(crate) is_ipv6: bool,
     pub(crate) protocol: Protocol,
     pub(crate) hops: u8,
@@ -59,7 +59,7 @@ pub(crate) struct RawSocket {
     pub(crate) received: PacketQueue<RawPacket>,
     /// Packets ready to be sent.
     pub(crate) to_send: PacketQueue<()>,
-    /// Was a packet refused because the send queue was full, without a writable event since then?
+    /// Whether the send queue was full, so that the application wants an event when it has room.
     pub(crate) wants_writable: bool,
 }
 

@@ -1,16 +1,18 @@
-//! The state of coalescing: a pending GRO run of data, or a pending ACK batch.
+//! The state of coalescing on receipt: a pending GRO run of data segments, or a pending batch of
+//! acknowledgements.
 //!
-//! The segments of a GRO run differ only in their sequence numbers and checksums. Their data is
-//! written to its place in the receive buffer while the checksums are verified, and the connection
-//! processes the run once. The next batch of frames can continue the run, if the connection still
-//! expects it.
+//! The segments of a GRO run differ only in their sequence numbers and checksums. Their data are
+//! written to their place in the receive buffer while the checksums are verified, and the
+//! connection processes the run once. The next batch of frames can continue the run, if the
+//! connection still expects it.
 //!
 //! The last acknowledgement of a batch covers all others, so the connection processes only the last
 //! one and the number of acknowledgements. It behaves as if the path had lost the others, except
 //! that the congestion window grows for all of them.
 //!
-//! A pending run is delivered at the end of its batch of frames, and before any frame that does not
-//! continue it. So host and connection behave as if each segment had been processed separately.
+//! Pending segments are delivered at the end of their batch of frames, and before any frame that
+//! does not continue them. Host and connection thus behave as if each segment had been processed
+//! separately.
 
 use crate::handle::TcpHandle;
 use crate::rx::flow_cache::Version;
@@ -20,10 +22,10 @@ use linerate_tcp::{AckRun, Connection, DataRun};
 use linerate_units::Instant;
 use linerate_wire::{NextAck, NextPacket, PlainPacket, Segment, Sum, V4, V6};
 
-/// Segments of one connection that are coalesced and not yet delivered.
+/// Segments of one connection that have been coalesced but not yet delivered to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Coalesced {
-    /// The handle of the connection, which may have been closed since.
+    /// Handle of the connection, which may have been closed since.
     pub(crate) handle: TcpHandle,
     pub(crate) kind: Kind,
 }
@@ -32,28 +34,29 @@ pub(crate) struct Coalesced {
 pub(crate) enum Kind {
     Data {
         run: DataRun,
-        /// The header of the last segment, from which the next is predicted.
+        /// The header of the last segment, from which the header of the next one is predicted.
         next: NextData,
-        /// Was the run begun in an earlier batch of frames?
+        /// Whether the run began in an earlier batch of frames.
         is_resumed: bool,
     },
     Acks {
         run: AckRun,
-        /// The header of the last acknowledgement, from which the next is predicted.
+        /// The header of the last acknowledgement, from which the header of the next one is
+        /// predicted.
         next: NextAcks,
         /// Time of arrival of the last acknowledgement.
         at: Instant,
     },
 }
 
-/// The expected headers of a GRO run.
+/// The headers that the next segment of a GRO run must have, by IP version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NextData {
     V4(NextPacket<V4>),
     V6(NextPacket<V6>),
 }
 
-/// The last headers of an ACK batch.
+/// The headers of the last acknowledgement of an ACK batch, by IP version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NextAcks {
     V4(NextAck<V4>),
@@ -61,7 +64,7 @@ pub(crate) enum NextAcks {
 }
 
 impl NextData {
-    /// Returns the header of the last segment, without its data.
+    /// Returns the last segment as far as its header goes, without its data.
     #[inline(always)]
     pub(crate) fn last_segment(&self) -> Option<Segment<'_>> {
         match self {
@@ -81,15 +84,15 @@ impl NextAcks {
         }
     }
 
-    /// Returns an expectation that no packet meets, after a segment whose packet is not available.
+    /// Returns headers that no packet has, for use after a segment whose packet is not available.
     pub(crate) fn after_segment(bytes: &[u8]) -> Option<Self> {
         NextAck::after_segment(bytes).map(Self::V4)
     }
 }
 
 impl Coalesced {
-    /// Begins a GRO run with the valid `packet`. Its data, whose sum is `sum`, is in the receive
-    /// buffer already. Returns `None` if no segment could be coalesced with it.
+    /// Begins a GRO run with a valid packet. Its data are already in the receive buffer; their
+    /// checksum is `data`. Returns `None` if no further segment could be coalesced with it.
     #[inline(always)]
     pub(crate) fn begin_data<V: Version>(
         memory: &Memory,
@@ -106,9 +109,9 @@ impl Coalesced {
         Some(Self { handle, kind: Kind::Data { run, next, is_resumed: false } })
     }
 
-    /// Begins an ACK batch with `segment`, which has no data and no congestion mark, and has
-    /// arrived at `at`. Returns `None` if no acknowledgement could be coalesced with it. `next`
-    /// predicts the header of the next one.
+    /// Begins an ACK batch with `segment`, an acknowledgement without data and congestion mark that
+    /// arrived at `at`. `next` predicts the header of the next acknowledgement. Returns `None` if
+    /// none could be coalesced.
     #[inline(always)]
     pub(crate) fn begin_acks(
         (handle, connection): (TcpHandle, &Connection),
@@ -120,7 +123,7 @@ impl Coalesced {
         Some(Self { handle, kind: Kind::Acks { run, next: next()?, at } })
     }
 
-    /// Are there segments that were not delivered to the connection?
+    /// Returns whether there are segments that have not been delivered to the connection.
     #[inline(always)]
     pub(crate) const fn is_pending(&self) -> bool {
         match &self.kind {
@@ -135,7 +138,8 @@ impl Coalesced {
     }
 }
 
-/// Is there memory for the data of the connection, whatever else happens before the delivery?
+/// Returns whether the connection has memory for the data, whatever other connections do before the
+/// delivery.
 #[inline(always)]
 pub(crate) fn has_memory(memory: &Memory, socket: &TcpSocket) -> bool {
     socket.granted.is_final() && !memory.is_awaited()

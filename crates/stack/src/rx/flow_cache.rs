@@ -1,8 +1,8 @@
-//! The state of the flow cache: the headers of the last valid frame.
+//! The flow cache: the headers of the last valid frame.
 //!
-//! A frame with the same link header, addresses and ports belongs to the same connection, and these
+//! A frame with the same link header, addresses and ports belongs to the same connection, so these
 //! headers need not be checked again. Lengths, fragmentation and both checksums are checked for
-//! each frame, before it has any effect. Without the cache, the parsers would accept the same
+//! each frame before it has any effect. Without the cache, the parsers would accept the same
 //! frames.
 
 use crate::demux::Flow;
@@ -11,10 +11,10 @@ use crate::link::Medium;
 use crate::rx::coalesce::{NextAcks, NextData};
 use linerate_wire::{EthernetHeader, IpVersion, NextAck, NextPacket, V4, V6};
 
-/// An Ethernet header without tags, as in a frame.
+/// An Ethernet header without VLAN tags, as it is in a frame.
 pub(crate) type EthernetBytes = [u8; EthernetHeader::LENGTH];
 
-/// Headers of recent valid unicast frames. The connection is the last result of the flow table.
+/// Headers of recent valid unicast frames. Their connection is the last result of the flow table.
 #[derive(Debug)]
 pub(crate) struct FlowCache {
     pub(crate) is_enabled: bool,
@@ -22,17 +22,15 @@ pub(crate) struct FlowCache {
     pub(crate) link_header: Option<EthernetBytes>,
     /// The Ethernet header of the last unicast frame with an IPv6 packet.
     pub(crate) ipv6_link_header: Option<EthernetBytes>,
-    /// Source and destination address of the last IPv4 packet from the link; `None` if the cache
-    /// is disabled.
+    /// Source and destination address of the last IPv4 packet, or `None` if the cache is disabled.
     pub(crate) ipv4: Option<[u8; 8]>,
-    /// Source and destination address of the last IPv6 packet from the link; `None` if the cache
-    /// is disabled.
+    /// Source and destination address of the last IPv6 packet, or `None` if the cache is disabled.
     pub(crate) ipv6: Option<[u8; 32]>,
-    /// Frames found in the cache. The counters of the host count each as a frame, a packet, a
-    /// segment and a lookup.
+    /// Number of frames that the cache has handled. The host's counters each include them, as
+    /// frames, packets, segments and lookups.
     pub(crate) hits: u64,
-    /// Hits that the lookup prefetch has made possible: frames of another flow than the previous
-    /// one.
+    /// Number of hits that lookup prefetch has made possible: frames of another flow than the frame
+    /// before.
     pub(crate) prefetched: u64,
 }
 
@@ -49,7 +47,7 @@ impl FlowCache {
         }
     }
 
-    /// Were these the hosts of the last packet of their IP version?
+    /// Returns whether the last packet of this IP version was between these hosts.
     #[inline(always)]
     pub(crate) fn knows(&self, hosts: &Hosts) -> bool {
         match hosts {
@@ -64,7 +62,7 @@ impl FlowCache {
         self.ipv6 = None;
     }
 
-    /// Records the hosts of a valid packet, if the cache is enabled.
+    /// Stores the addresses of a valid packet, if the cache is enabled.
     pub(crate) const fn learn(&mut self, hosts: &Hosts) {
         match hosts {
             Hosts::V4(hosts) if self.is_enabled => self.ipv4 = Some(*hosts),
@@ -74,23 +72,26 @@ impl FlowCache {
     }
 }
 
-/// The IP version of cached headers, for code that is compiled once for each.
+/// The IP version of cached headers. Code that is generic over it is compiled once for each
+/// version.
 pub(crate) trait Version: IpVersion {
-    /// Returns the hosts of the last packet from the link.
+    /// Returns the addresses of the last packet of this IP version.
     fn known(cache: &FlowCache) -> &Option<Self::Addresses>;
-    /// Returns the Ethernet header of the last unicast frame with a packet.
+    /// Returns the Ethernet header of the last unicast frame with a packet of this IP version.
     fn link_header(cache: &FlowCache) -> Option<&EthernetBytes>;
-    /// Returns the hosts with these addresses.
+    /// Returns the pair of hosts with these addresses.
     fn hosts(addresses: Self::Addresses) -> Hosts;
-    /// Returns the flow of a packet with these ends.
+    /// Returns the flow of a packet with these addresses and ports.
     fn flow(ends: &Self::Ends) -> Flow;
-    /// Wraps the expected headers of a run.
+    /// Wraps the headers that the next segment of a GRO run must have.
     fn next_data(next: NextPacket<Self>) -> NextData;
-    /// Returns the expected headers of a run, if the run is of this IP version.
+    /// Returns the headers that the next segment of a GRO run must have, if the run is of this IP
+    /// version.
     fn of_data(next: &mut NextData) -> Option<&mut NextPacket<Self>>;
-    /// Wraps the last headers of an ACK batch.
+    /// Wraps the headers of the last acknowledgement of an ACK batch.
     fn next_acks(next: NextAck<Self>) -> NextAcks;
-    /// Returns the last headers of an ACK batch, if the batch is of this IP version.
+    /// Returns the headers of the last acknowledgement of an ACK batch, if it is of this IP
+    /// version.
     fn of_acks(next: &mut NextAcks) -> Option<&mut NextAck<Self>>;
 }
 
@@ -151,17 +152,17 @@ versions! {
     V6: ipv6, ipv6_link_header, Flow::of_ipv6_packet;
 }
 
-/// The expected link header of a cached flow.
+/// The link header that a frame of the cached flow must have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LinkHeader<'a> {
-    /// The medium has no link header.
+    /// None: frames begin with the IP header.
     None,
-    /// An Ethernet header.
+    /// This Ethernet header.
     Ethernet(&'a EthernetBytes),
 }
 
 impl<'a> LinkHeader<'a> {
-    /// Returns the expected header; `None` if no frame has arrived before.
+    /// Returns the link header to expect, or `None` if there has been no frame yet.
     #[inline(always)]
     pub(crate) const fn of(medium: Medium, known: Option<&'a EthernetBytes>) -> Option<Self> {
         match (medium, known) {
@@ -171,12 +172,12 @@ impl<'a> LinkHeader<'a> {
         }
     }
 
-    /// Returns the packet after the link header, if the frame has the expected one.
+    /// Returns the packet behind the link header, or `None` if the frame has another link header.
     #[inline(always)]
     pub(crate) fn strip(self, bytes: &[u8]) -> Option<&[u8]> {
         let Self::Ethernet(known) = self else { return Some(bytes) };
         let (header, packet): (&EthernetBytes, _) = bytes.split_first_chunk()?;
-        // Slices are compared, because this compiles to two overlapping word comparisons.
+        // Compared as slices, which compiles to two overlapping word comparisons.
         (known.as_slice() == header.as_slice()).then_some(packet)
     }
 }

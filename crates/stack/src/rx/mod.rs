@@ -1,4 +1,5 @@
-//! The state of the receive path: the flow cache, coalescing, and segments that wait.
+//! The state of the receive path: flow cache, coalescing, and segments without a connection that
+//! wait.
 
 pub(crate) mod coalesce;
 pub(crate) mod flow_cache;

@@ -1,46 +1,47 @@
-//! Segments that belong to no connection: a limited number is handled in each turn, and others
+//! Segments that belong to no connection. A limited number is handled in each turn, and the others
 //! wait.
 //!
 //! A flood of such segments must not delay connections: the answer to a SYN costs as much as
-//! several segments of data, and on a TAP device a system call. So a turn handles at most
+//! several data segments, and on a TAP device a system call. A turn therefore handles at most
 //! [`A_TURN`] of them before the segments of connections. Further ones wait until the segments of
-//! connections have been handled. If too many wait, each new one replaces a random one. A flood
-//! therefore cannot exclude an honest peer, as it could if the newest or the oldest was dropped: an
-//! honest SYN is as likely to be answered as any other.
+//! connections have been handled. If too many wait, each new one replaces a random one. An honest
+//! SYN is then as likely to be answered as any other, whereas dropping the newest or the oldest
+//! would let a flood exclude it.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Maximum number of segments without a connection that are handled at once, in a turn that also
-/// has segments of connections.
+/// Maximum number of segments without a connection that a turn handles, if it also has segments of
+/// connections.
 const A_TURN: usize = 16;
 
 /// Maximum number of waiting segments.
 const WAITING: usize = 128;
 
-/// Maximum size of a packet that can wait, in bytes.
+/// Maximum size of a packet that waits, in bytes. Longer ones are dropped.
 const LARGEST: usize = 1_536;
 
-/// Segments that belong to no connection.
+/// The queue of segments that belong to no connection.
 #[derive(Debug)]
 pub(crate) struct Unconnected {
-    /// Number of segments handled at once since the last turn of the waiting ones. Invariant: at
-    /// most [`A_TURN`].
+    /// Number of segments handled since the waiting ones last had their turn. Invariant: at most
+    /// [`A_TURN`].
     handled: usize,
     /// Number of segments without a connection that have arrived.
     come: u64,
-    /// Number of segments of connections that had arrived at the last turn of the waiting ones.
+    /// Number of segments of connections that had arrived when the waiting segments last had their
+    /// turn.
     connected: u64,
     /// The packets of waiting segments. Invariant: at most [`WAITING`].
     waiting: VecDeque<Vec<u8>>,
-    /// Buffers for further packets. Invariant: together with `waiting` at most [`WAITING`].
+    /// Free buffers, for reuse. Invariant: at most [`WAITING`], together with those in `waiting`.
     spare: Vec<Vec<u8>>,
-    /// State of the random numbers (xorshift, 64 bits). Invariant: not zero.
+    /// State of the random number generator (64-bit xorshift). Invariant: not zero.
     random: u64,
 }
 
 impl Unconnected {
-    /// Creates an empty queue. `seed` selects the segments that are dropped.
+    /// Creates an empty queue. `seed` determines which segments are dropped.
     pub(crate) const fn new(seed: u64) -> Self {
         Self {
             handled: 0,
@@ -52,7 +53,8 @@ impl Unconnected {
         }
     }
 
-    /// Counts a segment that has arrived. Returns whether it is handled at once.
+    /// Counts a segment without a connection. Returns whether to handle it now, instead of queueing
+    /// it.
     #[inline]
     pub(crate) const fn admit(&mut self) -> bool {
         self.come += 1;
@@ -61,8 +63,7 @@ impl Unconnected {
         may
     }
 
-    /// Have so many segments been handled at once that others must wait for
-    /// [`begin_turn`](Self::begin_turn)?
+    /// Returns whether no more segments may be handled until [`begin_turn`](Self::begin_turn).
     #[inline]
     pub(crate) const fn is_spent(&self) -> bool {
         self.handled == A_TURN
@@ -86,9 +87,9 @@ impl Unconnected {
         has_room
     }
 
-    /// Begins the turn of the waiting segments, after the segments of connections. `segments` is
-    /// the number of all segments that have arrived so far. Returns how many of the waiting ones
-    /// may be handled: all of them, if no segment of a connection has arrived since the last turn.
+    /// Begins the turn of the waiting segments, after those of connections. `segments` is the
+    /// number of all segments that have arrived so far. Returns how many waiting segments may be
+    /// handled: all of them, if no segment of a connection has arrived since their last turn.
     pub(crate) fn begin_turn(&mut self, segments: u64) -> usize {
         let connected = segments.wrapping_sub(self.come);
         let is_busy = core::mem::replace(&mut self.connected, connected) != connected;
@@ -98,25 +99,25 @@ impl Unconnected {
         count
     }
 
-    /// Removes and returns the packet that has waited longest. Return its buffer by
-    /// [`give_back`](Self::give_back).
+    /// Removes and returns the packet that has waited longest. The caller should return its buffer
+    /// by [`give_back`](Self::give_back).
     pub(crate) fn pop(&mut self) -> Option<Vec<u8>> {
         self.waiting.pop_front()
     }
 
-    /// Puts the buffer of a packet on the free list.
+    /// Puts the buffer of a packet on the free list, for reuse.
     pub(crate) fn give_back(&mut self, packet: Vec<u8>) {
         if self.spare.len() + self.waiting.len() < WAITING {
             self.spare.push(packet);
         }
     }
 
-    /// Is no segment waiting?
+    /// Returns whether no segment is waiting.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Panics if an invariant is broken.
+    /// Panics if an invariant is violated.
     pub(crate) fn check(&self) {
         assert!(self.handled <= A_TURN, "a turn handles a limited number of segments");
         assert!(self.waiting.len() + self.spare.len() <= WAITING, "waiting segments are limited");
@@ -134,7 +135,7 @@ impl Unconnected {
     }
 }
 
-/// Returns a copy of `packet`, in the reused buffer `memory`.
+/// Returns a copy of `packet` in `memory`, a buffer to be reused.
 fn copy(packet: &[u8], mut memory: Vec<u8>) -> Vec<u8> {
     memory.clear();
     memory.extend_from_slice(packet);
@@ -145,7 +146,7 @@ fn copy(packet: &[u8], mut memory: Vec<u8>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// Queues the SYN with this number.
+    /// Queues a packet that contains `number`.
     fn push(queue: &mut Unconnected, number: usize) -> bool {
         queue.push(&number.to_be_bytes())
     }
@@ -161,10 +162,11 @@ mod tests {
         assert_eq!((0..100).filter(|_| queue.admit()).count(), A_TURN);
         assert!(queue.is_spent());
         assert!((0..40).all(|number| push(&mut queue, number)));
-        // One segment of a connection has arrived in between.
+        // 101 segments, of which 100 belong to no connection: one segment of a connection has
+        // arrived.
         assert_eq!(queue.begin_turn(101), A_TURN);
         assert!(queue.is_spent(), "those that waited were handled in place of newer ones");
-        // No segment of a connection has arrived in between.
+        // The number of segments of connections is unchanged.
         assert_eq!(queue.begin_turn(101), 40);
         assert_eq!(waiting(&mut queue), (0..40).collect::<Vec<_>>());
         assert_eq!(queue.begin_turn(101), 0);
@@ -183,7 +185,7 @@ mod tests {
         };
         let lasting_by_one = lasting(1);
         let early = lasting_by_one.iter().filter(|&&number| number < 2 * WAITING).count();
-        // If the oldest or the newest was dropped, the result would be none or all.
+        // If always the oldest or always the newest were dropped, this would be none or all.
         assert!((5..60).contains(&early), "{early} of the first half are left");
         assert_eq!(lasting_by_one, lasting(1), "the same seed, the same segments");
         assert_ne!(lasting_by_one, lasting(3));

@@ -1,24 +1,25 @@
-//! The header template of a batch: each frame after the first differs only in numbers and checksum.
-//! One template is enough for the host, because one connection sends at a time.
+//! The header template of a batch of segments that one connection sends: after the first frame,
+//! only sequence number and checksum differ. A host needs only one template, because one connection
+//! sends at a time.
 //!
-//! While a link takes one frame after another, no other method of the host can be called. So the
-//! state of the connection is updated once for all frames, when the batch is committed.
+//! While a link takes one frame after another, no other method of the host can be called. The state
+//! of the connection is therefore updated once for all frames, when the batch is committed.
 
 use super::TcpSocket;
 use linerate_tcp::{Batch, BatchContent, Transmit};
 use linerate_wire::{EthernetHeader, Ipv4Header, Ipv6Header, SeqNum, Sum, TcpHeader, TcpOptions};
 
-/// Maximum length of a TCP header that has no options other than timestamps, in bytes.
+/// Maximum length in bytes of a TCP header whose only option is timestamps.
 const LONGEST_TCP: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
-/// Maximum length of all headers of a segment with such a TCP header, in bytes.
+/// Maximum length of a template in bytes: the link, IP and TCP headers of such a segment.
 const LONGEST: usize = EthernetHeader::LENGTH + Ipv6Header::LENGTH + LONGEST_TCP;
 
-/// Offsets in the TCP header.
+/// Offsets of fields in the TCP header.
 const SEQ: usize = 4;
 const ACK: usize = 8;
 const WINDOW: usize = 14;
 
-/// Offsets of the TCP header on Ethernet, and on links without a link header.
+/// Offsets of the TCP header in a frame with and without an Ethernet header, for both IP versions.
 pub(crate) const TCP_OFFSET_ETHERNET: usize = EthernetHeader::LENGTH + Ipv4Header::LENGTH;
 pub(crate) const TCP_OFFSET_IP: usize = Ipv4Header::LENGTH;
 pub(crate) const TCP_OFFSET_ETHERNET_IPV6: usize = EthernetHeader::LENGTH + Ipv6Header::LENGTH;
@@ -27,26 +28,26 @@ pub(crate) const TCP_OFFSET_IPV6: usize = Ipv6Header::LENGTH;
 /// The header template of a batch.
 #[derive(Debug)]
 pub(crate) struct BatchHeaders {
-    /// The index of the connection; `None` if no batch can continue.
+    /// Index of the connection that sends the batch; `None` if there is no batch to continue.
     pub(crate) owner: Option<u32>,
-    /// The segments that can still be sent without consulting the connection.
+    /// The segments that can be sent next without consulting the connection.
     next: Batch,
-    /// The headers from the link header to the TCP options. Number, checksum, and in an ACK batch
-    /// the window are overwritten for each segment.
+    /// All headers of a frame, up to the TCP options. For each segment the sequence number, the
+    /// checksum, and in a batch of acknowledgements the window are overwritten.
     bytes: [u8; LONGEST],
-    /// Length of the headers in bytes.
+    /// Length of all headers in bytes.
     length: usize,
     /// The offset of the TCP header.
     pub(crate) tcp: usize,
-    /// The sum of the pseudo-header and the TCP header, without the fields that are overwritten.
+    /// Checksum of the pseudo-header and the TCP header, without the fields that are overwritten.
     sum: Sum,
     /// Length of each frame in bytes.
     frame: usize,
-    /// Segments that were sent and not committed to the connection.
+    /// Number of segments that were sent and not yet committed to the connection.
     uncommitted: u32,
 }
 
-/// Frames that were sent and have to be committed to their connection.
+/// Frames of a batch that were sent, to be committed to their connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SentFrames {
     pub(crate) content: BatchContent,
@@ -57,7 +58,7 @@ pub(crate) struct SentFrames {
 }
 
 impl BatchHeaders {
-    /// Creates the template without a batch.
+    /// Creates a template that belongs to no batch.
     pub(crate) fn new() -> Self {
         Self {
             owner: None,
@@ -71,19 +72,19 @@ impl BatchHeaders {
         }
     }
 
-    /// Can the next frame be sent without consulting the connection?
+    /// Returns whether the next frame can be sent without consulting the connection.
     #[inline]
     pub(crate) const fn has_next(&self) -> bool {
         self.next.count > 0
     }
 
-    /// Is there a batch that can continue, or that has uncommitted frames?
+    /// Returns whether the batch can continue, or has frames that are not committed.
     #[inline]
     pub(crate) const fn has_owner(&self) -> bool {
         self.owner.is_some()
     }
 
-    /// Have all sent frames been committed to the connection?
+    /// Returns whether all sent frames have been committed to the connection.
     pub(crate) const fn is_committed(&self) -> bool {
         self.uncommitted == 0 && self.next.count == 0
     }
@@ -93,7 +94,7 @@ impl BatchHeaders {
         (self.owner, self.next.count) = (None, 0);
     }
 
-    /// Begins a `batch` after the segment that was `sent` in `frame`.
+    /// Begins a batch behind the segment `sent`, whose frame is `frame`.
     pub(crate) fn begin(
         &mut self,
         index: u32,
@@ -121,13 +122,13 @@ impl BatchHeaders {
         self.set(batch);
     }
 
-    /// Sets the segments that can be sent with the headers of this template.
+    /// Replaces the segments that can be sent next.
     pub(crate) fn set(&mut self, batch: Batch) {
         let data = if batch.content == BatchContent::Data { batch.step as usize } else { 0 };
         (self.next, self.frame) = (batch, self.length + data);
     }
 
-    /// Limits the number of further segments.
+    /// Limits the number of segments that can be sent next.
     pub(crate) fn limit(&mut self, segments: u32) {
         self.next.count = self.next.count.min(segments);
     }
@@ -137,23 +138,24 @@ impl BatchHeaders {
         self.length - self.tcp
     }
 
-    /// Stops sending, and returns the frames that must be committed.
+    /// Ends sending. Returns the frames that must be committed to the connection.
     pub(crate) const fn take_sent(&mut self) -> SentFrames {
         self.next.count = 0;
         let count = core::mem::replace(&mut self.uncommitted, 0);
         SentFrames { content: self.next.content, count, length: self.frame }
     }
 
-    /// Writes the next frame, whose TCP header is at offset `TCP`. `data` copies the payload of the
-    /// segment with a given number, and returns its sum. Returns the length of the frame; `None` if
-    /// the frame has no room.
+    /// Writes the next frame, whose TCP header is at offset `TCP`. `data` copies the payload that
+    /// begins at a sequence number, and returns its checksum. Returns the length of the frame, or
+    /// `None` if `frame` is too short.
     #[inline(always)]
     pub(crate) fn write<const TCP: usize>(
         &mut self,
         data: impl FnOnce(SeqNum, &mut [u8]) -> Sum,
         frame: &mut [u8],
     ) -> Option<usize> {
-        // The copy has a constant length, and the payload then overwrites its unused end.
+        // Copies a constant number of bytes, which is faster. The payload overwrites those behind
+        // the headers.
         let longest = TCP + LONGEST_TCP;
         frame.get_mut(..longest)?.copy_from_slice(self.bytes.get(..longest)?);
         let payload = frame.get_mut(self.length..self.frame)?;

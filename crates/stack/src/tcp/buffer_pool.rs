@@ -1,28 +1,28 @@
 //! The buffer pool: memory for small buffers that is probably still in the processor's caches.
 //!
 //! With very many connections, hardly any of their buffers are in the caches, and most are empty
-//! most of the time. The memory of an empty buffer can be replaced. So a buffer that is about to
-//! be filled swaps its memory for the most recently used memory of the pool. When it is empty
-//! again, it swaps back. The memory of a connection stays constant.
+//! most of the time. The memory of an empty buffer can be replaced. A buffer that is about to be
+//! filled therefore swaps its memory for the most recently used memory of the pool. When it is
+//! empty again, it swaps back. The amount of memory of a connection stays constant.
 
 use crate::tcp::TcpSocket;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use linerate_tcp::SMALLEST_BUFFER_MEMORY;
 
-/// The largest number of buffers in the pool. Two turns of writes take half each at most, and stay
-/// in use until the peers acknowledge the data in a third turn.
+/// Maximum number of buffers in the pool. The writes of a turn take up to half of them, which stay
+/// in use until the peers' acknowledgements arrive in the turn after the next.
 const CAPACITY: usize = 256;
 
-/// A stack of recently used memory, and the memory that buffers gave in exchange.
+/// A stack of recently used memory, and the memory that buffers have given in exchange.
 #[derive(Debug)]
 pub(crate) struct BufferPool {
-    /// Are there enough connections for the pool to be worthwhile?
+    /// Whether the pool is used. It pays off only with many connections.
     is_enabled: bool,
-    /// Memory to give to buffers, the most recently used at the end.
+    /// Memory to give to buffers, the most recently used last.
     recent: Vec<Box<[u8]>>,
-    /// Memory that buffers gave in exchange. Invariants: `recent` and `exchanged` together have at
-    /// most [`CAPACITY`] elements, each of [`SMALLEST_BUFFER_MEMORY`] bytes.
+    /// Memory that buffers have given in exchange. Invariants: `recent` and `exchanged` together
+    /// have at most [`CAPACITY`] elements, each of [`SMALLEST_BUFFER_MEMORY`] bytes.
     exchanged: Vec<Box<[u8]>>,
 }
 
@@ -37,7 +37,8 @@ impl BufferPool {
         self.is_enabled = true;
     }
 
-    /// Disables the pool and frees its memory. Buffers keep the memory that they have.
+    /// Disables the pool and frees its memory. Buffers keep the memory that they have taken from
+    /// it.
     #[inline]
     pub(crate) fn disable(&mut self) {
         if self.is_enabled {
@@ -50,19 +51,19 @@ impl BufferPool {
         *self = Self::new();
     }
 
-    /// Gives memory to the send buffer before an application writes.
+    /// Swaps memory of the pool into the send buffer, before an application writes.
     #[inline(always)]
     pub(crate) fn give_to_send(&mut self, socket: &mut TcpSocket) {
         if self.is_enabled && !socket.pooled.to_send {
-            // The segment is sent after the application has written to other connections, and its
-            // acknowledgement arrives even later. This leaves time for the prefetches to complete.
+            // The segment will be sent after writes to other connections, and its acknowledgement
+            // arrives even later. That leaves time for the prefetches to complete.
             socket.prefetch_for_transmit();
             socket.pooled.to_send =
                 self.give(|memory| socket.connection.driver().exchange_send_memory(memory));
         }
     }
 
-    /// Gives memory to the receive buffer before a segment is handled.
+    /// Swaps memory of the pool into the receive buffer, before a segment is handled.
     #[inline]
     pub(crate) fn give_to_receive(&mut self, socket: &mut TcpSocket) {
         if !socket.pooled.to_receive {
@@ -71,8 +72,7 @@ impl BufferPool {
         }
     }
 
-    /// Takes the memory of the receive buffer back after an application has read, if the buffer is
-    /// empty.
+    /// Takes memory of the pool back from the receive buffer, if an application has emptied it.
     #[inline(always)]
     pub(crate) fn reclaim_after_read(&mut self, socket: &mut TcpSocket) {
         if socket.pooled.to_receive {
@@ -81,8 +81,7 @@ impl BufferPool {
         }
     }
 
-    /// Takes the memory of the send buffer back after a segment was handled, if its
-    /// acknowledgement has emptied the buffer.
+    /// Takes memory of the pool back from the send buffer, if an acknowledgement has emptied it.
     #[inline]
     pub(crate) fn reclaim_after_ack(&mut self, socket: &mut TcpSocket) {
         if socket.pooled.to_send {
@@ -92,11 +91,11 @@ impl BufferPool {
     }
 
     /// Offers the most recently used memory to `exchange`, which swaps it with the memory of a
-    /// buffer if it can. Returns whether it did.
+    /// buffer if possible. Returns whether it did.
     #[inline(never)]
     fn give(&mut self, exchange: impl FnOnce(&mut Box<[u8]>) -> bool) -> bool {
-        // A connection may end without returning its memory. The memory that it gave in exchange
-        // then serves as its replacement.
+        // Connections may end without returning memory. The memory that they gave in exchange then
+        // replaces it.
         let memory = self.recent.pop().or_else(|| self.allocate()).or_else(|| self.exchanged.pop());
         let Some(mut memory) = memory else { return false };
         let is_given = exchange(&mut memory);
@@ -104,8 +103,9 @@ impl BufferPool {
         is_given
     }
 
-    /// Offers exchanged memory to `exchange`, which swaps it with the memory of a buffer if the
-    /// buffer is empty. Returns whether the buffer holds no memory of the pool any more.
+    /// Offers memory that was given in exchange to `exchange`, which swaps it with the memory of a
+    /// buffer if the buffer is empty. Returns whether the buffer has no memory of the pool any
+    /// more.
     #[inline(never)]
     fn reclaim(&mut self, exchange: impl FnOnce(&mut Box<[u8]>) -> bool) -> bool {
         let Some(mut memory) = self.exchanged.pop() else { return true };
@@ -114,7 +114,7 @@ impl BufferPool {
         is_reclaimed
     }
 
-    /// Allocates memory, unless the pool has its largest size.
+    /// Allocates memory, unless the pool has reached its maximum size.
     #[cold]
     fn allocate(&self) -> Option<Box<[u8]>> {
         let has_room = self.recent.len() + self.exchanged.len() < CAPACITY;

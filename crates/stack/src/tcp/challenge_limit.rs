@@ -1,30 +1,30 @@
 //! The rate limit of challenge ACKs, for all connections together (RFC 5961 §7).
 //!
-//! A shared, known limit is a side channel: an attacker spends all but one of the budget on its own
-//! connection, and sees from the last answer whether a forged segment has hit another connection
-//! (Cao et al., USENIX Security 2016). So the limit of each second is random.
+//! A shared limit of known size is a side channel: an attacker uses up all but one of the budget on
+//! its own connection, and sees from the last answer whether a forged segment has hit another
+//! connection (Cao et al., USENIX Security 2016). The limit of each second is therefore random.
 
 use linerate_units::{Duration, Instant};
 use siphasher::sip::SipHasher24;
 
-/// A random limit for each second.
+/// A limit on the number of challenge ACKs, which is random for each second.
 #[derive(Debug)]
 pub(crate) struct ChallengeLimit {
     hasher: SipHasher24,
     mean: u32,
-    /// The second to which `left` applies.
+    /// The second to which the remaining number `left` applies.
     second: u64,
     left: u32,
 }
 
 impl ChallengeLimit {
-    /// Creates a limit of about `mean` per second; zero allows none.
+    /// Creates a limit whose mean is `mean` per second; zero permits none.
     pub(crate) const fn new(mean: u32, hasher: SipHasher24) -> Self {
         Self { hasher, mean, second: u64::MAX, left: 0 }
     }
 
-    /// Takes a challenge ACK from the budget of the current second. Returns whether the budget
-    /// allowed it.
+    /// Takes one challenge ACK from the budget of the current second. Returns false if the budget
+    /// is used up.
     pub(crate) fn take(&mut self, now: Instant) -> bool {
         let second = now.as_nanos() / Duration::from_secs(1).as_nanos();
         if second != self.second {

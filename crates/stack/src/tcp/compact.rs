@@ -1,5 +1,5 @@
 //! Compact forms of a socket: an idle connection in a fifth of the memory, and a TIME-WAIT record
-//! in a tenth. A change unpacks the socket, and a reader gets an unpacked copy.
+//! in a tenth. A socket is unpacked before it changes; for reading, a copy of it is unpacked.
 
 use super::{Owner, TcpSocket, headers::Headers};
 use crate::demux::flow::Hosts;
@@ -10,11 +10,11 @@ use core::ops::Deref;
 use linerate_tcp::{CompactConnection, Connection, MemoryGrant, State, TimeWaitRecord};
 use linerate_units::Instant;
 
-/// A connection in compact form.
+/// A compact form of a connection.
 pub(crate) trait Compact {
     /// Returns an unpacked copy of the connection.
     fn view(&self) -> Connection;
-    /// Unpacks the connection for a step.
+    /// Unpacks the connection, because it is about to change.
     fn unpack(&self, now: Instant) -> Connection;
 }
 
@@ -38,27 +38,27 @@ impl Compact for TimeWaitRecord {
     }
 }
 
-/// A [`TcpSocket`] in compact form.
+/// A [`TcpSocket`] in compact form, with its connection in the compact form `C`.
 #[derive(Debug)]
 pub(crate) struct CompactSocket<C = CompactConnection> {
     connection: C,
     pub(crate) fields: SocketFields,
 }
 
-/// The fields of a [`TcpSocket`] that are kept with its connection.
+/// The fields of a [`TcpSocket`] that are kept beside its connection.
 #[derive(Debug)]
 pub(crate) struct SocketFields {
     owner: Owner,
     flow: KeptFlow,
     pub(crate) flow_hash: FlowHash,
     room: u32,
-    /// Type of service and time to live.
+    /// Type of service and TTL of its packets.
     service: [u8; 2],
     is_local: bool,
     state: State,
 }
 
-/// A flow that takes little memory over IPv4.
+/// A flow, in a form that takes little memory for IPv4.
 #[derive(Debug)]
 enum KeptFlow {
     V4 { hosts: [u8; 8], ports: [u8; 4] },
@@ -82,9 +82,10 @@ impl KeptFlow {
 }
 
 impl CompactSocket {
-    /// Packs `socket`, if its connection can be packed.
+    /// Packs `socket`. Returns `None` if its connection cannot be packed at present.
     pub(crate) fn of(socket: &mut TcpSocket) -> Option<Self> {
-        // The host grants memory again before each step that may allocate some.
+        // The compact form needs no grant: the host grants memory again before each step that may
+        // allocate some.
         socket.connection.driver().grant_memory(MemoryGrant::UNLIMITED);
         socket.granted = Granted::NOTHING;
         Some(Self { connection: socket.connection.compact()?, fields: SocketFields::of(socket) })
@@ -92,7 +93,8 @@ impl CompactSocket {
 }
 
 impl CompactSocket<TimeWaitRecord> {
-    /// Creates a TIME-WAIT record of `socket`, if it is an orphan of which only TIME-WAIT is left.
+    /// Creates a TIME-WAIT record of `socket`. Returns `None` unless the application has closed it
+    /// and only TIME-WAIT is left.
     #[cold]
     pub(crate) fn of(socket: &TcpSocket) -> Option<Box<Self>> {
         let connection =
@@ -100,8 +102,8 @@ impl CompactSocket<TimeWaitRecord> {
         Some(Box::new(Self { connection, fields: SocketFields::of(socket) }))
     }
 
-    /// Overwrites an ended record. Returns false, without a change, if more of `socket` must be
-    /// kept than a record holds.
+    /// Overwrites a record whose TIME-WAIT has ended by that of `socket`. Returns false without a
+    /// change if a record cannot hold the state of `socket`.
     #[inline(always)]
     pub(crate) fn overwrite(&mut self, socket: &TcpSocket) -> bool {
         let is_kept = socket.is_only_in_time_wait()
@@ -112,7 +114,7 @@ impl CompactSocket<TimeWaitRecord> {
         is_kept
     }
 
-    /// Returns the end of TIME-WAIT.
+    /// Returns the time at which TIME-WAIT ends.
     pub(crate) const fn deadline(&self) -> Instant {
         self.connection.deadline()
     }
@@ -123,8 +125,8 @@ impl CompactSocket<TimeWaitRecord> {
 }
 
 impl TcpSocket {
-    /// Is only TIME-WAIT left of the socket? The connection itself decides whether it has no
-    /// segment left to send.
+    /// Returns whether only TIME-WAIT is left of the socket. Whether a segment is left to send is
+    /// for the connection to decide.
     fn is_only_in_time_wait(&self) -> bool {
         self.owner == Owner::Orphan && !self.is_retired && self.held == 0
     }
@@ -146,12 +148,12 @@ impl SocketFields {
 }
 
 impl<C: Compact> CompactSocket<C> {
-    /// Returns the owner.
+    /// Returns the owner of the connection.
     pub(crate) const fn owner(&self) -> Owner {
         self.fields.owner
     }
 
-    /// Unpacks the socket. Its MAC address is resolved again by its next segment.
+    /// Creates the unpacked socket. Its next segment looks up the MAC address again.
     fn unpack_with(&self, connection: Connection) -> TcpSocket {
         let kept = &self.fields;
         let mut headers = Headers::new(&kept.flow.get());

@@ -1,19 +1,19 @@
-//! The shared configurations of connections: connections with equal configurations share one copy.
+//! The configurations of connections. Connections with equal configurations share one copy.
 
 use linerate_tcp::{Config, SharedConfig};
 
 /// The default configuration, and the last one that an application has chosen. An application that
-/// sets its own usually sets the same for all of its connections.
+/// chooses a configuration usually chooses it for all of its connections.
 #[derive(Debug)]
 pub(crate) struct TcpConfigs {
     default: SharedConfig,
     last: Option<(Config, SharedConfig)>,
 }
 
-/// The configuration of a connection that is about to be opened.
+/// The choice of a configuration for a connection that is about to be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConfigChoice {
-    /// The default of the host.
+    /// The default configuration of the host.
     Default,
     /// The configuration that an application has chosen last.
     Last,
@@ -25,7 +25,8 @@ impl TcpConfigs {
         Self { default: default.into(), last: None }
     }
 
-    /// Selects a configuration: `own`, or the default without one.
+    /// Stores the configuration `own` if there is one. Returns the choice of it, or else of the
+    /// default.
     #[inline]
     pub(crate) fn choose(&mut self, own: Option<&Config>) -> ConfigChoice {
         match own {
@@ -42,7 +43,7 @@ impl TcpConfigs {
         ConfigChoice::Last
     }
 
-    /// Returns the selected configuration.
+    /// Returns the configuration that was chosen.
     #[inline]
     pub(crate) fn shared(&self, rules: ConfigChoice) -> &SharedConfig {
         match (rules, &self.last) {

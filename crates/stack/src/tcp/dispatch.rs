@@ -1,8 +1,8 @@
-//! Post-step dispatch: the work of the host after each step of a connection. It schedules the
-//! sender, arms the timer, notes events, and accounts for memory and state.
+//! Post-step dispatch: the host's work after each step of a connection. It schedules the sender,
+//! arms the timer, notes events, and accounts for memory and state.
 //!
-//! Most steps change only what can be sent and read. So the fast path needs a few comparisons on
-//! the socket, and the slow path handles all other effects.
+//! Most steps change only what can be sent and read. The fast path handles these with a few
+//! comparisons on the socket, and the slow path handles all other effects.
 
 use super::TcpSocket;
 use crate::collections::timer_wheel::TimerWheel;
@@ -13,10 +13,10 @@ use crate::tcp::{Owner, TcpTimer};
 use core::hint::cold_path;
 use linerate_tcp::{Events, State};
 
-/// Events about the path to the peer, which concern the host rather than the application.
+/// Events about the path to the peer, which are for the host instead of the application.
 pub(crate) const PATH_EVENTS: Events = Events::SOFT_ERROR.union(Events::PATH_MTU);
 
-/// The parts of a host that a step can affect.
+/// The parts of a host that a step of a connection can affect.
 pub(crate) struct StepEffects<'a> {
     pub(crate) memory: &'a Memory,
     pub(crate) ready: &'a mut Ready,
@@ -25,7 +25,7 @@ pub(crate) struct StepEffects<'a> {
     pub(crate) events: &'a mut EventQueue,
 }
 
-/// Borrows these parts of a host, while its sockets are in use.
+/// Borrows a [`StepEffects`] from a host whose sockets are borrowed at the same time.
 macro_rules! step_effects {
     ($stack:expr) => {
         $crate::tcp::dispatch::StepEffects {
@@ -39,18 +39,18 @@ macro_rules! step_effects {
 }
 pub(crate) use step_effects;
 
-/// Is the dispatch of a step complete?
+/// How far the effects of a step have been handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Dispatched {
-    /// The step is completely dispatched.
+    /// All effects have been handled.
     Fully,
-    /// [`Stack::dispatch_slowly`] has to be called.
+    /// Some effects remain: [`Stack::dispatch_slowly`] must be called.
     Partly,
 }
 
 impl StepEffects<'_> {
-    /// Dispatches a step of the connection at this index.
+    /// Handles the effects of a step of the connection at `index`, as far as the fast path can.
     #[inline(always)]
     pub(crate) fn dispatch(self, index: u32, socket: &mut TcpSocket) -> Dispatched {
         if socket.changes_memory(self.memory)
@@ -64,8 +64,8 @@ impl StepEffects<'_> {
         Dispatched::Fully
     }
 
-    /// Dispatches a read or write of the application. It leaves the state unchanged, and causes no
-    /// events.
+    /// Handles the effects of a read or write by the application, which changes no state and causes
+    /// no events.
     #[inline(always)]
     pub(crate) fn dispatch_read_or_write(
         mut self,
@@ -81,7 +81,7 @@ impl StepEffects<'_> {
         Dispatched::Fully
     }
 
-    /// Adds the connection to the ring of senders, if it wants to send.
+    /// Adds the connection to the ring of senders, if it has something to send.
     #[inline(always)]
     pub(crate) fn schedule(&mut self, index: u32, socket: &TcpSocket) {
         if socket.connection.wants_transmit() {
@@ -102,7 +102,8 @@ impl StepEffects<'_> {
 }
 
 impl TcpSocket {
-    /// Arms the timer of the connection, if its deadline is earlier than the armed time.
+    /// Arms the timer of the connection, if its deadline is earlier than the time for which it is
+    /// armed.
     #[inline(always)]
     pub(crate) fn arm(&mut self, index: u32, timers: &mut TimerWheel<TcpTimer>) {
         let deadline = self.connection.earliest_timeout();
@@ -113,13 +114,13 @@ impl TcpSocket {
         }
     }
 
-    /// Must the memory accounting be updated?
+    /// Returns whether the memory accounting must be updated.
     #[inline(always)]
     pub(crate) fn changes_memory(&self, memory: &Memory) -> bool {
         self.connection.buffer_memory() != self.held || memory.is_awaited()
     }
 
-    /// Has the state changed, or has the connection ended?
+    /// Returns whether the state of the connection has changed, or it has ended.
     #[inline(always)]
     fn has_changed_state(&self) -> bool {
         self.connection.state() != self.state || self.state == State::Closed

@@ -1,4 +1,4 @@
-//! Buffer memory granted to a connection, and buffers from the pool.
+//! The buffer memory that a connection may use, and its buffers that use memory of the pool.
 
 /// The last grant of buffer memory to a connection (see [`Memory`](super::memory::Memory)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,17 +8,18 @@ pub(crate) struct Granted {
 }
 
 impl Granted {
-    /// No grant yet.
+    /// The value before the first grant.
     pub(crate) const NOTHING: Self = Self { changes: u64::MAX, has_moved: false };
 
-    /// Does the grant hold until the memory of other connections changes?
+    /// Returns whether the grant stays valid until the memory of other connections changes.
     #[inline(always)]
     pub(crate) const fn is_final(self) -> bool {
         self.has_moved
     }
 }
 
-/// The buffers that use memory of the pool. Only a hint: a buffer may have been reallocated since.
+/// The buffers of a connection that use memory of the pool. It is only a hint, because a buffer may
+/// have been reallocated since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PooledBuffers {
     pub(crate) to_send: bool,

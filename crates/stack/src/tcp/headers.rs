@@ -1,5 +1,5 @@
-//! The header template of a connection: link, IP and ports, completed for each segment by its
-//! length and checksums.
+//! The header template of a connection: link header, IP header and ports. Each segment completes it
+//! by its length and checksums.
 
 use super::UNRESOLVED;
 use crate::demux::flow::{Flow, Hosts};
@@ -12,34 +12,34 @@ use linerate_wire::{
     TcpHeader, TcpOptions, TypeOfService, VlanTags,
 };
 
-/// Offset of the IP header, on Ethernet.
+/// Offset of the IP header in a frame with an Ethernet header.
 const IP: usize = EthernetHeader::LENGTH;
-/// Bytes of both ports.
+/// Length of both ports in bytes.
 const PORTS: usize = 4;
-/// Bytes of the longest template, which is of IPv6.
+/// Length of the longest template in bytes, which is that for IPv6.
 const LONGEST: usize = IP + Ipv6Header::LENGTH + PORTS;
 
-/// Length of a SYN, which is nearly always the first segment.
+/// Length of a SYN in bytes. It is nearly always the first segment, so templates begin with it.
 #[allow(clippy::cast_possible_truncation, reason = "it is a short one")]
 const SYN: u16 = (TcpHeader::LENGTH + TcpOptions::SYN_LENGTH) as u16;
 
-/// The ECN bits of the type of service.
+/// Mask of the ECN bits in the type of service.
 const ECN: u8 = Ecn::Ce as u8;
 
 /// The header template of one direction of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers {
     /// Ethernet header, IP header and ports of the last packet, then unused bytes. The next packet
-    /// has the same, unless its length or its codepoint differs.
+    /// has the same, unless its length or its ECN codepoint differs.
     bytes: [u8; LONGEST],
     version: Version,
-    /// Length of the last segment, and its ECN codepoint.
+    /// Length of the last segment in bytes, and the ECN codepoint of its packet.
     last: (u16, Ecn),
-    /// Sum of the IPv4 header in `bytes`, without length, codepoint and checksum.
+    /// Checksum of the IPv4 header in `bytes`, without length, ECN codepoint and checksum field.
     ip_sum: Sum,
-    /// Sum of the ports and of a pseudo-header with zero length.
+    /// Checksum of the ports and of a pseudo-header whose length is zero.
     tcp_sum: Sum,
-    /// Sum of the ports and of the pseudo-header with the last segment's length.
+    /// Checksum of the ports and of the pseudo-header of the last segment.
     segment_sum: Sum,
 }
 
@@ -51,14 +51,14 @@ enum Version {
 }
 
 impl Headers {
-    /// Creates the headers from the local to the remote end, without MAC addresses.
+    /// Creates the template for packets from the local to the remote end, without MAC addresses.
     pub(crate) fn new(flow: &Flow) -> Self {
         let mut headers = Self::between(&flow.hosts);
         headers.set_ports(flow);
         headers
     }
 
-    /// Creates the headers from the local to the remote host, without ports.
+    /// Creates the template for packets from the local to the remote host, without ports.
     fn between(hosts: &Hosts) -> Self {
         let mut bytes = [0; LONGEST];
         if let Some(header) = IpHeader::new(hosts.local(), hosts.remote(), Protocol::TCP) {
@@ -77,7 +77,7 @@ impl Headers {
         headers
     }
 
-    /// Returns the length of the IP header.
+    /// Returns the length of the IP header in bytes.
     #[inline(always)]
     pub(crate) const fn ip_length(&self) -> usize {
         match self.version {
@@ -86,10 +86,10 @@ impl Headers {
         }
     }
 
-    /// Returns the flow of packets with the headers.
+    /// Returns the flow to which the template belongs.
     pub(crate) fn flow(&self) -> Flow {
-        // A flow is in the order of a received packet, the remote end first. Rotation swaps the
-        // halves of a word.
+        // A flow is in the order of a received packet, the remote end first. Rotating a word by
+        // half of its bits exchanges source and destination.
         let hosts = match self.version {
             Version::V4 => {
                 let addresses = self.bytes[IP + 12..].first_chunk().copied().unwrap_or_default();
@@ -117,7 +117,8 @@ impl Headers {
         self.segment_sum = self.segment_sum.add_u16(local).add_u16(peer);
     }
 
-    /// Recomputes the sum of the IPv4 header after a change, and invalidates the last length.
+    /// Recomputes the checksum of the IPv4 header after a change. The next segment must then be
+    /// fitted again.
     fn recompute_ip_sum(&mut self) {
         self.last = (0, Ecn::NotEct);
         let ip = &mut self.bytes[IP..];
@@ -146,19 +147,19 @@ impl Headers {
             .emit(&mut self.bytes);
     }
 
-    /// Sets the type of service. The ECN bits remain those of the connection.
+    /// Sets the type of service. Its ECN bits stay as the connection has set them.
     pub(crate) fn set_type_of_service(&mut self, type_of_service: TypeOfService) {
         let [_, time_to_live] = self.service();
         self.set_service([type_of_service.byte(), time_to_live]);
     }
 
-    /// Sets the time to live, or the hop limit.
+    /// Sets the TTL or the hop limit.
     pub(crate) fn set_ttl(&mut self, ttl: NonZeroU8) {
         let [type_of_service, _] = self.service();
         self.set_service([type_of_service, ttl.get()]);
     }
 
-    /// Returns the type of service and the time to live, for [`Headers::set_service`].
+    /// Returns the type of service and the TTL, for [`Headers::set_service`].
     pub(crate) const fn service(&self) -> [u8; 2] {
         let type_of_service = match self.version {
             Version::V4 => self.bytes[IP + 1],
@@ -167,7 +168,7 @@ impl Headers {
         [type_of_service & !ECN, self.bytes[self.time_to_live()]]
     }
 
-    /// Sets the type of service and the time to live.
+    /// Sets the type of service and the TTL.
     pub(crate) fn set_service(&mut self, [type_of_service, time_to_live]: [u8; 2]) {
         self.bytes[self.time_to_live()] = time_to_live;
         match self.version {
@@ -180,7 +181,7 @@ impl Headers {
         self.recompute_ip_sum();
     }
 
-    /// Returns the offset of the time to live or of the hop limit.
+    /// Returns the offset of the TTL or of the hop limit.
     const fn time_to_live(&self) -> usize {
         match self.version {
             Version::V4 => IP + 8,
@@ -188,8 +189,9 @@ impl Headers {
         }
     }
 
-    /// Completes a frame in which a segment was written after room for the headers. The link header
-    /// has `medium` bytes: that of Ethernet, or zero. Returns the length of the frame.
+    /// Completes a frame that already contains the segment `sent`, behind room for the headers. The
+    /// link header has `medium` bytes: the length of an Ethernet header, or zero. Returns the
+    /// length of the frame.
     ///
     /// # Panics
     /// If the segment is not in the frame.
@@ -200,7 +202,7 @@ impl Headers {
     }
 
     /// Completes a frame like [`Headers::complete`], for a link that completes the checksum. The
-    /// checksum field contains the sum of the pseudo-header. Zero-copy data is not in the frame and
+    /// checksum field gets the sum of the pseudo-header. Zero-copy data are not in the frame and
     /// not counted in its length.
     ///
     /// # Panics
@@ -214,7 +216,7 @@ impl Headers {
     ) -> TxFrame {
         self.fit(sent);
         let [a, b, c, d] = self.ports();
-        // Subtracts the ports by adding their complement.
+        // The pseudo-header has no ports: subtract them by adding their complement.
         let (source, destination) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
         let pseudo = self.segment_sum.add_u16(!source).add_u16(!destination);
         let zero_copy = sent.zero_copy.map_or(0, |data| data.length());
@@ -230,14 +232,14 @@ impl Headers {
         self.bytes[tcp..].first_chunk().copied().unwrap_or_default()
     }
 
-    /// Returns the sum of a segment of `length` bytes, whose TCP header after the ports is
-    /// `header`.
+    /// Returns the checksum of a segment of `length` bytes. `header` is its TCP header without the
+    /// ports.
     #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
     pub(crate) fn sum_of(&self, length: usize, header: &[u8]) -> Sum {
         (self.tcp_sum + Sum::of(header)).add_u16(length as u16)
     }
 
-    /// Adapts the headers to the length and codepoint of a segment.
+    /// Changes the template to the length and the ECN codepoint of a segment.
     #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
     #[inline(always)]
     fn fit(&mut self, sent: &Transmit) {
@@ -269,7 +271,8 @@ impl Headers {
         }
     }
 
-    /// Writes the headers before a segment of `length` bytes, with this TCP checksum.
+    /// Writes the headers in front of a segment of `length` bytes whose TCP checksum is
+    /// `tcp_checksum`.
     #[inline(always)]
     pub(crate) fn write(
         &self,
@@ -278,7 +281,8 @@ impl Headers {
         tcp_checksum: u16,
         frame: &mut [u8],
     ) -> usize {
-        // Each IP version has copies of constant length, which compile to a few move instructions.
+        // Each IP version copies a constant number of bytes, which compiles to a few move
+        // instructions.
         match self.version {
             Version::V4 => {
                 self.write_version::<{ Ipv4Header::LENGTH }>(medium, length, tcp_checksum, frame)
@@ -313,7 +317,7 @@ impl Headers {
         total
     }
 
-    /// Writes the headers where the link header is `before` bytes shorter.
+    /// Writes the headers for a link whose header is `before` bytes shorter than that of Ethernet.
     #[cold]
     fn write_to_other_medium(
         &self,
@@ -329,28 +333,28 @@ impl Headers {
     }
 }
 
-/// The values that connections between two hosts share: those of the last opened connection. On
-/// clients and servers alike, the next connection is often between the same two hosts.
+/// The header template and the timestamp offset of the last opened connection, without its ports.
+/// On clients and servers alike, the next connection is often between the same two hosts and can
+/// reuse them.
 #[derive(Debug)]
 pub(crate) struct HostHeaders {
     hosts: Hosts,
     headers: Headers,
-    /// The offset of the timestamp clock (RFC 7323 §5.4).
+    /// Offset of the timestamp clock between these hosts (RFC 7323 §5.4).
     timestamp_offset: u32,
-    /// The generation of routes and neighbours at which `headers` got its MAC address, or
-    /// [`UNRESOLVED`].
+    /// Generation of routes and neighbours when `headers` got its MAC address, or [`UNRESOLVED`].
     next_hop_generation: u64,
 }
 
 impl HostHeaders {
-    /// Creates the headers from the local to the remote host, without MAC addresses.
+    /// Creates the template for packets from the local to the remote host, without MAC addresses.
     #[cold]
     pub(crate) fn new(hosts: Hosts, timestamp_offset: u32) -> Self {
         let headers = Headers::between(&hosts);
         Self { hosts, headers, timestamp_offset, next_hop_generation: UNRESOLVED }
     }
 
-    /// Are these the headers between the two hosts?
+    /// Returns whether the template is for packets between these two hosts.
     pub(crate) fn are_between(&self, hosts: &Hosts) -> bool {
         self.hosts == *hosts
     }
@@ -360,7 +364,8 @@ impl HostHeaders {
         self.timestamp_offset
     }
 
-    /// Writes the headers of a connection, and returns the generation of their MAC address.
+    /// Writes the template of a connection. Returns the generation in which its MAC address was
+    /// resolved.
     #[inline(always)]
     pub(crate) fn write_for(&self, flow: &Flow, headers: &mut Headers) -> u64 {
         *headers = self.headers;
@@ -368,7 +373,7 @@ impl HostHeaders {
         self.next_hop_generation
     }
 
-    /// Sets the MAC addresses, which were resolved in `next_hop_generation`.
+    /// Sets the MAC addresses, which were resolved in the generation `next_hop_generation`.
     pub(crate) fn set_mac_addresses(
         &mut self,
         source: MacAddress,

@@ -1,4 +1,5 @@
-//! Unpredictable initial sequence numbers (RFC 6528) and timestamp offsets (RFC 7323 §5.4).
+//! Generates unpredictable initial sequence numbers (RFC 6528) and timestamp offsets (RFC 7323
+//! §5.4).
 
 use crate::demux::Flow;
 use crate::demux::flow::Hosts;
@@ -33,7 +34,7 @@ impl IsnGenerator {
         SeqNum::new(low_half(now.as_nanos() / 4_000)) + low_half(hash)
     }
 
-    /// Returns the offset of the timestamp clock. It is constant for a pair of hosts, so that the
+    /// Returns the offset of the timestamp clock between two hosts. It is constant, so that the
     /// timestamps of a new incarnation are later than those of the previous one.
     pub(crate) fn timestamp_offset(&self, hosts: &Hosts) -> u32 {
         let (remote, local) = hosts.bytes().split_at(hosts.bytes().len() / 2);

@@ -11,7 +11,7 @@
 //! Above half of the budget, the largest holders return memory that was not used recently. Above
 //! three quarters, or when a connection gets no memory, automatic growth stops, and the largest
 //! holders also drop out-of-order data, which was not acknowledged and will be sent again.
-//! Acknowledged data is never dropped. So a peer cannot make the host exceed the budget by any
+//! Acknowledged data is never dropped. A peer thus cannot make the host exceed the budget by any
 //! order of segments, and the connections that waste most memory lose it first.
 //!
 //! A writer without memory, whose buffer is empty, waits in a queue, and is served before others.
@@ -27,42 +27,43 @@ use crate::tcp::TcpSocket;
 use crate::tcp::grant::Granted;
 use linerate_tcp::{MemoryGrant, SMALLEST_BUFFER_MEMORY};
 
-/// The smallest budget in bytes: the minimum of one connection in each direction.
+/// Minimum budget in bytes: enough for one connection with the smallest buffer in each direction.
 const SMALLEST_BUDGET: usize = 2 * SMALLEST_BUFFER_MEMORY;
 
-/// The number of classes of holders: a holder's class is the number of significant bits of the
-/// bytes it holds.
+/// Number of classes into which connections are sorted by the memory that they hold. The class is
+/// the number of significant bits of the number of bytes.
 pub(crate) const CLASSES: usize = usize::BITS as usize + 1;
 
-/// The divisor of the free memory, for the limit of connections that have not transferred anything.
+/// Divisor of the free memory, for the limit of connections that have transferred less than they
+/// hold.
 const PART: usize = 16;
 
-/// The number of holders of one class that are relieved in one pass.
+/// Number of connections of one class that must return memory in one pass.
 pub(crate) const HOLDERS_PER_PASS: usize = 4;
 
-/// The maximum number of connections that are not compact and have never held buffer memory.
+/// Maximum number of connections that have never held buffer memory and are not compact.
 const NEWCOMERS: usize = 1_024;
 
-/// The class of connections without buffer memory.
+/// The class of connections that hold no buffer memory.
 const NEW: usize = 0;
 
-/// The budget of buffer memory.
+/// The budget of buffer memory, and the connections that share it.
 #[derive(Debug)]
 pub(crate) struct Memory {
     limit: usize,
-    /// Bytes held by all connections. Invariant: at most `limit`.
+    /// Number of bytes that all connections hold. Invariant: at most `limit`.
     held: usize,
-    /// The connections in the lists of their classes. Invariant: each connection with memory is in
-    /// its class, and at most [`NEWCOMERS`] are in [`NEW`].
+    /// Links of the lists of connections, one list for each class. Invariant: each connection with
+    /// memory is in the list of its class, and at most [`NEWCOMERS`] are in the list of [`NEW`].
     holders: Links,
     pub(crate) classes: [List; CLASSES],
     writers: Links,
-    /// Connections whose application waits for memory, in order. Invariant: while a connection
+    /// Connections whose application waits for memory to write, in this order. Invariant: while one
     /// waits, no memory is available.
     waiting: List,
-    /// Was memory short at the last check?
+    /// Whether memory was short when that was last checked.
     pub(crate) was_short: bool,
-    /// The number of changes; a grant is valid until the next one.
+    /// Number of changes of the held memory. A grant is valid until the next change.
     changes: u64,
 }
 
@@ -80,8 +81,8 @@ impl Memory {
         }
     }
 
-    /// Returns the grant of a connection that holds `held` bytes. `has_moved` says whether it has
-    /// transferred as many.
+    /// Returns the grant for a connection that holds `held` bytes. `has_moved` says whether it has
+    /// transferred at least as many.
     pub(crate) fn grant(&self, held: usize, has_moved: bool) -> MemoryGrant {
         let part = if has_moved { 1 } else { PART };
         let free = self.limit - self.held;
@@ -94,16 +95,17 @@ impl Memory {
         }
     }
 
-    /// Returns the grant of a new connection, and its record.
+    /// Returns the grant for a new connection, and the record of it.
     pub(crate) fn first_grant(&self) -> (Granted, MemoryGrant) {
         (Granted { changes: self.changes, has_moved: false }, self.grant(0, false))
     }
 
     /// Updates the grant of a connection. Must be called before each step that may allocate memory.
-    /// The call is cheap as long as no connection has changed what it holds.
+    /// It is cheap as long as no connection has changed the memory that it holds.
     #[inline(always)]
     pub(crate) fn supply(&self, socket: &mut TcpSocket) {
-        // The transferred bytes only grow, so this condition never reverts.
+        // The number of transferred bytes only grows, so a connection that fulfilled this condition
+        // still does.
         let Granted { changes, has_moved: knows } = socket.granted;
         if changes != self.changes
             || (!knows && has_moved(socket.held, socket.connection.moved_bytes()))
@@ -112,7 +114,8 @@ impl Memory {
         }
     }
 
-    /// Is the grant of the connection up to date, if it has transferred as much as it holds?
+    /// Returns whether the grant of a connection that has transferred as much as it holds is up to
+    /// date.
     #[inline(always)]
     pub(crate) const fn has_supplied(&self, socket: &TcpSocket) -> bool {
         socket.granted.changes == self.changes
@@ -128,7 +131,7 @@ impl Memory {
         }
     }
 
-    /// Panics if the grant of a connection is wrong.
+    /// Panics if the grant of a connection is not the one that is due.
     pub(crate) fn check_granted(&self, socket: &TcpSocket) {
         if socket.granted.changes == self.changes {
             let grant = self.grant(socket.held, socket.granted.has_moved);
@@ -153,7 +156,7 @@ impl Memory {
         self.held > self.limit - self.limit / 4
     }
 
-    /// Is an application waiting for memory?
+    /// Returns whether an application waits for memory.
     pub(crate) const fn is_awaited(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -162,7 +165,8 @@ impl Memory {
         self.limit - self.held < SMALLEST_BUFFER_MEMORY
     }
 
-    /// Updates the accounting after a change of what a connection holds.
+    /// Updates the accounting after a connection's memory has changed from `before` to `after`
+    /// bytes.
     pub(crate) fn update(&mut self, connection: u32, before: usize, after: usize) {
         self.changes += 1;
         self.held = self.held - before + after;
@@ -177,8 +181,8 @@ impl Memory {
         }
     }
 
-    /// Adds a new connection. If there are too many new connections, returns the oldest, which must
-    /// be packed.
+    /// Adds a new connection. If there are too many without memory, returns the oldest of these,
+    /// which must be made compact.
     pub(crate) fn handle_newcomer(&mut self, connection: u32) -> Option<u32> {
         if !self.holders.contains(connection) {
             self.holders.push_back(&mut self.classes[NEW], connection);
@@ -189,14 +193,14 @@ impl Memory {
         self.holders.pop_front(&mut self.classes[NEW])
     }
 
-    /// Returns the next holder of a class, in rotation.
+    /// Returns the next connection of a class, in rotation.
     pub(crate) fn next_holder(&mut self, class: usize) -> Option<u32> {
         let next = self.holders.pop_front(&mut self.classes[class])?;
         self.holders.push_back(&mut self.classes[class], next);
         Some(next)
     }
 
-    /// Removes a connection.
+    /// Removes a connection, which holds `held` bytes, from the accounting.
     pub(crate) fn forget(&mut self, connection: u32, held: usize) {
         if held > 0 {
             self.update(connection, held, 0);
@@ -207,7 +211,7 @@ impl Memory {
         self.stop_waiting(connection);
     }
 
-    /// Removes a connection from the queue of writers.
+    /// Removes a connection from the queue of waiting writers.
     #[inline]
     pub(crate) fn stop_waiting(&mut self, connection: u32) {
         if self.writers.contains(connection) {
@@ -221,7 +225,7 @@ impl Memory {
         self.writers.remove(&mut self.waiting, connection);
     }
 
-    /// Adds a connection to the queue of writers.
+    /// Adds a connection to the queue of waiting writers.
     pub(crate) fn begin_waiting(&mut self, connection: u32) {
         if !self.writers.contains(connection) {
             self.changes += 1;
@@ -229,7 +233,7 @@ impl Memory {
         }
     }
 
-    /// Removes and returns the next waiting writer, if there is memory for it.
+    /// Removes and returns the first waiting writer, if memory is available for it.
     pub(crate) fn next_writer(&mut self) -> Option<u32> {
         if self.is_exhausted() {
             return None;
@@ -239,8 +243,8 @@ impl Memory {
         Some(next)
     }
 
-    /// Panics if the accounting is wrong, the limit is exceeded, or a writer waits although there
-    /// is memory.
+    /// Panics if the accounting is wrong, the limit is exceeded, or a writer waits although memory
+    /// is available. `held` are the bytes that each connection holds.
     pub(crate) fn check(&self, held: impl Iterator<Item = usize>) {
         assert_eq!(self.held, held.sum::<usize>(), "the bytes of all connections are counted");
         assert!(self.held <= self.limit, "{} bytes of {} are held", self.held, self.limit);
@@ -250,7 +254,8 @@ impl Memory {
         );
     }
 
-    /// Panics if there are too many newcomers, or one is gone or `holds` memory.
+    /// Panics if there are too many connections in [`NEW`], or one of them no longer exists or
+    /// holds memory. `holds` returns the bytes that a connection holds.
     pub(crate) fn check_newcomers(&self, holds: impl Fn(u32) -> Option<usize>) {
         assert!(self.classes[NEW].len() <= NEWCOMERS, "newcomers are limited");
         for newcomer in self.holders.iter(&self.classes[NEW]) {
@@ -259,17 +264,18 @@ impl Memory {
     }
 }
 
-/// Has a connection transferred as much as it holds?
+/// Returns whether a connection has transferred at least as many bytes as it holds.
 const fn has_moved(held: usize, moved: u64) -> bool {
     moved > 0 && moved >= held as u64
 }
 
-/// Converts bytes to the type of a grant. Larger values saturate, since no buffer needs more.
+/// Converts a number of bytes to the type of a grant. Larger numbers saturate, which is harmless
+/// because no buffer needs more.
 fn in_grant(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// Returns the class of a connection that holds `held` bytes; zero without memory.
+/// Returns the class of a connection that holds `held` bytes.
 const fn class_of(held: usize) -> usize {
     (usize::BITS - held.leading_zeros()) as usize
 }

@@ -1,5 +1,5 @@
 //! The TCP state of a host: sockets, listeners, header templates, initial sequence numbers,
-//! TIME-WAIT and Fast Open. `stack::tcp` implements the protocol with it.
+//! TIME-WAIT and Fast Open. The code that acts on this state is in `stack::tcp`.
 
 pub(crate) mod batch;
 pub(crate) mod buffer_pool;
@@ -30,62 +30,63 @@ use linerate_tcp::{Connection, State};
 use linerate_units::Instant;
 use linerate_wire::prefetch_through;
 
-/// The owner of a connection.
+/// The owner of a connection: an application or a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// An application.
     Application,
-    /// The application has closed the connection, which has not ended yet.
+    /// No owner: the application has closed the connection, which has not ended yet.
     Orphan,
-    /// The listener at this index, during the handshake.
+    /// The listener at this index, which waits for the end of the handshake.
     HalfOpen(u32),
     /// The listener at this index, until an application accepts the connection.
     Acceptable(u32),
 }
 
-/// The generation of a MAC address that was never resolved.
+/// Value of `next_hop_generation` if the MAC address was never resolved.
 const UNRESOLVED: u64 = u64::MAX;
 
-/// A connection and its state in the host. The fields that every segment needs come first.
+/// A connection, and the state that the host keeps for it. The fields that every segment needs come
+/// first.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct TcpSocket {
     pub(crate) headers: Headers,
-    /// The generation of routes and neighbours at which `headers` got its MAC address, or
-    /// [`UNRESOLVED`].
+    /// Generation of routes and neighbours when `headers` got its MAC address, or [`UNRESOLVED`].
     pub(crate) next_hop_generation: u64,
-    /// The state of the host's memory when it last granted memory to the connection.
+    /// The last grant of buffer memory to the connection.
     pub(crate) granted: Granted,
-    /// Bytes of buffer memory that the host has accounted to the connection.
+    /// Number of bytes of buffer memory that the connection holds according to the host's
+    /// accounting.
     pub(crate) held: usize,
-    /// The timer expires at this time or earlier; [`Instant::NEVER`] if unknown. Avoids a lookup in
-    /// the timer wheel unless the deadline is earlier.
+    /// A time at which, or before which, the connection's timer expires; [`Instant::NEVER`] if
+    /// unknown. As long as the deadline is not earlier, it spares a lookup in the timer wheel.
     pub(crate) armed: Instant,
     pub(crate) owner: Owner,
-    /// Bytes of the largest segment that the connection may write.
+    /// Size of the largest segment that the connection may write, in bytes.
     pub(crate) room: u32,
-    /// Is the peer this host itself?
+    /// Whether the peer is this host itself.
     pub(crate) is_local: bool,
-    /// The state of the connection that the host has last dispatched.
+    /// The state of the connection when its last step was dispatched.
     pub(crate) state: State,
-    /// Has the connection left the tables? It then stays only until the application has read its
-    /// data.
+    /// Whether the connection has left the tables, and stays only until the application has read
+    /// its data.
     pub(crate) is_retired: bool,
-    /// The buffers that use memory of the pool.
+    /// The buffers of the connection that use memory of the pool.
     pub(crate) pooled: PooledBuffers,
     pub(crate) connection: Connection,
-    /// The hash of the connection in the flow table, which is needed again when it ends.
+    /// Hash of the connection's flow, which is needed again when it is removed from the flow table.
     pub(crate) flow_hash: FlowHash,
 }
 
-/// Does `CurrEstab` count a connection in this state?
+/// Returns whether the counter `CurrEstab` counts a connection in this state.
 pub(crate) const fn is_open(state: State) -> bool {
     matches!(state, State::Established | State::CloseWait)
 }
 
 impl TcpSocket {
-    /// Prefetches the data that a received segment needs. Returns whether segments of the
-    /// connection arrive from the link. Those of a connection of the host with itself do not.
+    /// Prefetches the data that receiving a segment needs. Returns whether segments of the
+    /// connection come from the link, which is false if the peer is this host itself.
     pub(crate) fn prefetch(&self) -> bool {
         prefetch_through(&self.headers, &self.pooled);
         self.connection.warm();
@@ -99,12 +100,12 @@ impl TcpSocket {
         self.connection.warm_to_send();
     }
 
-    /// Returns both ends.
+    /// Returns the addresses and ports of both ends.
     pub(crate) fn flow(&self) -> Flow {
         self.headers.flow()
     }
 
-    /// Creates a socket for a connection, with all other fields empty.
+    /// Creates a socket for a connection. Its other fields have their initial values.
     #[cold]
     pub(crate) fn with_empty_state(connection: Connection) -> Self {
         let unspecified = Flow::between(Hosts::V4([0; 8]), 0, 0);
@@ -125,12 +126,13 @@ impl TcpSocket {
         }
     }
 
-    /// Does `CurrEstab` count the connection?
+    /// Returns whether the counter `CurrEstab` counts the connection.
     pub(crate) fn is_established(&self) -> bool {
         !self.is_retired && is_open(self.state)
     }
 
-    /// Is the connection an orphan: closed by its application, and not in TIME-WAIT?
+    /// Returns whether the connection is an orphan: its application has closed it, and it is not in
+    /// TIME-WAIT.
     pub(crate) fn is_orphan(&self) -> bool {
         !self.is_retired && self.owner == Owner::Orphan && self.state != State::TimeWait
     }

@@ -1,20 +1,21 @@
-//! The queue of connections in TIME-WAIT, with one timer for nearly all of them.
+//! The queue of connections in TIME-WAIT, which share one timer in nearly all cases.
 //!
-//! Connections end in the order in which they entered TIME-WAIT, as long as all have the same
-//! duration. So a TIME-WAIT record needs no timer of its own: the timer of the queue expires a
-//! little after the end of the first record, and removes all that have ended. A TIME-WAIT that is a
-//! little longer costs only memory. It is never shorter than required (RFC 9293 §3.6.1).
+//! As long as TIME-WAIT lasts equally long for all, connections end in the order in which they
+//! entered it. A TIME-WAIT record therefore needs no timer of its own: the timer of the queue
+//! expires a little after the end of the first record, and removes all that have ended. A TIME-WAIT
+//! that lasts a little longer costs only memory. It is never shorter than required (RFC 9293
+//! §3.6.1).
 
 use crate::collections::list::List;
 use crate::collections::timer_wheel::TimerId;
 use linerate_units::{Duration, Instant};
 
-/// TIME-WAIT may be extended by this fraction.
+/// Divisor of the duration of TIME-WAIT, which gives the maximum time by which it is extended.
 const EXTENSION_DIVISOR: u64 = 16;
-/// Connections that are ended by one expiry, to limit its duration.
+/// Maximum number of connections that one expiry ends, so that it does not take long.
 pub(crate) const ENDS_PER_EXPIRY: usize = 16;
 
-/// The timers of TCP.
+/// The timers that TCP needs in the timer wheel of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TcpTimer {
     /// The timer of the TIME-WAIT queue.
@@ -41,19 +42,20 @@ impl TimerId for TcpTimer {
 /// The queue of connections in TIME-WAIT.
 #[derive(Debug)]
 pub(crate) struct TimeWait {
-    /// All connections in TIME-WAIT. Invariant: the records are in the order of their ends.
+    /// All connections in TIME-WAIT. Invariant: the records among them are in the order in which
+    /// they end.
     pub(crate) list: List,
-    /// The end of the last record.
+    /// Time at which the last record ends.
     pub(crate) latest: Instant,
-    /// The delay of the timer of the queue after the end of the first record.
+    /// Time between the end of the first record and the expiry of the queue's timer.
     pub(crate) delay: Duration,
-    /// Number of entries skipped since a record was added, removed or found. If all entries were
-    /// skipped, there is no record to end.
+    /// Number of entries skipped since a record was added, removed or found. If it reaches the
+    /// length of the queue, there is no record that could be ended.
     pub(crate) skipped: usize,
 }
 
 impl TimeWait {
-    /// Creates an empty queue. TIME-WAIT usually lasts for `span`.
+    /// Creates an empty queue. `span` is the usual duration of TIME-WAIT.
     pub(crate) fn new(span: Duration) -> Self {
         Self {
             list: List::EMPTY,
@@ -63,7 +65,7 @@ impl TimeWait {
         }
     }
 
-    /// Returns the number of connections.
+    /// Returns the number of connections in TIME-WAIT.
     pub(crate) const fn len(&self) -> usize {
         self.list.len()
     }

@@ -8,7 +8,7 @@ fn at(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)
 }
 
-/// Expires all timers that are due at `now`, and returns them in the order of their numbers.
+/// Expires all timers that are due at `now`. Returns them by ascending number.
 fn expired(wheel: &mut TimerWheel, now: u64) -> Vec<u32> {
     let mut ids: Vec<_> = core::iter::from_fn(|| wheel.expire(at(now))).collect();
     ids.sort_unstable();
@@ -53,7 +53,7 @@ fn a_distant_deadline_is_reached_in_few_steps() {
     assert!(steps < LEVELS, "{steps}");
 }
 
-/// An imprecise `next` would wake a waiting host repeatedly without a timer to run.
+/// If `next` stayed imprecise, it would wake a waiting host repeatedly without a timer to run.
 #[test]
 fn after_idle_time_a_near_deadline_is_exact_to_the_tick() {
     let mut wheel = TimerWheel::<u32>::new();
@@ -63,11 +63,11 @@ fn after_idle_time_a_near_deadline_is_exact_to_the_tick() {
     assert_eq!(wheel.next(), at(silence + 3 * TICK));
 }
 
-/// Checks the constant cost: each of a million timers is moved at most once per level.
+/// The cost is constant if each of a million timers is moved at most once per level.
 #[test]
 fn a_million_timers_expire_in_order_at_constant_cost_each() {
     const MANY: u32 = 1_000_000;
-    // Distinct deadlines between a millisecond and a minute, in no order.
+    // Distinct deadlines between a millisecond and a minute, in random order.
     let deadline =
         |id: u32| at(1_000_000 + u64::from(id.wrapping_mul(2_654_435_761) % MANY) * 60_000);
     let mut wheel = TimerWheel::new();
@@ -87,7 +87,7 @@ fn a_million_timers_expire_in_order_at_constant_cost_each() {
 }
 
 proptest! {
-    /// Compares the wheel with a list of deadlines. Both agree within the length of a tick.
+    /// A list of deadlines expires the same timers, except for a difference of at most one tick.
     #[test]
     fn the_wheel_agrees_with_a_list(
         steps in prop::collection::vec((0_u32..20, 0_u32..42, any::<u64>(), 0_u8..6), 1..300),

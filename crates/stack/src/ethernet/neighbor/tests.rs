@@ -25,7 +25,7 @@ fn at(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-/// Runs all timers up to `now`, and returns the number of dropped packets.
+/// Runs all timers up to `now`. Returns the number of queued packets that were dropped.
 fn advance_clock(neighbors: &mut Neighbors, now: Instant) -> usize {
     let due = |neighbors: &mut Neighbors| {
         let index = neighbors.take_due(now)?;
@@ -138,7 +138,7 @@ fn an_unsolicited_packet_updates_an_entry_but_creates_none() {
     assert_eq!(neighbors.counters().changes, 1);
 }
 
-/// A new generation would force every connection to repeat its route lookup.
+/// A new generation would make every connection repeat its route lookup.
 #[test]
 fn confirming_a_known_mac_address_keeps_the_generation() {
     let mut neighbors = neighbors();
@@ -218,7 +218,7 @@ fn a_full_table_evicts_unused_then_least_recently_used_entries() {
     assert_eq!(neighbors.counters().table_overflows, 2);
 }
 
-/// A user of the cached address would otherwise send to a host that is gone.
+/// Without a new generation, connections would go on sending to a neighbour that is gone.
 #[test]
 fn removal_changes_the_generation_only_if_resolved() {
     let mut neighbors = neighbors();
@@ -324,8 +324,8 @@ fn forged_addresses_do_not_evict_resolved_neighbours() {
 }
 
 proptest! {
-    /// Invariants hold after any sequence of operations. While there is room for all neighbours,
-    /// none is requested twice within a second.
+    /// The invariants hold after any sequence of operations. As long as the cache has room for all
+    /// neighbours, none is requested twice within a second.
     #[test]
     fn requests_stay_a_second_apart(
         roomy: bool,
@@ -355,7 +355,8 @@ proptest! {
                 let IpAddr::V4(host) = request.address else { panic!("{request:?}") };
                 let last = sent[usize::from(host.octets()[3])].replace(now);
                 if let Some(last) = last {
-                    // Timers are at most a tick late, and never early.
+                    // Timers may be one tick late, but never early, so the interval is never
+                    // shorter.
                     prop_assert!(!roomy || now.since(last) >= INTERVAL, "{request:?}");
                 }
             }

@@ -1,5 +1,5 @@
-//! Neighbour unreachability detection (RFC 4861 §7.3), and what the messages of Neighbour Discovery
-//! change in the cache (§7.2.3, §7.2.5).
+//! Neighbour unreachability detection (RFC 4861 §7.3), and the changes that messages of Neighbour
+//! Discovery make to the neighbour cache (§7.2.3, §7.2.5).
 
 use super::{Neighbors, State};
 use crate::handle::TcpHandle;
@@ -7,14 +7,15 @@ use core::net::IpAddr;
 use linerate_units::{Duration, Instant};
 use linerate_wire::MacAddress;
 
-/// The time between the first use of a stale neighbour and its first probe (RFC 4861 §10).
+/// Time between the first use of a stale neighbour and its first probe (RFC 4861 §10).
 const DELAY_FIRST_PROBE: Duration = Duration::from_secs(5);
-/// Limits of the times that routers set, which bound the solicitations that a rogue one can cause,
-/// and the time for which it can keep a neighbour that is gone.
+/// Limits of the reachable time and of the interval below, which routers can set. They bound the
+/// solicitations that a rogue router can cause, and the time for which it can keep a neighbour that
+/// is gone.
 const REACHABLE_LIMITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3_600)];
 const INTERVAL_LIMITS: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(10)];
 
-/// A connection through a neighbour, and its progress when the neighbour was last used.
+/// A connection through a neighbour, and its progress at the neighbour's last use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Witness {
     pub(crate) connection: TcpHandle,
@@ -31,8 +32,8 @@ pub(crate) struct Advertised {
 }
 
 impl Neighbors {
-    /// Handles an advertisement of `address` (RFC 4861 §7.2.5). Returns whether a router has
-    /// ceased to be one.
+    /// Handles an advertisement of `address` (RFC 4861 §7.2.5). Returns true if the neighbour was a
+    /// router and is one no longer.
     pub(crate) fn advertise(
         &mut self,
         now: Instant,
@@ -64,8 +65,9 @@ impl Neighbors {
         was_router && !advertised.is_router
     }
 
-    /// Records the MAC address in a solicitation, a router advertisement or a redirect. It does not
-    /// confirm that the neighbour receives, so a new or changed entry is stale (RFC 4861 §7.2.3).
+    /// Notes the MAC address of the sender of a solicitation, a router advertisement or a redirect.
+    /// Such a message does not confirm that the neighbour receives, so a new or changed entry is
+    /// stale (RFC 4861 §7.2.3).
     pub(crate) fn note_sender(
         &mut self,
         now: Instant,
@@ -101,7 +103,8 @@ impl Neighbors {
         }
     }
 
-    /// Handles the first use of a stale neighbour. ARP probes it at once (RFC 1122 §2.3.2.1).
+    /// Handles the first use of a stale neighbour. ARP probes it at once (RFC 1122 §2.3.2.1),
+    /// Neighbour Discovery after a delay.
     pub(super) fn use_stale(&mut self, now: Instant, index: u32) {
         let Some(entry) = self.entries.get_mut(index) else { return };
         if entry.address.is_ipv4() {
@@ -112,7 +115,8 @@ impl Neighbors {
         self.timers.arm(index, entry.expires);
     }
 
-    /// Names a connection through a neighbour, whose progress confirms it if that is in doubt.
+    /// Sets a connection through a neighbour as its witness: if the neighbour is delayed or probed,
+    /// progress of the connection confirms it.
     pub(crate) fn set_witness(&mut self, address: IpAddr, witness: impl FnOnce() -> Witness) {
         let index = self.table.get(address);
         let Some(entry) = index.and_then(|index| self.entries.get_mut(index)) else { return };
@@ -121,12 +125,12 @@ impl Neighbors {
         }
     }
 
-    /// Returns the connection whose progress confirms a neighbour whose timer was due.
+    /// Returns the connection whose progress can confirm the neighbour at this index.
     pub(crate) fn witness(&self, index: u32) -> Option<Witness> {
         self.entries.get(index)?.witness
     }
 
-    /// Confirms a neighbour by the progress of a connection (RFC 4861 §7.3.1).
+    /// Confirms a neighbour because a connection through it has made progress (RFC 4861 §7.3.1).
     pub(crate) fn confirm(&mut self, now: Instant, index: u32) {
         if let Some(entry) = self.entries.get(index) {
             let mac = entry.mac;
@@ -135,8 +139,8 @@ impl Neighbors {
         }
     }
 
-    /// Sets the reachable time, and the interval of solicitations, that a router has advertised.
-    /// Returns the interval within its limits.
+    /// Sets the reachable time and the interval of solicitations that a router has advertised.
+    /// Returns the interval, limited to the permitted range.
     pub(crate) fn set_timing(
         &mut self,
         reachable: Option<Duration>,
@@ -152,8 +156,9 @@ impl Neighbors {
         self.timing.interval
     }
 
-    /// Returns the time for which the neighbour is reachable after a confirmation. With Neighbour
-    /// Discovery it is random, between half and one and a half times the mean (RFC 4861 §6.3.2).
+    /// Returns the time for which a neighbour counts as reachable after a confirmation. For
+    /// Neighbour Discovery it is random, between half and one and a half times the mean (RFC 4861
+    /// §6.3.2).
     pub(super) fn reachable_time(&mut self, index: u32) -> Duration {
         if self.entries.get(index).is_none_or(|entry| entry.address.is_ipv4()) {
             return super::REACHABLE;

@@ -1,5 +1,5 @@
-//! The cache of Fast Open clients: the cookies of servers by address, and for each server port with
-//! failures the time until which Fast Open is not tried (RFC 7413 §4.1.3).
+//! The cache of Fast Open clients (RFC 7413 §4.1.3). It stores the cookies of servers by address.
+//! For each server port where Fast Open failed, it stores until when it is not tried again.
 
 use super::lru_cache::LruCache;
 use crate::demux::Flow;
@@ -8,38 +8,38 @@ use linerate_tcp::{FastOpenLesson, FastOpenOffer};
 use linerate_units::{Duration, Instant};
 use linerate_wire::FastOpenCookie;
 
-/// The pause after the first failure of a port.
+/// Time for which Fast Open is not tried after the first failure at a port.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Maximum number of times that consecutive failures double the pause: to nearly three days.
+/// Maximum number of doublings of this time by consecutive failures: to nearly three days.
 const MOST_DOUBLINGS: u32 = 12;
 
-/// The data granted by a server.
+/// The cookie that a server has granted, and its MSS.
 #[derive(Clone, Copy, Debug)]
 struct Server {
     cookie: FastOpenCookie,
     mss: Option<u16>,
 }
 
-/// The failures of a server port.
+/// The consecutive failures of Fast Open at a server port.
 #[derive(Clone, Copy, Debug)]
 struct Refusals {
     consecutive: u32,
     paused_until: Instant,
 }
 
-/// Servers with cookies, and ports with failures.
+/// The cookies of servers, and the failures at their ports.
 #[derive(Debug)]
 pub(crate) struct FastOpenCache {
-    /// A cookie is valid for a local and a server address, and for all ports.
+    /// Cookies by local and server address. A cookie is valid for all ports of the server.
     servers: LruCache<Server>,
-    /// The failures of each server port, since servers and middleboxes can refuse Fast Open for
-    /// each port separately.
+    /// Failures by local address, server address and port. Servers and middleboxes may refuse Fast
+    /// Open at one port only.
     refusals: LruCache<Refusals>,
 }
 
 impl FastOpenCache {
-    /// Creates a cache for `limit` servers, and as many ports with failures.
+    /// Creates a cache for `limit` servers, and for as many ports with failures.
     pub(crate) fn new(limit: usize, keys: &Keys) -> Self {
         Self {
             servers: LruCache::new(limit, keys.table("Fast Open servers")),
@@ -47,8 +47,8 @@ impl FastOpenCache {
         }
     }
 
-    /// Returns the option for a connection ; `None` while Fast Open is
-    /// paused.
+    /// Returns the Fast Open option for a new connection, or `None` while Fast Open is not to be
+    /// tried.
     pub(crate) fn offer(&mut self, now: Instant, flow: &Flow) -> Option<FastOpenOffer> {
         let is_paused = |refusals: &mut Refusals| now < refusals.paused_until;
         if self.refusals.get(port_of(flow)).is_some_and(is_paused) {
@@ -60,7 +60,8 @@ impl FastOpenCache {
         })
     }
 
-    /// Updates the cache with the result of an attempt. Returns the number of evicted entries.
+    /// Updates the cache after an attempt to use Fast Open. Returns the number of entries that were
+    /// evicted.
     pub(crate) fn learn(&mut self, now: Instant, flow: &Flow, lesson: &FastOpenLesson) -> u64 {
         let (host, port) = (host_of(flow), port_of(flow));
         let mut evicted = false;
@@ -80,19 +81,19 @@ impl FastOpenCache {
         u64::from(evicted)
     }
 
-    /// Panics if an invariant is broken.
+    /// Panics if an invariant is violated.
     pub(crate) fn check(&self) {
         self.servers.check();
         self.refusals.check();
     }
 }
 
-/// Returns the key of a server: both addresses.
+/// Returns the key of a server: a flow with both addresses and no ports.
 const fn host_of(flow: &Flow) -> Flow {
     Flow::between(flow.hosts, 0, 0)
 }
 
-/// Returns the key of a server port: both addresses and the server's port.
+/// Returns the key of a server port: a flow with both addresses and the server's port.
 const fn port_of(flow: &Flow) -> Flow {
     Flow::between(flow.hosts, 0, flow.remote_port())
 }
@@ -154,7 +155,7 @@ mod tests {
             &FastOpenLesson { mss: Some(900), accepted: true, ..LESSON },
         );
         assert_eq!(cache.offer(now, &Flow::new(at(1, 1), at(9, 80))), known(Some(900)));
-        // An answer without the MSS option leaves the cached MSS unchanged.
+        // A SYN-ACK without the MSS option leaves the cached MSS unchanged.
         cache.learn(
             now,
             &Flow::new(at(1, 1), at(9, 80)),
@@ -186,7 +187,7 @@ mod tests {
             now += pause;
             assert!(cache.offer(now, &Flow::new(at(1, 2), at(9, 80))).is_some());
         }
-        // A single success resets the pause.
+        // A single success ends the pause and resets its length.
         cache.learn(
             now,
             &Flow::new(at(1, 1), at(9, 80)),
@@ -230,7 +231,7 @@ mod tests {
         cache.check();
         assert!(!is_known(&mut cache, 1));
         assert!([0, 2, 3, 4].into_iter().all(|server| is_known(&mut cache, server)));
-        // Ports with failures are limited, too.
+        // The number of ports with failures is limited too.
         let refused = FastOpenLesson { refused: true, ..LESSON };
         let evicted = [1, 2, 3, 4, 1, 5]
             .map(|port| cache.learn(now, &Flow::new(at(1, 1), at(0, port)), &refused));

@@ -10,41 +10,41 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::FastOpenCookie;
 use siphasher::sip::SipHasher24;
 
-/// The lifetime of a generated key. Its cookies remain valid for one further period.
+/// Time after which a generated key is replaced. Its cookies remain valid for the same time again.
 pub(crate) const PERIOD: Duration = Duration::from_secs(3_600);
 
-/// Fast Open keys of the application, for several hosts behind one address (RFC 7413 §6.3.4), or
-/// for its own key rotation.
+/// Fast Open keys that the application sets, for several hosts behind one address (RFC 7413 §6.3.4)
+/// or to change keys by its own rules.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct FastOpenKeys {
-    /// The key for new cookies.
+    /// The key of new cookies.
     pub current: [u8; 16],
-    /// The previous key. Its cookies are still accepted, and answered with new ones.
+    /// The previous key. Its cookies are accepted, and replaced by new ones.
     pub previous: Option<[u8; 16]>,
 }
 
-/// Omits the keys from debug output.
+/// Hides the keys in debug output.
 impl core::fmt::Debug for FastOpenKeys {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("FastOpenKeys(..)")
     }
 }
 
-/// The validity of a cookie.
+/// The result of validating a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CookieValidity {
     /// The cookie was made with the current key.
     Current,
     /// The cookie was made with the previous key.
     Previous,
-    /// The cookie is expired, forged, or was made for another client.
+    /// The cookie has expired, was forged, or was made for another client.
     Invalid,
 }
 
-/// The generation and validation of Fast Open cookies.
+/// Makes and validates Fast Open cookies.
 #[derive(Debug)]
 pub(crate) struct FastOpenCookies {
-    /// The key from which the keys of periods are derived.
+    /// The secret from which the key of each period is derived.
     secrets: SipHasher24,
     chosen: Option<FastOpenKeys>,
 }
@@ -54,17 +54,17 @@ impl FastOpenCookies {
         Self { secrets: keys.visible("Fast Open cookies"), chosen: None }
     }
 
-    /// Sets the keys; `None` for generated keys, which change each period.
+    /// Sets the keys. `None` selects generated keys, which are replaced each period.
     pub(crate) const fn set_keys(&mut self, keys: Option<FastOpenKeys>) {
         self.chosen = keys;
     }
 
-    /// Makes the cookie of a client (`GetCookie`).
+    /// Makes the cookie of a client (`GetCookie` in RFC 7413).
     pub(crate) fn make(&self, now: Instant, hosts: &Hosts) -> FastOpenCookie {
         cookie_for_key(&self.current(now), hosts)
     }
 
-    /// Validates the cookie of a client (`IsCookieValid`).
+    /// Validates the cookie of a client (`IsCookieValid` in RFC 7413).
     pub(crate) fn validate(
         &self,
         now: Instant,
@@ -206,7 +206,8 @@ mod tests {
         );
     }
 
-    /// The cookie of Linux from 192.168.0.1 for 192.0.2.1, with `tcp_fastopen_key` set to zeros.
+    /// The expected cookie is that of Linux at 192.168.0.1 for 192.0.2.1, with `tcp_fastopen_key`
+    /// set to zeros.
     #[test]
     fn cookies_equal_those_of_linux_with_the_same_key() {
         let mut fast_open_cookies = fast_open_cookies(1);

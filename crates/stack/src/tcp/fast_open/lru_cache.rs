@@ -1,11 +1,11 @@
-//! A cache of limited size, which evicts the least recently used entry.
+//! A cache of limited size that evicts its least recently used entry.
 
 use crate::collections::list::{Links, List};
 use crate::demux::{Demux, Flow};
 use alloc::vec::Vec;
 use siphasher::sip::SipHasher13;
 
-/// A map from flows to values, with eviction.
+/// A map from flows to values, of limited size.
 ///
 /// Invariant: each entry is in the table and in the order.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(crate) struct LruCache<T> {
     table: Demux,
     entries: Vec<(Flow, T)>,
     links: Links,
-    /// The entries, the most recently used at the back.
+    /// The entries in the order of their last use, the most recent at the back.
     order: List,
     limit: usize,
 }
@@ -30,7 +30,7 @@ impl<T> LruCache<T> {
         }
     }
 
-    /// Returns the value of `flow`, and marks it as used.
+    /// Returns the value of `flow`, and marks it as just used.
     pub(crate) fn get(&mut self, flow: Flow) -> Option<&mut T> {
         let place = self.table.get(&flow)?;
         self.links.remove(&mut self.order, place);
@@ -38,7 +38,7 @@ impl<T> LruCache<T> {
         self.entries.get_mut(place as usize).map(|entry| &mut entry.1)
     }
 
-    /// Inserts or replaces the value of `flow`. Returns whether another entry was evicted.
+    /// Inserts or replaces the value of `flow`. Returns true if another entry was evicted for it.
     pub(crate) fn put(&mut self, flow: Flow, value: T) -> bool {
         if let Some(known) = self.get(flow) {
             *known = value;
@@ -65,7 +65,7 @@ impl<T> LruCache<T> {
         is_full
     }
 
-    /// Panics if an invariant is broken.
+    /// Panics if an invariant is violated.
     pub(crate) fn check(&self) {
         assert!(self.entries.len() <= self.limit, "entries are limited");
         assert_eq!(self.table.len(), self.entries.len(), "each entry is in the table");

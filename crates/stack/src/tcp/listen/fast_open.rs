@@ -1,8 +1,8 @@
 //! The limit of pending Fast Open connections of a listener (RFC 7413 §4.2.2).
 //!
-//! An attacker with a stolen cookie can open connections from an address that is not its own. So
-//! the number of pending handshakes is limited. A pending connection that is reset by the owner of
-//! the address counts for another minute; otherwise a flood would be admitted as fast as resets
+//! An attacker with a stolen cookie can open connections from an address that is not its own, so
+//! the number of pending handshakes is limited. A pending connection that the true owner of the
+//! address resets counts for another minute; otherwise a flood would be admitted as fast as resets
 //! return (§5.1). A listener that sends SYN cookies admits no Fast Open connections, because it is
 //! under a flood.
 
@@ -10,17 +10,18 @@ use alloc::collections::VecDeque;
 use linerate_units::{Duration, Instant};
 use linerate_wire::FastOpenCookie;
 
-/// The time for which a reset connection counts towards the limit.
+/// Time for which a connection that was reset counts towards the limit.
 const RESET_LIFETIME: Duration = Duration::from_secs(60);
 
 /// The pending Fast Open connections of a listener.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    /// PendingFastOpenRequests (RFC 7413 §4.2), without those that were reset.
+    /// Number of Fast Open connections whose handshake is in progress (PendingFastOpenRequests, RFC
+    /// 7413 §4.2), without those that were reset.
     pub(crate) waiting: usize,
-    /// The times until which reset connections count, the oldest first.
+    /// For each connection that was reset, the time until which it counts, oldest first.
     ///
-    /// Invariant: together with `waiting`, at most the limit.
+    /// Invariant: at most the limit, together with `waiting`.
     resets: VecDeque<Instant>,
 }
 
@@ -30,7 +31,7 @@ impl Pending {
         self.waiting + self.resets.len()
     }
 
-    /// Is there room for another connection below `limit`?
+    /// Returns whether another connection is permitted by `limit`.
     pub(crate) fn has_room(&mut self, now: Instant, limit: usize) -> bool {
         while self.resets.front().is_some_and(|&until| until <= now) {
             self.resets.pop_front();
@@ -46,18 +47,18 @@ impl Pending {
         }
     }
 
-    /// Panics if an invariant is broken; `waiting` is the number of pending connections.
+    /// Panics if an invariant is violated. `waiting` is the expected number of pending connections.
     pub(crate) fn check(&self, waiting: usize, limit: usize) {
         assert_eq!(self.waiting, waiting, "connections that were opened fast are counted");
         assert!(self.len() <= limit, "connections that were opened fast are limited");
     }
 }
 
-/// The decision about a SYN.
+/// The decision how to answer a SYN that may use Fast Open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// An ordinary handshake. The SYN-ACK may carry a cookie for later connections.
+    /// By a handshake without Fast Open. The SYN-ACK may carry a cookie for later connections.
     Ordinary(Option<FastOpenCookie>),
-    /// Fast Open. The SYN-ACK may carry a newer cookie.
+    /// By Fast Open: the data of the SYN are accepted. The SYN-ACK may carry a newer cookie.
     Fast(Option<FastOpenCookie>),
 }

@@ -1,4 +1,4 @@
-//! The state of listeners: options, queues and statistics.
+//! The state of TCP listeners: options, queues and counters.
 
 pub(crate) mod fast_open;
 pub(crate) mod syn_ack;
@@ -11,19 +11,19 @@ use fast_open::Pending;
 use linerate_tcp::Config;
 use linerate_units::{Duration, Instant};
 
-/// The condition under which a listener answers a SYN with a cookie (RFC 4987 §3.6).
+/// The condition under which a listener answers a SYN with a SYN cookie (RFC 4987 §3.6).
 ///
 /// A SYN cookie stores the SYN in the numbers that the peer's acknowledgement returns. This has a
 /// cost: a lost SYN-ACK is not retransmitted, the peer's MSS is rounded down to one of eight
 /// values, and without timestamps there is no window scaling and no SACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SynCookies {
-    /// Cookies are never sent. In a full SYN queue, a new SYN replaces the oldest.
+    /// Never. If the SYN queue is full, a new SYN replaces the oldest one.
     Never,
-    /// Cookies are sent while the SYN queue is full.
+    /// Only while the SYN queue is full.
     #[default]
     UnderPressure,
-    /// Cookies are always sent, and no SYN is stored.
+    /// Always. No SYN is stored.
     Always,
 }
 
@@ -31,33 +31,34 @@ pub enum SynCookies {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListenStatistics {
-    /// Current half-open connections.
+    /// Present number of half-open connections.
     pub half_open: usize,
-    /// Current connections to accept.
+    /// Present number of connections that wait to be accepted.
     pub acceptable: usize,
-    /// SYNs that were stored.
+    /// Number of SYNs that were stored.
     pub syns_kept: u64,
-    /// Half-open connections that were replaced by a newer SYN.
+    /// Number of half-open connections that newer SYNs have replaced.
     pub recycled: u64,
-    /// SYNs that were dropped because the accept queue was full, or the host had no socket or no
-    /// route.
+    /// Number of SYNs that were dropped, because the accept queue was full, or the host had no free
+    /// socket or no route.
     pub dropped: u64,
-    /// Handshakes that could not be completed because the accept queue was full.
+    /// Number of handshakes that could not complete because the accept queue was full.
     pub overflows: u64,
-    /// SYNs answered by a cookie.
+    /// Number of SYNs that were answered with a SYN cookie.
     pub cookies_sent: u64,
-    /// Connections opened by a cookie.
+    /// Number of connections that were opened by a SYN cookie.
     pub cookies_taken: u64,
-    /// Acknowledgements without a valid cookie while cookies were outstanding: forged or expired.
+    /// Number of acknowledgements without a valid SYN cookie while cookies were outstanding. Their
+    /// cookies were forged or had expired.
     pub cookies_refused: u64,
-    /// Cookies that were used a second time.
+    /// Number of SYN cookies that were used a second time.
     pub cookies_replayed: u64,
-    /// Connections opened by TCP Fast Open.
+    /// Number of connections that were opened by TCP Fast Open.
     pub opened_fast: u64,
-    /// Current connections by Fast Open with an incomplete handshake, and those that were reset
+    /// Present number of Fast Open connections that count towards the limit: in handshake, or reset
     /// recently.
     pub pending_fast: usize,
-    /// Acknowledgements without data that were ignored because of deferred accept.
+    /// Number of acknowledgements without data that were ignored because of deferred accept.
     pub deferred: u64,
 }
 
@@ -83,21 +84,22 @@ impl AddAssign for ListenStatistics {
 /// The options of a listener.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ListenOptions {
-    /// Limit of connections to accept.
+    /// Maximum number of connections that wait to be accepted.
     pub backlog: usize,
-    /// Limit of half-open connections.
+    /// Maximum number of half-open connections.
     pub syn_backlog: usize,
-    /// The configuration of connections, if it differs from the default of the host.
+    /// Configuration of connections; `None` for the default of the host.
     pub config: Option<Config>,
-    /// The use of SYN cookies.
+    /// The condition under which SYN cookies are used.
     pub syn_cookies: SynCookies,
-    /// Admit TCP Fast Open (RFC 7413), with this limit of pending handshakes? Connections with a
-    /// valid cookie can then be accepted before the end of the handshake, and the data of their SYN
-    /// can be read. A duplicated SYN can open a second connection later, so requests must be
-    /// idempotent (§6.1). `None` disables it.
+    /// Maximum number of pending TCP Fast Open connections (RFC 7413); `None` disables Fast Open.
+    /// Connections with a valid cookie can be accepted before the end of the handshake, and the
+    /// data of their SYN can be read. A duplicated SYN can open a second connection later, so
+    /// requests must be idempotent (§6.1).
     pub fast_open: Option<usize>,
-    /// Complete a handshake only when data arrives, or this time after the SYN
-    /// (`TCP_DEFER_ACCEPT`). A handshake by a SYN cookie is completed immediately.
+    /// Time from the SYN for which a handshake waits for data before it completes
+    /// (`TCP_DEFER_ACCEPT`); `None` means that it does not wait. A handshake by a SYN cookie never
+    /// waits.
     pub defer_accept: Option<Duration>,
 }
 
@@ -114,29 +116,29 @@ impl Default for ListenOptions {
     }
 }
 
-/// A listener.
+/// A listener, with its queues.
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) local: SocketAddr,
     pub(crate) options: ListenOptions,
-    /// Half-open connections, the oldest first. Invariant: at most the limit.
+    /// Half-open connections, oldest first. Invariant: at most the limit.
     pub(crate) half_open: List,
-    /// Connections to accept, the oldest first. Invariant: at most the limit.
+    /// Connections that wait to be accepted, oldest first. Invariant: at most the limit.
     pub(crate) acceptable: List,
-    /// The time when the last cookie was sent.
+    /// Time at which the last SYN cookie was sent.
     pub(crate) cookie_sent: Option<Instant>,
-    /// Connections by Fast Open with an incomplete handshake.
+    /// Pending Fast Open connections.
     pub(crate) pending: Pending,
     pub(crate) counted: ListenStatistics,
 }
 
 impl Listener {
-    /// Is the SYN queue full?
+    /// Returns whether the SYN queue is full.
     pub(crate) const fn is_full(&self) -> bool {
         self.half_open.len() >= self.options.syn_backlog
     }
 
-    /// Is the next SYN answered by a cookie?
+    /// Returns whether the next SYN is to be answered with a SYN cookie.
     pub(crate) fn sends_cookies(&self) -> bool {
         match self.options.syn_cookies {
             SynCookies::Never => false,

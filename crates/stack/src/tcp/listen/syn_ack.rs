@@ -1,10 +1,10 @@
 //! SYN-ACKs that carry a SYN cookie.
 //!
 //! SYN-ACKs for the same configuration, path and features of the SYN differ only in numbers and
-//! timestamps. A temporary connection writes the first one, from the SYN as the cookie stores it,
-//! and its common part is kept as a form for later ones: creating a connection for each SYN of a
-//! flood takes four times as long. The connection that the cookie opens is made from an equal SYN,
-//! so that it agrees with its SYN-ACK.
+//! timestamps. A temporary connection writes the first one, from the SYN as the cookie stores it.
+//! Its common part is kept as a form for later ones, because creating a connection for each SYN of
+//! a flood takes four times as long. The connection that the cookie later opens is made from an
+//! equal SYN, so that it agrees with its SYN-ACK.
 
 use super::syn_cookie::StoredSyn;
 use alloc::boxed::Box;
@@ -13,18 +13,18 @@ use linerate_tcp::{Connection, Offload, Path, Seeds, SharedConfig};
 use linerate_units::Instant;
 use linerate_wire::{Ecn, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions, Timestamps};
 
-/// Number of combinations of features: four bits of the cookie, accurate ECN, and the codepoint of
-/// the SYN.
+/// Number of combinations of features: four bits stored in the cookie, accurate ECN, and the ECN
+/// codepoint of the SYN.
 const FORMS: usize = 128;
 
 /// The options and features that a SYN requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
-    /// The part of the SYN that the cookie stores.
+    /// The part of the SYN that the cookie will store.
     pub(crate) kept: &'a StoredSyn,
-    /// Does the SYN request accurate ECN, and does the configuration allow it?
+    /// Whether the SYN requests accurate ECN and the configuration permits it.
     pub(crate) is_accurate: bool,
-    /// The ECN codepoint of the packet with the SYN.
+    /// ECN codepoint of the packet that carried the SYN.
     pub(crate) ecn: Ecn,
 }
 
@@ -34,7 +34,7 @@ impl Asked<'_> {
     }
 }
 
-/// The common part of all SYN-ACKs that answer SYNs with the same features.
+/// The common part of all SYN-ACKs to SYNs with the same features.
 #[derive(Debug)]
 pub(crate) struct SynAckForm {
     rules: SharedConfig,
@@ -64,8 +64,8 @@ impl SynAckForm {
         })
     }
 
-    /// Writes a SYN-ACK with these numbers. Its ports and checksum field are zero. Returns its
-    /// length and the sum of its bytes.
+    /// Writes a SYN-ACK with these numbers. Its ports and its checksum field are zero. Returns its
+    /// length and the checksum of its bytes.
     pub(crate) fn write(
         &self,
         (seq, ack): (SeqNum, SeqNum),
@@ -85,12 +85,14 @@ impl SynAckForm {
 /// The forms of SYN-ACKs, for all combinations of features.
 #[derive(Debug, Default)]
 pub(crate) struct SynAckForms {
-    /// A form for each combination of features; empty before the first cookie.
+    /// The form for each combination of features, made when first needed. Empty before the first
+    /// cookie.
     forms: Vec<Option<Box<SynAckForm>>>,
 }
 
 impl SynAckForms {
-    /// Returns the form of the SYN-ACK for a SYN; `None` if a connection would not answer.
+    /// Returns the form of the SYN-ACK to a SYN, or `None` if a connection would not answer the
+    /// SYN.
     pub(crate) fn get(
         &mut self,
         rules: &SharedConfig,
@@ -119,7 +121,7 @@ mod tests {
     use linerate_units::Duration;
     use proptest::prelude::*;
 
-    /// Returns a SYN with these options, which are written to `field`.
+    /// Returns a SYN with these options, which are encoded in `field`.
     fn syn<'a>(flags: TcpFlags, options: &TcpOptions, field: &'a mut [u8; 40]) -> Segment<'a> {
         let length = options.emit(field);
         let words = u16::try_from(5 + length / 4).unwrap();
@@ -149,8 +151,7 @@ mod tests {
     }
 
     proptest! {
-        /// A SYN-ACK from a form equals that of a connection, regardless of the SYNs answered
-        /// before.
+        /// The SYN-ACK does not depend on the SYNs that were answered before.
         #[test]
         fn an_answer_by_a_form_is_that_of_a_connection(
             rules in 0_usize..3,

@@ -1,10 +1,10 @@
-//! SYN cookies: the encoding of a SYN in the numbers that the peer's acknowledgement returns (RFC
-//! 4987 §3.6 and appendix A).
+//! SYN cookies: a SYN encoded in the numbers that the peer's acknowledgement returns (RFC 4987 §3.6
+//! and appendix A).
 //!
 //! The initial sequence number of the SYN-ACK is the peer's initial sequence number plus
 //!
 //! ```text
-//! 31    27 26 24 23                                             0
+//!  31    27 26 24 23                                             0
 //! ┌───────┬─────┬───────────────────────────────────────────────┐
 //! │ period│ MSS │ keyed hash of both ends, IRS and all the rest │
 //! └───────┴─────┴───────────────────────────────────────────────┘
@@ -12,7 +12,7 @@
 //!
 //! The low six bits of the timestamp, if both ends use timestamps, contain window scale, SACK and
 //! ECN, as in Linux. The hash covers them, so they cannot be changed. A forged acknowledgement is
-//! accepted with probability 2^-28, and each period has its own key, so a guessed cookie is useless
+//! accepted with probability 2^-28. Each period has its own key, so a guessed cookie is useless
 //! after two minutes.
 //!
 //! This module does not depend on listeners or connections; time is an argument.
@@ -24,26 +24,26 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum, TcpFlags, TcpOptions, Timestamps};
 use siphasher::sip::SipHasher24;
 
-/// The lifetime of a key. Cookies are valid in their period and the next, so an honest peer has at
-/// least a minute.
+/// Lifetime of a key. Cookies are valid in their period and the next one, so that a peer has at
+/// least a minute to answer.
 pub(crate) const PERIOD: Duration = Duration::from_secs(64);
 
-/// The MSS values that a cookie can store, rounded down from the peer's: the minimum of TCP, the
-/// default, tunnels, PPPoE, Ethernet, and jumbo frames.
+/// The MSS values that a cookie can store. The peer's MSS is rounded down to one of them: the
+/// minimum of TCP, the default, tunnels, PPPoE, Ethernet, and jumbo frames.
 const SIZES: [u16; 8] = [48, 536, 1_220, 1_300, 1_380, 1_440, 1_460, 8_960];
 
-/// The MSS of a peer that sends no option (RFC 9293 MUST-15).
+/// MSS of a peer that sends no MSS option (RFC 9293 MUST-15).
 const DEFAULT_SIZE: u16 = 536;
 
-/// The bits of a timestamp that contain options.
+/// Mask of the timestamp bits that contain options.
 const OPTION_BITS: u32 = 63;
-/// The encoding of "no window scaling"; the largest real shift is fourteen.
+/// The encoding of "no window scaling" as a shift. Real shifts are at most fourteen.
 const NO_SCALING: u8 = 15;
 
-/// Number of used cookies that are remembered, to refuse replays.
+/// Number of used cookies that are remembered, so that they are not accepted again.
 const REPLAY_SLOTS: usize = 4_096;
 
-/// The options of a SYN that are stored in six bits of a timestamp.
+/// The options of a SYN that six bits of a timestamp store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CookieOptions {
     window_scale: Option<u8>,
@@ -67,21 +67,21 @@ impl CookieOptions {
     }
 }
 
-/// The part of a SYN that a cookie stores.
+/// The part of a SYN that a cookie can store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StoredSyn {
-    /// IRS, the peer's initial sequence number.
+    /// The peer's initial sequence number (IRS).
     irs: SeqNum,
     /// The index of the peer's MSS in [`SIZES`].
     size: u8,
-    /// The options in the timestamp; `None` without timestamps, when there is no room for them and
-    /// they are disabled.
+    /// Options stored in the timestamp; `None` if timestamps are not used. These options are then
+    /// disabled, because nothing else has room for them.
     extras: Option<CookieOptions>,
 }
 
 impl StoredSyn {
-    /// Returns the part of `syn` that can be stored. `timestamps` says whether the SYN-ACK may have
-    /// timestamps. A request for accurate ECN (`is_accurate`) needs no storage, because the
+    /// Returns the part of `syn` that a cookie can store. `timestamps` says whether the SYN-ACK may
+    /// have timestamps. A request for accurate ECN (`is_accurate`) needs no storage, because the
     /// acknowledgement shows it (RFC 9768 §5.1).
     pub(crate) fn of(syn: &Segment<'_>, timestamps: bool, is_accurate: bool) -> Self {
         let options = syn.options();
@@ -101,8 +101,8 @@ impl StoredSyn {
         }
     }
 
-    /// Returns the timestamp offset with which a timestamp at `now` has the option bits in its low
-    /// bits. It is at most 63 ms less than `offset`, so timestamps do not go back.
+    /// Returns a timestamp offset with which the timestamp at `now` has the option bits as its low
+    /// bits. It is at most 63 ms less than `offset`, so that timestamps do not go back.
     pub(crate) fn timestamp_offset(&self, offset: u32, now: Instant) -> u32 {
         let Some(extras) = self.extras else { return offset };
         #[allow(
@@ -113,7 +113,7 @@ impl StoredSyn {
         offset.wrapping_sub(clock.wrapping_sub(extras.bits()) & OPTION_BITS)
     }
 
-    /// Returns TSval of a SYN-ACK at `now`.
+    /// Returns the TSval of a SYN-ACK that is sent at `now`.
     pub(crate) fn timestamp(&self, offset: u32, now: Instant) -> u32 {
         #[allow(
             clippy::cast_possible_truncation,
@@ -123,12 +123,12 @@ impl StoredSyn {
         self.timestamp_offset(offset, now).wrapping_add(clock)
     }
 
-    /// Returns whether the SYN is answered with timestamps.
+    /// Returns whether the SYN-ACK has timestamps.
     pub(crate) const fn has_timestamps(&self) -> bool {
         self.extras.is_some()
     }
 
-    /// Returns the features of the SYN on which the SYN-ACK depends, as four bits.
+    /// Returns those features of the SYN on which the SYN-ACK depends, as four bits.
     pub(super) fn features(&self) -> usize {
         self.extras.map_or(0, |extras| {
             let CookieOptions { window_scale, sack_permitted, ecn } = extras;
@@ -138,9 +138,9 @@ impl StoredSyn {
         })
     }
 
-    /// Reconstructs the SYN, with its options in `field`. Ports, window and timestamp are taken
-    /// from `like`, a segment of the same peer. `is_accurate` says whether accurate ECN was
-    /// requested.
+    /// Reconstructs the SYN, and encodes its options in `field`. Ports, window and timestamp are
+    /// those of `like`, a later segment of the same peer. `is_accurate` says whether the SYN
+    /// requested accurate ECN.
     pub(crate) fn syn<'a>(
         &self,
         like: &Segment<'_>,
@@ -177,12 +177,12 @@ impl StoredSyn {
         }
     }
 
-    /// Did the SYN request the ECN of RFC 3168?
+    /// Returns whether the SYN requested ECN as of RFC 3168.
     pub(crate) fn has_classic_ecn(&self) -> bool {
         self.extras.is_some_and(|extras| extras.ecn)
     }
 
-    /// Returns the stored part in the form that the hash covers.
+    /// Returns the stored part as the bytes that the hash covers.
     fn to_bytes(self) -> [u8; 6] {
         let [a, b, c, d] = self.irs.number().to_be_bytes();
         let bits = self.extras.map_or(u8::MAX, |extras| extras.bits().to_le_bytes()[0]);
@@ -190,15 +190,15 @@ impl StoredSyn {
     }
 }
 
-/// The generation and validation of SYN cookies.
+/// Makes and validates SYN cookies.
 #[derive(Debug)]
 pub(crate) struct SynCookieIssuer {
-    /// The key from which the keys of periods are derived.
+    /// The secret from which the key of each period is derived.
     secrets: SipHasher24,
-    /// The hash functions of the last two periods, at the index of the period's low bit.
+    /// The keyed hashes of the last two periods. The low bit of a period is its index.
     hashers: [Option<(u64, SipHasher24)>; 2],
-    /// Hashes of recently used cookies, each at the index of its low bits. Empty until the first
-    /// use.
+    /// Hashes of recently used cookies, each at the index given by its low bits. Empty until the
+    /// first use.
     taken: Vec<u64>,
 }
 
@@ -207,13 +207,13 @@ impl SynCookieIssuer {
         Self { secrets: keys.visible("SYN cookies"), hashers: [None; 2], taken: Vec::new() }
     }
 
-    /// Returns the sequence number of a SYN-ACK at `now`.
+    /// Returns the sequence number for a SYN-ACK that is sent at `now`.
     pub(crate) fn make(&mut self, now: Instant, flow: &Flow, kept: &StoredSyn) -> SeqNum {
         self.make_in(period_at(now), flow, kept)
     }
 
-    /// Returns the stored part of the cookie that `ack` acknowledges; `None` if it is forged,
-    /// changed or expired.
+    /// Returns the part of the SYN that the cookie stores which `ack` acknowledges. Returns `None`
+    /// if the cookie is forged, changed or expired.
     pub(crate) fn read(
         &mut self,
         now: Instant,
@@ -235,8 +235,8 @@ impl SynCookieIssuer {
         kept.irs + (cookie_bits(period, kept.size) | low(self.hash(period, flow, kept)))
     }
 
-    /// Records the use of a cookie. Returns false if it was used before. If several cookies have
-    /// the same index, the last one is remembered.
+    /// Notes that a cookie is used. Returns false if it was used before. Of several cookies with
+    /// the same index, only the last one is remembered.
     pub(crate) fn take(&mut self, flow: &Flow, number: SeqNum) -> bool {
         let (key, length) = key(flow, &number.number().to_be_bytes());
         let hash = self.secrets.hash(&key[..length]);
@@ -252,7 +252,8 @@ impl SynCookieIssuer {
         self.hasher(period).hash(&key[..length])
     }
 
-    /// Returns the hash function of a period. Its keys are derived once: a cookie costs one hash.
+    /// Returns the keyed hash of a period. Its key is derived only once, so that a cookie costs one
+    /// hash.
     fn hasher(&mut self, period: u64) -> SipHasher24 {
         let half = |side: u8| {
             let [a, b, c, d, e, f, g, h] = period.to_be_bytes();
@@ -270,18 +271,18 @@ fn period_at(now: Instant) -> u64 {
     now.as_nanos() / PERIOD.as_nanos()
 }
 
-/// Returns the bits of a cookie above the hash: those of the period and of the MSS.
+/// Returns the bits of a cookie above its hash: the period and the index of the MSS.
 fn cookie_bits(period: u64, size: u8) -> u32 {
     u32::from(period.to_le_bytes()[0] & 31) << 27 | u32::from(size) << 24
 }
 
-/// Returns the bits of a hash that fit into a cookie.
+/// Returns the low bits of a hash that a cookie has room for.
 #[allow(clippy::cast_possible_truncation, reason = "the low bits are used")]
 const fn low(hash: u64) -> u32 {
     hash as u32 & 0x00ff_ffff
 }
 
-/// Returns the key of a flow, followed by `rest`, and the length of both.
+/// Returns the flow and `rest` as the bytes to be hashed, and their number.
 fn key(flow: &Flow, rest: &[u8]) -> ([u8; Flow::KEY + 10], usize) {
     let mut bytes = [0; Flow::KEY + 10];
     let at = flow.write_key(&mut bytes);

@@ -14,7 +14,8 @@ fn after(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-/// Returns the acknowledgement of the SYN-ACK with the number `cookie`, which echoes its timestamp.
+/// Returns the acknowledgement of a SYN-ACK whose sequence number is `cookie`. It echoes the
+/// SYN-ACK's timestamp.
 fn ack<'a>(kept: &StoredSyn, cookie: SeqNum, now: Instant, field: &'a mut [u8; 40]) -> Segment<'a> {
     #[allow(clippy::cast_possible_truncation, reason = "the clock of timestamps is the low half")]
     let echo = kept.timestamp_offset(77, now).wrapping_add(now.as_millis() as u32);
@@ -72,8 +73,8 @@ proptest! {
         let flow = Flow::new(at(1), at(2));
         let read = |segment: &Segment<'_>| issuer().read(after(1_000), &flow, segment);
         let other = |number: SeqNum| SeqNum::new(number.number() ^ 1 << bit);
-        // A changed number is accepted with probability 2^-24. The test is deterministic, so it
-        // cannot fail by chance.
+        // A changed number is accepted with probability 2^-24. The test is deterministic, so this
+        // cannot make it fail at random.
         prop_assert_eq!(read(&Segment { ack: other(unchanged.ack), ..unchanged }), None);
         prop_assert_eq!(read(&Segment { seq: other(unchanged.seq), ..unchanged }), None);
     }
@@ -161,7 +162,7 @@ fn the_stored_mss_never_exceeds_that_of_the_peer() {
     }
 }
 
-/// RFC 7323 §2.3: a larger shift means fourteen.
+/// RFC 7323 §2.3: a larger shift is treated as fourteen.
 #[test]
 fn a_shift_above_fourteen_is_stored_as_fourteen() {
     for announced in [14, 15, 16, 200, 255] {
