@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_a_figure_or_the_sentence_that_says_why_there_is_none() {
+    fn an_answer_is_a_figure_or_an_error() {
         let figure = taken("ok 1000 7 3", 5).unwrap();
         assert_eq!(
             (figure.nanoseconds, figure.units, figure.frames_out, figure.frames_back),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_understood_as_it_was_told() {
+    fn a_run_is_parsed_as_it_was_written() {
         let run = run_of("tap-send 50 1").unwrap();
         assert_eq!((run.work, run.amount, run.verify), (Work::TapSend, 50, true));
         for nonsense in ["", "tap-send", "nothing 50 0", "bulk many 0", "bulk 1 0 1"] {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_ends_without_a_word_is_no_contender() {
+    fn a_program_that_ends_without_output_is_refused() {
         let outcome = Child::start("silent", Command::new("true"), &[], 1);
         assert_eq!(outcome.err().as_deref(), Some("its program has ended without an answer"));
     }

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_goes_behind_the_last_one_of_its_own_section() {
+    fn a_row_is_inserted_after_the_last_one_of_its_section() {
         let (before, after) =
             ("| x |\n\n## Runs\n\nWords.\n\n| a |\n|---|\n| 1 |\n", "\n## Next\n\n| b |\n");
         let expected = format!("{before}| 2 |\n{after}");

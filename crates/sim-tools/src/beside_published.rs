@@ -102,13 +102,13 @@ mod tests {
     }
 
     #[test]
-    fn times_are_those_of_the_other_scenario_over_this_one() {
+    fn a_ratio_divides_the_other_scenario_by_this_one() {
         let text = said("82586-receiver", &["transfer.bytes=100000"]);
         assert!(text.starts_with("J10-27 ") && text.contains("within what is published"), "{text}");
     }
 
     #[test]
-    fn the_other_may_be_this_one_with_one_change_more() {
+    fn the_other_scenario_of_a_ratio_can_be_a_change_of_this_one() {
         let itself = said("3c503-32k", &["transfer.bytes=300000", "transfer.receive_buffer=4096"]);
         let ours = "H-5      1 times here; published: 3 times (1.5 to 5): MISSED, 67 % below it\n";
         assert!(itself.contains(ours), "{itself}");

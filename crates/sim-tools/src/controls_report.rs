@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_end_where_their_columns_end() {
+    fn column_titles_end_where_their_columns_end() {
         let text = controls_text(&outcomes("no collisions"));
         let mut lines = text.lines().skip(1);
         let (head, row) = (lines.next().unwrap(), lines.next().unwrap());

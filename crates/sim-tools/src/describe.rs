@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_of_nic_counters_end_where_their_columns_end() {
+    fn titles_of_nic_counters_end_where_their_columns_end() {
         let blueprint = load("wan-two-routers", &[]).unwrap().blueprint().unwrap();
         let options = TransferOptions { limit: Some(Span::ZERO), ..TransferOptions::default() };
         let text = describe(&blueprint.run(1, &options, Keep::default()));

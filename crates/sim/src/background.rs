@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_that_come_while_the_last_one_leaves_wait_for_their_turn() {
+    fn frames_generated_while_one_is_being_sent_are_queued() {
         let mut noise = Noise::new(Stream::new(1, 1), Span::from_picos(1), 60);
         assert_eq!([(); 3].map(|()| noise.handle_frame()), [true, false, false]);
         assert_eq!([(); 3].map(|()| noise.handle_sent()), [true, true, false]);

@@ -31,7 +31,7 @@ fn an_interface_has_the_state_that_was_set() {
 }
 
 #[test]
-fn drivers_and_queues_have_counters_where_they_count() {
+fn drivers_and_queue_disciplines_that_count_have_counters() {
     isolated_test(|| {
         let (left, right) = KernelInterface::create_veth("left", "right").unwrap();
         let counters = left.driver_counters().unwrap();

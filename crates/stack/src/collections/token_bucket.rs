@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_passes_and_then_the_rate() {
+    fn packets_pass_at_the_rate_after_a_burst() {
         let mut bucket = TokenBucket::new(RateLimit { per_second: 10, burst: 3 });
         let taken = |bucket: &mut TokenBucket, ms: u64| {
             let now = Instant::ZERO + Duration::from_millis(ms);

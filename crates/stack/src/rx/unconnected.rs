@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_handles_so_many_and_lets_the_others_wait_in_order() {
+    fn a_turn_handles_a_limited_number_and_the_others_wait_in_order() {
         let mut queue = Unconnected::new(1);
         assert_eq!((0..100).filter(|_| queue.admit()).count(), A_TURN);
         assert!(queue.is_spent());
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_take_the_places_of_random_ones() {
+    fn a_full_queue_replaces_random_segments() {
         let lasting = |seed| {
             let mut queue = Unconnected::new(seed);
             let kept = (0..4 * WAITING).filter(|&number| push(&mut queue, number)).count();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_lost_and_memory_is_used_again() {
+    fn a_too_long_packet_is_dropped_and_buffers_are_reused() {
         let mut queue = Unconnected::new(1);
         assert!(!queue.push(&[0; LARGEST + 1]) && queue.is_empty());
         assert!(queue.push(&[1; LARGEST]));

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_of_one_frame_is_never_bad() {
+    fn a_queue_of_one_frame_causes_no_drops() {
         let (mut codel, mut pool) = (codel(), Frames::new(64));
         let mut verdicts = Vec::new();
         for now in 50..500 {
