@@ -236,7 +236,7 @@ proptest! {
         (up, down) in (flow(), flow()),
         seed in any::<u64>(),
     ) {
-        // Keep-alive shows an end that has sent everything that its peer is gone.
+        // If an end has sent everything, only keep-alive reveals that the peer is gone.
         let asks = |config| Config { keep_alive: Some(KeepAlive::default()), ..config };
         let network = Network { loss, duplication: network.duplication / 2, ..network };
         let pair = Connections::new(&asks(client), &asks(server), network, seed);

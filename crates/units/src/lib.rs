@@ -1,6 +1,6 @@
 //! Values that carry their unit: points in time and spans, bit rates, amounts of bytes.
 //!
-//! This crate knows nothing about packets or the operating system. Arithmetic saturates instead of
+//! Nothing in this crate concerns packets or the operating system. Arithmetic saturates instead of
 //! wrapping, so a deadline computed from hostile input is late and never in the past.
 //!
 //! ```

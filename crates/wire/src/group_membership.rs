@@ -1,5 +1,5 @@
-//! Queries and reports of memberships in multicast groups, as IGMP and MLD share them (RFC 3376,
-//! RFC 3810). Does not know how either protocol encodes them.
+//! Queries and reports of memberships in multicast groups, which IGMP and MLD share (RFC 3376, RFC
+//! 3810). `igmp` and `icmpv6::mld` encode them.
 
 use crate::icmpv6::mld;
 use crate::{IpHeader, Malformed, igmp};

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn every_controller_comes_back_from_a_compact_connection_as_itself() {
+    fn every_controller_is_restored_from_a_compact_connection() {
         let config = crate::Config::modern().into();
         for name in CongestionName::ALL.into_iter().chain([CongestionName::Fixed(16)]) {
             let congestion = Congestion::new(name, 1_000, 10, false, 7);

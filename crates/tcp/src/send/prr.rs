@@ -116,8 +116,8 @@ mod tests {
         assert_eq!(windows[2] - MSS, sent);
     }
 
-    /// RFC 6937 §3: data that was delivered while more than SSTHRESH was in flight may be sent when
-    /// further losses have reduced the data in flight below SSTHRESH.
+    /// RFC 6937 §3: while more than SSTHRESH is in flight, less is sent than is delivered. Once
+    /// further losses have reduced the data in flight below SSTHRESH, the difference may be sent.
     #[test]
     fn unsent_deliveries_above_the_threshold_are_made_up_for_below_it() {
         let mut prr = Prr::begin(20 * MSS);

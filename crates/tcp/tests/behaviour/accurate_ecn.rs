@@ -906,7 +906,7 @@ fn every_mark_of_a_router_is_reported() {
             (0, 0),
             "{congestion}"
         );
-        // Delayed acknowledgements still arrive.
+        // The last acknowledgements were delayed, and arrive within this second.
         pair.pass_time(secs(1));
         let received = pair.client.information().accurate_ecn.expect("the accurate mode");
         let seen = pair.server().information().accurate_ecn.expect("the accurate mode");

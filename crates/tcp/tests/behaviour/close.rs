@@ -400,7 +400,7 @@ fn a_connection_that_was_closed_before_it_opened_opens_and_closes() {
 }
 
 #[test]
-fn an_abort_resets_and_forgets() {
+fn an_abort_sends_a_reset_and_discards_all_data() {
     let mut host = established();
     host.write(100);
     host.application(Connection::abort);

@@ -121,7 +121,7 @@ fn stamped() -> Script {
 }
 
 #[test]
-fn both_arms_hit() {
+fn data_and_acknowledgements_are_both_predicted() {
     for mut host in [established(), stamped()] {
         hits_for(&mut host, ". 1:101(100) ack 1");
         hits_for(&mut host, "P. 101:201(100) ack 1");
@@ -175,7 +175,7 @@ fn a_miss_during_recovery_is_counted_as_recovery() {
 }
 
 #[test]
-fn data_that_acknowledges_hits_both_arms_at_once() {
+fn data_with_a_new_acknowledgement_is_predicted() {
     for mut host in [established(), stamped()] {
         host.write(200);
         host.take_sent();

@@ -86,7 +86,7 @@ fn the_send_buffer_is_also_the_limit_when_the_nagle_algorithm_holds_its_rest() {
 }
 
 #[test]
-fn a_rest_that_the_nagle_algorithm_holds_in_a_buffer_with_room_is_no_limit_of_the_buffer() {
+fn data_held_by_the_nagle_algorithm_in_a_buffer_with_room_is_not_limited_by_the_buffer() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1000");
     host.write(96);
     host.expect("P. 1:97(96) ack 1");

@@ -5,8 +5,8 @@ use crate::{ms, secs};
 use linerate_tcp::{Config, Connection};
 use linerate_testkit::Script;
 
-/// TCP options that the peer offers: none, or those without which header prediction is not used for
-/// output.
+/// TCP options that the peer offers in the two variants of a test: none, and those that header
+/// prediction of output requires.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
 fn established(offers: &str) -> Script {

@@ -225,12 +225,12 @@ fn a_modern_transfer_survives_the_delay_of_any_one_segment() {
 }
 
 #[test]
-fn a_transfer_of_1988_survives_an_accident_to_any_one_segment() {
+fn a_transfer_of_1988_survives_a_fault_of_any_one_segment() {
     old_transfers(Profile::BsdTahoe);
 }
 
 #[test]
-fn a_transfer_of_1990_survives_an_accident_to_any_one_segment() {
+fn a_transfer_of_1990_survives_a_fault_of_any_one_segment() {
     old_transfers(Profile::BsdReno);
 }
 

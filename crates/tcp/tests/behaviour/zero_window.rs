@@ -14,8 +14,8 @@ fn closed() -> Script {
     closed_to(&Config::modern(), "")
 }
 
-/// TCP options that the peer offers: none, or those without which header prediction is not used for
-/// output.
+/// TCP options that the peer offers in the two variants of a test: none, and those that header
+/// prediction of output requires.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
 /// As [`closed`], with this configuration and these options of the peer.

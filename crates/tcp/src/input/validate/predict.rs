@@ -151,7 +151,7 @@ pub(in crate::input) const fn is_header_predicted(c: &Connection, offset_and_fla
     offset_and_flags & COMPARED == c.expectation.header()
 }
 
-/// Predicts a segment without data: an acknowledgement for a sender.
+/// Predicts a segment without data, which acknowledges data that we have sent.
 #[inline(always)]
 fn predict_ack<'a>(c: &Connection, segment: &'a Segment<'a>) -> Prediction<'a> {
     let acked = segment.ack - c.snd.una;
