@@ -410,7 +410,10 @@ mod tests {
             wrong[at] = value;
             assert!(DhcpMessage::parse(&wrong).is_err(), "byte {at}");
         }
-        assert!(DhcpMessage::parse(&good[..FIXED_LENGTH]).is_err(), "it has no type");
+        assert!(
+            DhcpMessage::parse(&good[..FIXED_LENGTH]).is_err(),
+            "a message without a message type"
+        );
         for options in [&[6][..], &[6, 4, 1, 2, 3], &[52, 1, 1, 255]] {
             let file = [6, 200];
             assert!(DhcpMessage::parse(&message(options, &file, &[])).is_err(), "{options:?}");

@@ -279,7 +279,7 @@ mod tests {
                 let last = next.last_segment().unwrap();
                 prop_assert_eq!((last.ack, last.window), (segment.ack, segment.window));
             } else if spoilt.is_empty() {
-                prop_assert!(bytes.len() < HEADERS, "nothing is wrong with it");
+                prop_assert!(bytes.len() < HEADERS, "a valid packet was rejected");
             }
         }
     }

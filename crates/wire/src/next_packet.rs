@@ -404,7 +404,7 @@ mod tests {
                 prop_assert_eq!(next.last_segment().unwrap().flags(), segment.flags());
                 prop_assert_eq!(TypeOfService::default(), found.header.type_of_service);
             } else if spoilt.is_empty() {
-                prop_assert!(bytes.len() != LENGTH, "nothing is wrong with it");
+                prop_assert!(bytes.len() != LENGTH, "a valid packet was rejected");
             }
         }
     }

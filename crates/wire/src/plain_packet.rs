@@ -260,7 +260,7 @@ mod tests {
                 bytes[at] = value;
             }
             let Some(plain) = PlainPacket::<V6>::read(&bytes[..length]) else {
-                prop_assert!(!is_whole, "nothing is wrong with it");
+                prop_assert!(!is_whole, "a valid packet was rejected");
                 return Ok(());
             };
             let packet = Ipv6Packet::parse(&bytes[..length]).unwrap();

@@ -162,8 +162,9 @@ impl V4 {
     /// Parses the IPv4 header.
     #[inline]
     pub(crate) fn header(head: &[u8; HEAD_V4]) -> Ipv4Header {
-        let (fixed, _) =
-            head.split_first_chunk().unwrap_or_else(|| unreachable!("it begins with that"));
+        let (fixed, _) = head
+            .split_first_chunk()
+            .unwrap_or_else(|| unreachable!("the first bytes of the head are the header"));
         fixed_header(fixed)
     }
 }

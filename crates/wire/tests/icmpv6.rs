@@ -116,7 +116,7 @@ proptest! {
         let options = emit_options(&options);
         let message = NdMessage::RouterAdvertisement(RouterAdvertisement {
             hop_limit, is_managed, has_other_configuration, preference, lifetime, reachable_time,
-            retransmission_timer, options: NdOptions::parse(&options).expect("they are valid"),
+            retransmission_timer, options: NdOptions::parse(&options).unwrap(),
         });
         let source = Ipv6Addr::from_bits(0xfe80 << 112 | u128::from(low));
         let header = Ipv6Header::new(source, destination, Protocol::ICMPV6);

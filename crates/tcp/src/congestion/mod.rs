@@ -363,7 +363,7 @@ mod tests {
             let congestion = Congestion::new(name, 1_000, 10, false, 7);
             let mut packer = Packer::new(&config);
             congestion.pack(&mut packer);
-            let bytes = packer.finish().expect("nothing is known here");
+            let bytes = packer.finish().expect("the initial state can be packed");
             let back = Congestion::unpack(&mut Unpacker::new(&config, &bytes));
             assert_eq!(back, congestion, "{name}");
         }

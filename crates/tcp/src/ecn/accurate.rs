@@ -571,8 +571,8 @@ mod tests {
         assert!(count(Ecn::Ce, 9, 4, 2, 9), "the second since the last ACK");
         assert!(!count(Ecn::Ce, 0, 5, 3, 0));
         assert!(!count(Ecn::Ce, 0, 6, 3, 0));
-        assert!(count(Ecn::Ce, 0, 7, 3, 0), "the third without data");
-        assert!(!count(Ecn::Ce, 9, 8, 4, 9), "follows a marked packet, which had no data");
+        assert!(count(Ecn::Ce, 0, 7, 3, 0), "the third mark on segments without data");
+        assert!(!count(Ecn::Ce, 9, 8, 4, 9), "the previous packet was marked, too");
         assert!(count(Ecn::Ce, 9, 10, 4, 9), "an unmarked packet came between");
     }
 

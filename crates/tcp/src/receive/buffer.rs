@@ -194,7 +194,7 @@ impl ReceiveBuffer {
 
     /// Makes the next `count` bytes readable, which were stored out of order.
     pub(crate) fn extend(&mut self, count: usize) {
-        assert!(count <= self.free(), "more in order than was ever placed");
+        assert!(count <= self.free(), "more in-order bytes than the buffer has room for");
         self.length += saturated(count);
     }
 

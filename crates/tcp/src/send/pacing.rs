@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(late.paid_at(TIMEOUT), at(4_000), "the rate is kept");
         begin(&mut pacer, at(9_000), MEGABYTE_A_SECOND);
         pacer.on_sent(2 * MSS);
-        assert_eq!(pacer.paid_at(TIMEOUT), at(10_500), "a pause earns no more");
+        assert_eq!(pacer.paid_at(TIMEOUT), at(10_500), "a long pause permits at most half a burst");
     }
 
     #[test]

@@ -215,7 +215,7 @@ impl Scoreboard {
     /// them was retransmitted. They were sent in sequence order. No data may be missing.
     #[inline]
     pub(crate) fn in_order_arrival_until(&self, ack: SeqNum) -> Option<InOrderArrival<'_>> {
-        debug_assert!(self.is_clean(), "an in-order arrival while something is missing");
+        debug_assert!(self.is_clean(), "data arrived in order while data is missing");
         if ack.after(self.span.1) {
             return None;
         }
@@ -446,7 +446,7 @@ impl Scoreboard {
         }
         let hidden =
             |range: &SentRange| range.fate == Fate::Lost && !range.right.after(self.search_from);
-        assert!(!self.sent_ranges.iter().any(hidden), "a lost range that the search would miss");
+        assert!(!self.sent_ranges.iter().any(hidden), "the search would miss a lost range");
     }
 }
 

@@ -59,7 +59,7 @@ impl SentRanges {
     /// Adds the first range to an empty queue.
     #[inline(always)]
     pub(super) fn begin(&mut self, range: SentRange) {
-        debug_assert!(self.is_empty(), "the first of a flight comes after all others");
+        debug_assert!(self.is_empty(), "the queue is not empty");
         self.single = Some(range);
     }
 

@@ -165,7 +165,7 @@ fn a_lost_syn_ack_is_repeated_without_the_option_and_then_without_the_flags() {
     assert_eq!(host.expect_after(secs(1), "2S. 0:0(0) ack 1").says.options.ecn, None);
     assert_eq!(host.expect_after(secs(2), "S. 0:0(0) ack 1").says.options.ecn, None);
     host.send("2. 1:1(0) ack 1");
-    assert!(is_accurate(&host), "the mode stays");
+    assert!(is_accurate(&host), "the mode does not change");
     assert_eq!(sends(&mut host, 988), [Ecn::NotEct]);
     host.send_marked("5. 1:1001(1000) ack 989");
     host.expect("6. 989:989(0) ack 1001");
@@ -646,7 +646,7 @@ fn lost_first_data_is_retransmitted_without_the_option_which_stays_disabled() {
     host.write(100);
     host.expect("P5. 1:101(100) ack 1 ecn0 =1,0,1");
     host.pass_time(ms(1_500));
-    let again = host.take_sent().pop().expect("it goes again");
+    let again = host.take_sent().pop().expect("a retransmission");
     assert_eq!((again.says.seq, again.says.options.ecn), (1, None));
     host.send_bearing(Ecn::Ect0, "P5. 1:101(100) ack 101");
     assert_eq!(host.expect("5. 101:101(0) ack 101").says.options.ecn, None);
@@ -726,14 +726,14 @@ fn the_option_leaves_room_for_two_sack_blocks_and_displaces_the_third() {
             last = sent.into_iter().next();
         }
         let options = last.expect("an acknowledgement").says.options;
-        let told = options.ecn.expect("marks are always told");
+        let told = options.ecn.expect("marks are always reported");
         assert_eq!((told.e0b(), told.ceb()), (Some(2_001), Some(2_000)));
         assert_eq!(options.sack.as_slice().len(), if timestamps { 2 } else { 3 });
         // Three counters and two blocks do not fit beside timestamps: the unchanged counter is cut
         // off.
         host.send_bearing(Ecn::Ect1, "5. 9001:10001(1000) ack 1");
         let options = host.take_sent().pop().expect("an acknowledgement").says.options;
-        let told = options.ecn.expect("another codepoint is told");
+        let told = options.ecn.expect("another codepoint is reported");
         assert_eq!(
             (told.e1b(), told.ceb(), told.count()),
             (Some(1_001), Some(2_000), if timestamps { 2 } else { 3 })

@@ -290,7 +290,7 @@ fn an_empty_buffer_swaps_its_memory() {
             ]
         })
     };
-    assert_eq!(exchange(&mut host), [false; 2], "none is not as large as some");
+    assert_eq!(exchange(&mut host), [false; 2], "the buffer has no memory yet");
     host.send("P. 1:101(100) ack 1");
     host.expect(". 1:1(0) ack 101");
     assert_eq!(exchange(&mut host), [false; 2], "the data is not read yet");
@@ -307,7 +307,7 @@ fn an_empty_buffer_swaps_its_memory() {
     host.read(100);
     host.write(100);
     host.expect("P. 1:101(100) ack 401");
-    assert_eq!(exchange(&mut host), [true, false], "it may have to go again");
+    assert_eq!(exchange(&mut host), [true, false], "the data may have to be retransmitted");
     host.send(". 401:401(0) ack 101");
     assert_eq!(exchange(&mut host), [true; 2]);
     assert_eq!(host.connection.buffer_memory(), 2 * 4_096);

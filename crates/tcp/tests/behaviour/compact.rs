@@ -105,7 +105,7 @@ fn long_timers_run_in_a_compact_connection() {
     for (mut host, wakes) in [(probed, true), (patient, false), (orphan, true), (waiting, true)] {
         host.pass_time(secs(5));
         host.events();
-        let compact = host.connection.compact().expect("it may be long");
+        let compact = host.connection.compact().expect("the connection is idle");
         let due = host.connection.poll_timeout();
         assert!(due != Instant::NEVER && due > host.now + secs(40), "{due:?}");
         let (mut awake, mut restored) = (host.connection.clone(), compact.wake(due));

@@ -52,12 +52,12 @@ fn data_behind_a_blocked_full_segment_requests_no_output() {
     host.write(10_500);
     host.take_sent();
     host.write(400);
-    assert!(host.connection.wants_transmit(), "what waits is no full segment yet");
+    assert!(host.connection.wants_transmit(), "less than a full segment waits");
     host.take_sent();
     host.write(100);
     host.take_sent();
     host.write(5_000);
-    assert!(!host.connection.wants_transmit(), "one waits, and more of them change nothing");
+    assert!(!host.connection.wants_transmit(), "a full segment waits already");
     host.send(". 1:1(0) ack 10001");
     host.take_sent();
     assert_eq!(host.connection.statistics().bytes_sent, 16_000);

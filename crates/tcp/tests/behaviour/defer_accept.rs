@@ -20,7 +20,7 @@ fn a_deferred_handshake_is_completed_by_data() {
     };
     assert!(bare(&mut host, ". 1:1(0) ack 1"));
     assert_eq!(host.connection.state(), State::SynReceived);
-    assert!(bare(&mut host, ". 1:1(0) ack 1"), "as often as it comes");
+    assert!(bare(&mut host, ". 1:1(0) ack 1"), "each repetition is ignored, too");
     for other in [
         ". 1:11(10) ack 1",
         "F. 1:1(0) ack 1",

@@ -201,9 +201,9 @@ fn a_send_buffer_of_one_packet_never_waits_for_the_timer() {
         pair.run_until("every byte is read", |pair| {
             let now = pair.now;
             if written < 200 * 1_448 {
-                written += pair.client.write(now, &[7; 1_448]).expect("it is open");
+                written += pair.client.write(now, &[7; 1_448]).expect("the connection is open");
             }
-            read += pair.read_all(End::Server).expect("it is open").len();
+            read += pair.read_all(End::Server).expect("the connection is open").len();
             read == 200 * 1_448
         });
         assert_eq!(pair.server().statistics().delayed_ack_timeouts, 0);

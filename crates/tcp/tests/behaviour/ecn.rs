@@ -122,7 +122,7 @@ fn new_data_may_be_marked_and_nothing_else() {
     host.write(2_000);
     assert_eq!(codepoints(&mut host), [Ecn::Ect0; 2]);
     host.pass_time(ms(200));
-    assert_eq!(codepoints(&mut host), [Ecn::NotEct], "what is sent again");
+    assert_eq!(codepoints(&mut host), [Ecn::NotEct], "a retransmission");
     host.send("P. 1:1001(1000) ack 2001");
     assert_eq!(codepoints(&mut host), [Ecn::NotEct], "an acknowledgement");
     host.application(linerate_tcp::Connection::shutdown_write);

@@ -63,7 +63,7 @@ fn a_client_with_a_cookie_sends_data_on_the_syn() {
     let mut host = bringer(100);
     assert!(host.connection.room_on_syn() > 100);
     host.expect("S 0:100(100) mss 1460 tfo 0102030405060708");
-    assert_eq!(host.connection.room_on_syn(), 0, "what is written now comes too late for it");
+    assert_eq!(host.connection.room_on_syn(), 0, "the SYN was sent, so it has no more room");
     host.expect_nothing();
     assert_eq!(host.connection.state(), State::SynSent);
     host.send(&format!("S. 0:0(0) ack 101 win 65535 {OPTIONS}"));
@@ -210,7 +210,7 @@ fn the_outcome_is_known_with_the_answer_and_final() {
     host.expect("S 0:100(100)");
     host.pass_time(ms(1_100));
     host.take_sent();
-    assert_eq!(lesson(&host), None, "it may yet be answered");
+    assert_eq!(lesson(&host), None, "the SYN may still be answered");
     host.send(&format!("S. 0:0(0) ack 101 win 65535 {OPTIONS}"));
     let news = lesson(&host);
     assert!(news.is_some_and(|news| news.accepted && !news.refused));

@@ -13,9 +13,9 @@ fn transfer(pair: &mut Connections, bytes: usize) {
         if written < bytes {
             let at = written % chunk.len();
             let end = chunk.len().min(at + bytes - written);
-            written += pair.client.write(now, &chunk[at..end]).expect("it is open");
+            written += pair.client.write(now, &chunk[at..end]).expect("the connection is open");
         }
-        for byte in pair.read_all(End::Server).expect("it is open") {
+        for byte in pair.read_all(End::Server).expect("the connection is open") {
             assert_eq!(byte, pattern(read % chunk.len()));
             read += 1;
         }

@@ -78,7 +78,7 @@ fn two_of_us_can_open_at_the_same_time() {
             }
         }
         rounds += 1;
-        assert!(rounds < 10, "the two do not find together");
+        assert!(rounds < 10, "the two ends do not reach ESTABLISHED");
     }
     assert!(ends.iter().all(|end| end.state() == State::Established));
 }

@@ -22,7 +22,7 @@ fn a_sender_is_busy_until_everything_is_acknowledged() {
     host.expect(". 1:1001(1000) ack 1");
     host.expect("P. 1001:2001(1000) ack 1");
     host.pass_time(ms(30));
-    assert_eq!(busy(&host), [30, 0, 0], "the present counts");
+    assert_eq!(busy(&host), [30, 0, 0], "the time up to now counts");
     host.send(". 1:1(0) ack 1001 win 65535");
     host.pass_time(ms(10));
     host.send(". 1:1(0) ack 2001 win 65535");
@@ -56,12 +56,12 @@ fn the_send_buffer_is_the_limit_only_when_everything_was_sent() {
     }
     host.expect_nothing();
     host.pass_time(ms(10));
-    assert_eq!(busy(&host), [10, 10, 0], "the window is in the way");
+    assert_eq!(busy(&host), [10, 10, 0], "the peer's window is the limit");
     host.send(". 1:1(0) ack 1 win 65535");
     host.expect("P. 3073:4097(1024) ack 1");
     host.expect_nothing();
     host.pass_time(ms(20));
-    assert_eq!(busy(&host), [30, 10, 20], "now it is the buffer");
+    assert_eq!(busy(&host), [30, 10, 20], "the send buffer is the limit");
     host.send(". 1:1(0) ack 4097 win 65535");
     host.expect_nothing();
     host.pass_time(ms(40));
@@ -82,7 +82,11 @@ fn the_send_buffer_is_also_the_limit_when_the_nagle_algorithm_holds_its_rest() {
     assert_eq!(host.try_write(5_000), Ok(500));
     host.expect_nothing();
     host.pass_time(ms(20));
-    assert_eq!(busy(&host), [30, 0, 30], "500 bytes wait for more, which have no room");
+    assert_eq!(
+        busy(&host),
+        [30, 0, 30],
+        "500 bytes wait for more data, for which there is no room"
+    );
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn a_write_accepts_what_can_be_sent_and_the_low_water_mark() {
         assert_eq!(host.try_write(50_000), Ok(window + 5_000));
         assert_eq!((host.try_write(1), host.connection.writable_bytes()), (Ok(0), 0));
         assert_eq!(host.take_sent().len(), 10);
-        assert_eq!(host.try_write(1), Ok(0), "what is unsent has not changed");
+        assert_eq!(host.try_write(1), Ok(0), "the amount of unsent data has not changed");
         assert_eq!(host.events(), []);
     }
 }

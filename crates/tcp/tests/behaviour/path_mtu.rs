@@ -36,8 +36,8 @@ fn transfer(pair: &mut Connections, before: usize, bytes: usize) {
         let now = pair.now;
         let part: Vec<u8> =
             (written..(written + 65_536).min(before + bytes)).map(pattern).collect();
-        written += pair.client.write(now, &part).expect("the connection lives");
-        let received = pair.read_all(End::Server).expect("the connection lives");
+        written += pair.client.write(now, &part).expect("the connection is open");
+        let received = pair.read_all(End::Server).expect("the connection is open");
         assert!(
             received.iter().copied().eq((read..read + received.len()).map(pattern)),
             "wrong bytes"
@@ -59,7 +59,10 @@ fn a_black_hole_is_detected_over_ipv4_and_ipv6() {
         assert_eq!((counted.path_probes_passed, counted.path_probes_failed), (passed, 2));
         assert_eq!(pair.client.path_mtu(), 1_400);
         assert_eq!(pair.client.information().path_mtu, 1_400);
-        assert!(!pair.client.is_path_mtu_estimated(), "what is left is worth no probe");
+        assert!(
+            !pair.client.is_path_mtu_estimated(),
+            "the remaining difference is not worth a probe"
+        );
         assert!(pair.events(End::Client).contains(&Event::PathMtu));
     }
 }
@@ -381,7 +384,7 @@ fn after_a_failure_no_probe_is_sent_for_as_many_round_trips_as_the_window_has_se
             acknowledge_all(&mut host);
             rounds += 1;
         }
-        assert!(rounds < 100, "no other probe ever");
+        assert!(rounds < 100, "no other probe is sent");
     }
     assert_eq!(host.connection.statistics().path_probes_failed, 1);
     assert!(rounds >= 8, "another probe after {rounds} round trips");
@@ -420,7 +423,11 @@ fn a_report_about_a_probe_that_is_lost_names_the_next_size() {
     host.expect(". 1:1001(1000) ack 1");
     host.expect(". 1001:1241(240) ack 1");
     assert!(host.connection.information().congestion_window >= before);
-    assert_eq!(host.connection.effective_mss(), 1_000, "what is known to pass still does");
+    assert_eq!(
+        host.connection.effective_mss(),
+        1_000,
+        "segments of the confirmed size are still sent"
+    );
     while host.connection.statistics().path_probes < 2 {
         host.write(5_000);
         acknowledge_all(&mut host);
@@ -689,7 +696,7 @@ fn the_end_of_a_search_below_the_limit_is_reported() {
     report_of_probe(&mut host, 1, 1_025);
     host.send(". 1:1(0) ack 1 sack 1241-9241");
     host.take_sent();
-    assert!(!has_path_event(&mut host), "segments are what they were");
+    assert!(!has_path_event(&mut host), "the size of segments has not changed");
     assert!(host.connection.is_path_mtu_estimated());
     host.pass_time(ms(10));
     host.send(". 1:1(0) ack 10241");

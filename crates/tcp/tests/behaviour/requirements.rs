@@ -78,7 +78,7 @@ fn segments_with_unknown_illegal_or_misplaced_options_are_processed() {
             "{options:?}"
         );
         assert_eq!(peer.connection.readable_bytes(), 4);
-        assert_eq!(peer.connection.effective_mss(), before, "only a SYN says that");
+        assert_eq!(peer.connection.effective_mss(), before, "only a SYN can change the MSS");
         let fin = peer.send(TcpFlags::FIN | TcpFlags::ACK, 905, options, b"");
         assert_eq!(
             (fin, peer.connection.state()),

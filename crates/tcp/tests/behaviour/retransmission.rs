@@ -311,10 +311,14 @@ fn a_long_recovery_ends_in_a_timeout() {
     assert_eq!(
         host.connection.statistics().retransmission_timeouts,
         0,
-        "the first has restarted it"
+        "the first acknowledgement has restarted the timer"
     );
     host.pass_time(ms(150));
-    assert_eq!(host.connection.statistics().retransmission_timeouts, 1, "the second has not");
+    assert_eq!(
+        host.connection.statistics().retransmission_timeouts,
+        1,
+        "the second acknowledgement has not"
+    );
 }
 
 /// RFC 6582 §3.2 step 3: a partial acknowledgement shows that the next segment is missing, too.

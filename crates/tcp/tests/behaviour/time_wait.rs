@@ -27,7 +27,7 @@ fn after_all(config: &Config, offered: &str, receive_buffer: Option<usize>) -> S
     host.send(". 1:1(0) ack 102");
     host.send("F. 1:1(0) ack 102");
     assert_eq!(host.connection.state(), State::TimeWait);
-    assert!(host.connection.time_wait_record().is_none(), "it has something to say yet");
+    assert!(host.connection.time_wait_record().is_none(), "an acknowledgement is pending");
     host.expect(". 102:102(0) ack 2");
     host
 }
@@ -59,11 +59,11 @@ fn an_open_or_unreleased_connection_has_no_record() {
     host.send("F. 1:1(0) ack 2");
     host.expect(". 2:2(0) ack 2");
     assert_eq!(host.connection.state(), State::TimeWait);
-    assert!(host.connection.time_wait_record().is_none(), "its application may still ask");
+    assert!(host.connection.time_wait_record().is_none(), "the application has not released it");
     let mut record = kept(&in_time_wait(&Config::modern()));
     let before = record.look();
     assert!(!host.connection.write_time_wait_record(&mut record));
-    assert_eq!(record.look(), before, "and what was kept in that place stays");
+    assert_eq!(record.look(), before, "the previous record is unchanged");
     host.application(Connection::close);
     assert!(host.connection.time_wait_record().is_some());
 }
@@ -190,9 +190,9 @@ proptest! {
                 break;
             }
             prop_assert!(restored.write_time_wait_record(&mut record));
-            let kept = whole.time_wait_record().expect("all was said");
+            let kept = whole.time_wait_record().expect("no acknowledgement is pending");
             prop_assert_eq!(record.deadline(), kept.deadline());
-            let rewritten = restored.time_wait_record().expect("all was said");
+            let rewritten = restored.time_wait_record().expect("no acknowledgement is pending");
             prop_assert_eq!(record.look(), rewritten.look());
             waiting = record.clone();
         }

@@ -220,7 +220,7 @@ fn the_user_timeout_of_the_peer_is_adopted_within_limits() {
     assert_eq!(adopted(short, "10s"), Some(secs(120)), "the larger of both counts");
     assert_eq!(adopted(short, "500m"), Some(secs(3_600)), "not without limit");
     let shorter = Config { give_up_after: secs(10), ..telling() };
-    assert_eq!(adopted(shorter, "10s"), Some(secs(100)), "not at the mercy of a short break");
+    assert_eq!(adopted(shorter, "10s"), Some(secs(100)), "not less than the lower limit");
     let own = Config { user_timeout: Some(secs(7)), ..telling() };
     assert_eq!(adopted(own, "300s"), Some(secs(7)), "the application has set it");
     // We do not advertise the adopted timeout: ADV_UTO remains our own value.

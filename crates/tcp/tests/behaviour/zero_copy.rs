@@ -104,7 +104,7 @@ fn claims_beyond_the_borrowed_bytes_are_limited() {
 fn the_end_of_the_stream_is_shown_as_nothing() {
     let mut pair = pair();
     let now = pair.now;
-    assert_eq!(pair.server().read_shared(now, 0), Ok(Bytes::new()), "none are wanted");
+    assert_eq!(pair.server().read_shared(now, 0), Ok(Bytes::new()), "a read of zero bytes");
     assert_eq!(pair.client.write(now, b"last"), Ok(4));
     pair.client.shutdown_write(now);
     assert_eq!(

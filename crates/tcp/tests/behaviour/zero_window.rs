@@ -299,7 +299,7 @@ fn a_closed_window_does_not_keep_a_released_connection() {
                 host.send(". 1:1(0) ack 1001 win 0");
             }
         }
-        assert!(host.now.since(start) < secs(200), "an orphan is fed for ever");
+        assert!(host.now.since(start) < secs(200), "a released connection is kept for ever");
     }
     assert!(host.now.since(start) >= secs(60));
 }
@@ -312,9 +312,9 @@ fn transfer(pair: &mut Connections, mut reads: impl FnMut(&Connections) -> bool)
     pair.run_until("every byte is read", |pair| {
         let now = pair.now;
         let part: Vec<u8> = (written..BYTES.min(written + 8_192)).map(pattern).collect();
-        written += pair.client.write(now, &part).expect("it is open");
+        written += pair.client.write(now, &part).expect("the connection is open");
         if reads(pair) {
-            let data = pair.read_all(End::Server).expect("it is open");
+            let data = pair.read_all(End::Server).expect("the connection is open");
             assert!(data.iter().copied().eq((read..read + data.len()).map(pattern)));
             read += data.len();
         }

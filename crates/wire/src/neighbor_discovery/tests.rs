@@ -137,7 +137,10 @@ fn targets_are_not_multicast_and_answers_to_groups_are_not_solicited() {
     assert!(round_trip(&to_peer, target).is_err());
     assert!(round_trip(&header(HOST, ALL_NODES), advertisement(true)).is_err());
     assert!(round_trip(&to_peer, redirect(PEER, ALL_NODES)).is_err());
-    assert!(round_trip(&to_peer, redirect(GLOBAL, HOST)).is_err(), "no first hop");
+    assert!(
+        round_trip(&to_peer, redirect(GLOBAL, HOST)).is_err(),
+        "the target is neither a router nor the destination"
+    );
 }
 
 #[test]

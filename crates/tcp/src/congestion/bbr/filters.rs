@@ -191,7 +191,7 @@ mod tests {
         assert!(!filter.take(at(10), Some(ms(50))));
         assert!(!filter.take(at(5_000), Some(ms(80))));
         assert_eq!(filter.shortest(), Some(ms(50)));
-        assert!(filter.take(at(5_011), Some(ms(80))), "time to look");
+        assert!(filter.take(at(5_011), Some(ms(80))), "a probe is due");
         assert_eq!(filter.shortest(), Some(ms(50)), "not forgotten yet");
         assert!(!filter.take(at(10_000), None));
         assert!(!filter.take(at(10_011), None));
@@ -205,12 +205,12 @@ mod tests {
         for millis in 1..=10 {
             aggregation.take(at(millis), 1_000, rate, 50_000, 1, 10);
         }
-        assert_eq!(aggregation.extra(), 1_000, "one acknowledgement is the least clump");
+        assert_eq!(aggregation.extra(), 1_000, "the least aggregation is one acknowledgement");
         aggregation.take(at(20), 20_000, rate, 50_000, 2, 10);
         assert_eq!(aggregation.extra(), 20_000);
         for round in 3..14 {
             aggregation.take(at(20 + round), 1_000, rate, 50_000, round, 10);
         }
-        assert!(aggregation.extra() < 20_000, "and is forgotten after ten rounds");
+        assert!(aggregation.extra() < 20_000, "the aggregation expires after ten rounds");
     }
 }

@@ -45,7 +45,7 @@ mod tests {
         rounds.take(0, 10);
         assert!(rounds.started);
         rounds.take(5, 20);
-        assert!(!rounds.started, "it left before");
+        assert!(!rounds.started, "the segment was sent before the round");
         rounds.take(10, 30);
         assert_eq!((rounds.started, rounds.count), (true, 2));
     }

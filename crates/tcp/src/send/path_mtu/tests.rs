@@ -111,7 +111,7 @@ fn the_next_probe_waits_after_a_failure() {
     path.watch(NOW + PAUSE - Duration::from_nanos(1), seq(0));
     assert_eq!(path.ready(), None);
     path.watch(NOW + PAUSE, seq(0));
-    assert_eq!(path.ready(), Some(1_172), "half of what is left");
+    assert_eq!(path.ready(), Some(1_172), "the middle of the remaining sizes");
 }
 
 /// RFC 4821 §7.6.4: the loss says nothing about the size if other segments were lost, too.
@@ -161,7 +161,7 @@ fn repeated_full_stops_reduce_the_size_to_the_floor() {
     let sizes: Vec<_> =
         (0..4).map(|_| (path.on_full_stop(1_460, &ETHERNET, NOW), path.effective())).collect();
     assert_eq!(sizes, [(true, 1_064), (true, 576), (false, 576), (false, 576)]);
-    assert!(path.confirm(true) && !path.confirm(true), "once is enough");
+    assert!(path.confirm(true) && !path.confirm(true), "the size is confirmed once");
     assert_eq!(search(&mut path, 1_492, NOW), [1_500, 1_280, 1_400, 1_420, 1_450, 1_480, 1_492]);
 }
 
@@ -267,7 +267,7 @@ fn one_probe_tests_an_applied_report_that_contradicts_earlier_arrivals() {
         path.check();
         assert_eq!((path.effective(), path.is_confirmed()), (1_300, false));
         path.watch(NOW, seq(1_460));
-        assert_eq!(path.ready(), Some(1_500), "as large as what had passed");
+        assert_eq!(path.ready(), Some(1_500), "the size that has arrived before");
         path.record_sent(seq(100), seq(200));
         if is_true {
             path.miss_probe(seq(300));
@@ -453,7 +453,7 @@ fn a_connection_continues_the_unfinished_search_of_an_earlier_one() {
     path.watch(NOW, seq(0));
     assert_eq!(path.ready(), None);
     path.watch(NOW + RAISE_AFTER, seq(0));
-    assert_eq!(path.ready(), Some(1_400), "but after ten minutes");
+    assert_eq!(path.ready(), Some(1_400), "a larger size after ten minutes");
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn each_round_trip_with_losses_moves_the_bounds_towards_the_delivery() {
     }
     assert_eq!(bbr.bounds.longterm, None, "it was no probe");
     bbr.start_refill();
-    assert_eq!(bbr.bounds, Bounds::default(), "a probe begins without them");
+    assert_eq!(bbr.bounds, Bounds::default(), "a probe begins without bounds");
 }
 
 /// draft-ietf-ccwg-bbr §5.5.10.3: a probe for bandwidth causes losses, so only the share of lost
@@ -120,7 +120,7 @@ fn a_probe_that_loses_too_much_ends_and_sets_the_long_term_bound_once() {
     bbr.bounds.inflight = Some(30_000);
     assert_eq!(bbr.volume_cap(), 30_000);
     bbr.bounds = Bounds { longterm: Some(4_500), ..Bounds::default() };
-    assert_eq!(bbr.volume_cap(), 4 * MSS, "and never less than keeps acknowledgements coming");
+    assert_eq!(bbr.volume_cap(), 4 * MSS, "four segments are the minimum");
     bbr.bounds.inflight = Some(1_000);
     assert_eq!(bbr.volume_cap(), 4 * MSS);
     // Segments that were sent with little in flight do not show the capacity of the path.
@@ -190,7 +190,11 @@ fn spurious_losses_are_undone() {
     assert_eq!((cruising.phase, cruising.bounds), (Phase::Cruise, Bounds::default()));
     assert_eq!(cruising.window.cwnd(), before);
     round(&mut cruising, 50_000, 0);
-    assert_eq!(cruising.bounds, Bounds::default(), "nor is the round trip one of losses");
+    assert_eq!(
+        cruising.bounds,
+        Bounds::default(),
+        "the spurious loss sets no bound after the round trip"
+    );
     for pauses in [false, true] {
         let mut starting = steady(Phase::Startup);
         recover(&mut starting, 6);
