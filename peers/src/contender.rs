@@ -4,7 +4,7 @@ use crate::work::Work;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The cost of one run.
+/// The cost of one run, in processor time and frames.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Taken {
     /// Processor time of both ends together, in nanoseconds.

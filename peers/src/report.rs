@@ -7,7 +7,7 @@ use crate::figures::Figure;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// All results of a run.
+/// All results of a benchmark, with its circumstances.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub facts: Facts,

@@ -19,7 +19,7 @@ pub const BATCH: usize = 64;
 /// A workload. Both ends of its connections run on one processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Work {
-    /// A bulk transfer through the copying interface; the receiver may acknowledge after two
+    /// A bulk transfer through the interface that copies. The receiver may acknowledge after two
     /// segments.
     Bulk,
     /// A bulk transfer with an acknowledgement for every two segments, as in `Bulk`. A receiver
@@ -127,7 +127,7 @@ impl Work {
         ) && !self.has_offloads()
     }
 
-    /// Returns whether GSO frames and frames without checksums pass the link.
+    /// Returns whether the link carries GSO frames and frames without checksums.
     pub const fn has_offloads(self) -> bool {
         matches!(
             self,

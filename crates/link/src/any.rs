@@ -84,7 +84,7 @@ impl FromStr for LinkSpec {
     }
 }
 
-/// Formats the text that parses to this value.
+/// Formats the selection as text, which parses to the same value.
 impl fmt::Display for LinkSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -133,22 +133,22 @@ pub struct LinkOptions {
     pub mtu: Option<u16>,
 }
 
-/// A link to an interface that was selected by a text.
+/// A link of a kind that was selected by a [`LinkSpec`].
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "a program has only one")]
 #[non_exhaustive]
 pub enum AnyLink {
-    /// See [`LinkSpec::Tap`] and [`LinkSpec::Tun`].
+    /// A TAP or TUN device, see [`LinkSpec::Tap`] and [`LinkSpec::Tun`].
     Tap(Tap),
     /// A VLAN of a TAP device.
     TapVlan(Vlan<Tap>),
-    /// See [`LinkSpec::Packet`].
+    /// A packet socket, see [`LinkSpec::Packet`].
     Packet(PacketLink),
     /// A VLAN of a packet socket.
     PacketVlan(Vlan<PacketLink>),
-    /// See [`LinkSpec::Xdp`].
+    /// A queue of AF_XDP, see [`LinkSpec::Xdp`].
     Xdp(XdpLink),
-    /// See [`LinkSpec::Serial`].
+    /// A serial line, see [`LinkSpec::Serial`].
     Serial(SerialLink),
 }
 
@@ -197,7 +197,7 @@ impl AnyLink {
         })
     }
 
-    /// Returns the interface; `None` for a serial line.
+    /// Returns the kernel's interface that the link uses, or `None` for a serial line.
     #[must_use]
     pub const fn interface(&self) -> Option<&KernelInterface> {
         match self {

@@ -254,7 +254,7 @@ impl<C> MemoryLink<C> {
     }
 }
 
-/// The free slots of one transmission.
+/// The free slots of the ring, as frames for a host to fill.
 struct Slots<'a, C> {
     link: &'a mut MemoryLink<C>,
     /// Time stamp of the frames, in nanoseconds.

@@ -164,7 +164,7 @@ impl PacketLink {
         }
     }
 
-    /// Returns the interface.
+    /// Returns the kernel's interface that the link uses.
     #[must_use]
     pub const fn interface(&self) -> &KernelInterface {
         &self.interface

@@ -65,7 +65,7 @@ impl<L: Link> Vlan<L> {
         Self { removes_tags: true, ..Self::new(link, tag) }
     }
 
-    /// Returns the link that carries the tagged frames.
+    /// Returns the inner link, which carries the tagged frames.
     pub const fn link(&self) -> &L {
         &self.link
     }

@@ -40,8 +40,9 @@ pub trait Readiness {
     /// that arrives from then on.
     fn prepare_to_sleep(&mut self) -> bool;
 
-    /// Ends a sleep that [`prepare_to_sleep`](Self::prepare_to_sleep) allowed. `signalled` says
-    /// whether [`fd`](Self::fd) or [`wakeup_fd`](Self::wakeup_fd) ended it.
+    /// Ends a sleep that [`prepare_to_sleep`](Self::prepare_to_sleep) has permitted. `signalled`
+    /// tells whether it ended because [`fd`](Self::fd) or [`wakeup_fd`](Self::wakeup_fd) was
+    /// readable.
     fn awake(&mut self, signalled: bool);
 
     /// Returns the time at which the link itself has work to do, such as passing on a delayed

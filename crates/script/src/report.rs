@@ -7,7 +7,7 @@ use std::fmt;
 /// The result of running one script on one host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The verdict.
+    /// The verdict on the script.
     pub verdict: Verdict,
     /// Duration of the run by the host's clock, which may be virtual.
     pub took: Duration,

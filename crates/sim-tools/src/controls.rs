@@ -17,7 +17,7 @@ pub(crate) const WINDOW_UPDATE_RULE: &str = "the 35 % rule";
 /// An experiment that changes one property of the model.
 #[derive(Clone, Copy, Debug)]
 pub struct Control {
-    /// The change, in a few words.
+    /// Name of the experiment, in a few words.
     pub title: &'static str,
     /// The question that the experiment answers.
     pub asks: &'static str,

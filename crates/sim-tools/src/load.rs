@@ -13,12 +13,12 @@ pub enum ScenarioError {
     /// The scenario or a change of it is invalid.
     #[error(transparent)]
     Refused(#[from] ParameterError),
-    /// The file cannot be read.
+    /// A file that cannot be read.
     #[error("{} cannot be read ({what}): see that it is there", path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The error of the system.
+        /// Error of the operating system.
         what: String,
     },
     /// Two changes of one parameter, of which one would be lost.

@@ -38,7 +38,7 @@ pub struct Night {
 /// A column of the table with its cells.
 #[derive(Debug)]
 pub struct ColumnOutcome {
-    /// The column of the mail of 1988, with its published figures.
+    /// The measured column, with its published figures.
     pub column: Column,
     /// The scenario that was run.
     pub scenario: Scenario,
@@ -49,7 +49,7 @@ pub struct ColumnOutcome {
 /// The results of one cell: means over its transfers.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct CellOutcome {
-    /// Number of transfers.
+    /// Number of transfers that were simulated.
     pub transfers: u32,
     /// Throughput from task to task, in units of 1,024 bytes per second.
     pub kilobytes: f64,

@@ -14,7 +14,8 @@ pub struct Column {
     pub cells: &'static [(u32, f64)],
 }
 
-/// The calibration cells of both columns, from Van Jacobson's mail of October 1988.
+/// The cells of both columns to which parameters may be fitted, from Van Jacobson's mail of October
+/// 1988.
 pub const COLUMNS: [Column; 2] = [
     Column {
         title: "3/60 → 3/60 (LANCE)",

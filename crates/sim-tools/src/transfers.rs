@@ -18,7 +18,7 @@ pub(crate) struct Job<'a> {
     pub send: u32,
     /// Size of the receive buffer in packets.
     pub receive: u32,
-    /// Bytes to transfer.
+    /// Number of bytes to transfer.
     pub bytes: u64,
     /// Seed of the simulation's random numbers.
     pub seed: u64,

@@ -20,12 +20,12 @@ impl Noise {
         Self { random, mean, length, waiting: 0, is_sending: false }
     }
 
-    /// Returns the bytes of a frame without its check sequence.
+    /// Returns the length of a background frame in bytes, without its check sequence.
     pub(crate) const fn length(&self) -> usize {
         self.length
     }
 
-    /// Draws the time of the next frame.
+    /// Draws the time at which the next background frame is generated.
     pub(crate) fn next(&mut self, now: Tick) -> Tick {
         now + self.random.exponential(self.mean)
     }

@@ -61,7 +61,7 @@ pub(crate) const QUEUES: BuiltinFiles =
 pub(crate) const TCPS: BuiltinFiles = builtin!("tcp", "tcps": "tahoe" "reno" "modern" "modern-ecn");
 
 impl BuiltinFiles {
-    /// Returns the text of a file.
+    /// Returns the text of the built-in file `name`, or an error that lists the known names.
     pub(crate) fn text(&self, name: &str) -> Result<&'static str, ParameterError> {
         let found = self.files.iter().find(|(known, _)| *known == name);
         found.map(|&(_, text)| text).ok_or_else(|| ParameterError::Unknown {
@@ -71,7 +71,7 @@ impl BuiltinFiles {
         })
     }
 
-    /// Returns the names of the files.
+    /// Returns the names of all built-in files of this kind.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.files.iter().map(|&(name, _)| name)
     }

@@ -25,14 +25,14 @@ impl<E> EventQueue<E> {
         Self { heap: BinaryHeap::with_capacity(256), next_order: 0 }
     }
 
-    /// Schedules `event`.
+    /// Schedules `event` for the time `at`.
     pub(crate) fn push(&mut self, at: Tick, event: E) {
         let order = self.next_order;
         self.next_order += 1;
         self.heap.push(Entry { at, order, event });
     }
 
-    /// Removes the next event and returns it with its time.
+    /// Removes the earliest event, and returns it with its time.
     pub(crate) fn pop(&mut self) -> Option<(Tick, E)> {
         self.heap.pop().map(|entry| (entry.at, entry.event))
     }

@@ -35,12 +35,12 @@ impl Frame {
         &mut self.room[..self.length]
     }
 
-    /// Returns the buffer to write a frame into.
+    /// Returns the whole buffer of the frame, to write its bytes.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         &mut self.room
     }
 
-    /// Sets the number of bytes written.
+    /// Sets the length of the frame in bytes.
     pub(crate) fn set_length(&mut self, length: usize) {
         assert!(length <= self.room.len(), "a frame of {length} bytes is larger than its room");
         self.length = length;
@@ -67,12 +67,12 @@ impl Frame {
         self.cut.is_some()
     }
 
-    /// Returns the bytes that are sent: all, or those of a truncated frame.
+    /// Returns the bytes that are sent on the wire: all of them, unless the frame is truncated.
     pub(crate) fn sent(&self) -> &[u8] {
         &self.bytes()[..self.cut.unwrap_or(self.length).min(self.length)]
     }
 
-    /// Returns the number of bytes, also of a truncated frame.
+    /// Returns the length of the frame in bytes, whether or not it is truncated.
     pub(crate) const fn length(&self) -> usize {
         self.length
     }
@@ -83,7 +83,7 @@ impl Frame {
     }
 }
 
-/// The pool of frames of a world.
+/// The pool of all frames in a simulation.
 #[derive(Debug)]
 pub(crate) struct Frames {
     frames: Vec<Frame>,
@@ -103,7 +103,7 @@ impl Frames {
         self.take_with(self.room)
     }
 
-    /// Takes a frame with room for a GSO frame.
+    /// Takes a frame from the pool whose buffer has room for a GSO frame.
     pub(crate) fn take_large(&mut self) -> FrameId {
         self.take_with(self.room.max(LARGE))
     }
@@ -130,12 +130,12 @@ impl Frames {
         copy
     }
 
-    /// Adds a reference.
+    /// Adds a reference to a frame.
     pub(crate) fn share(&mut self, id: FrameId) {
         self[id].references += 1;
     }
 
-    /// Drops a reference; the last one frees the frame.
+    /// Drops a reference to a frame. The last one returns it to the pool.
     pub(crate) fn release(&mut self, id: FrameId) {
         let frame = &mut self.frames[id.0 as usize];
         frame.references -= 1;
@@ -145,7 +145,7 @@ impl Frames {
         }
     }
 
-    /// Returns the number of frames with references.
+    /// Returns the number of frames that are in use.
     #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
         self.frames.len() - self.free.iter().map(Vec::len).sum::<usize>()

@@ -19,7 +19,7 @@ pub struct Outcome {
     pub events: u64,
     /// Whether all programs have finished within the time limit.
     pub complete: bool,
-    /// Results of each program.
+    /// Report of each program.
     pub programs: Vec<ProgramReport>,
     /// Results of each machine.
     pub machines: Vec<MachineOutcome>,
@@ -103,7 +103,7 @@ pub struct WireOutcome {
 }
 
 impl Outcome {
-    /// Returns the report of a program.
+    /// Returns the report of the program with this name.
     #[must_use]
     pub fn program(&self, name: &str) -> Option<&ProgramReport> {
         self.programs.iter().find(|program| program.name == name)

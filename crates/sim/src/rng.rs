@@ -19,7 +19,7 @@ impl Stream {
         if limit == 0 { 0 } else { self.0.rand_range(0..limit) }
     }
 
-    /// Returns true with this probability.
+    /// Returns true with the probability `probability`.
     pub(crate) fn happens(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.0.rand_float() < probability
     }

@@ -9,7 +9,7 @@ use std::net::SocketAddrV4;
 #[derive(Debug, Default)]
 pub(crate) struct SegmentLabels(BTreeMap<(SocketAddrV4, SocketAddrV4), Direction>);
 
-/// One direction of a connection.
+/// The numbers of one direction of a TCP connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Direction {
     /// Sequence number of the direction's SYN, from which labels count.

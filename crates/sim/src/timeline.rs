@@ -51,7 +51,7 @@ pub struct Held {
     pub segment: Option<SegmentLabel>,
 }
 
-/// The numbers of a TCP segment, relative to those of the SYNs.
+/// The numbers of a TCP segment, counted from those of the SYNs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentLabel {
     /// Number of the first byte of data, where 1 is the first byte of the stream.
@@ -68,7 +68,7 @@ pub struct SegmentLabel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activity {
-    /// A wire carries a frame without a TCP segment, or with a SYN, FIN or RST.
+    /// A wire carries a frame that is no TCP segment, or a SYN, FIN or RST.
     Frame,
     /// A wire carries a segment with data.
     Data,
@@ -88,7 +88,7 @@ pub enum Activity {
     Network,
     /// The processor runs tasks.
     Task,
-    /// The NIC uses the bus.
+    /// NICs use the bus.
     Nic,
     /// Frames wait in a queue or a ring.
     Frames,

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// Number in the source MAC address of background traffic. No machine has it.
 const BACKGROUND: usize = 0xfffe;
 
-/// A scheduled event.
+/// A scheduled event of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
     /// A timer of a medium, by its number.
@@ -93,7 +93,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Creates a world whose frames hold up to `room` bytes.
+    /// Creates a world without hosts. Frames have room for `room` bytes.
     pub(crate) fn new(room: usize, trace: Trace, checks: bool) -> Self {
         Self {
             now: Tick::ZERO,

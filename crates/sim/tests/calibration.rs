@@ -1,5 +1,5 @@
-//! The eight cells of the table of 1988 that were used for calibration, and shapes of the table
-//! that were not.
+//! Compares the simulator with the throughput table of 1988: the eight cells to which parameters
+//! were fitted, and features of the table that were not used for fitting.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 

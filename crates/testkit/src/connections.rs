@@ -197,7 +197,7 @@ impl Connections {
         self.end(End::Server)
     }
 
-    /// Takes all queued events of one end.
+    /// Removes and returns all queued events of one end.
     pub fn events(&mut self, side: End) -> Vec<Event> {
         let end = self.end(side);
         core::iter::from_fn(|| end.driver().poll_event()).collect()
@@ -435,7 +435,7 @@ impl Connections {
 /// Delivers a short segment to `end` as its host does for cached flows: as a run of one segment, if
 /// header prediction accepts it. Returns `None` if it does not.
 fn give_as_run(end: &mut Connection, now: Instant, segment: &Segment<'_>) -> Option<Disposition> {
-    /// Data length in bytes from which data are delivered with their memory instead.
+    /// Data from this length on, in bytes, are delivered together with their memory instead.
     const SHORT: usize = 64;
     if segment.payload.len() >= SHORT {
         return None;

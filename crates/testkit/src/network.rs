@@ -24,13 +24,13 @@ pub enum Fate {
 /// The bottleneck of a path: a line of limited rate with a drop-tail queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Rate at which packets leave the queue.
+    /// Bit rate at which packets leave the queue.
     pub rate: Rate,
     /// Size of the queue in bytes. Packets that arrive at a full queue are lost.
     pub queue: u64,
 }
 
-/// A part of the path with a small MTU that drops longer packets silently (a black hole).
+/// A part of the path whose MTU is small and that drops longer packets silently (a black hole).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Narrow {
     /// Size of the longest IP packet that passes, in bytes.
@@ -45,9 +45,9 @@ pub struct Narrow {
 /// suffers at most one fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// One-way latency.
+    /// Latency in one direction.
     pub latency: Duration,
-    /// The bottleneck, if the rate of the path is limited.
+    /// The bottleneck of the path; `None` if its rate is unlimited.
     pub line: Option<Line>,
     /// A silent limit of the packet size, if there is one.
     pub narrow: Option<Narrow>,
@@ -83,7 +83,7 @@ impl Network {
         }
     }
 
-    /// Draws the fate of the next packet from `random`.
+    /// Draws the fate of the next packet by the random numbers `random`.
     pub fn draw(&self, random: &mut Rand64) -> Fate {
         let dice = random.rand_range(0..1_000);
         let mut shares = 0;

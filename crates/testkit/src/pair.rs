@@ -19,7 +19,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Both sides.
+    /// The left and the right host.
     pub const BOTH: [Self; 2] = [Self::Left, Self::Right];
 
     /// Returns the opposite side.
@@ -157,12 +157,12 @@ impl Pair {
         self.filter = Box::new(filter);
     }
 
-    /// Returns one of the hosts.
+    /// Returns the host at this side.
     pub fn host(&mut self, side: Side) -> &mut Host<TestLink> {
         &mut self.hosts[side as usize]
     }
 
-    /// Returns the stack of one of the hosts.
+    /// Returns the stack of the host at this side.
     pub fn stack(&mut self, side: Side) -> &mut Stack {
         self.host(side).stack_mut()
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// A packet that has arrived.
 #[derive(Debug)]
 pub struct Arrival<To> {
-    /// Time of arrival.
+    /// Time at which the packet arrives.
     pub at: Instant,
     /// The end that receives the packet.
     pub to: To,

@@ -228,7 +228,7 @@ pub fn transfer<S: OnTap>(ends: &mut Ends<S>, run: Run) -> Result<Taken, String>
     Ok(Taken::new(processor, run.amount, [after[0] - before[0], after[1] - before[1]]))
 }
 
-/// Transfers from the stack to the kernel.
+/// Transfers data from the stack to the kernel.
 fn send<S: OnTap>(ends: &mut Ends<S>, kernel: &mut KernelEnd, run: Run) -> Result<(), String> {
     let (pattern, mut received) = (Pattern::new(), vec![0; PIECE]);
     let total = run.amount * SEGMENT;
@@ -258,7 +258,7 @@ fn send<S: OnTap>(ends: &mut Ends<S>, kernel: &mut KernelEnd, run: Run) -> Resul
     Ok(())
 }
 
-/// Transfers from the kernel to the stack.
+/// Transfers data from the kernel to the stack.
 fn receive<S: OnTap>(ends: &mut Ends<S>, kernel: &mut KernelEnd, run: Run) -> Result<(), String> {
     let (pattern, mut received) = (Pattern::new(), vec![0; PIECE]);
     let total = run.amount * SEGMENT;

@@ -38,7 +38,7 @@ pub enum CaptureError {
     Damaged {
         /// The offset at which the violation was detected, in bytes.
         offset: u64,
-        /// The violated rule.
+        /// The rule of the format that the file violates.
         what: &'static str,
     },
 }

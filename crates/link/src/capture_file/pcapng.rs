@@ -239,7 +239,7 @@ impl Interface {
     }
 }
 
-/// A packet within the body of a block.
+/// The position of a packet within the body of a block, and its metadata.
 struct Located {
     interface: u32,
     link_type: LinkType,

@@ -35,7 +35,7 @@ pub struct ImpairCounters {
     pub corrupted: u64,
     /// Frames held until others had overtaken them.
     pub reordered: u64,
-    /// Frames that were delayed.
+    /// Frames that spent time on the link.
     pub delayed: u64,
     /// Frames dropped because the maximum number of frames was under way.
     pub overflowed: u64,
@@ -55,7 +55,7 @@ impl Bit {
     }
 }
 
-/// A frame under way.
+/// A frame under way: sent and not yet received.
 #[derive(Debug)]
 pub struct Held {
     bytes: Vec<u8>,
@@ -82,7 +82,7 @@ impl Held {
 #[derive(Debug)]
 struct Overtaken {
     frame: Held,
-    /// The number of frames that must still overtake it.
+    /// The number of frames that must still overtake this one.
     passes: u32,
     /// The latest time at which it is released, however many frames have overtaken it.
     until: Instant,
@@ -100,7 +100,7 @@ pub struct Lane {
     burst_remaining: u32,
     /// Frames in the delay stage, in the order of `arrived`.
     delayed: VecDeque<Held>,
-    /// Frames held for reordering, in the order of `until`.
+    /// Frames that others are to overtake, in the order of `until`.
     aside: VecDeque<Overtaken>,
     ready: VecDeque<Held>,
     /// Buffers of frames that have left, for reuse.

@@ -23,7 +23,7 @@ pub struct Impairment {
     pub corrupt: Probability,
     /// The proportion of frames that are held until others have overtaken them.
     pub reorder: Probability,
-    /// The number of frames that overtake a held one.
+    /// The number of frames that overtake a frame that is held for reordering.
     pub reorder_by: u32,
     /// The maximum time for which a frame is held, even if fewer frames have overtaken it.
     pub reorder_within: Duration,
@@ -255,7 +255,7 @@ pub enum ImpairmentError {
          longest-after, limit"
     )]
     Unknown {
-        /// The given name.
+        /// The name that was given.
         key: String,
     },
     /// An impairment that is given twice.
@@ -283,7 +283,7 @@ pub enum ImpairmentError {
     LetsNothingThrough {
         /// The name of the impairment.
         key: String,
-        /// The given value.
+        /// The value that was given.
         value: String,
     },
     /// A value that is not a time, a rate, or a number of bytes.
@@ -291,7 +291,7 @@ pub enum ImpairmentError {
     Unit {
         /// The name of the impairment.
         key: String,
-        /// The error in the value.
+        /// The reason why the value cannot be parsed.
         error: ParseUnitError,
     },
     /// A value that is not a number of frames.
@@ -299,7 +299,7 @@ pub enum ImpairmentError {
     Number {
         /// The name of the impairment.
         key: String,
-        /// The given value.
+        /// The value that was given.
         value: String,
     },
 }

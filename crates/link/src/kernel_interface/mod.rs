@@ -113,7 +113,7 @@ impl KernelInterface {
         Ok((Self::named(name)?, Self::named(peer)?))
     }
 
-    /// Returns the name of the interface.
+    /// Returns the name of the interface, such as `eth0`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -356,7 +356,7 @@ impl KernelInterface {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueCounters {
-    /// Packets dropped.
+    /// Packets that the queue discipline dropped.
     pub dropped: u64,
     /// Packets that the device refused and that were queued again.
     pub requeued: u64,

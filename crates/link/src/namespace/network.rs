@@ -125,7 +125,7 @@ mod tests {
     use std::fs;
 
     fn interfaces() -> usize {
-        // The file begins with two lines of headings.
+        // The first two lines of the file are headings, and each further line is an interface.
         fs::read_to_string("/proc/thread-self/net/dev").unwrap().lines().count() - 2
     }
 

@@ -38,9 +38,9 @@ impl DirectionCounters {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SerialCounters {
-    /// Packets sent.
+    /// Counters of sent packets.
     pub sent: DirectionCounters,
-    /// Packets received.
+    /// Counters of received packets.
     pub received: DirectionCounters,
     /// Received packets that were dropped because they were damaged: invalid escapes, impossible
     /// lengths or headers, unknown types.

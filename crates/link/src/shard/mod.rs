@@ -41,7 +41,7 @@ pub struct ShardLink<L> {
     medium: Medium,
     /// The rings to the other shards, indexed by shard; `None` for this shard.
     outboxes: Vec<Option<Outbox>>,
-    /// The rings from the other shards.
+    /// The rings from the other shards, which this shard reads.
     inboxes: Vec<Consumer>,
     /// Index of the inbox to be read next.
     turn: usize,
@@ -53,7 +53,7 @@ pub struct ShardLink<L> {
     watch: HandoverWatch,
 }
 
-/// A ring to another shard.
+/// A ring to another shard, which this shard writes.
 #[derive(Debug)]
 struct Outbox {
     ring: Producer,
@@ -130,19 +130,19 @@ impl<L> ShardLink<L> {
         self.watch.clone()
     }
 
-    /// Returns the queue.
+    /// Returns this shard's queue of the link.
     #[must_use]
     pub const fn queue(&self) -> &L {
         &self.queue
     }
 
-    /// Returns the queue, and drops the rings.
+    /// Returns this shard's queue of the link, and drops the rings to other shards.
     #[must_use]
     pub fn into_queue(self) -> L {
         self.queue
     }
 
-    /// Passes up to `budget` frames from other queues to `on_frame`.
+    /// Passes up to `budget` frames that other shards handed over to `on_frame`.
     fn take_in(&mut self, budget: usize, on_frame: &mut impl FnMut(RxFrame<'_>)) -> usize {
         let mut taken = 0;
         for _ in 0..self.inboxes.len() {

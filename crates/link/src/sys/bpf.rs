@@ -107,7 +107,7 @@ impl Attributes {
 /// # Safety
 /// As for [`call`], and the command must return a new descriptor.
 unsafe fn call_for_descriptor(command: c_long, attributes: &Attributes) -> io::Result<OwnedFd> {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller guarantees the pointers in the attributes.
     let descriptor = unsafe { call(command, attributes) }?;
     // SAFETY: the descriptor is new and owned by nothing else.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })

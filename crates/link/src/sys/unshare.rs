@@ -14,7 +14,7 @@ use std::process::Command;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Step {
-    /// Creating the namespaces.
+    /// Creating the new namespaces.
     Unshare = 1,
     /// Forbidding `setgroups`, which the kernel requires before the group map is written.
     SetGroups,

@@ -189,7 +189,7 @@ impl XdpLink {
             .map_err(|error| XdpError::of("load a program into the kernel", "", 0, &error))
     }
 
-    /// Returns the interface.
+    /// Returns the kernel's interface that the link uses.
     #[must_use]
     pub const fn interface(&self) -> &KernelInterface {
         &self.interface
@@ -322,7 +322,7 @@ impl Link for XdpLink {
     }
 }
 
-/// The free frames of one transmission.
+/// The free frames of the socket, for a host to fill.
 struct Slots<'a> {
     link: &'a mut XdpLink,
     /// The number of frames that may still be sent in this transmission.

@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 /// interrupts it when the script ends.
 const LONGEST: i64 = 60_000;
 
-/// Executes `poll`.
+/// Executes `poll` on descriptors of the kernel.
 pub(super) fn poll_all(
     entries: &[PollEntry],
     timeout: i64,
@@ -32,7 +32,7 @@ pub(super) fn poll_all(
     Ok(Answer::of_count(count, Output::Events(found)))
 }
 
-/// Executes `ioctl`.
+/// Executes `ioctl` on a socket of the kernel.
 pub(super) fn ioctl(socket: &OwnedFd, request: i64) -> io::Result<Answer> {
     let number = match request {
         0x541b => kernel_socket::unread_bytes(socket),
@@ -44,7 +44,7 @@ pub(super) fn ioctl(socket: &OwnedFd, request: i64) -> io::Result<Answer> {
     Ok(Answer { result: Ok(0), output })
 }
 
-/// Executes `epoll_ctl`.
+/// Executes `epoll_ctl` on an epoll instance of the kernel.
 pub(super) fn epoll_control(
     epoll: &OwnedFd,
     operation: EpollOperation,
@@ -61,7 +61,7 @@ pub(super) fn epoll_control(
     Ok(Answer::of(0))
 }
 
-/// Executes `epoll_wait`.
+/// Executes `epoll_wait` on an epoll instance of the kernel.
 pub(super) fn epoll_wait(epoll: &OwnedFd, most: usize, timeout: i64) -> io::Result<Answer> {
     let millis = if timeout < 0 { LONGEST } else { timeout };
     let timeout = Timespec { tv_sec: millis / 1_000, tv_nsec: millis % 1_000 * 1_000_000 };

@@ -39,7 +39,7 @@ impl Worker {
         Ok(Self { calls, answers, descriptors })
     }
 
-    /// Starts a call.
+    /// Makes the thread execute a call. A socket that it creates gets the number `name`.
     pub(super) fn begin(&self, call: &Call, name: i32) {
         // Sending cannot fail, because the thread exists as long as this value.
         let _ = self.calls.send((call.clone(), name));

@@ -13,7 +13,7 @@ pub(super) struct Epoll {
     watches: BTreeMap<i32, Watch>,
 }
 
-/// A socket that is watched.
+/// A socket that an epoll instance watches, with the requested events.
 #[derive(Debug)]
 struct Watch {
     event: EpollEvent,
@@ -25,7 +25,7 @@ struct Watch {
 }
 
 impl Epoll {
-    /// Notes an event of a socket.
+    /// Notes that an event has occurred on a socket.
     pub(super) fn note(&mut self, fd: i32) {
         if let Some(watch) = self.watches.get_mut(&fd) {
             watch.is_new = true;

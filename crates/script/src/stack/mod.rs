@@ -56,11 +56,11 @@ struct StackMachine {
     ports: (u16, u16),
     sent: VecDeque<Captured>,
     sockets: Sockets,
-    /// The error queues, by socket.
+    /// The error queue of each socket that has one.
     error_queues: BTreeMap<i32, ErrorQueue>,
     /// Sockets whose received messages include the number of unread bytes (`TCP_INQ`).
     inquiring: BTreeSet<i32>,
-    /// The default route.
+    /// The host's default route.
     route: Route,
     /// Configuration of sockets that are created from now on.
     config: linerate_tcp::Config,

@@ -8,7 +8,7 @@ const DEEPEST: u32 = 24;
 /// Maximum time in a script, in seconds, so that no sum of times overflows.
 const LATEST_SECONDS: u64 = 10_000_000;
 
-/// A position in a text.
+/// A parser's position in a text.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor<'a> {
     text: &'a str,

@@ -20,7 +20,7 @@ pub struct Script {
     pub events: Vec<Event>,
 }
 
-/// An event of a script.
+/// An event of a script: an action and its time.
 #[derive(Clone, Debug)]
 pub struct Event {
     /// Line of the script.

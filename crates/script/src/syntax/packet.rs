@@ -48,7 +48,7 @@ pub struct Segment {
     pub window: Option<u16>,
     /// Urgent pointer (SEG.UP).
     pub urgent: Option<u16>,
-    /// The options.
+    /// TCP options.
     pub options: SegmentOptions,
 }
 

@@ -27,7 +27,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// Parses an argument.
+    /// Parses an argument of a system call.
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
         let first = Self::read_alone(cursor)?;
         if !cursor.sees("|") {

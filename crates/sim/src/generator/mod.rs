@@ -31,14 +31,14 @@ pub(crate) trait FrameGenerator: Debug + Send {
     /// Handles a received frame for which [`FrameGenerator::wants`] has returned true.
     fn handle_frame(&mut self, now: Tick, frame: &[u8]);
 
-    /// Returns whether a received frame is for this program.
+    /// Returns whether this program, instead of the TCP/IP stack, gets a received frame.
     fn wants(&self, frame: &[u8]) -> bool;
 
     /// Writes the next frame into `room` and returns its length. Called only while the NIC has
     /// room.
     fn poll_transmit(&mut self, now: Tick, room: &mut [u8]) -> Option<usize>;
 
-    /// Returns the next timeout, or `NEVER`.
+    /// Returns the time of the next timeout, or `NEVER`.
     fn poll_timeout(&self) -> Tick;
 
     /// Returns the processor time that the generator's frames cost.

@@ -44,12 +44,12 @@ impl AttachedGenerator {
         Some((own.output + costs.driver_transmit + bytes, id))
     }
 
-    /// Notes that the frame has been built.
+    /// Notes that the processor has finished building the generator's frame.
     pub(super) const fn handle_built(&mut self) {
         self.is_building = false;
     }
 
-    /// Returns the processor time of receiving a frame, if the generator wants it.
+    /// Returns the processor time that receiving a frame takes, if the generator wants the frame.
     pub(super) fn cost_of(&self, frame: &[u8]) -> Option<Span> {
         let own = self.generator.costs();
         self.generator.wants(frame).then(|| own.input + own.byte * frame.len() as u64)

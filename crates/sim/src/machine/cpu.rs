@@ -41,7 +41,7 @@ pub(crate) struct Cpu<J> {
     bus_demand: u64,
     /// Present speed in 65,536ths of full speed.
     speed: u64,
-    /// Time spent at each level.
+    /// Time that the processor has spent at each priority level.
     busy: [Span; Level::COUNT],
 }
 

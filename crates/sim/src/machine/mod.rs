@@ -44,7 +44,7 @@ pub(crate) enum MachineEvent {
 pub(crate) enum MachineAction {
     /// Schedule an event for one of the processors.
     Later { at: Tick, processor: u16, event: MachineEvent },
-    /// An action of the NIC.
+    /// Execute an action of the NIC.
     Nic(NicAction),
 }
 
@@ -75,7 +75,7 @@ impl Machine {
         }
     }
 
-    /// Returns the NIC.
+    /// Returns the NIC of the machine.
     pub(crate) const fn nic(&self) -> &Nic {
         &self.rss.nic
     }
@@ -85,7 +85,7 @@ impl Machine {
         self.rss.steering()
     }
 
-    /// Returns the busy time of each processor, in total and by level.
+    /// Returns the busy time of each processor, in total and by priority level.
     pub(crate) fn busy(&self) -> impl Iterator<Item = (Span, [Span; 3])> {
         self.processors.iter().map(Processor::busy)
     }
@@ -111,7 +111,7 @@ impl Machine {
         self.processors[usize::from(FIRST_SHARD)].attach(now, generator, actions);
     }
 
-    /// Starts a program on a processor.
+    /// Starts a program on the processor with this number.
     pub(crate) fn start(
         &mut self,
         now: Tick,

@@ -91,7 +91,7 @@ pub(super) struct Processor {
 }
 
 impl Processor {
-    /// Creates a processor whose clock was started `head_start` before the simulation.
+    /// Creates a processor. Its machine's clock started `head_start` before the simulation.
     pub(super) fn new(
         queue: u16,
         parameters: &MachineParameters,
@@ -117,7 +117,7 @@ impl Processor {
         }
     }
 
-    /// Returns the busy time, in total and by level.
+    /// Returns the busy time, in total and by priority level.
     pub(super) fn busy(&self) -> (Span, [Span; 3]) {
         self.cpu.busy()
     }
@@ -312,13 +312,14 @@ impl Processor {
         }
     }
 
-    /// Queues the driver's work for a received frame.
+    /// Queues the driver's job of taking a received frame from the NIC.
     fn take_received(&mut self, frame: FrameId, frames: &Frames) {
         let copy = self.costs.nic_copy * frames[frame].length() as u64;
         self.cpu.add(Level::Driver, self.costs.driver_receive + copy, Job::Receive(frame));
     }
 
-    /// Returns the cost of computing or verifying the checksum of a frame.
+    /// Returns the processor time of computing or verifying the checksum of a frame; zero if the
+    /// NIC does it.
     fn checksum_cost(&self, frame: FrameId, rss: &RssNic, frames: &Frames) -> Span {
         if rss.nic.offload().checksums {
             return Span::ZERO;

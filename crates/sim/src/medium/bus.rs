@@ -19,7 +19,7 @@ use linerate_units::{Span, Tick};
 /// Length of the jam in bits. It makes every station sense the collision.
 const JAM_BITS: u64 = 32;
 
-/// The cable and the stations' access to it.
+/// A coaxial cable, and the access of each station to it.
 #[derive(Debug)]
 pub(crate) struct Bus {
     parameters: BusParameters,
@@ -97,7 +97,7 @@ impl Bus {
         &self.counted
     }
 
-    /// See [`super::Medium::handle_request`].
+    /// Handles a NIC's request to send a frame, see [`super::Medium::handle_request`].
     pub(crate) fn handle_request(
         &mut self,
         now: Tick,
@@ -114,7 +114,7 @@ impl Bus {
         self.plan(port, now, actions);
     }
 
-    /// See [`super::Medium::handle_hold`].
+    /// Delays a requested frame, see [`super::Medium::handle_hold`].
     pub(crate) fn handle_hold(&mut self, port: Port, until: Tick, actions: &mut Vec<MediumAction>) {
         let State::Waiting { planned, not_before } = &mut self.stations[port].state else { return };
         *not_before = (*not_before).max(until);
@@ -124,7 +124,7 @@ impl Bus {
         }
     }
 
-    /// See [`super::Medium::handle_truncation`].
+    /// Changes the length of a frame being sent, see [`super::Medium::handle_truncation`].
     pub(crate) fn handle_truncation(
         &mut self,
         port: Port,
@@ -140,7 +140,7 @@ impl Bus {
         }
     }
 
-    /// See [`super::Medium::handle_event`].
+    /// Handles a timer, see [`super::Medium::handle_event`].
     pub(crate) fn handle_event(
         &mut self,
         now: Tick,

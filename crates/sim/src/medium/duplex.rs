@@ -46,7 +46,7 @@ enum Fate {
 }
 
 impl Duplex {
-    /// Creates a cable.
+    /// Creates a full-duplex cable.
     pub(crate) fn new(parameters: DuplexParameters, seed: u64) -> Self {
         let direction = |number| Direction {
             random: Stream::new(seed, number),
@@ -65,7 +65,7 @@ impl Duplex {
         &self.counted
     }
 
-    /// See [`super::Medium::handle_request`].
+    /// Handles a NIC's request to send a frame, see [`super::Medium::handle_request`].
     pub(crate) fn handle_request(
         &mut self,
         now: Tick,
@@ -82,7 +82,7 @@ impl Duplex {
         actions.push(MediumAction::Later { at, event: MediumEvent::Start { port, plan: 0 } });
     }
 
-    /// See [`super::Medium::handle_event`].
+    /// Handles a timer, see [`super::Medium::handle_event`].
     pub(crate) fn handle_event(
         &mut self,
         now: Tick,
@@ -98,7 +98,7 @@ impl Duplex {
         }
     }
 
-    /// See [`super::Medium::handle_truncation`].
+    /// Changes the length of a frame being sent, see [`super::Medium::handle_truncation`].
     pub(crate) fn handle_truncation(
         &mut self,
         now: Tick,

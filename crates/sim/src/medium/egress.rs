@@ -6,7 +6,7 @@ use crate::frame::{FrameId, Frames};
 use crate::rng::Stream;
 use linerate_units::{Span, Tick};
 
-/// A queue with its counters.
+/// The queue in front of an outgoing cable, with its counters.
 #[derive(Debug)]
 pub(crate) struct EgressQueue {
     queue: Queue,
@@ -17,15 +17,15 @@ pub(crate) struct EgressQueue {
 /// Counters of an egress queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EgressStatistics {
-    /// Frames that have left the queue for the cable.
+    /// Number of frames that have left the queue for the cable.
     pub passed: u64,
-    /// Total queueing delay of those frames.
+    /// Total queueing delay of the frames that have left.
     pub waited: Span,
-    /// Longest queueing delay.
+    /// Longest queueing delay of a frame that has left.
     pub longest_wait: Span,
-    /// Frames that the queue dropped.
+    /// Number of frames that the queue discipline dropped.
     pub dropped: u64,
-    /// Frames that the queue marked.
+    /// Number of frames that the queue discipline marked with ECN.
     pub marked: u64,
 }
 

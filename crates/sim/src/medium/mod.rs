@@ -54,9 +54,10 @@ pub(crate) fn time_on_wire(bit: Span, length: usize) -> Span {
 /// A timer of a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MediumEvent {
-    /// The station at a port begins to send, unless `plan` is stale.
+    /// The station at a port begins to send, unless `plan` is an old version of its schedule.
     Start { port: Port, plan: u32 },
-    /// The station at a port ends its frame or its jam, unless `plan` is stale.
+    /// The station at a port ends its frame or its jam, unless `plan` is an old version of its
+    /// schedule.
     End { port: Port, plan: u32 },
     /// The oldest frame from this port has reached the switch.
     Reached { port: Port },
@@ -89,7 +90,7 @@ pub(crate) enum MediumAction {
 /// Counters of a medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MediumStatistics {
-    /// Frames sent completely.
+    /// Number of frames that were sent completely.
     pub frames: u64,
     /// Bytes of the completely sent frames, with check sequences, without preambles and gaps.
     pub bytes: u64,
@@ -107,7 +108,7 @@ pub struct MediumStatistics {
     pub backoff: Span,
     /// Number of backoffs that lasted 0 slot times, 1, 2 to 3, 4 to 7 … 512 to 1,023.
     pub backoffs: [u64; 11],
-    /// Frames that the medium lost, damaged or delayed behind later ones.
+    /// Number of frames that the medium lost, damaged or delayed behind later ones.
     pub impaired: u64,
     /// Frames that a switch dropped because of a wrong check sequence.
     pub discarded: u64,
@@ -117,22 +118,22 @@ pub struct MediumStatistics {
     pub waited: Span,
     /// Longest queueing delay at any port.
     pub longest_wait: Span,
-    /// Frames that the queues dropped.
+    /// Number of frames that queue disciplines dropped.
     pub dropped: u64,
-    /// Frames that the queues marked.
+    /// Number of frames that queue disciplines marked with ECN.
     pub marked: u64,
 }
 
 /// A transmission medium.
 #[derive(Debug)]
 pub(crate) enum Medium {
-    /// A bus (IEEE 802.3).
+    /// A bus that all stations share (IEEE 802.3).
     Bus(Bus),
-    /// A full-duplex cable.
+    /// A full-duplex cable between two stations.
     Duplex(Duplex),
     /// A switch with a full-duplex cable for each port.
     Switch(Switch),
-    /// A serial line.
+    /// A serial line between two hosts.
     Serial(Box<Serial>),
 }
 

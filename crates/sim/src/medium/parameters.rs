@@ -61,7 +61,7 @@ impl BusParameters {
 /// Parameters of a full-duplex cable.
 #[derive(Clone, Debug)]
 pub(crate) struct DuplexParameters {
-    /// Bit rate.
+    /// Bit rate of each direction.
     pub(crate) rate: Rate,
     /// Duration of one bit.
     pub(crate) bit: Span,

@@ -67,7 +67,7 @@ impl Direction {
 }
 
 impl Serial {
-    /// Creates a line.
+    /// Creates a serial line.
     pub(crate) fn new(parameters: SerialParameters) -> Self {
         Self { parameters, directions: Default::default(), counted: MediumStatistics::default() }
     }
@@ -76,7 +76,7 @@ impl Serial {
         &self.counted
     }
 
-    /// See [`super::Medium::handle_request`].
+    /// Handles a host's request to send a packet, see [`super::Medium::handle_request`].
     pub(crate) fn handle_request(
         &mut self,
         now: Tick,
@@ -101,7 +101,7 @@ impl Serial {
         });
     }
 
-    /// See [`super::Medium::handle_event`].
+    /// Handles a timer, see [`super::Medium::handle_event`].
     pub(crate) fn handle_event(
         &mut self,
         now: Tick,

@@ -13,7 +13,7 @@ use crate::rng::Stream;
 use linerate_units::{Rate, Span, Tick};
 use std::collections::VecDeque;
 
-/// Parameters of a port's cable.
+/// Parameters of the cable between a switch and a station, and of the queue in front of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cable {
     pub(crate) rate: Rate,
@@ -96,7 +96,7 @@ impl Switch {
         MediumStatistics { passed, waited, longest_wait, dropped, marked, ..self.counted }
     }
 
-    /// See [`super::Medium::handle_request`].
+    /// Handles a NIC's request to send a frame, see [`super::Medium::handle_request`].
     pub(crate) fn handle_request(
         &mut self,
         now: Tick,
@@ -113,7 +113,7 @@ impl Switch {
         actions.push(MediumAction::Later { at, event: MediumEvent::Start { port, plan: 0 } });
     }
 
-    /// See [`super::Medium::handle_event`].
+    /// Handles a timer, see [`super::Medium::handle_event`].
     pub(crate) fn handle_event(
         &mut self,
         now: Tick,
@@ -143,7 +143,7 @@ impl Switch {
         self.counted.busy += time;
     }
 
-    /// See [`super::Medium::handle_truncation`].
+    /// Changes the length of a frame being sent, see [`super::Medium::handle_truncation`].
     pub(crate) fn handle_truncation(
         &mut self,
         now: Tick,

@@ -49,7 +49,7 @@ impl Wire {
         }
     }
 
-    /// Sends a frame with these bytes.
+    /// Requests to send a frame with these bytes from `port` at time `at`.
     fn send(&mut self, at: u64, port: Port, bytes: &[u8], to: Audience) {
         self.pass_time(at);
         let (now, frame) = (Tick::from_picos(at * TENTH), self.frames.take());

@@ -8,7 +8,7 @@ use crate::parameter::{ParameterError, Section};
 use crate::rng::Stream;
 use linerate_units::{Span, Tick};
 
-/// Bus parameters of a machine file.
+/// Parameters of a machine's bus, from its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct BusParameters {
     /// Time from the NIC's request until it gets an idle bus.

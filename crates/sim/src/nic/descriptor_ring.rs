@@ -16,7 +16,7 @@ pub(crate) struct TransmitFrame {
 /// The transmit ring of a queue.
 #[derive(Debug)]
 pub(super) struct TransmitRing {
-    /// Frames to send, in their order.
+    /// Frames that wait to be sent, in their order.
     frames: VecDeque<TransmitFrame>,
     /// Number of descriptors to which the frames in `frames` belong.
     descriptors: usize,
@@ -25,7 +25,7 @@ pub(super) struct TransmitRing {
 }
 
 impl TransmitRing {
-    /// Creates an empty ring with this number of descriptors.
+    /// Creates an empty ring with `size` descriptors.
     pub(super) fn new(size: usize) -> Self {
         Self { frames: VecDeque::with_capacity(size), descriptors: 0, completing: 0 }
     }
@@ -35,12 +35,12 @@ impl TransmitRing {
         self.descriptors + self.completing
     }
 
-    /// Returns whether there is no frame to send.
+    /// Returns whether no frame waits to be sent.
     pub(super) fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// Posts a frame.
+    /// Appends a frame to be sent.
     pub(super) fn push(&mut self, frame: TransmitFrame) {
         self.descriptors += usize::from(frame.is_last);
         self.frames.push_back(frame);
@@ -92,7 +92,7 @@ pub(super) struct ReceiveRing {
 }
 
 impl ReceiveRing {
-    /// Creates an empty ring with this number of slots.
+    /// Creates an empty ring with `size` slots.
     pub(super) fn new(size: usize) -> Self {
         Self { storing: VecDeque::with_capacity(size), used: 0 }
     }

@@ -57,16 +57,16 @@ pub(crate) enum NicAction {
     Release { frame: FrameId },
     /// Interrupt the processor that serves this queue.
     Interrupt { queue: u16 },
-    /// The NIC uses this much more of the bus, in 65,536ths.
+    /// Increase the NIC's share of the bus by this much, in 65,536ths.
     TakeBus { share: u64 },
-    /// The NIC uses this much less of the bus, in 65,536ths.
+    /// Decrease the NIC's share of the bus by this much, in 65,536ths.
     GiveBus { share: u64 },
 }
 
 /// A completed operation of which the NIC informs the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Completion {
-    /// A frame has been received.
+    /// This frame has been received.
     Received(FrameId),
     /// The frames of a descriptor have been sent.
     Transmitted,
@@ -79,7 +79,7 @@ pub struct NicStatistics {
     pub receive_bytes: u64,
     /// Frames received.
     pub receive_packets: u64,
-    /// Frames with a wrong check sequence.
+    /// Frames received with a wrong check sequence.
     pub receive_errors: u64,
     /// Frames dropped because the receive ring was full.
     pub receive_drops: u64,
@@ -261,7 +261,7 @@ impl Nic {
         }
     }
 
-    /// Notes that the received signal ended as a fragment.
+    /// Notes that the signal that was arriving ended as a fragment.
     pub(crate) fn handle_fragment(&mut self, actions: &mut Vec<NicAction>) {
         if self.receiver.handle_fragment() {
             actions.push(NicAction::GiveBus { share: self.share });

@@ -40,7 +40,7 @@ pub(crate) struct TransmitParameters {
     pub(crate) start: Span,
     /// Time from the end of a frame until the NIC is ready to send the next one of the ring.
     pub(crate) chained: Span,
-    /// Time from the end of a frame until its descriptor is complete and the NIC interrupts.
+    /// Time from the end of a sent frame until its descriptor is complete and the NIC interrupts.
     pub(crate) done: Span,
     /// Time from the end of a received frame until the NIC can send, even a frame that was ready
     /// before. Zero if transmit and receive half share no hardware.
@@ -62,7 +62,8 @@ pub(crate) struct ReceiveParameters {
     /// Size of a page in bytes; a frame takes as many pages as it needs. Zero if each frame takes
     /// one descriptor.
     pub(crate) page: usize,
-    /// Time from the end of a frame until it is in memory with its status, and the NIC interrupts.
+    /// Time from the end of a received frame until it is in memory with its status, and the NIC
+    /// interrupts.
     pub(crate) done: Span,
     /// Time after each received or sent frame in which the NIC cannot receive. A frame that begins
     /// during it is lost.
@@ -77,7 +78,7 @@ pub(crate) struct ReceiveParameters {
 /// Parameters of a NIC's access to memory.
 #[derive(Clone, Debug)]
 pub(crate) struct DmaParameters {
-    /// Bytes of a word on the bus.
+    /// Width of a bus word in bytes.
     pub(crate) word: u64,
     /// Bus time of one word.
     pub(crate) cycle: Span,
@@ -174,7 +175,7 @@ impl NicParameters {
 const KEPT_WITH_FRAME: usize = 4 + 4;
 
 impl ReceiveParameters {
-    /// Returns the slots of the receive ring that a frame takes.
+    /// Returns the number of slots of the receive ring that a frame of this length takes.
     pub(crate) const fn slots(&self, length: usize) -> usize {
         match self.page {
             0 => 1,

@@ -8,7 +8,7 @@ use linerate_units::Tick;
 #[derive(Debug)]
 pub(super) struct Receiver {
     parameters: ReceiveParameters,
-    /// One ring for each queue.
+    /// The receive ring of each queue.
     rings: Vec<ReceiveRing>,
     /// Number of frames that are arriving. It can be two on a bus, where two stations may begin
     /// before either senses the other.
@@ -90,7 +90,7 @@ impl Receiver {
         self.parameters.ring / self.parameters.slots(length)
     }
 
-    /// Returns the used slots of a queue's ring.
+    /// Returns the number of used slots in the ring of a queue.
     pub(super) fn used(&self, queue: u16) -> usize {
         self.rings[usize::from(queue)].used()
     }

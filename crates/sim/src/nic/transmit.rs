@@ -13,7 +13,7 @@ pub(super) struct Transmitter {
     parameters: TransmitParameters,
     /// The transmit FIFO, or `None` if it cannot underrun.
     fifo: Option<Fifo>,
-    /// One ring for each queue.
+    /// The transmit ring of each queue.
     rings: Vec<TransmitRing>,
     /// The queue whose frame is being sent, or was sent last.
     current: u16,

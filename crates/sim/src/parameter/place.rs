@@ -31,7 +31,7 @@ impl Lines {
         Self { file: file.into(), breaks: text.match_indices('\n').map(|(at, _)| at).collect() }
     }
 
-    /// Returns the name of the file.
+    /// Returns the name of the file whose lines these are.
     pub(super) fn file(&self) -> &str {
         &self.file
     }

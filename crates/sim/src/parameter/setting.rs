@@ -29,9 +29,9 @@ pub struct Number {
 /// The value of an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Setting {
-    /// A number.
+    /// A number with unit, range and source.
     Number(Number),
-    /// A word: the name of a file, a host or a kind.
+    /// A word, such as the name of a file or of a host.
     Word(String),
 }
 

@@ -204,7 +204,7 @@ impl Settings {
         changes.collect()
     }
 
-    /// Returns the names directly below `prefix`.
+    /// Returns the names of the tables and entries directly below `prefix`.
     pub(crate) fn names(&self, prefix: &str) -> Vec<String> {
         let below = format!("{prefix}.");
         let keys = self.entries.range(below.clone()..).map(|(key, _)| key);
@@ -469,7 +469,7 @@ impl<'a> Section<'a> {
         Ok(usize::try_from(self.count_within(name, range)?).unwrap_or(usize::MAX))
     }
 
-    /// Returns a whole number from 1 to `most`; 1 if there is no entry.
+    /// Returns the count of entry `name`, from 1 to `most`. It is 1 if the entry does not exist.
     pub(crate) fn several(&self, name: &str, most: u16) -> Result<NonZeroU16, ParameterError> {
         if !self.has(name) {
             return Ok(NonZeroU16::MIN);

@@ -18,7 +18,7 @@ pub(crate) struct Echo {
 enum State {
     Begin,
     Accept,
-    /// Waiting for a character.
+    /// Waits for a character.
     Wait,
     Read,
     Write,

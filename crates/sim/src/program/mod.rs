@@ -44,7 +44,7 @@ pub(crate) trait Program: Debug + Send {
 pub(crate) struct Task<'a> {
     /// TCP/IP stack of the machine.
     pub(crate) stack: &'a mut Stack,
-    /// Time shown by the machine's clock.
+    /// Time that the machine's clock shows.
     pub(crate) clock: Instant,
     /// Simulated time. For reports only, because a real program could not know it.
     pub(crate) now: Tick,
@@ -59,7 +59,7 @@ pub(crate) enum Step {
     Sleep,
 }
 
-/// Work of a program, for which the machine's cost table gives the processor time.
+/// Work of a program. The machine's cost table determines its processor time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Charge {
     /// Number of system calls.
@@ -121,7 +121,7 @@ impl ProgramReport {
         }
     }
 
-    /// Returns the time from the first to the last byte.
+    /// Returns the time from the first to the last transferred byte.
     #[must_use]
     pub fn time(&self) -> Option<Span> {
         Some(self.ended?.since(self.began?))

@@ -44,7 +44,7 @@ impl Socket {
         self.listener.is_some()
     }
 
-    /// Accepts a connection. Returns false if there is none yet.
+    /// Accepts a connection. Returns false if none has arrived yet.
     pub(super) fn accept(&mut self, task: &mut Task<'_>) -> bool {
         let accepted = self.listener.and_then(|listener| task.stack.tcp_accept(listener));
         self.handle = accepted.map(|(handle, _)| handle);
@@ -66,7 +66,7 @@ impl Socket {
         self.connection(stack).is_some_and(|connection| connection.readable_bytes() > 0)
     }
 
-    /// Returns whether an event concerns this socket.
+    /// Returns whether an event is about this socket.
     pub(super) fn wants(&self, event: &Event) -> bool {
         match *event {
             Event::Tcp(handle, _) => Some(handle) == self.handle,

@@ -51,7 +51,7 @@ enum Job {
     Interrupt(u16),
     /// The driver takes a received frame from the NIC.
     Receive(u16, FrameId),
-    /// The driver handles the completion of a sent frame.
+    /// The driver handles the completion of a frame that the NIC has sent.
     Done(u16),
     /// The processor decides where to forward a frame that arrived on this NIC.
     Forward(u16, FrameId),
@@ -60,20 +60,20 @@ enum Job {
 /// Counters of a relay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RelayStatistics {
-    /// Frames forwarded; a broadcast counts once for each outgoing NIC.
+    /// Number of forwarded frames. A broadcast counts once for each outgoing NIC.
     pub forwarded: u64,
     /// Frames that the relay answered itself: ARP requests, ICMP echo requests, or with an ICMP
     /// error.
     pub answered: u64,
     /// Frames dropped because too many already waited for the processor.
     pub overrun: u64,
-    /// Packets whose TTL expired.
+    /// Number of packets whose TTL expired.
     pub expired: u64,
     /// Packets without a route, or to an address that no host has.
     pub unreachable: u64,
-    /// Packets larger than the MTU of the next network.
+    /// Number of packets larger than the MTU of the next network.
     pub too_long: u64,
-    /// Frames of kinds that the relay does not forward.
+    /// Number of frames not forwarded because they are malformed or of an unknown kind.
     pub ignored: u64,
 }
 
@@ -86,7 +86,7 @@ enum Decision {
     Flood,
     /// Send `frame`, an answer of the relay itself, in place of the received one.
     Answer { nic: u16, frame: FrameId, instead: Reason },
-    /// Drop the frame.
+    /// Drop the frame, for this reason.
     Drop(Reason),
 }
 
@@ -178,7 +178,7 @@ impl Relay {
         self.nics.iter().map(|nic| (nic.nic.statistics(), nic.egress.statistics()))
     }
 
-    /// Handles a timer.
+    /// Handles a timer of the relay or of one of its NICs.
     pub(crate) fn handle_event(
         &mut self,
         now: Tick,
@@ -217,7 +217,7 @@ impl Relay {
         self.resume(now, actions);
     }
 
-    /// Handles the actions of a NIC.
+    /// Executes the pending actions of a NIC.
     fn act_for_nic(&mut self, now: Tick, nic: u16, actions: &mut Vec<RelayAction>) {
         for index in 0..self.nic_actions.len() {
             match self.nic_actions[index] {

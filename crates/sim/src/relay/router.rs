@@ -24,7 +24,7 @@ pub(crate) const NETWORK_BITS: u8 = 16;
 /// An interface of a router.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interface {
-    /// Number of the interface's MAC address.
+    /// Number of the MAC address of the interface.
     pub(crate) mac: usize,
     pub(crate) address: Ipv4Addr,
     pub(crate) framing: Framing,
@@ -41,7 +41,7 @@ pub(crate) struct NetworkRoute {
     pub(crate) gateway: Option<Ipv4Addr>,
 }
 
-/// A router's addresses, routes and neighbours.
+/// The addresses, routes and neighbours of a router, by which it forwards packets.
 #[derive(Debug)]
 pub(crate) struct Router {
     interfaces: Vec<Interface>,

@@ -18,7 +18,7 @@ impl AddressTable {
         Self { hasher, table: HashTable::new() }
     }
 
-    /// Returns the number of an address.
+    /// Returns the number that belongs to an address.
     #[inline]
     pub(crate) fn get(&self, address: IpAddr) -> Option<u32> {
         if self.table.is_empty() { None } else { self.find(address) }
@@ -29,7 +29,7 @@ impl AddressTable {
         self.table.find(self.hash(address), |entry| entry.0 == address).map(|entry| entry.1)
     }
 
-    /// Inserts an address that is not in the table, with its number.
+    /// Inserts an address, which must not be in the table, with its number.
     pub(crate) fn insert(&mut self, address: IpAddr, number: u32) {
         debug_assert!(self.get(address).is_none(), "an address has one number");
         let hasher = self.hasher;

@@ -10,7 +10,7 @@ const OVERHEAD: usize = 64;
 /// Maximum number of buffers in the free list.
 const SPARE: usize = 16;
 
-/// A queue of packets, each with a tag.
+/// A queue of packets, each with a tag of the type `T`.
 #[derive(Debug)]
 pub(crate) struct PacketQueue<T> {
     packets: VecDeque<(T, Vec<u8>)>,
@@ -74,7 +74,7 @@ impl<T> PacketQueue<T> {
         self.push_with(tag, packet.len(), |bytes| bytes.copy_from_slice(packet))
     }
 
-    /// Returns the packet at the front.
+    /// Returns the packet at the front, with its tag.
     pub(crate) fn front(&self) -> Option<(&T, &[u8])> {
         self.packets.front().map(|(tag, packet)| (tag, packet.as_slice()))
     }

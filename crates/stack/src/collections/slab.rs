@@ -15,7 +15,7 @@ impl Key {
         Self(u64::from(index) << 32 | u64::from(generation))
     }
 
-    /// Returns the index.
+    /// Returns the index of the value.
     #[inline]
     pub(crate) const fn index(self) -> u32 {
         (self.0 >> 32) as u32
@@ -110,7 +110,7 @@ impl<T> Slab<T> {
         slot.content.as_mut().map(|value| (Key::new(index, generation), value))
     }
 
-    /// Returns the key of the value at an index.
+    /// Returns the present key of the value at an index.
     pub(crate) fn key(&self, index: u32) -> Option<Key> {
         self.entry(index).map(|(key, _)| key)
     }

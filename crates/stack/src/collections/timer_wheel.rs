@@ -71,7 +71,7 @@ struct Level {
 
 #[derive(Clone, Copy, Debug)]
 struct Timer {
-    /// Time of expiry; [`Instant::NEVER`] if the timer is not armed.
+    /// Time at which the timer expires; [`Instant::NEVER`] if it is not armed.
     deadline: Instant,
     place: Place,
 }
@@ -272,12 +272,12 @@ impl Place {
     }
 }
 
-/// Returns the first tick that is not before the deadline.
+/// Returns the first tick that does not begin before the deadline.
 fn tick_of(deadline: Instant) -> u64 {
     deadline.as_nanos().div_ceil(1 << TICK_BITS).min(LAST_TICK)
 }
 
-/// Returns the position of a level's digit in a tick, in bits.
+/// Returns the position in a tick of the digit of `level`, in bits.
 #[allow(clippy::cast_possible_truncation, reason = "nine levels")]
 const fn digit_shift(level: usize) -> u32 {
     level as u32 * DIGIT_BITS

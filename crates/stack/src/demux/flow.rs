@@ -6,9 +6,9 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// The IP addresses of two hosts, in the order of a received packet: the remote host first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Hosts {
-    /// IPv4 addresses.
+    /// Two IPv4 addresses, remote and local.
     V4([u8; 8]),
-    /// IPv6 addresses.
+    /// Two IPv6 addresses, remote and local.
     V6([u8; 32]),
 }
 

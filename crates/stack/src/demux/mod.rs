@@ -208,7 +208,7 @@ impl Demux {
         self.table.find(key, flow).is_none()
     }
 
-    /// Inserts `flow` with its socket. Returns false if the flow exists.
+    /// Inserts `flow` with its socket. Returns false if the table already contains the flow.
     pub(crate) fn insert(&mut self, flow: &Flow, socket: u32) -> bool {
         let key = self.hash(flow);
         if self.table.find(key, flow).is_some() {
@@ -312,7 +312,7 @@ impl Demux {
         (self.repeats, self.lookups)
     }
 
-    /// Returns the hash of `flow`.
+    /// Returns the hash of `flow`, which is computed unless it was the last one.
     pub(crate) fn hash(&mut self, flow: &Flow) -> FlowHash {
         if let Some((known, hash)) = &self.hashed
             && known == flow

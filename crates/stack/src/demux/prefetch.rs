@@ -54,7 +54,7 @@ impl LookupPrefetch {
         }
     }
 
-    /// Returns all runs of the batch, for the lookup.
+    /// Returns all runs of the batch, so that their sockets can be looked up.
     pub(crate) fn runs(&mut self) -> &mut [FlowRun] {
         &mut self.runs
     }

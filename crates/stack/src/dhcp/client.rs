@@ -53,7 +53,7 @@ enum State {
     Released,
 }
 
-/// A message to send.
+/// A DHCP message that the host must send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DhcpSend {
     pub(crate) kind: DhcpMessageType,

@@ -85,7 +85,7 @@ enum State {
 struct Neighbor {
     address: IpAddr,
     state: State,
-    /// Invariant: zero exactly while the state is unresolved.
+    /// MAC address of the neighbour. Invariant: zero exactly while the state is unresolved.
     mac: MacAddress,
     /// Whether the entry has ever been looked up.
     used: bool,
@@ -196,7 +196,7 @@ impl Neighbors {
         Some(mac)
     }
 
-    /// Queues a packet until `address`, whose lookup has just failed, is resolved.
+    /// Queues a packet until `address` is resolved. Its lookup must have failed just before.
     pub(crate) fn enqueue(&mut self, address: IpAddr, packet: &[u8]) {
         let entry = self.table.get(address).and_then(|index| self.entries.get_mut(index));
         let kept = entry.is_some_and(|entry| entry.queued.push((), packet));

@@ -16,7 +16,7 @@ pub struct Destinations {
 }
 
 impl Destinations {
-    /// All addresses and ports.
+    /// All addresses of both IP versions, with all ports.
     pub const EVERYTHING: Self = Self { network: None, first_port: 0, last_port: u16::MAX };
 
     /// Returns the addresses of a network, with all ports.

@@ -55,7 +55,7 @@ pub(crate) struct UdpFlows {
     pub(crate) fresh: List,
     /// Flows on which the application has sent no datagram yet.
     pub(crate) unanswered: List,
-    /// Flows with datagrams in both directions.
+    /// Flows on which datagrams were sent in both directions.
     pub(crate) answered: List,
 }
 
@@ -76,7 +76,8 @@ impl UdpFlows {
 /// All forwarders of a host.
 #[derive(Debug)]
 pub(crate) struct Forwarding {
-    /// The forwarders in the order of their creation: the first that matches decides.
+    /// The forwarders in the order of their creation. The first one that accepts a destination gets
+    /// the flow.
     pub(crate) forwarders: Vec<Forwarder>,
     pub(crate) records: Records,
     pub(crate) udp: UdpFlows,

@@ -28,7 +28,7 @@ pub struct Opening {
     pub options: TcpOptions,
 }
 
-/// The decision about a new flow.
+/// The decision of the application about a new flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Accept the flow. A TCP connection appears in the accept queue of the forwarder, a UDP flow

@@ -39,7 +39,7 @@ impl EchoFlows {
 /// The problem that an ICMP error of either IP version reports, in terms of sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
-    /// No socket is bound to the port.
+    /// No socket of the destination is bound to the port.
     NoPort,
     /// The host does not support the protocol.
     NoProtocol,
@@ -115,7 +115,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Returns the protocol of the quoted packet.
+    /// Returns the IP protocol of the quoted packet.
     pub(crate) fn protocol(&self) -> Option<Protocol> {
         match &self.quote {
             ReportedQuote::V4(quote) => Some(quote.header.protocol),
@@ -167,7 +167,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Returns the MTU that the error reports, if it is plausible.
+    /// Returns the MTU that the error reports, unless it is implausible.
     pub(crate) fn mtu(&self) -> Option<usize> {
         let Problem::TooBig { mtu } = self.problem else { return None };
         let length_at = |bytes: &[u8], at: usize| {

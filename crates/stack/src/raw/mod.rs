@@ -39,11 +39,11 @@ pub struct RawPacket {
     pub source: IpAddr,
     /// Destination address: an address of this host, a multicast group or a broadcast address.
     pub destination: IpAddr,
-    /// The TTL or hop limit.
+    /// TTL or hop limit of the packet.
     pub hops: u8,
-    /// The type of service or traffic class.
+    /// Type of service or traffic class of the packet.
     pub type_of_service: TypeOfService,
-    /// The time of arrival.
+    /// Time at which the packet arrived.
     pub arrived: linerate_units::Instant,
 }
 

@@ -75,7 +75,7 @@ impl NextData {
 }
 
 impl NextAcks {
-    /// Returns the last segment.
+    /// Returns the last acknowledgement of the batch.
     #[inline(always)]
     pub(crate) fn last_segment(&self) -> Option<Segment<'_>> {
         match self {

@@ -37,7 +37,7 @@ pub(crate) struct BatchHeaders {
     bytes: [u8; LONGEST],
     /// Length of all headers in bytes.
     length: usize,
-    /// The offset of the TCP header.
+    /// Offset of the TCP header in a frame, in bytes.
     pub(crate) tcp: usize,
     /// Checksum of the pseudo-header and the TCP header, without the fields that are overwritten.
     sum: Sum,
@@ -51,7 +51,7 @@ pub(crate) struct BatchHeaders {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SentFrames {
     pub(crate) content: BatchContent,
-    /// Number of frames.
+    /// Number of frames sent.
     pub(crate) count: u32,
     /// Length of each frame in bytes.
     pub(crate) length: usize,
@@ -89,7 +89,7 @@ impl BatchHeaders {
         self.uncommitted == 0 && self.next.count == 0
     }
 
-    /// Ends the batch.
+    /// Ends the batch, so that no frame can continue it.
     pub(crate) const fn forget(&mut self) {
         (self.owner, self.next.count) = (None, 0);
     }

@@ -12,7 +12,7 @@ use linerate_units::Instant;
 
 /// A compact form of a connection.
 pub(crate) trait Compact {
-    /// Returns an unpacked copy of the connection.
+    /// Returns an unpacked copy of the connection, for reading.
     fn view(&self) -> Connection;
     /// Unpacks the connection, because it is about to change.
     fn unpack(&self, now: Instant) -> Connection;
@@ -174,13 +174,13 @@ impl<C: Compact> CompactSocket<C> {
         Box::new(self.unpack_with(self.connection.unpack(now)))
     }
 
-    /// Returns an unpacked copy of the socket.
+    /// Returns an unpacked copy of the socket, for reading.
     pub(crate) fn view(&self) -> Box<TcpSocket> {
         Box::new(self.unpack_with(self.connection.view()))
     }
 }
 
-/// A connection for reading, unpacked if it was compact.
+/// A connection for reading: a reference, or an unpacked copy if it is compact.
 #[derive(Debug)]
 pub(crate) enum TcpView<'a> {
     Full(&'a TcpSocket),

@@ -143,7 +143,7 @@ impl Memory {
         }
     }
 
-    /// Returns the bytes that all connections hold.
+    /// Returns the number of bytes that all connections hold.
     pub(crate) const fn held(&self) -> usize {
         self.held
     }

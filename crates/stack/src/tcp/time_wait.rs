@@ -18,7 +18,7 @@ pub(crate) const ENDS_PER_EXPIRY: usize = 16;
 /// The timers that TCP needs in the timer wheel of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TcpTimer {
-    /// The timer of the TIME-WAIT queue.
+    /// The timer that all TIME-WAIT records share.
     Queue,
     /// The timer of the connection at this index.
     Connection(u32),

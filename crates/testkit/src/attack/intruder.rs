@@ -19,17 +19,17 @@ pub struct Captured {
     pub from: SocketAddrV4,
     /// Destination address and port.
     pub to: SocketAddrV4,
-    /// SEG.SEQ.
+    /// Sequence number (SEG.SEQ).
     pub seq: SeqNum,
-    /// SEG.ACK.
+    /// Acknowledgement number (SEG.ACK).
     pub ack: SeqNum,
-    /// The control bits.
+    /// Control bits, such as SYN and ACK.
     pub flags: TcpFlags,
-    /// SEG.WND.
+    /// Window field (SEG.WND).
     pub window: u16,
-    /// The options.
+    /// TCP options.
     pub options: TcpOptions,
-    /// The data.
+    /// Data of the segment.
     pub payload: Vec<u8>,
 }
 

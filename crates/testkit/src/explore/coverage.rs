@@ -47,7 +47,7 @@ const COUNTERS: [Counter; 29] = [
 ];
 
 impl Coverage {
-    /// Starts the coverage of one world.
+    /// Creates the counts of a single world, in which no event has occurred yet.
     pub(super) fn of_one_world() -> Self {
         let mut coverage = Self::default();
         coverage.count("worlds", 1);

@@ -15,7 +15,7 @@ pub struct World {
     pub hosts: Option<Hosts>,
     /// TCP configurations of the active and of the passive end.
     pub configs: [Config; 2],
-    /// The network between the ends.
+    /// The simulated network between the two ends.
     pub network: Network,
     /// The behaviour of the two applications of each connection.
     pub connections: Vec<[Habit; 2]>,
@@ -39,7 +39,7 @@ pub struct Hosts {
     pub pause: Duration,
 }
 
-/// The behaviour of an application.
+/// The behaviour of a random application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Habit {
     /// Number of bytes to send.

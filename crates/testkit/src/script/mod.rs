@@ -40,7 +40,7 @@ pub fn pattern(position: usize) -> u8 {
 /// A segment that the connection has sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// Time at which it was sent.
+    /// Time at which the segment was sent.
     pub at: Instant,
     /// ECN codepoint of the packet that carried it.
     pub ecn: Ecn,
@@ -382,7 +382,7 @@ impl Script {
         result
     }
 
-    /// Takes all queued events.
+    /// Removes and returns all queued events of the connection.
     pub fn events(&mut self) -> Vec<Event> {
         core::iter::from_fn(|| self.connection.driver().poll_event()).collect()
     }

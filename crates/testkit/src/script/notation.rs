@@ -21,7 +21,7 @@ use linerate_wire::{
 /// timestamps that the script adds for a peer that uses them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notation {
-    /// The control bits.
+    /// Control bits, such as SYN and ACK.
     pub flags: TcpFlags,
     /// Sequence number (SEG.SEQ), counted from the sender's SYN.
     pub seq: u32,
@@ -29,9 +29,9 @@ pub struct Notation {
     pub length: u32,
     /// Acknowledgement number (SEG.ACK), counted from the SYN of the segment's receiver.
     pub ack: Option<u32>,
-    /// The window field.
+    /// Window field, without scaling.
     pub window: Option<u16>,
-    /// The urgent pointer.
+    /// Urgent pointer.
     pub urgent: Option<u16>,
     /// TCP options. Numbers in SACK blocks are counted from the SYN of the segment's receiver.
     pub options: TcpOptions,

@@ -46,7 +46,7 @@ impl Consumer {
         Frames { shared: &self.shared, next: place(next), end: place(self.head) }
     }
 
-    /// Returns the number of taken slots that have not been released.
+    /// Returns the number of frames that were taken and whose slots have not been released.
     #[inline]
     pub(crate) const fn taken(&self) -> usize {
         self.head.wrapping_sub(self.released)

@@ -242,7 +242,7 @@ pub(crate) struct Arrived<'a> {
     memory: &'a Mapping,
     shape: Shape,
     malformed: &'a mut u64,
-    /// The number of frames that may still be taken.
+    /// The number of frames that may still be taken from this iterator.
     left: &'a mut usize,
 }
 

@@ -156,7 +156,7 @@ impl<T: Copy> Ring<T> {
 
 #[cfg(test)]
 impl<T: Copy> Incoming<T> {
-    /// Writes an entry, as the kernel does.
+    /// Appends an entry, as the kernel does.
     pub(super) fn kernel_writes(&mut self, entry: T) {
         let Self(ring) = self;
         let index = ring.index(ring.producer).load(Ordering::Relaxed);

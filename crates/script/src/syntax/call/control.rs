@@ -24,11 +24,11 @@ pub enum ControlData {
     /// The software timestamp of `struct scm_timestamping`, in nanoseconds since the start of the
     /// script.
     Time(i64),
-    /// `struct sock_extended_err`.
+    /// An entry of a socket's error queue (`struct sock_extended_err`).
     Error(ExtendedError),
 }
 
-/// `struct sock_extended_err`: an entry of a socket's error queue.
+/// An entry of a socket's error queue (`struct sock_extended_err`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are those of Linux's structure")]
 pub struct ExtendedError {

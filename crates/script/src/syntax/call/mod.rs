@@ -22,9 +22,9 @@ const MAX_TRANSFER: i64 = 64 << 20;
 pub struct CallEvent {
     /// The text of the call in the script.
     pub text: String,
-    /// The call.
+    /// The system call and its arguments.
     pub call: Call,
-    /// The expected result.
+    /// The result that the script expects.
     pub expected: Expected,
     /// Time at which the call returns, if the script lets it wait.
     pub ends: Option<ReturnTime>,
@@ -53,15 +53,15 @@ pub enum Expected {
 /// The arguments of a read or write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// The socket.
+    /// Number of the socket.
     pub fd: i32,
     /// Maximum number of bytes to read or write.
     pub count: usize,
     /// The flags, `MSG_…`.
     pub flags: i64,
-    /// The data, if the script specifies it.
+    /// The data to write or to expect, if the script specifies them.
     pub data: Option<Vec<u8>>,
-    /// The destination (`sendto`).
+    /// The destination address, for `sendto`.
     pub address: Option<SocketAddrV4>,
     /// Control messages, sent or expected; `None` if the script does not specify them.
     pub control: Option<Vec<ControlMessage>>,
@@ -79,9 +79,9 @@ pub struct SocketOption {
 /// The value of a socket option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionValue {
-    /// An `int`.
+    /// A number (`int`).
     Number(i64),
-    /// `struct linger`.
+    /// A linger time (`struct linger`).
     Linger {
         /// Whether lingering is on: `close` waits for at most `seconds`, or resets the connection
         /// if they are zero.
@@ -96,7 +96,7 @@ pub enum OptionValue {
 /// A socket in the list of a `poll`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollEntry {
-    /// The socket.
+    /// Number of the socket.
     pub fd: i32,
     /// The requested events, `POLL…`.
     pub events: i64,
@@ -115,7 +115,7 @@ pub enum EpollOperation {
     Delete,
 }
 
-/// `struct epoll_event`.
+/// Events of a socket, as epoll requests and reports them (`struct epoll_event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpollEvent {
     /// The events, `EPOLL…`.
@@ -150,9 +150,9 @@ pub enum Call {
     SetOption { fd: i32, option: SocketOption, value: OptionValue },
     /// `getsockopt`. Without a value, the result is not compared.
     GetOption { fd: i32, option: SocketOption, value: Option<OptionValue> },
-    /// `fcntl(…, F_GETFL)`.
+    /// `fcntl(…, F_GETFL)`: returns the flags of the descriptor.
     GetFlags { fd: i32 },
-    /// `fcntl(…, F_SETFL, …)`.
+    /// `fcntl(…, F_SETFL, …)`: sets the flags of the descriptor.
     SetFlags { fd: i32, flags: i64 },
     /// `poll`. The timeout is in milliseconds; a negative one is unlimited.
     Poll { entries: Vec<PollEntry>, timeout: i64 },

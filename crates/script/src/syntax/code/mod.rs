@@ -13,7 +13,7 @@ use expression::Expression;
 use std::fmt::Write;
 use thiserror::Error;
 
-/// The code between `%{` and `}%`.
+/// Assertions and other statements: the code between `%{` and `}%`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Code {
     statements: Vec<Statement>,

@@ -2,7 +2,7 @@
 
 use super::CodeError;
 
-/// Evaluates an arithmetic operator.
+/// Applies an arithmetic operator to two numbers.
 pub(super) fn sum(operator: &str, left: f64, right: f64) -> Result<f64, CodeError> {
     #[allow(clippy::cast_possible_truncation, reason = "a conversion of a float saturates")]
     let bits = |value: f64| value as i64;
@@ -20,7 +20,7 @@ pub(super) fn sum(operator: &str, left: f64, right: f64) -> Result<f64, CodeErro
     })
 }
 
-/// Evaluates a comparison.
+/// Applies a comparison operator to two numbers.
 #[allow(clippy::float_cmp, reason = "the numbers are whole, and Python compares them so")]
 pub(super) fn compare(operator: &str, left: f64, right: f64) -> bool {
     match operator {

@@ -39,11 +39,11 @@ enum Backoff {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DecnetParameters {
     costs: FrameCosts,
-    /// Bytes of a message, as a frame without its check sequence.
+    /// Length of a message in bytes, as a frame without its check sequence.
     message: usize,
     /// Interval between the new messages of a connection.
     interval: Span,
-    /// Upper limit of a connection's unacknowledged messages.
+    /// Maximum number of unacknowledged messages of a connection.
     window: usize,
     /// Initial retransmission timeout of a message.
     timeout: Span,

@@ -15,7 +15,7 @@ pub(crate) struct DecnetSender {
     /// Messages and repetitions of all connections that wait for the wire. Invariant: each occupies
     /// a buffer of the pool, or belongs to a message that does.
     waiting: VecDeque<Waiting>,
-    /// Bytes of the pool that are in use. Invariant: at most `parameters.pool`.
+    /// Number of bytes of the pool that are in use. Invariant: at most `parameters.pool`.
     taken: usize,
     /// Time after which no new messages are generated.
     end: Tick,
@@ -31,7 +31,7 @@ struct Connection {
     number: u32,
     /// Messages that have not been acknowledged.
     open: Vec<Message>,
-    /// Number of repetitions that wait for the wire.
+    /// Number of repetitions of this connection's messages that wait for the wire.
     repetitions: u64,
 }
 

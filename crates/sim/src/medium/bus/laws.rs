@@ -301,7 +301,7 @@ impl Wire {
         }
     }
 
-    /// Checks all transmissions and the counters.
+    /// Checks the properties of all transmissions, and the counters.
     fn check_all(&self) {
         self.done.iter().for_each(|one| self.check(one));
         let sum = |of: &dyn Fn(&Transmission) -> u64| self.done.iter().map(of).sum::<u64>();

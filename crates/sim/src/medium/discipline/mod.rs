@@ -34,9 +34,9 @@ pub(crate) struct QueuedFrame {
 /// A decision to drop or to mark a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Drop the frame.
+    /// Drop this frame.
     Drop(FrameId),
-    /// Mark the frame, which stays in the queue or is sent.
+    /// Mark this frame with ECN. It stays in the queue or is sent.
     Mark(FrameId),
 }
 

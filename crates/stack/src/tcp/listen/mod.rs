@@ -62,7 +62,7 @@ pub struct ListenStatistics {
     pub deferred: u64,
 }
 
-/// Adds the statistics of another shard's listener at the same address.
+/// Adds the counters of another shard's listener at the same address.
 impl AddAssign for ListenStatistics {
     fn add_assign(&mut self, other: Self) {
         self.half_open += other.half_open;

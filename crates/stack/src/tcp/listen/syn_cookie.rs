@@ -72,7 +72,7 @@ impl CookieOptions {
 pub(crate) struct StoredSyn {
     /// The peer's initial sequence number (IRS).
     irs: SeqNum,
-    /// The index of the peer's MSS in [`SIZES`].
+    /// Index in [`SIZES`] of the largest size up to the peer's MSS.
     size: u8,
     /// Options stored in the timestamp; `None` if timestamps are not used. These options are then
     /// disabled, because nothing else has room for them.
