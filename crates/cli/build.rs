@@ -1,4 +1,5 @@
-//! Passes the commit and the compiler version to the program, for the facts of a sweep.
+//! Passes the git commit and the compiler's version to the program, which stores them with each
+//! sweep.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,14 +12,14 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
 }
 
-/// Returns the commit of the checkout, marked if its crates have been changed. Empty outside of a
-/// checkout.
+/// Returns the commit of the checkout, with a note if files of the crates differ from it. `None`
+/// outside of a checkout.
 fn commit() -> Option<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
     let git = |words: &[&str]| output(Command::new("git").arg("-C").arg(crates).args(words));
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     let changes = git(&["status", "--porcelain", "--", "."])?;
-    // A commit changes the log, an edit changes a file of the crates.
+    // Git's log changes with every commit, the crates' folder with every edit.
     let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
     for watched in [crates.join(log), crates.to_owned()] {
         if watched.exists() {
@@ -28,7 +29,7 @@ fn commit() -> Option<String> {
     Some(if changes.is_empty() { commit } else { format!("{commit}, with changes") })
 }
 
-/// Returns the output of a command, if it succeeds.
+/// Returns the standard output of a command, or `None` if the command fails.
 fn output(command: &mut Command) -> Option<String> {
     let output = command.output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())

@@ -1,10 +1,11 @@
 //! `cargo xtask verdict`: plants limits, asks `linerate why` for them, and prints how often each
 //! was named.
 //!
-//! Limits of the kernel's TCP are planted between two network namespaces of this process, whose
-//! TAP devices are connected by a relay with impairments. Limits of linerate's TCP are planted in
-//! simulated networks. A named limit that was not planted is a wrong name, and fails the program;
-//! `contended` and `not-identified` are not.
+//! A plant is a path with one deliberate limit, such as a small send buffer. Limits of the kernel's
+//! TCP are planted between two network namespaces of this process, whose TAP devices are connected
+//! by a relay with impairments. Limits of linerate's TCP are planted in simulated networks. A named
+//! limit that was not planted is a wrong name, and fails the program; `contended` and
+//! `not-identified` are not.
 //!
 //! ```sh
 //! cargo xtask verdict                    # all plants
@@ -31,60 +32,61 @@ use std::time::{Duration, Instant};
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
-/// Interval at which the relay polls its devices.
+/// Sleep of the relay after a pass that moved no frame.
 const TURN: Duration = Duration::from_micros(200);
-/// Time of a diagnosis.
+/// Duration of one diagnosis, in seconds.
 const SECONDS: &str = "20";
-/// Maximum number of frames that the relay holds in each direction.
+/// Maximum number of frames that the relay queues in each direction.
 const HELD: usize = 4_096;
 
-/// The process that keeps a CPU busy half of the time, and the first part of its plants' names.
+/// First argument of the process that keeps a CPU busy half of the time. The names of the plants
+/// that start it begin with this word.
 const BYSTANDER: &str = "bystander";
 
-/// A planted limit.
+/// A path with one deliberate limit, and the name by which `linerate why` must report it.
 struct Plant {
     name: &'static str,
     limit: &'static str,
     place: Place,
-    /// Further arguments of `linerate why`.
+    /// Additional arguments of `linerate why`.
     why: &'static [&'static str],
 }
 
-/// The place of a planted limit.
+/// The kind of path that has the planted limit.
 enum Place {
-    /// A simulated network.
+    /// A simulated network, by its `--on` value such as `sim:10-gbe-pair`.
     Simulated(&'static str),
-    /// linerate's TCP inside one process: `tap` or `stack`.
+    /// linerate's TCP inside one process, by its `--on` value `tap` or `stack`.
     Inside(&'static str),
     /// The kernel's TCP, over the loopback device.
     Loopback {
-        /// Further arguments of `linerate sink`.
+        /// Additional arguments of `linerate sink`.
         sink: &'static [&'static str],
     },
-    /// The kernel's TCP, over a relay.
+    /// The kernel's TCP in two namespaces that a relay connects.
     Kernel(Kernel),
 }
 
-/// A path between two namespaces.
+/// A path between two network namespaces, with the settings of both ends.
 #[derive(Default)]
 struct Kernel {
-    /// The impairments towards the sink (`tx.`) and from it (`rx.`).
+    /// Impairments of the frames towards the sink (`tx.`) and from it (`rx.`).
     impairments: &'static str,
-    /// The seed of the impairments.
+    /// Seed of the random impairments.
     seed: u64,
-    /// Settings at the sender.
+    /// Sysctl settings of the sender's namespace: path below `/proc/sys`, and value.
     near: &'static [(&'static str, &'static str)],
-    /// Settings at the sink.
+    /// Sysctl settings of the sink's namespace: path below `/proc/sys`, and value.
     far: &'static [(&'static str, &'static str)],
     /// Metrics of the sender's route, as `ip route` takes them.
     near_route: &'static str,
-    /// Metrics of the sink's route.
+    /// Metrics of the sink's route, as `ip route` takes them.
     far_route: &'static str,
-    /// The receive ring of the sink's device: its frames, and the time that each takes.
+    /// Receive ring of the sink's device: capacity in frames, and service time of a frame.
     ring: Option<(usize, Duration)>,
-    /// Further arguments of `linerate sink`.
+    /// Additional arguments of `linerate sink`.
     sink: &'static [&'static str],
-    /// Processes that keep CPUs busy.
+    /// Number of processes that keep a CPU busy.
     hogs: usize,
 }
 
@@ -92,7 +94,7 @@ const fn simulated(name: &'static str, limit: &'static str, why: &'static [&'sta
     Plant { name, limit, place: Place::Simulated("sim:10-gbe-pair"), why }
 }
 
-/// A path with the given impairments.
+/// Creates a plant in a path with the given impairments.
 fn path(
     name: &'static str,
     limit: &'static str,
@@ -125,7 +127,8 @@ fn plants() -> Vec<Plant> {
         .collect()
 }
 
-/// Limits of linerate's TCP, to the kernel's across a TAP device and to itself in memory.
+/// Returns plants in which linerate's TCP sends to the kernel's across a TAP device, or to itself
+/// in memory.
 fn in_process() -> Vec<Plant> {
     let plant = |on, name, limit, why| Plant { name, limit, place: Place::Inside(on), why };
     let tap = |name, limit, why| plant("tap", name, limit, why);
@@ -194,7 +197,7 @@ fn in_simulation() -> Vec<Plant> {
     ]
 }
 
-/// Limits of the ends.
+/// Returns plants that limit the sender or the receiver.
 fn at_the_ends() -> Vec<Plant> {
     let ten = Kernel { impairments: "delay=10ms", ..Kernel::default() };
     let five = || Kernel { impairments: "delay=5ms", ..Kernel::default() };
@@ -229,7 +232,7 @@ fn at_the_ends() -> Vec<Plant> {
     ]
 }
 
-/// Limits of the path.
+/// Returns plants that limit the path between the ends.
 fn on_the_path() -> Vec<Plant> {
     let ring = |frames, micros| Kernel {
         impairments: "delay=5ms",
@@ -257,7 +260,8 @@ fn on_the_path() -> Vec<Plant> {
     ]
 }
 
-/// Plants that were not used when the rules were written.
+/// Returns plants that were first run when the diagnosis rules were finished, and so test them
+/// independently.
 fn held_out() -> Vec<Plant> {
     let delay = |impairments| Kernel { impairments, ..Kernel::default() };
     vec![
@@ -335,7 +339,7 @@ fn held_out() -> Vec<Plant> {
     ]
 }
 
-/// Keeps a CPU busy half of the time, as a process beside the measured ones.
+/// Keeps a CPU busy half of the time. The process runs beside the measured ones.
 fn bystand() -> ! {
     const HALF: Duration = Duration::from_millis(10);
     loop {
@@ -351,7 +355,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     if std::env::args().nth(1).as_deref() == Some(BYSTANDER) {
         bystand();
     }
-    // First, because the process must have one thread.
+    // `unshare` of a user namespace requires a process with a single thread.
     enter(Isolation::UserAndNetwork)?;
     KernelInterface::loopback()?.set_up()?;
     let word = std::env::args().nth(1).unwrap_or_default();
@@ -360,7 +364,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let mut matrix: BTreeMap<(&str, String), u32> = BTreeMap::new();
     let plants = plants();
     let alone = plants.iter().map(|plant| (plant.name.to_owned(), false, plant));
-    // A bystander must not change a verdict.
+    // A diagnosis beside the bystander may find no limit, but must not find another one.
     let disturbed = plants
         .iter()
         .filter(|plant| matches!(plant.place, Place::Kernel(_) | Place::Loopback { .. }))
@@ -395,7 +399,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     Ok(report(&matrix))
 }
 
-/// Prints the matrix, and returns failure if a limit was named wrongly.
+/// Prints the matrix of planted and named limits. Returns failure if a limit was named wrongly.
 fn report(matrix: &BTreeMap<(&str, String), u32>) -> ExitCode {
     println!("\n{:<18}{:<18}times", "planted", "named");
     let (mut right, mut wrong, mut all) = (0, 0, 0);
@@ -412,7 +416,7 @@ fn report(matrix: &BTreeMap<(&str, String), u32>) -> ExitCode {
     if wrong > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Runs `linerate`, and returns the limit in its JSON file.
+/// Runs `linerate` with these arguments. Returns the limit in the JSON file that it writes.
 fn ask(words: &[&str], json: &Path) -> Result<String, Box<dyn Error>> {
     let mut command = Command::new(program()?);
     command.args(words).arg("--json").arg(json).stdout(Stdio::null()).stderr(Stdio::null());
@@ -424,14 +428,14 @@ fn ask(words: &[&str], json: &Path) -> Result<String, Box<dyn Error>> {
     Ok(verdict["limit"].as_str().unwrap_or("nothing").to_owned())
 }
 
-/// Returns the command, which is beside the folder of this example.
+/// Returns the path of the `linerate` binary, which is in the parent of this example's folder.
 fn program() -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let folder = own.parent().and_then(Path::parent).unwrap_or_else(|| Path::new("."));
     Ok(folder.join("linerate"))
 }
 
-/// Plants a limit between two namespaces, and asks for it.
+/// Creates the path between two namespaces, and returns the limit that `linerate why` names.
 fn over_relay(kernel: &Kernel, why: &[&str], json: &Path) -> Result<String, Box<dyn Error>> {
     let far_network = Network::new()?;
     let (far, far_route) = (kernel.far, kernel.far_route);
@@ -459,11 +463,11 @@ fn over_relay(kernel: &Kernel, why: &[&str], json: &Path) -> Result<String, Box<
     named
 }
 
-/// A process that is ended when this is dropped.
+/// A child process that is killed when this is dropped.
 struct Ended(Child);
 
 impl Ended {
-    /// Starts a sink, and waits until it listens.
+    /// Starts `linerate sink`, and waits until it listens.
     fn sink(words: &[&str]) -> io::Result<Self> {
         let mut sink = Self(Command::new(program()?).args(words).stdout(Stdio::piped()).spawn()?);
         let stdout = sink.0.stdout.take().ok_or_else(|| io::Error::other("no output"))?;
@@ -479,8 +483,8 @@ impl Drop for Ended {
     }
 }
 
-/// Opens a device with an address in the current network, and changes settings and the metrics of
-/// its route there.
+/// Opens a TAP device with an address in the current namespace, and applies the sysctl settings and
+/// the metrics of the route.
 fn tap(
     name: &str,
     address: Ipv4Addr,
@@ -532,17 +536,17 @@ impl Relay {
     }
 }
 
-/// A receive ring that is emptied at a fixed rate. The machine drops and counts a frame that finds
-/// it full: the frame arrives with a type that the machine does not know.
+/// Model of a receive ring that is emptied at a fixed rate. A frame that finds the ring full gets
+/// an EtherType that the receiving kernel does not know, so that the kernel drops and counts it.
 struct Ring {
     frames: usize,
     service: Duration,
-    /// Time at which the ring will be empty.
+    /// Time at which the last frame in the ring will have been processed.
     free: Instant,
 }
 
 impl Ring {
-    /// EtherType for local experiments (RFC 9542 §2.1), which the machine does not know.
+    /// EtherType for local experiments (RFC 9542 §2.1), which no kernel protocol handles.
     const UNKNOWN: [u8; 2] = [0x88, 0xb5];
 
     fn receive(&mut self, frame: &mut [u8]) {
@@ -584,7 +588,8 @@ fn take(link: &mut impl Link, frames: &mut VecDeque<Vec<u8>>) -> Result<usize, L
     link.receive(room.min(64), |frame| frames.push_back(frame.bytes.to_vec()))
 }
 
-/// Sends all frames. The link is also called without frames, so that delayed frames leave.
+/// Sends all frames. An empty queue also calls the link, which then sends frames that it has
+/// delayed.
 fn give(link: &mut impl Link, frames: &mut VecDeque<Vec<u8>>) -> Result<usize, LinkError> {
     link.transmit(HELD, |room| {
         let frame = frames.pop_front()?;

@@ -1,4 +1,4 @@
-//! Parsers of option values, most of which must not be zero.
+//! Parsers of option values: counts, times, sizes and rates, with their limits.
 
 use linerate_units::{Bytes, Duration, Rate};
 use std::num::{NonZeroU32, NonZeroU64};
@@ -8,19 +8,19 @@ pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
     text.parse().map_err(|_| format!("write a whole number from 1 to {}", u32::MAX))
 }
 
-/// Parses a number of at least one, for objects that take memory.
+/// Parses a number from 1 to 1,024, for options whose objects each take memory.
 pub(crate) fn small_count(text: &str) -> Result<NonZeroU32, String> {
     const MOST: u32 = 1_024;
     let within = text.parse().ok().filter(|count: &NonZeroU32| count.get() <= MOST);
     within.ok_or_else(|| format!("write a whole number from 1 to {MOST}"))
 }
 
-/// Parses the seed of random numbers.
+/// Parses the seed of a random number generator.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("write a whole number from 0 to {}", u64::MAX))
 }
 
-/// Parses an MTU, limited by the size of IP packets.
+/// Parses an MTU in bytes, up to the size of the largest IP packet.
 pub(crate) fn mtu(text: &str) -> Result<u16, String> {
     text.parse().map_err(|_| format!("write a whole number of bytes, no more than {}", u16::MAX))
 }
@@ -35,7 +35,7 @@ pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses a time of a pause: above zero, and short enough that a command still reacts to Ctrl-C.
+/// Parses the duration of a pause: above zero, and at most a second, so that Ctrl-C is noticed.
 pub(crate) fn short_time(text: &str) -> Result<Duration, String> {
     const MOST: Duration = Duration::from_secs(1);
     let time = some_time(text)?;
@@ -48,7 +48,7 @@ pub(crate) fn size(text: &str) -> Result<NonZeroU64, String> {
     NonZeroU64::new(bytes.count()).ok_or_else(|| "zero bytes: the minimum is 1".to_owned())
 }
 
-/// Parses a number of bytes that fits into memory.
+/// Parses a number of bytes from 1 to 64 MiB, for buffers in memory.
 pub(crate) fn small_size(text: &str) -> Result<NonZeroU32, String> {
     const MOST: u64 = 64 << 20;
     let bytes = size(text)?.get();

@@ -60,16 +60,16 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
 }
 
-/// The meaning of a command line.
+/// The result of parsing a command line.
 #[derive(Debug)]
 pub(crate) enum Parsed {
-    /// A command.
+    /// A command to execute.
     Command(Command),
-    /// A text to print: help or version.
+    /// The help or version text to print.
     Text(String),
 }
 
-/// Parses the command line. The error is a single line with the remedy.
+/// Parses the command line. The error is a single line that names the mistake and the remedy.
 pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure> {
     let words: Vec<OsString> = words.into_iter().collect();
     let command = numbers_may_be_negative(Cli::command());
@@ -111,7 +111,7 @@ fn one_line(error: &clap::Error, command: &str) -> String {
     }
 }
 
-/// Returns the word that clap suggests.
+/// Returns the option or command that clap suggests in place of a misspelt one.
 fn suggestion(error: &clap::Error) -> Option<String> {
     let kinds =
         [ContextKind::SuggestedArg, ContextKind::SuggestedValue, ContextKind::SuggestedSubcommand];
@@ -122,7 +122,8 @@ fn suggestion(error: &clap::Error) -> Option<String> {
     })
 }
 
-/// Returns the command whose help describes the words: `linerate sweep`, as far as they name one.
+/// Returns the command whose help describes the words, such as `linerate sweep`; `linerate` if they
+/// name none.
 fn command_of(command: &clap::Command, words: &[OsString]) -> String {
     let mut named = vec![command];
     for word in words.iter().skip(1) {
@@ -172,7 +173,7 @@ mod tests {
         }
     }
 
-    /// Clap wraps lines at the terminal's width. Manual line breaks would interfere.
+    /// Clap wraps these texts at the terminal's width, so a manual break would produce short lines.
     #[test]
     fn texts_below_the_options_have_no_manual_line_breaks() {
         fn look_at(command: &clap::Command) {

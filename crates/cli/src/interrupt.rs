@@ -1,4 +1,4 @@
-//! Ctrl-C: the first one requests an orderly stop, the second one ends the process at once.
+//! Ctrl-C: the first one requests an orderly stop, a second one ends the process at once.
 
 use crate::output::Failure;
 use linerate_ends::Interrupt;
@@ -7,11 +7,12 @@ use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Returns a flag that SIGINT and SIGTERM raise.
+/// Returns a flag that SIGINT and SIGTERM set.
 pub(crate) fn on_signals() -> Result<Interrupt, Failure> {
     let raised = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // The order matters: the second signal must see the flag set by the first one.
+        // Handlers run in the order of registration. The first signal finds the flag clear, so only a
+        // second one ends the process.
         flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&raised))
             .and_then(|_| flag::register(signal, Arc::clone(&raised)))
             .map_err(|error| Failure::running(format!("signals cannot be handled ({error})")))?;

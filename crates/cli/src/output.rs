@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The reason why a command failed: one line for the user, and the party that can resolve it.
+/// The reason why a command failed: one line of text, and the kind of fault.
 #[derive(Debug)]
 pub(crate) struct Failure {
     line: String,
@@ -16,22 +16,22 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Creates a failure that the user, or the administrator of the machine, can resolve.
+    /// Creates a failure that the user or the machine's administrator can resolve (exit code 2).
     pub(crate) fn input(line: impl Into<String>) -> Self {
         Self { line: line.into(), fault: Fault::Input }
     }
 
-    /// Creates a failure during execution.
+    /// Creates a failure during execution (exit code 1).
     pub(crate) fn running(line: impl Into<String>) -> Self {
         Self { line: line.into(), fault: Fault::Running }
     }
 
-    /// Creates the failure of an interrupted command.
+    /// Creates the failure of an interrupted command (exit code 130).
     pub(crate) fn interrupted(line: impl Into<String>) -> Self {
         Self { line: line.into(), fault: Fault::Interrupted }
     }
 
-    /// Appends the state of the work to the line.
+    /// Appends what has been done so far to the line, such as the number of saved runs.
     pub(crate) fn and(self, what: &str) -> Self {
         Self { line: format!("{}; {what}", self.line), ..self }
     }
@@ -68,8 +68,8 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// Returns the capabilities of standard output: colours on a terminal that supports them, unless
-/// `NO_COLOR` is set (no-color.org).
+/// Returns the width of standard output, and whether it shows colours: on a terminal that supports
+/// them, unless `NO_COLOR` is set (no-color.org).
 pub(crate) fn style() -> Style {
     if !io::stdout().is_terminal() {
         return Style::PLAIN;
@@ -80,8 +80,8 @@ pub(crate) fn style() -> Style {
     Style { colour, width: width.max(20) }
 }
 
-/// Checks, before the work and not after it, that the requested files can be written. `cannot`
-/// converts errors. Files that do not exist are not created.
+/// Checks that the requested files can be written, and creates none of them. Commands call this
+/// before long work. `cannot` converts errors.
 pub(crate) fn can_be_written<'a>(
     paths: impl IntoIterator<Item = &'a Path>,
     cannot: impl Fn(&Path, io::Error) -> Failure,
@@ -89,13 +89,13 @@ pub(crate) fn can_be_written<'a>(
     paths.into_iter().try_for_each(|path| try_to_open(path).map_err(|error| cannot(path, error)))
 }
 
-/// Opens a file for writing without changing it. A file that did not exist is removed again.
+/// Tests whether a file can be opened for writing, without leaving a change behind.
 fn try_to_open(path: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(_) => fs::remove_file(path),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             match OpenOptions::new().append(true).open(path) {
-                // A symbolic link to a file that does not exist yet.
+                // The path is a symbolic link whose target does not exist yet.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     try_to_open(&path.with_file_name(fs::read_link(path)?))
                 }
@@ -106,8 +106,8 @@ fn try_to_open(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Refuses to write two results to one file, or one over a file that is read or `kept`. Devices and
-/// pipes are allowed.
+/// Returns an error if two results would go to one file, or a result would overwrite a file in
+/// `kept`. Devices and pipes are allowed.
 pub(crate) fn are_apart<'a>(
     written: impl IntoIterator<Item = &'a Path>,
     kept: impl IntoIterator<Item = &'a Path>,
@@ -132,7 +132,7 @@ pub(crate) fn are_apart<'a>(
     Ok(())
 }
 
-/// Resolves `path`, which may not exist yet.
+/// Resolves symbolic links in a path whose last component may not exist yet.
 fn place(path: &Path) -> PathBuf {
     let to_come = || {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -145,7 +145,7 @@ fn place(path: &Path) -> PathBuf {
     fs::canonicalize(path).ok().or_else(to_come).unwrap_or_else(|| path.to_owned())
 }
 
-/// Writes the result of `make` to a file, if one was requested. `cannot` converts errors.
+/// Writes the text that `make` returns to a file, if one was requested. `cannot` converts errors.
 pub(crate) fn write_file(
     path: Option<&Path>,
     make: impl FnOnce() -> String,
@@ -155,13 +155,14 @@ pub(crate) fn write_file(
     fs::write(path, make()).map_err(|error| cannot(path, error))
 }
 
-/// Converts the error of a result file or capture, if the work can be repeated.
+/// Converts the error of a file whose content can be made again, so that another name is the
+/// remedy.
 #[expect(clippy::needless_pass_by_value, reason = "the signature that `write_file` requires")]
 pub(crate) fn cannot_write(path: &Path, error: io::Error) -> Failure {
     Failure::input(format!("{} cannot be written ({error}): name a writable file", path.display()))
 }
 
-/// Prints to standard output. A closed pipe (`| head`) is not a failure.
+/// Prints to standard output. A closed pipe (`| head`) is not an error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     print_if_read(text).map(|_| ())
 }
@@ -172,12 +173,12 @@ pub(crate) fn print_if_read(text: &str) -> Result<bool, Failure> {
     is_read(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
 
-/// Buffered standard output.
+/// Standard output, with a buffer for commands that print many lines.
 #[derive(Debug)]
 pub(crate) struct Page(BufWriter<StdoutLock<'static>>);
 
 impl Page {
-    /// Creates an empty buffer.
+    /// Locks standard output, and creates an empty buffer.
     pub(crate) fn new() -> Self {
         Self(BufWriter::with_capacity(64 << 10, io::stdout().lock()))
     }
@@ -193,8 +194,8 @@ impl Page {
     }
 }
 
-/// Returns false if standard output is a pipe whose reader has closed it, and an error if it cannot
-/// be written for another reason.
+/// Converts the result of a write to standard output: false for a closed pipe, an error for any
+/// other failure.
 fn is_read(written: io::Result<()>) -> Result<bool, Failure> {
     match written {
         Ok(()) => Ok(true),
@@ -210,7 +211,7 @@ pub(crate) fn finish(result: Result<ExitCode, Failure>) -> ExitCode {
     match result {
         Ok(code) => code,
         Err(failure) => {
-            // Errors are ignored: standard error is closed.
+            // Errors are ignored: without standard error, the exit code is all that remains.
             let _ = writeln!(io::stderr(), "{failure}");
             ExitCode::from(failure.exit_code())
         }

@@ -1,4 +1,4 @@
-//! The options of a linerate host on an interface.
+//! The options of commands that use linerate's TCP on an interface.
 
 use crate::amounts::mtu;
 use crate::output::Failure;
@@ -9,13 +9,13 @@ use linerate_link::{LinkSpec, random_bytes};
 use linerate_wire::{IpCidr, VlanTag};
 use std::net::IpAddr;
 
-/// Draws the secrets of a host.
+/// Returns random bytes, from which a host derives its secrets.
 pub(crate) fn random_seed() -> Result<[u8; 32], Failure> {
     random_bytes()
         .map_err(|error| Failure::running(format!("the system gives no random numbers ({error})")))
 }
 
-/// A property that is on or off.
+/// The value of an option that is on or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Switch {
     On,
@@ -28,7 +28,7 @@ impl From<Switch> for bool {
     }
 }
 
-/// The properties of the link of linerate's host.
+/// The options for the link of linerate's host.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct LinkArgs {
     /// The VLAN of linerate's host on tap:NAME or packet:NAME, with the priority of its frames if
@@ -42,7 +42,7 @@ pub(crate) struct LinkArgs {
     pub(crate) header_compression: Option<Switch>,
 }
 
-/// The addresses of linerate's host.
+/// The options for the addresses of linerate's host.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AddressArgs {
     /// The address of linerate's host on an interface, with the prefix length of its network
@@ -58,7 +58,7 @@ pub(crate) struct AddressArgs {
 }
 
 impl AddressArgs {
-    /// Returns the host on `link`, if an address was given.
+    /// Returns the configuration of the host on `link`, or an error if no address was given.
     pub(crate) fn on(&self, link: &LinkSpec) -> Result<OwnHost, Failure> {
         let address = self.address.ok_or_else(|| needs_address(link))?;
         check_gateway(address, self.gateway)?;
@@ -70,7 +70,7 @@ impl AddressArgs {
         })
     }
 
-    /// Refuses addresses if there is no host for them.
+    /// Returns an error if an address option is given although no linerate host is used.
     pub(crate) fn need_none(&self) -> Result<(), Failure> {
         let given = [
             ("--address", self.address.is_some()),
@@ -88,7 +88,7 @@ impl AddressArgs {
     }
 }
 
-/// The TCP of a service: the kernel's, or linerate's on an interface.
+/// The options of a command that can use the kernel's TCP, or linerate's on an interface.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OwnHostArgs {
     /// Use linerate's TCP on an interface: through a packet socket (packet:NAME), AF_XDP (xdp:NAME,
@@ -112,7 +112,7 @@ pub(crate) struct OwnHostArgs {
 }
 
 impl OwnHostArgs {
-    /// Returns the requested congestion control, if the TCP that is to use it has it.
+    /// Returns the requested congestion control, or an error if the chosen TCP does not have it.
     pub(crate) fn congestion(&self) -> Result<Option<String>, Failure> {
         let Some(name) = &self.congestion else { return Ok(None) };
         let checked = match self.on {
@@ -123,7 +123,7 @@ impl OwnHostArgs {
         Ok(Some(name.clone()))
     }
 
-    /// Returns the kernel's network, or starts a linerate host.
+    /// Returns the kernel's network, or starts a linerate host on the interface.
     pub(crate) fn network(&self) -> Result<Network, Failure> {
         match &self.on {
             None => self.address.need_none().map(|()| Network::Kernel),
@@ -135,14 +135,14 @@ impl OwnHostArgs {
     }
 }
 
-/// Returns the rate in `serial:BAUD`, a line whose ends both belong to the command. `None` for any
-/// other text, such as `serial:DEVICE`.
+/// Returns the text of the rate in `serial:BAUD`, a line that the command itself creates. `None`
+/// for any other text, such as `serial:DEVICE`.
 pub(crate) fn line_of_this_command(text: &str) -> Option<&str> {
     let baud = text.strip_prefix("serial:")?;
     baud.bytes().all(|byte| byte.is_ascii_digit()).then_some(baud)
 }
 
-/// Returns the failure for an interface without an address.
+/// Returns the error for an interface without an address.
 pub(crate) fn needs_address(link: &LinkSpec) -> Failure {
     let name = link.interface();
     Failure::input(format!(
@@ -150,7 +150,7 @@ pub(crate) fn needs_address(link: &LinkSpec) -> Failure {
     ))
 }
 
-/// Refuses a router that the host cannot reach, because it has the other IP version.
+/// Returns an error if the router's IP version differs from that of the host.
 pub(crate) fn check_gateway(own: IpCidr, gateway: Option<IpAddr>) -> Result<(), Failure> {
     match gateway {
         Some(gateway) if gateway.is_ipv4() != own.address().is_ipv4() => {
@@ -162,7 +162,7 @@ pub(crate) fn check_gateway(own: IpCidr, gateway: Option<IpAddr>) -> Result<(), 
     }
 }
 
-/// Parses the address of a host with the prefix length of its network.
+/// Parses the address of a host with the prefix length of its network, such as `10.0.0.2/24`.
 pub(crate) fn cidr(text: &str) -> Result<IpCidr, String> {
     let cidr =
         Some(text).filter(|text| text.contains('/')).and_then(|text| text.parse::<IpCidr>().ok());
@@ -179,7 +179,7 @@ pub(crate) fn cidr(text: &str) -> Result<IpCidr, String> {
     Ok(cidr)
 }
 
-/// Can a host have this address?
+/// Can a host have this unicast address?
 pub(crate) const fn is_a_hosts(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {

@@ -1,4 +1,4 @@
-//! The files to which a sweep, or the report of one, writes its results.
+//! The result files of `linerate sweep` and `linerate report`.
 
 use crate::output::{self, Failure, are_apart, can_be_written, write_file};
 use clap::Args;
@@ -7,7 +7,7 @@ use linerate_report::Report;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The options that name the files.
+/// The options that name result files.
 #[derive(Debug, Args)]
 pub(crate) struct ResultFiles {
     /// Write the report to this file, as a page that needs no network
@@ -28,9 +28,8 @@ pub(crate) struct ResultFiles {
 }
 
 impl ResultFiles {
-    /// Checks, before the work and not after it, that the files are writable, and that they
-    /// overwrite neither each other, nor one of `others`, nor the scenario, nor the content of
-    /// `folder`.
+    /// Checks that the files can be written, and that none overwrites another, `others`, the
+    /// scenario or the content of `folder`. Commands call this before long work.
     pub(crate) fn check(
         &self,
         others: Option<&Path>,
@@ -47,7 +46,7 @@ impl ResultFiles {
         [&self.html, &self.json, &self.csv, &self.svg].into_iter().filter_map(Option::as_deref)
     }
 
-    /// Writes the files.
+    /// Writes the requested files.
     pub(crate) fn write(&self, report: &Report<'_>, plan: &Plan) -> Result<(), Failure> {
         write_file(self.html.as_deref(), || report.html(plan), cannot_write)?;
         write_file(self.json.as_deref(), || report.json(plan), cannot_write)?;
@@ -56,7 +55,8 @@ impl ResultFiles {
     }
 }
 
-/// Converts an error. The runs are saved, so the files can be written later.
+/// Converts an error. The runs are saved in their folder, so `linerate report` can write the file
+/// later.
 fn cannot_write(path: &Path, error: io::Error) -> Failure {
     StoreError::writing(path, error).into()
 }

@@ -38,7 +38,7 @@ pub(crate) struct CompareArgs {
     json: Option<PathBuf>,
 }
 
-/// A sweep from a folder or a file.
+/// A sweep to compare, read from a folder or from a JSON file.
 struct Sweep {
     name: String,
     plan: Plan,
@@ -46,7 +46,7 @@ struct Sweep {
     runs: Vec<RunRecord>,
 }
 
-/// The fields of a JSON report from which the others follow.
+/// The fields of a JSON report that a comparison needs; it computes all others from them.
 #[derive(Deserialize)]
 struct Document {
     plan: Plan,
@@ -55,7 +55,7 @@ struct Document {
     runs: Vec<RunRecord>,
 }
 
-/// Prints the comparison, and writes the requested file.
+/// Prints the comparison of two sweeps, and writes it to the requested file.
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     output::are_apart(args.json.as_deref(), [&*args.before, &*args.after])?;
     can_be_written(args.json.as_deref(), cannot_write)?;
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     write_file(args.json.as_deref(), || report.json(), cannot_write)
 }
 
-/// Plans are always JSON.
+/// Converts a plan to JSON, which cannot fail for its types.
 fn json(plan: &Plan) -> serde_json::Value {
     serde_json::to_value(plan).unwrap_or_default()
 }

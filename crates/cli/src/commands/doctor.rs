@@ -1,4 +1,4 @@
-//! `linerate doctor`: a line for each property of this machine.
+//! `linerate doctor`: prints a line for each property of this machine that affects a command.
 
 use crate::output::{Failure, print};
 use clap::Args;
@@ -6,12 +6,12 @@ use linerate_ends::Interrupt;
 use linerate_tools::doctor::{Finding, examine};
 use std::fmt::Write;
 
-/// `linerate doctor` has no options.
+/// The options of `linerate doctor`: none.
 #[derive(Debug, Args)]
 #[command(after_help = "The exit code is 0 if everything is as it should be, and 1 otherwise.")]
 pub(crate) struct DoctorArgs {}
 
-/// Examines the machine, and prints the findings.
+/// Examines the machine, and prints a line for each property, with a remedy where one is needed.
 pub(crate) fn run(_args: &DoctorArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let findings = examine(interrupt);
     print(&findings.iter().map(lines).collect::<String>())?;

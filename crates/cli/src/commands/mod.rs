@@ -21,7 +21,7 @@ use crate::interrupt::on_signals;
 use crate::output::Failure;
 use std::process::ExitCode;
 
-/// Executes a command. Commands that can stop in order get the interrupt.
+/// Executes a command. Commands that finish cleanly after Ctrl-C get an interrupt flag.
 pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
     match command {
         // The gateway handles signals itself, and returns the exit code of its program.

@@ -1,4 +1,5 @@
-//! `linerate sink`: a line for each sweep and each plain connection, and totals at the end.
+//! `linerate sink`: receives data, prints a line for each sweep and connection, and totals at the
+//! end.
 
 use super::sink_metrics::SinkMetrics;
 use crate::amounts::{short_time, small_size};
@@ -72,7 +73,7 @@ pub(crate) struct SinkArgs {
     quiet: bool,
 }
 
-/// Serves until it is interrupted.
+/// Serves peers until Ctrl-C, then prints totals.
 pub(crate) fn run(args: &SinkArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let options = Options { congestion: args.host.congestion()?, ..Options::default() };
     let network = args.host.network()?;
@@ -93,7 +94,7 @@ pub(crate) fn run(args: &SinkArgs, interrupt: &Interrupt) -> Result<(), Failure>
     let tell = |event: &Event| {
         metrics().add(event);
         if !args.quiet && (args.runs || !is_run(event)) {
-            // The service continues although the reader of the lines has gone.
+            // Errors are ignored: a closed pipe on standard output must not stop the service.
             let _ = print(&line(event));
         }
     };
@@ -102,7 +103,7 @@ pub(crate) fn run(args: &SinkArgs, interrupt: &Interrupt) -> Result<(), Failure>
             scope.spawn(|| page.serve(interrupt, || metrics().text()));
         }
         let summary = sink.serve(interrupt, &tell);
-        // The page ends with the service, also if that failed.
+        // The thread that serves metrics must end with the service, even if the service failed.
         interrupt.raise();
         summary
     });
@@ -111,7 +112,7 @@ pub(crate) fn run(args: &SinkArgs, interrupt: &Interrupt) -> Result<(), Failure>
     print(&sum(&summary))
 }
 
-/// Listens for requests of metrics.
+/// Opens the HTTP listener for metrics, and prints its address.
 fn metrics_page(place: ListenAt) -> Result<TextPage, Failure> {
     let page = TextPage::bind(place, "/metrics", Metrics::CONTENT_TYPE);
     let page =
@@ -122,7 +123,7 @@ fn metrics_page(place: ListenAt) -> Result<TextPage, Failure> {
     Ok(page)
 }
 
-/// Is this the end of a run of a sweep?
+/// Does the event report the end of one run of a sweep?
 fn is_run(event: &Event) -> bool {
     let Event::Served(served) = event else { return false };
     matches!(served.service, Service::Run { .. })
@@ -152,7 +153,7 @@ fn serve_iperf3(
             }
         }
         if !args.quiet {
-            // The service continues although the reader of the lines has gone.
+            // Errors are ignored: a closed pipe on standard output must not stop the service.
             let _ = print(&iperf3_line(event));
         }
     };
@@ -200,7 +201,7 @@ fn service(served: &Served) -> String {
     }
 }
 
-/// Returns the line of a sweep.
+/// Formats the line about a finished sweep.
 fn sweep(runs: u64, totals: &RunTotals) -> String {
     let mut text = format!("sweep: over after {runs} runs");
     if totals.ended > 0 {
@@ -235,7 +236,7 @@ fn sum(summary: &Summary) -> String {
     )
 }
 
-/// Formats an amount of data with its time. A single read has no rate.
+/// Formats an amount of data, its duration and rate. A zero duration has no rate, and is left out.
 pub(super) fn taken(bytes: u64, time: Duration) -> String {
     let bytes = Bytes::new(bytes);
     if time == Duration::ZERO {

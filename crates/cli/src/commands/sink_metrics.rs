@@ -4,7 +4,7 @@ use linerate_ends::sink::{Event, Served, Service};
 use linerate_evidence::stats::as_f64;
 use linerate_report::{MetricKind, Metrics};
 
-/// Sums over all connections that have ended.
+/// Counters of `linerate sink`, summed over all connections that have ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SinkMetrics {
     plain: Sum,
@@ -23,7 +23,7 @@ struct Sum {
 }
 
 impl SinkMetrics {
-    /// Adds an event.
+    /// Adds the result of a connection or sweep to the counters.
     pub(super) fn add(&mut self, event: &Event) {
         let served = match event {
             Event::Rejected { .. } => {
@@ -46,7 +46,7 @@ impl SinkMetrics {
         }
     }
 
-    /// Returns the metrics as text.
+    /// Returns the metrics in the text format of Prometheus.
     pub(super) fn text(&self) -> String {
         let mut metrics = Metrics::new();
         let mut counter = |name: &str, help: &str, samples: &[(Option<&str>, f64)]| {

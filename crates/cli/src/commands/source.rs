@@ -1,4 +1,4 @@
-//! `linerate source`: data for a sink, or for every peer that connects.
+//! `linerate source`: sends data to a sink, or to every peer that connects.
 
 use super::sink::taken;
 use crate::amounts::{seed, size, small_size, some_time};
@@ -78,7 +78,7 @@ pub(crate) struct SourceArgs {
     seed: u64,
 }
 
-/// Sends data until a limit is reached.
+/// Sends data until a limit is reached, the peer closes, or the user presses Ctrl-C.
 pub(crate) fn run(args: &SourceArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let supply = Supply {
         bytes: args.bytes,
@@ -116,7 +116,7 @@ fn serve(
             }
             Event::Rejected(peer) => format!("{peer} rejected: too many connections\n"),
         };
-        // The service continues although the reader of the lines has gone.
+        // Errors are ignored: a closed pipe on standard output must not stop the service.
         let _ = print(&line);
     };
     listening_source.serve(interrupt, &tell).map_err(broken)

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Runs a small sweep into the folder `name`.
+/// Runs a small sweep whose results are saved in the folder `name`.
 fn sweep(directory: &Path, name: &str, options: &[&str]) {
     let words = ["sweep", "--quiet", "--out", name, "--send-buffers", "2..3"];
     succeed(directory, &[&words, options].concat());

@@ -11,14 +11,14 @@ pub(crate) fn within(directory: &Path, words: &[&str]) -> Command {
     command
 }
 
-/// Returns standard output, and asserts success.
+/// Runs the command in `directory`, asserts that it succeeds, and returns standard output.
 pub(crate) fn succeed(directory: &Path, words: &[&str]) -> String {
     let (code, output, errors) = finished(&within(directory, words).output().unwrap());
     assert_eq!(code, 0, "{words:?}: {errors}");
     output
 }
 
-/// Returns standard error, and asserts the exit code.
+/// Runs the command in `directory`, asserts its exit code, and returns standard error.
 pub(crate) fn fail(directory: &Path, words: &[&str], expected: i32) -> String {
     let (code, _, errors) = finished(&within(directory, words).output().unwrap());
     assert_eq!(code, expected, "{words:?}: {errors}");

@@ -1,5 +1,5 @@
-//! A gateway between namespaces: clients in a namespace of their own, and servers in a network at
-//! the far end of a cable.
+//! Tests of `linerate gateway`: clients are in a namespace, servers in another one behind a veth
+//! pair.
 
 use super::folder::fail;
 use super::support::{Background, finished, linerate};
@@ -19,10 +19,10 @@ const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
 const NEAR_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x88, 0, 0, 0, 0, 1);
 const FAR_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x88, 0, 0, 0, 0, 2);
-/// The addresses of servers.
+/// The server's address of each IP version.
 const FARS: [IpAddr; 2] = [IpAddr::V4(FAR), IpAddr::V6(FAR_IPV6)];
 
-/// Creates a network with servers at the far end of a cable, which has addresses of both versions.
+/// Creates the namespace of the servers behind a veth pair, with addresses of both IP versions.
 fn far_network() -> Network {
     let (near, far) = Network::behind_cable(["left", "right"], FAR).unwrap();
     near.add_address(NEAR, 24).unwrap();
@@ -36,7 +36,7 @@ fn far_network() -> Network {
     far
 }
 
-/// A gateway into a network, which is killed when this is dropped.
+/// A gateway process for the clients in a namespace, which is killed when this is dropped.
 struct Gateway(Child, BufReader<std::process::ChildStderr>);
 
 impl Gateway {
@@ -49,7 +49,7 @@ impl Gateway {
         Self(child, errors)
     }
 
-    /// Returns the address of the metrics, which is printed when clients can connect.
+    /// Returns the address of the metrics. The gateway prints it when clients can connect.
     fn metrics(&mut self) -> String {
         let mut line = String::new();
         self.1.read_line(&mut line).unwrap();
@@ -84,7 +84,7 @@ fn get(address: &str) -> String {
     text
 }
 
-/// Starts a server in a network, which returns what each client has sent when it has finished.
+/// Starts a TCP echo server in a network, and returns its address.
 fn echo_server(network: &Network, address: IpAddr) -> SocketAddr {
     network.run(move || {
         let listener = TcpListener::bind((address, 0)).unwrap();
@@ -152,7 +152,7 @@ fn the_true_reason_of_a_failure_reaches_the_client() {
             let to = SocketAddr::new(to.parse().unwrap(), 9);
             let kind = clients.run(move || TcpStream::connect(to).unwrap_err().kind());
             assert_eq!(kind, expected, "{to}");
-            // The kernel reports no other error to a socket for datagrams.
+            // A UDP socket reports only `ConnectionRefused`.
             if expected == ErrorKind::ConnectionRefused {
                 let kind = clients.run(move || {
                     let socket = datagrams(to.ip());
@@ -166,7 +166,7 @@ fn the_true_reason_of_a_failure_reaches_the_client() {
     });
 }
 
-/// Opens a socket of the IP version of `address`.
+/// Opens a UDP socket of the IP version of `address`.
 fn datagrams(address: IpAddr) -> UdpSocket {
     UdpSocket::bind(if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }).unwrap()
 }
@@ -221,7 +221,7 @@ fn a_stopped_gateway_lets_connections_finish_and_rejects_new_ones() {
         stream.read_exact(&mut [0; 6]).unwrap();
         assert!(get(&metrics).contains("flows{state=\"tcp\"} 1"));
         gateway.interrupt();
-        // The request is known to have arrived when a connection is refused.
+        // The signal has arrived when the gateway refuses a new connection.
         let mut attempts = 0;
         while let Ok(another) = clients.run(move || TcpStream::connect(server)) {
             drop(another);
@@ -264,7 +264,7 @@ fn a_killed_gateway_leaves_no_device_behind() {
     });
 }
 
-/// A virtual machine's host, over a Unix stream.
+/// A host in place of a virtual machine, connected by a Unix stream socket.
 struct Machine {
     host: Host<StreamLink>,
     waiter: Waiter,

@@ -1,4 +1,4 @@
-//! A sweep to a sink on another machine, in two network namespaces connected by a veth pair.
+//! Tests of commands across two network namespaces that a veth pair connects.
 
 use super::folder::{fail, within};
 use super::support::{Background, finished, run};
@@ -15,11 +15,11 @@ use tempfile::TempDir;
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
-/// Addresses of linerate's hosts at both ends of the cable.
+/// Addresses of the linerate hosts at both ends of the veth pair.
 const OURS: &str = "10.88.0.11/24";
 const OURS_FAR: &str = "10.88.0.12/24";
 
-/// Creates another network namespace at the far end of a cable.
+/// Creates the second network namespace, at the far end of a veth pair.
 fn far_network() -> Network {
     let (left, far) = Network::behind_cable(["left", "right"], FAR).unwrap();
     left.add_address(NEAR, 24).unwrap();
@@ -71,7 +71,7 @@ fn a_budget_ends_a_sweep_and_the_other_cells_are_predicted() {
         let mut sink = kernels_sink(&far);
         let address = sink.address().to_string();
         let directory = TempDir::new().unwrap();
-        // Runs that never end by their bytes take the longest time that a budget allows.
+        // 1 TiB does not finish, so every run takes the longest time that the budget allows.
         let words = "--budget 5 --send-buffers 2KiB,4KiB,8KiB,16KiB,32KiB,64KiB \
                      --receive-buffers 2KiB,4KiB,8KiB,16KiB,32KiB,64KiB --bytes 1TiB --json r.json";
         let words: Vec<&str> = ["sweep", &address].into_iter().chain(words.split(' ')).collect();
@@ -143,22 +143,23 @@ fn peers_that_are_not_a_sink_are_reported_by_cause() {
     });
 }
 
-/// Returns the number of runs whose data was intact, by the lines of a sink.
+/// Returns the number of runs that a sink reported as intact, from its output lines.
 fn intact_runs(lines: &[String]) -> usize {
     let is_run = |line: &&String| line.contains(" run: ");
     lines.iter().filter(is_run).filter(|line| line.contains("all data intact")).count()
 }
 
-/// Starts a sink with the kernel's TCP at the far end.
+/// Starts a sink that uses the kernel's TCP in the far namespace.
 fn kernels_sink(far: &Network) -> Background {
     let listen = format!("{FAR}:0");
     far.run(move || Background::start(&["sink", "--runs", "--listen", &listen]))
 }
 
-/// Runs a sweep with linerate's TCP on `link` to the sink at `address`. Returns its JSON file.
+/// Sweeps with linerate's TCP on `link` to the sink at `address`. Returns the content of the JSON
+/// file.
 fn sweep_on(link: &str, address: &str, further: &[&str]) -> Value {
     let directory = TempDir::new().unwrap();
-    // A budget would cut short the runs of small buffers.
+    // A time budget would cut the runs with small buffers short.
     let words = "--send-buffers 1,40 --receive-buffers 2,40 --repeat 1 --bytes 2000000 --verify \
                  --budget none --json r.json";
     let words =
@@ -217,8 +218,8 @@ fn a_sweep_with_our_tcp_works_over_a_packet_socket() {
 fn a_sweep_with_our_tcp_works_over_af_xdp() {
     isolated_test_of_root(|| {
         let far = far_network();
-        // Both ends use AF_XDP: the kernel would leave checksums to the cable, which does not
-        // complete them.
+        // With the kernel's TCP at the sink, AF_XDP would receive segments with incomplete checksums:
+        // the kernel leaves them to the device, and a veth device does not complete them.
         let words = ["sink", "--on", "xdp:right", "--address", OURS_FAR];
         let mut sink = far.run(move || Background::start(&words));
         let address = sink.address().to_string();
@@ -229,7 +230,7 @@ fn a_sweep_with_our_tcp_works_over_af_xdp() {
     });
 }
 
-/// Runs a diagnosis with linerate's TCP on `link` to the sink at `address`. Returns its JSON file.
+/// Diagnoses the path from `link` to the sink at `address`. Returns the content of the JSON file.
 fn why_on(link: &str, address: &str) -> Value {
     let directory = TempDir::new().unwrap();
     let words = ["why", address, "--on", link, "--address", OURS, "--seconds", "5"];
@@ -272,8 +273,8 @@ fn a_diagnosis_with_our_tcp_has_evidence_of_both_ends_over_af_xdp() {
     });
 }
 
-/// Returns the last line of a sweep over the interface `left`, to which `change` is applied after
-/// the first run.
+/// Sweeps over the interface `left`, applies `change` to it after the first run, and returns the
+/// last line of standard error.
 fn last_line_after(change: impl FnOnce(KernelInterface) -> Result<(), InterfaceError>) -> String {
     let far = far_network();
     let mut sink = kernels_sink(&far);

@@ -11,8 +11,8 @@ use std::io::Read;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::process::{Command, Stdio};
 
-/// Can this machine create a TAP device in a private network? If not, the test prints that it is
-/// skipped.
+/// Can this machine create a TAP device in a private network? If not, a message says that the test
+/// is skipped.
 fn has_tap() -> bool {
     let device = File::options().read(true).write(true).open("/dev/net/tun");
     if let Err(error) = device {
@@ -194,12 +194,12 @@ fn the_kernel_answers_on_a_tun_device() {
     assert!(stdout.contains("2 packets transmitted, 2 received"), "{stdout}");
 }
 
-/// Creates a veth pair `near0` and `far0`. The kernel at the far end has the address 10.9.0.1.
+/// Creates a veth pair, `near0` and `far0`. The kernel has the address 10.9.0.1 at the far end.
 fn cable() -> Network {
     Network::behind_cable(["near0", "far0"], Ipv4Addr::new(10, 9, 0, 1)).unwrap().1
 }
 
-/// Sends three requests to the kernel at the far end.
+/// Sends three echo requests over `link` to the kernel at the far end of the veth pair.
 fn ping_over(link: &str) -> (i32, String, String) {
     let words = [
         "ping",
@@ -242,7 +242,7 @@ fn an_interface_is_shared_with_the_kernel_through_af_xdp() {
     });
 }
 
-/// The error is found after the device exists and the requests are built.
+/// The capture file fails late: the device exists and the requests are built by then.
 #[test]
 fn a_capture_that_cannot_be_written_prints_only_the_error() {
     if !has_tap() {
@@ -271,7 +271,7 @@ fn an_unanswered_ping_has_exit_code_1() {
     let words = ["ping", "10.1.2.3", "--address", "10.1.2.9/30", "--count", "1"];
     let (code, _, stderr) = run(&words);
     assert!(code == 2 && stderr.contains("not on the network"), "{stderr}");
-    // The timeout expires before any reply.
+    // No reply can arrive within 1 ns.
     let words = ["ping", "10.1.2.3", "--count", "1", "--timeout", "1ns"];
     let output = linerate(&words).stdout(Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));

@@ -1,10 +1,10 @@
-//! Bad input gets one clear line and exit code 2.
+//! Tests that each command refuses bad input with one clear line and exit code 2.
 
 use super::folder::{fail, succeed, within};
 use std::fs;
 use tempfile::TempDir;
 
-/// A sweep of four short runs.
+/// The arguments of a sweep with four short runs.
 const SMALL: [&str; 10] = [
     "sweep",
     "--send-buffers",
@@ -18,8 +18,8 @@ const SMALL: [&str; 10] = [
     "--quiet",
 ];
 
-/// Runs the command, and checks that it prints one line that begins with `error: ` and contains the
-/// expected text, and leaves no file behind.
+/// Runs the command, and asserts exit code 2 and one line on standard error, which begins with
+/// `error: ` and contains the expected text. No file may be left behind.
 fn refused(words: &[&str], expected_text: &str) {
     let directory = TempDir::new().unwrap();
     let line = fail(directory.path(), words, 2);
@@ -82,7 +82,7 @@ fn unknown_congestion_controls_are_refused() {
     refused(&["source", "--listen", "0", "--congestion", "vegan"], kernels);
     refused(&["sink", "--listen", "127.0.0.1:0", "--congestion", "vegan"], kernels);
     refused(&["sweep", "--on", "kernel", "--congestion", "vegan"], kernels);
-    // The name is checked before the interface, which does not exist.
+    // The interface does not exist, so this error shows that the name is checked first.
     let on = ["--on", "packet:lr-none", "--address", "192.0.2.9/24", "--congestion", "vegan"];
     let ours = "`vegan`: choose one of tahoe, reno, new-reno, cubic, bbr, fixed:SEGMENTS";
     for command in [&["source", "192.0.2.7"][..], &["sink"]] {
@@ -167,7 +167,7 @@ fn unwritable_files_are_refused() {
     );
 }
 
-/// The folder is checked last, before the first run.
+/// `--out kept` names a file, which is noticed only after the result files have been checked.
 #[test]
 fn a_refused_sweep_changes_no_file_and_creates_none() {
     let directory = TempDir::new().unwrap();
@@ -216,7 +216,7 @@ fn results_do_not_overwrite_each_other_or_their_inputs() {
     assert_eq!(before, [kept("x.pkt"), kept("night/runs.jsonl")]);
 }
 
-/// The files of a long simulation are checked before it starts, and nothing is printed.
+/// The files must be checked before the long simulation starts and before anything is printed.
 #[test]
 fn unwritable_files_of_simulations_are_refused() {
     let directory = TempDir::new().unwrap();

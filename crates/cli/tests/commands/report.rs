@@ -1,4 +1,4 @@
-//! `linerate report` of finished, partial, killed and damaged sweeps.
+//! Tests of `linerate report` with finished, partial, killed and damaged sweeps.
 
 use super::folder::{fail, succeed, within};
 use super::support::finished;
@@ -12,7 +12,8 @@ use tempfile::TempDir;
 /// The options of sixteen short runs.
 const SMALL: &str = "--send-buffers 1..2 --receive-buffers 2,4 --repeat 4 --bytes 64KiB";
 
-/// Returns a directory with a finished sweep in the folder `night`.
+/// Runs a sweep in a temporary directory, with results in the folder `night`. Returns the directory
+/// and the report.
 fn night() -> (TempDir, String) {
     let directory = TempDir::new().unwrap();
     let words = ["sweep", "--quiet", "--out", "night"].into_iter().chain(SMALL.split(' '));
@@ -70,7 +71,7 @@ fn damage_and_unwritable_files_are_one_line_and_exit_code_2() {
     refused(&["report", "night"], "facts.json is damaged (there are runs");
 }
 
-/// Starts a sweep that takes very long.
+/// Starts a sweep that takes longer than any test.
 fn begin_endless(directory: &Path) -> Child {
     let words = "sweep --repeat 1000 --bytes 64KiB --send-buffers 1..4 --receive-buffers 1..4 \
                  --quiet --out night";
@@ -78,8 +79,8 @@ fn begin_endless(directory: &Path) -> Child {
     command.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
 }
 
-/// The sweep is killed as soon as its folder shows that a certain moment has come: before the
-/// folder exists, at each of its files, and after a number of runs.
+/// Kills sweeps at several moments: before the folder exists, when each of its files appears, and
+/// after many runs.
 #[test]
 fn a_sweep_killed_at_any_moment_is_reported() {
     type Moment = fn(&Path) -> bool;
@@ -113,7 +114,7 @@ fn a_sweep_killed_at_any_moment_is_reported() {
     let folder = directory.path().join("night");
     let mut sweep = begin_endless(directory.path());
     while length(&folder) < 100_000 {
-        // The report of a running sweep.
+        // The sweep is still running while this reports it.
         is_readable_if_begun(directory.path());
     }
     kill_process(Pid::from_child(&sweep), Signal::KILL).unwrap();
@@ -121,7 +122,7 @@ fn a_sweep_killed_at_any_moment_is_reported() {
     is_readable(directory.path(), "many runs");
 }
 
-/// Reports the folder of a running sweep, if it exists.
+/// Asserts that the folder of a running sweep can be reported, if it exists.
 fn is_readable_if_begun(directory: &Path) {
     if directory.join("night/runs.jsonl").exists() {
         let words = ["report", "night"];
@@ -130,7 +131,7 @@ fn is_readable_if_begun(directory: &Path) {
     }
 }
 
-/// Checks the report of a sweep that was killed.
+/// Asserts that the report of a killed sweep shows every saved run and changes no file.
 fn is_readable(directory: &Path, moment: &str) {
     let folder = directory.join("night");
     let text = fs::read_to_string(folder.join("runs.jsonl")).unwrap_or_default();
@@ -158,7 +159,7 @@ fn is_readable(directory: &Path, moment: &str) {
     }
 }
 
-/// Returns names and contents of the files of a folder.
+/// Returns the names and contents of all files in a folder.
 fn listing(folder: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
     let entries = fs::read_dir(folder).into_iter().flatten().map(Result::unwrap);
     let mut files: Vec<_> =

@@ -1,4 +1,4 @@
-//! `linerate sink` and `linerate source`, with plain peers and with each other.
+//! Tests of `linerate sink` and `linerate source`, with each other and with plain TCP peers.
 
 use crate::support::{Background, run};
 use linerate_link::namespace::skip_test;
@@ -113,7 +113,7 @@ fn a_peer_that_is_not_linerate_cannot_verify() {
     hangs_up.join().unwrap();
 }
 
-/// Returns the answer of the sink's page of metrics.
+/// Requests the metrics of a sink over HTTP, and returns the response.
 fn metrics_at(address: &str) -> String {
     let mut peer = TcpStream::connect(address).unwrap();
     peer.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();

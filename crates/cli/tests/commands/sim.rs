@@ -1,4 +1,4 @@
-//! `linerate sim run`: output, files, and errors.
+//! Tests of `linerate sim`: output, files and errors.
 
 use super::folder::{fail, succeed, within};
 use rustix::fs::{FileType, Mode};
@@ -9,10 +9,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use tempfile::TempDir;
 
-/// A short transfer with background traffic.
+/// The arguments of a short transfer with background traffic.
 const SHORT: [&str; 5] = ["sim", "run", "sun-3-60-to-3-60", "--set", "transfer.bytes=200000"];
 
-/// Runs `SHORT` with additional words in a folder. Returns the output.
+/// Runs `SHORT` with additional arguments in a folder. Returns the output.
 fn short(folder: &TempDir, words: &[&str]) -> String {
     succeed(folder.path(), &[&SHORT[..], words].concat())
 }
@@ -130,7 +130,7 @@ fn invalid_runs_are_one_line_and_exit_code_2() {
     refused(&rss("receiver.nic.queues=0"), "it lies between 1 and 32 queues");
     refused(&rss("receiver.nic.queues=1.5"), "it must be a whole number from 1 to 32");
     refused(&rss("receiver.nic.queues=5"), "give it 5 processors, or 4 queues");
-    // A second bridge parallel to the first one.
+    // A second bridge in parallel with the first one closes a loop.
     let text = include_str!("../../../sim/scenarios/two-cables-and-a-bridge.toml");
     let (before, bridge) = text.split_once("[bridges.bridge]").unwrap();
     let (bridge, after) = bridge.split_once("[programs.first]").unwrap();
@@ -161,7 +161,7 @@ fn more_threads_than_worlds_are_not_started() {
     let words = ["sim", "night", "--diagonal", "--repeat", "1", "--bytes", "1000", "--threads"];
     let night = |threads| {
         let text = succeed(folder.path(), &[&words[..], &[threads]].concat());
-        // The line with the duration differs.
+        // The line with the elapsed real time differs between runs.
         text.lines()
             .filter(|line| !line.ends_with("frames a second"))
             .map(str::to_owned)
@@ -170,7 +170,7 @@ fn more_threads_than_worlds_are_not_started() {
     assert_eq!(night("1"), night("1024"));
 }
 
-/// The pipe for the frames shows when the run has started.
+/// The first frames in the pipe show that the run has started.
 #[test]
 fn ctrl_c_ends_a_run_at_once() {
     let folder = TempDir::new().unwrap();

@@ -12,18 +12,18 @@ pub(crate) fn linerate(words: &[&str]) -> Command {
     command
 }
 
-/// Runs `linerate` to its end. Returns exit code, standard output and standard error.
+/// Runs `linerate` to its end. Returns the exit code, standard output and standard error.
 pub(crate) fn run(words: &[&str]) -> (i32, String, String) {
     finished(&linerate(words).output().unwrap())
 }
 
-/// Returns exit code, standard output and standard error.
+/// Returns the exit code, standard output and standard error of a finished process.
 pub(crate) fn finished(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
 
-/// A `linerate` in the background, which is killed when this is dropped.
+/// A `linerate` process in the background, which is killed when this is dropped.
 pub(crate) struct Background {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -39,17 +39,17 @@ impl Background {
         Self { child, lines }
     }
 
-    /// Returns the next line of output.
+    /// Returns the next line of standard output.
     pub(crate) fn line(&mut self) -> String {
         self.lines.next().expect("it has ended").unwrap()
     }
 
-    /// Returns the address at which it listens.
+    /// Reads the line `listening at ADDR`, and returns the address.
     pub(crate) fn address(&mut self) -> SocketAddr {
         self.line().strip_prefix("listening at ").unwrap().parse().unwrap()
     }
 
-    /// Sends Ctrl-C. Returns the rest of the output, and the exit code.
+    /// Sends SIGINT, as Ctrl-C does. Returns the remaining lines of output, and the exit code.
     pub(crate) fn interrupt(mut self) -> (Vec<String>, i32) {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
         let rest = self.lines.by_ref().map(Result::unwrap).collect();

@@ -1,4 +1,4 @@
-//! `linerate sweep` from its options to its files.
+//! Tests of `linerate sweep`, from its options to its files.
 
 use super::folder::{succeed, within};
 use super::support::{finished, linerate};
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use tempfile::TempDir;
 
-/// Returns the arguments of sixteen short runs, with all checks and files.
+/// Returns the arguments of sixteen short runs that compare every byte, and write JSON and CSV.
 fn small(on: &str) -> Vec<&str> {
     let words = "--send-buffers 1..2 --receive-buffers 2,4 --repeat 4 --bytes 64KiB --verify \
                  --json r.json --csv r.csv";
@@ -23,14 +23,14 @@ fn json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// Runs a whole sweep, and checks its report and its files.
+/// Runs a sweep on the engine `on`, and checks its report and its files.
 fn measures(on: &str) {
     let directory = TempDir::new().unwrap();
     let report = succeed(directory.path(), &small(on));
     for part in ["4 cells × 4 runs of 64 KiB", "Equal buffers", "All cells, in per cent"] {
         assert!(report.contains(part), "{part}: {report}");
     }
-    // Other tests may take the processors. Then nothing is concluded.
+    // Other tests may occupy the processors, in which case the report must draw no conclusion.
     assert!(report.contains("The best cell is") || report.starts_with("Contended"), "{report}");
     assert!(report.contains("Every byte of every run was compared"), "{report}");
     let document = json(&directory.path().join("r.json"));
@@ -148,7 +148,7 @@ fn a_quiet_sweep_prints_only_its_report() {
     assert_eq!((code, errors.as_str()), (0, ""));
 }
 
-/// Starts a sweep that takes very long, and waits for its first runs.
+/// Starts a sweep that takes longer than any test, and waits for its first runs.
 fn begin_endless(directory: &Path, on: &str) -> (Child, BufReader<impl Read + use<>>) {
     let words = [
         "sweep",
@@ -181,7 +181,7 @@ fn signal(child: &Child, signal: rustix::process::Signal) {
     rustix::process::kill_process(id, signal).unwrap();
 }
 
-/// Returns the number of runs saved in the folder.
+/// Returns the number of runs saved in the folder of the sweep.
 fn kept(directory: &Path) -> usize {
     fs::read_to_string(directory.join("night/runs.jsonl")).unwrap().lines().count()
 }
@@ -209,7 +209,7 @@ fn an_interrupted_sweep_can_be_resumed() {
     assert!(kept(directory.path()) >= before);
 }
 
-/// Resumes the sweep in the folder. Returns the first line of its output.
+/// Resumes the sweep in the folder. Returns the process, and the first line of standard error.
 fn resume(directory: &Path) -> (Child, String) {
     let mut command = within(directory, &["sweep", "--resume", "night"]);
     let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();

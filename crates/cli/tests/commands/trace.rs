@@ -1,4 +1,5 @@
-//! `linerate trace`: the path from linerate's own host through the kernel to a network behind it.
+//! Tests of `linerate trace`: linerate's host, the kernel as a router, and a host behind the
+//! router.
 
 use super::support::run;
 use linerate_link::KernelInterface;
@@ -7,21 +8,21 @@ use std::fs;
 use std::net::IpAddr;
 use std::process::Command;
 
-/// For each IP version: the router towards linerate's host, the router and the host behind it, and
-/// the options of linerate's host.
+/// Addresses of each IP version: the router's on both of its sides, the destination, then
+/// `--address` and `--gateway` of linerate's host.
 const PATHS: [([&str; 3], [&str; 2]); 2] = [
     (["10.5.0.1", "10.6.0.1", "10.6.0.2"], ["10.5.0.9/24", "10.5.0.1"]),
     (["2001:db8:5::1", "2001:db8:6::1", "2001:db8:6::2"], ["2001:db8:5::9/64", "2001:db8:5::1"]),
 ];
 
-/// Turns off duplicate address detection, during which the kernel does not answer.
+/// Turns off duplicate address detection, during which the kernel does not use a new address.
 fn use_addresses_at_once(interface: &KernelInterface) {
     let setting = format!("/proc/sys/net/ipv6/conf/{}/dad_transmits", interface.name());
     fs::write(setting, "0").unwrap();
 }
 
-/// Creates a TAP device `lab0`, the kernel as a router behind it, and a host behind the router.
-/// `None` if this machine cannot make the device.
+/// Creates a TAP device `lab0`, and behind it the kernel as a router and a host in another
+/// namespace. `None` if this machine cannot create the device.
 fn networks() -> Option<Network> {
     let mut ip = Command::new("ip");
     let created = ip.args(["tuntap", "add", "mode", "tap", "name", "lab0"]).status();
@@ -78,7 +79,7 @@ fn each_router_on_the_path_is_a_line_with_the_times_of_its_answers() {
                 assert_eq!(hops[0].matches(" ms").count(), 3, "{stdout}");
             }
         }
-        // The router has no route to it.
+        // The router has no route to 192.0.2.1, so it answers "network unreachable" (`!N`).
         let words = ["trace", "192.0.2.1", "--on", "tap:lab0", "--address", "10.5.0.9/24"];
         let (code, stdout, stderr) = run(&[&words[..], &["--gateway", "10.5.0.1"]].concat());
         assert_eq!((code, stderr.as_str()), (1, "error: the destination has not answered\n"));

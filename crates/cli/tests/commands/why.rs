@@ -1,4 +1,4 @@
-//! `linerate why`: the verdict on a path to a sink, and one line for what prevents it.
+//! Tests of `linerate why`: verdicts on paths with a known limit, and errors.
 
 use crate::support::{Background, run};
 use linerate_verdict::diagnosis::Limit;
@@ -53,7 +53,7 @@ fn a_watched_path_has_a_line_for_each_verdict_and_a_file_for_prometheus() {
     let name = file.to_str().unwrap();
     let words = ["why", "--on", "sim:10-gbe-pair", "--set", "sender.machine.scale=8", "--watch"];
     let mut watch = Background::start(&[&words[..], &["--prometheus", name]].concat());
-    // The second line comes after the file of the first one.
+    // The file is written after a verdict's line, so a second line shows that the file exists.
     for _ in 0..2 {
         let line = watch.line();
         assert!(line.starts_with("sender-cpu: "), "{line}");
@@ -67,8 +67,8 @@ fn a_watched_path_has_a_line_for_each_verdict_and_a_file_for_prometheus() {
     assert!(errors.contains("cannot be written"), "{errors}");
 }
 
-/// Runs a diagnosis of a path inside the process, whose send buffer is small. Returns the report
-/// and the JSON file.
+/// Diagnoses a path inside the process, with a send buffer of 32 KiB. Returns the report and the
+/// content of the JSON file.
 fn why_inside(on: &str) -> (String, serde_json::Value) {
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("why.json");
@@ -79,7 +79,7 @@ fn why_inside(on: &str) -> (String, serde_json::Value) {
     let verdict: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
     let limit = verdict["limit"].as_str().unwrap();
-    // A machine with other work prevents a verdict, and never changes it.
+    // Other work on the machine may prevent a verdict, but must not name another limit.
     assert!(["send-buffer", "contended", "not-identified"].contains(&limit), "{said}{errors}");
     let sender = &verdict["runs"][0]["sender"];
     assert_eq!(sender["connection"]["send_buffer"], 32 << 10, "{sender}");
@@ -118,7 +118,7 @@ fn a_port_in_use_is_one_line_and_exit_code_2() {
 
 #[test]
 fn what_prevents_a_diagnosis_is_one_line_and_exit_code_2() {
-    // Reserves a port without a listener.
+    // The listener is dropped at once, so nothing listens on this port.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let mail_server = mail_server().to_string();
     for (words, expected) in [
@@ -146,14 +146,14 @@ fn what_prevents_a_diagnosis_is_one_line_and_exit_code_2() {
     }
 }
 
-/// Starts a server of another protocol, which greets one peer.
+/// Starts a server that greets one peer with the first line of SMTP.
 fn mail_server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         let (mut peer, _) = listener.accept().unwrap();
         std::io::Write::write_all(&mut peer, b"220 mail.example ESMTP\r\n").unwrap();
-        // Unread bytes at the end of the connection would reset it.
+        // Closing a socket with unread data would send a reset, so all data is read first.
         std::io::copy(&mut peer, &mut std::io::sink()).unwrap_or_default();
     });
     address

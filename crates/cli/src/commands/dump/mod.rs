@@ -1,4 +1,4 @@
-//! `linerate dump`: a capture file as text.
+//! `linerate dump`: prints a capture file as text.
 
 mod sequence;
 
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &DumpArgs, interrupt: &Interrupt) -> Result<(), Failure>
     let failure = |error: CaptureError| Failure::input(format!("{}: {error}", args.file.display()));
     let numbers = (!args.absolute).then(SequenceNumbers::default);
     if args.file.as_os_str() == "-" {
-        // Packets of a live capture are shown one by one.
+        // Standard input may be a live capture, so every packet is printed at once.
         let reader = CaptureReader::new(io::stdin().lock());
         return dump(reader, true, numbers, interrupt, failure);
     }
@@ -80,7 +80,7 @@ fn dump<R: Read>(
     page.show().map(|_| ())
 }
 
-/// The line of a packet.
+/// Displays a packet as a line of text.
 struct Line<'a> {
     packet: &'a Packet<'a>,
     first: Option<Duration>,

@@ -1,4 +1,4 @@
-//! The numbers that sequence numbers of a capture are relative to, connection by connection.
+//! Relative sequence numbers: the initial sequence number of each direction of each connection.
 
 use linerate_link::capture_file::{LinkType, Packet};
 use linerate_wire::{
@@ -7,7 +7,7 @@ use linerate_wire::{
 use std::collections::HashMap;
 use std::net::SocketAddrV4;
 
-/// Maximum number of directions; segments of further ones have absolute numbers.
+/// Maximum number of directions to remember. Segments of others are printed with absolute numbers.
 const MAX_DIRECTIONS: usize = 1 << 18;
 
 /// One direction of a connection.
@@ -17,14 +17,14 @@ struct Direction {
     to: SocketAddrV4,
 }
 
-/// The number of the SYN of each direction.
+/// The sequence number of the first segment seen in each direction, a SYN if it was captured.
 #[derive(Debug, Default)]
 pub(super) struct SequenceNumbers(HashMap<Direction, SeqNum>);
 
 impl SequenceNumbers {
-    /// Returns the bases for a packet, as tcpdump chooses them: the numbers of a SYN are absolute.
-    /// So are the first ones of a direction whose SYN is not in the capture; later ones are
-    /// relative to them.
+    /// Returns the sequence numbers to subtract from those of a packet, as tcpdump chooses them.
+    /// The base of a direction is the number of its SYN, or of its first captured segment. That
+    /// segment itself is printed with absolute numbers.
     pub(super) fn bases(&mut self, packet: &Packet<'_>) -> SequenceBases {
         let bytes = match packet.link_type {
             LinkType::Ethernet => match EthernetFrame::parse(packet.bytes) {
@@ -53,7 +53,7 @@ impl SequenceNumbers {
         }
         let seq = self.base(Direction { from, to }, segment.seq);
         let has_ack = flags.contains(TcpFlags::ACK);
-        // The acknowledgement of a SYN is one above its number.
+        // A SYN occupies one sequence number, so its acknowledgement is one above the base.
         let ack = if has_ack {
             self.base(Direction { from: to, to: from }, segment.ack - 1)
         } else {
@@ -62,7 +62,8 @@ impl SequenceNumbers {
         Some(SequenceBases { seq: seq.unwrap_or_default(), ack: ack.unwrap_or_default() })
     }
 
-    /// Returns the base of a direction; `None` if `first` is the first number of it.
+    /// Returns the base of a direction. If there is none, makes `first` its base and returns
+    /// `None`.
     fn base(&mut self, direction: Direction, first: SeqNum) -> Option<SeqNum> {
         let known = self.0.get(&direction).copied();
         if known.is_none() {

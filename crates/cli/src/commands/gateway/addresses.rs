@@ -1,4 +1,4 @@
-//! The addresses of a gateway, of its name server and of its client.
+//! The addresses of a gateway, of its DNS server and of its client.
 
 use super::args::GatewayArgs;
 use crate::output::Failure;
@@ -10,19 +10,19 @@ use std::path::Path;
 
 /// The smallest MTU of a link with IPv6 (RFC 8200 §5). Below it, the kernel disables IPv6.
 const SMALLEST_IPV6_MTU: usize = 1_280;
-/// The distance of the name server from the gateway.
+/// Offset of the DNS server's address from the address of the gateway.
 const NAME_SERVER: u32 = 1;
-/// The distance of the client from the gateway, if it is not given.
+/// Default offset of the client's address from the address of the gateway.
 const CLIENT: u32 = 13;
 
-/// The addresses of one IP version.
+/// The addresses that a gateway uses for one IP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Addresses {
-    /// The address of the gateway, with the prefix length of the network.
+    /// The address of the gateway, with the prefix length of the clients' network.
     pub(super) gateway: IpCidr,
-    /// The address of the name server.
+    /// The address at which the gateway answers DNS queries.
     pub(super) name_server: IpAddr,
-    /// The address of a client that the command configures, with the prefix length.
+    /// The address of the client, with the prefix length of the clients' network.
     pub(super) client: IpCidr,
 }
 
@@ -31,7 +31,8 @@ pub(super) fn of(args: &GatewayArgs, mtu: usize) -> Result<Vec<Addresses>, Failu
     let mut gateways = args.address.clone();
     let is_small = mtu < SMALLEST_IPV6_MTU;
     if gateways.is_empty() {
-        // A kernel without IPv6 has no settings of it. Such an address must be asked for.
+        // IPv6 cannot be configured in a kernel without it, so only an explicit `--address`
+        // requests it.
         let has_ipv6 = !is_small && Path::new("/proc/sys/net/ipv6").exists();
         gateways = GatewayConfig::default().addresses;
         gateways.retain(|gateway| has_ipv6 || gateway.address().is_ipv4());
@@ -56,7 +57,7 @@ pub(super) fn of(args: &GatewayArgs, mtu: usize) -> Result<Vec<Addresses>, Failu
     Ok(addresses)
 }
 
-/// Refuses two addresses of one IP version.
+/// Returns an error if an option gives two addresses of one IP version.
 fn check_versions(option: &str, given: impl Iterator<Item = IpAddr>) -> Result<(), Failure> {
     let (ipv4, ipv6): (Vec<_>, Vec<_>) = given.partition(IpAddr::is_ipv4);
     for (version, given) in [("IPv4", ipv4), ("IPv6", ipv6)] {
@@ -70,7 +71,7 @@ fn check_versions(option: &str, given: impl Iterator<Item = IpAddr>) -> Result<(
     Ok(())
 }
 
-/// Returns the addresses of the IP version of `gateway`.
+/// Returns the addresses of one IP version: those of the gateway, its DNS server and its client.
 fn of_version(gateway: IpCidr, clients: &[IpAddr]) -> Result<Addresses, Failure> {
     let name_server = after(gateway, NAME_SERVER)?;
     let given = clients.iter().find(|client| client.is_ipv4() == gateway.address().is_ipv4());
@@ -93,7 +94,8 @@ fn of_version(gateway: IpCidr, clients: &[IpAddr]) -> Result<Addresses, Failure>
     Ok(Addresses { gateway, name_server, client })
 }
 
-/// Returns the address that is `distance` after that of the gateway, in the network of its clients.
+/// Returns the address `distance` above that of the gateway, if it is in the network of the
+/// clients.
 fn after(gateway: IpCidr, distance: u32) -> Result<IpAddr, Failure> {
     let next: IpAddr = match gateway.address() {
         IpAddr::V4(own) => Ipv4Addr::from_bits(own.to_bits().wrapping_add(distance)).into(),

@@ -22,7 +22,7 @@ are relayed alike, as far as this machine has them. A connection is accepted whe
 accepted, so a client sees the true reason of a failure. Ctrl-C lets connections finish; a second \
 one ends them. The exit code is that of COMMAND, or 0.";
 
-/// The answer to echo requests.
+/// How the gateway responds to echo requests.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Echo {
     /// None
@@ -104,24 +104,25 @@ pub(crate) struct GatewayArgs {
     pub(super) command: Vec<OsString>,
 }
 
-/// The options of the process that opens the device inside a namespace.
+/// The arguments of `gateway-inside`, the process that opens the device inside a namespace.
 #[derive(Debug, Args)]
 pub(crate) struct InsideArgs {
-    /// The descriptor of the socket to the gateway
+    /// The descriptor of a Unix socket, on which the process passes the device to the gateway
     pub(super) socket: i32,
-    /// The process whose namespace is joined; 0 for none
+    /// The process whose network namespace is joined; 0 stays in the present one
     pub(super) into: u32,
-    /// The MTU
+    /// The MTU of the device, in bytes
     pub(super) mtu: usize,
-    /// The addresses of the client, with prefix lengths, and those of the gateway, in pairs
+    /// Pairs of the client's and the gateway's address, with prefix lengths; one pair for each IP
+    /// version
     #[arg(value_delimiter = ',', num_args = 1)]
     pub(super) addresses: Vec<IpCidr>,
-    /// The program to run
+    /// The program to run in the namespace, with its arguments
     #[arg(last = true)]
     pub(super) command: Vec<OsString>,
 }
 
-/// Parses a prefix of either version.
+/// Parses a prefix of either IP version, such as `169.254.0.0/16`.
 fn prefix(text: &str) -> Result<IpCidr, String> {
     let parsed = Some(text).filter(|text| text.contains('/')).and_then(|text| text.parse().ok());
     parsed.ok_or_else(|| {

@@ -1,5 +1,5 @@
-//! The process inside the namespace of the clients: it opens the device, passes it to the gateway,
-//! and becomes the program that the user has named.
+//! The process inside the namespace of the clients. It opens the TUN device, passes it to the
+//! gateway, and then executes the user's program.
 
 use super::INTERFACE;
 use super::args::InsideArgs;
@@ -14,10 +14,10 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// The packets that wait in each queue for the gateway while it is busy.
+/// Transmit queue length of the device in packets, per queue, for times when the gateway is busy.
 const QUEUE: u32 = 1_000;
 
-/// Opens the device and passes it on.
+/// Opens the device, passes its descriptors to the gateway, and executes the program.
 pub(crate) fn run(args: &InsideArgs) -> Result<(), Failure> {
     let explain = |error: &dyn std::error::Error| Failure::input(error.to_string());
     let socket = passing::inherited(args.socket).map_err(|error| explain(&error))?;
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &InsideArgs) -> Result<(), Failure> {
     }
     drop(socket);
     let [program, words @ ..] = &*args.command else { return Ok(()) };
-    // This returns only if the program cannot be run.
+    // `exec` returns only if the program cannot be run.
     let error = Command::new(program).args(words).exec();
     Err(Failure::input(format!("{} cannot be run ({error})", program.display())))
 }
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &InsideArgs) -> Result<(), Failure> {
 fn configure(args: &InsideArgs, interface: &KernelInterface) -> Result<(), InterfaceError> {
     KernelInterface::loopback()?.set_up()?;
     let pairs = || args.addresses.as_chunks().0.iter();
-    // Containers often have it disabled by default.
+    // Containers often disable IPv6 by default.
     if pairs().any(|[client, _]| client.address().is_ipv6()) {
         interface.enable_ipv6()?;
     } else {

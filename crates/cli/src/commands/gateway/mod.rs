@@ -27,7 +27,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
-/// Relays flows until the command inside ends, the link ends, or Ctrl-C.
+/// Relays flows until the user's program ends, the link ends, or the user presses Ctrl-C.
 pub(crate) fn run(args: &GatewayArgs) -> Result<ExitCode, Failure> {
     let creates = args.tun.is_none() && args.fd.is_none() && args.unix.is_none();
     let mtu = args.mtu.unwrap_or(if creates { LARGE_MTU } else { 1_500 });
@@ -94,7 +94,7 @@ fn relay<L: Link + Readiness>(
     let relayed = gateway.run(drain.as_fd(), end);
     let Some(child) = child else {
         let counters = match relayed {
-            // Clients that leave a stream end it.
+            // A client that closes the Unix stream ends the gateway normally.
             Err(GatewayError::Link(_)) if args.unix.is_some() => gateway.counters(),
             relayed => relayed.map_err(failed)?,
         };
@@ -129,7 +129,7 @@ fn config(args: &GatewayArgs, addresses: &[Addresses]) -> GatewayConfig {
     }
 }
 
-/// Returns the first name server of this machine.
+/// Returns the address of the first name server in `/etc/resolv.conf`.
 fn resolver() -> Option<IpAddr> {
     let text = fs::read_to_string("/etc/resolv.conf").ok()?;
     text.lines().find_map(|line| line.strip_prefix("nameserver")?.trim().parse().ok())
@@ -157,7 +157,7 @@ fn failed(error: GatewayError) -> Failure {
     Failure::running(error.to_string())
 }
 
-/// The interface that the command creates inside a namespace.
+/// Name of the interface that the command creates inside a namespace.
 const INTERFACE: &str = "lr0";
-/// The MTU of that interface: as large as GSO frames.
+/// MTU of the created interface in bytes: nearly the largest IP packet, so that GSO frames fit.
 const LARGE_MTU: usize = 65_520;

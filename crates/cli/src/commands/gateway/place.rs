@@ -1,4 +1,4 @@
-//! The places of clients: a namespace, or a virtual machine behind a Unix socket.
+//! The clients of a gateway: a namespace, or a virtual machine behind a Unix socket.
 
 use super::addresses::Addresses;
 use super::args::GatewayArgs;
@@ -16,7 +16,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
 
-/// The program inside the namespace.
+/// The user's program, which runs inside the namespace.
 #[derive(Debug)]
 pub(super) struct Child {
     process: std::process::Child,
@@ -29,7 +29,8 @@ impl Child {
         self.exit.as_fd()
     }
 
-    /// Waits for the program, and returns its exit code as shells do.
+    /// Waits for the program. Returns its exit code, or 128 plus the signal that ended it, as
+    /// shells do.
     pub(super) fn wait(mut self) -> Result<ExitCode, Failure> {
         let status = self.process.wait().map_err(|error| cannot_wait(&error))?;
         Ok(exit_code(status))
@@ -45,9 +46,9 @@ fn cannot_wait(error: &io::Error) -> Failure {
     Failure::running(format!("the program inside cannot be waited for ({error})"))
 }
 
-/// Opens a device inside the namespace of the clients, by a process that enters it and passes the
-/// device back. Returns the program that the process then becomes, if there is one; or the exit
-/// code of the process, if it has failed and printed its reason.
+/// Starts a process that opens a device inside the namespace of the clients and passes it back.
+/// Returns the device, and the user's program if the process executes one. If the process fails, it
+/// has printed the reason, and its exit code is returned.
 pub(super) fn open_inside(
     args: &GatewayArgs,
     addresses: &[Addresses],
@@ -56,7 +57,8 @@ pub(super) fn open_inside(
     let broken =
         |error: io::Error| Failure::running(format!("no process can be started ({error})"));
     let (ours, theirs) = UnixStream::pair().map_err(broken)?;
-    // The child inherits this descriptor. There is no other thread that could start a process.
+    // Without FD_CLOEXEC the child inherits this descriptor. No other thread can start a process
+    // here.
     fcntl_setfd(&theirs, FdFlags::empty()).map_err(|errno| broken(errno.into()))?;
     let mut command = Command::new(env::current_exe().map_err(broken)?);
     command.arg("gateway-inside").arg(theirs.as_raw_fd().to_string());
@@ -99,7 +101,7 @@ pub(super) fn first_client(path: &Path) -> Result<UnixStream, Failure> {
     };
     let listener = UnixListener::bind(path).map_err(cannot)?;
     let stream = listener.accept().map_err(cannot);
-    // Nothing else can connect. The stream stays.
+    // The path served a single client, whose stream remains open. Removal makes further ones fail.
     let _ = std::fs::remove_file(path);
     Ok(stream?.0)
 }

@@ -1,4 +1,4 @@
-//! A serial line to another host of this command.
+//! A serial line whose far end is another linerate host in this process.
 
 use super::Series;
 use crate::commands::tool_host::no_server;
@@ -13,17 +13,17 @@ use linerate_wire::{IpCidr, MacAddress};
 use std::net::SocketAddr;
 use std::thread;
 
-/// The echo service (RFC 862).
+/// Port of the echo service (RFC 862).
 pub(super) const ECHO: u16 = 7;
 
-/// Sends echo requests over a line of `baud` to the host at its other end.
+/// Sends echo requests over a pseudo-terminal at `baud` to a linerate host at its far end.
 pub(super) fn ping(series: &Series<'_>, baud: u32) -> Result<(), Failure> {
     let config = configuration(series, baud)?;
     let name = format!("serial:{baud} ({})", describe(&config));
     with_neighbour(series, &config, |near| series.on(&name, None, near))
 }
 
-/// Describes the line, for printing.
+/// Describes the line for the output of the command.
 const fn describe(config: &SerialConfig) -> &'static str {
     if config.header_compression {
         "a pseudo-terminal with header compression"
@@ -32,12 +32,13 @@ const fn describe(config: &SerialConfig) -> &'static str {
     }
 }
 
-/// Returns the address of the host, which no server on the line provides.
+/// Returns the address of linerate's host. It must be given, because a serial line has no DHCP
+/// server.
 pub(super) fn own(series: &Series<'_>) -> Result<IpCidr, Failure> {
     series.own.ok_or_else(no_server)
 }
 
-/// Returns the configuration of the line.
+/// Returns the configuration of the line, or an error for options that it does not support.
 pub(super) fn configuration(series: &Series<'_>, baud: u32) -> Result<SerialConfig, Failure> {
     if series.args.own.link.vlan.is_some() {
         return Err(Failure::input("a serial line carries no VLAN tags: leave --vlan out"));
@@ -47,8 +48,8 @@ pub(super) fn configuration(series: &Series<'_>, baud: u32) -> Result<SerialConf
     config.map_err(|error| Failure::input(error.to_string()))
 }
 
-/// Calls `work` with one end of a new line. At its other end, a host at the destination answers
-/// echo requests and has an echo service.
+/// Calls `work` with the near end of a new line. A host at the far end, with the address of the
+/// destination, answers echo requests and serves TCP's echo port.
 pub(super) fn with_neighbour<T>(
     series: &Series<'_>,
     config: &SerialConfig,
@@ -69,7 +70,8 @@ pub(super) fn with_neighbour<T>(
         let outcome = work(near);
         stop.raise();
         match neighbour.join() {
-            // The near end closes the line when it has finished.
+            // The near end closes the line when it has finished, which is an error only for the far
+            // end.
             Ok(Ok(()) | Err(TypedError::Link(_))) => outcome,
             Ok(Err(error)) => outcome.and_then(|_| Err(Failure::running(error.to_string()))),
             Err(panic) => std::panic::resume_unwind(panic),
@@ -77,12 +79,12 @@ pub(super) fn with_neighbour<T>(
     })
 }
 
-/// Adapts a host to a line: headers can be compressed if its packets are counted and its segments
-/// have no timestamps.
+/// Adapts a host's configuration to a serial line. RFC 1144 compression needs counted packets, and
+/// does not compress segments with timestamps.
 pub(super) const fn for_line(mut config: StackConfig, header_compression: bool) -> StackConfig {
     config.count_packets = header_compression;
     config.tcp.timestamps = false;
-    // Every acknowledgement waits for data to carry it, as that of a typed character does.
+    // Delayed ACKs let the echoed character carry the acknowledgement, which saves a packet.
     config.tcp.acks = linerate_tcp::AckRule::Modern { quick: 0 };
     config
 }

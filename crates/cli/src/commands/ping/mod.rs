@@ -22,7 +22,7 @@ use std::io;
 use std::net::IpAddr;
 use words::{line, sum};
 
-/// Time between requests if none is given.
+/// Default time between requests.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sends the requests, and prints the replies.
@@ -46,18 +46,17 @@ pub(crate) fn run(args: &PingArgs, interrupt: &Interrupt) -> Result<(), Failure>
     }
 }
 
-/// The parameters of a series of requests.
+/// The parameters of a series of echo requests.
 struct Series<'a> {
     args: &'a PingArgs,
     destination: IpAddr,
-    /// `None` if a DHCP server or a router gives it.
+    /// Address of linerate's host; `None` if a DHCP server or a router will provide it.
     own: Option<IpCidr>,
     interrupt: &'a Interrupt,
 }
 
 impl Series<'_> {
-    /// Sends requests from a host on `link`. The host uses the MAC address of the link, or a random
-    /// one.
+    /// Sends requests from a host on `link`, whose MAC address is `mac` or else a random one.
     fn on<L: Link + Readiness>(
         &self,
         name: &str,
@@ -90,8 +89,8 @@ impl Series<'_> {
     }
 }
 
-/// Sends requests. The headline is printed after the first one: if that fails, only the error is
-/// printed.
+/// Sends requests. The headline is printed after the first one is sent, so that a failure to send
+/// it prints only the error.
 fn send_request<L: Link + Readiness>(
     host: &mut Host<L>,
     parameters: &EchoParameters,
@@ -109,7 +108,8 @@ fn send_request<L: Link + Readiness>(
         }
     };
     let tell = |answer: &Answer| {
-        // If the reader of the lines has gone, the frames may still be wanted.
+        // A closed pipe on standard output stops the command, unless the capture file still needs
+        // frames.
         if !args.quiet && !matches!(print_if_read(&line(answer)), Ok(true)) && args.pcap.is_none() {
             interrupt.raise();
         }

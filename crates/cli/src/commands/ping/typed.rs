@@ -13,10 +13,10 @@ use linerate_units::Duration;
 use std::fmt::Write;
 use std::net::SocketAddr;
 
-/// Number of characters if none is given.
+/// Default number of characters to type.
 const COUNT: u64 = 20;
 
-/// Types the characters, and prints the bytes and times of each.
+/// Types the characters, and prints how many bytes and milliseconds each took.
 pub(super) fn run(series: &Series<'_>) -> Result<(), Failure> {
     match &series.args.own.on {
         On::Line(baud) => on_own_line(series, *baud),
@@ -27,8 +27,8 @@ pub(super) fn run(series: &Series<'_>) -> Result<(), Failure> {
     }
 }
 
-/// Types at another host of this command: with and without header compression, unless it is
-/// chosen.
+/// Types to a second linerate host in this process. Without an explicit choice, types once with and
+/// once without header compression.
 fn on_own_line(series: &Series<'_>, baud: u32) -> Result<(), Failure> {
     let usual = configuration(series, baud)?;
     let configs = match series.args.own.link.header_compression {
@@ -89,7 +89,7 @@ fn heading(series: &Series<'_>, line: &str) -> Result<String, Failure> {
     ))
 }
 
-/// Formats a line of the table: bytes for each character that came back.
+/// Formats a row of the table: bytes for each echoed character, and echo times.
 fn row(header_compression: bool, tally: &TypedTally) -> String {
     let mut row = format!("{:<11}", if header_compression { "on" } else { "off" });
     let counts = |direction: &DirectionCounters| [direction.compressed_bytes, direction.line_bytes];

@@ -1,9 +1,9 @@
-//! The output of `linerate ping`, in the format of other implementations.
+//! The text output of `linerate ping`, in the format of iputils.
 
 use linerate_tools::ping::{Answer, Tally};
 use std::fmt::Write;
 
-/// Formats a reply.
+/// Formats the line of a reply.
 pub(super) fn line(answer: &Answer) -> String {
     match answer {
         Answer::Reply { source, number, length, ttl, round_trip, again, wrong_at } => {
@@ -23,7 +23,7 @@ pub(super) fn line(answer: &Answer) -> String {
     }
 }
 
-/// Formats the statistics.
+/// Formats the final statistics.
 pub(super) fn sum(host: &str, tally: &Tally) -> String {
     let mut text = format!(
         "\n--- {host} ping statistics ---\n{} packets transmitted, {} received, ",
@@ -44,7 +44,7 @@ pub(super) fn sum(host: &str, tally: &Tally) -> String {
     text
 }
 
-/// Formats milliseconds, to the microsecond; below one, to a tenth of it.
+/// Formats a time in milliseconds: three decimals, or four below 1 ms.
 fn milliseconds(seconds: f64) -> String {
     let millis = seconds * 1_000.0;
     if millis < 1.0 { format!("{millis:.4}") } else { format!("{millis:.3}") }

@@ -1,4 +1,4 @@
-//! The hosts under test.
+//! The hosts that a packet script can test: linerate's and the kernel's.
 
 use crate::output::Failure;
 use clap::ValueEnum;
@@ -23,7 +23,7 @@ impl Against {
         }
     }
 
-    /// Prepares the runs. The kernel needs a network namespace.
+    /// Prepares the process for the runs: tests of the kernel need a private network namespace.
     pub(super) fn prepare(self) -> Result<(), Failure> {
         match self {
             Self::Stack => Ok(()),
@@ -33,7 +33,7 @@ impl Against {
         }
     }
 
-    /// Does a script take more real time than allowed? Virtual time does not count.
+    /// Does a script take more real time than allowed? Runs in virtual time never do.
     pub(super) fn is_too_long(self, file: &ScriptFile, longest: Duration) -> bool {
         self == Self::Kernel && file.script.least_time() > longest
     }

@@ -126,7 +126,7 @@ fn tell(
     Ok(())
 }
 
-/// Formats the line at which a host failed a script.
+/// Formats the result of a script on one host: `passed`, or the script's line at which it ended.
 fn place(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Passed => "passed".to_owned(),

@@ -1,8 +1,8 @@
-//! Options at the head of scripts that can also be given to a command.
+//! Options that a script can set in its first lines, and that the command line can override.
 
 use clap::Args;
 
-/// The options follow those of each script, and so override them.
+/// The script options of the command line. They are appended to those of each script, so they win.
 #[derive(Debug, Args)]
 pub(super) struct HeadArgs {
     /// Replace the word NAME with VALUE in every script
@@ -20,7 +20,7 @@ pub(super) struct HeadArgs {
 }
 
 impl HeadArgs {
-    /// Returns the options as a script writes them.
+    /// Returns the options in the form that they have in a script.
     pub(super) fn options(&self) -> Vec<String> {
         let mut options: Vec<_> =
             self.define.iter().map(|definition| format!("--define={definition}")).collect();

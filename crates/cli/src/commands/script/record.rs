@@ -1,4 +1,4 @@
-//! The files of a run of scripts: JSON, and a capture.
+//! The result files of a run of scripts: JSON, and a capture.
 
 use crate::output::{Failure, cannot_write, write_file};
 use linerate_link::capture_file::{CaptureWriter, Direction, Record};
@@ -9,7 +9,7 @@ use linerate_units::Duration;
 use serde::Serialize;
 use std::path::Path;
 
-/// A script in the JSON file.
+/// The result of a script, as a line of the JSON file.
 #[derive(Debug, Serialize)]
 pub(super) struct Row<'a> {
     file: &'a str,
@@ -21,7 +21,7 @@ pub(super) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// Creates the row of a file that cannot be read.
+    /// Creates the row of a script file that cannot be read.
     pub(super) const fn unread(file: &'a str, against: &'a str, verdict: &'a Verdict) -> Self {
         Self { file, against, verdict, seconds: 0.0, packets: 0 }
     }
@@ -49,7 +49,7 @@ pub(super) fn write_json(path: &Path, rows: &[Row<'_>]) -> Result<(), Failure> {
     write_file(Some(path), || text, cannot_write)
 }
 
-/// Writes the packets of all scripts, with an interface for each.
+/// A capture file with the packets of all scripts, one interface for each.
 #[derive(Debug)]
 pub(super) struct Capture {
     writer: CaptureWriter,
@@ -74,7 +74,8 @@ impl Capture {
                 bytes: &packet.bytes,
             });
         }
-        // The scripts follow each other in time, as readers of capture files expect.
+        // Times in a capture file should not decrease, so each script begins after the previous
+        // one.
         self.begin += report.took;
     }
 

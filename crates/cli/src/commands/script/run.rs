@@ -78,7 +78,7 @@ impl From<FamilyArg> for Family {
     }
 }
 
-/// Runs the scripts.
+/// Runs the scripts, prints how they differ, and writes the requested files.
 pub(crate) fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     if args.family == FamilyArg::Ipv6 && args.against == Against::Kernel {
         return Err(Failure::input(
@@ -144,7 +144,7 @@ pub(crate) fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> 
     judge(&outcomes)
 }
 
-/// Prints the output of a script, and its first difference. Returns true if it passed.
+/// Prints the output of a script, and where it failed. Returns true if it passed.
 pub(super) fn tell(page: &mut Page, named: &ScriptFile, report: &Report) -> Result<bool, Failure> {
     for line in report.printed.lines() {
         page.line(format_args!("{}: {line}", named.name))?;
@@ -157,7 +157,7 @@ pub(super) fn tell(page: &mut Page, named: &ScriptFile, report: &Report) -> Resu
     Ok(passed)
 }
 
-/// Formats the message about a script that was skipped.
+/// Formats the message about a script that is skipped because it takes too long.
 pub(super) fn left_out(file: &ScriptFile) -> String {
     format!(
         "{}: skipped: it takes {} of real time, see --longest",

@@ -1,14 +1,14 @@
-//! The summary of a run of scripts: verdicts by folder, and the reasons of refusals.
+//! The summary of a run of scripts: results by folder, and the reasons why scripts were refused.
 
 use crate::output::Failure;
 use linerate_script::Verdict;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A script, and its verdict if it was run.
+/// The name of a script, and its result if the script was run.
 pub(super) type Outcome<'a> = (&'a str, Option<&'a Verdict>);
 
-/// Returns a line for each folder if there are several, the reasons of refusals, and a total.
+/// Returns the summary: a line for each of several folders, the reasons of refusals, and a total.
 pub(super) fn summary(outcomes: &[Outcome<'_>]) -> Vec<String> {
     let mut folders: BTreeMap<&Path, Vec<Outcome<'_>>> = BTreeMap::new();
     for outcome in outcomes {
@@ -26,7 +26,7 @@ pub(super) fn summary(outcomes: &[Outcome<'_>]) -> Vec<String> {
     lines
 }
 
-/// Formats counts: `4 scripts: 3 passed, 1 refused`.
+/// Formats the number of scripts with each result: `4 scripts: 3 passed, 1 refused`.
 fn counts(outcomes: &[Outcome<'_>]) -> String {
     let count = |is: fn(&Option<&Verdict>) -> bool| {
         outcomes.iter().filter(|(_, verdict)| is(verdict)).count()
@@ -46,7 +46,7 @@ fn counts(outcomes: &[Outcome<'_>]) -> String {
     format!("{}: {}", scripts(outcomes.len()), parts.join(", "))
 }
 
-/// Formats reasons of refusals, `  2 refused: …`, the most frequent first.
+/// Formats the reasons of refusals, the most frequent first: `  2 refused: …`.
 fn reasons(outcomes: &[Outcome<'_>]) -> Vec<String> {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for (_, verdict) in outcomes {
@@ -66,7 +66,8 @@ pub(super) fn scripts(count: usize) -> String {
     format!("{count} {}", if count == 1 { "script" } else { "scripts" })
 }
 
-/// Returns the result of the command: failures take precedence over refusals.
+/// Returns the command's failure if a script did not pass. Failed scripts take precedence over
+/// refused ones.
 pub(super) fn judge(outcomes: &[Outcome<'_>]) -> Result<(), Failure> {
     let any = |is: fn(&Verdict) -> bool| outcomes.iter().filter_map(|row| row.1).any(is);
     if any(|verdict| matches!(verdict, Verdict::Failed(_) | Verdict::Broken { .. })) {

@@ -1,4 +1,4 @@
-//! `linerate sim controls`: the effects of single causes in the model.
+//! `linerate sim controls`: removes one cause after the other from the model, and shows the effect.
 
 use super::night::threads;
 use crate::amounts::{size, small_count};
@@ -9,7 +9,7 @@ use linerate_measure::BenchError;
 use linerate_sim_tools::{ControlOutcome, controls_text};
 use std::num::{NonZeroU32, NonZeroU64};
 
-/// The flags of `linerate sim controls`.
+/// The options of `linerate sim controls`.
 #[derive(Debug, Args)]
 pub(crate) struct ControlsArgs {
     /// Transfers of each cell

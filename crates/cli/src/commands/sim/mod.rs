@@ -1,4 +1,4 @@
-//! `linerate sim`: scenarios in virtual time.
+//! `linerate sim`: runs scenarios in virtual time.
 
 mod controls;
 mod night;
@@ -20,7 +20,7 @@ pub(crate) struct SimArgs {
     command: SimCommand,
 }
 
-/// The subcommands.
+/// The subcommands of `linerate sim`.
 #[derive(Debug, Subcommand)]
 enum SimCommand {
     /// List the scenarios with their questions.
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     match &args.command {
         SimCommand::List => show::list(),
         SimCommand::Show(args) => show::run(args),
-        // A single world leaves nothing incomplete behind, so Ctrl-C ends the process at once.
+        // A single run leaves no partial result, so Ctrl-C may end the process at once.
         SimCommand::Run(args) => run::run(args),
         SimCommand::Night(args) => night::run(args, &on_signals()?),
         SimCommand::Controls(args) => controls::run(args, &on_signals()?),

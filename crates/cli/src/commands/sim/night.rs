@@ -1,4 +1,4 @@
-//! `linerate sim night`: the table of 1988.
+//! `linerate sim night`: repeats Van Jacobson's series of 1988 in the simulator.
 
 use crate::amounts::{count, seed, size, small_count};
 use crate::output::{Failure, can_be_written, cannot_write, print, write_file};
@@ -39,7 +39,7 @@ pub(crate) struct NightArgs {
     json: Option<PathBuf>,
 }
 
-/// Runs the night, and prints the report.
+/// Simulates the series, and prints the report.
 pub(crate) fn run(args: &NightArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     can_be_written(args.json.as_deref(), cannot_write)?;
     let options = NightOptions {
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &NightArgs, interrupt: &Interrupt) -> Result<(), Failure
     write_file(args.json.as_deref(), || format!("{:#}\n", night_json(&night)), cannot_write)
 }
 
-/// Returns the requested number of threads, or the number of cores.
+/// Returns the requested number of threads, or the number of cores if none is given.
 pub(super) fn threads(asked: Option<NonZeroU32>) -> NonZeroUsize {
     let asked = asked.and_then(|count| NonZeroUsize::try_from(count).ok());
     asked.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)

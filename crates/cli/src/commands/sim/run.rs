@@ -1,4 +1,4 @@
-//! `linerate sim run`: one simulated world.
+//! `linerate sim run`: simulates a scenario once.
 
 use crate::amounts::{seed, some_time};
 use crate::output::{Failure, are_apart, can_be_written, cannot_write, print, write_file};
@@ -65,7 +65,7 @@ pub(crate) struct RunArgs {
     timeline_for: Duration,
 }
 
-/// Parses a file name whose suffix determines the format of a timeline.
+/// Parses the file name of a timeline, whose suffix selects the format.
 fn timeline_file(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let known = path.extension().is_some_and(|extension| extension == "svg" || extension == "json");
@@ -79,7 +79,7 @@ impl RunArgs {
     }
 }
 
-/// Runs the scenario.
+/// Simulates the scenario, prints the report, and writes the requested files.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let scenario = load(&args.scenario, &args.set).map_err(BenchError::from)?;
     let blueprint = scenario.blueprint().map_err(|error| Failure::input(error.to_string()))?;

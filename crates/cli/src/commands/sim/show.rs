@@ -1,4 +1,4 @@
-//! `linerate sim list` and `linerate sim show`.
+//! `linerate sim list` and `linerate sim show`: the scenarios and their parameters.
 
 use crate::output::{Failure, print};
 use clap::Args;
@@ -17,7 +17,7 @@ pub(crate) struct ShowArgs {
     set: Vec<String>,
 }
 
-/// Prints all scenarios with their questions, in groups.
+/// Prints the name and the question of every scenario, in groups.
 pub(crate) fn list() -> Result<(), Failure> {
     let mut text = String::new();
     for name in Scenario::names() {
@@ -32,7 +32,7 @@ pub(crate) fn list() -> Result<(), Failure> {
     print(&text)
 }
 
-/// Prints the parameters of a scenario.
+/// Prints every parameter of a scenario.
 pub(crate) fn run(args: &ShowArgs) -> Result<(), Failure> {
     let scenario = load(&args.scenario, &args.set).map_err(BenchError::from)?;
     scenario.blueprint().map_err(|error| Failure::input(error.to_string()))?;

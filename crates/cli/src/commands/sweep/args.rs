@@ -29,8 +29,8 @@ Examples:
                                                      linerate's TCP on eth1, to that sink, as root
   linerate sweep --resume linerate-out/20261121T020000Z-1988";
 
-/// The options of `linerate sweep`. An option that is not given is `None`, to distinguish it from
-/// an explicit default when a plan is resumed.
+/// The options of `linerate sweep`. An omitted option is `None`, so that a resumed plan can tell it
+/// from an explicit default.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SweepArgs {
@@ -162,10 +162,10 @@ pub(crate) struct SweepArgs {
     pub(super) quiet: bool,
 }
 
-/// The time budget of a sweep to another machine.
+/// Default time budget of a sweep to another machine.
 const REMOTE_BUDGET: Duration = Duration::from_secs(60);
 
-/// A time budget, or none.
+/// The value of `--budget`: a duration, or `none`.
 #[derive(Clone, Copy, Debug)]
 struct Budget(Option<Duration>);
 
@@ -177,7 +177,7 @@ impl FromStr for Budget {
     }
 }
 
-/// The engine, with its scenario, its interface, or the rate of its line.
+/// The value of `--on`: the engine, and the scenario, interface or baud rate that it needs.
 #[derive(Clone, Debug)]
 struct On {
     kind: BenchKind,
@@ -192,7 +192,8 @@ impl On {
     }
 }
 
-/// Parses `stack`, `tap`, `tun`, `kernel`, `sim:SCENARIO`, `serial:BAUD`, or an interface.
+/// Parses the value of `--on`: the name of an engine, `sim:SCENARIO`, `serial:BAUD` or an
+/// interface.
 fn on(text: &str) -> Result<On, String> {
     match text {
         "stack" => return Ok(On::engine(BenchKind::Stack)),
@@ -231,7 +232,7 @@ enum DirectionArg {
 }
 
 impl SweepArgs {
-    /// Returns the plan of the options.
+    /// Returns the plan that the options describe.
     pub(super) fn plan(&self) -> Result<Plan, Failure> {
         let mut base = match (&self.on, &self.peer) {
             (None, None) => Draft::of_1988(BenchKind::Stack),
@@ -254,27 +255,28 @@ impl SweepArgs {
         self.plan_from(Draft { budget, ..base })
     }
 
-    /// Returns the MTU of a serial line if none is given.
+    /// Returns the default MTU of a serial line in bytes.
     fn usual_mtu_of_a_line(&self) -> u16 {
         let is_ipv6 = self.address.address.is_some_and(|own| own.address().is_ipv6());
         let mtu = if is_ipv6 { SerialConfig::MTU_IPV6 } else { SerialConfig::MTU };
         u16::try_from(mtu).unwrap_or(u16::MAX)
     }
 
-    /// Returns `base` with the given options.
+    /// Returns the plan of `base` in which the given options replace its values.
     fn plan_from(&self, base: Draft) -> Result<Plan, Failure> {
         let draft = Draft { host: self.host(base.host.as_ref())?, ..changed(base, self) };
         Plan::new(draft).map_err(|error| Failure::input(error.to_string()))
     }
 
-    /// Returns linerate's host on an interface, if there is one: that of `kept` with the given
-    /// options.
+    /// Returns the configuration of linerate's host for a sweep on an interface, `None` for other
+    /// engines. The given options replace the values of `kept`, the host of a resumed plan.
     fn host(&self, kept: Option<&OwnHost>) -> Result<Option<OwnHost>, Failure> {
         let link =
             self.on.as_ref().map_or_else(|| kept.map(|host| &host.link), |on| on.link.as_ref());
         let LinkArgs { vlan, header_compression } = self.address.link;
         let Some(link) = link else {
-            // The plan knows whether there is a serial line.
+            // The plan checks `--header-compression`, which also applies to `serial:BAUD` without
+            // an interface.
             let link = LinkArgs { vlan, header_compression: None };
             return AddressArgs { link, ..self.address.clone() }.need_none().map(|()| None);
         };
@@ -293,7 +295,7 @@ impl SweepArgs {
         address.on(link).map(Some)
     }
 
-    /// Refuses options that contradict `kept`, the plan of a folder to be resumed.
+    /// Returns an error if an option contradicts `kept`, the plan of a sweep that is to be resumed.
     pub(super) fn agree_with(&self, kept: &Plan, folder: &Path) -> Result<(), Failure> {
         let mut base = Draft::from(kept.clone());
         if let Some(on) = &self.on {
@@ -312,7 +314,7 @@ impl SweepArgs {
     }
 }
 
-/// Returns the option for a field of the plan.
+/// Returns the option that sets a field of the plan, for error messages.
 fn flag_of(field: &str) -> String {
     match field {
         "peer" => "the HOST".to_owned(),
@@ -323,7 +325,7 @@ fn flag_of(field: &str) -> String {
     }
 }
 
-/// Returns `base` with the given options, except the host.
+/// Returns `base` with the values of the given options. Options of linerate's host are not applied.
 fn changed(base: Draft, args: &SweepArgs) -> Draft {
     let compression = args.address.link.header_compression.map(bool::from);
     Draft {
@@ -331,7 +333,7 @@ fn changed(base: Draft, args: &SweepArgs) -> Draft {
         scenario: base.scenario,
         set: if args.set.is_empty() { base.set } else { args.set.clone() },
         baud: base.baud,
-        // That of a host on an interface is one of its properties.
+        // On an interface, header compression is a field of `host`.
         header_compression: compression
             .filter(|_| base.on != BenchKind::Interface)
             .or(base.header_compression),

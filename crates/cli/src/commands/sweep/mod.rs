@@ -1,4 +1,4 @@
-//! `linerate sweep`: the experiment from its options to its report.
+//! `linerate sweep`: measures the cells of a plan, and reports them.
 
 mod args;
 mod files;
@@ -18,10 +18,10 @@ use linerate_report::Report;
 use progress::ProgressDisplay;
 use std::io::{self, Write};
 
-/// Executes the remaining runs, prints the report, and writes the requested files.
+/// Executes the remaining runs of a sweep, prints the report, and writes the requested files.
 pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut night = Night::begin(args)?;
-    // The path of the program is a property of the machine, and not of the result.
+    // The path of the program is not recorded, because it does not affect the result.
     let options = std::iter::once("linerate".to_owned()).chain(std::env::args().skip(1)).collect();
     let invocation = Invocation { options, versions: of_this_build() };
     if !args.quiet {
@@ -39,15 +39,15 @@ pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure
     report(&night.store, args)
 }
 
-/// Prints the time that the remaining runs take on a serial line: it is hardly shorter on a faster
-/// machine.
+/// Prints the estimated duration of the remaining runs on a serial line, which its bit rate
+/// determines.
 fn tell_serial_time(store: &Store) {
     let (plan, runs) = (store.plan(), store.remaining().len());
     if let (Some(baud), Some(time)) = (plan.baud, plan.serial_time()) {
         let seconds = time.as_secs_f64();
         #[allow(clippy::cast_precision_loss, reason = "the time is rounded")]
         let minutes = seconds * runs as f64 / 60.0;
-        // Errors are ignored: standard error is closed.
+        // Errors are ignored: the sweep continues if standard error is closed.
         let _ = writeln!(
             io::stderr(),
             "{runs} runs of {} bytes take about {seconds:.1} s each at {baud} baud, {minutes:.1} \
@@ -57,15 +57,16 @@ fn tell_serial_time(store: &Store) {
     }
 }
 
-/// A sweep in progress: the store of its runs, and the engine.
+/// A sweep in progress: the store of its runs, and the engine that makes the next ones.
 struct Night {
     store: Store,
-    /// `None` if all runs are complete.
+    /// The engine; `None` if all runs are complete.
     bench: Option<Box<dyn Bench>>,
 }
 
 impl Night {
-    /// Creates the engine before files and folder, so that an invalid plan leaves nothing behind.
+    /// Opens a new or resumed sweep. The engine comes first, because an invalid plan must not leave
+    /// a folder behind.
     fn begin(args: &SweepArgs) -> Result<Self, Failure> {
         if let Some(folder) = &args.resume {
             let store = Store::resume(folder)?;
@@ -83,7 +84,7 @@ impl Night {
     }
 }
 
-/// Creates the engine of the plan, with a capture file if requested.
+/// Creates the engine that the plan names, with a capture file if one was requested.
 fn bench(plan: &Plan, args: &SweepArgs) -> Result<Box<dyn Bench>, Failure> {
     match plan.on {
         BenchKind::Kernel if args.pcap.is_some() => Err(Failure::input(
@@ -102,7 +103,7 @@ fn bench(plan: &Plan, args: &SweepArgs) -> Result<Box<dyn Bench>, Failure> {
     }
 }
 
-/// Formats the line about a night that ended early: the cause, and how to continue.
+/// Formats the error line of a sweep that ended early: the cause, and how to resume it.
 fn ended_early(error: NightError, store: &Store) -> Failure {
     let kept = format!(
         "{} of {} runs are saved, continue with `linerate sweep --resume {}`",
@@ -120,7 +121,7 @@ fn ended_early(error: NightError, store: &Store) -> Failure {
     }
 }
 
-/// Prints the report and writes the files.
+/// Prints the report, and writes the requested files.
 fn report(store: &Store, args: &SweepArgs) -> Result<(), Failure> {
     let Some(start) = store.start() else {
         return Err(Failure::running("no run is complete"));

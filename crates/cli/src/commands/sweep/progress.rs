@@ -1,4 +1,5 @@
-//! The progress of a night: a bar or a live heat map on a terminal, lines elsewhere.
+//! The progress display of a sweep: a bar or a live heat map on a terminal, otherwise lines of
+//! text.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use linerate_evidence::{Cell, PlannedRun, RunRecord, Start, notation};
@@ -8,20 +9,20 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Approximate number of lines of a night.
+/// Approximate number of progress lines in a sweep, if standard error is not a terminal.
 const LINES: u64 = 20;
-/// Maximum time between two lines.
+/// Maximum time between two progress lines.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Width of the bar in characters.
+/// Width of the progress bar in characters.
 const BAR: usize = 24;
 
-/// Shows the progress of a night.
+/// Shows the progress of a sweep on standard error.
 pub(super) struct ProgressDisplay {
     show: Display,
     folder: PathBuf,
     pace: Option<Pace>,
-    /// The cell of the current run.
+    /// The cell that is being measured.
     now: Option<Cell>,
 }
 
@@ -35,16 +36,16 @@ enum Display {
 /// A heat map that is redrawn in place.
 struct Live {
     map: LiveMap,
-    /// Number of lines on the screen.
+    /// Number of lines that the map occupies on the screen.
     drawn: usize,
     at: Option<Instant>,
 }
 
-/// Shortest time between two drawings.
+/// Minimum time between two drawings of the live map.
 const REDRAW: Duration = Duration::from_millis(250);
 
 impl Live {
-    /// Creates the map of a night, with the runs of earlier processes.
+    /// Creates a heat map with the runs that the sweep has saved so far.
     fn of(store: &Store) -> Self {
         let design = store.plan().design();
         let mut map = LiveMap::new(&design);
@@ -54,17 +55,17 @@ impl Live {
         Self { map, drawn: 0, at: None }
     }
 
-    /// Draws the map below a line, over the previous drawing.
+    /// Replaces the previous drawing by `line` and the map below it.
     fn draw(&mut self, line: &str) {
         let size = terminal_size::terminal_size_of(io::stderr());
         let (width, height) =
             size.map_or((80, 24), |(width, height)| (usize::from(width.0), usize::from(height.0)));
         let style = Style { colour: std::env::var_os("NO_COLOR").is_none(), width };
         let line: String = line.chars().take(width).collect();
-        // The line above the map and the cursor's line below it need room, too.
+        // The map leaves two rows free: one for `line`, one for the cursor below the map.
         let text = format!("{line}\n{}", self.map.text(style, height.saturating_sub(2)));
         self.erase();
-        // Errors are ignored: standard error is closed.
+        // Errors are ignored: the sweep continues if standard error is closed.
         let _ = write!(io::stderr(), "{text}");
         self.drawn = text.lines().count();
         self.at = Some(Instant::now());
@@ -79,14 +80,14 @@ impl Live {
     }
 }
 
-/// The start of the night, and the number of runs complete by then.
+/// Reference point of the time estimate: when this process began, and the runs complete by then.
 struct Pace {
     began: Instant,
     done: u64,
 }
 
 impl ProgressDisplay {
-    /// Creates a display that suits standard error; none if `quiet`.
+    /// Creates a display that suits standard error, or one that prints nothing if `quiet`.
     pub(super) fn new(quiet: bool, watch: bool, store: &Store) -> Self {
         let show = if quiet {
             Display::Nothing
@@ -94,7 +95,8 @@ impl ProgressDisplay {
             Display::Live(Live::of(store))
         } else if io::stderr().is_terminal() {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
-            // The template is a valid constant.
+            // Parsing cannot fail, because the template is a constant. The default only avoids a
+            // panic.
             let style = ProgressStyle::with_template(&format!("{{bar:{BAR}}} {{msg}}"))
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
             Display::Bar(bar.with_style(style))
@@ -104,17 +106,17 @@ impl ProgressDisplay {
         Self { show, folder: store.folder().to_owned(), pace: None, now: None }
     }
 
-    /// Prints a line, above the bar if there is one.
+    /// Prints a line, above the progress bar if there is one.
     fn print_line(&mut self, line: &str) {
         match &mut self.show {
             Display::Nothing => {}
-            // Errors are ignored: standard error is closed.
+            // Errors are ignored: the sweep continues if standard error is closed.
             Display::Lines { .. } | Display::Live(_) => drop(writeln!(io::stderr(), "{line}")),
             Display::Bar(bar) => bar.suspend(|| drop(writeln!(io::stderr(), "{line}"))),
         }
     }
 
-    /// Estimates the remaining time from the average of the runs so far.
+    /// Estimates the remaining time from the average duration of the runs of this process.
     fn time_left(&self, progress: &Progress) -> Option<Duration> {
         let pace = self.pace.as_ref()?;
         let made = u32::try_from(progress.done - pace.done).ok().filter(|&made| made > 0)?;
@@ -122,7 +124,7 @@ impl ProgressDisplay {
         Some(pace.began.elapsed() / made * left)
     }
 
-    /// Formats the number of complete runs, the remaining time and the best cell.
+    /// Returns the parts of a progress line: complete runs, remaining time and best cell.
     fn state(&self, progress: &Progress) -> Vec<String> {
         let (done, total) = (notation::count(progress.done), notation::count(progress.total));
         let mut parts = vec![format!("{done} of {total} runs")];
@@ -137,7 +139,7 @@ impl ProgressDisplay {
     }
 }
 
-/// Joins the parts that fit into `width` characters as a whole, so that none is cut in the middle.
+/// Joins the parts with commas, and leaves out each part that would exceed `width` characters.
 fn fitting(parts: &[String], width: usize) -> String {
     let mut text = String::new();
     for part in parts {
@@ -199,7 +201,7 @@ impl Observer for ProgressDisplay {
     }
 }
 
-/// Removes the bar or the map before the report is printed.
+/// The bar or the map must disappear before the report is printed.
 impl Drop for ProgressDisplay {
     fn drop(&mut self) {
         match &mut self.show {
@@ -210,7 +212,7 @@ impl Drop for ProgressDisplay {
     }
 }
 
-/// Formats a duration to the second: `48 s`, `3 min 10 s`, `2 h 5 min`.
+/// Formats a duration, rounded up to whole seconds: `48 s`, `3 min 10 s`, `2 h 5 min`.
 fn span(span: Duration) -> String {
     let seconds = span.as_secs_f64().ceil();
     let minutes = (seconds / 60.0).floor();

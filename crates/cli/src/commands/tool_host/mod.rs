@@ -1,4 +1,4 @@
-//! The host of a tool: its options, its address, and its device.
+//! The linerate host that a tool such as `linerate ping` uses: its options, address and link.
 
 mod place;
 
@@ -25,12 +25,12 @@ use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
-/// The time that a router has to give an address. Three solicitations take nine seconds.
+/// Maximum time to wait for a router's address. Three router solicitations take nine seconds.
 const ROUTER_TIMEOUT: Duration = Duration::from_secs(15);
-/// The time to wait for an address from a DHCP server.
+/// Maximum time to wait for an address from a DHCP server.
 const DHCP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The options of a tool's host.
+/// The options of the linerate host that a tool uses.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ToolHostArgs {
     /// The link of linerate's host: a TAP or TUN device in a private network (tap, tun), an
@@ -67,8 +67,8 @@ pub(super) struct ToolHostArgs {
 }
 
 impl ToolHostArgs {
-    /// Returns the address of the tool's destination `host`, and that of linerate's host; `None` if
-    /// a DHCP server or a router gives it.
+    /// Returns the address of the destination `host`, and that of linerate's host. The latter is
+    /// `None` if a DHCP server or a router will provide it.
     pub(super) fn addresses(&self, host: &str) -> Result<(IpAddr, Option<IpCidr>), Failure> {
         let destination = resolve(host, self.address)?;
         let own = own_address(self, destination)?;
@@ -85,7 +85,7 @@ impl ToolHostArgs {
         link.map_err(|error| Failure::input(error.to_string()))
     }
 
-    /// Returns the use of linerate's link.
+    /// Returns the options with which linerate opens its link.
     pub(super) fn link_options(&self) -> LinkOptions {
         LinkOptions {
             offloads: true,
@@ -95,7 +95,7 @@ impl ToolHostArgs {
         }
     }
 
-    /// Refuses properties that a link in a private network does not have.
+    /// Returns an error for an option that a private network does not support.
     pub(super) fn refuse_link_options(&self) -> Result<(), Failure> {
         let given = [
             ("--vlan", self.link.vlan.is_some()),
@@ -111,15 +111,14 @@ impl ToolHostArgs {
         }
     }
 
-    /// Returns the configuration of the host. It uses the MAC address of the link, or a random
-    /// one.
+    /// Returns the configuration of the host, whose MAC address is `mac` or else a random one.
     pub(super) fn stack_config(
         &self,
         own: Option<IpCidr>,
         mac: Option<[u8; 6]>,
         seed: &[u8; 32],
     ) -> StackConfig {
-        // A locally administered MAC address. The random part avoids collisions on a network.
+        // A random address with the locally administered bit avoids collisions on a shared network.
         let random = [0x02, seed[2], seed[3], seed[4], seed[5], seed[6]];
         let mac = MacAddress::new(mac.unwrap_or(random));
         let mut config = match own {
@@ -134,9 +133,9 @@ impl ToolHostArgs {
         config
     }
 
-    /// Returns the address of the host. With --dhcp, waits for it, and prints the lease unless
-    /// `is_quiet`; with --autoconf, waits for a router, and returns the source towards the
-    /// destination.
+    /// Returns the source address for packets to the destination. With --dhcp, it waits for a
+    /// lease, and prints the lease unless `is_quiet`. With --autoconf, it waits for a router's
+    /// advertisement.
     pub(super) fn own_address_of<L: Link + Readiness>(
         &self,
         host: &mut Host<L>,
@@ -162,14 +161,14 @@ impl ToolHostArgs {
     }
 }
 
-/// The link of linerate's host.
+/// The value of `--on`: the kind of link of linerate's host.
 #[derive(Clone, Debug)]
 pub(super) enum On {
-    /// A TAP or TUN device in a private network, with the kernel at its other end.
+    /// A new TAP or TUN device in a private network namespace; the kernel is at the other end.
     Private(Medium),
-    /// A serial line of this rate in baud, with another host of linerate's at its other end.
+    /// A pseudo-terminal at this baud rate, with a second linerate host at its other end.
     Line(u32),
-    /// An existing interface.
+    /// An existing interface or serial device.
     Link(LinkSpec),
 }
 
@@ -194,7 +193,7 @@ impl FromStr for On {
     }
 }
 
-/// Parses the amount of data in a request, up to that of the largest IPv4 packet with UDP or ICMP.
+/// Parses the payload size of a request, at most that of the largest IPv4 packet with UDP or ICMP.
 pub(super) fn size(text: &str) -> Result<usize, String> {
     let bytes = text.parse::<Bytes>().map_err(|error| error.to_string())?.count();
     usize::try_from(bytes)
@@ -203,7 +202,7 @@ pub(super) fn size(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "the maximum is 65507".to_owned())
 }
 
-/// Waits until the host has an address from a router.
+/// Waits until a router advertisement has given the host an address.
 fn await_address<L: Link + Readiness>(
     host: &mut Host<L>,
     interrupt: &Interrupt,
@@ -218,7 +217,7 @@ fn await_address<L: Link + Readiness>(
     }
 }
 
-/// Waits until the host has an address from a DHCP server.
+/// Waits until a DHCP server has given the host an address.
 fn await_lease<L: Link + Readiness>(
     host: &mut Host<L>,
     interrupt: &Interrupt,
@@ -231,7 +230,7 @@ fn await_lease<L: Link + Readiness>(
     })
 }
 
-/// Returns the failure of a tool that cannot send `what` to `host`.
+/// Converts the error of a tool that could not send `what` to `host`.
 pub(super) fn failure_of(error: &ToolError, what: &str, host: &str) -> Failure {
     match error {
         ToolError::Refused(Refusal::NoRoute(address)) => Failure::input(format!(
@@ -244,12 +243,12 @@ pub(super) fn failure_of(error: &ToolError, what: &str, host: &str) -> Failure {
     }
 }
 
-/// Returns the failure for a link without a DHCP server, such as a private network.
+/// Returns the error for `--dhcp` on a link that has no DHCP server.
 pub(super) fn no_server() -> Failure {
     Failure::input("--dhcp needs an interface with a DHCP server: name it, --on tap:NAME")
 }
 
-/// Returns the line about a lease.
+/// Formats the output line about a DHCP lease.
 fn lease_line(lease: &DhcpLease) -> String {
     let mut line = format!("DHCP: {} from {}", lease.address, lease.server);
     // Writing to a string cannot fail.

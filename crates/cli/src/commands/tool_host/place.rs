@@ -1,4 +1,4 @@
-//! The address of linerate's host, and its device.
+//! The addresses of linerate's host and its destination, and the device of a private network.
 
 use super::{On, ToolHostArgs};
 use crate::output::Failure;
@@ -9,7 +9,7 @@ use linerate_stack::Medium;
 use linerate_wire::IpCidr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 
-/// Returns the first address of `host`, preferably of the IP version of linerate's host.
+/// Returns the first address of `host`, preferably one of the IP version of `own`.
 pub(super) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure> {
     let unknown = |why: String| {
         Failure::input(format!(
@@ -27,7 +27,7 @@ pub(super) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure
     found.copied().ok_or_else(|| unknown("the name is known".to_owned()))
 }
 
-/// Checks that linerate's host can take its address from routers.
+/// Returns an error if linerate's host cannot take its address from routers.
 fn check_autoconf(args: &ToolHostArgs, destination: IpAddr) -> Result<(), Failure> {
     if destination.is_ipv4() {
         return Err(Failure::input(format!(
@@ -43,7 +43,7 @@ fn check_autoconf(args: &ToolHostArgs, destination: IpAddr) -> Result<(), Failur
             "--autoconf needs a link with Ethernet frames, and {link} has none: name a TAP device, \
              --on tap:NAME"
         ))),
-        // The host would share its MAC address, and so its link-local address, with the kernel.
+        // The link has the kernel's MAC address, from which both would form one link-local address.
         On::Link(link) => Err(Failure::input(format!(
             "--autoconf needs a MAC address of its own, and {link} has that of the kernel: name a \
              TAP device, --on tap:NAME"
@@ -51,7 +51,7 @@ fn check_autoconf(args: &ToolHostArgs, destination: IpAddr) -> Result<(), Failur
     }
 }
 
-/// Returns the address of linerate's host; `None` if a DHCP server or a router gives it.
+/// Returns the address of linerate's host; `None` if a DHCP server or a router will provide it.
 pub(super) fn own_address(
     args: &ToolHostArgs,
     destination: IpAddr,
@@ -90,7 +90,7 @@ pub(super) fn own_address(
     }
 }
 
-/// Returns another address of the same network, with a prefix of 24 bits, or 64 of IPv6.
+/// Returns a second host address in the network of `destination`: /24 for IPv4, /64 for IPv6.
 fn neighbour(destination: IpAddr) -> Option<IpCidr> {
     if !is_a_hosts(destination) {
         return None;
@@ -112,7 +112,8 @@ fn neighbour(destination: IpAddr) -> Option<IpCidr> {
     }
 }
 
-/// Creates a device in a private network, in which the kernel has the address `destination`.
+/// Creates a TAP or TUN device in a private network, and gives the kernel the address
+/// `destination`.
 pub(in crate::commands) fn private_tap(
     medium: Medium,
     destination: IpAddr,
@@ -124,7 +125,7 @@ pub(in crate::commands) fn private_tap(
         .map_err(|error| failure(&error))?;
     let interface = tap.interface();
     let prepared = if destination.is_ipv4() { interface.disable_ipv6() } else { Ok(()) };
-    // The kernel has the route of an IPv6 address at once only if the interface is up before.
+    // The kernel installs the route of an IPv6 address at once only if the interface is already up.
     let set_up = prepared
         .and_then(|()| interface.set_up())
         .and_then(|()| interface.add_address(destination, own.prefix_length()));

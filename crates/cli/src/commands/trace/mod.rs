@@ -1,4 +1,4 @@
-//! `linerate trace`: the routers on the way to a host, by probes of linerate's own host.
+//! `linerate trace`: shows the routers on the way to a host, with probes from linerate's own host.
 
 mod args;
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::net::IpAddr;
 
-/// Sends the probes, and prints the hops.
+/// Sends the probes, and prints a line for each hop.
 pub(crate) fn run(args: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     if args.first_hop > args.max_hops {
         return Err(Failure::input(format!(
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failure
 struct Run<'a> {
     args: &'a TraceArgs,
     destination: IpAddr,
-    /// `None` if a DHCP server or a router gives it.
+    /// Address of linerate's host; `None` if a DHCP server or a router will provide it.
     own: Option<IpCidr>,
     interrupt: &'a Interrupt,
 }
@@ -98,17 +98,17 @@ impl Run<'_> {
     }
 }
 
-/// Returns the line of a hop. An address is printed before the first of its answers in a row.
+/// Formats the line of a hop. Consecutive answers from one address print the address once.
 fn line(hop: &Hop) -> String {
     let mut line = format!("{:2} ", hop.number);
     let mut last = None;
     for answer in &hop.answers {
-        // Writing to a string cannot fail.
         let Some(answer) = answer else {
             line += " *";
             continue;
         };
         if last.replace(answer.from) != Some(answer.from) {
+            // Writing to a string cannot fail.
             let _ = write!(line, " {}", answer.from);
         }
         let _ = write!(line, "  {:.3} ms", answer.round_trip.as_secs_f64() * 1e3);

@@ -1,4 +1,4 @@
-//! `linerate why`: what limits a path, its evidence, and one piece of advice.
+//! `linerate why`: names what limits a path, with the evidence and one piece of advice.
 
 mod on;
 mod prometheus;
@@ -48,20 +48,21 @@ sender-cpu, receiver-cpu, link-rate, queue-drop, random-loss, receive-drop, rout
 path-mtu, congestion-window, round-trip, contended (other work held the threads, so nothing is \
 concluded), not-identified (with all figures).";
 
-/// The seed of simulated networks.
+/// Seed of the random decisions in simulated paths.
 const SEED: u64 = 1988;
-/// Share of the time that the first transfer takes.
+/// Duration of the first transfer, as a share of the total time.
 const FIRST_SHARE: f64 = 0.2;
-/// Share of the time that each further transfer takes.
+/// Minimum duration of each further transfer, as a share of the total time.
 const FURTHER_SHARE: f64 = 0.07;
-/// Share of the time that each further transfer takes if losses are to be compared.
+/// Minimum duration of each further transfer on a path with losses, as a share of the total time.
+/// More time yields more losses to compare.
 const LOSSY_SHARE: f64 = 0.11;
-/// Minimum duration of a further transfer in round trips, so that its second half is without slow
-/// start.
+/// Minimum duration of a further transfer in round-trip times, so that slow start ends in its first
+/// half.
 const ROUND_TRIPS: f64 = 24.0;
-/// Minimum total time: shorter runs are over before slow start is.
+/// Minimum total time in seconds: shorter transfers would consist of slow start.
 const MIN_SECONDS: u64 = 5;
-/// Maximum total time.
+/// Maximum total time in seconds.
 const MAX_SECONDS: u64 = 600;
 
 /// The options of `linerate why`.
@@ -128,7 +129,7 @@ pub(crate) struct WhyArgs {
     congestion: Option<String>,
 }
 
-/// Parses the total time.
+/// Parses the total time of a diagnosis.
 fn total_time(text: &str) -> Result<Duration, String> {
     let time = some_time(text)?;
     let (least, most) = (Duration::from_secs(MIN_SECONDS), Duration::from_secs(MAX_SECONDS));
@@ -154,8 +155,8 @@ pub(crate) fn run(args: &WhyArgs, interrupt: &Interrupt) -> Result<(), Failure> 
     write_json(args.json.as_deref(), &record)
 }
 
-/// Repeats the diagnosis until it is interrupted. Each one connects again, so that a restarted sink
-/// is found.
+/// Repeats the diagnosis until Ctrl-C. Each diagnosis opens a new connection, because the sink may
+/// have been restarted.
 fn watch(args: &WhyArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     while !interrupt.is_raised() {
         let record = match diagnose(&mut *path(args)?, args.seconds, interrupt) {
@@ -174,7 +175,7 @@ fn watch(args: &WhyArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Replaces the content of a file at once, so that no reader sees a part of it.
+/// Replaces a file by renaming a complete new one, so that readers never see a partial text.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
     let mut name = file.as_os_str().to_owned();
     name.push(".new");
@@ -183,7 +184,7 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
     fs::rename(&new, file)
 }
 
-/// Returns the path to diagnose.
+/// Returns the path to diagnose, which the options select.
 fn path(args: &WhyArgs) -> Result<Box<dyn DiagnosedPath>, Failure> {
     let (application, impair) = (application(args), args.impair);
     Ok(match (&args.on, &args.peer) {
@@ -201,7 +202,7 @@ fn path(args: &WhyArgs) -> Result<Box<dyn DiagnosedPath>, Failure> {
     })
 }
 
-/// Refuses options that contradict each other.
+/// Returns an error if options contradict each other.
 fn check(args: &WhyArgs) -> Result<(), Failure> {
     let on = args.on.as_ref();
     let is_scenario = matches!(on, Some(On::Scenario(_)));
@@ -222,7 +223,7 @@ fn check(args: &WhyArgs) -> Result<(), Failure> {
     )
 }
 
-/// Returns the application that the options describe.
+/// Returns the behaviour of the sending and receiving applications, from the options.
 fn application(args: &WhyArgs) -> Application {
     Application {
         send_buffer: args.send_buffer.map(NonZeroU64::get),
@@ -233,7 +234,7 @@ fn application(args: &WhyArgs) -> Application {
     }
 }
 
-/// The content of the JSON file: the verdict, and all runs that it is drawn from.
+/// The content of the JSON file: the verdict, and the evidence of all runs.
 #[derive(Debug, Serialize)]
 struct Record {
     #[serde(flatten)]
@@ -242,7 +243,7 @@ struct Record {
     runs: Vec<RunEvidence>,
 }
 
-/// Executes the runs that the diagnosis needs, within `seconds`.
+/// Executes the runs that the diagnosis asks for, within `seconds`.
 fn diagnose(
     path: &mut dyn DiagnosedPath,
     seconds: Duration,
@@ -274,7 +275,7 @@ fn diagnose(
             evidence => evidence?,
         };
         let line = text::progress(change, evidence.as_ref());
-        // The report does not depend on the progress lines: standard error may be closed.
+        // Errors are ignored: the diagnosis continues if standard error is closed.
         let _ = writeln!(io::stderr(), "{line}");
         runs.extend(evidence.clone());
         diagnosis.add(next, evidence);

@@ -1,18 +1,18 @@
-//! The sending TCP of `linerate why --on`.
+//! The value of `linerate why --on`: the sending TCP.
 
 use linerate_link::{LinkSpec, ParseLinkError};
 use std::str::FromStr;
 
-/// The sending TCP, if it is not the kernel's.
+/// A sending TCP other than the kernel's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum On {
-    /// linerate's at both ends of a link in memory.
+    /// linerate's TCP at both ends of a link in memory.
     Stack,
-    /// linerate's, to the kernel's behind a TAP device of this process.
+    /// linerate's TCP, which sends to the kernel's through a TAP device.
     Tap,
-    /// The first bulk transfer of a scenario.
+    /// The first bulk transfer of a simulated scenario.
     Scenario(String),
-    /// linerate's on an interface.
+    /// linerate's TCP on an interface, which sends to another machine.
     Interface(LinkSpec),
 }
 

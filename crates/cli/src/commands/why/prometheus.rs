@@ -1,4 +1,4 @@
-//! The latest verdict in the text format of Prometheus, for a file that its node exporter reads.
+//! The latest verdict in the text format of Prometheus, for the node exporter's textfile collector.
 
 use linerate_report::{MetricKind, Metrics};
 use linerate_verdict::diagnosis::{End, Limit, Verdict};

@@ -1,11 +1,11 @@
-//! The lines of `linerate why`.
+//! The text output of `linerate why`.
 
 use linerate_evidence::{Change, RunEvidence};
 use linerate_units::Rate;
 use linerate_verdict::diagnosis::{End, Limit, Verdict, contention};
 use std::fmt::Write;
 
-/// Returns the progress line of a run.
+/// Formats the progress line of a run: its intervention, and its rate.
 pub(super) fn progress(change: Option<Change>, run: Option<&RunEvidence>) -> String {
     let what = change.map_or_else(|| "plain transfer".to_owned(), |change| change.to_string());
     let Some(run) = run else { return format!("{what}: not possible here") };
@@ -22,7 +22,7 @@ pub(super) fn progress(change: Option<Change>, run: Option<&RunEvidence>) -> Str
     }
 }
 
-/// Returns the line of the verdict.
+/// Formats the verdict as one line: the limit, the rate and the confidence.
 pub(super) fn headline(verdict: &Verdict) -> String {
     let rate = rate(verdict.bytes_per_second);
     match verdict.limit {
@@ -36,7 +36,7 @@ pub(super) fn headline(verdict: &Verdict) -> String {
     }
 }
 
-/// Returns the report: the verdict first, then its evidence, then the advice.
+/// Formats the report: the verdict first, then its evidence, then the advice.
 pub(super) fn report(path: &str, verdict: &Verdict) -> String {
     let mut text = headline(verdict);
     // Writing to a string cannot fail.
