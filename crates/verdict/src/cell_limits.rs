@@ -1,8 +1,9 @@
-//! The limit of each cell of a sweep.
+//! The limit of each cell of a sweep: one socket buffer, both, or something else.
 //!
-//! A cell with a buffer of twice the size, and otherwise equal, shows what that buffer is worth. If
-//! the plan has no such size, the effect of the nearest one is converted: a rate that grows with a
-//! power of the buffer's size.
+//! The limit follows from the rates of other cells. A cell whose send buffer is twice as large
+//! shows the effect of doubling the send buffer, and likewise for the receive buffer. If no cell
+//! has exactly twice the size, the effect of the nearest size is converted, on the assumption that
+//! the rate is a power of the buffer size.
 
 use crate::diagnosis::{CONTENDED_SHARE, Effect, Limit, limit_of_cell};
 use crate::sweep::Sweep;
@@ -13,30 +14,31 @@ use linerate_evidence::{
     RunRecord, ThreadEvidence, names,
 };
 
-/// Minimum ratio of two rates that counts as a gain, as in the other findings of a report.
+/// Minimum ratio of two rates that counts as a gain. Other findings of a report use this value too.
 const GAIN: f64 = 1.05;
-/// Minimum ratio of the rate with a doubled buffer to the rate without for which the buffer counts
-/// as a limit. It also applies to both buffers doubled together.
+/// Minimum gain from a doubled buffer by which the buffer counts as a limit: the rate with it over
+/// the rate without it. The minimum also applies if both buffers are doubled together.
 const RAISES: f64 = 1.2;
-/// Smallest ratio of two buffers whose effect is converted to that of doubling. The conversion of a
-/// smaller one would turn the 7 % of a lucky cell into a limit.
+/// Minimum ratio of two buffer sizes whose effect is converted to that of doubling. Conversion
+/// enlarges noise: a smaller ratio would turn a chance difference of 7 % into a limit.
 const LEAST_RATIO: f64 = 1.5;
 
-/// Ratio of the next smaller buffer with which the largest one is compared.
+/// Target size, relative to the largest buffer, of the smaller buffer that it is compared with.
 const NEXT_SMALLER: f64 = 0.8;
 
-/// The limit of a cell.
+/// A cell, and what limits its throughput.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellLimit {
-    /// The cell.
+    /// The pair of buffers.
     pub cell: Cell,
-    /// The limits that are named: one buffer, both, or none.
+    /// The limits of the cell. Both buffers appear if only a change of both raises the rate; the
+    /// list is empty if no limit is identified.
     pub limits: Vec<Limit>,
-    /// Is there no gain from a larger buffer, neither at one end nor at both?
+    /// Does neither a larger send buffer nor a larger receive buffer nor both raise the rate?
     pub is_flat: bool,
 }
 
-/// Returns the limits of all cells, row by row.
+/// Returns the limit of every cell, in the order of rows.
 #[must_use]
 pub fn cell_limits(sweep: &Sweep<'_>) -> Vec<CellLimit> {
     let link = sweep.start.facts.bench.line_rate.as_ref();
@@ -61,7 +63,7 @@ fn of_cell(sweep: &Sweep<'_>, cell: &CellSummary<'_>, link: Option<f64>) -> Cell
     CellLimit { cell: cell.cell, limits, is_flat }
 }
 
-/// The cells around a cell.
+/// A cell, in relation to the other cells of its sweep.
 struct Surface<'a> {
     sweep: &'a Sweep<'a>,
     cell: &'a CellSummary<'a>,
@@ -72,7 +74,8 @@ impl Surface<'_> {
         as_f64(size.bytes(self.sweep.start.facts.bench.segment_payload))
     }
 
-    /// Returns the size of the list that is nearest to `factor` times `size`, and on that side.
+    /// Returns the buffer size nearest to `factor` times `size`, among those on that side of
+    /// `size`.
     fn other(&self, sizes: &[BufferSize], size: BufferSize, factor: f64) -> Option<BufferSize> {
         let target = self.bytes(size) * factor;
         let distance = |other: BufferSize| (self.bytes(other) / target).ln().abs();
@@ -96,7 +99,8 @@ impl Surface<'_> {
         self.sweep.table.get(send, receive).filter(|cell| !cell.is_contended)
     }
 
-    /// Returns the effects of all four changes that the plan has cells for.
+    /// Returns the effects of doubling and halving each buffer, as far as the plan has cells for
+    /// them.
     fn effects(&self) -> Vec<Effect> {
         let Cell { send, receive } = self.cell.cell;
         let changes = [
@@ -115,7 +119,8 @@ impl Surface<'_> {
         changes.into_iter().filter_map(effect).collect()
     }
 
-    /// Returns the effect of `other`, raised to a power. Its interval is that of both cells.
+    /// Returns the effect of changing to the cell `other`, with the ratio of the rates raised to
+    /// `power`. The bounds combine the extremes of both cells' intervals.
     fn effect(&self, change: Change, other: &CellSummary<'_>, power: f64) -> Option<Effect> {
         let ratio = |above: f64, below: f64| (below > 0.0).then(|| (above / below).powf(power));
         Some(Effect {
@@ -128,7 +133,8 @@ impl Surface<'_> {
         })
     }
 
-    /// Does the rate rise with either buffer, or only if both are doubled?
+    /// Do both buffers limit the rate: does it rise with either of them, or only with both
+    /// together?
     fn needs_both(&self) -> bool {
         let is_raised = |effect: &Effect| effect.ratio >= RAISES && effect.low > 1.0;
         let single = self.single_effects();
@@ -148,7 +154,7 @@ impl Surface<'_> {
         effect.as_ref().is_some_and(is_raised)
     }
 
-    /// Returns the effects of one larger buffer.
+    /// Returns the effects of a larger send buffer alone, and of a larger receive buffer alone.
     fn single_effects(&self) -> Vec<Effect> {
         let is_larger = |effect: &Effect| {
             matches!(effect.change, Change::SendBufferDoubled | Change::ReceiveBufferDoubled)
@@ -156,8 +162,8 @@ impl Surface<'_> {
         self.effects().into_iter().filter(is_larger).collect()
     }
 
-    /// Is no cell with a larger buffer better by more than [`GAIN`]? The cell of the largest
-    /// buffers is compared with the next smaller ones.
+    /// Is every cell with larger buffers at most [`GAIN`] times as fast? The cell with the largest
+    /// buffers is compared with the next smaller ones instead.
     fn is_flat(&self) -> bool {
         let Cell { send, receive } = self.cell.cell;
         let larger = |other: &&CellSummary<'_>| {
@@ -179,7 +185,7 @@ impl Surface<'_> {
     }
 }
 
-/// Returns the means of the counters of a cell's runs.
+/// Returns the counters of a cell as the evidence of one run, averaged over its uncontended runs.
 fn evidence(cell: &CellSummary<'_>, link: Option<f64>) -> RunEvidence {
     let is_fair = |run: &&&RunRecord| {
         run.counters.contended_share().is_none_or(|share| share <= CONTENDED_SHARE)
@@ -192,7 +198,7 @@ fn evidence(cell: &CellSummary<'_>, link: Option<f64>) -> RunEvidence {
             counts.sum::<Option<u64>>().filter(|_| !runs.is_empty())
         };
         let each = |name| total(name).map(|sum| sum / (runs.len() as u64).max(1));
-        // A thread exists longer than its transfer, and its processor time is measured over its
+        // The processor time is scaled to the transfer, because the thread's counters cover its
         // whole life.
         let cpu = total(names::CPU_MICROS).zip(total(names::THREAD_MICROS));
         let cpu = cpu.filter(|&(_, time)| time > 0).zip(seconds);
@@ -201,7 +207,7 @@ fn evidence(cell: &CellSummary<'_>, link: Option<f64>) -> RunEvidence {
             seconds,
             thread: ThreadEvidence { cpu_nanos: cpu.map(to_u64), ..ThreadEvidence::default() },
             connection: ConnectionEvidence {
-                // Sums are used, so that rare retransmissions are not lost in a mean.
+                // These are sums, because a mean would round rare retransmissions to zero.
                 data_segments_sent: total(names::DATA_SEGMENTS_SENT)
                     .or_else(|| total("segments_sent")),
                 retransmitted_segments: total(names::RETRANSMITTED_SEGMENTS),
@@ -239,7 +245,8 @@ mod tests {
     use crate::table::Table;
     use linerate_evidence::sample_data::{noise, records, square_design, start};
 
-    /// Returns the limits of a surface of eight by eight cells.
+    /// Returns the limits of a sweep over 8 × 8 buffer sizes, with `rate` as a function of the
+    /// packets.
     fn limits(rate: impl Fn(f64, f64) -> f64) -> Vec<CellLimit> {
         let design = square_design(8);
         let packets = |size: BufferSize| f64::from(size.packets().unwrap());

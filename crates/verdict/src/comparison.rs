@@ -1,52 +1,52 @@
-//! The comparison of two sweeps: the change of throughput, and its certainty.
+//! The comparison of two sweeps: how throughput changed, and how certain the change is.
 //!
-//! Cells are paired, and a change is the logarithm of a ratio of medians. Two kinds of noise are
-//! told apart. The scatter of the runs of a cell gives the interval of that cell; it is pooled over
-//! all cells of both sweeps, because a few runs do not tell their own scatter. A slow machine
-//! changes all cells alike, so the overall change has an interval from the means of consecutive
-//! parts of each sweep, which contain such epochs.
+//! Each cell is paired with that of the other sweep. Its change is the logarithm of the ratio of
+//! the medians. Two kinds of noise are distinguished. The scatter of runs within a cell determines
+//! the interval of that cell's change; it is pooled over all cells of both sweeps, because a cell
+//! has few runs. A slow period of the machine affects all cells alike, so the interval of the
+//! overall change follows from the means of consecutive parts of each sweep.
 
 use crate::log_ratio::logarithm;
 use crate::table::Table;
 use linerate_evidence::stats::{Interval, as_f64};
 use linerate_evidence::{Cell, RunRecord};
 
-/// Number of consecutive parts of a sweep.
+/// Number of consecutive parts into which a sweep is divided.
 const PARTS: usize = 10;
-/// Error probability of all intervals.
+/// Error probability of the 95 % intervals.
 const ERROR: f64 = 0.05;
-/// Standard error of a median as a multiple of that of a mean, for a normal distribution.
+/// Ratio of a median's standard error to that of a mean, for a normal distribution: √(π/2).
 const OF_A_MEDIAN: f64 = 1.253_314_137_315_5;
 
-/// The changes from one sweep to another. Changes are logarithms of ratios.
+/// The changes of throughput from one sweep to another, as logarithms of ratios.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// The mean change of all paired cells.
+    /// The mean change over all paired cells.
     pub overall: f64,
-    /// The 95 % interval of the change, if the sweeps have enough runs for an interval.
+    /// The 95 % interval of the overall change; `None` if the sweeps have too few runs.
     pub interval: Option<Interval>,
-    /// The paired cells, row by row.
+    /// The changes of the paired cells, in the order of rows.
     pub cells: Vec<CellChange>,
-    /// Numbers of cells that only one sweep has: the first, the second.
+    /// Numbers of cells without a partner: in the first sweep, in the second sweep.
     pub unpaired: [usize; 2],
 }
 
-/// The change of a cell.
+/// The change of throughput in one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellChange {
-    /// The buffers.
+    /// The pair of buffers.
     pub cell: Cell,
-    /// The medians of both sweeps, in bytes per second.
+    /// The median throughput in the first and the second sweep, in bytes per second.
     pub medians: [f64; 2],
-    /// The logarithm of their ratio.
+    /// The logarithm of the ratio of the second median to the first one.
     pub change: f64,
-    /// The interval of the cell's change, if the cells have enough runs for an interval. All
-    /// intervals together hold in 95 % of the cases, whatever the number of cells (Bonferroni).
+    /// The interval of the change; `None` if the cells have too few runs. The intervals are so wide
+    /// that all of them hold together with a probability of 95 % (Bonferroni correction).
     pub interval: Option<Interval>,
 }
 
 impl CellChange {
-    /// Has the cell changed for certain?
+    /// Does the interval of the change exclude zero?
     #[must_use]
     pub fn is_certain(&self) -> bool {
         self.interval.is_some_and(|interval| excludes_zero(&interval))
@@ -84,8 +84,8 @@ impl Comparison {
         Some(Self { overall, interval: interval_of_parts(overall, &sides), cells, unpaired })
     }
 
-    /// Returns whether the second sweep is faster (`true`) or slower for certain, or `None` if that
-    /// cannot be told.
+    /// Returns `true` if the second sweep is significantly faster overall, `false` if it is
+    /// significantly slower, and `None` if the change is not significant.
     #[must_use]
     pub fn is_faster(&self) -> Option<bool> {
         let interval = self.interval?;
@@ -97,7 +97,7 @@ fn excludes_zero(interval: &Interval) -> bool {
     interval.is_above(0.0) || interval.is_below(0.0)
 }
 
-/// The scatter of runs within their cells.
+/// The standard deviation of runs within their cells, pooled over several tables.
 struct Scatter {
     deviation: f64,
     degrees: usize,
@@ -115,7 +115,7 @@ impl Scatter {
         Self { deviation: variance.sqrt(), degrees }
     }
 
-    /// Returns the interval of the change of a cell with these numbers of runs.
+    /// Returns the interval of the change between two cells that have these numbers of runs.
     fn interval(&self, change: f64, runs: [usize; 2], error: f64) -> Option<Interval> {
         let [before, after] = runs.map(|runs| 1.0 / as_f64(runs as u64));
         let half = student(1.0 - error / 2.0, self.degrees)?
@@ -142,7 +142,8 @@ fn interval_of_parts(change: f64, tables: &[&Table<'_>]) -> Option<Interval> {
     Some(Interval { low: change - half, high: change + half })
 }
 
-/// Returns the mean deviations of the runs of consecutive parts of a sweep from their cells.
+/// Divides a sweep into consecutive parts, and returns the mean deviation of the runs of each part
+/// from the means of their cells.
 fn means_of_parts(table: &Table<'_>) -> Vec<f64> {
     let mut deviations: Vec<(u32, f64)> = Vec::new();
     for cell in table.iter().filter(|cell| cell.runs.len() > 1) {
@@ -158,14 +159,14 @@ fn means_of_parts(table: &Table<'_>) -> Vec<f64> {
     deviations.chunks(length).map(mean).collect()
 }
 
-/// Returns the sum of the squares of the distances from the mean.
+/// Returns the sum of the squared deviations from the mean.
 fn sum_of_squares(values: &[f64]) -> f64 {
     let mean = values.iter().sum::<f64>() / as_f64(values.len() as u64);
     values.iter().map(|value| (value - mean).powi(2)).sum()
 }
 
-/// Returns a quantile of Student's distribution, `None` without degrees of freedom: the expansion
-/// around the normal quantile (Abramowitz and Stegun, 26.7.5).
+/// Returns a quantile of Student's t distribution, by the expansion around the normal quantile
+/// (Abramowitz and Stegun, 26.7.5). `None` without degrees of freedom.
 fn student(probability: f64, degrees: usize) -> Option<f64> {
     if degrees == 0 {
         return None;
@@ -194,7 +195,7 @@ mod tests {
     use linerate_evidence::Design;
     use linerate_evidence::sample_data::{noise, records, square_design};
 
-    /// Compares two sweeps of 5 by 5 cells at these rates.
+    /// Compares two sweeps of 5 × 5 cells whose runs have the given rates.
     fn compared([before, after]: [&dyn Fn(Cell, u32, usize) -> f64; 2]) -> (Comparison, Design) {
         let design = square_design(5);
         let run = |rate: &dyn Fn(Cell, u32, usize) -> f64| {
@@ -243,7 +244,7 @@ mod tests {
     #[test]
     fn an_epoch_of_the_machine_is_no_certain_difference() {
         let rate = |cell: Cell, repeat, _| 1e6 * noise(cell, repeat, 0.01);
-        // A fifth of the second sweep is a fifth slower: 4 % on average, from one epoch.
+        // A slow period in one fifth of the second sweep lowers its mean rate by 4 %.
         let epoch = |cell: Cell, repeat, order: usize| {
             let speed = if (40..60).contains(&order) { 0.8 } else { 1.0 };
             1e6 * speed * noise(cell, repeat + 40, 0.01)

@@ -1,48 +1,49 @@
-//! A finding, in words and in figures.
+//! A finding about a sweep, as a sentence and as figures.
 
 use linerate_evidence::Cell;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The question that a finding answers.
+/// The question about a sweep that a finding answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
-    /// The limits of the cells.
+    /// Which buffers or other factors limit the cells.
     Limits,
-    /// Cells that were predicted, because a time budget did not suffice to measure them.
+    /// Which cells were predicted, because the time budget did not suffice to measure them.
     Predicted,
-    /// The best cell.
+    /// Which cell has the highest throughput.
     Best,
-    /// Whether the best cell has equal buffers.
+    /// Whether throughput is highest where both buffers are equal.
     Ridge,
-    /// The buffer size from which on a larger buffer gains nothing.
+    /// From which buffer size on a larger buffer gains almost nothing.
     Saturation,
-    /// Cells below the rate that their neighbours predict.
+    /// Which cells are slower than their neighbours predict.
     Notch,
-    /// Cells that wait for a timer, or for something else that does not delay their neighbours.
+    /// Which cells wait for a timer, or are slow for another reason that does not affect their
+    /// neighbours.
     Limited,
-    /// The timers that expired.
+    /// Which timers expired, and how often.
     Timers,
-    /// Whether too many cells were measured only while other programs had the processors.
+    /// Whether other programs occupied the processors so often that no finding is possible.
     Contended,
     /// Whether the intervals of the cells are narrow enough, and if not, what prevented it.
     Precision,
     /// Whether the speed of the machine changed in the course of the sweep.
     Drift,
-    /// The slow changes of the machine's speed that are subtracted.
+    /// Which slow changes of the machine's speed have been subtracted from the rates.
     Epochs,
-    /// The runs that were cut short.
+    /// Which runs were cut short by the time limit.
     CutShort,
-    /// Whether the received bytes were correct.
+    /// Whether all received bytes were correct.
     Verified,
-    /// Whether the buffers were granted as requested.
+    /// Whether the kernel granted the requested buffer sizes.
     Granted,
-    /// Anything else that limits the validity of the measurement.
+    /// Any other restriction of the measurement's validity.
     Caution,
 }
 
-/// An answer to a question about a sweep.
+/// An answer to one question about a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// The question that the finding answers.
@@ -52,17 +53,17 @@ pub struct Finding {
     /// The cells to which the finding refers.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub cells: Vec<CellName>,
-    /// The figures that support the finding.
+    /// The figures that support the finding, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub figures: BTreeMap<String, f64>,
 }
 
-/// The name of a cell in a file: in packets if the plan counts in packets, and in bytes.
+/// The name of a cell in a result file: in bytes, and in packets if the plan counts in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellName {
-    /// The sender's buffer in packets.
+    /// The sender's buffer in packets; `None` if the plan counts in bytes.
     pub send_packets: Option<u32>,
-    /// The receiver's buffer in packets.
+    /// The receiver's buffer in packets; `None` if the plan counts in bytes.
     pub receive_packets: Option<u32>,
     /// The sender's buffer in bytes.
     pub send_bytes: u64,
@@ -71,7 +72,7 @@ pub struct CellName {
 }
 
 impl CellName {
-    /// Returns the name of `cell` for segments with `payload` bytes.
+    /// Creates the name of `cell`. A packet has `payload` bytes of data.
     #[must_use]
     pub fn new(cell: Cell, payload: u32) -> Self {
         Self {
@@ -84,7 +85,7 @@ impl CellName {
 }
 
 impl Finding {
-    /// Creates a finding of one sentence.
+    /// Creates a finding without cells and figures.
     pub(crate) fn new(kind: FindingKind, text: String) -> Self {
         Self { kind, text, cells: Vec::new(), figures: BTreeMap::new() }
     }
@@ -95,7 +96,7 @@ impl Finding {
         self
     }
 
-    /// Adds a figure.
+    /// Adds a figure that supports the finding.
     pub(crate) fn with(mut self, name: &str, figure: f64) -> Self {
         self.figures.insert(name.to_owned(), figure);
         self

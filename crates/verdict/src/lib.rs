@@ -1,8 +1,8 @@
-//! Findings about a sweep, and the limit of a path, derived from the runs alone.
+//! Findings about a sweep, and the diagnosis of what limits a path.
 //!
-//! Everything here is a pure function of [`linerate_evidence`] types: from records of runs to a
-//! [`Table`] and [`Finding`]s, and from evidence of runs to a [`diagnosis::Verdict`]. No engine,
-//! file or clock is involved, so a test is a table of numbers.
+//! Every function is pure and depends only on [`linerate_evidence`] types: records of runs give a
+//! [`Table`] and [`Finding`]s, evidence of runs gives a [`diagnosis::Verdict`]. No engine, file or
+//! clock is involved, so tests use made-up numbers.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Rates on a logarithmic scale, on which a ratio is a difference.
 
-/// Returns the natural logarithm of a rate in bytes per second; a rate below one byte per second
-/// counts as one, so that the result is finite.
+/// Returns the natural logarithm of a rate in bytes per second. A rate below 1 counts as 1, so that
+/// the result is finite.
 pub(crate) fn logarithm(rate: f64) -> f64 {
     rate.max(1.0).ln()
 }

@@ -1,4 +1,4 @@
-//! The cells that a sweep with a time budget did not measure, predicted from those that it did.
+//! Predictions of the cells that a sweep with a time budget did not measure.
 
 use crate::sweep::Sweep;
 use linerate_evidence::stats::{
@@ -6,29 +6,30 @@ use linerate_evidence::stats::{
 };
 use linerate_evidence::{BufferSize, Cell};
 
-/// The predicted cells of a sweep.
+/// The predicted cells of a sweep, with the model that predicts them.
 #[derive(Clone, Debug)]
 pub struct Predictions {
-    /// The parameters of the model.
+    /// The fitted parameters of the model.
     pub model: SurfaceModel,
-    /// The quality of predictions of measured cells; `None` if there are too few to hold some back.
+    /// The accuracy of the model on measured cells that are held back; `None` if there are too few
+    /// cells.
     pub score: Option<SurfaceScore>,
-    /// The cells that were not measured, row by row.
+    /// The cells that were not measured, in the order of rows.
     pub cells: Vec<PredictedCell>,
 }
 
-/// A cell that was not measured.
+/// The prediction for a cell that was not measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PredictedCell {
-    /// The buffers.
+    /// The pair of buffers.
     pub cell: Cell,
-    /// The rate.
+    /// The predicted rate with its uncertainty.
     pub prediction: Prediction,
 }
 
 impl Predictions {
-    /// Predicts the cells of `sweep` that were not measured. Returns `None` if the sweep has no
-    /// time budget, all cells were measured, or too few were.
+    /// Predicts the unmeasured cells of `sweep`. Returns `None` if the sweep has no time budget, if
+    /// there are no unmeasured cells, or if too few cells were measured.
     #[must_use]
     pub fn of(sweep: &Sweep<'_>) -> Option<Self> {
         sweep.design.budget?;
@@ -61,10 +62,10 @@ impl Predictions {
         })
     }
 
-    /// Returns the prediction of a cell that was not measured.
+    /// Returns the prediction for the cell with these buffers; `None` if it was measured.
     #[must_use]
     pub fn get(&self, send: BufferSize, receive: BufferSize) -> Option<&PredictedCell> {
-        // The cells of a design are in ascending order.
+        // The binary search relies on the ascending order in which a design lists its cells.
         let found = self.cells.binary_search_by_key(&Cell { send, receive }, |one| one.cell);
         self.cells.get(found.ok()?)
     }

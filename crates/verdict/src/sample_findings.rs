@@ -1,4 +1,4 @@
-//! Findings about made-up sweeps, for the tests of this crate.
+//! Findings about made-up sweeps, for tests of this crate.
 
 use crate::finding::Finding;
 use crate::sweep::Sweep;
@@ -6,7 +6,8 @@ use crate::table::Table;
 use linerate_evidence::sample_data::{records, square_design, start};
 use linerate_evidence::{Cell, Design, RunRecord};
 
-/// Returns what `question` finds in a sweep of buffers from 1 to `most` packets with made-up rates.
+/// Returns the findings of one module about a sweep with buffers of 1 to `most` packets. `rate`
+/// gives the rate of each run.
 pub(crate) fn findings_of(
     most: u32,
     rate: impl Fn(Cell, u32) -> f64,
@@ -16,7 +17,7 @@ pub(crate) fn findings_of(
     findings_of_runs(&design, &records(&design, rate), question)
 }
 
-/// Returns what `question` finds in these runs.
+/// Returns the findings of one module about the given runs.
 pub(crate) fn findings_of_runs(
     design: &Design,
     runs: &[RunRecord],

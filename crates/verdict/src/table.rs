@@ -1,4 +1,4 @@
-//! The table of cells: a row for each send buffer, a column for each receive buffer.
+//! The results of a sweep as a table: a row for each send buffer, a column for each receive buffer.
 
 use crate::diagnosis::CONTENDED_SHARE;
 use crate::log_ratio::logarithm;
@@ -9,12 +9,12 @@ use linerate_evidence::RunRecord;
 use linerate_evidence::stats::{Epochs, Interval, Observation, Sample, interval};
 use std::collections::BTreeMap;
 
-/// Names of the sizes that vary along the diagonal, a row and a column.
+/// Names of the buffers that vary along the diagonal, a row and a column.
 pub(crate) const ALONG_DIAGONAL: &str = "both buffers";
 pub(crate) const ALONG_ROW: &str = "receive buffers";
 pub(crate) const ALONG_COLUMN: &str = "send buffers";
 
-/// The summaries of all measured cells.
+/// The results of all measured cells.
 #[derive(Clone, Debug)]
 pub struct Table<'a> {
     sends: Vec<BufferSize>,
@@ -24,37 +24,37 @@ pub struct Table<'a> {
     left_out: usize,
 }
 
-/// The rates of the fair runs of each cell, and the epochs that are subtracted from them.
+/// The rates of the uncontended runs of each cell, and the epochs that have been subtracted.
 struct Rates {
     of_cells: Vec<Vec<f64>>,
     epochs: Option<Epochs>,
 }
 
-/// The summary of a cell.
+/// The results of one cell.
 #[derive(Clone, Debug)]
 pub struct CellSummary<'a> {
-    /// The buffers.
+    /// The pair of buffers.
     pub cell: Cell,
-    /// The rates of its fair runs, in bytes per second; if the machine has epochs, those that the
-    /// runs would have had at its reference speed.
+    /// The rates of the cell's uncontended runs in bytes per second. If the machine's speed
+    /// changed, they are corrected to its reference speed.
     pub rates: Sample,
-    /// The 95 % interval of the median.
+    /// The 95 % interval of the median rate, in bytes per second.
     pub interval: Interval,
-    /// Are there too few uncontended runs, so that contended ones are in the rates?
+    /// Do the rates include contended runs, because there are too few uncontended ones?
     pub is_contended: bool,
-    /// The runs of the cell, in the order of the schedule.
+    /// All runs of the cell, in the order of the schedule.
     pub runs: Vec<&'a RunRecord>,
 }
 
 impl CellSummary<'_> {
-    /// Returns the median of the rates in bytes per second.
+    /// Returns the median rate in bytes per second.
     #[must_use]
     pub fn median(&self) -> f64 {
         self.rates.median()
     }
 
-    /// Returns the sum of a counter over all runs and both ends, or `None` if there is no such
-    /// counter.
+    /// Returns the sum of a counter over all runs and both ends of the cell; `None` if no run has
+    /// the counter.
     #[must_use]
     pub fn counted(&self, name: &str) -> Option<u64> {
         let ends = self.runs.iter().flat_map(|run| [&run.counters.sender, &run.counters.receiver]);
@@ -63,7 +63,7 @@ impl CellSummary<'_> {
 }
 
 impl<'a> Table<'a> {
-    /// Creates the table of `runs`, in the order in which they were made.
+    /// Creates the table of a sweep from its runs, in the order in which they were made.
     #[must_use]
     pub fn new(design: &Design, runs: &'a [RunRecord]) -> Self {
         let mut by_cell = BTreeMap::<Cell, Vec<(usize, &RunRecord)>>::new();
@@ -94,57 +94,57 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Returns the epochs of the machine, which are subtracted from the rates of all cells, if
+    /// Returns the changes of the machine's speed that have been subtracted from the rates, if
     /// there are any.
     #[must_use]
     pub const fn epochs(&self) -> Option<&Epochs> {
         self.epochs.as_ref()
     }
 
-    /// Returns the number of contended runs that are in no cell's rates.
+    /// Returns the number of contended runs that are excluded from the rates.
     #[must_use]
     pub const fn left_out(&self) -> usize {
         self.left_out
     }
 
-    /// Returns the number of cells with too few uncontended runs, so that contended ones are in
-    /// their rates.
+    /// Returns the number of cells whose rates include contended runs, for want of uncontended
+    /// ones.
     #[must_use]
     pub fn contended_cells(&self) -> usize {
         self.iter().filter(|cell| cell.is_contended).count()
     }
 
-    /// Returns the sender's buffers, smallest first.
+    /// Returns the sizes of the sender's buffer, smallest first.
     #[must_use]
     pub fn sends(&self) -> &[BufferSize] {
         &self.sends
     }
 
-    /// Returns the receiver's buffers, smallest first.
+    /// Returns the sizes of the receiver's buffer, smallest first.
     #[must_use]
     pub fn receives(&self) -> &[BufferSize] {
         &self.receives
     }
 
-    /// Returns a cell, if it was measured.
+    /// Returns the cell with these buffers, if it was measured.
     #[must_use]
     pub fn get(&self, send: BufferSize, receive: BufferSize) -> Option<&CellSummary<'a>> {
         self.cells.get(&Cell { send, receive })
     }
 
-    /// Returns all cells, row by row.
+    /// Returns all cells, in the order of rows.
     pub fn iter(&self) -> impl Iterator<Item = &CellSummary<'a>> {
         self.cells.values()
     }
 
-    /// Returns the cells with equal buffers, smallest first.
+    /// Returns the cells with two equal buffers, smallest first.
     #[must_use]
     pub fn diagonal(&self) -> Vec<&CellSummary<'a>> {
         self.iter().filter(|summary| summary.cell.send == summary.cell.receive).collect()
     }
 
-    /// Returns lines of adjacent cells (the diagonal, each row, each column) with the name of the
-    /// varying size.
+    /// Returns all lines of adjacent cells: the diagonal, each row and each column. Each line comes
+    /// with the name of the buffers that vary along it.
     #[must_use]
     pub fn lines(&self) -> Vec<(&'static str, Vec<&CellSummary<'a>>)> {
         let row = |&send: &BufferSize| {
@@ -162,7 +162,7 @@ impl<'a> Table<'a> {
         lines
     }
 
-    /// Returns the cells next to `cell` in its row and its column.
+    /// Returns the adjacent cells in the row and the column of `cell`.
     #[must_use]
     pub fn neighbours(&self, cell: Cell) -> Vec<&CellSummary<'a>> {
         let beside = |sizes: &[BufferSize], size: BufferSize| {
@@ -179,10 +179,10 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Fewest fair runs of a cell without which its contended runs are kept.
+/// Minimum number of uncontended runs of a cell for its contended runs to be excluded.
 const FEWEST_FAIR: usize = 3;
 
-/// Returns the runs that were not contended, or all if these are too few.
+/// Returns the uncontended runs, or all runs if too few are uncontended.
 fn fair<'a>(runs: &[(usize, &'a RunRecord)]) -> Vec<(usize, &'a RunRecord)> {
     if has_too_few_fair(runs) {
         return runs.to_vec();
@@ -190,7 +190,7 @@ fn fair<'a>(runs: &[(usize, &'a RunRecord)]) -> Vec<(usize, &'a RunRecord)> {
     runs.iter().filter(|(_, run)| !is_contended(run)).copied().collect()
 }
 
-/// Are fewer runs uncontended than [`FEWEST_FAIR`], or than all if there are fewer?
+/// Are there fewer than [`FEWEST_FAIR`] uncontended runs, although more runs were made?
 fn has_too_few_fair(runs: &[(usize, &RunRecord)]) -> bool {
     let fair = runs.iter().filter(|(_, run)| !is_contended(run)).count();
     fair < FEWEST_FAIR.min(runs.len())
@@ -201,7 +201,7 @@ fn is_contended(run: &RunRecord) -> bool {
 }
 
 impl Rates {
-    /// Returns the rates of runs, which are given for each cell with their place in time.
+    /// Computes the rates of each cell. A run comes with its position in the order of all runs.
     fn of(cells: &[Vec<(usize, &RunRecord)>]) -> Self {
         let log_rate = |run: &RunRecord| logarithm(run.bytes_per_second);
         let mut in_time: Vec<(usize, Observation)> = cells

@@ -1,20 +1,20 @@
-//! Contention: a run whose threads waited for a CPU is unfair, and nothing is concluded from it.
+//! Contention: a run whose threads waited for a CPU is no evidence of the path, and is discarded.
 
 use super::figure::End;
 use linerate_evidence::{EndEvidence, RunEvidence};
 
-/// Share of the time for which a thread may wait for a CPU, or a machine may be without one,
-/// before the run is contended. Below it, the effect on a rate is within the spread of equal runs.
+/// Maximum share of the time that a thread may wait for a CPU, or a hypervisor may withhold one, in
+/// an uncontended run. Below it, the effect on the rate is within the spread of repeated runs.
 pub const CONTENDED_SHARE: f64 = 0.02;
 
-/// Time in the run queue of a thread that an idle CPU wakes up for. The kernel counts it as
-/// waiting, although nothing else runs there. Measured on an otherwise idle machine: 1.4 to 1.7 us
-/// for a thread that is woken 20,000 to 30,000 times a second, which is 3 to 4 % of its time; 3 to
-/// 7 us for up to 4,000 times a second, which is mostly below 1 %
+/// Assumed delay of a wake-up on an idle CPU. The kernel counts it as time in the run queue,
+/// although no other thread runs there, so it is subtracted for each wake-up. Measured on an idle
+/// machine: 1.4 to 1.7 µs with 20,000 to 30,000 wake-ups a second, which is 3 to 4 % of the time; 3
+/// to 7 µs with up to 4,000 a second, which is mostly below 1 %
 /// (docs/notebook/2026-11-25-diagnosis.md).
 const WAKE_UP_NANOS: u64 = 2_000;
 
-/// Returns the time in which other threads had the CPU of a thread of this end.
+/// Returns the nanoseconds for which a thread of this end waited while others occupied its CPU.
 fn waited(end: &EndEvidence) -> Option<u64> {
     let thread = &end.thread;
     let of = |waited: Option<u64>, switches: Option<u64>| {
@@ -25,8 +25,8 @@ fn waited(end: &EndEvidence) -> Option<u64> {
     Some(own.max(of(thread.host_queue_wait_nanos, thread.host_voluntary_switches).unwrap_or(0)))
 }
 
-/// Returns the end, the counter and the share of the worst contention of `run`, if it exceeds
-/// [`CONTENDED_SHARE`].
+/// Returns the worst contention of `run`, if it exceeds [`CONTENDED_SHARE`]: the end, the name of
+/// the counter, and the share of the time.
 #[must_use]
 pub fn contention(run: &RunEvidence) -> Option<(End, &'static str, f64)> {
     let waits = |end: &EndEvidence| end.share_of_nanos(waited(end));
@@ -86,10 +86,11 @@ mod tests {
                 assert_eq!(contention(&run).map(|(_, _, share)| share), share, "{switches}");
             }
         };
-        // Uncontended: small writes over the loopback device, and a reader that discards.
+        // Measured without other load: small writes over the loopback device, and a reader that
+        // discards.
         woken(32, 21_065, None);
         woken(41, 30_136, None);
-        // Beside a program that takes the CPU half of the time.
+        // Measured beside a program that occupies the CPU half of the time.
         woken(500, 21_000, Some(0.458));
         woken(300, 30_000, Some(0.24));
     }

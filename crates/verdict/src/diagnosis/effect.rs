@@ -1,28 +1,30 @@
-//! The effect of an intervention on the rate and on losses, and what a rule expects of it.
+//! The effect of an intervention on rate, losses and queueing delay, and the effect that a rule
+//! expects.
 
 use linerate_evidence::Change;
 use linerate_evidence::stats::as_f64;
 
-/// The effect of a change, against plain transfers before and after it.
+/// The effect of an intervention, relative to transfers without it that were made before and after.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effect {
-    /// The change.
+    /// The intervention.
     pub change: Change,
-    /// Rate with the change over the plain rate.
+    /// Ratio of the rate with the intervention to the rate without it.
     pub ratio: f64,
-    /// Lower end of the interval of `ratio`.
+    /// Lower bound of the interval of `ratio`, about two standard deviations below it.
     pub low: f64,
-    /// Upper end of the interval of `ratio`.
+    /// Upper bound of the interval of `ratio`, about two standard deviations above it.
     pub high: f64,
-    /// The losses with the change and without it.
+    /// The losses with the intervention; `None` if there were none without it, or if a counter is
+    /// absent.
     pub losses: Option<Losses>,
-    /// Queueing delay with the change over that of the plain transfer; `None` if the plain transfer
-    /// has none.
+    /// Ratio of the queueing delay with the intervention to that without it; `None` if there was no
+    /// delay without it.
     pub queue_ratio: Option<f64>,
 }
 
 impl Effect {
-    /// Returns the mean of the effects of one change, of which there is at least one.
+    /// Returns the mean of several effects of one intervention. `all` must not be empty.
     pub(super) fn mean(all: &[Self]) -> Self {
         let count = as_f64(all.len() as u64);
         let mean = |log: fn(&Self) -> f64| all.iter().map(log).sum::<f64>() / count;
@@ -49,40 +51,40 @@ impl Effect {
     }
 }
 
-/// The losses of a transfer with a change. Losses within a round trip count as one, because they
-/// are not independent.
+/// The losses of a transfer with an intervention. Losses within a round trip count as one, because
+/// they are not independent of each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Losses {
-    /// The number of losses.
+    /// The number of losses that occurred.
     pub count: f64,
-    /// The number that is expected at the plain transfer's loss rate.
+    /// The number of losses expected at the loss rate of the transfers without the intervention.
     pub expected: f64,
 }
 
-/// Significance of a difference between numbers of losses.
+/// Significance level for a difference between two numbers of losses.
 const SIGNIFICANCE: f64 = 0.05;
 
 impl Losses {
-    /// Returns the loss rate over the plain one.
+    /// Returns the ratio of the loss rate to that without the intervention.
     #[must_use]
     pub fn ratio(self) -> f64 {
         self.count / self.expected
     }
 
-    /// Is the number significantly below the expected one times `share`?
+    /// Are the losses significantly fewer than `share` times the expected number?
     fn is_below(self, share: f64) -> bool {
         at_most(self.expected * share, self.count) < SIGNIFICANCE
     }
 
-    /// Is the number significantly above the expected one times `share`?
+    /// Are the losses significantly more than `share` times the expected number?
     fn is_above(self, share: f64) -> bool {
         self.count > 0.0 && 1.0 - at_most(self.expected * share, self.count - 1.0) < SIGNIFICANCE
     }
 }
 
-/// Returns the probability that a Poisson variable of this mean is at most `count`.
+/// Returns the probability that a Poisson variable with this mean is at most `count`.
 fn at_most(mean: f64, count: f64) -> f64 {
-    // Beyond, the terms would underflow; the normal approximation is good there.
+    // Above this mean the terms underflow, and the normal approximation is accurate.
     const LARGE: f64 = 500.0;
     if mean > LARGE {
         let deviations = (count + 0.5 - mean) / mean.sqrt();
@@ -99,37 +101,38 @@ fn at_most(mean: f64, count: f64) -> f64 {
     sum.min(1.0)
 }
 
-/// The effect that a rule expects of a change.
+/// The effect that a rule expects of an intervention. The numbers are ratios to transfers without
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Expectation {
-    /// The rate is at least this multiple.
+    /// The rate is multiplied by at least this factor.
     Raises(Change, f64),
-    /// The rate is at most this multiple.
+    /// The rate is multiplied by at most this factor.
     Lowers(Change, f64),
-    /// The rate is between these multiples.
+    /// The rate is multiplied by a factor between these two.
     Keeps(Change, f64, f64),
-    /// The share of retransmissions is at most this multiple.
+    /// The loss rate is multiplied by at most this factor.
     LossFalls(Change, f64),
-    /// The share of retransmissions is at least this multiple.
+    /// The loss rate is multiplied by at least this factor.
     LossStays(Change, f64),
-    /// The queueing delay is at most this multiple.
+    /// The queueing delay is multiplied by at most this factor.
     QueueFalls(Change, f64),
 }
 
-/// The comparison of an effect with an expectation.
+/// The result of comparing a measured effect with an expectation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The effect is as expected.
+    /// The effect meets the expectation.
     Confirmed,
     /// The effect contradicts the expectation.
     Refuted,
-    /// The interval of the effect neither confirms nor refutes the expectation, or no run had this
-    /// change.
+    /// The interval of the effect is too wide to confirm or refute the expectation, or no run had
+    /// the intervention.
     Unclear,
 }
 
 impl Expectation {
-    /// Returns the change that is to be tried.
+    /// Returns the intervention that tests this expectation.
     #[must_use]
     pub const fn change(self) -> Change {
         match self {
@@ -142,7 +145,7 @@ impl Expectation {
         }
     }
 
-    /// Compares `effect` with the expectation.
+    /// Compares a measured effect with the expectation.
     #[must_use]
     pub fn compare(self, effect: &Effect) -> Outcome {
         let is = |confirmed: bool, refuted: bool| match (confirmed, refuted) {
@@ -164,7 +167,8 @@ impl Expectation {
                 let falls = losses.ratio() <= most && losses.is_below(1.0);
                 is(falls, losses.ratio() >= (2.0 * most).max(0.5) && losses.is_above(most))
             }),
-            // Losses by the load would vanish, so a quarter of the least share is far above them.
+            // Losses that the load causes would vanish almost entirely, so significance is tested
+            // at a quarter of the expected factor.
             Self::LossStays(_, least) => effect.losses.map_or(Outcome::Unclear, |losses| {
                 let stays = losses.ratio() >= least && losses.is_above(least / 4.0);
                 is(stays, losses.ratio() <= least / 2.0 && losses.is_below(least))

@@ -1,69 +1,69 @@
-//! The figures that rules use, each computed from the counters of a run.
+//! The quantities that rules compare with thresholds, each computed from the counters of a run.
 
 use linerate_evidence::{EndEvidence, RunEvidence, SenderStates, ThreadEvidence};
 use serde::Serialize;
 
-/// The end of a run at which a figure was measured.
+/// The end of a transfer at which a figure is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
-    /// The sending end.
+    /// The sending end of the transfer.
     Sender,
-    /// The receiving end.
+    /// The receiving end of the transfer.
     Receiver,
-    /// The sum over both ends.
+    /// Both ends, whose counters are added.
     Both,
 }
 
-/// A figure of a run. Shares are between 0 and 1.
+/// A quantity of a run that rules compare with thresholds. Shares are between 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
-    /// Processor time of the writing thread, or of linerate's host if that is more, as a share of
-    /// the time.
+    /// Processor time of the writing thread or of linerate's host, whichever is more, as a share of
+    /// the duration.
     SenderCpu,
-    /// Processor time of the reading thread, or of linerate's host if that is more, as a share of
-    /// the time.
+    /// Processor time of the reading thread or of linerate's host, whichever is more, as a share of
+    /// the duration.
     ReceiverCpu,
-    /// Share of the time in which the writing thread is neither in `write` nor on a CPU.
+    /// Share of the duration in which the writing thread is neither in `write` nor on a CPU.
     WriterAway,
-    /// Share of the receive window that is occupied by data which the program has not read.
+    /// Mean share of the receive window that holds data which the program has not read yet.
     UnreadShare,
-    /// Share of samples with a full send buffer, all of it in flight.
+    /// Share of samples in which the send buffer is full and all of its data is in flight.
     BufferFull,
-    /// Share of samples without data to send, while the program is not in `write`.
+    /// Share of samples in which there is no data to send, and the program is not in `write`.
     OutOfData,
-    /// Share of the time in which the receiver's window limits the sender: the larger one of our
-    /// samples and of the kernel's clock.
+    /// Share of the duration in which the receiver's window limits the sender: the maximum of our
+    /// samples and of the kernel's counter.
     WindowFull,
-    /// Share of samples with a full congestion window.
+    /// Share of samples in which the congestion window is full.
     CongestionWindowFull,
-    /// Share of samples in which the network holds the sender: a full congestion window, pacing or
-    /// a local queue.
+    /// Share of samples in which the network limits the sender: through a full congestion window,
+    /// pacing or a local queue.
     NetworkHolds,
-    /// Retransmitted segments among the data segments.
+    /// Retransmitted segments, as a share of all data segments sent.
     Retransmitted,
-    /// Losses since the connection was opened.
+    /// Number of losses since the connection was opened.
     Losses,
-    /// Segments acknowledged per second.
+    /// Number of segments acknowledged per second.
     AcknowledgedSegments,
-    /// Expirations of the retransmission timer.
+    /// Number of times that the retransmission timer expired.
     Timeouts,
-    /// Mean round trip over the shortest one.
+    /// Ratio of the mean round-trip time to the shortest one.
     RoundTripRatio,
-    /// Largest congestion window over the largest of the first half.
+    /// Ratio of the largest congestion window to the largest one in the first half of the transfer.
     WindowGrowth,
     /// 1 if the sender is in slow start at the end, else 0.
     SlowStart,
-    /// Round trips in the observed time.
+    /// Duration of the observation in round-trip times.
     RoundTrips,
-    /// Packets dropped by the receiving machine, over retransmitted segments.
+    /// Ratio of the packets that the receiving machine dropped to the retransmitted segments.
     ReceiveDrops,
-    /// Bit rate on the wire over the bit rate of the link.
+    /// Ratio of the bit rate on the wire to the bit rate of the link.
     LinkShare,
 }
 
 impl Figure {
-    /// All figures, in the order of a table.
+    /// All figures, in the order in which tables show them.
     pub const ALL: [Self; 19] = [
         Self::SenderCpu,
         Self::ReceiverCpu,
@@ -86,7 +86,7 @@ impl Figure {
         Self::LinkShare,
     ];
 
-    /// Returns the name in JSON and in text.
+    /// Returns the name of the figure in JSON and in text.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -111,7 +111,7 @@ impl Figure {
         }
     }
 
-    /// Returns the end at which the figure was measured.
+    /// Returns the end at which the figure is measured.
     #[must_use]
     pub const fn end(self) -> End {
         match self {
@@ -121,7 +121,7 @@ impl Figure {
         }
     }
 
-    /// Returns the figure of `run`; `None` if a counter that it needs is absent.
+    /// Computes the figure of `run`. Returns `None` if a counter that it needs is absent.
     #[must_use]
     pub fn of(self, run: &RunEvidence) -> Option<f64> {
         let (sender, receiver) = (&run.sender, &run.receiver);
@@ -181,23 +181,22 @@ impl Figure {
     }
 }
 
-/// Returns the processor time of the busiest thread of an end, as a share of the time.
+/// Returns the processor time of the busiest thread of an end, as a share of the duration.
 fn busiest(end: &EndEvidence) -> Option<f64> {
     let ThreadEvidence { cpu_nanos, host_cpu_nanos, .. } = end.thread;
     end.share_of_nanos(cpu_nanos.max(host_cpu_nanos))
 }
 
-/// Returns the share of the time in which the thread neither runs nor is in a call. Processor time
-/// is mostly spent in calls, so the result is a lower bound.
+/// Returns the share of the duration in which the thread neither runs nor is in a call. Calls and
+/// processor time overlap, and both are subtracted, so the result is a lower bound.
 fn away(end: &EndEvidence) -> Option<f64> {
     let in_calls = end.share_of_nanos(end.thread.call_nanos)?;
     let on_cpu = end.share_of_nanos(end.thread.cpu_nanos)?;
     Some((1.0 - in_calls - on_cpu).max(0.0))
 }
 
-/// Returns the packets that the receiving machine dropped over the retransmitted segments. A
-/// machine that serves both ends also counts the drops of its other work, so the ratio says little
-/// without retransmissions.
+/// Returns the ratio of the packets that the receiving machine dropped to the retransmitted
+/// segments, `None` without retransmissions. The machine's drop counters include its other traffic.
 fn receive_drops(run: &RunEvidence) -> Option<f64> {
     let repeated = as_f64(run.sender.connection.retransmitted_segments?);
     run.receiver.seconds?;

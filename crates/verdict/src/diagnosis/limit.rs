@@ -3,46 +3,47 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The limit of a path.
+/// The factor that limits the throughput of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// The sender's socket buffer holds less than the path does.
+    /// The sender's socket buffer is smaller than the bandwidth-delay product.
     SendBuffer,
-    /// The receiver's socket buffer holds less than the path does.
+    /// The receiver's socket buffer is smaller than the bandwidth-delay product.
     ReceiveBuffer,
-    /// The sending program offers less data than the path carries.
+    /// The sending program writes more slowly than the path can carry.
     Writer,
-    /// The receiving program reads less data than the path carries.
+    /// The receiving program reads more slowly than the path can carry.
     Reader,
-    /// The sender's processor.
+    /// The sender's processor is busy.
     SenderCpu,
-    /// The receiver's processor.
+    /// The receiver's processor is busy.
     ReceiverCpu,
-    /// The bit rate of a link, or of its shaper.
+    /// The bit rate of a link or of a shaper on the path.
     LinkRate,
-    /// A queue on the path that is too short.
+    /// A queue on the path is too short, and drops bursts.
     QueueDrop,
-    /// Losses that do not depend on the load.
+    /// Packets are lost at random, regardless of the load.
     RandomLoss,
-    /// Packets that the receiving machine drops.
+    /// The receiving machine drops packets.
     ReceiveDrop,
-    /// A window below the receive buffer, set by a route or by missing window scaling.
+    /// A route's metric, or a connection without window scaling, keeps the window below the receive
+    /// buffer.
     RouteWindow,
-    /// Packets larger than the path carries, lost without a message.
+    /// Packets larger than the path MTU are lost without an ICMP message.
     PathMtu,
     /// The congestion window does not grow although nothing is lost or queued.
     CongestionWindow,
-    /// The transfer is short in round trips: the congestion window is still growing.
+    /// The transfer has too few round trips: the congestion window is still growing.
     RoundTrip,
-    /// Other work on the machines: nothing can be concluded.
+    /// Other work on the machines disturbed every run, so no limit can be named.
     Contended,
     /// The evidence does not single out a limit.
     NotIdentified,
 }
 
 impl Limit {
-    /// All limits.
+    /// All limits, in the order in which they are listed.
     pub const ALL: [Self; 16] = [
         Self::SendBuffer,
         Self::ReceiveBuffer,
@@ -62,7 +63,7 @@ impl Limit {
         Self::NotIdentified,
     ];
 
-    /// Returns the name in JSON and in text.
+    /// Returns the name of the limit in JSON and in text.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -85,7 +86,7 @@ impl Limit {
         }
     }
 
-    /// Returns the remedy, as one or two sentences.
+    /// Returns the remedy in one or two sentences.
     #[must_use]
     pub const fn advice(self) -> &'static str {
         match self {

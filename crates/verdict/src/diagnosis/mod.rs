@@ -1,10 +1,10 @@
-//! The limit of one path: evidence of runs in, hypotheses, interventions to try, and a verdict out.
+//! The diagnosis of one path: what limits its throughput, proved by interventions.
 //!
 //! [`Diagnosis`] asks for runs one by one ([`Diagnosis::next_run`]) and takes their evidence. The
-//! plain transfer gives each rule of [`rules`] a score. The interventions of the best rules are
-//! then tried in alternation with further plain transfers, whose spread is the uncertainty of every
-//! effect. A limit is named only if its rule fits, an intervention confirms it, none refutes it,
-//! and no other limit fits as well.
+//! first run has no intervention; its counters give each rule of [`rules`] a score. The
+//! interventions of the best rules are then tried, in alternation with further runs without
+//! intervention. The spread of these runs is the uncertainty of every effect. A limit is named only
+//! if its rule fits, an intervention confirms it, none refutes it, and no other limit fits as well.
 
 mod contention;
 mod effect;

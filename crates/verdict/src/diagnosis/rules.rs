@@ -1,58 +1,61 @@
-//! The rules: for each limit the figures that it needs, their thresholds, and the interventions
-//! that confirm or refute it.
+//! The rules. Each one has a limit, conditions on the figures of a run, and the expected effects of
+//! interventions that confirm or refute the limit.
 
 use super::effect::Expectation;
 use super::figure::Figure;
 use super::limit::Limit;
 use linerate_evidence::{Change, RunEvidence};
 
-/// A rule that recognises one limit.
+/// A rule that recognises one limit, by conditions on counters and by effects of interventions.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// The limit.
+    /// The limit that the rule recognises.
     pub limit: Limit,
-    /// The conditions that must all hold. The rule does not apply if one of their figures is
+    /// Conditions that must all hold. The rule does not apply if a figure that one of them needs is
     /// absent.
     pub conditions: &'static [Condition],
-    /// Groups of expectations. Of each group, the first one whose change is possible is tested.
+    /// Groups of alternative expectations. In each group, only the first one that the path can test
+    /// counts.
     pub expectations: &'static [&'static [Expectation]],
-    /// The evidence that proves the limit.
+    /// The evidence that is sufficient to name the limit.
     pub proof: Proof,
 }
 
-/// The evidence that proves the limit of a rule. A refuted expectation always refutes it.
+/// The evidence that is sufficient to name the limit of a rule. A refuted expectation always rules
+/// the limit out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// The conditions alone.
+    /// The conditions hold.
     Counters,
-    /// The first group of expectations, confirmed.
+    /// The conditions hold, and the first group of expectations is confirmed.
     First,
-    /// All expectations, confirmed.
+    /// The conditions hold, and all groups of expectations are confirmed.
     All,
 }
 
-/// A threshold of a figure.
+/// A condition of a rule: a figure, and its threshold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Condition {
-    /// The figure that is compared.
+    /// The figure that is compared with the threshold.
     pub figure: Figure,
-    /// The threshold.
+    /// The threshold, with a transition in which the condition holds partly.
     pub bound: Bound,
-    /// The reason for the threshold.
+    /// The reason for the threshold, for the reader of a verdict.
     pub source: &'static str,
 }
 
-/// A threshold with a transition: the score of a condition falls linearly from 1 to 0 in it.
+/// A threshold with a transition, in which the score of a condition changes linearly between 0 and
+/// 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
-    /// The score is 1 from the second value upwards, and 0 below the first.
+    /// The score is 0 up to the first value, and 1 from the second value upwards.
     AtLeast(f64, f64),
-    /// The score is 1 up to the first value, and 0 above the second.
+    /// The score is 1 up to the first value, and 0 from the second value upwards.
     AtMost(f64, f64),
 }
 
 impl Bound {
-    /// Returns the score of a value, between 0 and 1.
+    /// Returns the score of a figure's value, between 0 and 1.
     #[must_use]
     pub fn score(self, value: f64) -> f64 {
         let (none, full) = match self {
@@ -62,7 +65,7 @@ impl Bound {
         ((value - none) / (full - none)).clamp(0.0, 1.0)
     }
 
-    /// Returns the threshold as text.
+    /// Formats the threshold, for the reader of a verdict.
     #[must_use]
     pub fn text(self) -> String {
         match self {
@@ -73,8 +76,8 @@ impl Bound {
 }
 
 impl Rule {
-    /// Returns how well the figures of the plain transfer fit, between 0 and 1; `None` if a figure
-    /// is absent.
+    /// Returns how well a run without intervention meets all conditions, between 0 and 1; `None` if
+    /// a figure is absent.
     #[must_use]
     pub fn score(&self, plain: &RunEvidence) -> Option<f64> {
         self.conditions.iter().try_fold(1.0_f64, |least, condition| {
@@ -103,7 +106,7 @@ const NOT_THERE: &str = "the receiver does not drop them";
 const REPEATED: &str = "a queue that is too short overflows again and again";
 const QUEUE: &str = "packets wait in a queue on the path";
 
-/// All rules.
+/// All rules of a diagnosis. A limit may have several rules.
 pub const RULES: &[Rule] = &[
     Rule {
         limit: Limit::Writer,
@@ -134,9 +137,9 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::First,
     },
-    // The Nagle algorithm holds back a last partial segment. Meanwhile neither Linux nor linerate
-    // counts a full send buffer in its busy times. This rule relies on the response to a larger
-    // buffer instead.
+    // The Nagle algorithm may hold back the last partial segment. Linux and linerate then do not
+    // count the time as limited by the send buffer, so this rule relies on the effect of a larger
+    // buffer.
     Rule {
         limit: Limit::SendBuffer,
         conditions: &[
@@ -223,7 +226,8 @@ pub const RULES: &[Rule] = &[
         expectations: &[&[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)]],
         proof: Proof::Counters,
     },
-    // A queue of the path is never empty for long, and empties once the sender is slower.
+    // The bottleneck is busy if its queue is never empty for long, and empties when the sender
+    // slows down.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[
@@ -255,7 +259,7 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::First,
     },
-    // At 90 % of the rate that the path has delivered, only bursts were too large for its queue.
+    // If pacing at 90 % of the measured rate avoids the losses, only bursts overflowed the queue.
     Rule {
         limit: Limit::QueueDrop,
         conditions: &[
@@ -270,8 +274,8 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::All,
     },
-    // Losses that continue at half of the rate are random: a queue or a policer would not drop
-    // frames at that rate.
+    // Losses that continue at half the rate are random, because neither a queue nor a policer would
+    // drop packets at that rate.
     Rule {
         limit: Limit::RandomLoss,
         conditions: &[

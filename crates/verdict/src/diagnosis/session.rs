@@ -1,4 +1,4 @@
-//! The course of a diagnosis: which run comes next, and what follows from all runs so far.
+//! The course of a diagnosis: the choice of the next run, and the verdict on all runs so far.
 
 use super::contention::{CONTENDED_SHARE, contention};
 use super::effect::{Effect, Expectation, Losses, Outcome};
@@ -11,58 +11,59 @@ use linerate_evidence::{Change, RunEvidence};
 
 /// Maximum number of attempts to get an uncontended first run.
 const FIRST_ATTEMPTS: usize = 3;
-/// Maximum number of contended runs in a diagnosis.
+/// Maximum number of contended runs, after which the diagnosis ends.
 const MAX_CONTENDED: usize = 5;
-/// Maximum number of transfers with a change.
+/// Maximum number of runs with an intervention.
 const MAX_CHANGES: usize = 8;
-/// Maximum number of transfers with one change.
+/// Maximum number of runs with the same intervention.
 const MAX_REPEATS: usize = 3;
-/// Minimum score of a rule whose interventions are tried.
+/// Minimum score of a rule for its interventions to be tried.
 const MIN_TRIED_SCORE: f64 = 0.05;
-/// Minimum confidence in a limit that is named.
+/// Minimum confidence for a limit to be named.
 const MIN_CONFIDENCE: f64 = 0.3;
-/// Minimum lead over the next limit.
+/// Minimum lead of the named limit's confidence over that of any other limit.
 const MIN_LEAD: f64 = 0.2;
-/// Minimum half-width of an interval relative to the effect, because of clocks and scheduling.
+/// Minimum relative half-width of an effect's interval. It allows for clocks and scheduling.
 const MIN_WIDTH: f64 = 0.03;
-/// Maximum of an effect, which is also that of a change without which nothing was carried.
+/// Maximum ratio that is reported as an effect, also if no data arrived without the intervention.
 const MAX_RATIO: f64 = 1_000.0;
-/// Half-width of an interval in standard deviations of a difference between two runs.
+/// Half-width of an interval, in standard deviations of the difference between two runs.
 const WIDTH: f64 = 2.0;
 
-/// The run that a diagnosis needs next.
+/// The next run that a diagnosis asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextRun {
-    /// The first plain transfer, which is longer than the others.
+    /// The first run, which has no intervention and is longer than the others.
     First,
-    /// Another plain transfer, to compare changes with.
+    /// A run without an intervention, with which runs before and after it are compared.
     Plain,
-    /// A transfer with a change.
+    /// A run with this intervention.
     Changed(Change),
 }
 
-/// The runs of a diagnosis so far.
+/// The state of a diagnosis: its runs so far.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnosis {
-    /// The first plain transfer. It is longer than the others, so it is not compared with them:
-    /// slow start takes a larger part of a shorter transfer.
+    /// The first run. The effects of interventions are not computed from it, because slow start is
+    /// a smaller part of this longer transfer.
     first: Option<RunEvidence>,
-    /// Further uncontended plain transfers, with their place among the runs.
+    /// Further uncontended runs without intervention, each with its position among all runs.
     plain: Vec<(usize, RunEvidence)>,
-    /// Transfers with a change, with their place.
+    /// Uncontended runs with an intervention, each with its position among all runs.
     changed: Vec<(usize, Change, RunEvidence)>,
-    /// Changes of unknown effect: the path cannot make them, or two attempts were contended.
+    /// Interventions that are not tried again: the path cannot make them, or two attempts were
+    /// contended.
     given_up: Vec<Change>,
-    /// Changes that the path cannot make.
+    /// Interventions that the path cannot make.
     impossible: Vec<Change>,
     contended: Vec<RunEvidence>,
-    /// Was the previous run contended?
+    /// Was the previous run contended, so that the next one repeats it?
     is_repeat: bool,
     runs: usize,
     is_out_of_time: bool,
 }
 
-/// A rule with its score and the results of its expectations.
+/// A rule, with its score and the results of its expectations.
 struct Judged {
     rule: &'static Rule,
     score: f64,
@@ -73,13 +74,13 @@ struct Judged {
 }
 
 impl Diagnosis {
-    /// Creates a diagnosis without runs.
+    /// Creates a diagnosis that has no runs yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns the run that is needed next; `None` if the verdict is ready.
+    /// Returns the run to make next; `None` if the verdict is ready.
     #[must_use]
     pub fn next_run(&self) -> Option<NextRun> {
         if self.is_out_of_time || self.contended.len() >= MAX_CONTENDED {
@@ -91,7 +92,7 @@ impl Diagnosis {
         let last_plain = self.plain.last().map(|(place, _)| *place);
         let last_changed = self.changed.last().map(|(place, ..)| *place);
         let change = self.wanted();
-        // Each change needs a plain transfer before and after it.
+        // The effect of an intervention is relative to runs without it, one before and one after.
         let is_plain_due = match last_changed {
             Some(place) => last_plain < Some(place),
             None => last_plain.is_none() && change.is_some(),
@@ -102,7 +103,8 @@ impl Diagnosis {
         change.map(NextRun::Changed)
     }
 
-    /// Takes the evidence of the run `asked`; `None` if the path cannot make its change.
+    /// Adds the evidence of the run `asked`. `None` means that the path cannot make the
+    /// intervention.
     pub fn add(&mut self, asked: NextRun, evidence: Option<RunEvidence>) {
         let Some(evidence) = evidence else {
             if let NextRun::Changed(change) = asked {
@@ -129,20 +131,21 @@ impl Diagnosis {
         }
     }
 
-    /// Returns whether losses are to be compared, for which transfers must not be short.
+    /// Has the first run lost segments? Further runs must then be long enough to compare losses.
     #[must_use]
     pub fn is_lossy(&self) -> bool {
         let lost = |run: &RunEvidence| Figure::Losses.of(run);
         self.first.as_ref().and_then(lost).is_some_and(|lost| lost > 0.0)
     }
 
-    /// Ends the diagnosis: no further run is possible within the budget.
+    /// Ends the diagnosis, because the time budget allows no further run.
     pub const fn end(&mut self) {
         self.is_out_of_time = true;
     }
 
-    /// Returns the next change to try: those of the best rules come first. If all have been tried
-    /// and no limit is named, returns one whose effect is unclear.
+    /// Returns the next intervention to try. Untried interventions of the best rules come first.
+    /// When all have been tried and no limit can be named, those with an unclear effect are
+    /// repeated.
     fn wanted(&self) -> Option<Change> {
         if self.changed.len() >= MAX_CHANGES {
             return None;
@@ -170,7 +173,7 @@ impl Diagnosis {
         })
     }
 
-    /// Returns the rules that fit, with the results of their expectations.
+    /// Returns the rules that fit the first run, with the results of their expectations.
     fn judged(&self) -> Vec<Judged> {
         let Some(plain) = &self.first else { return Vec::new() };
         let effects = self.effects();
@@ -194,7 +197,8 @@ impl Diagnosis {
         let count = |wanted| outcomes.iter().filter(|&&outcome| outcome == wanted).count();
         let (confirmed, refuted) = (count(Outcome::Confirmed), count(Outcome::Refuted));
         let is_first_confirmed = outcomes.first() == Some(&Outcome::Confirmed);
-        // Counters prove a limit also where no intervention is possible.
+        // A rule whose proof is counters alone must not lose confidence for interventions that are
+        // impossible.
         let is_possible =
             |group: &[Expectation]| group.iter().any(|one| !self.given_up.contains(&one.change()));
         let expected = match rule.proof {
@@ -204,7 +208,7 @@ impl Diagnosis {
         Judged { rule, score, confirmed, is_first_confirmed, refuted, expected }
     }
 
-    /// Returns the effects of all changes, against the plain transfers around them.
+    /// Returns the effect of each intervention, relative to the runs without it before and after.
     fn effects(&self) -> Vec<Effect> {
         let width = self.width();
         let effect = |(place, change, run): &(usize, Change, RunEvidence)| {
@@ -216,7 +220,7 @@ impl Diagnosis {
             let plain = mean(around.iter().map(|run| run.bytes_per_second))?;
             let ratio = (run.bytes_per_second / plain).min(MAX_RATIO);
             if plain <= 0.0 {
-                // The transfer without the change carried no data.
+                // Without the intervention no data arrived, so a ratio is not defined.
                 let ratio = if run.bytes_per_second > 0.0 { MAX_RATIO } else { 1.0 };
                 return Some(Effect {
                     change: *change,
@@ -247,13 +251,13 @@ impl Diagnosis {
         effects.iter().map(|same| Effect::mean(same)).collect()
     }
 
-    /// Returns all plain transfers.
+    /// Returns all uncontended runs without intervention, including the first one.
     fn all_plain(&self) -> impl Iterator<Item = &RunEvidence> {
         self.first.iter().chain(self.plain.iter().map(|(_, run)| run))
     }
 
-    /// Compares the losses of `run` with those of all plain transfers together. A transfer counts
-    /// from its beginning: a short one has few losses.
+    /// Compares the losses of `run` with those of all runs without intervention together. The
+    /// counters include the start of each connection, because a short run has few losses.
     fn losses(&self, run: &RunEvidence) -> Option<Losses> {
         let of = |run: &RunEvidence| {
             let connection = &run.sender.connection;
@@ -268,8 +272,9 @@ impl Diagnosis {
             .then(|| Losses { count, expected: lost / all * sent })
     }
 
-    /// Compares the queueing delay of `run` with that of the plain transfers `around` it. Without a
-    /// queue, a round trip takes as long as the shortest one of all transfers.
+    /// Returns the ratio of the queueing delay of `run` to that of `around`, the runs without
+    /// intervention before and after it. The shortest round-trip time of all runs is taken as that
+    /// without a queue.
     fn queue_ratio(&self, run: &RunEvidence, around: &[&RunEvidence]) -> Option<f64> {
         let all = self.all_plain().chain(self.changed.iter().map(|(.., run)| run));
         let shortest = all
@@ -282,14 +287,15 @@ impl Diagnosis {
         (plain > 0.0).then_some((delay(run)? / plain).max(0.0))
     }
 
-    /// Returns the relative half-width of an interval, from the spread of the plain transfers.
+    /// Returns the relative half-width of an effect's interval, from the spread of runs without
+    /// intervention.
     fn width(&self) -> f64 {
         let logs = || self.plain.iter().map(|(_, run)| run.bytes_per_second.max(1.0).ln());
         let Some(centre) = mean(logs()) else { return MIN_WIDTH };
         let squares = logs().map(|log| (log - centre).powi(2)).sum::<f64>();
         let degrees = count_f64(self.plain.len().saturating_sub(1).max(1));
-        // The variance of the difference between a run and the mean of the two plain runs around
-        // it: 1 + 1/2 times that of a run.
+        // A run is compared with the mean of two others, so the variance of the difference is 1 +
+        // 1/2 times that of a run.
         let deviation = (squares / degrees * 1.5).sqrt();
         (WIDTH * deviation).max(MIN_WIDTH)
     }
@@ -305,7 +311,7 @@ impl Diagnosis {
         let Some(&(named, confidence)) = best.first() else {
             return self.not_identified(plain);
         };
-        // Two rules for one limit are not rivals.
+        // Another rule for the same limit does not compete with it.
         let rival = best.iter().find(|(other, _)| other.rule.limit != named.rule.limit);
         let rival = rival.map_or(0.0, |(_, confidence)| *confidence);
         let lead = confidence - rival;
@@ -386,7 +392,7 @@ impl Diagnosis {
 }
 
 impl Judged {
-    /// Returns the confidence in the limit of this rule; `None` if it is refuted or unproved.
+    /// Returns the confidence in the limit of this rule; `None` if it is refuted or not proved.
     fn confidence(&self) -> Option<f64> {
         let is_proved = match self.rule.proof {
             Proof::Counters => true,
@@ -396,8 +402,8 @@ impl Judged {
         if self.refuted > 0 || !is_proved {
             return None;
         }
-        // Expectations that stay unclear reduce the confidence by up to one half, in proportion to
-        // their number.
+        // Unclear expectations reduce the confidence in proportion to their number, by up to one
+        // half.
         let unclear = count_f64(self.expected - self.confirmed) / count_f64(self.expected.max(1));
         Some(self.score * (1.0 - 0.5 * unclear))
     }

@@ -1,5 +1,5 @@
-//! The limit of one cell of a sweep, by the rules of a diagnosis. Cells with other buffers are the
-//! interventions.
+//! The limit of one cell of a sweep, by the rules of a diagnosis. Cells with other buffer sizes
+//! take the place of interventions.
 
 use super::effect::{Effect, Outcome};
 use super::figure::Figure;
@@ -7,13 +7,13 @@ use super::limit::Limit;
 use super::rules::{Proof, RULES, Rule};
 use linerate_evidence::RunEvidence;
 
-/// Minimum confidence in a limit that is named.
+/// Minimum confidence for a limit to be named.
 const MIN_CONFIDENCE: f64 = 0.3;
-/// Minimum lead over the next limit.
+/// Minimum lead of the named limit's confidence over that of any other limit.
 const MIN_LEAD: f64 = 0.2;
 
-/// Returns the limit that the rules single out, if there is one. `plain` are the counters of the
-/// cell, `effects` those of other buffers.
+/// Returns the limit that the rules identify. `plain` holds the counters of the cell, `effects` the
+/// effects of other buffer sizes.
 pub(crate) fn limit(plain: &RunEvidence, effects: &[Effect]) -> Option<Limit> {
     let mut found: Vec<(Limit, f64)> = RULES
         .iter()
@@ -25,7 +25,7 @@ pub(crate) fn limit(plain: &RunEvidence, effects: &[Effect]) -> Option<Limit> {
     (confidence >= MIN_CONFIDENCE && confidence - rival >= MIN_LEAD).then_some(named)
 }
 
-/// Returns the confidence in a rule; `None` if it is refuted or unproved.
+/// Returns the confidence in the limit of a rule; `None` if it is refuted or not proved.
 fn confidence(rule: &Rule, plain: &RunEvidence, effects: &[Effect]) -> Option<f64> {
     let score = score(rule, plain)?;
     let outcomes = rule.expectations.iter().map(|group| {
@@ -41,7 +41,8 @@ fn confidence(rule: &Rule, plain: &RunEvidence, effects: &[Effect]) -> Option<f6
         Proof::First => outcomes.first().is_some_and(is_confirmed),
         Proof::All => outcomes.iter().all(is_confirmed),
     };
-    // A sweep cannot try other changes than those of the buffers.
+    // A sweep changes only the buffers, so other interventions do not reduce the confidence in a
+    // buffer.
     let outcomes: Vec<Outcome> = if is_of_buffer(rule) {
         outcomes.into_iter().flatten().collect()
     } else {
@@ -60,9 +61,10 @@ const fn is_of_buffer(rule: &Rule) -> bool {
     matches!(rule.limit, Limit::SendBuffer | Limit::ReceiveBuffer)
 }
 
-/// Returns how well the figures of a cell fit. An absent figure silences a rule, except those of
-/// the buffers: a sweep changes exactly these, so the response itself decides. It also outweighs a
-/// busy processor, which may poll, or process many small windows.
+/// Returns how well the counters of a cell meet the conditions of a rule, `None` if a figure is
+/// absent. For rules about buffers, absent figures and busy processors are ignored: the measured
+/// effect of another buffer size is stronger evidence, and a processor may be busy with polling or
+/// small windows.
 fn score(rule: &Rule, plain: &RunEvidence) -> Option<f64> {
     if !is_of_buffer(rule) {
         return rule.score(plain);

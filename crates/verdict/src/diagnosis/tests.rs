@@ -1,4 +1,4 @@
-//! Diagnoses from tables of numbers.
+//! Tests of the diagnosis with made-up figures of runs.
 
 use super::*;
 use linerate_evidence::{
@@ -6,13 +6,14 @@ use linerate_evidence::{
     SenderStates, ThreadEvidence,
 };
 
-/// The figures of a run, as a test writes them.
+/// The figures of a made-up run.
 #[derive(Clone, Copy)]
 struct Figures {
     rate: f64,
-    /// Shares of the states: buffer full, out of data, window full, congestion window full, held.
+    /// Shares of the sender's states: buffer full, out of data, window full, congestion window
+    /// full, and held back by pacing or a local queue.
     states: [f64; 5],
-    /// Processor shares of sender and receiver.
+    /// Processor time of the sender and of the receiver, as shares of the duration.
     cpu: [f64; 2],
     unread: f64,
     lost: u64,
@@ -25,7 +26,7 @@ struct Figures {
     waited: f64,
 }
 
-/// A transfer that nothing in particular limits.
+/// A run with no sign of a limit.
 const PLAIN: Figures = Figures {
     rate: 1e6,
     states: [0.0; 5],
@@ -59,7 +60,7 @@ impl Figures {
             retransmitted_segments: Some(self.lost),
             whole_data_segments: Some(200_000),
             whole_retransmitted_segments: Some(2 * self.lost),
-            // A rate of 1 MB/s in segments of 1,000 bytes.
+            // Segments of 1,000 bytes, acknowledged for one second.
             acknowledged_bytes: Some(self.rate as u64),
             segment_bytes: Some(1_000),
             retransmission_timeouts: Some(self.timeouts),
@@ -98,8 +99,8 @@ impl Figures {
     }
 }
 
-/// Diagnoses a path on which changes have the given effects on rate and losses. Other changes have
-/// none; those in `impossible` are not possible.
+/// Diagnoses a path on which interventions multiply the rate by a factor and cause a number of
+/// losses. Unlisted interventions have no effect; the path cannot make those in `impossible`.
 fn diagnose(plain: Figures, effects: &[(Change, f64, u64)], impossible: &[Change]) -> Verdict {
     let mut diagnosis = Diagnosis::new();
     let mut runs = 0;
@@ -113,7 +114,7 @@ fn diagnose(plain: Figures, effects: &[(Change, f64, u64)], impossible: &[Change
                 let known = effects.iter().find(|(one, ..)| *one == change);
                 let (ratio, lost) =
                     known.map_or((1.0, plain.lost), |&(_, ratio, lost)| (ratio, lost));
-                // A sender below the rate of the path leaves no queue.
+                // A sender that is slower than the path leaves no queue.
                 let is_slower = change == Change::Paced && ratio < 1.0;
                 let changed = Figures { rate: plain.rate * ratio, lost, ..plain };
                 let changed = if is_slower {
@@ -186,7 +187,7 @@ fn each_limit_is_named_from_its_numbers() {
         ),
     ] {
         let verdict = match limit {
-            // No multiple of zero is a rate: the changed run carries something.
+            // The rate without intervention is zero here, so a factor cannot describe the effect.
             Limit::PathMtu => black_hole(plain),
             _ => diagnose(plain, &effects, &[LargerWrites, SenderCpuFaster, ReceiverCpuFaster]),
         };
@@ -199,7 +200,7 @@ fn each_limit_is_named_from_its_numbers() {
     }
 }
 
-/// Figures of the kernel's TCP over the loopback device of an idle machine with two CPUs.
+/// The figures were measured with the kernel's TCP over loopback on an idle machine with two CPUs.
 #[test]
 fn a_busy_thread_is_named_from_measured_figures() {
     const NOT_REAL: [Change; 2] = [Change::SenderCpuFaster, Change::ReceiverCpuFaster];
@@ -223,7 +224,7 @@ fn a_busy_thread_is_named_from_measured_figures() {
         (Limit::SenderCpu, writes_of_64_bytes, &[(Change::LargerWrites, 7.44, 0)], &NOT_REAL[..]),
         (Limit::SenderCpu, writes_of_64_bytes, &[(Change::Discard, 1.02, 0)], &large),
         (Limit::ReceiverCpu, reads_of_64_bytes, &[(Change::Discard, 21.1, 0)], &NOT_REAL),
-        // Two full CPUs: only a reader without copies tells which one holds the other.
+        // Both CPUs are full, so only a reader that discards data shows which one limits the other.
         (Limit::ReceiverCpu, both, &[(Change::Discard, 1.5, 0)], &large),
         (Limit::NotIdentified, both, &[(Change::Discard, 1.0, 0)], &large),
     ] {
@@ -232,7 +233,7 @@ fn a_busy_thread_is_named_from_measured_figures() {
     }
 }
 
-/// Diagnoses a path that carries segments of half the size only.
+/// Diagnoses a path that drops all segments larger than half of the usual size.
 fn black_hole(plain: Figures) -> Verdict {
     let mut diagnosis = Diagnosis::new();
     while let Some(next) = diagnosis.next_run() {
@@ -295,7 +296,7 @@ fn a_contended_run_is_repeated_and_concludes_nothing() {
     assert_eq!(diagnosis.next_run(), None);
     assert_eq!(diagnosis.verdict().limit, Limit::Contended);
 
-    // Contention that passes does not affect the verdict.
+    // Contention that ends before the last attempt does not affect the verdict.
     let mut diagnosis = Diagnosis::new();
     diagnosis.add(NextRun::First, Some(busy.run()));
     let idle = Figures { waited: 0.0, ..busy };
@@ -314,7 +315,7 @@ fn a_change_that_is_contended_twice_concludes_nothing() {
     let mut attempts = 0;
     while let Some(next) = diagnosis.next_run() {
         let run = match next {
-            // Twice the rate, although the threads waited.
+            // The rate doubles, but the run is contended.
             NextRun::Changed(Change::SendBufferDoubled) => {
                 attempts += 1;
                 Figures { rate: 2e6, waited: 0.5, ..plain }
@@ -334,7 +335,7 @@ fn a_full_link_is_named_without_evidence_of_the_far_end() {
     let mut diagnosis = Diagnosis::new();
     while let Some(next) = diagnosis.next_run() {
         let figures = match next {
-            // Below the rate of the link, its queue is empty.
+            // A sender below the rate of the link leaves its queue empty.
             NextRun::Changed(Change::Paced) => {
                 Figures { rate: 0.9e6, round_trip_ratio: 1.0, round_trips: 400.0, ..full }
             }
@@ -349,7 +350,7 @@ fn a_full_link_is_named_without_evidence_of_the_far_end() {
 
 #[test]
 fn losses_at_a_policed_peak_are_not_random() {
-    // A burst passes a policer at more than its rate, so its losses stay at 90 % of the peak.
+    // A policer lets bursts exceed its rate, so losses remain at 90 % of the peak rate.
     let lossy = Figures { states: CONGESTION, lost: 500, ..PLAIN };
     let effects = [(Change::Paced, 1.1, 450), (Change::PacedAtHalf, 0.5, 3)];
     assert_eq!(diagnose(lossy, &effects, &[]).limit, Limit::NotIdentified);

@@ -1,4 +1,4 @@
-//! The best cell, and the cells that cannot be distinguished from it.
+//! The finding about the best cell, and the cells that are not significantly slower.
 
 use crate::finding::{Finding, FindingKind};
 use crate::sweep::Sweep;
@@ -39,8 +39,7 @@ fn finding(sweep: &Sweep<'_>, best: &CellSummary<'_>) -> Finding {
         .with("indistinguishable", as_f64(peers))
 }
 
-/// Returns whether `cell` is significantly below `best`. Ranges that do not overlap need no
-/// resampling.
+/// Is `cell` significantly slower than `best`? Disjoint ranges of rates need no resampling.
 fn is_worse(cell: &CellSummary<'_>, best: &CellSummary<'_>, seed: u64) -> bool {
     let apart = cell.rates.max() < best.rates.values()[0];
     apart
@@ -54,7 +53,8 @@ mod tests {
     use crate::sample_findings::findings_of;
     use linerate_evidence::Cell;
 
-    /// Returns the finding for cells with these four rates, by the packets of both buffers.
+    /// Returns the finding about a sweep in which `rates` gives the four runs of each cell, by its
+    /// packets.
     fn best(rates: impl Fn(u32, u32) -> [f64; 4]) -> Finding {
         let rate = |cell: Cell, repeat| {
             rates(cell.send.packets().unwrap(), cell.receive.packets().unwrap())[repeat as usize]
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn the_share_of_the_maximum_is_given() {
-        // The floor of these tests is 8 MiB in 790 µs.
+        // In these tests the floor, the maximum without a protocol, is 8 MiB in 790 µs.
         let found = best(|_, _| [0.5 * 8.388_608 / 790e-6; 4]);
         assert!(found.text.contains("50 % of the maximum"), "{}", found.text);
     }

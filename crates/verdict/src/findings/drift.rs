@@ -1,8 +1,8 @@
-//! Drift of the machine during the sweep.
+//! The finding about drift: whether the machine's speed changed during the sweep.
 //!
-//! The order of the runs is random, so a drift widens intervals but does not make cells differ. It
-//! matters when this sweep is compared with another. A slow epoch in the middle leaves the halves
-//! alike, so shorter parts are compared too.
+//! The runs have a random order, so drift widens the intervals of all cells and favours none. It
+//! matters when the sweep is compared with another one. A slow period in the middle leaves the two
+//! halves alike, so shorter parts are compared too.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;
@@ -11,24 +11,25 @@ use linerate_evidence::notation;
 use linerate_evidence::stats::{Sample, as_f64, interval};
 use linerate_evidence::{Cell, shuffle};
 
-/// Smallest drift worth reporting, as a logarithm of a ratio.
+/// Minimum drift worth reporting, as the logarithm of a ratio.
 const NEGLIGIBLE: f64 = 0.03;
 
-/// Fewest runs that can show a drift.
+/// Minimum number of runs from which drift is computed.
 const FEWEST: usize = 24;
 
-/// Most parts into which a sweep is divided, and fewest runs of a part.
+/// Maximum number of parts into which a sweep is divided, and minimum number of runs in a part.
 const MOST_PARTS: usize = 8;
 const FEWEST_OF_PART: usize = 12;
 
-/// Number of random orders that an observed range of the parts is compared with.
+/// Number of random orders of the runs with which the observed order is compared.
 const ORDERS: u64 = 400;
 
-/// Largest share of random orders with the same range that still counts as drift.
+/// Maximum share of random orders whose parts differ as much as those of the observed order, for
+/// the difference to count as drift.
 const CHANCE: f64 = 0.01;
 
-/// Smallest ratio of the range of the parts to the change of the halves that is worth a sentence of
-/// its own.
+/// Minimum ratio of the largest difference between parts to the change between halves. Below it,
+/// the finding about the halves says enough.
 const MORE_THAN_HALVES: f64 = 1.5;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
@@ -42,7 +43,7 @@ pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
     parts.or(halves).map(|(_, finding)| finding).into_iter().collect()
 }
 
-/// Returns the change from the first to the second half, if it is significant, with its sentence.
+/// Returns the change from the first to the second half with its finding, if it is significant.
 fn halves(sweep: &Sweep<'_>, residuals: &[f64]) -> Option<(f64, Finding)> {
     let (first, second) = residuals.split_at(residuals.len() / 2);
     let (first, second) = (Sample::new(first.to_vec())?, Sample::new(second.to_vec())?);
@@ -63,8 +64,8 @@ fn halves(sweep: &Sweep<'_>, residuals: &[f64]) -> Option<(f64, Finding)> {
     Some((drift, finding(text, drift)))
 }
 
-/// Returns the range of the parts' medians, if a random order of the runs rarely has such a range,
-/// with its sentence.
+/// Returns the difference between the fastest and the slowest part with its finding, if it is more
+/// than a random order of the runs would show.
 fn parts(sweep: &Sweep<'_>, residuals: &[f64]) -> Option<(f64, Finding)> {
     let count = (residuals.len() / FEWEST_OF_PART).min(MOST_PARTS);
     if count < 2 {
@@ -105,7 +106,7 @@ fn parts(sweep: &Sweep<'_>, residuals: &[f64]) -> Option<(f64, Finding)> {
     Some((range(found), finding(text, change)))
 }
 
-/// Returns what the change means for the rates of the cells.
+/// Returns the end of the finding's sentence: how drift affects the rates of the cells.
 fn consequence(sweep: &Sweep<'_>) -> &'static str {
     match sweep.table.epochs() {
         Some(_) => "the rates of the cells do not contain it",
@@ -118,6 +119,7 @@ fn finding(text: String, change: f64) -> Finding {
 }
 
 /// Returns the deviation of each run from the median of its cell, in the order of the runs.
+/// Deviations are logarithms of ratios.
 fn residuals(sweep: &Sweep<'_>) -> Vec<f64> {
     let residuals = sweep.runs.iter().filter_map(|run| {
         let Cell { send, receive } = run.cell();
@@ -135,8 +137,8 @@ mod tests {
     use linerate_evidence::sample_data::{noise, records, square_design};
     use linerate_evidence::stats::as_f64;
 
-    /// Returns the finding for a sweep with very different cells whose second half is `times` as
-    /// fast as the first.
+    /// Returns the finding about a sweep of very different cells, whose second half has `times` the
+    /// speed of the first half.
     fn drift(buffers: u32, amplitude: f64, times: f64) -> Option<Finding> {
         let design = square_design(buffers);
         let rate = |cell: Cell, repeat| {

@@ -1,4 +1,5 @@
-//! Epochs of the machine: slow changes of its speed, and what is left when they are subtracted.
+//! The finding about epochs: slow changes of the machine's speed that are subtracted from the
+//! rates.
 
 use crate::finding::{Finding, FindingKind};
 use crate::sweep::Sweep;

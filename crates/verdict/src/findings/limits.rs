@@ -1,4 +1,4 @@
-//! The limits of the cells: the verdict on a sweep.
+//! The finding about the limits of the cells, which is the verdict on a sweep.
 
 use crate::cell_limits::{CellLimit, cell_limits};
 use crate::diagnosis::Limit;
@@ -7,7 +7,7 @@ use crate::sweep::Sweep;
 use linerate_evidence::notation;
 use linerate_evidence::stats::as_f64;
 
-/// Minimum share of flat cells in a surface that is called flat.
+/// Minimum share of cells without a gain from larger buffers for the whole sweep to be called flat.
 const MOST_CELLS: f64 = 0.95;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
@@ -45,7 +45,7 @@ const BOTH: &str = "both buffers together";
 const NEITHER: &str = "neither buffer";
 const NOTHING: &str = "not-identified";
 
-/// Returns the limits with the numbers of their cells, the most frequent first.
+/// Returns the limits and the number of cells that each applies to, the most frequent limit first.
 fn groups(cells: &[CellLimit]) -> Vec<(String, usize)> {
     let name = |cell: &CellLimit| match (cell.limits.as_slice(), cell.is_flat) {
         ([limit], _) => limit.name(),
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn limits_are_counted() {
         let found = found(|send, receive| 1e6 * send.min(receive).min(4.0));
-        // Cells with 4 to 8 packets at both ends are on the plateau.
+        // 25 cells, those with 4 to 8 packets in both buffers, are on the plateau.
         assert_eq!(found.figures["neither_buffer"], 25.0, "{}", found.text);
         assert_eq!(found.figures["both_buffers_together"], 3.0, "{}", found.text);
         assert!(found.text.starts_with("What limits the 64 cells: "), "{}", found.text);

@@ -1,4 +1,4 @@
-//! The findings of a sweep, one question a file.
+//! The findings of a sweep, with one question in each file.
 
 mod best;
 mod drift;
@@ -15,8 +15,8 @@ mod timer;
 use crate::finding::Finding;
 use crate::sweep::Sweep;
 
-/// Returns all findings: the results, then the limits of their validity. Nothing is concluded from
-/// a contended sweep.
+/// Returns all findings about a sweep: the results first, then restrictions of their validity. A
+/// contended sweep has only the finding that it is contended.
 #[must_use]
 pub fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
     if let Some(contended) = precision::contended(sweep) {

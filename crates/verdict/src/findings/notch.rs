@@ -1,12 +1,12 @@
-//! Notches: cells that are slower than their neighbours predict.
+//! The finding about notches: cells that are slower than their neighbours predict.
 //!
 //! On every line of cells (the diagonal, each row and each column), a cell is compared with the
-//! geometric mean of the cells before and after it. If the sizes are not equidistant, as in 3, 4
-//! and 16, the nearer neighbour weighs more; otherwise a throughput proportional to the buffer
-//! would have a notch at 4. A notch must be deeper than chance (its interval), deeper than a
-//! negligible difference, and deeper than cells usually differ from their neighbours. The last is a
-//! robust deviation over all lines of a kind; it excludes the few cells that chance alone would
-//! find in a table of hundreds.
+//! geometric mean of the cells before and after it. The nearer neighbour weighs more if the sizes
+//! are not equidistant, as in 3, 4 and 16. Otherwise a throughput that is proportional to the
+//! buffer would have a notch at 4. A notch must be deeper than chance (its interval), than a
+//! negligible difference, and than the usual deviation of cells from their neighbours. The usual
+//! deviation is computed over all rows, all columns or the diagonal; without it, a table of
+//! hundreds of cells would have a few notches by chance.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;
@@ -18,10 +18,10 @@ use linerate_evidence::stats::as_f64;
 use linerate_evidence::stats::{Interval, Sample, interval};
 use std::collections::BTreeMap;
 
-/// Negligible depth, as a logarithm of a ratio: five per cent.
+/// Maximum depth that is negligible, as the logarithm of a ratio: five per cent.
 const NEGLIGIBLE: f64 = 0.05;
 
-/// Minimum depth of a notch in robust deviations.
+/// Minimum depth of a notch, in multiples of the usual deviation of cells from their neighbours.
 const DEVIATIONS: f64 = 4.0;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
@@ -36,14 +36,15 @@ pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
     valleys.values().map(|valley| finding(valley, payload)).collect()
 }
 
-/// Reports that there is no notch, if there were lines to examine.
+/// Returns the finding that there is no notch, unless no line has three cells.
 fn none(sweep: &Sweep<'_>) -> Vec<Finding> {
     let looked_at = sweep.table.lines().iter().any(|(_, line)| line.len() >= 3);
     let text = "There are no notches: no cell is significantly below what its neighbours predict.";
     looked_at.then(|| Finding::new(FindingKind::Notch, text.to_owned())).into_iter().collect()
 }
 
-/// Reports the notches at one size: a single one, or a valley across the table.
+/// Returns the finding about the notches at one buffer size: one cell, or a valley across the
+/// table.
 fn finding(valley: &[Notch<'_>], payload: u32) -> Finding {
     let mut depths: Vec<&Notch<'_>> = valley.iter().collect();
     depths.sort_by(|one, other| one.depth.total_cmp(&other.depth));
@@ -87,18 +88,18 @@ struct Notch<'a> {
 }
 
 impl Notch<'_> {
-    /// Returns the size that varies along the line.
+    /// Returns the size of the notch's buffer that varies along the line.
     fn at(&self) -> BufferSize {
         varying(self.varies, self.cells[1])
     }
 
-    /// Returns the sizes of the two neighbours.
+    /// Returns the sizes of the buffers before and after the notch.
     fn neighbours(&self) -> (BufferSize, BufferSize) {
         (varying(self.varies, self.cells[0]), varying(self.varies, self.cells[2]))
     }
 }
 
-/// Returns the size that varies along a line.
+/// Returns the buffer of a cell that varies along a line; `varies` is the name of the kind of line.
 fn varying(varies: &str, summary: &CellSummary<'_>) -> BufferSize {
     if varies == ALONG_COLUMN { summary.cell.send } else { summary.cell.receive }
 }
@@ -119,7 +120,8 @@ fn notches<'a>(sweep: &'a Sweep<'a>) -> Vec<Notch<'a>> {
     found.collect()
 }
 
-/// Returns the middle one of `cells` as a notch, if it is deeper than `threshold` and than chance.
+/// Returns the middle one of three cells as a notch, if it deviates by more than `threshold` and
+/// more than chance.
 fn notch<'a>(
     varies: &'static str,
     cells: [&'a CellSummary<'a>; 3],
@@ -136,9 +138,9 @@ fn notch<'a>(
     interval.is_below(0.0).then_some(Notch { varies, cells, depth, interval })
 }
 
-/// Returns the position of the second of three cells between the first and the third: one half if
-/// it is equally far from both, else by the logarithms of the sizes, so that proportional
-/// throughput has no notch.
+/// Returns the position of the middle cell between its neighbours, from 0 to 1: one half if the
+/// sizes are equidistant. Otherwise logarithms of the sizes count, so that a throughput
+/// proportional to the buffer has no notch.
 fn place(varies: &str, cells: &[&CellSummary<'_>; 3]) -> f64 {
     let [before, at, after] = cells.map(|cell| varying(varies, cell).bytes(1));
     if at - before == after - at {
@@ -148,7 +150,7 @@ fn place(varies: &str, cells: &[&CellSummary<'_>; 3]) -> f64 {
     (at - before) / (after - before)
 }
 
-/// Returns the deviation of the second of three medians from the prediction of the others, as a
+/// Returns the deviation of the middle median from the interpolation of the two others, as the
 /// logarithm of a ratio.
 fn residual(medians: &[f64], place: f64) -> f64 {
     let [before, at, after] = [0, 1, 2].map(|index| logarithm(medians[index]));
@@ -158,7 +160,7 @@ fn residual(medians: &[f64], place: f64) -> f64 {
 fn usual_deviation(varies: &str, triples: &[[&CellSummary<'_>; 3]]) -> f64 {
     let residuals =
         triples.iter().map(|cells| residual(&cells.map(CellSummary::median), place(varies, cells)));
-    // Of two or three residuals none is unusual; then the interval alone decides.
+    // Few residuals do not tell what is usual, so only the interval of the notch is compared.
     match Sample::new(residuals.collect()) {
         Some(sample) if sample.values().len() >= 8 => sample.robust_deviation(),
         _ => as_f64(0),
@@ -252,7 +254,8 @@ mod tests {
         }
     }
 
-    /// Returns the first finding for a plateau with one deviating cell.
+    /// Returns the first finding about a sweep of equally fast cells, except for one with the given
+    /// rates.
     fn with_one_cell(amplitude: f64, rates: [f64; 4]) -> String {
         let rate = |cell: Cell, repeat| {
             let is_it = cell.send.packets() == Some(5) && cell.receive.packets() == Some(9);

@@ -1,4 +1,4 @@
-//! The precision of a sweep: whether the intervals of the cells are narrow, and if not, what
+//! The finding about precision: whether the intervals of the cells are narrow, and if not, what
 //! prevented it.
 
 use crate::diagnosis::CONTENDED_SHARE;
@@ -9,20 +9,20 @@ use crate::table::CellSummary;
 use linerate_evidence::notation;
 use linerate_evidence::stats::{Sample, as_f64};
 
-/// Largest half-width of an interval, as the logarithm of a ratio, and the share of cells that must
-/// stay within it.
+/// Maximum half-width of a narrow interval, as the logarithm of a ratio, and minimum share of cells
+/// with narrow intervals in a conclusive sweep.
 const NARROW: f64 = 0.03;
 const MOST_CELLS: f64 = 0.95;
-/// Share of contended runs that is named as the obstacle.
+/// Minimum share of contended runs that is named as the reason for wide intervals.
 const MANY_CONTENDED: f64 = 0.1;
-/// Ratio of the half-width of the interval of a median to the deviation, times the square root of
-/// the number of runs: 1.96 √(π/2).
+/// Half-width of a median's 95 % interval, multiplied by the square root of the number of runs and
+/// divided by their standard deviation: 1.96 √(π/2).
 const WIDTH_OF_MEDIAN: f64 = 2.46;
-/// More runs of a cell than that are not recommended.
+/// Maximum number of runs of each cell that is recommended.
 const MOST_REPEATS: f64 = 200.0;
 
-/// Returns the finding of a sweep with too many cells that were only measured while other programs
-/// had the processors.
+/// Returns the finding that a sweep is contended: other programs occupied the processors in nearly
+/// all runs of too many cells.
 pub(super) fn contended(sweep: &Sweep<'_>) -> Option<Finding> {
     let (contended, cells) = (sweep.table.contended_cells(), sweep.table.iter().count());
     let is_too_much = as_f64(contended as u64) > (1.0 - MOST_CELLS) * as_f64(cells as u64);
@@ -46,7 +46,7 @@ pub(super) fn contended(sweep: &Sweep<'_>) -> Option<Finding> {
 }
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
-    // A single run has no interval. A time budget leaves many cells with one.
+    // A single run has no interval, and a time budget leaves many cells with a single run.
     let is_single = sweep.table.iter().any(|cell| cell.runs.len() < 2);
     if sweep.design.repeat.get() < 2 || sweep.design.budget.is_some() && is_single {
         return Vec::new();
@@ -92,7 +92,7 @@ fn finding(sweep: &Sweep<'_>) -> Option<Finding> {
     })
 }
 
-/// Names what prevented narrow intervals.
+/// Returns the end of the finding's sentence: why intervals are wide, and a remedy.
 fn obstacle(sweep: &Sweep<'_>, contended: Option<f64>) -> String {
     if let Some(share) = contended.filter(|&share| share > MANY_CONTENDED) {
         return format!(
@@ -123,7 +123,7 @@ fn half_width(cell: &CellSummary<'_>) -> f64 {
     (logarithm(cell.interval.high) - logarithm(cell.interval.low)) / 2.0
 }
 
-/// Returns the deviation of a run from its cell, as the logarithm of a ratio.
+/// Returns the usual deviation of a run from the median of its cell, as the logarithm of a ratio.
 fn deviation(sweep: &Sweep<'_>) -> f64 {
     if let Some(epochs) = sweep.table.epochs() {
         return epochs.after.deviation;
@@ -135,7 +135,7 @@ fn deviation(sweep: &Sweep<'_>) -> f64 {
     Sample::new(residuals.collect()).map_or(0.0, |sample| sample.robust_deviation())
 }
 
-/// Returns the share of contended runs among those that tell.
+/// Returns the share of contended runs among those whose waiting times are known.
 fn contended_share(sweep: &Sweep<'_>) -> Option<f64> {
     let shares: Vec<f64> =
         sweep.runs.iter().filter_map(|run| run.counters.contended_share()).collect();

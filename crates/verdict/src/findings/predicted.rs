@@ -1,4 +1,5 @@
-//! Which cells were not measured within the time budget, and how good are their predictions?
+//! The finding about cells that the time budget left unmeasured, and the accuracy of their
+//! predictions.
 
 use crate::finding::{Finding, FindingKind};
 use crate::predictions::Predictions;

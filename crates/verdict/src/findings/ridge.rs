@@ -1,8 +1,9 @@
-//! The ridge: whether throughput is highest where both buffers are equal.
+//! The finding about the ridge: whether throughput is highest where both buffers are equal.
 //!
 //! Each cell beside the diagonal is compared with the diagonal cell of its smaller buffer. The mean
-//! over all cells of a side gives the effect of a larger receive buffer, or of a larger send
-//! buffer, each with its interval. There is a ridge at equal buffers if both effects are losses.
+//! over all cells on one side of the diagonal is the effect of a larger receive buffer; on the
+//! other side, that of a larger send buffer. Each effect has an interval. There is a ridge if both
+//! effects reduce throughput.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;
@@ -15,13 +16,13 @@ use linerate_evidence::stats::{Interval, Sample, interval};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// Negligible effect, as a logarithm of a ratio: one per cent.
+/// Maximum effect that is negligible, as the logarithm of a ratio: one per cent.
 const NEGLIGIBLE: f64 = 0.01;
 
-/// An interval wider than this is inconclusive, as a logarithm of a ratio: ten per cent.
+/// Maximum width of a conclusive interval, as the logarithm of a ratio: ten per cent.
 const VAGUE: f64 = 0.1;
 
-/// Fewest cells of a diagonal that can form a ridge.
+/// Minimum number of cells on a diagonal for the question to make sense.
 const FEWEST: usize = 3;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
@@ -49,7 +50,7 @@ pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
     vec![send.noted_in(receive.noted_in(finding, "larger_receive"), "larger_send")]
 }
 
-/// The effect of one buffer being larger than the other, as a logarithm of a ratio.
+/// The change of throughput when one buffer is larger than the other, as the logarithm of a ratio.
 struct Effect {
     mean: f64,
     interval: Interval,
@@ -75,7 +76,8 @@ impl Effect {
     }
 }
 
-/// Returns the effect over the cells whose send buffer compares to the receive buffer as `side`.
+/// Returns the mean effect over all cells whose send buffer is larger (or smaller) than the receive
+/// buffer, as `side` says.
 fn side_effect(table: &Table<'_>, side: Ordering, seed: u64) -> Option<Effect> {
     let mut samples = Vec::<&Sample>::new();
     let mut diagonal = BTreeMap::<BufferSize, usize>::new();
@@ -104,13 +106,13 @@ fn side_effect(table: &Table<'_>, side: Ordering, seed: u64) -> Option<Effect> {
     Some(Effect { mean: statistic(&medians), interval: interval(&samples, seed, statistic) })
 }
 
-/// The direction of an effect.
+/// The direction of an effect on throughput.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sign {
     Loses,
     Gains,
     Nothing,
-    /// The interval contains losses and gains that are not negligible.
+    /// The interval allows both a loss and a gain that are not negligible.
     Unknown,
 }
 
@@ -153,8 +155,8 @@ fn verdict(receive: Interval, send: Interval) -> &'static str {
     }
 }
 
-/// Returns the number of rows where no cell is significantly better than that with equal buffers,
-/// and the number of rows.
+/// Returns the number of rows whose cell with equal buffers is not significantly slower than any
+/// other, and the number of all rows.
 fn rows_best_on_diagonal(table: &Table<'_>, seed: u64) -> (u64, u64) {
     let diagonal = table.diagonal();
     let ties = diagonal.iter().filter(|equal| {
@@ -166,8 +168,7 @@ fn rows_best_on_diagonal(table: &Table<'_>, seed: u64) -> (u64, u64) {
     (ties.count() as u64, diagonal.len() as u64)
 }
 
-/// Returns whether `cell` is better than `equal` by more than chance and more than a negligible
-/// difference.
+/// Is `cell` faster than `equal` by more than chance and by more than [`NEGLIGIBLE`]?
 fn is_better(cell: &CellSummary<'_>, equal: &CellSummary<'_>, seed: u64) -> bool {
     let ratio = |medians: &[f64]| logarithm(medians[0]) - logarithm(medians[1]);
     interval(&[&cell.rates, &equal.rates], seed, ratio).is_above(NEGLIGIBLE)

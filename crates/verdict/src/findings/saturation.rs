@@ -1,4 +1,5 @@
-//! Saturation: the buffer from which on a larger one gains almost nothing.
+//! The finding about saturation: the buffer size from which on a larger buffer gains almost
+//! nothing.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;
@@ -7,10 +8,10 @@ use crate::table::CellSummary;
 use linerate_evidence::notation;
 use linerate_evidence::stats::interval;
 
-/// Smallest ratio that counts as a gain.
+/// Minimum ratio of two rates that counts as a gain.
 const GAIN: f64 = 1.05;
 
-/// Fewest cells of a diagonal that has a shape.
+/// Minimum number of cells on a diagonal for the question to make sense.
 const FEWEST: usize = 3;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
@@ -56,7 +57,7 @@ fn unsaturated(diagonal: &[&CellSummary<'_>]) -> String {
     )
 }
 
-/// Returns whether `larger` is better by more than 5 % and more than chance.
+/// Is `larger` faster than `smaller` by more than 5 % and by more than chance?
 fn gains(larger: &CellSummary<'_>, smaller: &CellSummary<'_>, seed: u64) -> bool {
     let ratio = |medians: &[f64]| logarithm(medians[0]) - logarithm(medians[1]);
     larger.median() > smaller.median() * GAIN

@@ -1,4 +1,5 @@
-//! Cells that wait for a timer, or for something else that does not delay their neighbours.
+//! The finding about cells that wait for a timer, or are slow for a reason that spares their
+//! neighbours.
 
 use crate::finding::{Finding, FindingKind};
 use crate::sweep::Sweep;
@@ -10,7 +11,7 @@ use linerate_evidence::notation;
 use linerate_evidence::stats::as_f64;
 use linerate_units::Duration;
 
-/// Counters of timers, with the noun of an event.
+/// Counters of expired timers, with the noun for one event.
 const TIMERS: [(&str, &str); 4] = [
     (names::RETRANSMISSION_TIMEOUTS, "retransmission timeout"),
     (names::DELAYED_ACK_TIMEOUTS, "delayed-ACK timeout"),
@@ -18,21 +19,21 @@ const TIMERS: [(&str, &str); 4] = [
     (names::SMALL_WINDOW_TIMEOUTS, "small-window timeout"),
 ];
 
-/// A cell is limited if it reaches less than this part of a neighbour's rate. If the neighbour's
-/// buffer is larger, its rate is first reduced in proportion, because half a buffer may well carry
-/// half as much.
+/// Maximum ratio of a cell's rate to that of its best neighbour for the cell to be called slow. The
+/// rate of a neighbour with a larger buffer is first reduced in proportion to the buffers, because
+/// half the buffer may carry half as much.
 const PART: f64 = 0.1;
 
-/// Share of the time that timers may have run, from which they limit a cell.
+/// Minimum share of a cell's duration that its timers may have run for a timer to be its limit.
 const SHARE: f64 = 0.5;
 
-/// Upper limits of timers in seconds, by RFC 9293 (delayed ACK, 3.8.6.3) and RFC 1122 (silly window
-/// avoidance, 4.2.3.4). Others may run for a minute.
+/// Maximum durations of timers in seconds: delayed ACK (RFC 9293 §3.8.6.3) and silly window
+/// avoidance (RFC 1122 §4.2.3.4). Other timers may run for a minute.
 const SHORT: [(&str, f64); 2] =
     [(names::DELAYED_ACK_TIMEOUTS, 0.5), (names::SMALL_WINDOW_TIMEOUTS, 1.0)];
 const LONG: f64 = 60.0;
 
-/// Other counters that explain a slow cell, with the noun of an event.
+/// Other counters that explain a slow cell, with the noun for one event.
 const CAUSES: [(&str, &str); 4] = [
     (names::ZERO_WINDOWS_RECEIVED, "announcement of a closed window"),
     (names::RETRANSMITTED_SEGMENTS, "retransmission"),
@@ -53,13 +54,14 @@ pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
     findings
 }
 
-/// A cell and the best of its neighbours.
+/// A cell, compared with the fastest of its neighbours.
 struct Compared<'a> {
     cell: &'a CellSummary<'a>,
     neighbour: &'a CellSummary<'a>,
-    /// Rate of the cell as a part of the neighbour's.
+    /// Ratio of the cell's rate to that of the neighbour.
     part: f64,
-    /// Ratio of the neighbour's buffer to that of the cell; 1 if it is not larger.
+    /// Ratio of the neighbour's buffer to that of the cell, for the buffer that differs; at least
+    /// 1.
     larger: f64,
 }
 
@@ -67,7 +69,7 @@ fn compare<'a>(sweep: &'a Sweep<'a>, cell: &'a CellSummary<'a>) -> Option<Compar
     let neighbours = sweep.table.neighbours(cell.cell);
     let neighbour =
         neighbours.into_iter().max_by(|one, other| one.median().total_cmp(&other.median()))?;
-    // A cell is not called slow if its neighbour carries nothing.
+    // A ratio to a neighbour that carried nothing is not defined.
     if neighbour.median() <= 0.0 {
         return None;
     }
@@ -80,7 +82,7 @@ fn compare<'a>(sweep: &'a Sweep<'a>, cell: &'a CellSummary<'a>) -> Option<Compar
 }
 
 impl Compared<'_> {
-    /// Reports a limited cell and its cause.
+    /// Returns the finding about a slow cell and its cause.
     fn finding(&self, sweep: &Sweep<'_>) -> Finding {
         let share = if self.part > 0.0 {
             format!("reaches 1/{} of", notation::thousands(1.0 / self.part))
@@ -96,7 +98,8 @@ impl Compared<'_> {
         self.noted(sweep, Finding::new(FindingKind::Limited, text))
     }
 
-    /// Reports that no cell is limited, with the cell that comes closest.
+    /// Returns the finding that no cell is slow, which names the slowest one relative to its
+    /// neighbour.
     fn harmless(&self, sweep: &Sweep<'_>) -> Finding {
         let proportion = if self.part < PART { ", in proportion to the buffers" } else { "" };
         let text = format!(
@@ -123,7 +126,7 @@ impl Compared<'_> {
     }
 }
 
-/// Describes the cause of a slow cell from its counters.
+/// Describes the cause of a slow cell, as far as its counters show one.
 fn limit(cell: &CellSummary<'_>, payload: u32) -> String {
     let pace = format!("a packet takes {}", time_of_a_packet(cell, payload));
     let timers = events(cell, &TIMERS);
@@ -142,7 +145,7 @@ fn limit(cell: &CellSummary<'_>, payload: u32) -> String {
     format!("{verdict} {} in {runs}, {pace}", evidence.join(", "))
 }
 
-/// Returns whether timers may have run for most of a cell's time.
+/// Can the expired timers account for at least [`SHARE`] of a cell's duration?
 fn timers_may_limit(cell: &CellSummary<'_>) -> bool {
     let longest =
         |name: &str| SHORT.iter().find(|(short, _)| *short == name).map_or(LONG, |&(_, time)| time);
@@ -151,7 +154,7 @@ fn timers_may_limit(cell: &CellSummary<'_>) -> bool {
     waits.sum::<f64>() >= SHARE * cell.runs.iter().map(|run| run.seconds).sum::<f64>()
 }
 
-/// Returns the mean time of a full segment.
+/// Returns the mean time in which a cell carried one full segment.
 fn time_of_a_packet(cell: &CellSummary<'_>, payload: u32) -> Duration {
     let seconds = cell.runs.iter().map(|run| run.seconds).sum::<f64>();
     let bytes = cell.runs.iter().fold(0_u64, |sum, run| sum.saturating_add(run.bytes));
@@ -160,7 +163,7 @@ fn time_of_a_packet(cell: &CellSummary<'_>, payload: u32) -> Duration {
     each.map_or(Duration::MAX, Duration::from)
 }
 
-/// Returns the events of `kinds` in a cell, in words.
+/// Formats the events that a cell's counters of `kinds` have counted, such as `3 retransmissions`.
 fn events(cell: &CellSummary<'_>, kinds: &[(&str, &str)]) -> Vec<String> {
     let happened = kinds.iter().filter_map(|&(name, noun)| {
         let amount = cell.counted(name).filter(|&amount| amount > 0)?;
@@ -169,7 +172,8 @@ fn events(cell: &CellSummary<'_>, kinds: &[(&str, &str)]) -> Vec<String> {
     happened.collect()
 }
 
-/// Formats a count with a noun that may be followed by `of …`: `advertisements of a …`.
+/// Formats a count with its noun. In a noun such as `announcement of a closed window`, the word
+/// before `of` gets the plural.
 fn plural_of_noun(amount: u64, noun: &str) -> String {
     match noun.split_once(" of ") {
         Some((head, rest)) => format!("{} of {rest}", notation::plural(amount, head)),
@@ -177,7 +181,8 @@ fn plural_of_noun(amount: u64, noun: &str) -> String {
     }
 }
 
-/// Reports the timers that expired in the whole sweep, if there are counters of timers.
+/// Returns the finding about the timers that expired in the whole sweep, if there are counters of
+/// them.
 fn timers(sweep: &Sweep<'_>) -> Option<Finding> {
     let sum = |name: &str| {
         let cells = sweep.table.iter().filter_map(|cell| cell.counted(name));
