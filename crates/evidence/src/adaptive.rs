@@ -1,10 +1,12 @@
-//! The order of the runs of a sweep with a time budget: each run is the one that tells the most.
+//! The order of the runs of a sweep with a time budget, which measures the most informative cells
+//! first.
 //!
-//! First come the corners, which bound the surface. If all runs fit into the budget, they follow in
-//! the random order of the schedule. Otherwise come cells of the diagonal, then in turn: the middle
-//! of the steepest gap between two measured cells of an edge or the diagonal, the cell with the
-//! widest predicted interval, and a repetition, which shows how far equal runs scatter. The order
-//! is a function of the runs before, so it can be checked.
+//! The corners of the table come first, because they bound the throughput of all other cells. If
+//! all remaining runs then fit into the budget, they follow in the random order of the schedule.
+//! Otherwise a few cells of the diagonal follow. After them, three choices alternate: the cell in
+//! the middle of the steepest change between two measured cells, the cell whose prediction has the
+//! widest interval, and a repetition, which shows how much the runs of a cell scatter. The choice
+//! depends only on the previous runs, so the order can be recomputed.
 
 use crate::buffers::BufferSize;
 use crate::cell::Cell;
@@ -15,18 +17,19 @@ use crate::stats::{Surface, SurfacePoint, as_f64, repeat_noise};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-/// Every run with this number is a repetition.
+/// One run in this many is a repetition of a measured cell.
 const REPEAT_EVERY: usize = 5;
-/// Ratio of two neighbouring rates, from which there is something to find between them.
+/// Minimum ratio of the rates of two measured cells for a cell between them to be measured.
 const STEEP: f64 = 1.1;
-/// Maximum number of cells whose predictions are compared for a run. More are thinned evenly.
+/// Maximum number of cells whose predictions are compared to choose a run. If there are more, every
+/// n-th one is compared.
 const MAX_CANDIDATES: usize = 2_048;
-/// Number of parts of the diagonal whose ends are measured first.
+/// Number of equal parts of the diagonal whose boundaries are measured first.
 const PARTS: usize = 4;
 
-/// Returns the next run of `design`, whose full segments carry `payload` bytes, after `runs`.
-/// Returns `None` if all were made, or the next one would exceed the budget. Without a budget, the
-/// order is that of the schedule.
+/// Returns the run that follows `runs`, or `None` if all were made or the next one would exceed the
+/// budget. Without a budget, the order is that of the schedule. A full segment carries `payload`
+/// bytes.
 #[must_use]
 pub fn next_run(design: &Design, payload: u32, runs: &[RunRecord]) -> Option<PlannedRun> {
     if design.budget.is_none() {
@@ -42,16 +45,16 @@ pub fn next_run(design: &Design, payload: u32, runs: &[RunRecord]) -> Option<Pla
     })
 }
 
-/// The runs so far.
+/// The results so far, from which the next run is chosen.
 struct State<'a> {
     design: &'a Design,
     payload: u32,
-    /// The rates of each measured cell.
+    /// The rates of all runs of each measured cell, in bytes per second.
     measured: BTreeMap<Cell, Vec<f64>>,
     surface: OnceCell<Option<Surface>>,
-    /// Number of runs.
+    /// Number of runs so far.
     runs: usize,
-    /// Seconds of the budget that are left.
+    /// Remaining time of the budget, in seconds.
     left: f64,
 }
 
@@ -67,7 +70,7 @@ impl<'a> State<'a> {
         Self { design, payload, measured, surface, runs: runs.len(), left: budget - spent }
     }
 
-    /// Returns the surface of the measured cells, if they suffice for one.
+    /// Returns the model that predicts unmeasured cells, or `None` if too few cells are measured.
     fn surface(&self) -> Option<&Surface> {
         let fit = || {
             let measured = self.measured.iter();
@@ -78,7 +81,7 @@ impl<'a> State<'a> {
         self.surface.get_or_init(fit).as_ref()
     }
 
-    /// Returns the cell of the next run, and the time that it is expected to take.
+    /// Returns the cell of the next run, and the expected duration of the run in seconds.
     fn next(&self) -> Option<(Cell, f64)> {
         let cell = self.corner().or_else(|| {
             if self.all_fit() {
@@ -101,7 +104,8 @@ impl<'a> State<'a> {
         !self.measured.contains_key(&cell)
     }
 
-    /// Returns a corner that is not measured: first the largest buffers, which are the fastest.
+    /// Returns a corner of the table that is not measured yet. The largest buffers come first, as
+    /// they are the fastest.
     fn corner(&self) -> Option<Cell> {
         let last = |sizes: &[BufferSize]| sizes.len() - 1;
         let (sends, receives) = self.sizes();
@@ -110,12 +114,13 @@ impl<'a> State<'a> {
         self.first_new(corners.into_iter())
     }
 
-    /// Returns a cell of the coarsely divided diagonal that is not measured.
+    /// Returns a cell at a quarter, half or three quarters of the diagonal that is not measured
+    /// yet.
     fn diagonal(&self) -> Option<Cell> {
         self.first_new([2, 1, 3].into_iter().map(|part| self.on_diagonal(part, PARTS)))
     }
 
-    /// Returns the indices of the cell at a fraction of the diagonal.
+    /// Returns the row and the column of the cell at `part / parts` of the diagonal.
     fn on_diagonal(&self, part: usize, parts: usize) -> (usize, usize) {
         let (sends, receives) = self.sizes();
         ((sends.len() - 1) * part / parts, (receives.len() - 1) * part / parts)
@@ -135,14 +140,15 @@ impl<'a> State<'a> {
         places.find_map(|place| self.cell(place).filter(|&cell| self.is_new(cell)))
     }
 
-    /// Returns, in turn, the middle of the steepest gap, and the least certain cell.
+    /// Returns the middle of the steepest gap and the least certain cell, in alternation.
     fn informative(&self) -> Option<Cell> {
         let (one, other) = (|| self.steepest_gap(), || self.least_certain());
         if self.runs.is_multiple_of(2) { one().or_else(other) } else { other().or_else(one) }
     }
 
-    /// Returns the middle of the steepest gap between neighbouring measured cells of the diagonal,
-    /// of the row with the largest send buffer, or of the column with the largest receive buffer.
+    /// Returns the cell in the middle of the steepest gap between two measured cells. Gaps are
+    /// searched on the diagonal, the row of the largest send buffer, and the column of the largest
+    /// receive buffer.
     fn steepest_gap(&self) -> Option<Cell> {
         let (sends, receives) = (self.sizes().0.len(), self.sizes().1.len());
         let steps = sends.max(receives) - 1;
@@ -169,7 +175,7 @@ impl<'a> State<'a> {
         steepest.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, cell)| cell)
     }
 
-    /// Returns the cell with the widest predicted interval.
+    /// Returns the unmeasured cell whose prediction has the widest interval.
     fn least_certain(&self) -> Option<Cell> {
         let Some(surface) = self.surface() else { return self.scheduled() };
         let cells = self.design.cells();
@@ -183,7 +189,7 @@ impl<'a> State<'a> {
         cells.max_by(|&one, &other| width(one).total_cmp(&width(other)))
     }
 
-    /// Returns the measured cell with the fewest runs, if one has fewer than planned.
+    /// Returns the measured cell with the fewest runs, unless all have as many as planned.
     fn repetition(&self) -> Option<Cell> {
         let planned = self.design.repeat.get();
         let cells = self.measured.keys().copied().filter(|&cell| self.count(cell) < planned);
@@ -193,13 +199,13 @@ impl<'a> State<'a> {
         })
     }
 
-    /// Returns the cell of the first run of the schedule that was not made.
+    /// Returns the cell of the first run in the schedule that has not been made.
     fn scheduled(&self) -> Option<Cell> {
         let mut planned = schedule(self.design).into_iter();
         planned.find(|run| run.repeat >= self.count(run.cell)).map(|run| run.cell)
     }
 
-    /// Do all runs that were not made fit into the budget?
+    /// Do all remaining runs fit into the budget?
     fn all_fit(&self) -> bool {
         let planned = self.design.repeat.get();
         let cells = self.design.cells().into_iter();
@@ -208,8 +214,8 @@ impl<'a> State<'a> {
         seconds.sum::<f64>() <= self.left
     }
 
-    /// Returns the time that a run is expected to take, by its own rate or the highest one of
-    /// smaller buffers, which it should not fall below.
+    /// Returns the expected duration of a run in seconds. It follows from the cell's previous
+    /// rates, or from the highest rate of any cell with smaller buffers, which is a lower bound.
     fn seconds(&self, cell: Cell) -> f64 {
         let longest = self.design.longest_run().as_secs_f64();
         let at = point(cell, self.payload, 1.0);
@@ -227,7 +233,7 @@ impl<'a> State<'a> {
     }
 }
 
-/// Returns a cell as a point of the surface.
+/// Converts a cell and its rate to a point for the model of predictions.
 fn point(cell: Cell, payload: u32, rate: f64) -> SurfacePoint {
     let bytes = |size: BufferSize| as_f64(size.bytes(payload).max(1));
     SurfacePoint { send: bytes(cell.send), receive: bytes(cell.receive), rate }
@@ -247,7 +253,7 @@ mod tests {
         Design { budget: Some(Duration::from_secs(budget)), ..square_design(17) }
     }
 
-    /// Makes runs at these rates until there is no next one.
+    /// Makes runs with the given rates until `next_run` returns `None`. Returns the runs.
     fn sweep(design: &Design, rate: impl Fn(Cell) -> f64) -> Vec<RunRecord> {
         let facts = bench_facts();
         let mut runs = Vec::new();
@@ -266,7 +272,7 @@ mod tests {
         (cell.send.packets().unwrap(), cell.receive.packets().unwrap())
     }
 
-    /// A path of 50 Mb/s that eight packets fill.
+    /// Rates of a path of 50 Mb/s, which buffers of eight packets fill.
     fn slow(cell: Cell) -> f64 {
         let (send, receive) = packets(cell);
         6.25e6 * (f64::from(send.min(receive)) / 8.0).min(1.0)
@@ -282,7 +288,7 @@ mod tests {
         assert_eq!(cells[..4], [(17, 17), (1, 1), (17, 1), (1, 17)]);
         let distinct: std::collections::BTreeSet<_> = cells.iter().collect();
         assert!(distinct.len() >= 12 && distinct.len() < cells.len(), "{cells:?}");
-        // The knee is at eight packets: bisection finds it on the diagonal or an edge.
+        // The rate stops growing at eight packets, so the search must measure a cell near them.
         let near = |size: u32| (7..=9).contains(&size);
         assert!(cells.iter().any(|&(send, receive)| near(send.min(receive))), "{cells:?}");
     }

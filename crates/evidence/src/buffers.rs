@@ -1,4 +1,4 @@
-//! Socket buffers as a plan names them: in packets of one MSS, or in bytes.
+//! Sizes of socket buffers, in packets of one MSS or in bytes.
 
 use linerate_units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -11,14 +11,14 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BufferSize {
-    /// A number of packets of one MSS.
+    /// A number of packets, each of one MSS.
     Packets(NonZeroU32),
     /// A number of bytes.
     Bytes(NonZeroU64),
 }
 
 impl BufferSize {
-    /// The size in bytes when a full segment carries `mss` bytes.
+    /// Returns the size in bytes. A packet carries `mss` bytes.
     #[must_use]
     pub fn bytes(self, mss: u32) -> u64 {
         match self {
@@ -27,7 +27,7 @@ impl BufferSize {
         }
     }
 
-    /// Returns the number of packets, if the plan counts in packets.
+    /// Returns the size in packets; `None` if it is in bytes.
     #[must_use]
     pub const fn packets(self) -> Option<u32> {
         match self {
@@ -46,23 +46,23 @@ impl fmt::Display for BufferSize {
     }
 }
 
-/// Buffer sizes in ascending order: at least one, without duplicates, all in the same unit.
+/// A list of buffer sizes in ascending order: at least one, without duplicates, all in one unit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<BufferSize>", into = "Vec<BufferSize>")]
 pub struct BufferList(Vec<BufferSize>);
 
 impl BufferList {
-    /// Upper limit of the number of sizes; a longer list is most likely a mistake.
+    /// Maximum number of sizes in a list. A longer list is probably a mistake.
     pub const MOST: usize = 1_024;
 
-    /// Returns the sizes from one packet to `most` packets, limited to [`BufferList::MOST`].
+    /// Returns the sizes 1, 2, 3 … `most` packets, but no more than [`BufferList::MOST`] sizes.
     #[must_use]
     pub fn up_to(most: NonZeroU32) -> Self {
         let most = u64::from(most.get()).min(Self::MOST as u64);
         Self((1..=most).filter_map(packets).collect())
     }
 
-    /// Returns the sizes, smallest first.
+    /// Returns the sizes in ascending order.
     #[must_use]
     pub fn sizes(&self) -> &[BufferSize] {
         &self.0
@@ -96,8 +96,9 @@ impl From<BufferList> for Vec<BufferSize> {
     }
 }
 
-/// Parses `1..17`, `1..17/4` (every fourth), `1,2,4,8`, `4KiB..64KiB/4KiB`, or a comma-separated
-/// mixture. A range includes both ends; a bare number counts packets.
+/// Parses a list of buffer sizes. Items are separated by commas: `1..17` includes both ends,
+/// `1..17/4` takes every fourth size, `4KiB..64KiB/4KiB` has a unit. A number without a unit counts
+/// packets.
 impl FromStr for BufferList {
     type Err = ParseBuffersError;
 
@@ -110,7 +111,7 @@ impl FromStr for BufferList {
     }
 }
 
-/// The error of an invalid list of buffer sizes.
+/// The reason why a list of buffer sizes is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParseBuffersError {
     /// An item of the list is empty.
@@ -122,10 +123,10 @@ pub enum ParseBuffersError {
          range such as 1..17"
     )]
     NotASize(String),
-    /// A buffer of zero bytes.
+    /// A size is zero.
     #[error("`{0}` is a buffer of zero bytes: the smallest is 1")]
     Zero(String),
-    /// The first end of a range is larger than the second.
+    /// The first bound of a range is larger than the second one.
     #[error("the range `{0}` is reversed: write the smaller end first")]
     Reversed(String),
     /// The step of a range is zero or in the wrong unit.
@@ -134,27 +135,27 @@ pub enum ParseBuffersError {
          4KiB..64KiB/4KiB"
     )]
     Step(String),
-    /// A range of bytes without a step, which would contain every single size.
+    /// A range of bytes has no step, so it would contain every single size.
     #[error("the range of bytes `{0}` needs a step: write it as 4KiB..64KiB/4KiB")]
     NoStep(String),
-    /// The list mixes packets and bytes, which cannot be ordered.
+    /// The list mixes packets and bytes, whose order depends on the MSS.
     #[error(
         "packets and bytes are mixed in one list: give every size, or none, a suffix such as KiB"
     )]
     Mixed,
-    /// A size is listed twice; the repeat count repeats measurements.
+    /// A size occurs twice. More runs of a cell are requested by the repeat count instead.
     #[error(
         "the buffer size {0} is listed twice: list it once and raise --repeat to measure it more \
          often"
     )]
     Twice(String),
-    /// The list has too many sizes.
+    /// The list has more than [`BufferList::MOST`] sizes.
     #[error("{0} buffer sizes are too many, the most are {most}: take a larger step", 
         most = BufferList::MOST)]
     TooMany(usize),
 }
 
-/// Appends the sizes of one item.
+/// Parses one item of a list, and appends its sizes.
 fn append_item(item: &str, sizes: &mut Vec<BufferSize>) -> Result<(), ParseBuffersError> {
     let Some((low, rest)) = item.split_once("..") else {
         sizes.push(parse_size(item)?);
@@ -167,7 +168,7 @@ fn append_item(item: &str, sizes: &mut Vec<BufferSize>) -> Result<(), ParseBuffe
     append_range(item, parse_size(low)?, parse_size(high)?, step, sizes)
 }
 
-/// Appends `low`, `low + step` … up to and including `high`.
+/// Appends the sizes `low`, `low + step` … that do not exceed `high`.
 fn append_range(
     item: &str,
     low: BufferSize,
@@ -202,7 +203,7 @@ fn append_range(
     Ok(())
 }
 
-/// Converts a number to a size in the unit of a range.
+/// Converts a number to a buffer size in the unit of a range; `None` if it is too large or zero.
 type SizeOf = fn(u64) -> Option<BufferSize>;
 
 fn packets(count: u64) -> Option<BufferSize> {
@@ -213,7 +214,7 @@ fn bytes(count: u64) -> Option<BufferSize> {
     NonZeroU64::new(count).map(BufferSize::Bytes)
 }
 
-/// Parses one size: a bare number counts packets, a suffix makes it bytes.
+/// Parses one size: in packets without a unit, in bytes with one.
 fn parse_size(text: &str) -> Result<BufferSize, ParseBuffersError> {
     let text = text.trim();
     if text.is_empty() {
@@ -221,7 +222,8 @@ fn parse_size(text: &str) -> Result<BufferSize, ParseBuffersError> {
     }
     let not_a_size = || ParseBuffersError::NotASize(text.to_owned());
     let zero = || ParseBuffersError::Zero(text.to_owned());
-    // `1.17` is not a fraction of a byte but a range that lacks a point.
+    // A number with a point but without a unit is probably a range with one point too few, as in
+    // `1.17`.
     if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         let count = text.parse::<u32>().map_err(|_| not_a_size())?;
         return NonZeroU32::new(count).map(BufferSize::Packets).ok_or_else(zero);

@@ -1,8 +1,8 @@
-//! A pair of socket buffers.
+//! A cell of a sweep: one pair of socket buffers.
 
 use crate::buffers::BufferSize;
 
-/// A pair of socket buffers, the factors that a sweep varies.
+/// One pair of socket buffers: the two factors that a sweep varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cell {
     /// The sender's buffer.

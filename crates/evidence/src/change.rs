@@ -1,44 +1,44 @@
-//! Interventions: the single difference between a run and the plain transfer.
+//! Interventions: deliberate changes of one property of a path, to test what limits it.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The single difference between a run and the plain transfer, which runs without any intervention.
+/// An intervention: the only difference between a run and runs without an intervention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// The send buffer has twice the size.
+    /// The send buffer is doubled.
     SendBufferDoubled,
-    /// The send buffer has half the size.
+    /// The send buffer is halved.
     SendBufferHalved,
-    /// The receive buffer has twice the size.
+    /// The receive buffer is doubled.
     ReceiveBufferDoubled,
-    /// The receive buffer has half the size.
+    /// The receive buffer is halved.
     ReceiveBufferHalved,
-    /// Writes are eight times larger.
+    /// Each write is eight times larger.
     LargerWrites,
-    /// The writer does not pause between writes.
+    /// The sending program does not pause between writes.
     WriterWithoutPauses,
-    /// The reader discards the data in the kernel, without a copy and without pauses.
+    /// The receiving program discards data in the kernel, without copying it and without pauses.
     Discard,
-    /// The sender is paced at 90 % of the plain transfer's peak delivery rate.
+    /// The sender is paced at 90 % of the peak delivery rate of runs without an intervention.
     Paced,
-    /// The sender is paced at half of the plain transfer's rate.
+    /// The sender is paced at half the rate of runs without an intervention.
     PacedAtHalf,
-    /// Segments have at most 512 bytes.
+    /// Segments carry at most 512 bytes.
     SmallerPackets,
-    /// The writer runs on another CPU.
+    /// The sending program runs on another CPU.
     OtherCpu,
     /// Two connections share the path.
     TwoConnections,
-    /// The sender's processor is faster; possible in a simulated network.
+    /// The sender's processor is faster, which only a simulated network can provide.
     SenderCpuFaster,
-    /// The receiver's processor is faster; possible in a simulated network.
+    /// The receiver's processor is faster, which only a simulated network can provide.
     ReceiverCpuFaster,
 }
 
 impl Change {
-    /// All changes, in the order of their declaration.
+    /// All interventions, in the order of their declaration.
     pub const ALL: [Self; 14] = [
         Self::SendBufferDoubled,
         Self::SendBufferHalved,

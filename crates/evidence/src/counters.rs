@@ -1,50 +1,53 @@
-//! Counters of both ends of a transfer.
+//! Counters of both ends of a transfer, by name.
 
 use crate::stats::as_f64;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Names of the counters that findings use. A bench uses these names for the same counters, and
-/// other names for others.
+/// Names of the counters from which findings are derived. All benches use them; any other name
+/// belongs to a single bench.
 pub mod names {
-    /// Segments sent with data, retransmissions included.
+    /// Data segments sent, including retransmissions.
     pub const DATA_SEGMENTS_SENT: &str = "data_segments_sent";
     /// Segments retransmitted for any reason.
     pub const RETRANSMITTED_SEGMENTS: &str = "retransmitted_segments";
     /// Expirations of the retransmission timer.
     pub const RETRANSMISSION_TIMEOUTS: &str = "retransmission_timeouts";
-    /// Acknowledgements delayed until the delayed-ACK timer expired.
+    /// Acknowledgements sent because the delayed-ACK timer expired.
     pub const DELAYED_ACK_TIMEOUTS: &str = "delayed_ack_timeouts";
-    /// Probes of a zero window by the persist timer.
+    /// Window probes sent because the persist timer expired (RFC 9293 §3.8.6.1).
     pub const ZERO_WINDOW_PROBES: &str = "zero_window_probes";
-    /// Small segments sent because the override timer of silly window avoidance expired.
+    /// Small segments sent because the override timer of silly window avoidance expired (RFC 9293
+    /// §3.8.6.2.1).
     pub const SMALL_WINDOW_TIMEOUTS: &str = "small_window_timeouts";
     /// Segments received that advertised a zero window.
     pub const ZERO_WINDOWS_RECEIVED: &str = "zero_windows_received";
-    /// Frames dropped because a queue was full.
+    /// Frames dropped because a queue or ring was full.
     pub const DROPPED_FRAMES: &str = "dropped_frames";
     /// Segments received with a wrong checksum.
     pub const BAD_CHECKSUMS: &str = "bad_checksums";
-    /// Microseconds during which the thread of this end existed, handshake and close included.
+    /// Lifetime of the thread that writes or reads, in microseconds, including handshake and close.
     pub const THREAD_MICROS: &str = "thread_micros";
-    /// Microseconds of processor time of the thread.
+    /// Processor time of that thread, in microseconds.
     pub const CPU_MICROS: &str = "cpu_micros";
-    /// Microseconds during which the thread was ready to run and waited for a processor.
+    /// Time in which that thread was ready to run but waited for a processor, in microseconds.
     pub const CPU_WAIT_MICROS: &str = "cpu_wait_micros";
-    /// Microseconds for which the hypervisor withheld the CPUs of the machine, the mean of all.
+    /// Time for which the hypervisor withheld the machine's CPUs, in microseconds: the mean over
+    /// all CPUs.
     pub const STOLEN_MICROS: &str = "stolen_micros";
-    /// Number of times that the run was repeated because its threads waited for a processor.
+    /// Number of previous attempts of this run that were discarded, because threads waited for a
+    /// processor.
     pub const REPEATED_FOR_CONTENTION: &str = "repeated_for_contention";
-    /// Microseconds during which the receiver's window limited the sender.
+    /// Time in which the receiver's window limited the sender, in microseconds.
     pub const RECEIVE_WINDOW_LIMITED_MICROS: &str = "receive_window_limited_micros";
-    /// Microseconds during which the send buffer limited the sender.
+    /// Time in which the send buffer limited the sender, in microseconds.
     pub const SEND_BUFFER_LIMITED_MICROS: &str = "send_buffer_limited_micros";
 }
 
-/// Minimum lifetime of a thread, in microseconds, for which its waits for a processor are judged.
+/// Minimum lifetime of a thread, in microseconds, for its waiting time to count as contention.
 const JUDGED_MICROS: u64 = 1_000;
 
-/// Counters of both ends.
+/// Counters of both ends of a transfer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Counters of the sending end.
@@ -53,22 +56,21 @@ pub struct Counters {
     pub receiver: EndCounters,
 }
 
-/// Counters of one end.
+/// Counters of one end of a transfer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndCounters {
-    /// Counts by name, see [`names`].
+    /// Counts by name. Those that findings use have names in [`names`].
     #[serde(flatten)]
     pub counts: BTreeMap<String, u64>,
-    /// Statistics of header prediction, if this end has it.
+    /// Hits and misses of header prediction; `None` if this end's TCP does not report them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fast_path: Option<FastPath>,
 }
 
 impl Counters {
-    /// Returns the largest share of its time for which the thread of an end waited for a processor,
-    /// or the hypervisor withheld the processors of its machine; `None` if the engine measures
-    /// neither. Nothing is known of a thread of less than a millisecond: one wait for the start of
-    /// a thread is a large share of it.
+    /// Returns the worst contention of either end: the share of a thread's lifetime for which it
+    /// waited for a processor, or the hypervisor withheld one. `None` if nothing was measured, or
+    /// if the threads lived for less than a millisecond, of which a single wait is a large share.
     #[must_use]
     pub fn contended_share(&self) -> Option<f64> {
         let share = |end: &EndCounters, name| {
@@ -83,42 +85,42 @@ impl Counters {
 }
 
 impl EndCounters {
-    /// Returns the count of `name`, if this end has it.
+    /// Returns the counter `name`; `None` if this end does not have it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<u64> {
         self.counts.get(name).copied()
     }
 
-    /// Sets a count.
+    /// Sets the counter `name`.
     pub fn set(&mut self, name: &str, amount: u64) {
         self.counts.insert(name.to_owned(), amount);
     }
 }
 
-/// Hits and misses of header prediction.
+/// Hits and misses of header prediction, the fast path of received segments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FastPath {
     /// Segments that took the fast path.
     pub hits: u64,
-    /// Segments that took the slow path, by reason.
+    /// Numbers of segments that took the slow path, by reason.
     pub misses: BTreeMap<String, u64>,
 }
 
 impl FastPath {
-    /// Returns the number of segments.
+    /// Returns the number of segments on both paths.
     #[must_use]
     pub fn segments(&self) -> u64 {
         self.misses.values().fold(self.hits, |sum, &count| sum.saturating_add(count))
     }
 
-    /// Returns the share of segments that took the fast path, or `None` without segments.
+    /// Returns the share of segments that took the fast path; `None` if there were no segments.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "a share, shown with three digits")]
     pub fn share(&self) -> Option<f64> {
         (self.segments() > 0).then(|| self.hits as f64 / self.segments() as f64)
     }
 
-    /// Adds the statistics of another end or another run.
+    /// Adds the counts of another end or another run.
     pub fn add(&mut self, other: &Self) {
         self.hits = self.hits.saturating_add(other.hits);
         for (reason, count) in &other.misses {

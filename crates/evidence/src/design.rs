@@ -1,4 +1,4 @@
-//! The experimental design of a sweep.
+//! The experimental design of a sweep: which cells, how many runs, in which order.
 
 use crate::buffers::{BufferList, BufferSize};
 use crate::cell::Cell;
@@ -7,39 +7,42 @@ use linerate_units::Duration;
 use std::num::{NonZeroU32, NonZeroU64};
 use thiserror::Error;
 
-/// The experimental design of a sweep: the cells, the repeats, and the order of the runs.
+/// The experimental design of a sweep: the cells, the number of runs, and their order.
 ///
-/// It is the part of a plan that does not depend on the engine.
+/// A plan consists of a design and the settings of an engine; the design does not depend on the
+/// engine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Design {
-    /// The sender's socket buffers.
+    /// Sizes of the sender's socket buffer.
     pub send_buffers: BufferList,
-    /// The receiver's socket buffers.
+    /// Sizes of the receiver's socket buffer.
     pub receive_buffers: BufferList,
-    /// Whether only the cells with equal buffers are measured.
+    /// Whether only cells with two equal buffers are measured.
     pub diagonal: bool,
-    /// Runs of each cell.
+    /// Number of runs of each cell.
     pub repeat: NonZeroU32,
-    /// Bytes that each run transfers.
+    /// Number of bytes that each run transfers.
     pub bytes: NonZeroU64,
-    /// Time limit of a run, after which it is cut short.
+    /// Maximum duration of a run, after which it is cut short.
     pub max_time: Duration,
-    /// Seed of the order of the runs and of all random numbers in a run.
+    /// Seed of the random order of the runs and of all random numbers within runs.
     pub seed: u64,
-    /// Whether the runs are in randomised complete blocks: each block has one run of each cell.
+    /// Whether the order consists of randomised complete blocks, each with one run of every cell.
     /// Otherwise all runs are shuffled together.
     pub blocks: bool,
-    /// Number of runs between two runs of the baseline; `None` without a baseline.
+    /// Number of runs from one baseline run to the next; `None` without a baseline. A baseline cell
+    /// is measured repeatedly to show changes of the machine's speed.
     pub baseline_every: Option<NonZeroU32>,
-    /// Time in which the runs that tell the most are made, in an order that depends on their
-    /// results; `None` if all runs are made in the order of the schedule.
+    /// Time budget of the sweep. With one, the most informative runs are made first, and the order
+    /// depends on previous results. `None` makes all runs in the order of the schedule.
     pub budget: Option<Duration>,
 }
 
-/// Fewest runs for which a budget suffices: those of the corners, the diagonal, and the gaps.
+/// Minimum number of runs that fit into a time budget, which cover the corners, the diagonal and
+/// the steepest gaps.
 const RUNS_OF_A_BUDGET: u64 = 24;
 
-/// A design asks for more runs than [`Design::MOST_RUNS`].
+/// The design has more runs than [`Design::MOST_RUNS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "{} runs are too many, the most are {}: take fewer buffers or a smaller --repeat",
@@ -48,11 +51,11 @@ const RUNS_OF_A_BUDGET: u64 = 24;
 pub struct TooManyRuns(pub u64);
 
 impl Design {
-    /// The largest number of runs of a design.
+    /// Maximum number of runs of a design.
     pub const MOST_RUNS: u64 = 1_000_000;
 
-    /// Returns the design of 1988: every pair of buffers from 1 to 17 packets, four runs of 8 MiB
-    /// each.
+    /// Returns the design of Van Jacobson's series of 1988: every pair of buffers from 1 to 17
+    /// packets, with four runs of 8 MiB each.
     ///
     /// # Panics
     /// Never: the constants are valid.
@@ -82,20 +85,20 @@ impl Design {
         cells as u64
     }
 
-    /// Returns the maximum time of a run: a budget must suffice for several.
+    /// Returns the maximum duration of a run. A time budget shortens it, so that several runs fit.
     #[must_use]
     pub fn longest_run(&self) -> Duration {
         let share = self.budget.map(|budget| budget / RUNS_OF_A_BUDGET);
         share.map_or(self.max_time, |share| share.min(self.max_time))
     }
 
-    /// Returns the number of runs, those of the baseline included.
+    /// Returns the number of runs, including those of the baseline.
     #[must_use]
     pub fn run_count(&self) -> u64 {
         self.cell_run_count() + self.baseline_count()
     }
 
-    /// Returns the number of runs without those of the baseline.
+    /// Returns the number of runs, excluding those of the baseline.
     #[must_use]
     pub fn cell_run_count(&self) -> u64 {
         self.cell_count() * u64::from(self.repeat.get())
@@ -108,8 +111,8 @@ impl Design {
         self.baseline_every.map_or(0, |every| runs.div_ceil(every.get().into()))
     }
 
-    /// Returns the cell of the baseline, which shows the speed of the machine: that of the largest
-    /// buffers, where neither buffer is the limit.
+    /// Returns the baseline cell, whose repeated runs show the machine's speed. It has the largest
+    /// buffers, so that neither of them is the limit. `None` without a baseline.
     #[must_use]
     pub fn baseline(&self) -> Option<Cell> {
         let largest = |list: &BufferList| list.sizes().last().copied();
@@ -128,7 +131,8 @@ impl Design {
         }
     }
 
-    /// Returns the cells row by row: for each send buffer all receive buffers, or the equal one.
+    /// Returns all cells in the order of rows: every receive buffer for the smallest send buffer,
+    /// and so on.
     #[must_use]
     pub fn cells(&self) -> Vec<Cell> {
         let row = |&send: &BufferSize| {

@@ -1,80 +1,82 @@
-//! Evidence about one end of a run: its thread, its machine, its connection and its queues.
+//! Measurements at one end of a run: its thread, its machine, its TCP connection and its queues.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Measurements of one end, taken over the observed part of a run. `None` is a value that the
-/// system does not provide; it is never replaced by zero.
+/// Measurements at one end, taken during the observed part of a run. `None` stands for a value that
+/// the system does not provide, and is never replaced by zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EndEvidence {
-    /// Duration of the observed part, in seconds. All differences refer to it.
+    /// Duration of the observed part in seconds, to which all differences of counters refer.
     pub seconds: Option<f64>,
-    /// Bytes that the program has written or read in it.
+    /// Bytes that the program wrote or read during the observed part.
     pub bytes: Option<u64>,
-    /// The thread that writes or reads.
+    /// The thread that writes or reads the data.
     pub thread: ThreadEvidence,
-    /// The machine.
+    /// The machine of this end.
     pub machine: MachineEvidence,
-    /// The TCP connection.
+    /// The TCP connection of this end.
     pub connection: ConnectionEvidence,
-    /// The queues of the connection, sampled.
+    /// The queues of the connection, from samples during the observed part.
     pub queues: QueueEvidence,
-    /// The states of the sender, sampled.
+    /// What kept the sender from sending, from samples; `None` at a receiver.
     pub states: Option<SenderStates>,
-    /// Counters of the protocols, interfaces and queues of the system that have changed, with the
-    /// difference.
+    /// Differences of the system's counters of protocols, interfaces and queues. Counters that did
+    /// not change are omitted.
     pub system: BTreeMap<String, u64>,
-    /// Kernel settings that affect TCP, by their `sysctl` names.
+    /// Kernel settings that affect TCP, by `sysctl` name.
     pub settings: BTreeMap<String, String>,
 }
 
-/// The thread that writes or reads.
+/// Measurements of the thread that writes or reads the data, and of the thread that drives
+/// linerate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ThreadEvidence {
     /// Processor time, in nanoseconds.
     pub cpu_nanos: Option<u64>,
-    /// Time in the run queue of a CPU, ready but not running, in nanoseconds.
+    /// Time in which the thread was ready to run but waited in a CPU's run queue, in nanoseconds.
     pub queue_wait_nanos: Option<u64>,
-    /// Context switches because the thread waited for something.
+    /// Context switches because the thread waited for an event.
     pub voluntary_switches: Option<u64>,
-    /// Context switches because another thread was given the CPU.
+    /// Context switches because the CPU was given to another thread.
     pub involuntary_switches: Option<u64>,
-    /// Time in calls of `write` or `read`, in nanoseconds: copying and waiting.
+    /// Time in calls of `write` or `read`, in nanoseconds. It includes copying and waiting.
     pub call_nanos: Option<u64>,
-    /// Processor time of the thread that drives linerate's host, in nanoseconds; absent if the
-    /// kernel's TCP serves this end.
+    /// Processor time of the thread that drives linerate's host, in nanoseconds; `None` with the
+    /// kernel's TCP.
     pub host_cpu_nanos: Option<u64>,
-    /// Time of that thread in the run queue, in nanoseconds.
+    /// Time in which the thread of linerate's host waited in a CPU's run queue, in nanoseconds.
     pub host_queue_wait_nanos: Option<u64>,
-    /// Context switches of that thread because it waited for something.
+    /// Context switches because the thread of linerate's host waited for an event.
     pub host_voluntary_switches: Option<u64>,
 }
 
-/// The machine of one end.
+/// Measurements of the machine of one end, during the observed part of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MachineEvidence {
-    /// Share of the time that the hypervisor withheld from all CPUs together.
+    /// Share of the time for which the hypervisor withheld the CPUs, as the mean over all CPUs.
     pub steal_share: Option<f64>,
-    /// Share of the time that the busiest CPU spent in software interrupts.
+    /// Share of its time that one CPU spent in software interrupts, for the CPU with the largest
+    /// share.
     pub softirq_share: Option<f64>,
-    /// Share of the time in which all CPUs together were idle.
+    /// Share of the time in which the CPUs were idle, as the mean over all CPUs.
     pub idle_share: Option<f64>,
 }
 
-/// The TCP connection of one end: differences over the observed part, and values at its end.
+/// Measurements of a TCP connection: differences over the observed part, and values at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConnectionEvidence {
-    /// Time with data in flight, in microseconds.
+    /// Time in which data was in flight, in microseconds.
     pub busy_micros: Option<u64>,
     /// Time in which the peer's window limited the sender, in microseconds.
     pub receive_window_limited_micros: Option<u64>,
     /// Time in which the send buffer limited the sender, in microseconds.
     pub send_buffer_limited_micros: Option<u64>,
-    /// Data segments sent.
+    /// Data segments sent, including retransmissions.
     pub data_segments_sent: Option<u64>,
     /// Segments retransmitted.
     pub retransmitted_segments: Option<u64>,
@@ -88,77 +90,77 @@ pub struct ConnectionEvidence {
     pub acknowledged_bytes: Option<u64>,
     /// Expirations of the retransmission timer since the connection was opened.
     pub retransmission_timeouts: Option<u64>,
-    /// The path MTU, in bytes.
+    /// The path MTU in bytes.
     pub path_mtu: Option<u64>,
-    /// The segment size, in bytes of data.
+    /// The segment size in bytes of data.
     pub segment_bytes: Option<u64>,
-    /// Shift of the windows that this end receives.
+    /// Window scale of the windows that this end receives, as a shift count (RFC 7323 §2).
     pub send_window_scale: Option<u64>,
-    /// Shift of the windows that this end announces.
+    /// Window scale of the windows that this end announces, as a shift count (RFC 7323 §2).
     pub receive_window_scale: Option<u64>,
-    /// The congestion window, in segments.
+    /// The congestion window in segments.
     pub congestion_window: Option<Distribution>,
-    /// The largest congestion window of the first half of the run, in segments.
+    /// The largest congestion window in the first half of the run, in segments.
     pub earlier_congestion_window: Option<u64>,
-    /// The slow start threshold, in segments; the maximum of 32 bits (or of 31) if there was no
-    /// loss.
+    /// The slow start threshold in segments. Before the first loss, it is the largest value of 31
+    /// or 32 bits.
     pub slow_start_threshold: Option<u64>,
-    /// The smoothed round trip, in microseconds.
+    /// The smoothed round-trip time in microseconds.
     pub round_trip_micros: Option<Distribution>,
-    /// The shortest round trip, in microseconds.
+    /// The shortest round-trip time in microseconds.
     pub shortest_round_trip_micros: Option<u64>,
-    /// The most recent delivery rate, in bytes per second.
+    /// The most recent delivery rate in bytes per second.
     pub delivery_rate: Option<u64>,
-    /// The delivery rate that 5 % of the samples exceed, in bytes per second: the path carries at
+    /// The delivery rate that 5 % of the samples exceed, in bytes per second. The path can carry at
     /// least this much.
     pub peak_delivery_rate: Option<u64>,
-    /// The peer's window, in bytes.
+    /// The window that the peer advertises, in bytes.
     pub peer_window: Option<Distribution>,
-    /// The send buffer at the end, as it reads back.
+    /// The size of the send buffer at the end in bytes, as the system reports it.
     pub send_buffer: Option<u64>,
-    /// The receive buffer at the end, as it reads back.
+    /// The size of the receive buffer at the end in bytes, as the system reports it.
     pub receive_buffer: Option<u64>,
 }
 
-/// The queues of a connection, in bytes.
+/// Sampled lengths of a connection's queues in bytes, and the packets that its socket dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueueEvidence {
-    /// Written and not acknowledged (`SIOCOUTQ`).
+    /// Data written but not yet acknowledged (`SIOCOUTQ`).
     pub unacknowledged: Option<Distribution>,
-    /// Written and not sent (`SIOCOUTQNSD`).
+    /// Data written but not yet sent (`SIOCOUTQNSD`).
     pub unsent: Option<Distribution>,
-    /// Received and not read (`SIOCINQ`).
+    /// Data received but not yet read (`SIOCINQ`).
     pub unread: Option<Distribution>,
-    /// Memory of the send queue (`SK_MEMINFO_WMEM_QUEUED`).
+    /// Memory that the send queue occupies (`SK_MEMINFO_WMEM_QUEUED`).
     pub send_memory: Option<Distribution>,
-    /// Memory of the receive queue (`SK_MEMINFO_RMEM_ALLOC`).
+    /// Memory that the receive queue occupies (`SK_MEMINFO_RMEM_ALLOC`).
     pub receive_memory: Option<Distribution>,
-    /// Packets that the socket dropped for lack of room since it was opened.
+    /// Packets that the socket has dropped for lack of memory since it was opened.
     pub drops: Option<u64>,
 }
 
-/// The state of a sender when it was sampled, as shares of all samples.
+/// What kept a sender from sending when it was sampled, as shares of all samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SenderStates {
     /// Number of samples.
     pub samples: u64,
-    /// Nothing or little unsent, although the windows would admit more, and the program is in
-    /// `write`: the send buffer is full of data in flight.
+    /// Share of samples in which the send buffer is full of data in flight: nearly everything is
+    /// sent, the windows have room, and the program is in `write`.
     pub buffer_full: f64,
-    /// Nothing unsent, and the program is not in `write`.
+    /// Share of samples in which everything is sent and the program is not in `write`.
     pub out_of_data: f64,
-    /// Data is unsent, and the peer's window is used.
+    /// Share of samples in which unsent data waits for the peer's window.
     pub window_full: f64,
-    /// Data is unsent, and the congestion window is used.
+    /// Share of samples in which unsent data waits for the congestion window.
     pub congestion_window_full: f64,
-    /// Data is unsent, although both windows would admit more: pacing, the local queue or the
-    /// processor holds it.
+    /// Share of samples in which unsent data waits although both windows have room: for pacing, a
+    /// local queue or the processor.
     pub held_back: f64,
 }
 
-/// Mean and maximum of a sampled value.
+/// The mean and the maximum of a sampled value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     /// The mean.
@@ -168,19 +170,19 @@ pub struct Distribution {
 }
 
 impl EndEvidence {
-    /// Returns the share of the observed time that `nanos` are.
+    /// Converts nanoseconds to a share of the observed part; `None` if either is unknown.
     #[must_use]
     pub fn share_of_nanos(&self, nanos: Option<u64>) -> Option<f64> {
         share(nanos?, self.seconds?, 1e9)
     }
 
-    /// Returns the share of the observed time that `micros` are.
+    /// Converts microseconds to a share of the observed part; `None` if either is unknown.
     #[must_use]
     pub fn share_of_micros(&self, micros: Option<u64>) -> Option<f64> {
         share(micros?, self.seconds?, 1e6)
     }
 
-    /// Returns the sum of the changes of system counters whose name `is_counted`.
+    /// Returns the sum of the differences of all system counters whose name satisfies `is_counted`.
     #[must_use]
     pub fn system_sum(&self, is_counted: impl Fn(&str) -> bool) -> u64 {
         let counted = self.system.iter().filter(|(name, _)| is_counted(name));

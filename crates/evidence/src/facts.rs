@@ -1,17 +1,17 @@
-//! The machine, the program versions and the bench of a result.
+//! Facts about a sweep that its plan does not contain: the machine, the versions and the bench.
 
 use crate::bench_facts::BenchFacts;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Everything about a sweep that is not in its plan.
+/// Facts about a sweep that its plan does not contain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
-    /// Time of the start, in UTC.
+    /// Time at which the sweep started, in UTC.
     pub started: String,
-    /// The command line.
+    /// The words of the command line.
     pub options: Vec<String>,
-    /// The machine.
+    /// The machine on which the sweep ran.
     pub machine: MachineFacts,
     /// The processor of the machine.
     pub cpu: CpuFacts,
@@ -19,13 +19,13 @@ pub struct Facts {
     pub kernel: String,
     /// Kernel settings that affect TCP or the processor, by their `sysctl` names.
     pub sysctls: BTreeMap<String, String>,
-    /// The program versions.
+    /// Versions of linerate and its compiler.
     pub versions: Versions,
-    /// The bench.
+    /// Properties of the bench that made the runs.
     pub bench: BenchFacts,
 }
 
-/// The machine.
+/// Facts about the machine on which a sweep ran.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineFacts {
     /// Name of the host.
@@ -34,39 +34,39 @@ pub struct MachineFacts {
     pub architecture: String,
     /// Memory of the machine, in bytes.
     pub memory_bytes: Option<u64>,
-    /// Whether the machine is a virtual one.
+    /// Whether the machine is virtual.
     pub virtual_machine: bool,
-    /// Load averages of 1, 5 and 15 minutes at the start.
+    /// Load averages over 1, 5 and 15 minutes, when the sweep started.
     pub load_average: Option<String>,
 }
 
-/// The processor.
+/// Facts about the processor of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuFacts {
-    /// Its model.
+    /// The name of the processor's model.
     pub model: String,
     /// Number of cores that this process may use.
     pub cores: usize,
-    /// The frequency governor, if the kernel reports one.
+    /// The governor of the processor's frequency, if the kernel reports one.
     pub governor: Option<String>,
 }
 
-/// The program versions.
+/// Versions of linerate and its compiler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Versions {
     /// Version of linerate.
     pub linerate: String,
-    /// Commit of the build, if it was built from a checkout.
+    /// Git commit of the build; `None` if it was not built from a checkout.
     pub commit: Option<String>,
     /// Version of the compiler.
     pub rustc: String,
-    /// Whether the build lacks optimisation, so that its rates are not meaningful.
+    /// Whether the build is not optimised, so that its rates are meaningless.
     pub debug_build: bool,
 }
 
 impl Facts {
-    /// Returns the first difference, in words, that makes measurements of `later` incomparable with
-    /// those of `self`.
+    /// Describes the first difference from `later` (machine, kernel, versions or bench) that makes
+    /// measurements incomparable; `None` if there is no such difference.
     #[must_use]
     pub fn difference(&self, later: &Self) -> Option<String> {
         let changed = |what: &str, before: &str, after: &str| {
@@ -84,7 +84,7 @@ impl Facts {
 }
 
 impl Versions {
-    /// Returns all versions in one line.
+    /// Formats all versions as one line.
     #[must_use]
     pub fn text(&self) -> String {
         let commit = self.commit.as_ref().map_or_else(String::new, |commit| format!(" ({commit})"));

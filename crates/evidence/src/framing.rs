@@ -1,23 +1,23 @@
-//! Bytes on the wire besides the data.
+//! Framing: the bytes that headers and the link add to the data.
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes that packets occupy on the wire besides their payload.
+/// The number of bytes that a packet occupies on the wire in addition to its data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Framing {
-    /// The framing's name, such as `Ethernet`.
+    /// Name of the framing, such as `Ethernet`.
     pub name: String,
-    /// Bytes of the IP and TCP headers, with the options of every segment.
+    /// Bytes of the IP and TCP headers, including the TCP options of every segment.
     pub headers: u32,
-    /// Bytes of the link for each IP packet: header, check sequence, preamble and gap.
+    /// Bytes that the link adds to an IP packet: header, frame check sequence, preamble and gap.
     pub overhead: u32,
-    /// Minimum bytes of a packet on the wire, overhead included.
+    /// Minimum number of bytes of a packet on the wire, including what the link adds.
     pub minimum: u32,
-    /// Bytes of an acknowledgement without data on the wire.
+    /// Number of bytes that an acknowledgement without data occupies on the wire.
     pub acknowledgement: u32,
-    /// Data segments for each acknowledgement.
+    /// Number of data segments that one acknowledgement covers.
     pub segments_per_ack: u32,
-    /// Whether both directions share the medium.
+    /// Whether acknowledgements share the medium with data, because it is half-duplex.
     pub half_duplex: bool,
 }
 
@@ -25,41 +25,43 @@ pub struct Framing {
 const HEADERS: u32 = 20 + 20;
 
 impl Framing {
-    /// Returns the framing of full-duplex Ethernet: 14 bytes of header, 4 of check sequence, 8 of
-    /// preamble and 12 of gap; frames have at least 64 bytes without the last two. `options` is the
-    /// length of the TCP options of every segment.
+    /// Returns the framing of full-duplex Ethernet. A frame has 14 bytes of header and 4 of check
+    /// sequence, and at least 64 bytes in all; 8 bytes of preamble and 12 of gap are added. Every
+    /// segment has `options` bytes of TCP options.
     #[must_use]
     pub fn ethernet(options: u32) -> Self {
         Self::of("Ethernet", options, 14 + 4 + 8 + 12, 64 + 8 + 12)
     }
 
-    /// Returns the framing of Ethernet frames passed in memory: 14 bytes of header and no more.
+    /// Returns the framing of Ethernet frames in memory, which have 14 bytes of header and nothing
+    /// else.
     #[must_use]
     pub fn ethernet_in_memory(options: u32) -> Self {
         Self::of("Ethernet frames in memory", options, 14, 0)
     }
 
-    /// Returns the framing of IP packets passed in memory, which have no overhead.
+    /// Returns the framing of IP packets in memory, to which the link adds nothing.
     #[must_use]
     pub fn ip_in_memory(options: u32) -> Self {
         Self::of("IP packets in memory", options, 0, 0)
     }
 
-    /// Returns the bytes that a packet with `payload` bytes of data occupies on the wire.
+    /// Returns the number of bytes that a packet with `payload` bytes of data occupies on the wire.
     #[must_use]
     pub fn on_wire(&self, payload: u32) -> u32 {
         payload.saturating_add(self.headers).saturating_add(self.overhead).max(self.minimum)
     }
 
-    /// Returns the bytes on the wire for a full segment of `payload` bytes, with its share of an
-    /// acknowledgement if both directions share the medium.
+    /// Returns the number of bytes on the wire for a full segment of `payload` bytes. On a
+    /// half-duplex medium, it includes the segment's share of an acknowledgement.
     #[must_use]
     pub fn per_segment(&self, payload: u32) -> f64 {
         let share = f64::from(self.acknowledgement) / f64::from(self.segments_per_ack.max(1));
         f64::from(self.on_wire(payload)) + if self.half_duplex { share } else { 0.0 }
     }
 
-    /// Returns the bits on the wire for each byte of data, in full segments of `payload` bytes.
+    /// Returns the number of bits on the wire per byte of data, in full segments of `payload`
+    /// bytes.
     #[must_use]
     pub fn bits_per_byte(&self, payload: u32) -> f64 {
         self.per_segment(payload) * 8.0 / f64::from(payload.max(1))

@@ -2,7 +2,7 @@
 //!
 //! These types are the same for every engine: the kernel's TCP, linerate's on a device, and
 //! linerate's in the simulator. Benches produce them, a store keeps them, and verdicts and reports
-//! use nothing else.
+//! depend on nothing else.
 
 #![forbid(unsafe_code)]
 

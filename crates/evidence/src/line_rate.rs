@@ -3,12 +3,12 @@
 use linerate_units::Rate;
 use serde::{Deserialize, Serialize};
 
-/// The bit rate of a link, with its source.
+/// The bit rate of a link, and where the figure comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineRate {
-    /// Bits per second.
+    /// The rate in bits per second.
     pub bits_per_second: u64,
-    /// The source of the figure: `driver of eth0`, `--line-rate`.
+    /// The source of the figure, such as `driver of eth0` or `--line-rate`.
     pub source: String,
 }
 

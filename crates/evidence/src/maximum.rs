@@ -1,4 +1,4 @@
-//! The maximum that figures are compared with: the line rate without framing, or the floor.
+//! The maximum throughput, which reports call 100 %: the line rate minus framing, or the floor.
 
 use crate::bench_facts::BenchFacts;
 use crate::floor::Floor;
@@ -8,41 +8,44 @@ use crate::stats::{Interval, Sample, as_f64, interval};
 use linerate_units::Rate;
 use serde::{Deserialize, Serialize};
 
-/// The value of 100 % in the report.
+/// The throughput that a report calls 100 %.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Maximum {
-    /// The link has a bit rate: the part of it that framing leaves for data.
+    /// The share of the link's bit rate that framing leaves for data.
     LineRate {
-        /// Data bytes per second, from task to task.
+        /// The maximum in bytes of data per second, between the programs.
         bytes_per_second: f64,
-        /// The bit rate.
+        /// The bit rate of the link.
         line_rate: LineRate,
-        /// The calculation, in words.
+        /// The calculation as text.
         explanation: String,
     },
-    /// The link has no bit rate: the throughput of the same link and threads without a protocol.
+    /// The throughput of the floor, because the link has no bit rate. The floor is a transfer
+    /// without TCP over the same link and between the same threads.
     Floor {
-        /// The fastest measurement; other load of the machine can only slow the others down.
+        /// The fastest transfer in bytes per second. Other work of the machine can only slow
+        /// transfers down.
         bytes_per_second: f64,
-        /// The median measurement; its distance from the fastest shows the other load.
+        /// The median transfer in bytes per second. If it is far below the fastest one, the machine
+        /// was busy.
         median: f64,
-        /// The 95 % interval of the median.
+        /// The 95 % interval of the median, in bytes per second.
         interval: Interval,
-        /// All measurements, in bytes per second.
+        /// The rates of all transfers, in bytes per second.
         samples: Vec<f64>,
-        /// The treatment of each byte, in words.
+        /// A description of how each byte is handled.
         explanation: String,
     },
-    /// There is neither. Percentages are then of the best cell.
+    /// Neither a bit rate nor a floor is known, so percentages refer to the best cell.
     Unknown {
-        /// The reason.
+        /// The reason why no maximum is known.
         explanation: String,
     },
 }
 
 impl Maximum {
-    /// Returns the maximum in data bytes per second, if there is one.
+    /// Returns the maximum in bytes of data per second; `None` if it is unknown.
     #[must_use]
     pub const fn bytes_per_second(&self) -> Option<f64> {
         match self {
@@ -53,7 +56,7 @@ impl Maximum {
         }
     }
 
-    /// Returns the explanation.
+    /// Returns the explanation of the maximum as text.
     #[must_use]
     pub fn explanation(&self) -> &str {
         match self {
@@ -63,7 +66,7 @@ impl Maximum {
         }
     }
 
-    /// Returns the maximum of a line rate.
+    /// Computes the maximum from the bit rate of the link. Full segments carry `payload` bytes.
     #[must_use]
     pub fn of_line_rate(line_rate: LineRate, framing: &Framing, payload: u32) -> Self {
         let per_segment = framing.per_segment(payload);
@@ -84,7 +87,7 @@ impl Maximum {
         Self::LineRate { bytes_per_second, line_rate, explanation }
     }
 
-    /// Returns the maximum of floor measurements, or `None` without any.
+    /// Computes the maximum from transfers without TCP; `None` if there are none.
     #[must_use]
     pub fn of_floors(floors: &[Floor], seed: u64) -> Option<Self> {
         let rates = floors.iter().map(|floor| as_f64(floor.bytes) / floor.time.as_secs_f64());
@@ -99,8 +102,8 @@ impl Maximum {
         })
     }
 
-    /// Returns the maximum of a bench: of the rate given in the plan, else of the driver's rate,
-    /// else of the floors.
+    /// Computes the maximum of a bench: from the rate `given` in the plan, else from the driver's
+    /// rate, else from transfers without TCP.
     #[must_use]
     pub fn of(facts: &BenchFacts, given: Option<Rate>, floors: &[Floor], seed: u64) -> Self {
         let given = given.map(|rate| LineRate {
@@ -118,7 +121,7 @@ impl Maximum {
     }
 }
 
-/// Returns the acknowledgement's share of a segment's bytes on the wire, and its explanation.
+/// Returns the term for acknowledgements in the calculation of the maximum, and its explanation.
 fn acknowledgements(framing: &Framing) -> (String, &'static str) {
     match (framing.half_duplex, framing.segments_per_ack) {
         (false, _) => (String::new(), "acknowledgements have the other direction to themselves"),
@@ -138,8 +141,8 @@ mod tests {
     use super::*;
     use linerate_units::Duration;
 
-    /// Returns the framing of the Ethernet of 1988 as counted in the message of 1988: an
-    /// acknowledgement is a minimum frame with its gap, without its preamble.
+    /// Returns the framing that Van Jacobson's message of 1988 assumes: an acknowledgement is a
+    /// minimum frame with its gap, but without its preamble.
     fn ethernet_of_1988(segments_per_ack: u32) -> Framing {
         Framing { acknowledgement: 76, segments_per_ack, half_duplex: true, ..Framing::ethernet(0) }
     }

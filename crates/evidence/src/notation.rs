@@ -1,39 +1,39 @@
-//! Formatting of figures, the same everywhere.
+//! Formatting of figures, uniform in all reports.
 
 use crate::buffers::BufferSize;
 use crate::cell::Cell;
 use crate::stats::as_f64;
 
-/// Bytes of a KB, as in 1988.
+/// Number of bytes in a KB, as in the table of 1988.
 pub const KILOBYTE: f64 = 1_024.0;
 
-/// Formats a rate in KB/s with thousands separators: `1,104`.
+/// Formats a rate in KB/s, with thousands separators: `1,104`.
 #[must_use]
 pub fn kilobytes(bytes_per_second: f64) -> String {
     thousands(bytes_per_second / KILOBYTE)
 }
 
-/// Formats a rate on the wire in Mb/s: `8.85`, `1,234`.
+/// Formats a bit rate on the wire in Mb/s: `8.85`, `1,234`.
 #[must_use]
 pub fn megabits(bits_per_second: f64) -> String {
     let megabits = bits_per_second / 1e6;
     if megabits < 99.95 { format!("{megabits:.2}") } else { thousands(megabits) }
 }
 
-/// Formats a share: `91 %`, with one decimal below ten.
+/// Formats a share as a percentage: `91 %`, but with one decimal below 10 %.
 #[must_use]
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
-/// Formats a share near 100 % with two decimals: `99.97 %`.
+/// Formats a share near 100 % as a percentage with two decimals: `99.97 %`.
 #[must_use]
 pub fn fine_percent(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
 }
 
-/// Formats a change, given as the logarithm of a ratio: `−3.1 %`, `+12.0 %`.
+/// Formats a relative change, given as the logarithm of a ratio: `−3.1 %`, `+12.0 %`.
 #[must_use]
 pub fn change(logarithm: f64) -> String {
     let percent = logarithm.exp_m1() * 100.0;
@@ -48,7 +48,7 @@ pub fn change(logarithm: f64) -> String {
     format!("{sign}{text} %")
 }
 
-/// Formats a whole number with thousands separators.
+/// Rounds a value to a whole number, and formats it with thousands separators.
 #[must_use]
 pub fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.max(0.0));
@@ -62,7 +62,7 @@ pub fn thousands(value: f64) -> String {
     text
 }
 
-/// Formats a count with thousands separators.
+/// Formats a count, with thousands separators.
 #[must_use]
 pub fn count(value: u64) -> String {
     thousands(as_f64(value))

@@ -1,22 +1,22 @@
-//! Evidence about one run: what both ends have measured, and the change that the run made.
+//! The measurements of one run at both ends, for a diagnosis of what limits a path.
 
 use crate::change::Change;
 use crate::end_evidence::EndEvidence;
 use serde::{Deserialize, Serialize};
 
-/// Evidence about one run.
+/// The measurements of one run at both ends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunEvidence {
-    /// The change against the plain transfer; `None` for the plain transfer itself.
+    /// The intervention of the run; `None` for a run without one.
     pub change: Option<Change>,
-    /// Throughput from task to task in the observed part, in bytes per second.
+    /// Throughput between the programs during the observed part, in bytes per second.
     pub bytes_per_second: f64,
-    /// The sending end.
+    /// Measurements at the sending end.
     pub sender: EndEvidence,
-    /// The receiving end; empty if it cannot be observed.
+    /// Measurements at the receiving end; empty if it cannot be observed.
     pub receiver: EndEvidence,
-    /// The bit rate of the link, from its driver or its description.
+    /// The bit rate of the link, as its driver or its description states.
     pub link_bits_per_second: Option<f64>,
-    /// The bit rate on the link, framing included.
+    /// The bit rate that the transfer occupies on the link, including framing.
     pub wire_bits_per_second: Option<f64>,
 }

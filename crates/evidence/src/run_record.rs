@@ -13,43 +13,43 @@ use std::num::{NonZeroU32, NonZeroU64};
 /// The parameters and the result of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Place in the shuffled order, from 0.
+    /// Position in the order of all runs, from 0.
     pub order: u32,
-    /// Number of the measurement within its cell, from 0.
+    /// Number of the run among those of its cell, from 0.
     pub repeat: u32,
     /// The sender's socket buffer.
     pub send_buffer: BufferRecord,
     /// The receiver's socket buffer.
     pub receive_buffer: BufferRecord,
-    /// Bytes that the sink has read.
+    /// Number of bytes that the receiving program read.
     pub bytes: u64,
-    /// Seconds from the first write to the last read.
+    /// Time from the first write to the last read, in seconds.
     pub seconds: f64,
-    /// Throughput from task to task.
+    /// Throughput between the programs, in bytes per second.
     pub bytes_per_second: f64,
-    /// Bit rate on the wire, framing included.
+    /// Bit rate that the transfer occupies on the wire, including framing.
     pub wire_bits_per_second: f64,
     /// Whether all bytes arrived within the time limit.
     pub complete: bool,
-    /// Whether the bytes were correct; `None` if they were not compared.
+    /// Whether the received bytes were correct; `None` if they were not compared.
     pub verified: Option<bool>,
     /// Counters of both ends.
     pub counters: Counters,
 }
 
-/// A socket buffer: as planned, as requested, and as granted.
+/// A socket buffer of a run: its size in the plan, as requested, and as granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BufferRecord {
-    /// Packets of one MSS, if the plan counts in packets.
+    /// The size in packets of one MSS; `None` if the plan counts in bytes.
     pub packets: Option<u32>,
-    /// Bytes requested.
+    /// The size requested from the system, in bytes.
     pub requested_bytes: u64,
-    /// Bytes granted.
+    /// The size that the system granted, in bytes.
     pub granted_bytes: u64,
 }
 
 impl RunRecord {
-    /// Returns the record of a run that has been made.
+    /// Creates the record of a completed run.
     #[must_use]
     pub fn new(run: &PlannedRun, outcome: RunOutcome, facts: &BenchFacts) -> Self {
         let payload = facts.segment_payload;
@@ -70,13 +70,13 @@ impl RunRecord {
         }
     }
 
-    /// Returns the buffers.
+    /// Returns the pair of buffers.
     #[must_use]
     pub fn cell(&self) -> Cell {
         Cell { send: self.send_buffer.size(), receive: self.receive_buffer.size() }
     }
 
-    /// Returns whether this is the record of `run`.
+    /// Is this the record of the planned `run`?
     #[must_use]
     pub fn is_of(&self, run: &PlannedRun) -> bool {
         let Cell { send, receive } = run.cell;
@@ -95,7 +95,7 @@ impl BufferRecord {
         Self { packets: size.packets(), requested_bytes: size.bytes(payload), granted_bytes }
     }
 
-    /// Returns the planned size.
+    /// Returns the size as the plan states it.
     fn size(&self) -> BufferSize {
         let bytes = NonZeroU64::new(self.requested_bytes).unwrap_or(NonZeroU64::MIN);
         let packets = self.packets.and_then(NonZeroU32::new);

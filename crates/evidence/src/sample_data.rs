@@ -1,4 +1,5 @@
-//! Made-up sweeps for tests: designs, run records at chosen rates, and facts of no real machine.
+//! Made-up sweeps for tests: designs, records of runs at chosen rates, and facts of no real
+//! machine.
 
 use crate::bench_facts::BenchFacts;
 use crate::buffers::BufferList;
@@ -16,10 +17,10 @@ use crate::start::Start;
 use linerate_units::Duration;
 use std::collections::BTreeMap;
 
-/// Bytes of every made-up run.
+/// Number of bytes in every made-up run.
 const BYTES: u64 = 8 << 20;
 
-/// Returns a design of two by two cells with two runs each.
+/// Returns a design of 2 × 2 cells with two runs each.
 ///
 /// # Panics
 /// Never: the constants are valid.
@@ -29,7 +30,7 @@ pub fn small_design() -> Design {
     Design { repeat: 2.try_into().unwrap(), ..square_design(2) }
 }
 
-/// Returns a design with buffers from 1 to `most` packets at both ends, four runs of each cell.
+/// Returns a design with four runs of each cell, and buffers from 1 to `most` packets at both ends.
 ///
 /// # Panics
 /// If `most` is zero.
@@ -40,7 +41,7 @@ pub fn square_design(most: u32) -> Design {
     Design { send_buffers: buffers.clone(), receive_buffers: buffers, ..Design::of_1988() }
 }
 
-/// Returns the facts of a bench that carries nothing.
+/// Returns made-up facts about a bench.
 #[must_use]
 pub fn bench_facts() -> BenchFacts {
     BenchFacts {
@@ -52,7 +53,7 @@ pub fn bench_facts() -> BenchFacts {
     }
 }
 
-/// Returns the outcome of a complete run of `bytes` in `time`, with the buffers granted as
+/// Returns the outcome of a complete run that transferred `bytes` in `time`, with buffers as
 /// requested.
 #[must_use]
 pub fn outcome(cell: Cell, bytes: u64, time: Duration) -> RunOutcome {
@@ -68,14 +69,14 @@ pub fn outcome(cell: Cell, bytes: u64, time: Duration) -> RunOutcome {
     }
 }
 
-/// Returns the record of a run of 8 MiB at about `rate` bytes per second.
+/// Returns the record of a run that transferred 8 MiB at about `rate` bytes per second.
 #[must_use]
 pub fn record(run: &PlannedRun, rate: f64) -> RunRecord {
     let time = std::time::Duration::from_secs_f64(8_388_608.0 / rate).into();
     RunRecord::new(run, outcome(run.cell, BYTES, time), &bench_facts())
 }
 
-/// Returns a start whose facts do not depend on the machine that runs the test.
+/// Returns facts and a maximum that do not depend on the machine on which the test runs.
 ///
 /// # Panics
 /// Never: the constants are valid.
@@ -94,15 +95,15 @@ pub fn start() -> Start {
     Start { facts, maximum }
 }
 
-/// Returns the records of all runs of a design, at the rates in bytes per second that `rate`
-/// returns.
+/// Returns the records of all runs of a design. `rate` returns the rate of each run in bytes per
+/// second.
 #[must_use]
 pub fn records(design: &Design, rate: impl Fn(Cell, u32) -> f64) -> Vec<RunRecord> {
     schedule(design).iter().map(|run| record(run, rate(run.cell, run.repeat))).collect()
 }
 
-/// Returns a factor within `amplitude` of 1 that depends on the cell and the repeat, as noise
-/// would.
+/// Returns a factor between 1 − `amplitude` and 1 + `amplitude`, which looks random but depends
+/// only on the cell and the repeat.
 ///
 /// # Panics
 /// Never: 24 bits fit.

@@ -4,29 +4,29 @@ use crate::cell::Cell;
 use crate::design::Design;
 use oorandom::Rand64;
 
-/// A run before it is made.
+/// A run that a design plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedRun {
     /// Position in the schedule, from 0.
     pub order: u32,
-    /// Number of the measurement within its cell, from 0.
+    /// Number of the run among those of its cell, from 0.
     pub repeat: u32,
-    /// The buffers.
+    /// The pair of buffers.
     pub cell: Cell,
 }
 
 impl PlannedRun {
-    /// Returns the seed of the run's random numbers.
+    /// Returns the seed for the random numbers of this run.
     #[must_use]
     pub fn seed(&self, design: &Design) -> u64 {
-        // Spreads the seeds of successive runs over the whole range; a design always gives the same
-        // seeds.
+        // The multiplication spreads the seeds of successive runs over the whole range. Equal
+        // designs have equal seeds.
         design.seed.wrapping_add(u64::from(self.order)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
 
-/// Returns all runs of `design`, shuffled by its seed, so that a drift of the machine during a
-/// night does not look like an effect of a buffer. Runs of the baseline are interleaved.
+/// Returns all runs of `design` in random order. The order prevents a drift of the machine from
+/// looking like an effect of a buffer. Runs of the baseline are interspersed.
 #[must_use]
 pub fn schedule(design: &Design) -> Vec<PlannedRun> {
     let mut runs = with_baseline(design, shuffled(design));
@@ -36,7 +36,7 @@ pub fn schedule(design: &Design) -> Vec<PlannedRun> {
     runs
 }
 
-/// Returns the runs of all cells in random order: block by block, or all together.
+/// Returns the runs of all cells in random order, either in blocks or all together.
 fn shuffled(design: &Design) -> Vec<PlannedRun> {
     let cells = design.cells();
     let run = |repeat, &cell: &Cell| PlannedRun { order: 0, repeat, cell };
@@ -54,8 +54,8 @@ fn shuffled(design: &Design) -> Vec<PlannedRun> {
     (0..design.repeat.get()).flat_map(block).collect()
 }
 
-/// Inserts a run of the baseline before every group of runs. Its number continues that of the
-/// planned runs of its cell, which has them in addition.
+/// Inserts a run of the baseline before every group of `baseline_every` runs. The baseline cell
+/// also has its planned runs, so these additional ones continue their numbers.
 fn with_baseline(design: &Design, runs: Vec<PlannedRun>) -> Vec<PlannedRun> {
     let (Some(cell), Some(every)) = (design.baseline(), design.baseline_every) else {
         return runs;
@@ -69,7 +69,7 @@ fn with_baseline(design: &Design, runs: Vec<PlannedRun>) -> Vec<PlannedRun> {
         .collect()
 }
 
-/// Shuffles by the algorithm of Fisher and Yates. A seed always gives the same order.
+/// Shuffles by the Fisher–Yates algorithm. Equal seeds give equal orders.
 pub fn shuffle<T>(items: &mut [T], seed: u64) {
     let mut random = Rand64::new(u128::from(seed));
     for unplaced in (1..items.len()).rev() {

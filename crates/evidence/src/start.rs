@@ -1,14 +1,14 @@
-//! Facts that are established before the first run of a sweep.
+//! The facts and the maximum that are recorded before the first run of a sweep.
 
 use crate::facts::Facts;
 use crate::maximum::Maximum;
 use serde::{Deserialize, Serialize};
 
-/// Facts that are established before the first run of a sweep: the content of `facts.json`.
+/// The facts and the maximum that are recorded before the first run: the content of `facts.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Start {
-    /// The machine, the program versions and the bench.
+    /// The machine, the versions and the bench.
     pub facts: Facts,
-    /// The rate that the report calls 100 %.
+    /// The throughput that reports call 100 %.
     pub maximum: Maximum,
 }

@@ -9,34 +9,34 @@ use super::sample::{Sample, median_of_sorted};
 use oorandom::Rand64;
 use serde::{Deserialize, Serialize};
 
-/// Number of resamples.
+/// Number of times that each sample is resampled.
 pub const RESAMPLES: usize = 2_000;
 
-/// A confidence interval.
+/// A confidence interval of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Lower end.
+    /// Lower bound of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper bound of the interval.
     pub high: f64,
 }
 
 impl Interval {
-    /// Returns whether the whole interval is below `value`.
+    /// Is the whole interval below `value`?
     #[must_use]
     pub fn is_below(&self, value: f64) -> bool {
         self.high < value
     }
 
-    /// Returns whether the whole interval is above `value`.
+    /// Is the whole interval above `value`?
     #[must_use]
     pub fn is_above(&self, value: f64) -> bool {
         self.low > value
     }
 }
 
-/// Returns the 95 % interval of `statistic`, a function of the medians of `samples` in their order.
-/// A seed always gives the same interval.
+/// Returns the 95 % interval of `statistic`, which is a function of the medians of `samples`. Equal
+/// seeds give equal intervals.
 pub fn interval(
     samples: &[&Sample],
     seed: u64,
@@ -55,12 +55,12 @@ pub fn interval(
         })
         .collect();
     figures.sort_by(f64::total_cmp);
-    // 2.5 % of the resamples lie outside at each end.
+    // The interval excludes 2.5 % of the resampled figures at each end.
     let outside = RESAMPLES / 40;
     Interval { low: figures[outside], high: figures[RESAMPLES - 1 - outside] }
 }
 
-/// Fills `drawn` with a resample of `sample`, sorted.
+/// Fills `drawn` with a random resample of `sample`, in ascending order.
 fn draw_again(sample: &Sample, random: &mut Rand64, drawn: &mut Vec<f64>) {
     let values = sample.values();
     drawn.clear();

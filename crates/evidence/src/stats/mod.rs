@@ -10,8 +10,8 @@ pub use epochs::{Deviation, Epochs, Observation};
 pub use sample::Sample;
 pub use surface::{FEWEST_CELLS, Prediction, Surface, SurfaceModel, SurfacePoint, SurfaceScore};
 
-/// Returns the deviation of the logarithms of equal runs, from the rates of each cell; `None` if no
-/// cell has two runs.
+/// Returns the standard deviation of the logarithms of the runs within cells, pooled over all
+/// cells; `None` if no cell has two runs.
 #[must_use]
 pub fn repeat_noise<'a>(cells: impl Iterator<Item = &'a [f64]>) -> Option<f64> {
     let (mut squares, mut degrees) = (0.0, 0_u64);
@@ -28,14 +28,15 @@ pub fn repeat_noise<'a>(cells: impl Iterator<Item = &'a [f64]>) -> Option<f64> {
     (degrees > 0).then(|| (squares / as_f64(degrees)).sqrt())
 }
 
-/// Returns a count as a floating-point number, exact up to 2⁵³.
+/// Converts a count to a floating-point number, exactly up to 2⁵³.
 #[allow(clippy::cast_precision_loss, reason = "53 bits are enough for figures that people read")]
 #[must_use]
 pub const fn as_f64(count: u64) -> f64 {
     count as f64
 }
 
-/// Returns the correlation of the values with those `lag` places later; zero if there is none.
+/// Returns the correlation of each value with that `lag` positions later, for values with mean
+/// zero.
 fn correlation(values: &[f64], lag: usize) -> f64 {
     let squares: f64 = values.iter().map(|value| value * value).sum();
     let products: f64 =

@@ -1,11 +1,11 @@
-//! Measurements of one quantity.
+//! A sample: repeated measurements of one quantity.
 
 /// A sample: at least one measurement, all finite, in ascending order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample(Vec<f64>);
 
 impl Sample {
-    /// Creates a sample. Returns `None` without measurements, or if one is not finite.
+    /// Creates a sample; `None` if there are no measurements, or if one of them is not finite.
     #[must_use]
     pub fn new(mut values: Vec<f64>) -> Option<Self> {
         if values.is_empty() || !values.iter().all(|value| value.is_finite()) {
@@ -15,7 +15,7 @@ impl Sample {
         Some(Self(values))
     }
 
-    /// Returns the measurements, smallest first.
+    /// Returns the measurements in ascending order.
     #[must_use]
     pub fn values(&self) -> &[f64] {
         &self.0
@@ -33,8 +33,8 @@ impl Sample {
         self.0[self.0.len() - 1]
     }
 
-    /// Returns the median absolute deviation, scaled so that it estimates the standard deviation of
-    /// a normal distribution.
+    /// Returns the median absolute deviation, scaled to the standard deviation of a normal
+    /// distribution.
     #[must_use]
     pub fn robust_deviation(&self) -> f64 {
         const OF_A_NORMAL_DISTRIBUTION: f64 = 1.482_602_218_505_602;
@@ -45,7 +45,7 @@ impl Sample {
     }
 }
 
-/// Returns the median of values that are sorted and not empty.
+/// Returns the median of a sorted list that is not empty.
 pub(super) fn median_of_sorted(values: &[f64]) -> f64 {
     let middle = values.len() / 2;
     if values.len().is_multiple_of(2) {
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_deviation_of_a_normal_distribution_is_its_own() {
-        // The quartiles and the median of the standard normal distribution.
+        // The values are the quartiles and the median of the standard normal distribution.
         let deviation = sample(&[-0.674_49, 0.0, 0.674_49]).robust_deviation();
         assert!((deviation - 1.0).abs() < 1e-5, "{deviation}");
     }

@@ -1,94 +1,97 @@
-//! The throughput of cells that were not measured, from those that were.
+//! Predictions of the throughput of cells that were not measured.
 //!
-//! A model with four parameters describes the surface: a path with a capacity and a round trip
-//! carries a window of the smaller buffer, of which each end uses a share. What the model does not
-//! explain is interpolated between the measured cells by a Gaussian process, whose variance is the
-//! uncertainty of a prediction. Intervals are widened until they cover the measured cells, each
-//! predicted without itself.
+//! A model with four parameters describes the table of cells as a surface: a path with a capacity
+//! and a round-trip time carries a window, which the smaller buffer determines. Deviations from the
+//! model are interpolated between measured cells by a Gaussian process, whose variance is the
+//! uncertainty of a prediction. Intervals are widened until they cover most measured cells, each
+//! predicted from the others.
 
 use super::as_f64;
 
-/// Fewest cells from which others are predicted: those of four parameters, and some to judge them.
+/// Minimum number of measured cells: four for the parameters of the model, and two to judge it.
 pub const FEWEST_CELLS: usize = 6;
 /// Half-width of a 95 % interval, in standard deviations.
 const WIDTH: f64 = 1.96;
-/// Deviation of equal runs, if no cell was measured twice.
+/// Standard deviation of the runs of a cell that is assumed if no cell was measured twice.
 const USUAL_NOISE: f64 = 0.03;
-/// Minimum deviation of the surface from the model.
+/// Minimum standard deviation of the surface from the model.
 const MIN_DEVIATION: f64 = 0.02;
-/// Exponent of the smooth minimum of the two buffers.
+/// Exponent of the power mean that approximates the smaller buffer; larger values are closer.
 const SHARPNESS: f64 = 6.0;
-/// Distances, in logarithms of a buffer, over which deviations from the model are similar.
+/// Candidate distances over which deviations from the model are similar, as logarithms of buffer
+/// sizes.
 const LENGTHS: [f64; 3] = [0.35, 0.7, 1.4];
-/// Maximum number of cells of a fit, whose time grows with their cube. More are thinned evenly.
+/// Maximum number of cells in a fit, whose duration grows with their cube. If there are more, every
+/// n-th one is used.
 const MAX_CELLS: usize = 160;
-/// One cell of this many is held back to score the model.
+/// Number of groups in cross-validation: each group is predicted from the others.
 const HELD_BACK_EVERY: usize = 4;
 
-/// A measured cell.
+/// A measured cell as input of the model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SurfacePoint {
     /// The send buffer in bytes.
     pub send: f64,
     /// The receive buffer in bytes.
     pub receive: f64,
-    /// The rate in bytes per second, above zero.
+    /// The rate in bytes per second, which must be above zero.
     pub rate: f64,
 }
 
-/// The parameters of the model.
+/// The parameters of the throughput model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SurfaceModel {
     /// The rate with unlimited buffers, in bytes per second.
     pub capacity: f64,
-    /// The time from a byte to the acknowledgement that makes room for another one, in seconds,
-    /// while the window is small.
+    /// The round-trip time with a small window in seconds: from sending a byte until its
+    /// acknowledgement makes room for the next one.
     pub round_trip: f64,
-    /// The window that a byte of the receive buffer provides, over that of the send buffer.
+    /// Ratio of the window that a byte of receive buffer provides to that of a byte of send buffer.
     pub receive_share: f64,
-    /// How independent the costs of data are of the round trip: 1 if the ends work in turn, large
-    /// if they overlap.
+    /// How much the work on data overlaps with the round trip: 1 if their times add up, large if
+    /// the longer one determines the rate.
     pub overlap: f64,
 }
 
-/// A predicted rate, in bytes per second.
+/// A predicted rate with its interval, in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
-    /// The rate.
+    /// The predicted rate.
     pub rate: f64,
-    /// Lower end of the 95 % interval of a run.
+    /// Lower bound of the 95 % interval for the rate of one run.
     pub low: f64,
-    /// Upper end.
+    /// Upper bound of the 95 % interval for the rate of one run.
     pub high: f64,
 }
 
-/// The quality of predictions of cells that were measured and held back.
+/// The accuracy of predictions of measured cells, by cross-validation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SurfaceScore {
-    /// Number of cells held back.
+    /// Number of measured cells that were predicted from others.
     pub cells: usize,
-    /// Number of these cells whose rates lie within their predicted intervals.
+    /// Number of these cells whose measured rate is within the predicted interval.
     pub within: usize,
-    /// Median of the relative errors.
+    /// Median of the relative errors of the predictions.
     pub median_error: f64,
 }
 
-/// A fitted surface.
+/// A model that is fitted to measured cells, and predicts others.
 #[derive(Clone, Debug)]
 pub struct Surface {
     model: SurfaceModel,
     points: Vec<SurfacePoint>,
-    /// The lower triangle of the Cholesky factor of the covariance, row by row.
+    /// Cholesky factor of the covariance matrix: the lower triangle, row by row.
     factor: Vec<Vec<f64>>,
-    /// The inverse of the covariance times the deviations from the model.
+    /// The inverse covariance matrix, multiplied by the deviations of the cells from the model.
     weights: Vec<f64>,
     kernel: Kernel,
     noise: f64,
-    /// Factor of the deviations of predictions.
+    /// Factor by which the half-widths of predicted intervals are multiplied.
     widening: f64,
 }
 
-/// The covariance of deviations from the model.
+/// The covariance function of deviations from the model. It decreases with the distance of two
+/// cells.
 #[derive(Clone, Copy, Debug)]
 struct Kernel {
     variance: f64,
@@ -103,7 +106,7 @@ impl Kernel {
 }
 
 impl SurfaceModel {
-    /// Returns the rate with these buffers, in bytes.
+    /// Returns the rate for buffers of these sizes in bytes, in bytes per second.
     #[must_use]
     pub fn rate(&self, send: f64, receive: f64) -> f64 {
         let window = smooth(send, receive * self.receive_share, -SHARPNESS);
@@ -111,7 +114,8 @@ impl SurfaceModel {
         smooth(by_window, self.capacity, -self.overlap)
     }
 
-    /// Fits the parameters to the logarithms of the rates, by a search along each of them.
+    /// Fits the parameters to the logarithms of the rates, by a search along one parameter at a
+    /// time.
     fn fit(points: &[SurfacePoint]) -> Self {
         let capacity = points.iter().map(|point| point.rate).fold(f64::MIN_POSITIVE, f64::max);
         let round_trip = points
@@ -140,7 +144,7 @@ impl SurfaceModel {
         Self::of(best)
     }
 
-    /// Returns the model of these logarithms of the parameters.
+    /// Creates a model from the logarithms of its parameters.
     fn of(logarithms: [f64; 4]) -> Self {
         let [capacity, round_trip, receive_share, overlap] = logarithms.map(f64::exp);
         Self { capacity, round_trip, receive_share, overlap: overlap.clamp(0.7, 12.0) }
@@ -156,7 +160,8 @@ impl SurfaceModel {
     }
 }
 
-/// Returns the power mean without its division: near the minimum for a large negative exponent.
+/// Returns the power mean of two numbers, without the division by their count. A large negative
+/// exponent approximates the smaller number.
 fn smooth(one: f64, other: f64, exponent: f64) -> f64 {
     let smaller = one.min(other);
     smaller
@@ -164,8 +169,8 @@ fn smooth(one: f64, other: f64, exponent: f64) -> f64 {
 }
 
 impl Surface {
-    /// Fits a surface to measured cells. `noise` is the deviation of the logarithms of equal runs,
-    /// if it is known. Returns `None` for fewer than [`FEWEST_CELLS`] cells.
+    /// Fits a surface to measured cells. `noise` is the standard deviation of the logarithms of the
+    /// runs within cells, if known. Returns `None` for fewer than [`FEWEST_CELLS`] cells.
     #[must_use]
     pub fn fit(points: &[SurfacePoint], noise: Option<f64>) -> Option<Self> {
         let every = points.len().div_ceil(MAX_CELLS).max(1);
@@ -186,7 +191,8 @@ impl Surface {
         surfaces.min_by(|one, other| one.widening.total_cmp(&other.widening))
     }
 
-    /// Returns the surface with this kernel; `None` if the covariance is not positive.
+    /// Creates a surface with this covariance function; `None` if the matrix is not positive
+    /// definite.
     fn with(
         model: SurfaceModel,
         points: Vec<SurfacePoint>,
@@ -205,8 +211,8 @@ impl Surface {
         Some(surface)
     }
 
-    /// Returns the factor by which intervals must be wider, so that nine of ten measured cells are
-    /// in those of nine tenths that are predicted without them.
+    /// Returns the factor by which intervals must be widened for 90 % intervals to cover 90 % of
+    /// the measured cells, each predicted from the others.
     fn needed_widening(&self) -> f64 {
         const NINE_TENTHS: f64 = 1.645;
         let count = self.points.len();
@@ -214,7 +220,8 @@ impl Surface {
             .map(|index| {
                 let mut unit = vec![0.0; count];
                 unit[index] = 1.0;
-                // The prediction of a cell from all others has a closed form.
+                // The error of predicting a cell from all others has a closed form, so no surface
+                // is fitted again.
                 let inverse = backward(&self.factor, &forward(&self.factor, &unit))[index];
                 self.weights[index].abs() / inverse.sqrt()
             })
@@ -223,13 +230,13 @@ impl Surface {
         (errors[(count * 9 / 10).min(count - 1)] / NINE_TENTHS).max(1.0)
     }
 
-    /// Returns the parameters of the model.
+    /// Returns the fitted parameters of the model.
     #[must_use]
     pub const fn model(&self) -> &SurfaceModel {
         &self.model
     }
 
-    /// Returns the predicted rate with these buffers, in bytes.
+    /// Predicts the rate for buffers of these sizes in bytes.
     #[must_use]
     pub fn predict(&self, send: f64, receive: f64) -> Prediction {
         let at = SurfacePoint { send, receive, rate: 1.0 };
@@ -242,7 +249,8 @@ impl Surface {
         Prediction { rate, low: rate * (-half).exp(), high: rate * half.exp() }
     }
 
-    /// Scores predictions of cells that are held back from the fit, each once.
+    /// Scores the model by cross-validation: each measured cell is predicted once from cells of
+    /// other groups. Returns `None` if there are too few cells.
     #[must_use]
     pub fn score(points: &[SurfacePoint], noise: Option<f64>) -> Option<SurfaceScore> {
         let mut errors = Vec::new();
@@ -265,12 +273,13 @@ impl Surface {
     }
 }
 
-/// Returns the product of two vectors, up to the end of the shorter one.
+/// Returns the scalar product of two vectors. A longer one is cut to the length of the shorter one.
 fn product(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(one, other)| one * other).sum()
 }
 
-/// Returns the Cholesky factor of a symmetric matrix; `None` if it is not positive.
+/// Returns the Cholesky factor of a symmetric matrix; `None` if the matrix is not positive
+/// definite.
 fn cholesky(size: usize, entry: impl Fn(usize, usize) -> f64) -> Option<Vec<Vec<f64>>> {
     let mut factor: Vec<Vec<f64>> = Vec::with_capacity(size);
     for row in 0..size {
@@ -286,7 +295,7 @@ fn cholesky(size: usize, entry: impl Fn(usize, usize) -> f64) -> Option<Vec<Vec<
     Some(factor)
 }
 
-/// Solves the lower triangular system of a factor.
+/// Solves the linear equations of a lower triangular matrix.
 fn forward(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     let mut solved: Vec<f64> = Vec::with_capacity(right.len());
     for (line, value) in factor.iter().zip(right) {
@@ -296,7 +305,7 @@ fn forward(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     solved
 }
 
-/// Solves the upper triangular system of the transposed factor.
+/// Solves the linear equations of a lower triangular matrix's transpose.
 fn backward(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     let mut solved = right.to_vec();
     for row in (0..right.len()).rev() {
@@ -313,7 +322,8 @@ fn backward(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// A path of 50 Mb/s and 20 ms, whose receiver's window is two thirds of its buffer.
+    /// Returns the rate of a path with 50 Mb/s and 20 ms, whose window is two thirds of the receive
+    /// buffer.
     fn truth(send: f64, receive: f64) -> f64 {
         (send.min(receive / 1.5) / 0.02).min(6.25e6)
     }

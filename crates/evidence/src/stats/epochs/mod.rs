@@ -1,89 +1,93 @@
-//! Epochs of a machine: slow changes of its speed that all runs share, and their subtraction.
+//! Epochs: slow changes of the machine's speed that affect all runs, and their subtraction from
+//! rates.
 //!
-//! A virtual CPU changes its speed for tenths of a second to minutes, by up to a factor of three. A
-//! cell whose runs fall into different epochs then scatters, and equal runs are correlated with
-//! their neighbours. The model of the logarithm of a rate is
+//! A virtual CPU changes its speed for tenths of a second to minutes, by up to a factor of three.
+//! If the runs of a cell fall into different epochs, they scatter, and deviations of successive
+//! runs are correlated. The model of the logarithm of a rate is
 //!
 //! > log rate = cell + slope(cell) × speed(time) + noise
 //!
-//! The speed at a run is the median of what the runs before and after it deviate from their own
-//! cells. The run itself is left out, so that its own noise is not mistaken for an epoch. The slope
-//! is near 1. It differs from 1 because a cell that waits for latency gains less from a fast
-//! processor than one that copies all the time. Runs must be in random order: then an epoch meets
-//! all cells alike.
+//! The speed at a run is estimated from its neighbours in time: the median of their deviations from
+//! their own cells. The run itself is excluded, so that its own noise does not look like an epoch.
+//! The slope is near 1. It differs from 1 because a cell that waits for latency gains less from a
+//! fast processor than one that copies all the time. Runs must be in random order, so that an epoch
+//! affects all cells alike.
 //!
-//! Estimates are medians and Huber's weighted means, so single runs that were disturbed do not
-//! matter.
+//! Estimates are medians and Huber's weighted means, which tolerate single disturbed runs.
 
 use super::sample::{Sample, median_of_sorted};
 use super::{as_f64, correlation};
 use serde::Serialize;
 
-/// Fewest runs from which epochs are estimated.
+/// Minimum number of runs from which epochs are estimated.
 const FEWEST_RUNS: usize = 48;
-/// Fewest runs of each cell.
+/// Minimum number of runs of each cell for an estimation.
 const FEWEST_OF_CELL: usize = 3;
-/// Numbers of runs before and after a run that determine the speed at it. The one with the smallest
-/// deviation is taken.
+/// Candidate numbers of runs before and after a run from which its speed is estimated. The
+/// candidate with the smallest residual deviation is used.
 const REACHES: [usize; 3] = [2, 4, 8];
-/// Rounds of the alternating estimation. The estimates settle within five.
+/// Number of rounds of the alternating estimation. Five rounds suffice for convergence.
 const ROUNDS: usize = 10;
-/// Largest ratio of the deviations after and before the subtraction that is worth it. A speed that
-/// is estimated from noise alone raises the deviation.
+/// Maximum ratio of the deviation with the model to that without it, for the model to be used.
+/// Speeds that are estimated from pure noise increase the deviation.
 const WORTH_IT: f64 = 0.8;
-/// Smallest correlation of successive runs that shows epochs, and the same in standard errors. With
-/// few runs of a cell the model has nearly as many parameters as runs, and explains noise.
+/// Minimum correlation of successive runs for epochs to be assumed: as a value, and in standard
+/// errors. Without correlation the model would fit noise, since it has nearly as many parameters as
+/// runs.
 const LEAST_CORRELATION: f64 = 0.2;
 const LEAST_ERRORS: f64 = 3.0;
-/// Smallest deviation that is subtracted. Simulated runs deviate less.
+/// Minimum deviation of runs from their cells for an estimation. Simulated runs deviate less.
 const SMALLEST: f64 = 0.003;
-/// Standard deviation of the slopes around 1, as measured on shared virtual CPUs.
+/// Standard deviation of the slopes around 1. It was measured on shared virtual CPUs.
 const SPREAD_OF_SLOPES: f64 = 0.15;
-/// Deviations beyond so many standard deviations have a reduced weight (Huber).
+/// Number of standard deviations beyond which a run has a reduced weight (Huber).
 const FULL_WEIGHT: f64 = 2.0;
-/// Quantile of the speeds to which rates refer: the machine at its best, but not one lucky run.
+/// Quantile of the speeds that serves as the reference speed: nearly the best, but no single lucky
+/// run.
 const REFERENCE: f64 = 0.9;
-/// Quantile of the normal distribution for a 95 % interval.
+/// Half-width of a 95 % interval of the normal distribution, in standard deviations.
 const NORMAL_95: f64 = 1.96;
 
-/// A run: the number of its cell, and the logarithm of its rate.
+/// One run as input of the model: its cell, and the logarithm of its rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observation {
     /// Number of the cell, from 0.
     pub cell: usize,
-    /// Natural logarithm of the rate.
+    /// Natural logarithm of the rate in bytes per second.
     pub log_rate: f64,
 }
 
-/// Deviation of runs from their cells.
+/// The deviation of runs from their expected rates, and its correlation in time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Deviation {
     /// Robust standard deviation, as the logarithm of a ratio.
     pub deviation: f64,
     /// Correlation of successive runs.
     pub lag_1: f64,
-    /// Correlation of runs that are ten apart.
+    /// Correlation of runs that are ten positions apart.
     pub lag_10: f64,
 }
 
-/// The speed of the machine at each run, and its effect on each cell.
+/// The estimated speed of the machine at each run, and its effect on each cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Epochs {
-    /// Speed at each run as the logarithm of a ratio to the reference, in the order of the runs.
+    /// Logarithm of the ratio of the speed at each run to the reference speed, in the order of the
+    /// runs.
     pub speeds: Vec<f64>,
-    /// Slope of each cell.
+    /// Sensitivity of each cell to the machine's speed: 1 if its rate is proportional to the speed.
     pub slopes: Vec<f64>,
-    /// Half-widths of the 95 % interval that the uncertain slope adds to each cell.
+    /// Amount that the uncertainty of the slope adds to the half-width of each cell's 95 %
+    /// interval.
     pub added_half_widths: Vec<f64>,
-    /// Deviation of runs from their cells without the model.
+    /// Deviation of the runs from the medians of their cells, without the model.
     pub before: Deviation,
-    /// Deviation from the model.
+    /// Deviation of the runs from the model.
     pub after: Deviation,
 }
 
 impl Epochs {
-    /// Estimates the epochs of `runs`, which are in the order of time. Returns `None` if there are
-    /// too few runs, or if the model does not explain enough of their deviations.
+    /// Estimates the epochs of `runs`, which must be in the order of time. Returns `None` if there
+    /// are too few runs, or if the model does not reduce the deviation enough.
     #[must_use]
     pub fn of(runs: &[Observation]) -> Option<Self> {
         let cells = Cells::of(runs)?;
@@ -108,8 +112,8 @@ impl Epochs {
         })
     }
 
-    /// Returns the logarithm of the rate that the run with this number would have had at the
-    /// reference speed.
+    /// Returns the logarithm of the rate that the run `number` would have had at the reference
+    /// speed.
     #[must_use]
     pub fn corrected(&self, number: usize, run: Observation) -> f64 {
         run.log_rate - self.slopes[run.cell] * self.speeds[number]
@@ -126,11 +130,11 @@ impl Deviation {
     }
 }
 
-/// The numbers of the runs of each cell.
+/// The positions of the runs of each cell, in the order of time.
 struct Cells(Vec<Vec<usize>>);
 
 impl Cells {
-    /// Returns `None` if there are too few runs.
+    /// Groups runs by cell. Returns `None` if there are too few runs for the model.
     fn of(runs: &[Observation]) -> Option<Self> {
         let count = runs.iter().map(|run| run.cell + 1).max()?;
         let mut cells = vec![Vec::new(); count];
@@ -143,7 +147,7 @@ impl Cells {
     }
 }
 
-/// The estimates of a round.
+/// The parameters of the model, and the residuals of the runs.
 #[derive(Clone)]
 struct Estimate {
     levels: Vec<f64>,
@@ -153,7 +157,7 @@ struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the estimate for a machine of constant speed.
+    /// Returns the parameters for a machine of constant speed.
     fn still(runs: &[Observation], cells: &Cells) -> Self {
         let count = cells.0.len();
         let mut estimate = Self {
@@ -167,13 +171,14 @@ impl Estimate {
         estimate
     }
 
-    /// Alternates between the estimation of speeds, levels and slopes.
+    /// Estimates speeds, levels and slopes in turn, in several rounds. A speed depends on `reach`
+    /// runs before and after it.
     fn refined(mut self, runs: &[Observation], cells: &Cells, reach: usize) -> Self {
         for round in 0..ROUNDS {
             self.fit_speeds(runs, reach);
             self.fit_levels(runs, cells);
             self.note_residuals(runs);
-            // The first speeds still contain the errors of levels that epochs have displaced.
+            // In the first rounds, levels are still distorted by epochs, and so would slopes be.
             if round >= 2 {
                 self.fit_slopes(runs, cells);
                 self.fit_levels(runs, cells);
@@ -213,12 +218,13 @@ impl Estimate {
         self.speeds.iter_mut().for_each(|speed| *speed -= reference);
     }
 
-    /// Fits each slope by weighted least squares, drawn towards 1 by its known spread.
+    /// Fits the slope of each cell by weighted least squares, with a prior distribution around 1.
     fn fit_slopes(&mut self, runs: &[Observation], cells: &Cells) {
         let deviation = robust_deviation(&self.residuals).max(f64::EPSILON);
         let prior = (deviation / SPREAD_OF_SLOPES).powi(2);
         for (cell, numbers) in cells.0.iter().enumerate() {
-            // Both are taken from their means, so that a wrong level does not turn the slope.
+            // Speeds and rates are relative to their means, so that a wrong level does not distort
+            // the slope.
             let weights = numbers.iter().map(|&number| {
                 let residual = self.residuals[number].abs();
                 if residual > 0.0 { (FULL_WEIGHT * deviation / residual).min(1.0) } else { 1.0 }
@@ -251,8 +257,8 @@ impl Estimate {
             .collect();
     }
 
-    /// Returns the standard errors of the slopes times the distance of each cell's runs from the
-    /// reference, as half-widths of 95 % intervals.
+    /// Returns, for each cell, the half-width of the 95 % interval that the slope's standard error
+    /// adds at the mean speed of the cell's runs.
     fn added_half_widths(&self, cells: &Cells, deviation: f64) -> Vec<f64> {
         let prior = (deviation / SPREAD_OF_SLOPES).powi(2);
         let of_cell = |numbers: &Vec<usize>| {
@@ -265,13 +271,13 @@ impl Estimate {
     }
 }
 
-/// Returns the index of the reference among sorted speeds.
+/// Returns the index of the reference speed among `count` sorted speeds.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below the count")]
 fn quantile_index(count: usize) -> usize {
     ((as_f64(count as u64) * REFERENCE) as usize).min(count - 1)
 }
 
-/// Returns the median, or zero without values.
+/// Returns the median, or zero if there are no values.
 fn median(mut values: Vec<f64>) -> f64 {
     if values.is_empty() {
         return 0.0;

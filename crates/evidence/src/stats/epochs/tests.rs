@@ -1,22 +1,22 @@
-//! Made-up sweeps with known cells, epochs and noise.
+//! Tests of epochs with made-up sweeps, whose cells, epochs and noise are known.
 
 use super::*;
 use oorandom::Rand64;
 
-/// The parameters of a synthetic sweep with known cells, epochs and noise.
+/// The parameters of a made-up sweep.
 #[derive(Clone, Copy)]
 struct World {
     cells: usize,
     repeats: usize,
-    /// Average number of runs in an epoch; zero for a machine of constant speed.
+    /// Average length of an epoch in runs; zero for a machine of constant speed.
     epoch_runs: f64,
-    /// Largest change of the speed, as a logarithm.
+    /// Maximum change of the logarithm of the speed.
     amplitude: f64,
-    /// Standard deviation of the noise of a run.
+    /// Standard deviation of the noise in the logarithm of a rate.
     noise: f64,
-    /// Share of the noise that the next run inherits.
+    /// Correlation of the noise of successive runs.
     memory: f64,
-    /// Largest deviation of a slope from 1.
+    /// Maximum deviation of a slope from 1.
     slope: f64,
     seed: u64,
 }
@@ -32,7 +32,7 @@ const WORLD: World = World {
     seed: 1,
 };
 
-/// The random numbers of a world.
+/// A random number generator with the distributions that the tests need.
 struct Dice(Rand64);
 
 impl Dice {
@@ -40,7 +40,8 @@ impl Dice {
         (2.0 * self.0.rand_float() - 1.0) * amplitude
     }
 
-    /// Returns a number with about a normal distribution of this deviation.
+    /// Returns a random number with an approximately normal distribution and this standard
+    /// deviation.
     fn normal(&mut self, deviation: f64) -> f64 {
         let sum: f64 = (0..12).map(|_| self.0.rand_float()).sum();
         (sum - 6.0) * deviation
@@ -48,12 +49,12 @@ impl Dice {
 }
 
 impl World {
-    /// The level of a cell.
+    /// Returns the true logarithm of a cell's rate at the reference speed.
     fn level(cell: usize) -> f64 {
         20.0 + as_f64(cell as u64 % 7) * 0.11 + as_f64(cell as u64 / 7) * 0.05
     }
 
-    /// Returns the runs in random order.
+    /// Returns the runs of the made-up sweep, in random order.
     fn runs(self) -> Vec<Observation> {
         let mut dice = Dice(Rand64::new(u128::from(self.seed)));
         let slopes: Vec<f64> = (0..self.cells).map(|_| 1.0 + dice.within(self.slope)).collect();
@@ -63,7 +64,7 @@ impl World {
         let (mut epoch, mut speed, mut inherited) = (0, 0.0, 0.0);
         let runs = order.into_iter().map(|cell| {
             if self.epoch_runs > 0.0 && dice.0.rand_float() < 1.0 / self.epoch_runs {
-                // The machine is at its best in every third epoch.
+                // Every third epoch has the best speed, so that the reference speed is 0.
                 epoch += 1;
                 speed = if epoch % 3 == 0 { 0.0 } else { -dice.within(self.amplitude).abs() };
             }
@@ -75,8 +76,8 @@ impl World {
         runs.collect()
     }
 
-    /// Returns the share of cells whose true level is within the 95 % interval of the estimate,
-    /// and the share whose interval is within 3 %.
+    /// Returns two shares of cells: those whose true level is within the estimated 95 % interval,
+    /// and those whose interval is narrower than ±3 %.
     fn covered_and_conclusive(self) -> [f64; 2] {
         let runs = self.runs();
         let epochs = Epochs::of(&runs);
@@ -101,7 +102,8 @@ impl World {
 
 #[test]
 fn known_levels_are_recovered_within_their_intervals() {
-    // A run of 5 ms: epochs of 0.1 s to 4 s. The shortest change within the reach of many runs.
+    // With runs of 5 ms, the epochs last 0.1 s to 4 s. The shortest ones are hardly longer than the
+    // window of the estimation.
     for (epoch_runs, least) in [(20.0, 0.9), (50.0, 0.95), (200.0, 0.95), (800.0, 0.95)] {
         for slope in [0.0, 0.15] {
             let mut sums = [0.0; 2];
