@@ -1,4 +1,5 @@
-//! The section of cells: the median and interval of each, as many in a line as fit.
+//! The text section of cells: the median and the interval of each cell, with several cells in a
+//! line.
 
 use crate::paint::Style;
 use crate::report::Report;
@@ -23,14 +24,14 @@ pub(crate) fn text(report: &Report<'_>, style: Style) -> String {
         for (index, line) in cells.chunks(per_line).enumerate() {
             let label = if index == 0 { label.as_str() } else { "" };
             let padded = line.iter().map(|cell| format!("  {:>entry_width$}", entry(cell, unit)));
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "{label:>label_width$}{}", padded.collect::<String>());
         }
     }
     text
 }
 
-/// Returns a row for each send buffer, or one row for the diagonal.
+/// Returns the cells of each send buffer with a label, or those of the diagonal as one row.
 fn rows<'a>(report: &'a Report<'a>) -> Vec<(String, Vec<&'a CellSummary<'a>>)> {
     if report.design.diagonal {
         return vec![("both".to_owned(), report.table.diagonal())];
@@ -43,7 +44,7 @@ fn rows<'a>(report: &'a Report<'a>) -> Vec<(String, Vec<&'a CellSummary<'a>>)> {
     report.table.sends().iter().map(row).collect()
 }
 
-/// Formats a cell: `12: 1,001 (998–1,004)`.
+/// Formats the receive buffer, the median and the interval of a cell: `12: 1,001 (998–1,004)`.
 fn entry(cell: &CellSummary<'_>, unit: Unit) -> String {
     format!(
         "{}: {} ({}–{})",

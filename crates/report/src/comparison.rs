@@ -1,4 +1,4 @@
-//! The comparison of two sweeps: what changed, how certain that is, and what else differs.
+//! The report of a comparison: what changed from one sweep to another, and how certain that is.
 
 use crate::paint::{self, Style};
 use linerate_evidence::stats::Interval;
@@ -10,31 +10,31 @@ use serde_json::Value;
 use std::fmt::Write;
 use thiserror::Error;
 
-/// Number of changed cells that the text lists.
+/// Maximum number of changed cells that the text lists.
 const LISTED: usize = 12;
 
-/// A sweep to be compared.
+/// One of the two sweeps of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// The name that the user gave it.
+    /// The name by which the user refers to the sweep.
     pub name: &'a str,
-    /// Design of the sweep.
+    /// The design of the sweep.
     pub design: &'a Design,
-    /// Facts of the sweep.
+    /// The facts and the maximum of the sweep.
     pub start: &'a Start,
-    /// Runs of the sweep, the first of the design's schedule.
+    /// The completed runs, in the order of the schedule.
     pub runs: &'a [RunRecord],
-    /// The whole plan of the sweep, with the settings of its engine.
+    /// The whole plan as JSON, including the settings of its engine.
     pub plan: &'a Value,
 }
 
 /// The reason why two sweeps cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Incomparable {
-    /// A sweep has no run.
+    /// The named sweep has no complete run.
     #[error("{0} has no complete run: finish it with `linerate sweep --resume`")]
     NoRuns(String),
-    /// One sweep is measured, and the other simulated.
+    /// One sweep was measured in real time, the other one simulated in virtual time.
     #[error(
         "{measured} is measured and {simulated} is simulated in virtual time: compare like \
              with like"
@@ -45,21 +45,21 @@ pub enum Incomparable {
         /// The name of the simulated sweep.
         simulated: String,
     },
-    /// The runs are not of one length, so slow start has another share.
+    /// The runs transfer different numbers of bytes, so slow start has a different share.
     #[error("a run of {0} has {1} and one of {2} has {3}: measure both with equal --bytes")]
     Bytes(String, Bytes, String, Bytes),
-    /// A packet is not of one size.
+    /// The segments have different sizes, so buffers in packets differ in bytes.
     #[error(
         "a packet of {0} has {1} bytes of data and one of {2} has {3}: measure both with equal \
          --mtu, or buffers in bytes"
     )]
     Segment(String, u32, String, u32),
-    /// There is no cell that both have measured.
+    /// The sweeps have no measured cell in common.
     #[error("{0} and {1} have no cell in common: measure both with equal buffers")]
     NoCell(String, String),
 }
 
-/// The comparison of two sweeps.
+/// The report of a comparison of two sweeps, as text or JSON.
 #[derive(Debug)]
 pub struct ComparisonReport<'a> {
     sides: [Side<'a>; 2],
@@ -67,7 +67,7 @@ pub struct ComparisonReport<'a> {
     differences: Vec<Difference>,
 }
 
-/// A fact or a setting in which two sweeps differ.
+/// A fact or a setting that differs between the two sweeps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Difference {
     what: String,
@@ -75,7 +75,7 @@ struct Difference {
     after: String,
 }
 
-/// The JSON document. Changes are ratios.
+/// The JSON document of a comparison. Changes are ratios of the second rate to the first one.
 #[derive(Serialize)]
 struct Document<'a> {
     before: &'a str,
@@ -120,7 +120,7 @@ impl<'a> ComparisonReport<'a> {
     /// Compares two sweeps.
     ///
     /// # Errors
-    /// The reason why a comparison would mislead.
+    /// Returns the reason why the sweeps cannot be compared.
     pub fn new(before: Side<'a>, after: Side<'a>) -> Result<Self, Incomparable> {
         let sides = [before, after];
         let [one, other] = sides.map(|side| side.name.to_owned());
@@ -155,12 +155,12 @@ impl<'a> ComparisonReport<'a> {
         Ok(Self { sides, comparison, differences: differences(&sides) })
     }
 
-    /// Returns the comparison as text: the verdict first.
+    /// Returns the comparison as text, with the overall change first.
     #[must_use]
     pub fn text(&self, style: Style) -> String {
         let mut text = String::new();
         for line in paint::wrapped(&self.verdict(), style.width) {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "{line}");
         }
         for sentence in self.notes() {
@@ -199,11 +199,11 @@ impl<'a> ComparisonReport<'a> {
             unpaired_after: comparison.unpaired[1],
             differences: &self.differences,
         };
-        // Strings and numbers are always JSON.
+        // Strings and numbers can always be written as JSON.
         serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
     }
 
-    /// Returns the sentence about all cells together.
+    /// Returns the sentence about the overall change of throughput.
     fn verdict(&self) -> String {
         let comparison = &self.comparison;
         let [before, after] = self.sides.map(|side| side.name);
@@ -224,7 +224,7 @@ impl<'a> ComparisonReport<'a> {
         format!("{word}: {change} from {before} to {after} ({range}) over {cells}")
     }
 
-    /// Returns the sentences about the validity of the verdict.
+    /// Returns the sentences about what restricts the validity of the comparison.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let rates = self.sides.map(|side| match side.start.maximum {
@@ -259,7 +259,7 @@ impl<'a> ComparisonReport<'a> {
         notes
     }
 
-    /// Returns the cells that have changed for certain, the largest changes first.
+    /// Returns a line for each significantly changed cell, the largest changes first.
     fn changed_cells(&self) -> String {
         let cells = &self.comparison.cells;
         let mut changed: Vec<&CellChange> = cells.iter().filter(|cell| cell.is_certain()).collect();
@@ -275,7 +275,7 @@ impl<'a> ComparisonReport<'a> {
         );
         for cell in changed.iter().take(LISTED) {
             let Some(Interval { low, high }) = cell.interval else { continue };
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
                 "  {:<24} {:>9}  ({} … {})  {} → {} KB/s",
@@ -304,7 +304,7 @@ impl<'a> ComparisonReport<'a> {
                 paint::wrapped(&line, style.width.saturating_sub(4)).iter().enumerate()
             {
                 let bullet = if index == 0 { "•" } else { " " };
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = writeln!(text, "  {bullet} {line}");
             }
         }
@@ -312,7 +312,7 @@ impl<'a> ComparisonReport<'a> {
     }
 }
 
-/// Returns the facts and settings that differ. The time and the place of the results do not count.
+/// Returns the facts and settings that differ, except for the time and the folder of the results.
 fn differences(sides: &[Side<'_>; 2]) -> Vec<Difference> {
     let [before, after] = sides.map(facts);
     let names = before.iter().chain(&after).map(|(name, _)| name);
@@ -330,7 +330,7 @@ fn differences(sides: &[Side<'_>; 2]) -> Vec<Difference> {
     differences
 }
 
-/// Returns the facts and settings of a sweep by name.
+/// Returns the facts and settings of a sweep, by name.
 fn facts(side: Side<'_>) -> Vec<(String, String)> {
     let facts = &side.start.facts;
     let mut all = vec![
@@ -364,7 +364,8 @@ mod tests {
     use linerate_evidence::sample_data::{noise, records, square_design, start};
     use serde_json::json;
 
-    /// Compares sweeps of `square_design(3)`, the second one 10 % faster.
+    /// Returns the text and the JSON of a comparison. The second sweep is 10 % faster, and `change`
+    /// is applied to it.
     fn compared(
         change: impl FnOnce(&mut Design, &mut Start, &mut Value),
     ) -> Result<(String, String), Incomparable> {

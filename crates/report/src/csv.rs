@@ -1,4 +1,4 @@
-//! The CSV file: one row for each run, in the order of the schedule.
+//! The CSV file of a sweep: one row for each run, in the order of the schedule.
 
 use crate::report::Report;
 use linerate_evidence::EndCounters;
@@ -23,7 +23,7 @@ const COLUMNS: [&str; 14] = [
 ];
 
 impl Report<'_> {
-    /// Returns the CSV file with a header. A counter of any run is a column of all.
+    /// Returns the CSV file with a header line. Every counter that any run has is a column.
     #[must_use]
     pub fn csv(&self) -> String {
         let counters: BTreeSet<String> = self
@@ -41,7 +41,7 @@ impl Report<'_> {
     }
 }
 
-/// Returns the values of the columns that every run has.
+/// Returns the values of the columns that do not depend on the engine.
 fn fixed(run: &RunRecord) -> [String; 14] {
     let optional =
         |packets: Option<u32>| packets.map(|packets| packets.to_string()).unwrap_or_default();
@@ -63,7 +63,7 @@ fn fixed(run: &RunRecord) -> [String; 14] {
     ]
 }
 
-/// Returns all counters of a run by column.
+/// Returns all counters of a run, each with the name of its column.
 fn counters(run: &RunRecord) -> Vec<(String, u64)> {
     let of_end = |name: &str, end: &EndCounters| {
         let counts =
@@ -81,7 +81,7 @@ fn counters(run: &RunRecord) -> Vec<(String, u64)> {
     all
 }
 
-/// Returns the counters of a run for `columns`, empty for those that it lacks.
+/// Returns the counters of a run in the order of `columns`. A counter that the run lacks is empty.
 fn counters_of_row(run: &RunRecord, columns: &BTreeSet<String>) -> Vec<String> {
     let counted: std::collections::BTreeMap<String, u64> = counters(run).into_iter().collect();
     let value = |column: &String| counted.get(column).map(ToString::to_string).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The section of equal buffers, in the form of the table of 1988: throughput of the task and of
-//! the wire.
+//! The text section of cells with equal buffers. Like the table of 1988, it has the throughput
+//! between the programs and the bit rate on the wire.
 
 use crate::report::Report;
 use linerate_evidence::notation;
@@ -11,7 +11,7 @@ Equal buffers
     buffer    task KB/s    wire Mb/s    % of maximum
 ";
 
-/// Returns the section, empty if the plan has no equal buffers.
+/// Returns the section; empty if the plan has no cells with equal buffers.
 pub(crate) fn text(report: &Report<'_>) -> String {
     let diagonal = report.table.diagonal();
     if diagonal.is_empty() {
@@ -19,7 +19,7 @@ pub(crate) fn text(report: &Report<'_>) -> String {
     }
     let mut text = HEAD.to_owned();
     for summary in diagonal {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "{}", row(report, summary));
     }
     text

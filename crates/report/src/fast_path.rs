@@ -1,13 +1,13 @@
-//! The section of the fast path: its share of the segments, and the reasons of misses.
+//! The text section about header prediction: hits, and the reasons of misses.
 
 use crate::report::Report;
 use linerate_evidence::notation;
 use linerate_evidence::{EndCounters, FastPath};
 
-/// Number of reasons listed one by one.
+/// Maximum number of reasons that are listed.
 const TOLD: usize = 6;
 
-/// Returns the section, empty if neither end has a fast path.
+/// Returns the section; empty if neither end reports hits and misses.
 pub(crate) fn text(report: &Report<'_>) -> String {
     let sender = line("sender", total(report.runs.iter().map(|run| &run.counters.sender)));
     let receiver = line("receiver", total(report.runs.iter().map(|run| &run.counters.receiver)));
@@ -15,7 +15,7 @@ pub(crate) fn text(report: &Report<'_>) -> String {
     if lines.is_empty() { lines } else { format!("Segments that took the fast path\n{lines}") }
 }
 
-/// Returns the line of an end, empty if it has no fast path or no segments.
+/// Returns the line about one end; empty if it has no fast path or no segments.
 fn line(end: &str, path: Option<FastPath>) -> String {
     let line = path.and_then(|path| {
         let share = notation::fine_percent(path.share()?);
@@ -25,7 +25,7 @@ fn line(end: &str, path: Option<FastPath>) -> String {
     line.unwrap_or_default()
 }
 
-/// Returns the sum over all runs, or `None` without any.
+/// Returns the sum over all given ends; `None` if none of them has a fast path.
 pub(crate) fn total<'a>(ends: impl Iterator<Item = &'a EndCounters>) -> Option<FastPath> {
     ends.filter_map(|end| end.fast_path.clone()).reduce(|mut sum, path| {
         sum.add(&path);
@@ -33,7 +33,7 @@ pub(crate) fn total<'a>(ends: impl Iterator<Item = &'a EndCounters>) -> Option<F
     })
 }
 
-/// Returns the reasons of misses, the most frequent first.
+/// Formats the reasons of misses with their counts, the most frequent first.
 fn misses(path: &FastPath) -> String {
     let mut reasons: Vec<_> = path.misses.iter().filter(|&(_, &count)| count > 0).collect();
     if reasons.is_empty() {

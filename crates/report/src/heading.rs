@@ -1,4 +1,4 @@
-//! The heading: the bench, the machine and the maximum.
+//! The heading of a report: the bench, the machine and the maximum.
 
 use crate::paint;
 use crate::report::Report;
@@ -24,7 +24,7 @@ pub(crate) fn text(report: &Report<'_>) -> String {
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// Describes the size of the design.
+/// Describes the number of cells and runs.
 fn runs(report: &Report<'_>) -> String {
     let design = report.design;
     let (done, all) = (report.runs.len() as u64, design.run_count());
@@ -47,7 +47,7 @@ fn runs(report: &Report<'_>) -> String {
     )
 }
 
-/// Describes the maximum and its kind.
+/// Describes the maximum throughput, and how it was determined.
 fn maximum(maximum: &Maximum) -> String {
     match maximum {
         Maximum::LineRate { bytes_per_second, explanation, .. } => format!(

@@ -1,5 +1,5 @@
-//! The heat map: a row for each send buffer, a column for each receive buffer. Its first layer are
-//! the rates, its second one the limits.
+//! The text section of the heat map: a row for each send buffer, a column for each receive buffer.
+//! One map shows the rates, a second one the limits.
 
 use crate::paint::{self, Style};
 use crate::paint::{character, coloured, shade};
@@ -10,13 +10,13 @@ use linerate_verdict::diagnosis::Limit;
 use linerate_verdict::{CellLimit, CellSummary};
 use std::fmt::Write;
 
-/// Greatest width of a cell in characters: a space, `100` and a space.
+/// Maximum width of a coloured cell in characters: a space, `100` and a space.
 const WIDEST: usize = 5;
 
-/// Smallest width of a cell with a figure.
+/// Minimum width of a cell in characters for a figure to be printed in it.
 const NARROWEST_FIGURE: usize = 3;
 
-/// Returns the section, empty if there are fewer than two rows or columns.
+/// Returns the map of rates; empty if there are fewer than two rows or columns.
 pub(crate) fn text(report: &Report<'_>, style: Style) -> String {
     let (sends, receives) = (report.table.sends(), report.table.receives());
     let best = report.best();
@@ -34,13 +34,13 @@ pub(crate) fn text(report: &Report<'_>, style: Style) -> String {
     text.push_str(&map.legend());
     if report.predictions.is_some() {
         let sign = map.predicted_text(0.95);
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "{:1$}{sign} predicted, not measured", "", map.margin);
     }
     text
 }
 
-/// Returns the layer of limits, empty if there is no heat map or no limit is known.
+/// Returns the map of limits; empty if the sweep has no heat map or no limits.
 pub(crate) fn limits_text(report: &Report<'_>, style: Style) -> String {
     let best = report.table.iter().map(CellSummary::median).fold(0.0, f64::max);
     if report.limits.is_empty() || best <= 0.0 {
@@ -66,13 +66,13 @@ pub(crate) fn limits_text(report: &Report<'_>, style: Style) -> String {
     let names = signs.iter().map(|(letter, name)| format!("{letter} {name}"));
     let legend = names.collect::<Vec<_>>().join(", ");
     for line in paint::wrapped(&legend, style.width.saturating_sub(map.margin)) {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "{:1$}{line}", "", map.margin);
     }
     text
 }
 
-/// The letter of a limit, and its name.
+/// The letter that stands for a limit in the map, and the name of the limit.
 pub(crate) type Sign = (char, &'static str);
 
 pub(crate) const UNKNOWN: Sign = ('?', "not identified");
@@ -111,11 +111,11 @@ struct Map<'a> {
     report: &'a Report<'a>,
     style: Style,
     best: f64,
-    /// Width of the row labels with the space after them, in characters.
+    /// Width of the row labels in characters, including the space after them.
     margin: usize,
     /// Width of a cell in characters.
     cell: usize,
-    /// The receive buffers that fit into the width.
+    /// The receive buffers that have a column, as many as the terminal's width allows.
     shown: Vec<BufferSize>,
 }
 
@@ -150,7 +150,7 @@ impl<'a> Map<'a> {
         )
     }
 
-    /// Returns the labels of the columns, as many as fit without touching.
+    /// Returns the title and the labels of the columns. Labels are left out where they would touch.
     fn axis(&self) -> String {
         let labels: Vec<String> = self.shown.iter().map(ToString::to_string).collect();
         let widest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
@@ -158,7 +158,8 @@ impl<'a> Map<'a> {
         let mut line = String::new();
         for group in labels.chunks(every) {
             let room = self.cell * group.len();
-            // A label is above the first column of its group, and ends where the figures below end.
+            // A label begins above the first column of its group. If columns are wide, it is
+            // right-aligned like their figures.
             let label = if self.cell > widest {
                 format!("{:>1$}", group[0], self.figure_width())
             } else {
@@ -174,7 +175,8 @@ impl<'a> Map<'a> {
         format!("{:margin$}{unit}\n{:<margin$}{}\n", "", "send", line.trim_end())
     }
 
-    /// Returns a row of measured cells, and of predicted ones with these rates.
+    /// Returns the row of a send buffer. `cell` formats a measured cell, `predicted` a predicted
+    /// rate.
     fn row(
         &self,
         send: BufferSize,
@@ -197,7 +199,7 @@ impl<'a> Map<'a> {
         row
     }
 
-    /// Returns the width of a cell without the space that ends a wide coloured one.
+    /// Returns the width of a figure, without the space after it in a wide coloured cell.
     fn figure_width(&self) -> usize {
         self.cell - usize::from(self.style.colour && self.cell > NARROWEST_FIGURE)
     }
@@ -220,7 +222,7 @@ impl<'a> Map<'a> {
         coloured(&text, shade)
     }
 
-    /// Returns a predicted cell: after a tilde, and without a colour behind its figure.
+    /// Formats a predicted cell: with a tilde, and without a coloured background.
     fn predicted_text(&self, share: f64) -> String {
         let character = character(shade(share)).to_string();
         if self.cell < NARROWEST_FIGURE {
@@ -239,7 +241,7 @@ impl<'a> Map<'a> {
         let mut legend = " ".repeat(self.margin);
         for step in 0..10 {
             let range = format!(" {}–{} ", step * 10, step * 10 + 10);
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = if self.style.colour {
                 write!(legend, "{}", coloured(&range, step))
             } else {

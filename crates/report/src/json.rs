@@ -1,4 +1,4 @@
-//! The JSON document of a sweep.
+//! The JSON document of a sweep, whose schema is docs/schema/sweep.json.
 
 use crate::fast_path;
 use crate::model::Model;
@@ -20,24 +20,24 @@ struct Document<'a, P> {
     maximum: &'a Maximum,
     runs: &'a [RunRecord],
     cells: Vec<CellRecord>,
-    /// The fit of the model of the machine's speed, if it changed.
+    /// How well the model of the machine's speed fits; absent if the speed was constant.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<Model>,
     fast_path: FastPaths,
-    /// The cells that a time budget left out.
+    /// Predictions of the cells that a time budget left unmeasured.
     #[serde(skip_serializing_if = "Option::is_none")]
     predictions: Option<PredictionsRecord>,
     findings: &'a [Finding],
 }
 
-/// The predicted cells, and the model that they come from.
+/// The predicted cells, with the parameters of the model.
 #[derive(Serialize)]
 struct PredictionsRecord {
     capacity: f64,
     round_trip_seconds: f64,
     receive_share: f64,
     overlap: f64,
-    /// The predictions of measured cells, each without itself.
+    /// The accuracy of the model on measured cells, by cross-validation.
     score: Option<ScoreRecord>,
     cells: Vec<PredictionRecord>,
 }
@@ -49,7 +49,7 @@ struct ScoreRecord {
     median_error: f64,
 }
 
-/// A predicted cell; rates are in bytes per second.
+/// A predicted cell. Rates are in bytes per second.
 #[derive(Serialize)]
 struct PredictionRecord {
     #[serde(flatten)]
@@ -59,7 +59,7 @@ struct PredictionRecord {
     high: f64,
 }
 
-/// A cell; rates are in bytes per second.
+/// A measured cell. Rates are in bytes per second.
 #[derive(Serialize)]
 struct CellRecord {
     #[serde(flatten)]
@@ -69,15 +69,15 @@ struct CellRecord {
     low: f64,
     high: f64,
     percent_of_maximum: Option<f64>,
-    /// The limits that are named: one, both buffers, or none.
+    /// What limits the cell: a factor, both buffers, or nothing that could be identified.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<Vec<Limit>>,
-    /// Is there no gain from a larger buffer?
+    /// Does no larger buffer raise the rate?
     #[serde(skip_serializing_if = "Option::is_none")]
     neither_buffer_matters: Option<bool>,
 }
 
-/// The sums over all runs.
+/// Hits and misses of header prediction at each end, as sums over all runs.
 #[derive(Serialize)]
 struct FastPaths {
     sender: Option<EndPath>,
@@ -92,7 +92,7 @@ struct EndPath {
 }
 
 impl Report<'_> {
-    /// Returns the document. `plan` is the whole plan, with the settings of its engine.
+    /// Returns the sweep as JSON. `plan` is the whole plan, including the settings of its engine.
     #[must_use]
     pub fn json(&self, plan: &impl Serialize) -> String {
         let end = |path: Option<FastPath>| path.map(|path| EndPath { share: path.share(), path });
@@ -113,7 +113,7 @@ impl Report<'_> {
                 .map(|predictions| self.predicted_record(predictions)),
             findings: &self.findings,
         };
-        // Strings, numbers and maps with strings for keys are always JSON.
+        // Strings, numbers and maps with string keys can always be written as JSON.
         serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
     }
 

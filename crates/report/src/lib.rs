@@ -1,6 +1,7 @@
 //! Reports of a sweep as text, HTML, SVG, CSV and JSON.
 //!
-//! A report uses only the evidence and knows no engine, so reports of all engines look the same.
+//! A report depends only on the recorded evidence, and not on the engine, so all engines have equal
+//! reports.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The heat map of a sweep while it runs.
+//! The heat map that is shown while a sweep runs.
 
 use crate::paint::{Style, character, coloured, shade};
 use linerate_evidence::stats::Sample;
@@ -6,10 +6,10 @@ use linerate_evidence::{BufferSize, Cell, Design, notation};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Width of a cell in characters.
+/// Maximum width of a cell in characters.
 const WIDEST: usize = 4;
 
-/// The rates of a sweep so far.
+/// A heat map of the rates that a running sweep has measured so far.
 #[derive(Clone, Debug)]
 pub struct LiveMap {
     sends: Vec<BufferSize>,
@@ -18,7 +18,7 @@ pub struct LiveMap {
 }
 
 impl LiveMap {
-    /// Creates the map of a design without runs.
+    /// Creates the map of a design, without any run.
     #[must_use]
     pub fn new(design: &Design) -> Self {
         Self {
@@ -28,13 +28,13 @@ impl LiveMap {
         }
     }
 
-    /// Adds a run.
+    /// Adds the rate of a run.
     pub fn add(&mut self, cell: Cell, bytes_per_second: f64) {
         self.rates.entry(cell).or_default().push(bytes_per_second);
     }
 
-    /// Returns the map in at most `height` lines: the medians so far in per cent of the best cell,
-    /// and a dot for each cell without a run. Rows and columns that do not fit are left out.
+    /// Returns the map in at most `height` lines. A measured cell is shown as a percentage of the
+    /// best cell, an unmeasured one as a dot. Rows and columns that do not fit are left out.
     #[must_use]
     pub fn text(&self, style: Style, height: usize) -> String {
         let median = |rates: &Vec<f64>| Some(Sample::new(rates.clone())?.median());
@@ -49,7 +49,7 @@ impl LiveMap {
         let mut text =
             format!("in per cent of the best cell, {} KB/s\n", notation::kilobytes(best));
         for send in thinned(&self.sends, height.saturating_sub(1).max(1)) {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "{:>1$}  ", send.to_string(), margin - 2);
             for &receive in &columns {
                 let share = medians.get(&Cell { send, receive }).map(|median| median / best);
@@ -62,7 +62,7 @@ impl LiveMap {
     }
 }
 
-/// Returns the sizes that fit into `room`, evenly.
+/// Returns at most `room` sizes: every n-th one if there are more.
 fn thinned(sizes: &[BufferSize], room: usize) -> impl Iterator<Item = BufferSize> {
     sizes.iter().copied().step_by(sizes.len().div_ceil(room).max(1))
 }

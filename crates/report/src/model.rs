@@ -1,4 +1,4 @@
-//! The model that separates the speed of the machine from the effects of the buffers: its fit.
+//! The text section about the machine's speed: how well the model of epochs explains the rates.
 
 use crate::report::Report;
 use linerate_evidence::notation;
@@ -6,31 +6,31 @@ use linerate_evidence::stats::{Deviation, Sample};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// The fit of the model. Deviations are those of logarithms of rates.
+/// The fit of the model of epochs. Deviations are those of logarithms of rates.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Model {
-    /// Deviation of runs from their cells.
+    /// Deviation of the runs from the medians of their cells.
     cells_alone: Deviation,
-    /// Deviation from the cells and the speed of the machine.
+    /// Deviation of the runs from the model of cells and the machine's speed.
     with_speed: Deviation,
-    /// The slowest and the fastest speed, as ratios to the reference.
+    /// The slowest and the fastest speed of the machine, as ratios to the reference speed.
     speeds: [f64; 2],
-    /// The runs of the baseline, if there is one.
+    /// The fit in the baseline cell, if the design has one.
     baseline: Option<Baseline>,
 }
 
-/// The fit of the model to the cell of the baseline.
+/// The fit of the model in the baseline cell, which is measured throughout the sweep.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Baseline {
     runs: usize,
     /// Deviation of the runs from their median.
     deviation_before: f64,
-    /// Deviation at the reference speed.
+    /// Deviation of the runs from their median, corrected to the reference speed.
     deviation_after: f64,
 }
 
 impl Model {
-    /// Returns the fit; `None` if the machine had a constant speed.
+    /// Returns the fit of the model; `None` if the machine's speed was constant.
     pub(crate) fn of(report: &Report<'_>) -> Option<Self> {
         let epochs = report.table.epochs()?;
         let speeds = || epochs.speeds.iter().copied();
@@ -58,7 +58,7 @@ fn baseline(report: &Report<'_>) -> Option<Baseline> {
     })
 }
 
-/// Returns the section, empty if there is no model.
+/// Returns the section; empty if the machine's speed was constant.
 pub(crate) fn text(report: &Report<'_>) -> String {
     let Some(model) = Model::of(report) else { return String::new() };
     let mut text = format!(
@@ -73,7 +73,7 @@ pub(crate) fn text(report: &Report<'_>) -> String {
     );
     let percent = |deviation: f64| notation::percent(deviation.exp_m1());
     for (name, fit) in [("cells alone", model.cells_alone), ("with the speed", model.with_speed)] {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "  {name:28}{:>10}{:>12.2}{:>10.2}",

@@ -1,38 +1,39 @@
-//! Terminal output: width, colours, and characters in place of colours.
+//! Output on a terminal: its width, its colours, and characters that replace colours.
 
-/// The capabilities of a terminal.
+/// The capabilities of the terminal to which text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// Whether 256 colours are available.
+    /// Whether the terminal shows 256 colours.
     pub colour: bool,
-    /// Width in columns.
+    /// Width of the terminal in columns.
     pub width: usize,
 }
 
 impl Style {
-    /// The style of a file, a pipe, or a terminal without colours.
+    /// The style for a file, a pipe, or a terminal without colours.
     pub const PLAIN: Self = Self { colour: false, width: 100 };
 }
 
-/// Shades from nothing to all as characters, for output without colours.
+/// Characters for the shades of a heat map without colours, from the lowest value to the highest.
 const CHARACTERS: [char; 10] = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];
 
-/// Shades from dark violet over green to yellow among the 256 colours of a terminal. Brightness
-/// rises throughout, so that they also read in grey and for colour-blind readers.
+/// Colours for the shades of a heat map, as numbers of a terminal's 256 colours: dark violet over
+/// green to yellow. Brightness increases throughout, so the order is visible in grey and to
+/// colour-blind readers.
 const COLOURS: [u8; 10] = [53, 54, 60, 61, 31, 37, 36, 71, 149, 227];
 
-/// Returns the shade of `share`, from 0 for nothing to 9 for all.
+/// Returns the shade of `share`, from 0 for nothing to 9 for 100 %.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 9")]
 pub(crate) fn shade(share: f64) -> usize {
     (share * 10.0).clamp(0.0, 9.0) as usize
 }
 
-/// Returns the character of a shade.
+/// Returns the character that stands for a shade.
 pub(crate) fn character(shade: usize) -> char {
     CHARACTERS[shade.min(9)]
 }
 
-/// Returns `text` on the colour of a shade.
+/// Returns `text` with the colour of a shade as its background.
 pub(crate) fn coloured(text: &str, shade: usize) -> String {
     let foreground = if shade >= 6 { 16 } else { 231 };
     format!("\x1b[48;5;{};38;5;{foreground}m{text}\x1b[0m", COLOURS[shade.min(9)])

@@ -1,5 +1,5 @@
-//! The heat map as a self-contained SVG file, readable on light and dark backgrounds: captions, the
-//! map, and the scatter of all runs. Every part has the room that its labels need.
+//! The heat map as an SVG file: captions, the map, and a scatter plot of all runs. It is readable
+//! on light and dark backgrounds, and leaves enough room for labels of any length.
 
 use crate::paint::wrapped;
 use crate::report::Report;
@@ -11,31 +11,32 @@ use linerate_units::Bytes;
 use linerate_verdict::CellSummary;
 use std::fmt::Write;
 
-/// Size of a cell, in pixels.
+/// Width and height of a cell in pixels.
 const CELL: usize = 34;
-/// Space around the drawing and between its parts.
+/// Space around the drawing and between its parts, in pixels.
 const GAP: usize = 12;
-/// Width of the legend.
+/// Width of the legend in pixels.
 const LEGEND: usize = 118;
-/// Smallest width, so that captions have room beside a small map.
+/// Minimum width in pixels, so that captions have room above a small map.
 const MIN_WIDTH: usize = 600;
-/// Height of a line of captions.
+/// Height of a caption line in pixels.
 const LINE: usize = 17;
-/// Approximate width of a character of captions and labels.
+/// Approximate width of a character of captions and labels, in pixels.
 const CHARACTER: usize = 7;
-/// Height of the scatter of all runs, and largest number of its marks.
+/// Height of the scatter plot in pixels, and maximum number of its marks.
 const SCATTER: usize = 150;
 const MOST_MARKS: usize = 2_000;
 
-/// Colours from nothing to all: dark violet over blue and green to yellow. Brightness rises
-/// throughout, so that they also read in grey and for colour-blind readers.
+/// Colours for the shades of the map, from the lowest value to the highest: dark violet over blue
+/// and green to yellow. Brightness increases throughout, so the order is visible in grey and to
+/// colour-blind readers.
 const COLOURS: [&str; 10] = [
     "#440154", "#482878", "#3e4a89", "#31688e", "#227680", "#1f9e89", "#35b779", "#6ece58",
     "#b5de2b", "#fde725",
 ];
 
 impl Report<'_> {
-    /// Returns the heat map as SVG, with the scatter of all runs below it.
+    /// Returns the heat map as SVG, with the scatter plot of all runs below it.
     #[must_use]
     pub fn picture(&self) -> String {
         let layout = Layout::new(self);
@@ -69,7 +70,8 @@ impl Report<'_> {
         svg + "</svg>\n"
     }
 
-    /// Returns the lines above the map: what was measured, how often, when, and what it means.
+    /// Returns the lines above the map: what was measured, how often and when, and the main
+    /// finding.
     fn caption_lines(&self, width: usize) -> Vec<String> {
         let facts = &self.start.facts;
         let unit = Unit::up_to(self.best());
@@ -108,8 +110,8 @@ impl Report<'_> {
         lines.iter().flat_map(|line| wrapped(line, room)).collect()
     }
 
-    /// Returns the median over all cells of how far the fastest run is above the slowest, as a
-    /// share.
+    /// Returns the relative difference of the fastest run of a cell to its slowest one, as the
+    /// median over all cells.
     fn typical_spread(&self) -> Option<f64> {
         let spread = |cell: &CellSummary<'_>| {
             let slowest = cell.rates.values()[0];
@@ -127,7 +129,7 @@ impl Report<'_> {
             + &label(GAP, layout.map_end + LINE, "start", &send)
     }
 
-    /// Returns the scatter: every run over the smaller buffer of its cell.
+    /// Returns the scatter plot: the rate of every run over the smaller buffer of its cell.
     fn scatter(&self, layout: &Layout) -> String {
         let sizes = self.sizes();
         let fastest = self.runs.iter().map(|run| run.bytes_per_second).fold(0.0, f64::max);
@@ -142,7 +144,7 @@ impl Report<'_> {
         let mut svg = label(layout.left - 8, top + 10, "end", &unit.figure(fastest))
             + &label(layout.left - 8, bottom, "end", "0");
         let end = layout.left + room;
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             svg,
             "<path d=\"M{} {top}V{bottom}H{end}\" fill=\"none\" stroke=\"#767680\"/>",
@@ -154,7 +156,7 @@ impl Report<'_> {
             let Cell { send, receive } = run.cell();
             let smaller = if send.bytes(payload) < receive.bytes(payload) { send } else { receive };
             let Some(index) = sizes.iter().position(|&size| size == smaller) else { continue };
-            // Runs of one size are spread over the width of the size, in their order.
+            // Marks of one buffer size are spread sideways, so that they do not hide each other.
             let spread = run.order as usize * 7 % step.saturating_sub(4).max(1);
             let x = layout.left + index * step + 2 + spread;
             let y = as_f64(bottom as u64) - run.bytes_per_second / fastest * as_f64(SCATTER as u64);
@@ -176,20 +178,20 @@ impl Report<'_> {
     }
 }
 
-/// The places of the parts, in pixels.
+/// The positions of the parts of the drawing, in pixels.
 struct Layout {
     width: usize,
     height: usize,
     captions: Vec<String>,
-    /// Left and upper corner of the map.
+    /// Left and top edge of the map.
     left: usize,
     top: usize,
-    /// Base line of the name of the upper axis.
+    /// Baseline of the text above the map that names the x axis.
     axis: usize,
     map_end: usize,
-    /// Upper end of the scatter.
+    /// Top edge of the scatter plot.
     scatter: usize,
-    /// Whether labels of columns are too wide for a column, so that they stand upright.
+    /// Whether column labels are rotated, because they are wider than a column.
     is_upright: bool,
 }
 
@@ -211,7 +213,7 @@ impl Layout {
         let labels = if is_upright { widest(columns) + 8 } else { LINE };
         let axis = GAP + captions.len() * LINE + 2 * LINE;
         let top = axis + labels + 8;
-        // The legend has ten steps.
+        // The legend beside the map has ten steps of 18 pixels.
         let map_end = top + (rows.len() * CELL).max(180);
         let scatter = map_end + 3 * LINE;
         let height = scatter + SCATTER + 3 * LINE;
@@ -231,7 +233,7 @@ impl Layout {
     }
 }
 
-/// Returns the title and the lines below it.
+/// Returns the title and the caption lines below it.
 fn captions(lines: &[String]) -> String {
     let line = |(index, line): (usize, &String)| {
         let y = GAP + (index + 1) * LINE;
@@ -247,7 +249,7 @@ fn captions(lines: &[String]) -> String {
     lines.iter().enumerate().map(line).collect()
 }
 
-/// Returns the middle of the row or column with this number.
+/// Returns the position of the centre of a row or column; `margin` is that of the first one's edge.
 const fn middle(margin: usize, number: usize) -> usize {
     margin + number * CELL + CELL / 2
 }
@@ -264,7 +266,7 @@ fn cell((x, y): (usize, usize), summary: &CellSummary<'_>, best: f64) -> String 
         notation::kilobytes(summary.interval.high)
     );
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(
         text,
         "<g><title>{}</title><rect x=\"{x}\" y=\"{y}\" width=\"{}\" height=\"{}\" \
@@ -281,7 +283,7 @@ fn cell((x, y): (usize, usize), summary: &CellSummary<'_>, best: f64) -> String 
     text
 }
 
-/// Returns a cell that was not measured: a dashed frame in the colour of its rate.
+/// Returns a predicted cell: a dashed frame in the colour of the rate.
 fn predicted((x, y): (usize, usize), cell: Cell, prediction: Prediction, best: f64) -> String {
     let share = if best > 0.0 { prediction.rate / best } else { 0.0 };
     let told = format!(
@@ -311,7 +313,7 @@ fn legend(x: usize, top: usize) -> String {
     let mut text = String::new();
     for (step, colour) in COLOURS.iter().enumerate() {
         let y = top + (COLOURS.len() - 1 - step) * 18;
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "<rect x=\"{x}\" y=\"{y}\" width=\"16\" height=\"17\" fill=\"{colour}\"/>"

@@ -1,13 +1,13 @@
-//! Prometheus' text format for metrics (version 0.0.4).
+//! Metrics in the text format of Prometheus (version 0.0.4).
 
 use std::fmt::Write;
 
-/// The kind of a metric.
+/// The type of a metric in Prometheus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// A sum that only grows. Its name ends in `_total`.
+    /// A number that only increases. Its name ends in `_total`.
     Counter,
-    /// A value that rises and falls.
+    /// A number that increases and decreases.
     Gauge,
 }
 
@@ -27,16 +27,16 @@ pub enum MetricKind {
 pub struct Metrics(String);
 
 impl Metrics {
-    /// The content type of the format, for HTTP.
+    /// The content type of the text format in an HTTP response.
     pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-    /// Creates an empty text.
+    /// Creates an empty set of metrics.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Begins a family. Its samples follow.
+    /// Begins a family of samples, with its type and help text.
     pub fn family(&mut self, name: &str, kind: MetricKind, help: &str) {
         let kind = match kind {
             MetricKind::Counter => "counter",
@@ -47,7 +47,7 @@ impl Metrics {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// Adds a sample of the family `name`.
+    /// Adds a sample of the metric `name`, which must belong to the family begun last.
     pub fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         self.0.push_str(name);
         for (index, (label, value)) in labels.iter().enumerate() {
@@ -63,7 +63,7 @@ impl Metrics {
         };
     }
 
-    /// Returns the text.
+    /// Returns all metrics as text.
     #[must_use]
     pub fn text(self) -> String {
         self.0

@@ -1,4 +1,4 @@
-//! The report of a sweep.
+//! The report of a sweep, from which all output formats are made.
 
 use linerate_evidence::stats::Prediction;
 use linerate_evidence::{BufferSize, Design, RunRecord, Start};
@@ -6,7 +6,7 @@ use linerate_verdict::{
     CellLimit, CellSummary, Finding, FindingKind, Predictions, Sweep, Table, cell_limits, findings,
 };
 
-/// The report of a sweep.
+/// The report of a sweep, from which all output formats are made.
 #[derive(Debug)]
 pub struct Report<'a> {
     pub(crate) design: &'a Design,
@@ -14,14 +14,14 @@ pub struct Report<'a> {
     pub(crate) runs: &'a [RunRecord],
     pub(crate) table: Table<'a>,
     pub(crate) findings: Vec<Finding>,
-    /// The limits of the cells; empty if nothing varies in two directions.
+    /// What limits each cell; empty if there is no finding about limits.
     pub(crate) limits: Vec<CellLimit>,
-    /// The cells that a time budget left out.
+    /// Predictions of the cells that a time budget left unmeasured.
     pub(crate) predictions: Option<Predictions>,
 }
 
 impl<'a> Report<'a> {
-    /// Creates the report of `runs`, the first runs of the design's schedule.
+    /// Creates the report of a design whose first `runs` of the schedule are complete.
     #[must_use]
     pub fn new(design: &'a Design, start: &'a Start, runs: &'a [RunRecord]) -> Self {
         let table = Table::new(design, runs);
@@ -33,23 +33,23 @@ impl<'a> Report<'a> {
         Self { design, start, runs, table, findings, limits, predictions }
     }
 
-    /// Returns the prediction of a cell that was not measured.
+    /// Returns the prediction of an unmeasured cell; `None` if there is none.
     pub(crate) fn predicted(&self, send: BufferSize, receive: BufferSize) -> Option<Prediction> {
         Some(self.predictions.as_ref()?.get(send, receive)?.prediction)
     }
 
-    /// Returns the table of cells.
+    /// Returns the table of measured cells.
     #[must_use]
     pub const fn table(&self) -> &Table<'a> {
         &self.table
     }
 
-    /// Returns the highest median of all cells, in bytes per second; zero without runs.
+    /// Returns the highest median of any cell in bytes per second, or zero if there are no runs.
     pub(crate) fn best(&self) -> f64 {
         self.table.iter().map(CellSummary::median).fold(0.0, f64::max)
     }
 
-    /// Returns the buffer sizes of both ends, smallest first.
+    /// Returns all buffer sizes of either end, in ascending order.
     pub(crate) fn sizes(&self) -> Vec<BufferSize> {
         let mut sizes = [self.table.sends(), self.table.receives()].concat();
         sizes.sort_by_key(|size| size.bytes(self.start.facts.bench.segment_payload));
@@ -57,13 +57,13 @@ impl<'a> Report<'a> {
         sizes
     }
 
-    /// Returns the findings.
+    /// Returns the findings about the sweep.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// Returns the number of runs with wrong bytes.
+    /// Returns the number of runs whose received bytes were wrong.
     #[must_use]
     pub fn wrong_runs(&self) -> usize {
         self.runs.iter().filter(|run| run.verified == Some(false)).count()

@@ -1,4 +1,4 @@
-//! The published schemas of the JSON documents describe every field that is written.
+//! Tests that the published JSON schemas describe every field of the documents.
 
 use crate::report::Report;
 use crate::{ComparisonReport, Side};
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 const SWEEP: &str = include_str!("../../../docs/schema/sweep.json");
 const COMPARISON: &str = include_str!("../../../docs/schema/comparison.json");
 
-/// Validates a value by the keywords that our schemas use (JSON Schema 2020-12), and panics at any
-/// other keyword. Returns the first violation with its place.
+/// Validates a value against a schema (JSON Schema 2020-12). Returns the first violation and its
+/// place; panics at keywords that our schemas do not use.
 fn violation(root: &Value, schema: &Value, value: &Value, place: &str) -> Option<String> {
     let schema = schema.as_object().expect("a schema is an object");
     let wrong = |what: String| Some(format!("{place}: {what}"));

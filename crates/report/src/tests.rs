@@ -1,4 +1,4 @@
-//! Complete reports of made-up sweeps.
+//! Tests of complete reports with made-up sweeps.
 
 use crate::heat_map;
 use crate::paint::Style;
@@ -9,8 +9,8 @@ use linerate_evidence::{
 };
 use std::collections::BTreeMap;
 
-/// Returns the rate of a cell in a sweep from 1 to 8 packets with a ridge, a notch at 3 packets and
-/// one slow cell.
+/// Returns the rate of a run in a sweep from 1 to 8 packets, which has a ridge, a notch at 3
+/// packets and one slow cell.
 fn rate(cell: Cell, repeat: u32) -> f64 {
     let column = [337.0, 575.0, 600.0, 718.0, 720.0, 719.0, 718.0, 718.0];
     let (send, receive) = (cell.send.packets().unwrap(), cell.receive.packets().unwrap());
@@ -38,7 +38,7 @@ fn runs(design: &Design) -> Vec<RunRecord> {
     runs
 }
 
-/// Returns facts of the wire of 1988 with one acknowledgement for two packets.
+/// Returns facts of a half-duplex Ethernet as in 1988, with one acknowledgement for two segments.
 fn ethernet() -> Start {
     let mut start = start();
     let line_rate = LineRate { bits_per_second: 10_000_000, source: "IEEE 802.3".to_owned() };
@@ -95,7 +95,7 @@ fn a_picture_has_a_rectangle_for_each_cell() {
     assert!(svg.contains("Per cent of the best cell, 600 KB/s") && svg.ends_with("</svg>\n"));
 }
 
-/// Returns the numbers of an attribute, in their order.
+/// Returns the values of an attribute that occurs in an SVG text, in order.
 fn numbers(svg: &str, name: &str) -> Vec<usize> {
     let name = format!(" {name}=\"");
     let values = svg.split(&name).skip(1);
@@ -109,7 +109,7 @@ fn a_picture_has_room_for_the_labels_of_any_buffers() {
     design.receive_buffers = "1000001B,1048577B".parse().unwrap();
     let runs = records(&design, |cell, repeat| 1e9 * noise(cell, repeat, 0.1));
     let svg = Report::new(&design, &start(), &runs).picture();
-    // Each label at the left ends at its place, and is 7 pixels wide for each character.
+    // Labels left of the map end at this position, and each character is 7 pixels wide.
     let left = svg.split("text-anchor=\"end\"").next().unwrap();
     let place = *numbers(left, "x").last().unwrap();
     let names =

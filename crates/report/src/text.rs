@@ -1,4 +1,4 @@
-//! The text report: the verdict first, then its evidence, then the tables.
+//! The text report: the verdict first, then its evidence, then tables.
 
 use crate::paint::{self, Style};
 use crate::report::Report;
@@ -7,7 +7,7 @@ use linerate_verdict::{Finding, FindingKind};
 use std::fmt::Write;
 
 impl Report<'_> {
-    /// Returns the text report.
+    /// Returns the report as text.
     #[must_use]
     pub fn text(&self, style: Style) -> String {
         let sections = [
@@ -26,8 +26,8 @@ impl Report<'_> {
     }
 }
 
-/// Returns the verdict: whether anything can be concluded, and what limits the cells. Empty for a
-/// sweep of single runs.
+/// Returns the verdict: whether the sweep is conclusive, and what limits the cells. It is empty if
+/// no cell has more than one run.
 fn verdict(findings: &[Finding], style: Style) -> String {
     let lines = findings
         .iter()
@@ -41,7 +41,7 @@ fn is_verdict(finding: &Finding) -> bool {
     matches!(finding.kind, Contended | Precision | Limits | Predicted)
 }
 
-/// Returns the findings as a list of sentences, without the verdict.
+/// Returns the findings as a list of sentences, except those of the verdict.
 fn findings_text(findings: &[Finding], style: Style) -> String {
     let mut text = "What it means\n".to_owned();
     for finding in findings.iter().filter(|finding| !is_verdict(finding)) {
@@ -49,7 +49,7 @@ fn findings_text(findings: &[Finding], style: Style) -> String {
             paint::wrapped(&finding.text, style.width.saturating_sub(4)).iter().enumerate()
         {
             let bullet = if index == 0 { "•" } else { " " };
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "  {bullet} {line}");
         }
     }

@@ -1,23 +1,23 @@
-//! The unit of rates in a report.
+//! The unit of rates in a report: KB/s or MB/s.
 
 use linerate_evidence::notation::{self, KILOBYTE};
 
-/// A unit of rates.
+/// A unit of rates: KB/s or MB/s.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unit {
-    /// Name of the unit, with its size if that is not obvious.
+    /// Name of the unit, with its size in bytes if that is ambiguous.
     pub(crate) name: &'static str,
-    /// Name of the unit alone.
+    /// Name of the unit without its size.
     pub(crate) short: &'static str,
-    /// Size of the unit in bytes per second.
+    /// Number of bytes per second in one unit.
     pub(crate) bytes: f64,
 }
 
-/// Rate in KB/s from which MB/s are used.
+/// Highest rate in KB/s above which a report shows its rates in MB/s.
 const MANY: f64 = 1e5;
 
 impl Unit {
-    /// Returns the unit for rates up to `best`, in bytes per second.
+    /// Returns the unit for a report whose highest rate is `best` bytes per second.
     pub(crate) fn up_to(best: f64) -> Self {
         if best > MANY * KILOBYTE {
             Self { name: "MB/s (of 1,024 KB)", short: "MB/s", bytes: KILOBYTE * KILOBYTE }
@@ -26,7 +26,7 @@ impl Unit {
         }
     }
 
-    /// Formats a rate without the unit, with at least three digits.
+    /// Formats a rate without its unit, with at least three digits.
     pub(crate) fn figure(self, bytes_per_second: f64) -> String {
         match bytes_per_second / self.bytes {
             value @ ..9.995 => format!("{value:.2}"),

@@ -1,6 +1,6 @@
-//! Text in XML and HTML.
+//! Escapes of text in XML and HTML.
 
-/// Escapes text for elements and quoted attributes.
+/// Escapes text for the content of elements and for quoted attributes.
 pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -9,7 +9,7 @@ pub(crate) fn escaped(text: &str) -> String {
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
-            // XML 1.0 has no other control characters, not even escaped.
+            // XML 1.0 allows no other control characters, not even as escapes.
             '\n' | '\t' => safe.push(character),
             control if control.is_control() => safe.push('\u{fffd}'),
             other => safe.push(other),

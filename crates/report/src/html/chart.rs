@@ -1,36 +1,37 @@
 //! Charts as inline SVG: scales, axes, and the marks of a series.
 //!
-//! Colours are classes of the page's style sheet, so a chart follows its light or dark scheme.
+//! Colours are classes of the page's style sheet, so a chart follows its light or dark colour
+//! scheme.
 
 use crate::xml::escaped;
 use linerate_evidence::stats::as_f64;
 use std::fmt::Write;
 
-/// Margins of a chart, in the units of its view box.
+/// Margins around the plot area of a chart, in units of the view box.
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 42.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 52.0;
-/// Approximate width of a character of an axis label.
+/// Approximate width of a character in an axis label, in units of the view box.
 const CHARACTER: f64 = 7.2;
 
-/// Size of a chart, in the units of its view box.
+/// Size of a chart, in units of the view box.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     width: f64,
     height: f64,
 }
 
-/// A chart of its own row.
+/// Size of a chart that occupies a whole row.
 pub(crate) const LARGE: Size = Size { width: 720.0, height: 320.0 };
-/// A chart beside others.
+/// Size of a chart with others beside it.
 pub(crate) const SMALL: Size = Size { width: 480.0, height: 200.0 };
 
-/// A chart: its scales, and what has been drawn.
+/// A chart: its scales, and the elements drawn so far.
 #[derive(Debug)]
 pub(crate) struct Chart {
     size: Size,
-    /// Right and lower end of the area of the marks.
+    /// Right and bottom edge of the plot area, in units of the view box.
     right: f64,
     bottom: f64,
     x: Scale,
@@ -38,7 +39,7 @@ pub(crate) struct Chart {
     body: String,
 }
 
-/// A linear scale from values to positions.
+/// A linear scale from values to positions in the view box.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     low: f64,
@@ -49,7 +50,7 @@ struct Scale {
 
 impl Scale {
     fn new([low, high]: [f64; 2], start: f64, end: f64) -> Self {
-        // A scale of one value has an extent all the same.
+        // A single value would make the scale's range empty.
         let high = if high > low { high } else { low + 1.0 };
         Self { low, high, start, end }
     }
@@ -61,19 +62,19 @@ impl Scale {
 }
 
 impl Chart {
-    /// Creates an empty chart of these ranges.
+    /// Creates an empty chart for these ranges of x and y values.
     pub(crate) fn new(size: Size, x: [f64; 2], y: [f64; 2]) -> Self {
         let (right, bottom) = (size.width - RIGHT, size.height - BOTTOM);
         let (x, y) = (Scale::new(x, LEFT, right), Scale::new(y, bottom, TOP));
         Self { size, right, bottom, x, y, body: String::new() }
     }
 
-    /// Returns the number of labels of the y axis that have room.
+    /// Returns the maximum number of labels for which the y axis has room.
     fn most_ticks(&self) -> u32 {
         if self.size.height > 250.0 { 6 } else { 4 }
     }
 
-    /// Draws the y axis with labels and grid lines.
+    /// Draws the y axis, with labels and grid lines at round values.
     pub(crate) fn y_axis(&mut self, title: &str, label: impl Fn(f64) -> String) {
         for value in ticks(self.y.low, self.y.high, self.most_ticks()) {
             let (y, end) = (self.y.place(value), self.right);
@@ -98,7 +99,7 @@ impl Chart {
         self.x_title(title);
     }
 
-    /// Draws the x axis with a label for each of the values 0, 1, 2, …; as many as fit.
+    /// Draws the x axis with names for the positions 0, 1, 2, …, as many as fit.
     pub(crate) fn x_names(&mut self, title: &str, names: &[String]) {
         let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(1);
         let wide = CHARACTER * as_f64(widest as u64);
@@ -135,7 +136,7 @@ impl Chart {
         ));
     }
 
-    /// Draws a series: the area of its intervals, its line, and a mark at each value.
+    /// Draws a series of points: a line with marks, and the area of their intervals.
     pub(crate) fn curve(&mut self, class: &str, points: &[Point]) {
         let place = |x: f64, y: f64| format!("{:.1} {:.1}", self.x.place(x), self.y.place(y));
         let upper = points.iter().map(|point| place(point.x, point.high));
@@ -157,11 +158,11 @@ impl Chart {
         self.draw(format_args!("</g>"));
     }
 
-    /// Draws many small marks as one path.
+    /// Draws many small marks as a single path element.
     pub(crate) fn dots(&mut self, class: &str, points: impl Iterator<Item = (f64, f64)>) {
         let mut path = String::new();
         for (x, y) in points {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(path, "M{:.1} {:.1}h0", self.x.place(x), self.y.place(y));
         }
         self.draw(format_args!("<path class=\"dots {class}\" d=\"{path}\"/>"));
@@ -175,11 +176,12 @@ impl Chart {
     }
 
     fn draw(&mut self, element: std::fmt::Arguments<'_>) {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = self.body.write_fmt(element);
     }
 
-    /// Returns the image with its alternative text. It scrolls where the page is narrow.
+    /// Returns the chart as an SVG image with alternative text. On a narrow page it can be
+    /// scrolled.
     pub(crate) fn image(self, title: &str) -> String {
         let title = escaped(title);
         let Size { width, height } = self.size;
@@ -192,7 +194,7 @@ impl Chart {
     }
 }
 
-/// A value of a series with its interval and its description.
+/// A point of a series, with its interval and a description.
 #[derive(Clone, Debug)]
 pub(crate) struct Point {
     pub(crate) x: f64,
@@ -202,8 +204,8 @@ pub(crate) struct Point {
     pub(crate) told: String,
 }
 
-/// Returns at most `most` round values from `low` to `high`: multiples of 1, 2 or 5 times a power
-/// of ten.
+/// Returns at most `most` round values between `low` and `high`: multiples of 1, 2 or 5 times a
+/// power of ten.
 fn ticks(low: f64, high: f64, most: u32) -> Vec<f64> {
     let rough = (high - low) / f64::from(most);
     if !(rough.is_finite() && rough > 0.0) {

@@ -1,4 +1,4 @@
-//! The counters of the page: those of both ends that vary, over the course of the sweep.
+//! The page's section about counters, which draws those that vary over the course of the sweep.
 
 use super::chart::{Chart, SMALL};
 use super::elements::{details, marks_legend, paragraph, table};
@@ -8,7 +8,7 @@ use linerate_evidence::stats::as_f64;
 use linerate_evidence::{EndCounters, RunRecord, names, notation};
 use std::collections::BTreeSet;
 
-/// Counters that are drawn first, the most informative ones at the front.
+/// Counters that are drawn before all others, the most informative ones first.
 const FIRST: [&str; 10] = [
     names::RETRANSMITTED_SEGMENTS,
     names::RETRANSMISSION_TIMEOUTS,
@@ -21,11 +21,11 @@ const FIRST: [&str; 10] = [
     names::RECEIVE_WINDOW_LIMITED_MICROS,
     names::SEND_BUFFER_LIMITED_MICROS,
 ];
-/// Largest number of charts, and of marks of a counter at one end.
+/// Maximum number of charts, and of marks for a counter at one end.
 const MOST: usize = 12;
 const MARKS: usize = 1_000;
 
-/// Returns the content of the section.
+/// Returns the section's content.
 pub(crate) fn content(report: &Report<'_>) -> String {
     let names = names_of(report.runs);
     let (varying, constant): (Vec<_>, Vec<_>) =
@@ -59,7 +59,7 @@ pub(crate) fn content(report: &Report<'_>) -> String {
     )
 }
 
-/// Returns the names of the counters of all runs, the most telling ones first.
+/// Returns the names of all counters of any run, beginning with those of [`FIRST`].
 fn names_of(runs: &[RunRecord]) -> Vec<String> {
     let ends = runs.iter().flat_map(|run| [&run.counters.sender, &run.counters.receiver]);
     let names: BTreeSet<&str> =
@@ -69,7 +69,7 @@ fn names_of(runs: &[RunRecord]) -> Vec<String> {
     first.chain(rest).map(str::to_owned).collect()
 }
 
-/// Returns the values of a counter at one end.
+/// Returns the values of a counter at one end, each with the position of its run.
 fn values<'a>(
     runs: impl Iterator<Item = &'a RunRecord> + 'a,
     name: &'a str,
@@ -78,10 +78,10 @@ fn values<'a>(
     runs.filter_map(move |run| Some((run.order, end(run).get(name)?)))
 }
 
-/// Selects an end of a run.
+/// A function that selects the counters of one end of a run.
 type End = fn(&RunRecord) -> &EndCounters;
 
-/// The ends with the classes of their marks.
+/// The two ends of a run, each with the style class of its marks.
 const ENDS: [(&str, End); 2] =
     [("c0", |run| &run.counters.sender), ("c2", |run| &run.counters.receiver)];
 
@@ -111,7 +111,7 @@ fn chart(report: &Report<'_>, name: &str) -> String {
     )
 }
 
-/// Formats the label of an axis: `1.5M`.
+/// Formats a number for an axis label: `1.5M`.
 fn compact(value: f64) -> String {
     let scaled = |divisor: f64, suffix: &str| {
         let text = format!("{:.1}", value / divisor);

@@ -1,4 +1,4 @@
-//! The curves of the page: the median and its interval along lines of cells.
+//! The page's section of curves: medians and their intervals along lines of cells.
 
 use super::chart::{Chart, LARGE, Point};
 use super::elements::{legend, paragraph};
@@ -8,7 +8,8 @@ use linerate_evidence::stats::as_f64;
 use linerate_evidence::{BufferSize, notation};
 use linerate_verdict::CellSummary;
 
-/// Returns the content of the section: equal buffers, and each buffer with the largest other one.
+/// Returns the section's content: curves for two equal buffers, and for each buffer with the
+/// largest size of the other one.
 pub(crate) fn content(report: &Report<'_>) -> String {
     let table = &report.table;
     let (Some(&send), Some(&receive)) = (table.sends().last(), table.receives().last()) else {

@@ -1,8 +1,8 @@
-//! Elements that several sections use.
+//! HTML elements that several sections of the page use.
 
 use crate::xml::escaped;
 
-/// Returns a table with a caption. The first value of each row is its header.
+/// Returns a table with a caption. The first value of each row is a row header.
 pub(crate) fn table(caption: &str, head: &[&str], rows: &[Vec<String>]) -> String {
     let head: String =
         head.iter().map(|name| format!("<th scope=\"col\">{}</th>", escaped(name))).collect();
@@ -27,12 +27,12 @@ fn table_row(row: &[String]) -> String {
     format!("<tr>{}</tr>\n", cells.collect::<String>())
 }
 
-/// Returns content that opens on request.
+/// Returns content that is hidden until the reader opens it.
 pub(crate) fn details(summary: &str, content: &str) -> String {
     format!("<details><summary>{}</summary>\n{content}</details>\n", escaped(summary))
 }
 
-/// Returns a legend of lines: a swatch of each class with its name.
+/// Returns a legend of lines. An entry has a style class and a name.
 pub(crate) fn legend(entries: &[(&str, String)]) -> String {
     let swatch =
         |class: &str| format!("<g class=\"{class}\"><path class=\"line\" d=\"M0 6L28 6\"/></g>");
@@ -40,7 +40,7 @@ pub(crate) fn legend(entries: &[(&str, String)]) -> String {
     format!("<ul class=\"legend\">{}</ul>\n", entries.collect::<String>())
 }
 
-/// Returns a legend of marks.
+/// Returns a legend of marks. An entry has a style class and a name.
 pub(crate) fn marks_legend(entries: &[(&str, &str)]) -> String {
     let swatch = |class: &str| format!("<path class=\"dots {class}\" d=\"M8 6h0M20 6h0\"/>");
     let entries = entries.iter().map(|(class, name)| entry(&swatch(class), name));

@@ -1,4 +1,4 @@
-//! The sections about the machine, the plan, and the repetition of the sweep.
+//! The page's sections about the machine, the plan, and how to repeat the sweep.
 
 use super::elements::{paragraph, table};
 use crate::report::Report;
@@ -7,7 +7,7 @@ use linerate_evidence::notation;
 use linerate_units::Bytes;
 use serde_json::Value;
 
-/// Returns the tables of the machine, its settings and the plan.
+/// Returns tables of the machine, its settings and the plan.
 pub(crate) fn content(report: &Report<'_>, plan: &Value) -> String {
     let facts = &report.start.facts;
     let absent = || "not known".to_owned();
@@ -40,7 +40,7 @@ pub(crate) fn content(report: &Report<'_>, plan: &Value) -> String {
     text + &table("The plan", &head, &plan_rows(report, plan))
 }
 
-/// Returns the fields of the plan that are set.
+/// Returns a table row for each field of the plan that has a value.
 fn plan_rows(report: &Report<'_>, plan: &Value) -> Vec<Vec<String>> {
     let fields = plan.as_object().into_iter().flatten();
     let sizes = |sizes: &[linerate_evidence::BufferSize]| {
@@ -59,7 +59,7 @@ fn plan_rows(report: &Report<'_>, plan: &Value) -> Vec<Vec<String>> {
     fields.filter_map(row).collect()
 }
 
-/// Returns how to repeat the sweep.
+/// Returns the content of the section with the commands that repeat the sweep.
 pub(crate) fn repetition(report: &Report<'_>) -> String {
     let facts = &report.start.facts;
     let commit = facts.versions.commit.as_deref().unwrap_or_default();
@@ -81,7 +81,7 @@ pub(crate) fn repetition(report: &Report<'_>) -> String {
     )
 }
 
-/// Quotes a word for a shell, if it needs that.
+/// Quotes a word for a shell, if necessary.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%@+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

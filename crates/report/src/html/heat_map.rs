@@ -1,6 +1,6 @@
-//! The heat map of the page: a table, so that it reads without colours, script or sight.
+//! The page's heat map. It is a table, so it can be read without colours, scripts or sight.
 //!
-//! Radio buttons select its layer; the style sheet does the rest.
+//! Radio buttons select the layer that is shown; the style sheet hides the others.
 
 use super::elements::{details, paragraph, table};
 use crate::heat_map::{Sign, UNKNOWN, sign};
@@ -14,12 +14,12 @@ use linerate_verdict::CellSummary;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Largest number of rows and of columns. More are thinned evenly.
+/// Maximum number of rows and of columns. If there are more, every n-th one is shown.
 const MOST: usize = 64;
-/// Largest number of rows of the table of cells.
+/// Maximum number of rows in the table of all cells.
 const MOST_CELLS: usize = 4_096;
 
-/// Returns the content of the section.
+/// Returns the section's content.
 pub(crate) fn content(report: &Report<'_>) -> String {
     let best = report.best();
     if report.table.iter().next().is_none() {
@@ -71,7 +71,7 @@ impl Map<'_> {
         ))
     }
 
-    /// Returns the choice of layer, the map, the place for details of a cell, and the legend.
+    /// Returns the radio buttons, the map, an area for details of a selected cell, and the legend.
     fn map(&self) -> String {
         let packets =
             |sizes: &[BufferSize]| sizes.first().is_some_and(|size| size.packets().is_some());
@@ -88,7 +88,7 @@ impl Map<'_> {
             .iter()
             .map(|size| format!("<th scope=\"col\">{}</th>", escaped(&size.to_string())))
             .collect();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(
             text,
             "<div class=\"wide\" role=\"region\" aria-label=\"Heat map\" tabindex=\"0\"><table \
@@ -136,7 +136,7 @@ impl Map<'_> {
         )
     }
 
-    /// Returns a cell that was not measured: with a tilde and a dashed frame.
+    /// Returns a predicted cell, which has a tilde and a dashed frame.
     fn predicted(&self, cell: Cell, prediction: Prediction) -> String {
         let share = if self.best > 0.0 { prediction.rate / self.best } else { 0.0 };
         let figure = |rate| self.unit.figure(rate);
@@ -153,7 +153,7 @@ impl Map<'_> {
         )
     }
 
-    /// Describes a cell in a line.
+    /// Describes a cell as one line of text.
     fn told(&self, cell: &CellSummary<'_>) -> String {
         let figure = |rate| self.unit.figure(rate);
         let limit =
@@ -169,14 +169,14 @@ impl Map<'_> {
         )
     }
 
-    /// Returns the limit of a cell; `None` if the sweep has no limits.
+    /// Returns the letter and the name of a cell's limit; `None` if the sweep has no limits.
     fn sign(&self, cell: &CellSummary<'_>) -> Option<Sign> {
         let limits = &self.report.limits;
         let found = limits.iter().find(|limit| limit.cell == cell.cell);
         (!limits.is_empty()).then(|| found.map_or(UNKNOWN, sign))
     }
 
-    /// Returns the letters of the limits that the map shows, with their names.
+    /// Returns the legend of the limits that occur in the map.
     fn limits_legend(&self) -> String {
         let signs: BTreeSet<Sign> = self.report.limits.iter().map(sign).collect();
         let entry = |&(letter, name): &Sign| {
@@ -189,7 +189,7 @@ impl Map<'_> {
         format!("<ul class=\"shades limit\" aria-label=\"Letters of the limits\">{entries}</ul>\n")
     }
 
-    /// Returns the table of all cells.
+    /// Returns the table of all cells in figures.
     fn cells(&self) -> String {
         let maximum = self.report.start.maximum.bytes_per_second();
         let row = |cell: &CellSummary<'_>| {
@@ -225,11 +225,11 @@ impl Map<'_> {
     }
 }
 
-/// The choice of the layer of limits.
+/// The radio button that selects the layer of limits.
 const LIMIT_LAYER: &str =
     "<label><input type=\"radio\" name=\"layer\" value=\"limit\"> Limit</label>";
 
-/// Returns the class of a limit: the group of its colour.
+/// Returns the style class of a limit. Related limits share a class, and so a colour.
 fn class_of((letter, _): Sign) -> String {
     let group = match letter {
         'S' => 0,
@@ -246,8 +246,8 @@ fn class_of((letter, _): Sign) -> String {
     format!("l{group}")
 }
 
-/// Returns how far the fastest run of a cell is above the slowest, as a share; `None` if a rate is
-/// zero or there is only one run.
+/// Returns the relative difference of the fastest run of a cell to its slowest one; `None` if there
+/// is only one run or the slowest rate is zero.
 fn spread(cell: &CellSummary<'_>) -> Option<f64> {
     let slowest = *cell.rates.values().first()?;
     (slowest > 0.0 && cell.rates.values().len() > 1).then(|| cell.rates.max() / slowest - 1.0)
@@ -261,7 +261,7 @@ fn spread_text(spread: Option<f64>) -> String {
     }
 }
 
-/// Returns the shade of a spread: up to 1, 2, 5, 10, 20, 50, 100 %, and above.
+/// Returns the shade for a spread, from 0 to 7: up to 1, 2, 5, 10, 20, 50 and 100 %, and above.
 fn spread_shade(spread: Option<f64>) -> usize {
     const BOUNDS: [f64; 7] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
     spread.map_or(0, |spread| BOUNDS.iter().filter(|&&bound| spread > bound).count())

@@ -1,7 +1,7 @@
-//! The report as one HTML file, which needs no network, and no script for what it says.
+//! The report as a single HTML file, which needs neither a network nor scripts to be read.
 //!
-//! Charts are inline SVG with tables as alternatives. The script only describes the cell of the
-//! heat map under the pointer or the keyboard's focus.
+//! Charts are inline SVG with tables as alternatives. The page's only script describes the cell of
+//! the heat map under the pointer or the keyboard focus.
 
 mod chart;
 mod counters;
@@ -24,7 +24,7 @@ use serde_json::Value;
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// The sections: identifier and heading.
+/// The sections of the page, each with its identifier and heading.
 const SECTIONS: [(&str, &str); 7] = [
     ("meaning", "What it means"),
     ("cells", "All cells"),
@@ -36,10 +36,11 @@ const SECTIONS: [(&str, &str); 7] = [
 ];
 
 impl Report<'_> {
-    /// Returns the page. `plan` is the whole plan, with the settings of its engine.
+    /// Returns the report as an HTML page. `plan` is the whole plan, including the settings of its
+    /// engine.
     #[must_use]
     pub fn html(&self, plan: &impl Serialize) -> String {
-        // Strings, numbers and maps with strings for keys are always JSON.
+        // Strings, numbers and maps with string keys can always be written as JSON.
         let plan = serde_json::to_value(plan).unwrap_or(Value::Null);
         let contents = [
             self.meaning(),
@@ -76,7 +77,7 @@ impl Report<'_> {
         )
     }
 
-    /// Returns the findings as a list.
+    /// Returns the list of findings.
     fn meaning(&self) -> String {
         let items: String = self
             .findings
@@ -86,7 +87,7 @@ impl Report<'_> {
         format!("<ul class=\"findings\">\n{items}</ul>\n")
     }
 
-    /// Describes when, where and how much.
+    /// Describes when, where and how many runs were made.
     fn origin(&self) -> String {
         let facts = &self.start.facts;
         format!(
@@ -101,10 +102,10 @@ impl Report<'_> {
         )
     }
 
-    /// Returns the note that runs are missing, if they are.
+    /// Returns a note if runs of the plan are missing.
     fn partial(&self) -> String {
         let (done, all) = (self.runs.len() as u64, self.design.run_count());
-        // The cells that a budget left out are predicted, as the findings say.
+        // With a time budget, missing cells are predicted, and a finding says so.
         if done >= all || self.design.budget.is_some() {
             return String::new();
         }

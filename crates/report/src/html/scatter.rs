@@ -1,4 +1,4 @@
-//! The scatter of the page: every run, in the order in which they were made.
+//! The page's section with every run, in the order in which they were made.
 
 use super::chart::{Chart, LARGE};
 use super::elements::{details, paragraph, table};
@@ -7,11 +7,12 @@ use crate::unit::Unit;
 use linerate_evidence::stats::as_f64;
 use linerate_evidence::{RunRecord, notation};
 
-/// Largest number of marks of a chart, and of rows of the table. More are thinned evenly.
+/// Maximum number of marks in a chart, and of rows in the table. If there are more runs, every n-th
+/// one is shown.
 const MOST: usize = 5_000;
 const MOST_ROWS: usize = 2_000;
 
-/// Returns the content of the section.
+/// Returns the section's content.
 pub(crate) fn content(report: &Report<'_>) -> String {
     let runs = report.runs;
     if runs.is_empty() {
@@ -50,7 +51,7 @@ pub(crate) fn content(report: &Report<'_>) -> String {
     )
 }
 
-/// Returns at most `most` runs, evenly.
+/// Returns at most `most` runs: every n-th one if there are more.
 pub(crate) fn thinned(runs: &[RunRecord], most: usize) -> impl Iterator<Item = &RunRecord> {
     runs.iter().step_by(runs.len().div_ceil(most).max(1))
 }

@@ -1,4 +1,4 @@
-//! The page of made-up sweeps.
+//! Tests of the HTML page with made-up sweeps.
 
 use crate::report::Report;
 use linerate_evidence::sample_data::{noise, records, square_design, start};
@@ -20,7 +20,7 @@ fn page(design: &Design, runs: &[RunRecord]) -> String {
     Report::new(design, &start(), runs).html(&serde_json::json!({ "on": "stack", "peer": null }))
 }
 
-/// Checks that every element is closed in the order in which it was opened.
+/// Asserts that elements are closed in the reverse order in which they were opened.
 fn is_well_formed(page: &str) {
     const VOID: [&str; 4] = ["meta", "link", "input", "!DOCTYPE"];
     let (mut open, mut rest) = (Vec::new(), page);
@@ -62,7 +62,7 @@ fn a_page_has_all_sections_and_asks_for_nothing() {
     }
     assert!(!page.contains("Partial:") && page.matches("<h1").count() == 1);
     assert_eq!(page.matches("<td class=\"r").count(), 9);
-    // A reference to anything outside the file would begin with one of these.
+    // Any reference to something outside the file would contain one of these.
     for reference in ["src=", "href=\"h", "url(", "@import", "fetch(", "//"] {
         let text = page.replace("<!DOCTYPE html>", "");
         assert!(!text.contains(reference), "{reference}");
@@ -111,7 +111,7 @@ fn contrast(one: &str, other: &str) -> f64 {
     one.max(other) / one.min(other)
 }
 
-/// Returns the values of a custom property, in light and dark.
+/// Returns the values of a custom property in the style sheet: for light and for dark colours.
 fn property(name: &str) -> Vec<&'static str> {
     let name = format!("--{name}: ");
     let values = super::STYLE.split(&name).skip(1);
