@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// All announced bytes were read.
+    /// All requested bytes were read.
     Complete,
-    /// The source closed the connection early.
+    /// The sender closed the connection before all requested bytes had arrived.
     EndOfStream,
-    /// The maximum time has passed.
+    /// The maximum duration of the run has passed.
     TimeUp,
     /// The sweep stopped the run.
     Stopped,

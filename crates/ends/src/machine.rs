@@ -1,8 +1,9 @@
-//! Settings of this machine, as its kernel prints them.
+//! Settings and properties of this machine, as its kernel reports them.
 
 use std::fs;
 
-/// Returns the frequency governor of the processor, if the system chooses the frequency.
+/// Returns the frequency governor of the processor; `None` if the kernel does not control the
+/// frequency.
 #[must_use]
 pub fn governor() -> Option<String> {
     line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
@@ -15,14 +16,14 @@ pub fn kernel() -> String {
     format!("{} {} {}", part("ostype"), part("osrelease"), part("version")).trim().to_owned()
 }
 
-/// Returns a kernel setting by the name that `sysctl` uses.
+/// Returns a kernel setting by its `sysctl` name.
 #[must_use]
 pub fn sysctl(name: &str) -> Option<String> {
     let value = line_of(&format!("/proc/sys/{}", name.replace('.', "/")))?;
     Some(value.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// Returns the content of a file that holds one line.
+/// Returns the content of a file, without surrounding white space.
 #[must_use]
 pub fn line_of(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;

@@ -1,4 +1,4 @@
-//! The address of a linerate host on an interface of this machine, and its link.
+//! A linerate host on an interface of this machine: its link and its addresses.
 
 use crate::serde_text;
 use linerate_link::{AnyLink, LinkOptions, LinkSpec, OpenError};
@@ -7,49 +7,50 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::IpAddr;
 
-/// The location of a linerate host.
+/// The configuration of a linerate host: its link, its addresses and its options.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OwnHost {
-    /// The interface, and the type of link to it.
+    /// The interface, and the kind of link that the host uses on it.
     #[serde(with = "serde_text")]
     pub link: LinkSpec,
-    /// The address of the host with the prefix length of its network.
+    /// The address of the host, with the prefix length of its network.
     #[serde(with = "serde_text")]
     pub address: IpCidr,
-    /// The router to other networks.
+    /// The router for destinations outside of the network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<IpAddr>,
-    /// The VLAN of the host.
+    /// The VLAN of the host's frames; `None` for untagged frames.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "serde_text::optional")]
     pub vlan: Option<VlanTag>,
-    /// Are headers compressed on a serial line? The default is yes.
+    /// Are headers compressed on a serial line (RFC 1144)? `None` means yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_compression: Option<bool>,
-    /// The MTU of a serial line in bytes. The default depends on the IP version.
+    /// The MTU of a serial line in bytes. `None` selects a default that depends on the IP version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u16>,
 }
 
-/// The addresses of a linerate host on its link.
+/// The addresses of a linerate host on a link that is already open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// The address of the host with the prefix length of its network.
+    /// The address of the host, with the prefix length of its network.
     pub address: IpCidr,
-    /// The router to other networks.
+    /// The router for destinations outside of the network.
     pub gateway: Option<IpAddr>,
-    /// Does the link compress headers? Then segments have no timestamps, and packets are counted.
+    /// Does the link compress headers (RFC 1144)? Then segments have no timestamps, and packets are
+    /// counted.
     pub compresses_headers: bool,
 }
 
 impl OwnHost {
-    /// Creates a host at `address` on `link`, with defaults otherwise.
+    /// Creates the configuration of a host at `address` on `link`, without any option.
     #[must_use]
     pub const fn new(link: LinkSpec, address: IpCidr) -> Self {
         Self { link, address, gateway: None, vlan: None, header_compression: None, mtu: None }
     }
 
-    /// Returns the addresses of the host.
+    /// Returns the addresses of the host on its link.
     #[must_use]
     pub const fn location(&self) -> Location {
         Location {
@@ -59,7 +60,7 @@ impl OwnHost {
         }
     }
 
-    /// Opens the link.
+    /// Opens the link of the host.
     ///
     /// # Errors
     /// [`OpenError`], which names the missing permission or device and the remedy.
@@ -69,7 +70,8 @@ impl OwnHost {
         AnyLink::open(&self.link, self.address.address(), &options)
     }
 
-    /// Does the link compress headers? Then segments have no timestamps, and packets are counted.
+    /// Does the link compress headers (RFC 1144)? Then segments have no timestamps, and packets are
+    /// counted.
     #[must_use]
     pub const fn compresses_headers(&self) -> bool {
         matches!(self.link, LinkSpec::Serial(..)) && !matches!(self.header_compression, Some(false))

@@ -1,4 +1,4 @@
-//! The address of a peer.
+//! The address of the machine at the other end of a transfer.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -6,22 +6,22 @@ use std::net::Ipv6Addr;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// The machine at the other end of a network, and the port its `linerate sink` listens on.
+/// The machine at the other end of a transfer, and the port at which its service listens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
-    /// A name or an address; an IPv6 address without brackets.
+    /// A host name or an IP address. An IPv6 address has no brackets.
     pub host: String,
-    /// The port of the control connection.
+    /// The port of the service.
     pub port: u16,
 }
 
-/// The text is not a peer.
+/// The text cannot be parsed as a peer's address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{0}` is not a peer: write HOST or HOST:PORT, with a port from 1 to 65535")]
 pub struct ParsePeerError(String);
 
 impl Peer {
-    /// The default port of a sink.
+    /// The default port of `linerate sink`.
     pub const DEFAULT_PORT: u16 = 1988;
 }
 

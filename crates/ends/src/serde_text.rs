@@ -1,10 +1,10 @@
-//! Serialises a value as the text that it displays and parses.
+//! Serialisation of a value as the text that its `Display` writes and its `FromStr` parses.
 
 use serde::{Deserialize, Deserializer, Serializer, de};
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// Writes the value as its text.
+/// Serialises the value as text.
 pub(crate) fn serialize<T: Display, S: Serializer>(
     value: &T,
     serializer: S,
@@ -12,11 +12,11 @@ pub(crate) fn serialize<T: Display, S: Serializer>(
     serializer.collect_str(value)
 }
 
-/// A value that can be absent.
+/// Serialisation of an optional value as text.
 pub(crate) mod optional {
     use super::{Deserialize, Deserializer, Display, FromStr, Serializer, de};
 
-    /// Writes the value as its text, or nothing.
+    /// Serialises the value as text, or `None` as null.
     #[allow(clippy::ref_option, reason = "serde passes the field by reference")]
     pub(crate) fn serialize<T: Display, S: Serializer>(
         value: &Option<T>,
@@ -28,7 +28,7 @@ pub(crate) mod optional {
         }
     }
 
-    /// Parses the value from its text, if there is one.
+    /// Deserialises an optional value from its text.
     pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
     where
         T: FromStr<Err: Display>,
@@ -39,7 +39,7 @@ pub(crate) mod optional {
     }
 }
 
-/// Parses the value from its text.
+/// Deserialises the value from its text.
 pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: FromStr<Err: Display>,

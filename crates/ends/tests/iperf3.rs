@@ -1,5 +1,5 @@
-//! Both roles of iperf3's protocol: against each other, against hostile peers, and against iperf3
-//! itself if it is installed.
+//! Tests of both roles of iperf3's protocol: against each other, against hostile peers, and against
+//! iperf3 itself if it is installed.
 
 #![allow(clippy::unwrap_used, reason = "test helpers unwrap as tests do")]
 
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const PIECE: usize = 64 << 10;
 
-/// Runs `client` against our server. Returns the events of the server.
+/// Starts our server, and calls `client` with its address. Returns the events of the server.
 fn with_server(client: impl FnOnce(SocketAddr)) -> Vec<Event> {
     let place = ListenAt::Address("127.0.0.1:0".parse().unwrap());
     let server = Server::bind(&Network::Kernel, place, &Options::default()).unwrap();
@@ -29,14 +29,14 @@ fn with_server(client: impl FnOnce(SocketAddr)) -> Vec<Event> {
         let serving = scope.spawn(move || server.serve(interrupt, &tell));
         client(address);
         interrupt.raise();
-        // Wakes the server, which then sees the interrupt.
+        // A connection wakes the server, which then notices the interrupt.
         drop(TcpStream::connect(address));
         serving.join().unwrap().unwrap();
     });
     events.into_inner().unwrap()
 }
 
-/// Returns the tests among `events`.
+/// Returns the successful tests among `events`.
 fn served(events: &[Event]) -> Vec<Served> {
     let served = events.iter().filter_map(|event| match event {
         Event::Served(served) => Some(*served),
@@ -54,7 +54,7 @@ fn start(address: SocketAddr, test: &Test) -> Result<Client, Iperf3Error> {
     Client::start(&Network::Kernel, &peer, &Options::default(), test)
 }
 
-/// Executes a test with a piece of data on each stream. Returns the server's results.
+/// Runs a test that sends a small amount of data on each stream. Returns the server's results.
 fn exchange(address: SocketAddr, test: &Test) -> linerate_ends::iperf3::Results {
     let client = start(address, test).unwrap();
     for mut stream in client.streams() {
@@ -114,7 +114,8 @@ fn a_hostile_client_costs_one_line_and_the_next_one_is_served() {
             let mut peer = TcpStream::connect(address).unwrap();
             peer.write_all(&sent).unwrap();
             peer.shutdown(Shutdown::Write).unwrap();
-            // Ends once the server has closed. A reset tells of unread data.
+            // The read ends when the server has closed. It fails with a reset if the server left
+            // data unread.
             let _ = peer.read_to_end(&mut Vec::new());
             exchange(address, &test(1, false));
         });
@@ -144,7 +145,7 @@ fn a_server_of_another_protocol_is_reported() {
     other.join().unwrap();
 }
 
-/// Is iperf3 installed? Without it, both roles are only checked against each other.
+/// Is iperf3 installed? Without it, the two roles are tested only against each other.
 fn has_iperf3() -> bool {
     Command::new("iperf3").arg("--version").output().is_ok()
 }
@@ -184,7 +185,7 @@ fn an_iperf3_server_serves_us() {
         return;
     }
     for (streams, is_reverse) in CASES {
-        // Reserves a port. The server sets SO_REUSEADDR, so it can have it at once.
+        // The port is free again at once, because the server sets SO_REUSEADDR.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut server = Command::new("iperf3")
             .args(["-s", "-1", "-B", "127.0.0.1", "-p", &port.to_string(), "--forceflush"])

@@ -1,4 +1,4 @@
-//! The client of a control connection: a sweep that uses a sink on another machine.
+//! The client of a control connection, by which a sweep uses a sink on another machine.
 
 use super::error::ControlError;
 use super::greeting::{self, Answer};
@@ -12,14 +12,14 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Timeout of requests that a sink can answer at once.
+/// Timeout for replies that a sink can send at once.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Number of requests for the time. The fastest answer counts.
+/// Number of requests for the sink's time. The reply with the shortest round trip is used.
 const TIME_REQUESTS: u32 = 9;
-/// Maximum number of characters of an unknown peer's data in an error message.
+/// Maximum number of characters that an error message quotes from an unknown peer.
 const SHOWN: usize = 200;
 
-/// A sink on another machine.
+/// A sink on another machine, with the control connection to it.
 #[derive(Debug)]
 pub struct Remote {
     stream: Stream,
@@ -69,13 +69,13 @@ impl Remote {
         self.address
     }
 
-    /// Returns our address on the path to the sink.
+    /// Returns the local address of the control connection.
     #[must_use]
     pub const fn local_address(&self) -> SocketAddr {
         self.local
     }
 
-    /// Returns the bytes of data in a full segment to the sink, without TCP options.
+    /// Returns the number of data bytes in a full segment to the sink, excluding TCP options.
     ///
     /// # Errors
     /// The error of the system.
@@ -89,8 +89,8 @@ impl Remote {
         &self.description
     }
 
-    /// Returns the receive buffer that the sink's kernel would grant for `receive_buffer` bytes, in
-    /// bytes as the kernel counts them.
+    /// Returns the receive buffer that the sink's kernel would grant for a request of
+    /// `receive_buffer` bytes. The kernel's count includes overhead.
     ///
     /// # Errors
     /// The control connection failed.
@@ -101,14 +101,15 @@ impl Remote {
         }
     }
 
-    /// Returns the shortest round trip so far. Information from the sink is about half of it old.
+    /// Returns the shortest round-trip time so far. About half of it passes before a report arrives
+    /// here.
     #[must_use]
     pub const fn shortest_round_trip(&self) -> Duration {
         self.round_trip
     }
 
-    /// Requests a run. The caller opens the data connection, which must start with
-    /// [`Opened::greeting`].
+    /// Requests a run. The caller then opens the data connection, on which [`Opened::greeting`]
+    /// must be sent first.
     ///
     /// # Errors
     /// The sink refuses, or the control connection failed.
@@ -131,7 +132,7 @@ impl Remote {
         }
     }
 
-    /// Waits for the end of the run. Returns `None` if it has not ended at `deadline`.
+    /// Waits for the end of the run. Returns `None` if it has not ended by `deadline`.
     ///
     /// # Errors
     /// The sink refuses, or the control connection failed.
@@ -174,7 +175,7 @@ impl Remote {
     }
 }
 
-/// Reads the answer to the greeting, which must come from a sink of this version.
+/// Reads the reply to the greeting, which must come from a sink of this protocol version.
 fn expect_sink(lines: &mut Lines) -> Result<(), ControlError> {
     let line = match lines.next(TIMEOUT) {
         Ok(line) => line,
@@ -191,12 +192,12 @@ fn expect_sink(lines: &mut Lines) -> Result<(), ControlError> {
     }
 }
 
-/// Shortens received text and replaces control characters, for output on a terminal.
+/// Shortens received text, and replaces control characters that could affect a terminal.
 fn printable(words: &str) -> String {
     words.chars().take(SHOWN).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// Replaces invalid names of counters, so that they can be printed.
+/// Replaces the names of counters that are not fit to be printed.
 fn named(counters: EndCounters) -> EndCounters {
     let names = |counts: BTreeMap<String, u64>| {
         counts.into_iter().map(|(name, count)| (printable(&name), count)).collect()
@@ -206,7 +207,7 @@ fn named(counters: EndCounters) -> EndCounters {
     EndCounters { counts: names(counters.counts), fast_path }
 }
 
-/// Replaces invalid names and settings in evidence.
+/// Replaces names and settings in received evidence that are not fit to be printed.
 fn printable_evidence(evidence: EndEvidence) -> EndEvidence {
     let system = evidence.system.into_iter().map(|(name, count)| (printable(&name), count));
     let settings = evidence.settings.into_iter();
@@ -214,7 +215,7 @@ fn printable_evidence(evidence: EndEvidence) -> EndEvidence {
     EndEvidence { system: system.collect(), settings: settings.collect(), ..evidence }
 }
 
-/// Converts an unexpected reply to an error: a refusal, or a violation of the protocol.
+/// Converts a reply of the wrong kind to an error: a refusal, or a violation of the protocol.
 fn unexpected(reply: Reply) -> ControlError {
     match reply {
         Reply::Refused { reason } => ControlError::Refused(printable(&reason)),
@@ -229,14 +230,14 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
-    /// A line that exceeds the limit.
+    /// A line that is longer than an error message may quote.
     const LONG: [u8; 1_001] = {
         let mut line = [b'x'; 1_001];
         line[1_000] = b'\n';
         line
     };
 
-    /// Returns the error of a sweep whose greeting is answered with `words`.
+    /// Returns the error of connecting to a peer that replies with `words`.
     fn answered(words: &'static [u8]) -> ControlError {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -4,42 +4,42 @@ use super::lines::LineError;
 use std::io;
 use thiserror::Error;
 
-/// The reason why a sink on another machine cannot be used. The caller adds the address.
+/// The reason why a sink on another machine cannot be used. Callers add the address to the message.
 #[derive(Debug, Error)]
 pub enum ControlError {
-    /// The name has no address, or no address accepts connections.
+    /// The name has no address, or no address accepts a connection.
     #[error("no connection: {0}")]
     Unreachable(#[source] io::Error),
-    /// The peer is another program.
+    /// The peer is not a linerate sink.
     #[error("the peer is not linerate: it sent {}", said.as_deref().unwrap_or("nothing"))]
     NotLinerate {
-        /// The start of the data that it sent, made printable; `None` if it sent nothing.
+        /// The beginning of the data that the peer sent, made printable; `None` if it sent nothing.
         said: Option<String>,
     },
-    /// The peer is a linerate of another version.
+    /// The peer is a linerate with another version of the control protocol.
     #[error(
         "it uses version {0} of the control connection and this program version 1: use one release"
     )]
     OtherVersion(String),
-    /// The sink serves its maximum number of sweeps.
+    /// The sink already serves its maximum number of sweeps. The text is its reason.
     #[error("it is busy: {0}")]
     Busy(String),
-    /// The sink refuses the request.
+    /// The sink refuses the request. The text is its reason.
     #[error("{0}")]
     Refused(String),
-    /// The reply does not match the request.
+    /// The reply does not belong to the request.
     #[error("its reply does not match the request")]
     OutOfTurn,
-    /// The number of bytes in the sink's report is impossible.
+    /// The sink reports an impossible number of bytes.
     #[error(
         "it reports that it has read {said} bytes, which is impossible: {sent} of {asked} were sent"
     )]
     WrongCount {
-        /// Bytes in the report.
+        /// Number of bytes that the sink reports as read.
         said: u64,
-        /// Bytes sent.
+        /// Number of bytes that were sent.
         sent: u64,
-        /// Bytes requested.
+        /// Number of bytes that the run was to transfer.
         asked: u64,
     },
     /// The control connection failed.

@@ -1,4 +1,4 @@
-//! A sink for tests that follows the protocol and then sends an arbitrary report.
+//! A sink for tests that follows the protocol, but ends each run with a given report.
 
 use super::greeting::{self, Token};
 use super::message::{Description, Opened, Ready, Reply, Report, Request, SinkTcp};
@@ -7,7 +7,8 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::thread::{self, JoinHandle};
 
-/// Serves one sweep, and ends each of its runs with `report`. Returns the address, and the thread.
+/// Starts a thread that serves one sweep, and ends each run with `report`. Returns the address and
+/// the thread.
 ///
 /// # Panics
 /// If the sweep violates the protocol.
@@ -26,7 +27,7 @@ fn serve(listener: &TcpListener, report: &Report) {
     lines.next().unwrap();
     control.write_all(greeting::SINK.as_bytes()).unwrap();
     let mut send = |reply: Reply| {
-        // Fails if the sweep has closed the connection.
+        // The write fails if the sweep has closed the connection.
         let _ = writeln!(control, "{}", serde_json::to_string(&reply).unwrap());
     };
     for line in lines {

@@ -1,21 +1,21 @@
-//! The first line of a connection, which selects its purpose.
+//! The first line of a connection to a sink, which selects the purpose of the connection.
 
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// Start of every greeting, of all versions.
+/// Prefix of every greeting, in all versions.
 const PRODUCT: &str = "LINERATE/";
-/// The version of the control connection.
+/// The version of the control protocol.
 const VERSION: &str = "1";
-/// The greeting of a sweep on a control connection.
+/// The greeting by which a sweep opens a control connection.
 pub(crate) const CONTROL: &str = "LINERATE/1 CONTROL\n";
-/// The answer of a sink.
+/// The reply of a sink that accepts a control connection.
 pub(crate) const SINK: &str = "LINERATE/1 SINK\n";
-/// Maximum length of a greeting, with its line end.
+/// Maximum length of a greeting in bytes, including its line end.
 pub(crate) const LONGEST: usize = 256;
 
-/// The secret that assigns a data connection to a run.
+/// A random number that assigns a data connection to its run. Other peers cannot guess it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Token(pub(crate) u128);
 
@@ -25,7 +25,7 @@ impl fmt::Display for Token {
     }
 }
 
-/// The text is not 32 hexadecimal digits.
+/// The error of a token that is not 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("no token")]
 pub(crate) struct ParseTokenError;
@@ -40,40 +40,41 @@ impl FromStr for Token {
     }
 }
 
-/// Returns the greeting of a run's data connection.
+/// Returns the greeting of the data connection that belongs to `token`.
 pub(crate) fn data(token: Token) -> String {
     format!("{PRODUCT}{VERSION} DATA {token}\n")
 }
 
-/// Returns the line that rejects a connection.
+/// Returns the line by which a sink rejects a connection.
 pub(crate) fn busy(reason: &str) -> String {
     format!("{PRODUCT}{VERSION} BUSY {reason}\n")
 }
 
-/// The purpose of a connection, according to its first bytes.
+/// The purpose of a connection to a sink, according to its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
-    /// Unknown: there are too few bytes.
+    /// Not known yet, because too few bytes have arrived.
     Undecided,
-    /// Another program: all bytes are data.
+    /// Plain data of another program, from the first byte on.
     Plain,
-    /// A control connection. The greeting has `length` bytes.
+    /// A control connection.
     Control {
-        /// Length of the greeting.
+        /// Length of the greeting in bytes.
         length: usize,
     },
-    /// The data connection of run `token`. The greeting has `length` bytes.
+    /// The data connection of a run.
     Data {
-        /// The token of the run.
+        /// The token that identifies the run.
         token: Token,
-        /// Length of the greeting.
+        /// Length of the greeting in bytes.
         length: usize,
     },
-    /// A linerate of another version, or an invalid greeting.
+    /// A greeting of another version, or an invalid one.
     Foreign,
 }
 
-/// Classifies a connection by its first bytes. Everything without our prefix is plain data.
+/// Classifies a connection by its first bytes. Bytes that do not begin with [`PRODUCT`] are plain
+/// data.
 pub(crate) fn classify(first: &[u8]) -> Opening {
     let common = first.len().min(PRODUCT.len());
     if first[..common] != PRODUCT.as_bytes()[..common] {
@@ -95,20 +96,20 @@ pub(crate) fn classify(first: &[u8]) -> Opening {
     }
 }
 
-/// The answer of a peer to [`CONTROL`].
+/// The reply of a peer to the greeting [`CONTROL`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// A sink of our version.
+    /// The reply of a sink of our version.
     Sink,
-    /// A sink that rejects the connection, with the reason.
+    /// The rejection by a sink, with its reason.
     Busy(String),
-    /// A linerate of another version.
+    /// The reply of another version, with the version.
     OtherVersion(String),
-    /// Another program.
+    /// The reply of another program.
     NotLinerate,
 }
 
-/// Parses the answer to [`CONTROL`], a line without its end.
+/// Parses the reply to the greeting [`CONTROL`], given without its line end.
 pub(crate) fn parse_answer(line: &str) -> Answer {
     let Some(rest) = line.strip_prefix(PRODUCT) else {
         return Answer::NotLinerate;

@@ -1,4 +1,4 @@
-//! Lines over a connection to an untrusted peer, with limits on length and time.
+//! Lines that an untrusted peer sends, with limits on their length and on the time to receive them.
 
 use crate::socket::Stream;
 use serde::Serialize;
@@ -7,10 +7,10 @@ use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Maximum length of a line, with its end.
+/// Maximum length of a line in bytes, including its end.
 const LONGEST: usize = 16 * 1_024;
 
-/// The reason why no line was received.
+/// The reason why no line or message was received.
 #[derive(Debug, Error)]
 pub enum LineError {
     /// The peer did not send a whole line in time.
@@ -22,7 +22,7 @@ pub enum LineError {
     /// The peer's line exceeds the limit.
     #[error("the peer's line is longer than {LONGEST} bytes")]
     TooLong,
-    /// The peer's line is not a valid message. Contains the line.
+    /// The peer's line, which is quoted here, is not a valid message.
     #[error("the peer sent a line that is not a message of the protocol")]
     NoMessage(String),
     /// The connection failed.
@@ -30,24 +30,25 @@ pub enum LineError {
     Io(#[from] io::Error),
 }
 
-/// The receiving direction of a connection that carries lines.
+/// Receives lines from a connection.
 #[derive(Debug)]
 pub(crate) struct Lines {
     stream: Stream,
-    /// Received data after the last line. Invariant: at most [`LONGEST`] bytes.
+    /// Received data that follows the last returned line. Invariant: at most [`LONGEST`] bytes.
     held: Vec<u8>,
-    /// Length of the prefix of `held` without a line end, so that no byte is searched twice.
+    /// Length of the prefix of `held` that is known to contain no line end, and is not searched
+    /// again.
     searched: usize,
 }
 
 impl Lines {
-    /// Reads lines from `stream`, after the data that is already received.
+    /// Creates a receiver. `already` is data that has been read from `stream` before.
     pub(crate) fn new(stream: Stream, already: &[u8]) -> Self {
         Self { stream, held: already[..already.len().min(LONGEST)].to_vec(), searched: 0 }
     }
 
-    /// Returns the next line without its end. The timeout is for the whole line, so that a peer
-    /// that sends single bytes cannot extend it.
+    /// Returns the next line without its end. The timeout applies to the whole line, so a peer that
+    /// sends single bytes cannot extend it.
     pub(crate) fn next(&mut self, timeout: Duration) -> Result<String, LineError> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -61,7 +62,7 @@ impl Lines {
         }
     }
 
-    /// Returns the next line as a message.
+    /// Receives the next line, and parses it as a JSON message.
     pub(crate) fn next_message<M: DeserializeOwned>(
         &mut self,
         timeout: Duration,
@@ -105,8 +106,8 @@ impl Lines {
     }
 }
 
-/// Writes `message` as a line. The stream's write timeout limits how long a peer that does not read
-/// can block the writer.
+/// Writes `message` as a line of JSON. A peer that does not read blocks the caller until the
+/// stream's write timeout.
 pub(crate) fn send(mut stream: &Stream, message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');

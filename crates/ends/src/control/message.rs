@@ -1,4 +1,4 @@
-//! The messages of a control connection.
+//! The messages of a control connection, which are sent as JSON.
 
 use super::error::ControlError;
 use super::greeting::{self, Token};
@@ -7,107 +7,108 @@ use crate::serde_text;
 use linerate_evidence::{EndCounters, EndEvidence};
 use serde::{Deserialize, Serialize};
 
-/// A request of a sweep.
+/// A request from a sweep to a sink.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
-    /// Requests a description of the sink. Answered by [`Reply::Description`].
+    /// Asks for a description of the sink. The reply is [`Reply::Description`].
     Describe {},
-    /// Requests the receive buffer that would be granted. Answered by [`Reply::Granted`].
+    /// Asks which receive buffer would be granted. The reply is [`Reply::Granted`].
     Grant {
         /// The requested receive buffer in bytes.
         receive_buffer: u64,
     },
-    /// Requests the time. Answered by [`Reply::Time`].
+    /// Asks for the sink's time. The reply is [`Reply::Time`].
     Time {},
-    /// Requests a run. Answered by [`Reply::Opened`], [`Reply::Ready`] and [`Reply::Done`].
+    /// Asks for a run. The replies are [`Reply::Opened`], [`Reply::Ready`] and [`Reply::Done`].
     Open(RunSpec),
-    /// Ends the current run. Answered by its [`Reply::Done`].
+    /// Ends the current run, which then sends its [`Reply::Done`].
     Stop {},
 }
 
-/// A reply of a sink.
+/// A reply from a sink to a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reply {
     /// A description of the sink.
     Description(Description),
-    /// The receive buffer that the kernel would grant.
+    /// The receive buffer that the sink would grant.
     Granted {
-        /// Bytes, as `SO_RCVBUF` reads back.
+        /// Size of the buffer in bytes, as `getsockopt` reports it.
         granted_bytes: u64,
     },
-    /// The time of the sink.
+    /// The time of the sink's clock.
     Time {
         /// Nanoseconds since the sink started.
         nanos: u64,
     },
-    /// The sink waits for the data connection.
+    /// The run is accepted, and the sink waits for the data connection.
     Opened(Opened),
-    /// The data connection is open: the sweep can write.
+    /// The data connection has arrived, so the sweep can start writing.
     Ready(Ready),
     /// The run has ended.
     Done(Report),
-    /// The request is refused.
+    /// The sink refuses the request.
     Refused {
-        /// The reason, as a sentence.
+        /// The reason of the refusal, as a sentence.
         reason: String,
     },
 }
 
-/// The parameters of a run.
+/// The parameters of a run that a sweep requests from a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSpec {
-    /// The receive buffer in bytes; `None` selects the kernel's automatic tuning.
+    /// Receive buffer in bytes; `None` selects the kernel's automatic tuning.
     pub receive_buffer: Option<u64>,
     /// Number of bytes to transfer.
     pub bytes: u64,
-    /// Maximum number of bytes of a read.
+    /// Maximum number of bytes that the sink reads at once.
     pub read_size: u64,
-    /// The seed of the pattern to compare the data with, if any.
+    /// Seed of the pattern with which the sink compares the data; `None` if it is not compared.
     pub verify: Option<u64>,
-    /// Maximum duration from the first byte, in milliseconds.
+    /// Maximum duration of the run in milliseconds, counted from the first byte.
     pub max_milliseconds: u64,
-    /// The MSS to announce; `None` selects that of the interface.
+    /// MSS that the sink announces in bytes; `None` selects that of the interface.
     pub max_segment: Option<u16>,
-    /// Is the run observed, and from how many milliseconds after its first byte?
+    /// Delay in milliseconds from the first byte to the start of observation; `None` for no
+    /// observation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observe_after: Option<u64>,
-    /// Is the data discarded without a copy, and without the pauses of the sink?
+    /// Does the sink discard the data without copying it, and without the pauses of `--read-pause`?
     #[serde(default)]
     pub discard: bool,
 }
 
-/// The identity of a sink and its machine.
+/// A sink's description of itself and its machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
-    /// Program and version.
+    /// Name and version of the program.
     pub program: String,
-    /// The kernel's name and release.
+    /// Name and release of the kernel.
     pub kernel: String,
-    /// The TCP implementation of the sink.
+    /// The TCP implementation that receives the data.
     #[serde(default)]
     pub tcp: SinkTcp,
-    /// The limit of the machine on receive buffers (`net.core.rmem_max`), if it is known.
+    /// The machine's limit of receive buffers in bytes (`net.core.rmem_max`), if it is known.
     pub rmem_max: Option<u64>,
     /// Number of connected sweeps, including this one.
     pub sessions: u64,
 }
 
-/// The TCP implementation of a sink.
+/// The TCP implementation that a sink uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SinkTcp {
-    /// The kernel.
+    /// The kernel of the sink's machine.
     #[default]
     Kernel,
-    /// A linerate host.
+    /// A linerate host on an interface.
     Linerate,
 }
 
 impl SinkTcp {
-    /// Returns the ratio of a buffer's size as it reads back to the requested size: the kernel adds
-    /// its overhead.
+    /// Returns the ratio of a buffer's size, as `getsockopt` reports it, to the requested size. The
+    /// kernel adds overhead.
     #[must_use]
     pub const fn granted_per_asked(self) -> u64 {
         match self {
@@ -117,56 +118,56 @@ impl SinkTcp {
     }
 }
 
-/// A run whose data connection the sink expects.
+/// The sink's acceptance of a run, before the data connection exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opened {
-    /// The token in the greeting of the data connection.
+    /// The token that the data connection must send in its greeting.
     #[serde(with = "serde_text")]
     pub(crate) token: Token,
-    /// The receive buffer of the listening socket as granted, in bytes.
+    /// Receive buffer granted to the listening socket, in bytes.
     pub granted_bytes: u64,
 }
 
 impl Opened {
-    /// Returns the greeting of the data connection.
+    /// Returns the greeting that must be sent first on the data connection.
     #[must_use]
     pub fn greeting(&self) -> String {
         greeting::data(self.token)
     }
 }
 
-/// The data connection as accepted by the sink, before the first byte.
+/// The sink's acceptance of a data connection, before the first byte of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
-    /// The receive buffer of the connection as granted, in bytes.
+    /// Receive buffer granted to the connection, in bytes.
     pub granted_bytes: u64,
 }
 
-/// The sink's report on a run.
+/// The sink's report on a finished run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The reason for the end.
+    /// The reason why the run ended.
     pub ended: Ended,
-    /// Bytes read.
+    /// Number of bytes that the sink read.
     pub bytes: u64,
     /// Time from reading the first byte to reading the last one, in nanoseconds of the sink's
     /// clock.
     pub span_nanos: u64,
-    /// Position of the first wrong byte, if the data was compared and differs.
+    /// Position of the first wrong byte; `None` if the data was intact or was not compared.
     pub wrong_at: Option<u64>,
-    /// The counters of the connection at its end, and the sampled peaks.
+    /// Counters of the connection at the end of the run, and peaks of its queues.
     pub counters: EndCounters,
-    /// The evidence, if the run was observed.
+    /// Evidence from the observation of the run; `None` if it was not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Box<EndEvidence>>,
 }
 
 impl Report {
-    /// Checks the report against the number of bytes sent and requested.
+    /// Checks the report against the number of bytes that were sent and the number `asked` for.
     ///
     /// # Errors
-    /// [`ControlError::WrongCount`] if it reports more bytes than were sent, or completion with
-    /// another number.
+    /// [`ControlError::WrongCount`] if the report claims more bytes than were sent, or a complete
+    /// run with another number of bytes than `asked`.
     pub fn checked(self, sent: u64, asked: u64) -> Result<Self, ControlError> {
         let whole = self.ended == Ended::Complete;
         if self.bytes > sent || (whole && self.bytes != asked) {

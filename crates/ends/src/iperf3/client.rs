@@ -1,4 +1,4 @@
-//! The client of an iperf3 server.
+//! A client that runs a test against an iperf3 server.
 
 use super::messages::{Parameters, Results, StreamResults, stream_number};
 use super::wire::{Cookie, Iperf3Error, State, expect_state, receive_text, send_state, send_text};
@@ -7,23 +7,23 @@ use crate::socket::{Network, Options, Stream};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Timeout of an answer.
+/// Timeout for each reply of the server.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The parameters of a test.
+/// The parameters of an iperf3 test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Test {
-    /// Number of streams.
+    /// Number of streams, each of which is a TCP connection.
     pub streams: usize,
-    /// Does the server send?
+    /// Does the server send, rather than the client?
     pub is_reverse: bool,
-    /// Bytes of a write of the server.
+    /// Number of bytes in each write of the server.
     pub write_size: usize,
-    /// The longest duration, which the server is told.
+    /// Maximum duration of the test, which is announced to the server.
     pub time: Duration,
 }
 
-/// A test with an iperf3 server, whose streams carry data.
+/// A test with an iperf3 server, whose streams are open.
 #[derive(Debug)]
 pub struct Client {
     control: Stream,
@@ -32,7 +32,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Starts a test with the server at `peer`. `options` are those of the streams.
+    /// Starts a test with the server at `peer`. The streams' sockets get `options`.
     ///
     /// # Errors
     /// The peer cannot be reached, is not iperf3, is busy or refuses the test.
@@ -46,7 +46,7 @@ impl Client {
         let control = network.dial(peer, plain, TIMEOUT).map_err(Iperf3Error::Unreachable)?;
         control.set_write_timeout(Some(TIMEOUT))?;
         let cookie = Cookie::random()?;
-        // Another program answers with text or not at all, or ends the connection.
+        // Another program replies with other bytes, does not reply, or closes the connection.
         let greeted = cookie
             .send(&control)
             .and_then(|()| expect_state(&control, State::ParamExchange, TIMEOUT));
@@ -72,7 +72,7 @@ impl Client {
         Ok(Self { control, streams, is_reverse: test.is_reverse })
     }
 
-    /// Returns the streams.
+    /// Returns the streams of the test.
     #[must_use]
     pub fn streams(&self) -> &[Stream] {
         &self.streams
@@ -86,7 +86,7 @@ impl Client {
         Ok(self.control.peer_addr()?)
     }
 
-    /// Returns our address on the path to the server.
+    /// Returns the local address of the control connection.
     ///
     /// # Errors
     /// The error of the system.
@@ -94,14 +94,15 @@ impl Client {
         Ok(self.control.local_addr()?)
     }
 
-    /// Ends the test, in which the streams have carried `bytes` in `time`. Returns the results of
-    /// the server.
+    /// Ends the test, and exchanges results. The streams have carried `bytes` in `time`. Returns
+    /// the server's results.
     ///
     /// # Errors
     /// The server violates the protocol, or the connection failed.
     pub fn end(self, bytes: &[u64], time: Duration) -> Result<Results, Iperf3Error> {
         send_state(&self.control, State::TestEnd)?;
-        // If the server sends the data, it handles further state messages only after its last data.
+        // A sending server handles this state only after its last data, so the reply may take a
+        // while.
         expect_state(&self.control, State::ExchangeResults, TIMEOUT)?;
         #[allow(clippy::cast_precision_loss, reason = "a number of JSON")]
         let stream = |(index, &bytes): (usize, &u64)| StreamResults {

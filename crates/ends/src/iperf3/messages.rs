@@ -1,9 +1,9 @@
-//! The JSON texts of a test.
+//! The JSON messages of an iperf3 test.
 
 use serde::{Deserialize, Serialize};
 
-/// The parameters of a test, from the client. Unknown ones are ignored. An iperf3 server takes an
-/// option as set if its name is present, so `false` is left out.
+/// The parameters of a test, which the client sends. Unknown ones are ignored. An iperf3 server
+/// treats any option that is present as set, so options that are `false` are omitted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Parameters {
@@ -17,15 +17,15 @@ pub(super) struct Parameters {
     pub(super) bidirectional: bool,
     #[serde(skip_serializing_if = "is_unset")]
     pub(super) reverse: bool,
-    /// Seconds at the start that do not count.
+    /// Seconds at the start of the test that do not count.
     pub(super) omit: f64,
     pub(super) time: f64,
     pub(super) num: f64,
     pub(super) blockcount: f64,
     pub(super) parallel: f64,
-    /// Bytes of a write.
+    /// Number of bytes in each write.
     pub(super) len: f64,
-    /// Bits per second of each stream; 0 is no limit.
+    /// Rate limit of each stream in bits per second; 0 for no limit.
     pub(super) bandwidth: f64,
     pub(super) client_version: String,
 }
@@ -35,54 +35,54 @@ const fn is_unset(flag: &bool) -> bool {
     !*flag
 }
 
-/// The results of one end of a test.
+/// The results of a test at one end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Results {
-    /// Processor time in per cent; 0 if it was not measured.
+    /// Processor time in per cent of the test's duration; 0 if it was not measured.
     #[serde(default)]
     pub cpu_util_total: f64,
-    /// Processor time in user mode.
+    /// Processor time in user mode, in per cent.
     #[serde(default)]
     pub cpu_util_user: f64,
-    /// Processor time in the kernel.
+    /// Processor time in the kernel, in per cent.
     #[serde(default)]
     pub cpu_util_system: f64,
     /// 1 if the sender counts retransmissions, 0 if it does not, -1 from a receiver.
     #[serde(default)]
     pub sender_has_retransmits: f64,
-    /// The streams.
+    /// The results of each stream.
     pub streams: Vec<StreamResults>,
 }
 
 /// The results of one stream at one end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StreamResults {
-    /// The number of the stream.
+    /// The number by which both ends identify the stream.
     pub id: f64,
     /// Bytes sent or received.
     pub bytes: f64,
     /// Retransmitted segments; -1 if they were not counted.
     #[serde(default)]
     pub retransmits: f64,
-    /// A figure of UDP.
+    /// Jitter, which only UDP has.
     #[serde(default)]
     pub jitter: f64,
-    /// A figure of UDP.
+    /// Lost packets, which only UDP has.
     #[serde(default)]
     pub errors: f64,
-    /// A figure of UDP.
+    /// Number of packets, which only UDP has.
     #[serde(default)]
     pub packets: f64,
-    /// Start, in seconds.
+    /// Start of the stream in seconds since the start of the test.
     #[serde(default)]
     pub start_time: f64,
-    /// End, in seconds.
+    /// End of the stream in seconds since the start of the test.
     #[serde(default)]
     pub end_time: f64,
 }
 
-/// Returns the number that iperf3 gives to a stream: 1, 3, 4, 5 and so on. It finds streams in the
-/// other end's results by this number.
+/// Returns the number by which iperf3 identifies a stream in the results of the other end. The
+/// numbers are 1, 3, 4, 5 and so on.
 #[allow(clippy::cast_precision_loss, reason = "at most 128 streams")]
 pub(super) const fn stream_number(index: usize) -> f64 {
     if index == 0 { 1.0 } else { (index + 2) as f64 }

@@ -36,5 +36,5 @@ pub use wire::Iperf3Error;
 
 /// The default port of an iperf3 server.
 pub const DEFAULT_PORT: u16 = 5201;
-/// Maximum number of streams of a test, as in iperf3.
+/// Maximum number of streams in a test, as in iperf3.
 pub const MAX_STREAMS: usize = 128;

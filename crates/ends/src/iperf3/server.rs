@@ -1,4 +1,4 @@
-//! A service for iperf3 clients: one test at a time.
+//! A server for iperf3 clients, which serves one test at a time.
 
 use super::MAX_STREAMS;
 use super::messages::{Parameters, Results, StreamResults, stream_number};
@@ -17,20 +17,21 @@ use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Timeout of a message, and of the streams of a test.
+/// Timeout for each message of a client, and for the arrival of its streams.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum duration of a test.
+/// Maximum duration of a test, after which it is ended.
 const MAX_TIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// Maximum size of a read or write, which limits the memory of a test.
+/// Maximum number of bytes in a read or write, which limits the memory of a test.
 const MAX_SIZE: f64 = (1 << 20) as f64;
-/// Size of a read or write that the client leaves to us.
+/// Number of bytes in a read or write if the client does not request one.
 const DEFAULT_SIZE: usize = 128 << 10;
-/// iperf3's error number of an option that is not implemented.
+/// The iperf3 error number for an option that is not implemented.
 const NOT_IMPLEMENTED: u32 = 13;
-/// Connections beyond those of a test that wait for an answer.
+/// Maximum number of connections in addition to those of a test; they get an answer that rejects
+/// them.
 const SPARE: usize = 16;
 
-/// An event of the service.
+/// An event of the server, for its output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A test has ended.
@@ -39,40 +40,41 @@ pub enum Event {
     Rejected {
         /// The address of the peer.
         peer: SocketAddr,
-        /// The reason.
+        /// The reason, as text for the user.
         reason: String,
     },
 }
 
-/// A test that has ended.
+/// A test that has ended successfully.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
     /// The address of the client.
     pub peer: SocketAddr,
-    /// Bytes of all streams together.
+    /// Number of bytes that all streams together transferred.
     pub bytes: u64,
-    /// Duration, without the part that the client omits.
+    /// Duration of the test, without the part that the client omits.
     pub time: Duration,
     /// Number of streams.
     pub streams: usize,
-    /// Have we sent?
+    /// Did the server send the data?
     pub is_reverse: bool,
 }
 
-/// A listening service.
+/// A listening iperf3 server.
 #[derive(Debug)]
 pub struct Server(Listener);
 
-/// The state shared by the threads of a service.
+/// The state that all threads of a server share.
 struct Shared<'a> {
     connections: Connections,
-    /// Invariant: the test has at most as many streams as its client has requested.
+    /// The test that is being served. Invariant: it has at most as many streams as its client
+    /// requested.
     current: Mutex<Option<Expected>>,
     arrived: Condvar,
     tell: &'a (dyn Fn(&Event) + Sync),
 }
 
-/// The test that is served, and its streams that no thread has taken.
+/// The test that is being served, with the streams that have arrived but that no thread serves yet.
 struct Expected {
     cookie: Cookie,
     wanted: usize,
@@ -80,7 +82,7 @@ struct Expected {
 }
 
 impl Server {
-    /// Listens at `place` of `network`. Connections inherit `options`.
+    /// Listens at `place` of `network`. Accepted connections inherit `options`.
     ///
     /// # Errors
     /// The address or an option is not available.
@@ -92,7 +94,8 @@ impl Server {
         Ok(Self(Listener::bind(network, place, options)?))
     }
 
-    /// Returns the address, with the actual port if port 0 was requested.
+    /// Returns the address at which the server listens. It has the actual port if port 0 was
+    /// requested.
     ///
     /// # Errors
     /// The error of the system.
@@ -128,7 +131,8 @@ impl Server {
     }
 }
 
-/// Assigns a connection to the current test, or begins a test with it.
+/// Handles a new connection: as a stream of the current test, or as the control connection of a new
+/// one.
 fn serve_one(stream: Stream, peer: SocketAddr, shared: &Shared<'_>) {
     let reject = |reason: String| (shared.tell)(&Event::Rejected { peer, reason });
     let Some(_slot) = shared.connections.admit(&stream) else {
@@ -148,7 +152,7 @@ fn serve_one(stream: Stream, peer: SocketAddr, shared: &Shared<'_>) {
             }
             Some(_) => {
                 drop(current);
-                // The write fails if the peer has disconnected.
+                // The write fails if the peer has closed the connection.
                 let _ = send_state(&stream, State::AccessDenied);
                 return reject("another test is under way".to_owned());
             }
@@ -163,7 +167,7 @@ fn serve_one(stream: Stream, peer: SocketAddr, shared: &Shared<'_>) {
     }
 }
 
-/// Serves the test of a control connection.
+/// Serves a test from its parameters to its results, over its control connection.
 fn serve_test(
     control: &Stream,
     peer: SocketAddr,
@@ -176,7 +180,7 @@ fn serve_test(
     let parameters: Parameters = receive_text(control, TIMEOUT)?;
     let transfer = Transfer::new(&parameters).inspect_err(|_| {
         let numbers = [NOT_IMPLEMENTED.to_be_bytes(), [0; 4]].concat();
-        // The write fails if the client has disconnected.
+        // The write fails if the client has closed the connection.
         let _ = send_state(control, State::ServerError)
             .and_then(|()| Ok(io::Write::write_all(&mut &*control, &numbers)?));
     })?;
@@ -187,10 +191,12 @@ fn serve_test(
     send_state(control, State::ExchangeResults)?;
     let _theirs: Results = receive_text(control, TIMEOUT)?;
     send_text(control, &transfer.results(&streams, &bytes, time))?;
-    // The client may begin the next test as soon as it knows the end of this one.
+    // The client may start its next test as soon as this state tells it that the results are
+    // complete.
     shared.release(cookie);
     send_state(control, State::DisplayResults)?;
-    // The results are delivered: the client may close without a word.
+    // The client has all results now, so it may close the connection instead of sending the last
+    // state.
     let _ = expect_state(control, State::IperfDone, TIMEOUT);
     Ok(Served {
         peer,
@@ -202,7 +208,7 @@ fn serve_test(
 }
 
 impl Shared<'_> {
-    /// Lets another test begin after that of `cookie`.
+    /// Ends the test of `cookie`, so that another one can begin.
     fn release(&self, cookie: Cookie) {
         let mut current = lock(&self.current);
         if current.as_ref().is_some_and(|test| test.cookie == cookie) {
@@ -210,7 +216,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Requests the streams of the test, and waits for them.
+    /// Asks the client for its streams, and waits until they have arrived.
     fn await_streams(&self, control: &Stream, wanted: usize) -> Result<Vec<Stream>, Iperf3Error> {
         if let Some(test) = &mut *lock(&self.current) {
             test.wanted = wanted;
@@ -225,25 +231,25 @@ impl Shared<'_> {
         if test.streams.len() < wanted {
             return Err(Iperf3Error::TimedOut);
         }
-        // From now on, no connection belongs to the test.
+        // The test is complete, so further connections with its cookie are rejected.
         test.wanted = 0;
         Ok(std::mem::take(&mut test.streams))
     }
 }
 
-/// The transfer of a test.
+/// The data transfer of a test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Transfer {
     streams: usize,
     is_reverse: bool,
     size: usize,
     omit: Duration,
-    /// Bytes per second of each stream that we send.
+    /// Rate limit of each stream in bytes per second, if the server sends.
     max_rate: Option<u64>,
 }
 
 impl Transfer {
-    /// Creates the transfer of a client's parameters, within our limits.
+    /// Converts a client's parameters, or rejects those that exceed the limits.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -278,8 +284,8 @@ impl Transfer {
         })
     }
 
-    /// Transfers until the client ends the test. Returns the bytes of each stream, and the time,
-    /// both without the omitted part.
+    /// Transfers data until the client ends the test. Returns the bytes of each stream and the
+    /// duration, both without the omitted part.
     fn run(
         &self,
         control: &Stream,
@@ -294,7 +300,7 @@ impl Transfer {
                 let is_over = &is_over;
                 let carry = move || self.carry(stream, clock, is_over);
                 if let Err(error) = thread::Builder::new().spawn_scoped(scope, carry) {
-                    // Wakes the threads of the other streams.
+                    // The threads of the other streams end when they see this flag.
                     is_over.store(true, Ordering::Relaxed);
                     return Err(error.into());
                 }
@@ -302,8 +308,8 @@ impl Transfer {
             let counted = await_end(control, self.omit, shared, &bytes);
             is_over.store(true, Ordering::Relaxed);
             for stream in streams.iter().filter(|_| self.is_reverse || counted.is_err()) {
-                // The shutdown wakes a writer whose peer does not read. It fails if the peer has
-                // closed the connection.
+                // Shutdown ends a write that blocks because the peer does not read. It fails if the
+                // peer has closed the connection, which needs no handling.
                 let _ = stream.shutdown(Shutdown::Both);
             }
             counted
@@ -313,11 +319,11 @@ impl Transfer {
         Ok((bytes().into_iter().zip(&before).map(difference).collect(), time))
     }
 
-    /// Reads or writes one stream until `is_over`.
+    /// Reads or writes the data of one stream until `is_over` is set.
     fn carry(&self, stream: &Stream, clock: &CallClock, is_over: &AtomicBool) {
         if self.is_reverse {
             if let (Stream::Kernel(stream), Some(rate)) = (stream, self.max_rate) {
-                // A kernel without pacing sends faster, and the client shows how fast.
+                // Without the limit the kernel sends faster, which the client sees in its results.
                 let _ = kernel_tcp::set_max_pacing_rate(stream, rate);
             }
             let task = WriteTask {
@@ -371,7 +377,7 @@ impl Transfer {
 }
 
 /// Waits until the client ends the test. Returns the bytes of each stream at the end of the omitted
-/// part, and the time since then.
+/// part, and the time that has passed since then.
 fn await_end(
     control: &Stream,
     omit: Duration,

@@ -1,4 +1,4 @@
-//! Cookies, states and texts on a control connection.
+//! Cookies, states and texts: the elements of an iperf3 control connection.
 
 use crate::socket::{Stream, is_pause};
 use linerate_link::random_bytes;
@@ -8,49 +8,49 @@ use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Bytes of a cookie: 36 characters and a zero.
+/// Length of a cookie in bytes: 36 characters and a zero byte.
 const COOKIE: usize = 37;
-/// The characters of a cookie.
+/// The characters that a cookie may contain.
 const CHARACTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-/// Maximum length of a text. That of 128 streams has 30 KB.
+/// Maximum length of a text in bytes. The results of 128 streams have about 30 KB.
 const LONGEST: usize = 256 * 1_024;
 
-/// The reason why a test failed.
+/// The reason why an iperf3 test failed.
 #[derive(Debug, Error)]
 pub enum Iperf3Error {
     /// The peer does not accept connections.
     #[error("it cannot be reached ({0})")]
     Unreachable(#[source] io::Error),
-    /// The peer's answer is not that of iperf3.
+    /// The peer's reply is not one of iperf3.
     #[error("it is not iperf3")]
     NotIperf3,
-    /// The server serves another client.
+    /// The server is serving another client.
     #[error("its iperf3 server is busy with another test")]
     Busy,
-    /// The server has refused the test, with its error number.
+    /// The server refused the test with this error number.
     #[error("its iperf3 server refused the test with error {0}")]
     Refused(u32),
-    /// The peer sent an unexpected state.
+    /// The peer sent a state that the protocol does not allow here.
     #[error("it sent state {got} of iperf3's protocol instead of {wanted}")]
     Unexpected {
-        /// The state received.
+        /// The state that was received.
         got: u8,
-        /// The state of the protocol.
+        /// The state that was expected.
         wanted: u8,
     },
-    /// The peer did not answer in time.
+    /// The peer did not reply in time.
     #[error("it did not answer in time")]
     TimedOut,
     /// The peer closed the connection.
     #[error("it closed the connection")]
     Closed,
-    /// The peer's text exceeds the limit.
+    /// The length of the peer's text, which is given here, exceeds the limit.
     #[error("it announced a text of {0} bytes, of at most {LONGEST}")]
     TooLong(u32),
-    /// The peer's text is not the expected JSON.
+    /// The peer's text is not the expected JSON message.
     #[error("its text is not JSON of iperf3's protocol ({0})")]
     NotJson(String),
-    /// The peer requested an option that is not supported.
+    /// The peer requested an option that this server does not support.
     #[error("it requested {0}, which is not supported")]
     Unsupported(&'static str),
     /// The connection failed.
@@ -58,12 +58,12 @@ pub enum Iperf3Error {
     Io(#[from] io::Error),
 }
 
-/// The secret that assigns connections to a test.
+/// A random text that assigns connections to their test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cookie([u8; COOKIE]);
 
 impl Cookie {
-    /// Draws a cookie.
+    /// Creates a random cookie.
     pub(super) fn random() -> io::Result<Self> {
         let mut bytes: [u8; COOKIE] = random_bytes()?;
         for byte in &mut bytes {
@@ -73,7 +73,7 @@ impl Cookie {
         Ok(Self(bytes))
     }
 
-    /// Reads the cookie of a connection.
+    /// Receives the cookie at the start of a connection.
     pub(super) fn receive(stream: &Stream, timeout: Duration) -> Result<Self, Iperf3Error> {
         let mut bytes = [0; COOKIE];
         receive(stream, &mut bytes, Instant::now() + timeout)?;
@@ -88,7 +88,7 @@ impl Cookie {
     }
 }
 
-/// The states of a test.
+/// The states of a test, by the numbers of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum State {
@@ -106,12 +106,12 @@ pub(super) enum State {
     AccessDenied = 255,
 }
 
-/// Sends a state.
+/// Sends a state to the peer.
 pub(super) fn send_state(mut stream: &Stream, state: State) -> Result<(), Iperf3Error> {
     Ok(stream.write_all(&[state as u8])?)
 }
 
-/// Receives the state `wanted` from a server.
+/// Receives a state from the server, which must be `wanted`.
 pub(super) fn expect_state(
     stream: &Stream,
     wanted: State,
@@ -136,7 +136,7 @@ pub(super) fn expect_state(
     }
 }
 
-/// Sends a message as a text.
+/// Sends a message as JSON, after its length.
 pub(super) fn send_text(mut stream: &Stream, message: &impl Serialize) -> Result<(), Iperf3Error> {
     let text =
         serde_json::to_vec(message).map_err(|error| Iperf3Error::NotJson(error.to_string()))?;
@@ -146,7 +146,7 @@ pub(super) fn send_text(mut stream: &Stream, message: &impl Serialize) -> Result
     Ok(stream.write_all(&bytes)?)
 }
 
-/// Receives a text as a message.
+/// Receives the length and the JSON of a message.
 pub(super) fn receive_text<M: DeserializeOwned>(
     stream: &Stream,
     timeout: Duration,
@@ -164,8 +164,8 @@ pub(super) fn receive_text<M: DeserializeOwned>(
     serde_json::from_slice(&text).map_err(|error| Iperf3Error::NotJson(error.to_string()))
 }
 
-/// Fills `into`. The deadline is for all bytes, so that a peer that sends single bytes cannot
-/// extend it.
+/// Fills `into` by `deadline`. The deadline applies to all bytes, so a peer that sends single bytes
+/// cannot extend it.
 pub(super) fn receive(
     mut stream: &Stream,
     into: &mut [u8],
@@ -195,7 +195,8 @@ mod tests {
 
     const SHORT: Duration = Duration::from_secs(5);
 
-    /// Returns our end of a connection whose peer has sent `bytes` and closed.
+    /// Returns one end of a connection at whose other end `bytes` have been sent and the stream
+    /// closed.
     fn peer_sends(bytes: &[u8]) -> Stream {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -1,34 +1,34 @@
-//! The time that a thread spends in its calls of `write` or `read`, and the bytes that they move.
+//! A clock for the time that a thread spends in `write` or `read`, readable by another thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// The time in calls of `write` or `read`, and the bytes moved. One thread writes it, and its
-/// observer reads it.
+/// The time that a thread has spent in `write` or `read`, and the bytes that the calls have moved.
+/// The thread updates it, and an observing thread reads it.
 #[derive(Debug)]
 pub struct CallClock {
     base: Instant,
     bytes: AtomicU64,
     /// Nanoseconds in calls that have returned.
     spent: AtomicU64,
-    /// Start of the current call, in nanoseconds since `base`, plus one; 0 outside of a call.
+    /// Start of the current call in nanoseconds since `base`, plus one; 0 outside of a call.
     entered: AtomicU64,
 }
 
 impl CallClock {
-    /// Creates a clock without calls.
+    /// Creates a clock that has counted nothing yet.
     #[must_use]
     pub fn new() -> Self {
         let zero = || AtomicU64::new(0);
         Self { base: Instant::now(), bytes: zero(), spent: zero(), entered: zero() }
     }
 
-    /// Notes the start of a call.
+    /// Records the start of a call.
     pub(crate) fn enter(&self) {
         self.entered.store(self.nanos().saturating_add(1), Ordering::Relaxed);
     }
 
-    /// Notes the end of a call that has moved `bytes`.
+    /// Records the end of a call, which has moved `bytes`.
     pub(crate) fn leave(&self, bytes: usize) {
         let entered = self.entered.swap(0, Ordering::Relaxed);
         let spent = (self.nanos() + 1).saturating_sub(entered);
@@ -36,17 +36,17 @@ impl CallClock {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Returns the number of bytes moved.
+    /// Returns the number of bytes that all calls have moved.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the thread is in a call.
+    /// Is the thread in a call?
     pub(super) fn is_in_call(&self) -> bool {
         self.entered.load(Ordering::Relaxed) != 0
     }
 
-    /// Returns the nanoseconds in calls, including the current one.
+    /// Returns the nanoseconds spent in calls, including the current one.
     pub(super) fn call_nanos(&self) -> u64 {
         let spent = self.spent.load(Ordering::Relaxed);
         match self.entered.load(Ordering::Relaxed) {

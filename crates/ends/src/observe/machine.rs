@@ -1,15 +1,15 @@
-//! The time of all CPUs by purpose, from /proc/stat.
+//! The time of each CPU by purpose, from `/proc/stat`.
 
 use linerate_evidence::MachineEvidence;
 use std::fs;
 
-/// Time of each CPU since the start of the machine, in clock ticks.
+/// The time of each CPU since the machine started, in clock ticks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct MachineCounters {
     cpus: Vec<CpuTicks>,
 }
 
-/// Ticks of one CPU.
+/// The time of one CPU by purpose, in clock ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CpuTicks {
     total: u64,
@@ -24,8 +24,8 @@ impl MachineCounters {
         Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
-    /// Parses lines `cpuN user nice system idle iowait irq softirq steal guest guest_nice`. The
-    /// time of guests is part of the time of users.
+    /// Parses lines of `/proc/stat`: `cpuN user nice system idle iowait irq softirq steal guest
+    /// guest_nice`. The time of guests is already included in that of users.
     fn parse(text: &str) -> Self {
         let cpu = |line: &str| {
             let rest = line.strip_prefix("cpu")?;
@@ -38,7 +38,7 @@ impl MachineCounters {
         Self { cpus: text.lines().filter_map(cpu).collect() }
     }
 
-    /// Returns the shares of the time since `earlier`.
+    /// Returns shares of the time that has passed since `earlier`.
     pub(super) fn since(&self, earlier: &Self) -> MachineEvidence {
         if self.cpus.len() != earlier.cpus.len() {
             return MachineEvidence::default();

@@ -1,9 +1,8 @@
-//! Observation of one end of a run by a second thread: what the transferring thread, its machine,
-//! its connection and the queues did.
+//! Observation of one end of a run: its thread, its machine, its connection and its queues.
 //!
-//! The observer waits until the transfer is under way, so that the handshake and slow start are
-//! over. Then it takes a snapshot of all counters, samples the queues at regular intervals, and
-//! takes the second snapshot at the end. A thread that blocks in `write` could not sample itself.
+//! A second thread observes, because a thread that blocks in `write` cannot take samples. It waits
+//! until the handshake and slow start are over. Then it reads all counters, samples the queues at
+//! regular intervals, and reads the counters again at the end.
 
 mod call_clock;
 mod machine;
@@ -24,12 +23,11 @@ use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 use thread::ObservedThreads;
 
-/// Interval between two samples. A sample takes a few microseconds.
+/// Interval between two samples of the queues. A sample takes a few microseconds.
 const INTERVAL: Duration = Duration::from_millis(2);
 
-/// Executes `transfer`, which uses `stream` and `clock`, in this thread, while another thread
-/// observes it. The observed part begins `after` the first byte. Without a second thread the
-/// evidence is empty.
+/// Executes `transfer`, which must use `stream` and `clock`, while a second thread observes it. The
+/// observed part begins `after` the first byte. If no thread can be created, the evidence is empty.
 pub fn observed<T>(
     stream: &Stream,
     clock: &CallClock,
@@ -58,7 +56,7 @@ pub fn observed<T>(
     })
 }
 
-/// The observer of one end.
+/// The thread that observes one end.
 struct Observer<'a> {
     stream: &'a Stream,
     clock: &'a CallClock,
@@ -120,7 +118,7 @@ mod tests {
             pause: Duration::ZERO,
             rate: None,
         };
-        // Ends by work done and not by time: the observer must have seen a part of it.
+        // The transfer lasts for twenty sampling intervals, so that the observer takes samples.
         let (given, evidence) = observed(&near, &clock, Duration::ZERO, || {
             task.run_timed(&near, &clock, |began, now| now - began >= 20 * INTERVAL)
         });

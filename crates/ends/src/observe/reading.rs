@@ -1,4 +1,4 @@
-//! The variables of a connection at one moment, of the kernel's TCP or of linerate's.
+//! The variables of a TCP connection at one moment, from the kernel's TCP or from linerate's.
 
 use crate::socket::Stream;
 use linerate_link::MonotonicClock;
@@ -7,15 +7,16 @@ use linerate_link::kernel_tcp::{self, TcpInfo};
 use linerate_units::{Clock, Duration};
 use std::net::TcpStream;
 
-/// The variables of a connection at one moment. `None` is a value that its TCP does not provide.
+/// The variables of a TCP connection at one moment. `None` means that its TCP does not provide a
+/// value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) segment: Option<u64>,
-    /// The congestion window, in segments.
+    /// The congestion window in segments.
     pub(super) congestion_window: Option<u64>,
-    /// The slow start threshold, in segments.
+    /// The slow start threshold in segments.
     pub(super) slow_start_threshold: Option<u64>,
-    /// Segments in the network: sent, and neither acknowledged nor lost.
+    /// Number of segments that have been sent, and are neither acknowledged nor considered lost.
     pub(super) in_flight: Option<u64>,
     pub(super) unacknowledged: Option<u64>,
     pub(super) unsent: Option<u64>,
@@ -40,7 +41,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Reads the variables of `stream`.
+    /// Reads the current variables of `stream`.
     pub(super) fn of(stream: &Stream) -> Self {
         match stream {
             Stream::Kernel(stream) => Self::of_the_kernel(stream),
@@ -69,7 +70,7 @@ impl Reading {
             drops: memory.map(|memory| memory.drops),
             peer_window: field("snd_wnd"),
             round_trip: field("rtt"),
-            // The kernel's value for an unknown minimum.
+            // The kernel reports this value if it has not measured a round-trip time yet.
             shortest_round_trip: field("min_rtt").filter(|&micros| micros != u64::from(u32::MAX)),
             busy: field("busy_time"),
             receive_window_limited: field("rwnd_limited"),

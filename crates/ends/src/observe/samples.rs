@@ -1,4 +1,4 @@
-//! Samples of the queues and windows of a connection.
+//! Samples of the queues, the windows and the state of a connection.
 
 use super::call_clock::CallClock;
 use super::reading::Reading;
@@ -6,7 +6,7 @@ use crate::socket::Stream;
 use linerate_evidence::{Distribution, QueueEvidence, SenderStates};
 use std::time::{Duration, Instant};
 
-/// Sums of the samples of a connection.
+/// The samples of a connection, combined as sums, maxima and shares.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
     unacknowledged: Sum,
@@ -17,19 +17,19 @@ pub(super) struct Samples {
     congestion_window: Sum,
     round_trip: Sum,
     peer_window: Sum,
-    /// The largest congestion window before the observed part.
+    /// The largest congestion window before the observed part, in segments.
     earlier_congestion_window: Option<u64>,
-    /// Delivery rates of the observed part, at most [`MAX_RATES`] of them.
+    /// Delivery rates in the observed part, in bytes per second. Invariant: at most [`MAX_RATES`].
     delivery_rates: Vec<u64>,
     losses: Losses,
     states: [u64; STATES],
 }
 
-/// Maximum number of delivery rates: two minutes of samples.
+/// Maximum number of delivery rates, which two minutes of samples reach.
 const MAX_RATES: usize = 1 << 16;
 
-/// Loss events since the connection was opened. A sender that loses several segments of a window
-/// learns of them within a round trip.
+/// Loss events since the connection was opened. Losses within one round-trip time count as one
+/// event, because they usually have one cause.
 #[derive(Clone, Copy, Debug, Default)]
 struct Losses {
     retransmitted: u64,
@@ -37,10 +37,10 @@ struct Losses {
     last: Option<Instant>,
 }
 
-/// The number of states of a sender.
+/// Number of variants of [`State`].
 const STATES: usize = 5;
 
-/// The state of a sender.
+/// What keeps a sender from sending at the moment of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     BufferFull,
@@ -50,7 +50,7 @@ enum State {
     HeldBack,
 }
 
-/// Sum, number and maximum of samples.
+/// Sum, number and maximum of a sampled value.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     sum: u128,
@@ -59,14 +59,14 @@ struct Sum {
 }
 
 impl Samples {
-    /// Samples `stream`.
+    /// Takes a sample of `stream` in the observed part.
     pub(super) fn take(&mut self, stream: &Stream, clock: &CallClock, now: Instant) {
         let reading = Reading::of(stream);
         self.losses.note(&reading, now);
         self.add(&reading, clock.is_in_call());
     }
 
-    /// Notes the congestion window and the losses before the observed part.
+    /// Takes a sample before the observed part: of the congestion window and the losses only.
     pub(super) fn note_earlier(&mut self, stream: &Stream, now: Instant) {
         let reading = Reading::of(stream);
         self.losses.note(&reading, now);
@@ -91,7 +91,7 @@ impl Samples {
         }
     }
 
-    /// Returns the queues.
+    /// Returns the sampled lengths of the queues.
     pub(super) fn queues(&self) -> QueueEvidence {
         QueueEvidence {
             unacknowledged: self.unacknowledged.distribution(),
@@ -120,8 +120,9 @@ impl Samples {
         self.losses.events
     }
 
-    /// Returns the delivery rate that 5 % of the samples exceed. The maximum would be that of
-    /// acknowledgements that arrived together.
+    /// Returns the delivery rate that 5 % of the samples exceed, in bytes per second. The maximum
+    /// would be misleading, because acknowledgements that arrive together give a rate above that of
+    /// the path.
     pub(super) fn peak_delivery_rate(&self) -> Option<u64> {
         let mut rates = self.delivery_rates.clone();
         rates.sort_unstable();
@@ -132,7 +133,7 @@ impl Samples {
         self.peer_window.distribution()
     }
 
-    /// Returns the states of the sender; `None` without samples.
+    /// Returns the shares of the sender's states; `None` if there are no samples.
     #[allow(clippy::cast_precision_loss, reason = "shares of a number of samples")]
     pub(super) fn states(&self) -> Option<SenderStates> {
         let samples: u64 = self.states.iter().sum();
@@ -148,9 +149,10 @@ impl Samples {
     }
 }
 
-/// Returns the state of a sender. Its TCP sends whole segments, so less than one segment unsent is
-/// nothing, and a window with room for less than one segment is used. TCP may also wait for a
-/// larger part of the congestion window, to send several segments at once.
+/// Returns what keeps a sender from sending. TCP sends whole segments, so less than a segment of
+/// unsent data counts as none, and a window with room for less than a segment counts as full. The
+/// congestion window counts as full from two thirds on, because TCP may wait to send several
+/// segments at once.
 fn state(reading: &Reading, is_in_call: bool) -> Option<State> {
     let segment = reading.segment?.max(1);
     let (unacknowledged, unsent) = (reading.unacknowledged?, reading.unsent?);
@@ -166,7 +168,7 @@ fn state(reading: &Reading, is_in_call: bool) -> Option<State> {
     if in_network >= congestion_window / 3 * 2 {
         return Some(State::CongestionWindowFull);
     }
-    // TCP defers a small rest in the hope of more data, which the full buffer does not admit.
+    // TCP may defer a small rest until more data is written, which a full buffer does not allow.
     if is_in_call && unsent < in_flight / 2 {
         return Some(State::BufferFull);
     }

@@ -1,4 +1,4 @@
-//! All counters of one end at one moment, and the differences between two moments.
+//! All counters of one end at one moment, and their differences between two moments.
 
 use super::call_clock::CallClock;
 use super::machine::MachineCounters;
@@ -11,7 +11,7 @@ use crate::socket::Stream;
 use linerate_evidence::{ConnectionEvidence, EndEvidence, QueueEvidence, ThreadEvidence};
 use std::time::Instant;
 
-/// Settings that limit buffers, windows and packets.
+/// Kernel settings that limit buffers, windows and packets.
 const SETTINGS: [&str; 9] = [
     "net.core.rmem_max",
     "net.core.wmem_max",
@@ -31,7 +31,7 @@ pub(super) struct Snapshot {
     bytes: u64,
     call_nanos: u64,
     thread: ThreadCounters,
-    /// The thread that drives the host, if the connection is linerate's.
+    /// Counters of the thread that drives linerate's host, if linerate's TCP is used.
     host: ThreadCounters,
     machine: MachineCounters,
     system: SystemCounters,
@@ -41,7 +41,7 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Reads all counters.
+    /// Reads all counters of one end.
     pub(super) fn take(stream: &Stream, clock: &CallClock, threads: ObservedThreads) -> Self {
         let counters = |thread: Option<u32>| thread.map(ThreadCounters::of).unwrap_or_default();
         Self {
@@ -58,7 +58,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns the evidence of the time since `first`.
+    /// Returns the evidence about the time between `first` and this snapshot.
     pub(super) fn since(&self, first: &Self, samples: &Samples) -> EndEvidence {
         let settings = SETTINGS.iter().filter_map(|&name| Some((name.to_owned(), sysctl(name)?)));
         EndEvidence {
@@ -129,7 +129,7 @@ impl Snapshot {
     }
 }
 
-/// Returns the difference of a counter that only grows.
+/// Returns the increase of a counter; `None` if either value is unknown.
 fn difference(now: Option<u64>, then: Option<u64>) -> Option<u64> {
     now?.checked_sub(then?)
 }

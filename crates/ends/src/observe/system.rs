@@ -1,18 +1,19 @@
-//! Counters of the protocols, the interfaces, their drivers and queues of this network namespace.
+//! The system's counters: protocols, interfaces, drivers and queues of this network namespace.
 
 use linerate_link::KernelInterface;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// Maximum number of changed counters in a report, which limits the length of its line.
+/// Maximum number of changed counters in the evidence, which limits the length of its JSON line.
 const MAX_CHANGES: usize = 120;
 
-/// Maximum number of interfaces whose drivers and queues are read.
+/// Maximum number of interfaces whose driver and queue counters are read.
 const MAX_DEVICES: usize = 16;
-/// Maximum number of counters of a driver: those of many queues repeat each other.
+/// Maximum number of counters that are read from one driver. Drivers have similar ones for each
+/// queue.
 const MAX_DRIVER_COUNTERS: usize = 1_000;
 
-/// Columns of an interface in /proc/net/dev, in the order of the file.
+/// Columns of `/proc/net/dev` for an interface, in the order of the file.
 const INTERFACE: [&str; 16] = [
     "rx_bytes",
     "rx_packets",
@@ -32,7 +33,7 @@ const INTERFACE: [&str; 16] = [
     "tx_compressed",
 ];
 
-/// Counters that say nothing about limits, or repeat others.
+/// Counters that are ignored, because they do not indicate a limit or are included in others.
 const OMITTED: [&str; 4] = ["rx_compressed", "rx_multicast", "tx_compressed", "rx_frame_errors"];
 
 /// Counters by name, such as `Tcp.RetransSegs` or `eth0.rx_dropped`.
@@ -40,7 +41,7 @@ const OMITTED: [&str; 4] = ["rx_compressed", "rx_multicast", "tx_compressed", "r
 pub(super) struct SystemCounters(BTreeMap<String, u64>);
 
 impl SystemCounters {
-    /// Reads the counters of the network namespace of this thread.
+    /// Reads all counters of the calling thread's network namespace.
     pub(super) fn read() -> Self {
         let read = |file: &str| {
             fs::read_to_string(format!("/proc/thread-self/net/{file}")).unwrap_or_default()
@@ -54,12 +55,12 @@ impl SystemCounters {
         counters
     }
 
-    /// Adds the counters of the queue disciplines and of the drivers, where they have any.
+    /// Adds the counters of queue disciplines and drivers, for interfaces that have them.
     fn add_devices(&mut self) {
         let names = self.0.keys().filter_map(|name| name.strip_suffix(".rx_bytes"));
         let names: Vec<String> = names.take(MAX_DEVICES).map(str::to_owned).collect();
         for name in names {
-            // An interface may be removed meanwhile.
+            // The interface may have been removed since its name was read.
             let Ok(interface) = KernelInterface::named(&name) else { continue };
             if let Ok(Some(queue)) = interface.queue_counters() {
                 let counters = [
@@ -77,26 +78,27 @@ impl SystemCounters {
         }
     }
 
-    /// Returns the counters that have changed since `earlier`, with the difference.
+    /// Returns the increase of each counter since `earlier`, except for those that did not change.
     pub(super) fn since(&self, earlier: &Self) -> BTreeMap<String, u64> {
         let changed = self.0.iter().filter_map(|(name, &now)| {
             let difference = now.checked_sub(*earlier.0.get(name)?)?;
             (difference > 0).then(|| (name.clone(), difference))
         });
-        // Drivers have the most counters and come last, so that they do not displace others.
+        // Drivers have the most counters, so they come last and cannot displace others at the
+        // limit.
         let (driver, other): (Vec<_>, Vec<_>) =
             changed.partition(|(name, _)| name.contains(".driver."));
         other.into_iter().chain(driver).take(MAX_CHANGES).collect()
     }
 
-    /// Adds pairs of lines `Prefix: NAME …` and `Prefix: VALUE …`.
+    /// Adds the counters of a file with pairs of lines: `Prefix: NAME …` and `Prefix: VALUE …`.
     fn add_tables(&mut self, text: &str) {
         let mut lines = text.lines();
         while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
             let Some((prefix, names)) = names.split_once(':') else { return };
             let Some((_, values)) = values.split_once(':') else { return };
             for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
-                // Some columns can be negative, such as the maximum of connections.
+                // Some columns can be negative, such as `Tcp.MaxConn`; they are no counters.
                 if let Ok(value) = value.parse() {
                     self.0.insert(format!("{prefix}.{name}"), value);
                 }
@@ -114,8 +116,8 @@ impl SystemCounters {
         }
     }
 
-    /// Adds the sums of hexadecimal columns: packets that found the backlog of a CPU full, and
-    /// interrupts that ended with packets left.
+    /// Adds the columns of `/proc/net/softnet_stat`, summed over the CPUs: packets dropped because
+    /// the backlog was full, and interrupts that ended with packets left.
     fn add_softnet(&mut self, text: &str) {
         for (column, name) in [(1, "softnet.dropped"), (2, "softnet.time_squeeze")] {
             let values = text.lines().filter_map(|line| {

@@ -1,8 +1,8 @@
-//! Processor time, run-queue wait and context switches of one thread, as the kernel reports them.
+//! Processor time, run-queue wait and context switches of a thread, as the kernel counts them.
 
 use std::fs;
 
-/// Counters of a thread since its start. `None` is a counter that the kernel does not provide.
+/// Counters of a thread since it started. `None` means that the kernel does not provide a counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ThreadCounters {
     pub(super) cpu_nanos: Option<u64>,
@@ -11,30 +11,31 @@ pub(super) struct ThreadCounters {
     pub(super) involuntary_switches: Option<u64>,
 }
 
-/// The threads of one end, by their numbers in /proc.
+/// The threads of one end that are observed, by their IDs in `/proc`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ObservedThreads {
-    /// The thread that writes or reads.
+    /// The thread that writes or reads the data.
     pub(super) own: Option<u32>,
-    /// The thread that drives linerate's host.
+    /// The thread that drives linerate's host, if linerate's TCP is used.
     pub(super) host: Option<u32>,
 }
 
-/// Returns the number of the calling thread in /proc.
+/// Returns the ID of the calling thread in `/proc`.
 pub(super) fn own_number() -> Option<u32> {
-    // The target of the link is PID/task/TID.
+    // The link has the target PID/task/TID.
     let target = fs::read_link("/proc/thread-self").ok()?;
     target.file_name()?.to_str()?.parse().ok()
 }
 
 impl ThreadCounters {
-    /// Reads the counters of a thread of this process.
+    /// Reads the counters of a thread of this process, by its ID.
     pub(super) fn of(thread: u32) -> Self {
         let read = |file: &str| fs::read_to_string(format!("/proc/self/task/{thread}/{file}"));
         Self::parse(&read("schedstat").unwrap_or_default(), &read("status").unwrap_or_default())
     }
 
-    /// Parses `schedstat` (time on the CPU, time in the run queue, slices) and `status`.
+    /// Parses the files `schedstat` (time on a CPU, time in the run queue, time slices) and
+    /// `status`.
     fn parse(schedstat: &str, status: &str) -> Self {
         let mut words = schedstat.split_whitespace().map(|word| word.parse().ok());
         let switches = |name: &str| {

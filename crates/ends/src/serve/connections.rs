@@ -1,4 +1,4 @@
-//! The open connections of a service, with a limit. All are closed at its end.
+//! The open connections of a service, which are limited in number and closed when the service ends.
 
 use super::lock::lock;
 use crate::socket::Stream;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug)]
 pub(crate) struct Connections {
     limit: usize,
-    /// Invariant: at most `limit` streams.
+    /// The open connections. Invariant: at most `limit`.
     open: Mutex<Open>,
     closing: AtomicBool,
 }
@@ -19,17 +19,17 @@ pub(crate) struct Connections {
 #[derive(Debug, Default)]
 struct Open {
     next: u64,
-    /// A second handle of each stream, to close it with.
+    /// Clones of the streams, by which they are closed when the service ends.
     streams: BTreeMap<u64, Stream>,
 }
 
 impl Connections {
-    /// Creates an empty set with a limit.
+    /// Creates an empty set of at most `limit` connections.
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit, open: Mutex::default(), closing: AtomicBool::new(false) }
     }
 
-    /// Adds a connection, if the limit allows it.
+    /// Adds a connection; returns `None` if the limit is reached.
     pub(crate) fn admit(&self, stream: &Stream) -> Option<ConnectionSlot<'_>> {
         let handle = stream.try_clone().ok()?;
         let mut open = lock(&self.open);
@@ -42,22 +42,22 @@ impl Connections {
         Some(ConnectionSlot { connections: self, id })
     }
 
-    /// Closes all connections, which wakes the threads that wait for them.
+    /// Closes all connections, so that the threads that serve them end.
     pub(crate) fn close_all(&self) {
         self.closing.store(true, Ordering::Relaxed);
         for stream in lock(&self.open).streams.values() {
-            // Fails if the peer has closed the connection already.
+            // Shutdown fails if the peer has closed the connection already.
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 
-    /// Is the service about to end?
+    /// Is the service ending, so that connections must end too?
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Relaxed)
     }
 }
 
-/// A registered connection, which is removed when this is dropped.
+/// A connection in the set, which is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot<'a> {
     connections: &'a Connections,

@@ -1,4 +1,4 @@
-//! A listening socket that can be interrupted.
+//! A listening socket that an interrupt can stop.
 
 use crate::interrupt::Interrupt;
 use crate::socket::{Listening, Network, Options, Stream, is_pause};
@@ -9,20 +9,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use thiserror::Error;
 
-/// Time to wait when the machine has no descriptors or memory left.
+/// Pause before the next attempt to accept, if the machine is out of descriptors or memory.
 const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// The address of a service.
+/// The address at which a service listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenAt {
     /// A single address of the machine.
     Address(SocketAddr),
-    /// This port of all addresses of the machine: IPv6 and IPv4, or IPv4 alone if the kernel has no
-    /// IPv6. Port 0 lets the kernel choose.
+    /// A port on all addresses of the machine: IPv6 and IPv4, or IPv4 only if the kernel has no
+    /// IPv6. Port 0 lets the kernel choose one.
     Everywhere(u16),
 }
 
-/// Parses `ADDR:PORT`, `[ADDR]:PORT` for IPv6, or a port alone.
+/// Parses `ADDR:PORT` (an IPv6 address in brackets), or a port on all addresses.
 impl FromStr for ListenAt {
     type Err = ListenError;
 
@@ -34,7 +34,7 @@ impl FromStr for ListenAt {
     }
 }
 
-/// Formats the text that is parsed.
+/// Formats the address as it is parsed.
 impl fmt::Display for ListenAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -52,7 +52,7 @@ pub enum ListenError {
         "`{0}` is not an address: write ADDR:PORT, such as 127.0.0.1:1988 or [::1]:1988, or a port"
     )]
     NotAnAddress(String),
-    /// Another program has the port.
+    /// Another program listens at the port.
     #[error(
         "{0} is in use: end the program that uses it (see `ss -ltnp`), or choose another one with \
          --listen"
@@ -61,29 +61,29 @@ pub enum ListenError {
     /// The port needs root privileges.
     #[error("no permission to listen at {0}: choose a port above 1023 with --listen")]
     NoPermission(SocketAddr),
-    /// The address is not local.
+    /// The address does not belong to this machine.
     #[error(
         "{0} is not an address of this machine: choose one that `ip addr` shows, or a port alone \
          for all"
     )]
     NotOurs(SocketAddr),
-    /// The address is not that of the linerate host.
+    /// The address, given first, is not that of the linerate host.
     #[error("{0} is not the address of linerate's host: listen at {1}, or at a port alone")]
     NotOfHost(SocketAddr, IpAddr),
-    /// Another error of the system.
+    /// The system reports another error.
     #[error("cannot listen at {0} ({1}): see `linerate doctor`")]
     Io(SocketAddr, #[source] io::Error),
 }
 
-/// A listening socket that can be interrupted.
+/// A listening socket that an interrupt can stop.
 #[derive(Debug)]
 pub struct Listener(Listening);
 
 impl Listener {
-    /// Listens at `place` of `network`. Connections inherit `options`.
+    /// Listens at `place` of `network`. Accepted connections inherit `options`.
     ///
     /// # Errors
-    /// [`ListenError`], with the remedy.
+    /// [`ListenError`], which says how to resolve it.
     pub fn bind(
         network: &Network,
         place: ListenAt,
@@ -108,7 +108,7 @@ impl Listener {
         }
     }
 
-    /// Returns the address, with the actual port if port 0 was requested.
+    /// Returns the address of the socket. It has the actual port if port 0 was requested.
     ///
     /// # Errors
     /// The error of the system.
@@ -116,12 +116,12 @@ impl Listener {
         self.0.local_addr()
     }
 
-    /// Returns the socket.
+    /// Returns the listening socket.
     pub(crate) const fn socket(&self) -> &Listening {
         &self.0
     }
 
-    /// Calls `serve` with every connection until `interrupt` is raised.
+    /// Calls `serve` with every accepted connection until `interrupt` is raised.
     pub(crate) fn accept_until(
         &self,
         interrupt: &Interrupt,
@@ -132,7 +132,8 @@ impl Listener {
                 Ok((stream, peer)) => serve(stream, peer),
                 Err(error) if is_pause(&error) || is_of_one_peer(&error) => {}
                 Err(error) if error.kind() == io::ErrorKind::NetworkDown => return Err(error),
-                // Out of descriptors or memory: closing connections will release some.
+                // The machine is out of descriptors or memory; connections that close will release
+                // some.
                 Err(_) => {
                     let _ = poll(&mut [], Some(&WAIT));
                 }
@@ -151,7 +152,7 @@ impl Listener {
     }
 }
 
-/// Did the peer reset the connection before it was accepted? The listener is not affected.
+/// Does the error concern only the connection to be accepted, and not the listener?
 fn is_of_one_peer(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::ConnectionAborted
 }

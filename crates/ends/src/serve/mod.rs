@@ -1,4 +1,5 @@
-//! The common part of the services: an interruptible listener, and a limited set of connections.
+//! Common parts of all services: an interruptible listener, a limited set of connections, a text
+//! page.
 
 mod connections;
 mod listener;

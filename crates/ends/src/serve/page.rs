@@ -1,7 +1,7 @@
-//! An HTTP/1.1 server of one short text, for programs that collect metrics (RFC 9112).
+//! A minimal HTTP/1.1 server of one text, for programs that collect metrics (RFC 9112).
 //!
-//! It answers one connection at a time and closes it, so a slow peer delays others by at most its
-//! time limit.
+//! It serves one connection at a time and closes it, so a slow peer delays others by at most
+//! [`MAX_TIME`].
 
 use super::listener::{ListenAt, ListenError, Listener};
 use crate::interrupt::Interrupt;
@@ -10,12 +10,12 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Largest request.
+/// Maximum length of a request's head in bytes.
 const MAX_REQUEST: usize = 8 << 10;
-/// Maximum time of a request, and of its answer.
+/// Maximum time to receive a request, and to send the response.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
-/// A server of one text.
+/// An HTTP server that serves one text at one path.
 #[derive(Debug)]
 pub struct TextPage {
     listener: Listener,
@@ -37,7 +37,8 @@ impl TextPage {
         Ok(Self { listener, path, content_type })
     }
 
-    /// Returns the address, with the actual port if port 0 was requested.
+    /// Returns the address at which the server listens. It has the actual port if port 0 was
+    /// requested.
     ///
     /// # Errors
     /// The error of the system.
@@ -45,13 +46,13 @@ impl TextPage {
         self.listener.local_addr()
     }
 
-    /// Answers requests with the text that `make` returns, until `interrupt` is raised.
+    /// Serves requests until `interrupt` is raised. `make` returns the text for each of them.
     ///
     /// # Errors
     /// The listening socket failed.
     pub fn serve(&self, interrupt: &Interrupt, make: impl Fn() -> String) -> io::Result<()> {
         self.listener.accept_until(interrupt, |stream, _| {
-            // A peer that disconnects loses its own answer only.
+            // The error concerns only this peer's connection.
             let _ = self.answer(&stream, &make);
         })
     }
@@ -80,7 +81,7 @@ impl TextPage {
     }
 }
 
-/// Reads the head of a request, to its empty line.
+/// Reads the head of a request, which ends with an empty line.
 fn read_head(mut stream: &Stream) -> io::Result<Vec<u8>> {
     let deadline = Instant::now() + MAX_TIME;
     let mut head = Vec::new();
@@ -105,7 +106,7 @@ mod tests {
     use std::net::TcpStream;
     use std::thread;
 
-    /// Returns the answer to a request.
+    /// Sends `request` to a server, and returns the response.
     fn answer(request: &[u8]) -> String {
         let place = ListenAt::Address("127.0.0.1:0".parse().unwrap());
         let page = TextPage::bind(place, "/metrics", "text/plain").unwrap();
@@ -116,7 +117,7 @@ mod tests {
             let mut peer = TcpStream::connect(address).unwrap();
             peer.write_all(request).unwrap();
             let mut text = Vec::new();
-            // The server may reset the connection of a request that it did not read to its end.
+            // The server may reset the connection if it has not read all of the request.
             let _ = peer.read_to_end(&mut text);
             interrupt.raise();
             server.join().unwrap();

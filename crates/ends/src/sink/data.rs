@@ -1,4 +1,4 @@
-//! The data connection of a run.
+//! The data connection of a run, at the sink.
 
 use super::event::{Event, Served, Service};
 use super::shared::Shared;
@@ -8,7 +8,8 @@ use crate::socket::{ReadResult, Stream, counters};
 use linerate_evidence::EndEvidence;
 use std::net::SocketAddr;
 
-/// Serves the data connection of run `token`, after the data that is already received.
+/// Serves the data connection of the run that `token` identifies. `already` is data received with
+/// the greeting.
 pub(super) fn serve(
     stream: &Stream,
     peer: SocketAddr,

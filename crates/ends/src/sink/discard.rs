@@ -1,4 +1,4 @@
-//! A plain peer: RFC 863 discard, `ttcp -r`, `nc -l > /dev/null`.
+//! The sink's service for plain peers, which discards their data (RFC 863).
 
 use super::event::{Event, Served, Service};
 use super::shared::Shared;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const READ_SIZE: usize = 128 << 10;
 
-/// Reads and discards all data. `first` is already received.
+/// Reads and discards all data of a peer. `first` is data that has been received before.
 pub(super) fn serve(stream: &Stream, peer: SocketAddr, first: &[u8], shared: &Shared<'_>) {
     let read_task = ReadTask {
         bytes: u64::MAX,

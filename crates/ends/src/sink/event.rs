@@ -1,4 +1,4 @@
-//! The events of a sink.
+//! The events of a sink, and their totals.
 
 use super::totals::RunTotals;
 use crate::ended::Ended;
@@ -6,7 +6,7 @@ use crate::socket::ReadResult;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// An event of a sink.
+/// An event of a sink, for its output and metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A connection has ended.
@@ -15,80 +15,80 @@ pub enum Event {
     Rejected {
         /// The address of the peer.
         peer: SocketAddr,
-        /// The reason.
+        /// The reason, as text for the user.
         reason: String,
     },
 }
 
-/// A connection that has ended.
+/// The record of a connection that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
     /// The address of the peer.
     pub peer: SocketAddr,
-    /// The purpose of the connection.
+    /// The purpose of the connection, and its result.
     pub service: Service,
-    /// Bytes of data received.
+    /// Number of data bytes received.
     pub bytes: u64,
-    /// Time of the first byte, if there was one.
+    /// Time at which the first byte was read; `None` if there was none.
     pub first: Option<Instant>,
-    /// Time from the first to the last byte.
+    /// Time from reading the first byte to reading the last one.
     pub span: Duration,
 }
 
-/// The purpose of a connection.
+/// The purpose of a connection to a sink, and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// Data of a plain peer, which was discarded.
+    /// A plain peer, whose data was discarded.
     Plain,
-    /// Data of a sweep's run.
+    /// The data connection of a sweep's run.
     Run {
-        /// The receive buffer of the connection, in bytes as the kernel counts them.
+        /// Receive buffer of the connection in bytes, as `getsockopt` reports it.
         receive_granted: u64,
-        /// The reason for the end.
+        /// The reason why the run ended.
         ended: Ended,
         /// Did the data match the pattern? `None` if it was not compared.
         verified: Option<bool>,
     },
-    /// A control connection.
+    /// The control connection of a sweep.
     Control {
-        /// Number of requested runs.
+        /// Number of runs that the sweep requested.
         runs: u64,
-        /// Totals of the runs whose data connection has ended.
+        /// Totals over the runs whose data connection has ended.
         totals: RunTotals,
     },
 }
 
-/// Totals of all connections.
+/// Totals over all connections of a sink.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Connections for data.
+    /// Number of connections that carried data.
     pub connections: u64,
-    /// Control connections.
+    /// Number of control connections.
     pub sessions: u64,
-    /// Connections that were rejected.
+    /// Number of rejected connections.
     pub rejected: u64,
-    /// Bytes of data.
+    /// Number of data bytes received.
     pub bytes: u64,
-    /// Times of the first and of the last byte.
+    /// Times at which the first and the last byte of any connection were read.
     came: Option<(Instant, Instant)>,
 }
 
 impl Served {
-    /// Creates the record of a connection from what was read.
+    /// Creates the record of a connection from the result of reading it.
     pub(super) fn new(peer: SocketAddr, service: Service, result: &ReadResult) -> Self {
         Self { peer, service, bytes: result.bytes, first: result.first, span: result.span() }
     }
 }
 
 impl Summary {
-    /// Returns the time from the first byte of all connections to the last. Connections may
-    /// overlap, and there may be pauses.
+    /// Returns the time from the first byte of any connection to the last byte of any connection.
+    /// Connections may overlap, and the time includes pauses.
     #[must_use]
     pub fn span(&self) -> Duration {
         self.came.map_or(Duration::ZERO, |(first, last)| last.saturating_duration_since(first))
     }
 
-    /// Adds an event.
+    /// Adds an event to the totals.
     pub(super) fn add(&mut self, event: &Event) {
         match event {
             Event::Rejected { .. } => self.rejected += 1,

@@ -1,23 +1,23 @@
-//! The limits of a sink.
+//! The limits of a sink on connections, times and reads.
 
 use std::time::Duration;
 
-/// Limits on the load of a sink.
+/// Limits that a sink imposes on its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum number of connections of any kind.
+    /// Maximum number of open connections of all kinds.
     pub connections: usize,
-    /// Maximum number of control connections.
+    /// Maximum number of open control connections.
     pub sessions: usize,
-    /// A plain peer that is silent for this time is disconnected.
+    /// Maximum time without data on a plain connection, after which it is closed.
     pub idle: Duration,
-    /// A run whose data connection does not arrive within this time is cancelled, and unlocks the
-    /// receive buffer.
+    /// Maximum time until a run's data connection arrives. Then the run is cancelled, and another
+    /// sweep can set the receive buffer.
     pub arrival: Duration,
-    /// Time to wait after each read, which makes the sink a slow reader.
+    /// Time to wait after each read, to act as a slow reader.
     pub pause: Duration,
-    /// Maximum size of a read, in place of the one that a sweep asks for: with a small one, system
-    /// calls occupy the processor.
+    /// Maximum number of bytes in a read, which overrides the sweep's choice. Small reads occupy
+    /// the processor with system calls.
     pub read_size: Option<usize>,
 }
 

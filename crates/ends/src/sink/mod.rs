@@ -1,5 +1,5 @@
-//! `linerate sink`: reads and discards data of any peer, and lets a sweep on another machine
-//! configure how data is received.
+//! `linerate sink`: a service that reads and discards data of any peer, and that sweeps on other
+//! machines control.
 //!
 //! The first bytes of a connection determine its purpose, see [`crate::control`]. Each connection
 //! has a thread. Connections beyond the limit are rejected with a message, and counted.
@@ -31,7 +31,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Timeout of a greeting whose start has been received.
+/// Timeout for the rest of a greeting whose beginning has been received.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A listening sink.
@@ -42,7 +42,7 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Listens at `place` of `network`.
+    /// Listens at `place` of `network`, with default options.
     ///
     /// # Errors
     /// The address is not available.
@@ -50,7 +50,7 @@ impl Sink {
         Self::bind_with(network, place, &Options::default(), limits)
     }
 
-    /// Listens at `place` of `network`. Connections inherit `options`.
+    /// Listens at `place` of `network`. Accepted connections inherit `options`.
     ///
     /// # Errors
     /// The address or an option is not available.
@@ -63,7 +63,8 @@ impl Sink {
         Ok(Self { listener: Listener::bind(network, place, options)?, limits })
     }
 
-    /// Returns the address, with the actual port if port 0 was requested.
+    /// Returns the address at which the sink listens. It has the actual port if port 0 was
+    /// requested.
     ///
     /// # Errors
     /// The error of the system.
@@ -71,8 +72,8 @@ impl Sink {
         self.listener.local_addr()
     }
 
-    /// Serves connections until `interrupt` is raised. Calls `tell` with every event. All
-    /// connections are closed when it returns.
+    /// Serves connections until `interrupt` is raised, and then closes them. Calls `tell` with
+    /// every event.
     ///
     /// # Errors
     /// The listening socket failed.
@@ -102,7 +103,7 @@ impl Sink {
     }
 }
 
-/// Classifies a connection, and serves it.
+/// Determines the purpose of a connection from its first bytes, and serves it.
 fn serve_one(stream: &Stream, peer: SocketAddr, _place: ConnectionSlot<'_>, shared: &Shared<'_>) {
     let mut first = Vec::with_capacity(greeting::LONGEST);
     match read_greeting(stream, &mut first, shared) {
@@ -120,8 +121,8 @@ fn serve_one(stream: &Stream, peer: SocketAddr, _place: ConnectionSlot<'_>, shar
     }
 }
 
-/// Reads until the first bytes determine the purpose of the connection. A connection whose greeting
-/// is not completed in time stays undecided.
+/// Reads the first bytes of a connection until they determine its purpose. A connection whose
+/// greeting is not complete in time remains undecided.
 fn read_greeting(mut stream: &Stream, first: &mut Vec<u8>, shared: &Shared<'_>) -> Opening {
     let mut deadline = Instant::now() + shared.limits.idle;
     loop {

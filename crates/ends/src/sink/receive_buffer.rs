@@ -1,9 +1,10 @@
-//! The receive buffer of the listening socket, which one run at a time may set.
+//! The receive buffer of a sink's listening socket, which one run at a time may set.
 //!
 //! The window scale and the first window of a connection depend on the buffer of the listening
-//! socket when the SYN arrives; setting the buffer of the accepted socket is too late. So a run
-//! locks the buffer, sets its size, accepts its data connection, and restores the kernel's tuning.
-//! A plain peer that connects meanwhile gets the run's buffer, which does no harm.
+//! socket when the SYN arrives. To set the buffer of the accepted socket would be too late. Each
+//! run therefore locks the buffer, sets its size, accepts its data connection, and restores the
+//! kernel's tuning. A plain peer that connects meanwhile also gets the run's buffer, which does no
+//! harm.
 
 use crate::control::SinkTcp;
 use crate::socket::Listening;
@@ -11,24 +12,24 @@ use std::io;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The buffer of the listening socket, and its lock.
+/// A lock on the receive buffer of the listening socket.
 #[derive(Debug)]
 pub(super) struct ReceiveBufferLock<'a> {
     listener: &'a Listening,
-    /// The initial receive buffer of the socket, as it reads back.
+    /// The socket's initial receive buffer in bytes, as `getsockopt` reports it.
     default_size: u64,
     is_locked: Mutex<bool>,
     unlocked: Condvar,
 }
 
 impl<'a> ReceiveBufferLock<'a> {
-    /// Creates the lock of a listening socket.
+    /// Creates an open lock for the buffer of `listener`.
     pub(super) fn new(listener: &'a Listening) -> io::Result<Self> {
         let default_size = listener.default_receive_buffer()?;
         Ok(Self { listener, default_size, is_locked: Mutex::new(false), unlocked: Condvar::new() })
     }
 
-    /// Returns the TCP implementation of the listener.
+    /// Returns the TCP implementation of the listening socket.
     pub(super) const fn tcp(&self) -> SinkTcp {
         match self.listener {
             Listening::Kernel(_) => SinkTcp::Kernel,
@@ -36,12 +37,12 @@ impl<'a> ReceiveBufferLock<'a> {
         }
     }
 
-    /// Returns the receive buffer that a run would be granted, as it reads back.
+    /// Returns the size that would be granted for a request, in bytes as `getsockopt` reports it.
     pub(super) fn would_grant(&self, receive_buffer: u64) -> io::Result<u64> {
         self.listener.would_grant(receive_buffer)
     }
 
-    /// Locks the buffer. Returns `None` after `timeout`.
+    /// Locks the buffer; returns `None` if it is still locked after `timeout`.
     pub(super) fn lock_buffer(&self, timeout: Duration) -> Option<ReceiveBufferGuard<'_>> {
         let is_locked = self.is_locked.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.unlocked.wait_timeout_while(is_locked, timeout, |is_locked| *is_locked);
@@ -54,14 +55,15 @@ impl<'a> ReceiveBufferLock<'a> {
     }
 }
 
-/// A lock of the buffer. Dropping it restores the buffer and unlocks it.
+/// A held lock on the buffer. When this is dropped, the buffer is restored and unlocked.
 #[derive(Debug)]
 pub(super) struct ReceiveBufferGuard<'a> {
     lock: &'a ReceiveBufferLock<'a>,
 }
 
 impl ReceiveBufferGuard<'_> {
-    /// Sets the options of the next connections. Returns the granted size.
+    /// Sets the receive buffer and the MSS of connections that arrive now. Returns the granted
+    /// buffer.
     pub(super) fn set(
         &self,
         receive_buffer: Option<u64>,
@@ -73,7 +75,8 @@ impl ReceiveBufferGuard<'_> {
 
 impl Drop for ReceiveBufferGuard<'_> {
     fn drop(&mut self) {
-        // Kernels before 5.14 cannot return to tuning: plain peers then get the default buffer.
+        // Before Linux 5.14 automatic tuning cannot be restored; plain peers then get the default
+        // size.
         let _ = self.lock.listener.restore_receive(self.lock.default_size);
         *self.lock.is_locked.lock().unwrap_or_else(PoisonError::into_inner) = false;
         self.lock.unlocked.notify_one();

@@ -1,13 +1,13 @@
-//! Refusals of connections.
+//! Rejection of connections by a sink.
 
 use crate::control::greeting;
 use crate::socket::Stream;
 use std::io::Write;
 use std::net::Shutdown;
 
-/// Writes the line that refuses a connection, and ends the stream.
+/// Sends the reason why a connection is rejected, and closes the sending direction.
 pub(super) fn refuse(mut stream: &Stream, reason: &str) {
-    // The line is lost if the peer does not read it.
+    // The write fails if the peer has closed the connection.
     let _ = stream.write_all(greeting::busy(reason).as_bytes());
     let _ = stream.shutdown(Shutdown::Write);
 }

@@ -1,4 +1,4 @@
-//! A run of a sweep at the sink, from the request to the report.
+//! A run of a sweep at the sink, from its request to its report.
 
 use super::limits::Limits;
 use super::receive_buffer::ReceiveBufferGuard;
@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Time to wait for a data connection.
+/// Interval at which a session checks a run while data is being read.
 const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum size of a read, which limits the memory that a sweep can make the sink allocate.
+/// Maximum number of bytes in a read, which limits the memory that a sweep can occupy in the sink.
 const MAX_READ: u64 = 16 << 20;
-/// Maximum duration of a run.
+/// Maximum duration of a run in milliseconds.
 const MAX_MILLISECONDS: u64 = 24 * 60 * 60 * 1_000;
 
-/// A run that a sweep requested.
+/// A run that a sweep has requested.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     spec: RunSpec,
@@ -29,19 +29,20 @@ pub(super) struct Run<'a> {
     stopped: AtomicBool,
 }
 
-/// The phase of a run.
+/// The phase of a run, from its request to its end.
 #[derive(Debug)]
 enum Phase<'a> {
-    /// The data connection has not arrived. The run holds the lock of the receive buffer.
+    /// The sink waits for the data connection until `until`, and holds the lock of the receive
+    /// buffer.
     Expected { _turn: ReceiveBufferGuard<'a>, until: Instant },
-    /// Data is being read.
+    /// The data connection has arrived, and its data is being read.
     UnderWay,
-    /// The run has ended.
+    /// The run has ended, or was cancelled.
     Over,
 }
 
-/// The part of a session that its runs share: the sending direction of the control connection, and
-/// the totals.
+/// The sending direction of a control connection, and the totals of its runs. The session shares it
+/// with the threads of the runs.
 #[derive(Debug)]
 pub(super) struct ControlEnd {
     stream: Mutex<Stream>,
@@ -58,19 +59,21 @@ impl ControlEnd {
         *lock(&self.totals)
     }
 
-    /// Sends `reply` to the sweep. If the sweep is gone, its session ends by itself.
+    /// Sends `reply` to the sweep. A failure is ignored, because the session notices that the sweep
+    /// is gone.
     pub(super) fn send(&self, reply: &Reply) {
         let _ = send(&lock(&self.stream), reply);
     }
 
-    /// Sends a refusal.
+    /// Refuses the current request, with a reason.
     pub(super) fn refuse(&self, reason: impl Into<String>) {
         self.send(&Reply::Refused { reason: reason.into() });
     }
 }
 
 impl<'a> Run<'a> {
-    /// Creates a run that waits for its data connection, if the request is within the limits.
+    /// Creates a run that waits for its data connection for `timeout`, with the receive buffer
+    /// locked.
     pub(super) fn expected(
         spec: RunSpec,
         control: Arc<ControlEnd>,
@@ -82,7 +85,7 @@ impl<'a> Run<'a> {
         Self { spec, control, phase, stopped: AtomicBool::new(false) }
     }
 
-    /// Returns how long the session may wait for a request before it must check the run.
+    /// Returns how long the session may wait for a request before it must check this run again.
     pub(super) fn timeout(&self) -> Option<Duration> {
         match *lock(&self.phase) {
             Phase::Expected { until, .. } => Some(until.saturating_duration_since(Instant::now())),
@@ -96,7 +99,7 @@ impl<'a> Run<'a> {
         matches!(*lock(&self.phase), Phase::Over)
     }
 
-    /// Cancels a run whose data connection is late. Returns false if it has arrived or is not late.
+    /// Cancels the run if its data connection is late. Returns true if the run was cancelled.
     pub(super) fn give_up_if_late(&self) -> bool {
         let mut phase = lock(&self.phase);
         let late = matches!(*phase, Phase::Expected { until, .. } if until <= Instant::now());
@@ -106,7 +109,8 @@ impl<'a> Run<'a> {
         late
     }
 
-    /// Ends the run soon, in any phase.
+    /// Stops the run: at once if it waits for its data connection, else at the next check while
+    /// reading.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         let mut phase = lock(&self.phase);
@@ -115,8 +119,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Notes that the data connection has arrived, and unlocks the receive buffer. Returns false if
-    /// the run was cancelled.
+    /// Records that the data connection has arrived, which unlocks the receive buffer. Returns
+    /// false if the run was cancelled before.
     pub(super) fn arrive(&self) -> bool {
         let mut phase = lock(&self.phase);
         let expected = matches!(*phase, Phase::Expected { .. });
@@ -126,8 +130,9 @@ impl<'a> Run<'a> {
         expected
     }
 
-    /// Reads the data of the run until it ends, is stopped, or `is_closing` returns true, with the
-    /// pauses and the read size of `limits`. Returns the evidence too if the run is observed.
+    /// Reads the data of the run until it ends, is stopped, or `is_closing` returns true. `limits`
+    /// may add pauses and reduce the read size. Returns evidence too if the sweep requested an
+    /// observation.
     pub(super) fn take(
         &self,
         stream: &Stream,
@@ -156,7 +161,7 @@ impl<'a> Run<'a> {
         (result, Some(evidence))
     }
 
-    /// Ends the run.
+    /// Ends the run, and adds its result to the totals.
     pub(super) fn end(&self, result: &ReadResult, verified: Option<bool>) {
         lock(&self.control.totals).add(result, verified);
         *lock(&self.phase) = Phase::Over;
@@ -167,13 +172,13 @@ impl<'a> Run<'a> {
         self.control.send(reply);
     }
 
-    /// Is the data of the run compared?
+    /// Must the data of the run be compared with a pattern?
     pub(super) const fn verifies(&self) -> bool {
         self.spec.verify.is_some()
     }
 }
 
-/// Returns the reason why the sink refuses `spec`, if it does.
+/// Returns the reason why the sink refuses a run; `None` if it accepts the run.
 pub(super) fn objection(spec: &RunSpec) -> Option<String> {
     if spec.bytes == 0 {
         return Some("a run of zero bytes has no rate".to_owned());

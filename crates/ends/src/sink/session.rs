@@ -1,4 +1,4 @@
-//! A control connection at the sink: reads the requests of a sweep and answers them.
+//! A session: one control connection at the sink, on which a sweep requests runs.
 
 use super::event::{Event, Served, Service};
 use super::refuse::refuse;
@@ -14,14 +14,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum time between two requests.
+/// Maximum time without a request, after which the session ends.
 const IDLE: Duration = Duration::from_secs(300);
-/// Time within which a sweep must read an answer.
+/// Maximum time in which a sweep must read a reply.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time to wait for the receive buffer while another sweep's run has locked it.
+/// Maximum time to wait while another sweep's run has locked the receive buffer.
 const BUFFER_LOCK_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// A control connection and its latest run.
+/// The state of a control connection, with its latest run.
 struct Session<'s, 'a> {
     shared: &'s Shared<'a>,
     control: Arc<ControlEnd>,
@@ -29,7 +29,7 @@ struct Session<'s, 'a> {
     runs: u64,
 }
 
-/// Serves a control connection, after the data received with the greeting.
+/// Serves a control connection. `already` is data that was received with the greeting.
 pub(super) fn serve(stream: &Stream, peer: SocketAddr, already: &[u8], shared: &Shared<'_>) {
     let Some(place) = shared.enter_session() else {
         let reason = format!("this sink serves at most {} sweeps", shared.limits.sessions);
@@ -44,7 +44,7 @@ pub(super) fn serve(stream: &Stream, peer: SocketAddr, already: &[u8], shared: &
     session.serve_until_it_ends(&mut lines);
     let service = Service::Control { runs: session.runs, totals: session.control.totals() };
     drop(session);
-    // The slot is free before the event is reported.
+    // The place must be free before the event is reported, because its reader may connect at once.
     drop(place);
     shared.tell(&Event::Served(Served {
         peer,
@@ -55,7 +55,7 @@ pub(super) fn serve(stream: &Stream, peer: SocketAddr, already: &[u8], shared: &
     }));
 }
 
-/// Answers the greeting.
+/// Sends the reply to the greeting, and prepares both directions of the connection.
 fn prepare(mut stream: &Stream, already: &[u8]) -> io::Result<(Lines, ControlEnd)> {
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
@@ -99,7 +99,8 @@ impl Session<'_, '_> {
             },
             Request::Stop {} => match &self.run {
                 Some((_, run)) if !run.is_over() => run.stop(),
-                // The run has just ended: its report and this request have crossed.
+                // The run ended while this request was on its way, so its report has been sent
+                // already.
                 _ => {}
             },
         }
@@ -115,7 +116,7 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Locks the receive buffer for a run, and expects its data connection.
+    /// Accepts a run: locks the receive buffer, and registers the run by a new token.
     fn open(&mut self, spec: RunSpec) -> Result<Opened, String> {
         if self.run.as_ref().is_some_and(|(_, run)| !run.is_over()) {
             return Err("the previous run has not ended".to_owned());
@@ -154,7 +155,7 @@ impl Session<'_, '_> {
     }
 }
 
-/// Stops the run of a sweep that has disconnected.
+/// A sweep that disconnects must not leave its run behind.
 impl Drop for Session<'_, '_> {
     fn drop(&mut self) {
         if let Some((token, run)) = self.run.take() {
@@ -164,7 +165,7 @@ impl Drop for Session<'_, '_> {
     }
 }
 
-/// Draws a secret that cannot be guessed.
+/// Creates a token from random bytes of the system, which peers cannot guess.
 fn new_token() -> io::Result<Token> {
     Ok(Token(u128::from_ne_bytes(random_bytes()?)))
 }

@@ -1,4 +1,4 @@
-//! The state shared by the threads of a sink: open connections and expected runs.
+//! The state that all threads of a sink share: open connections and expected runs.
 
 use super::event::{Event, Summary};
 use super::limits::Limits;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// The state shared by the threads of a sink.
+/// The state that all threads of a sink share.
 pub(super) struct Shared<'a> {
     pub(super) receive_buffer: &'a ReceiveBufferLock<'a>,
     pub(super) limits: Limits,
@@ -19,7 +19,7 @@ pub(super) struct Shared<'a> {
     pub(super) begun: Instant,
     tell: &'a (dyn Fn(&Event) + Sync),
     sessions: AtomicUsize,
-    /// Runs whose data connection has not arrived. Invariant: at most one for each session.
+    /// Runs that wait for their data connection. Invariant: at most one for each session.
     expected: Mutex<BTreeMap<Token, Arc<Run<'a>>>>,
     summary: Mutex<Summary>,
 }
@@ -42,14 +42,14 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Registers a control connection, if the limit allows it.
+    /// Registers a control connection; returns `None` if the limit is reached.
     pub(super) fn enter_session(&self) -> Option<SessionPlace<'_>> {
         let more = |sessions: usize| (sessions < self.limits.sessions).then_some(sessions + 1);
         let entered = self.sessions.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         entered.is_ok().then(|| SessionPlace { sessions: &self.sessions })
     }
 
-    /// Returns the number of control connections.
+    /// Returns the number of open control connections.
     pub(super) fn session_count(&self) -> usize {
         self.sessions.load(Ordering::Relaxed)
     }
@@ -59,18 +59,19 @@ impl<'a> Shared<'a> {
         lock(&self.expected).insert(token, run);
     }
 
-    /// Removes and returns the run of `token`. A token is valid for one connection.
+    /// Removes and returns the run that `token` identifies, so a token is valid for one connection
+    /// only.
     pub(super) fn take_expected(&self, token: Token) -> Option<Arc<Run<'a>>> {
         lock(&self.expected).remove(&token)
     }
 
-    /// Counts the event and passes it on.
+    /// Adds the event to the totals, and passes it to the caller of the sink.
     pub(super) fn tell(&self, event: &Event) {
         lock(&self.summary).add(event);
         (self.tell)(event);
     }
 
-    /// Returns the totals.
+    /// Returns the totals over all connections so far.
     pub(super) fn summary(&self) -> Summary {
         *lock(&self.summary)
     }

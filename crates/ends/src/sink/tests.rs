@@ -1,4 +1,4 @@
-//! A sink with plain peers, sweeps, and hostile peers.
+//! Tests of a sink with plain peers, with sweeps, and with hostile peers.
 
 use super::*;
 use crate::control::{ControlError, Remote, Request, RunSpec};
@@ -10,7 +10,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 
-/// A sink in a thread.
+/// A sink that runs in a thread.
 struct Running {
     address: SocketAddr,
     interrupt: Interrupt,
@@ -52,7 +52,7 @@ impl Running {
     }
 }
 
-/// Returns a run of `bytes` bytes, compared with the pattern of seed 5.
+/// Returns the parameters of a run of `bytes`, whose data is compared with the pattern of seed 5.
 fn spec(bytes: u64) -> RunSpec {
     RunSpec {
         receive_buffer: Some(20_000),
@@ -66,7 +66,7 @@ fn spec(bytes: u64) -> RunSpec {
     }
 }
 
-/// Opens a run and its data connection.
+/// Requests a run, and opens its data connection.
 fn open(sink: &Running, sweep: &mut Remote, spec: &RunSpec) -> TcpStream {
     let opened = sweep.open(spec).unwrap();
     let mut data = sink.dial();
@@ -138,8 +138,8 @@ fn a_wrong_byte_is_found() {
     assert_eq!((report.bytes, report.wrong_at), (9_000, Some(8_000)));
 }
 
-/// Returns the lines of a control connection that requests `opens` runs, one after the other,
-/// without opening a data connection.
+/// Opens a control connection that requests `opens` runs in turn, but no data connection. Returns
+/// the sink's replies.
 fn replies_without_data_connection(limits: Limits, opens: usize) -> Vec<String> {
     let sink = Running::start(limits);
     let mut control = sink.dial();
@@ -170,7 +170,7 @@ fn a_run_without_a_data_connection_is_cancelled_and_the_next_one_starts() {
     assert!([2, 4].iter().all(|&place| lines[place].contains("did not come in time")), "{lines:?}");
 }
 
-/// A run that was not removed would keep its control connection open.
+/// The control connection would stay open if the run were not removed.
 #[test]
 fn a_run_is_removed_when_its_sweep_disconnects() {
     let lines = replies_without_data_connection(Limits::default(), 1);
@@ -202,7 +202,7 @@ fn a_stopped_run_reports_the_data_received() {
     let report = sweep.stop().unwrap();
     assert_eq!(report.ended, Ended::Stopped);
     assert!(report.bytes <= 1_000);
-    // The next run is not affected.
+    // A run that follows a stopped one must not be stopped too.
     drop(open(&sink, &mut sweep, &spec(100_000)));
     let report = sweep.await_done(in_a_minute()).unwrap().unwrap();
     assert_eq!((report.ended, report.bytes), (Ended::EndOfStream, 0));
@@ -234,7 +234,7 @@ fn a_sweep_that_disconnects_unlocks_the_receive_buffer() {
     let mut sweep = sink.sweep().unwrap();
     drop(open(&sink, &mut sweep, &spec(1)));
     assert_eq!(sweep.await_done(in_a_minute()).unwrap().unwrap().bytes, 0);
-    // The token of its run is invalid now.
+    // The run of the disconnected sweep is gone, so its token must be rejected.
     assert!(matches!(sink.served().service, Service::Run { .. }));
     let mut late = sink.dial();
     late.write_all(opened.greeting().as_bytes()).unwrap();
@@ -279,7 +279,7 @@ fn invalid_lines_end_a_control_connection_and_nothing_else() {
     for words in nonsense {
         let mut peer = sink.dial();
         peer.write_all(greeting::CONTROL.as_bytes()).unwrap();
-        // Fails if the sink closes the connection first.
+        // The write fails if the sink closes the connection first.
         let _ = peer.write_all(words);
         let _ = peer.shutdown(Shutdown::Write);
         assert!(matches!(sink.served().service, Service::Control { runs: 0, .. }));

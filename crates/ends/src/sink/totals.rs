@@ -1,28 +1,28 @@
-//! The totals of the runs of one sweep at the sink.
+//! Totals over the runs of one sweep, at the sink.
 
 use crate::ended::Ended;
 use crate::socket::ReadResult;
 use std::time::Duration;
 
-/// The totals of the runs of one sweep.
+/// Totals over the runs of one sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunTotals {
-    /// Runs whose data connection has ended.
+    /// Number of runs whose data connection has ended.
     pub ended: u64,
-    /// Bytes of data received.
+    /// Number of data bytes received.
     pub bytes: u64,
-    /// Time of reading: the sum of the times from the first to the last byte of each run.
+    /// Sum over all runs of the time from the first to the last byte.
     pub reading: Duration,
-    /// Runs that are not complete.
+    /// Number of runs that did not transfer all requested bytes.
     pub incomplete: u64,
-    /// Runs whose data was compared, and intact.
+    /// Number of runs whose data was compared and intact.
     pub intact: u64,
-    /// Runs whose data was wrong.
+    /// Number of runs whose data was compared and wrong.
     pub wrong: u64,
 }
 
 impl RunTotals {
-    /// Adds a run.
+    /// Adds the result of a run to the totals.
     pub(super) fn add(&mut self, result: &ReadResult, verified: Option<bool>) {
         self.ended += 1;
         self.bytes = self.bytes.saturating_add(result.bytes);

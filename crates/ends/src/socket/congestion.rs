@@ -1,5 +1,5 @@
-//! Congestion controls by name: linerate's own, and the kernel's. A run sets one of the kernel's
-//! explicitly, because the default differs between machines.
+//! Congestion controls by name: linerate's own and the kernel's. A run always sets one of the
+//! kernel's explicitly, because the default differs between machines.
 
 use linerate_tcp::CongestionName;
 use rustix::io::Errno;
@@ -11,18 +11,18 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
-/// The congestion controls of this machine's kernel.
+/// The congestion controls that this machine's kernel offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Congestion {
-    /// The names of loaded modules.
+    /// Names of the available ones: built into the kernel, or as loaded modules.
     pub available: Vec<String>,
-    /// The names that unprivileged programs may choose.
+    /// Names of those that unprivileged programs may choose.
     pub allowed: Vec<String>,
-    /// The default.
+    /// Name of the kernel's default.
     pub default: Option<String>,
 }
 
-/// The reason why a congestion control of the kernel cannot be chosen.
+/// The reason why a congestion control cannot be chosen.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CongestionError {
     /// The choice needs privileges.
@@ -31,9 +31,9 @@ pub enum CongestionError {
          or add it to net.ipv4.tcp_allowed_congestion_control"
     )]
     Forbidden {
-        /// The name.
+        /// The requested name.
         name: String,
-        /// The allowed names.
+        /// The allowed names, separated by commas.
         allowed: String,
     },
     /// The kernel has neither the congestion control nor a module for it.
@@ -42,9 +42,9 @@ pub enum CongestionError {
          tcp_NAME`)"
     )]
     Unknown {
-        /// The name.
+        /// The requested name.
         name: String,
-        /// The loaded names.
+        /// The available names, separated by commas.
         available: String,
     },
     /// linerate's TCP does not have the congestion control.
@@ -53,17 +53,17 @@ pub enum CongestionError {
          fixed:SEGMENTS"
     )]
     UnknownToLinerate {
-        /// The name.
+        /// The requested name.
         name: String,
-        /// The known names.
+        /// The names that linerate's TCP has, separated by commas.
         available: String,
     },
 }
 
-/// Checks that linerate's TCP has a congestion control `name`.
+/// Checks that linerate's TCP has the congestion control `name`.
 ///
 /// # Errors
-/// [`CongestionError::UnknownToLinerate`], with the names that could be chosen.
+/// [`CongestionError::UnknownToLinerate`], with the names that can be chosen.
 pub fn check_own_congestion(name: &str) -> Result<(), CongestionError> {
     match name.parse::<CongestionName>() {
         Ok(_) => Ok(()),
@@ -75,7 +75,7 @@ pub fn check_own_congestion(name: &str) -> Result<(), CongestionError> {
 }
 
 impl Congestion {
-    /// Reads the settings of the kernel.
+    /// Reads the names that this machine's kernel offers.
     pub fn of_this_machine() -> Self {
         let default = names(DEFAULT).into_iter().next();
         Self { available: names(AVAILABLE), allowed: names(ALLOWED), default }
@@ -89,8 +89,8 @@ impl Congestion {
         self.choose_by(wanted, try_out)
     }
 
-    /// Chooses with `try_out`, which asks the kernel whether a name can be set. The kernel may load
-    /// a module for it, so the list of loaded names is not sufficient.
+    /// Chooses with the help of `try_out`, which tests whether the kernel accepts a name. The
+    /// kernel may load a module for it, so the list of available names is not sufficient.
     fn choose_by(
         &self,
         wanted: Option<&str>,

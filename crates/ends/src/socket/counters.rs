@@ -1,4 +1,4 @@
-//! The counters of one end of a connection, under the names of the laboratory.
+//! The counters of one end of a connection, under the names that all benches share.
 
 use super::own_counters::of_connection;
 use super::stream::Stream;
@@ -7,10 +7,10 @@ use linerate_link::kernel_tcp::{self, TcpInfo};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Interval between samples of the queues. Sampling costs less than a thousandth of the time.
+/// Interval between two samples of the queues. Sampling takes less than a thousandth of the time.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// Fields of `TCP_INFO` for which the diagnosis has a name.
+/// Fields of `TCP_INFO` that are renamed to the names that findings use.
 const RENAMED: &[(&str, &str)] = &[
     ("data_segs_out", names::DATA_SEGMENTS_SENT),
     ("total_retrans", names::RETRANSMITTED_SEGMENTS),
@@ -19,7 +19,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("sndbuf_limited", names::SEND_BUFFER_LIMITED_MICROS),
 ];
 
-/// Samples the queues of a connection, and keeps their maxima.
+/// Samples the queues of a connection during a run, and keeps their maxima.
 #[derive(Debug)]
 pub struct Sampler {
     next: Instant,
@@ -34,14 +34,16 @@ impl Sampler {
         Self { next: now, unacknowledged: 0, send_queue: 0, receive_queue: 0 }
     }
 
-    /// Samples the queues of `stream` if a sample is due. Only for the kernel's connections.
+    /// Takes a sample of the queues of `stream` if one is due. linerate's connections are not
+    /// sampled.
     pub fn look(&mut self, now: Instant, stream: &Stream) {
         let Stream::Kernel(stream) = stream else { return };
         if now < self.next {
             return;
         }
         self.next = now + INTERVAL;
-        // If the kernel does not answer, the maxima stay zero; that is no reason to fail a run.
+        // A failure leaves the maxima unchanged, since a missing sample is no reason to fail the
+        // run.
         if let Ok(bytes) = kernel_tcp::unacknowledged_bytes(stream) {
             self.unacknowledged = self.unacknowledged.max(bytes);
         }
@@ -52,11 +54,11 @@ impl Sampler {
     }
 }
 
-/// Returns the counters of `stream` at the end of a run, with the sampled maxima.
+/// Returns the counters of `stream` at the end of a run, together with the sampled maxima.
 pub fn counters(stream: &Stream, peaks: &Sampler) -> EndCounters {
     match stream {
         Stream::Kernel(stream) => of_the_kernel(stream, peaks),
-        // A connection that the network has forgotten has no counters.
+        // A connection that linerate's host has already removed has no counters.
         Stream::Own(stream, _) => match (stream.statistics(), stream.tcp_info()) {
             (Ok(counted), Ok(state)) => of_connection(&counted, &state),
             _ => EndCounters::default(),

@@ -13,8 +13,8 @@ use rustix::net::{AddressFamily, SocketType, sockopt};
 use std::io;
 use std::net::SocketAddr;
 
-/// A listening socket of the kernel, or of a linerate host with the configuration of its
-/// connections.
+/// A listening socket of the kernel, or one of a linerate host together with the configuration of
+/// its connections.
 #[derive(Debug)]
 pub(crate) enum Listening {
     Kernel(std::net::TcpListener),
@@ -22,7 +22,7 @@ pub(crate) enum Listening {
 }
 
 impl Listening {
-    /// Listens at `address`. Connections inherit `options`.
+    /// Listens at `address`. Accepted connections inherit `options`.
     pub(crate) fn at(
         network: &Network,
         address: SocketAddr,
@@ -44,7 +44,7 @@ impl Listening {
         }
     }
 
-    /// Returns the address, with the actual port if port 0 was requested.
+    /// Returns the address of the socket. It has the actual port if port 0 was requested.
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Kernel(listener) => listener.local_addr(),
@@ -52,9 +52,9 @@ impl Listening {
         }
     }
 
-    /// Accepts a connection, and returns it with the peer's address: an IPv4 address also where a
-    /// socket of both families has it as `::ffff:192.0.2.1`. Returns a pause (see
-    /// [`super::pause::is_pause`]) if none arrives for a while.
+    /// Accepts a connection, and returns it with the peer's address. An IPv4 address is returned as
+    /// such, even if the socket reports it as `::ffff:192.0.2.1`. If no connection arrives for a
+    /// while, the error is a pause, see [`super::pause::is_pause`].
     pub(crate) fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
         match self {
             Self::Kernel(listener) => {
@@ -69,7 +69,7 @@ impl Listening {
         }
     }
 
-    /// Returns the default receive buffer of connections, as it reads back.
+    /// Returns the default receive buffer of connections in bytes, as `getsockopt` reports it.
     pub(crate) fn default_receive_buffer(&self) -> io::Result<u64> {
         match self {
             Self::Kernel(listener) => Ok(sockopt::socket_recv_buffer_size(listener)? as u64),
@@ -77,8 +77,9 @@ impl Listening {
         }
     }
 
-    /// Sets the options of the next connections. Returns the granted receive buffer, as it reads
-    /// back. The MSS of a linerate host is that of its interface.
+    /// Sets the receive buffer and the MSS of the connections that arrive next. Returns the granted
+    /// buffer in bytes, as `getsockopt` reports it. A linerate host ignores the MSS, and uses that
+    /// of its interface.
     pub(crate) fn set_receive(
         &self,
         buffer: Option<u64>,
@@ -104,7 +105,8 @@ impl Listening {
         }
     }
 
-    /// Restores the buffer `default_size`, or automatic tuning where possible.
+    /// Restores the default buffer: automatic tuning if the kernel can return to it, else
+    /// `default_size`.
     pub(crate) fn restore_receive(&self, default_size: u64) -> io::Result<()> {
         match self {
             Self::Kernel(listener) => {
@@ -116,7 +118,7 @@ impl Listening {
         }
     }
 
-    /// Returns the receive buffer that would be granted for a number of bytes, as it reads back.
+    /// Returns the receive buffer that would be granted for a request, as `getsockopt` reports it.
     pub(crate) fn would_grant(&self, receive_buffer: u64) -> io::Result<u64> {
         match self {
             Self::Kernel(_) => {
@@ -128,7 +130,7 @@ impl Listening {
     }
 }
 
-/// Waits for a connection, for a limited time.
+/// Waits for a connection, but not longer than a pause.
 fn wait(listener: &std::net::TcpListener) -> io::Result<()> {
     let limit = Timespec::try_from(SLICE).ok();
     match poll(&mut [PollFd::new(listener, PollFlags::IN)], limit.as_ref()) {

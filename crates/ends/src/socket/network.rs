@@ -14,25 +14,25 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 use thiserror::Error;
 
-/// Time for closed sockets to send their data when a host ends.
+/// Maximum time in which closed sockets can send their remaining data when a host ends.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A TCP implementation.
+/// A TCP implementation that opens sockets.
 #[derive(Clone, Debug)]
 pub enum Network {
-    /// The kernel of this machine.
+    /// The TCP of this machine's kernel.
     Kernel,
-    /// A linerate host.
+    /// The TCP of a linerate host on an interface.
     Own(OwnNetwork),
 }
 
-/// A linerate host, and the thread that drives it.
+/// A linerate host, with the thread that drives it.
 #[derive(Clone, Debug)]
 pub struct OwnNetwork {
     net: Net,
     threads: HostThreads,
     address: IpAddr,
-    /// The default configuration of connections.
+    /// The configuration of connections that set no options.
     config: Box<Config>,
 }
 
@@ -51,15 +51,15 @@ impl Network {
     /// Starts `host` on its interface, with offloads if its link supports them.
     ///
     /// # Errors
-    /// [`NetworkError`]: the missing permission or device, and the remedy.
+    /// [`NetworkError`], which names the missing permission or device and the remedy.
     pub fn begin(host: &OwnHost) -> Result<Self, NetworkError> {
         let link = host.open(true)?;
         let mac = link.mac();
         Self::on(host.location(), mac, link, &Config::default(), drop).map_err(NetworkError::Begin)
     }
 
-    /// Starts a host on an open link, with a configuration of its connections. `on_end` receives
-    /// the link at the end.
+    /// Starts a host on a link that is already open. Connections use `config` unless they set
+    /// options. `on_end` gets the link back when the host ends.
     ///
     /// # Errors
     /// The error of the system if it provides no thread, descriptor or random number.
@@ -72,7 +72,7 @@ impl Network {
     ) -> io::Result<Self> {
         let mut config = *config;
         if location.compresses_headers {
-            // They change in every segment, which would keep its header from being compressed.
+            // Timestamps change in every segment, so RFC 1144 could not compress the headers.
             config.timestamps = false;
         }
         let threads = HostThreads::unique();
@@ -85,7 +85,7 @@ impl Network {
         }))
     }
 
-    /// Returns the send buffer that would be granted, in requested bytes.
+    /// Returns the send buffer that would be granted for a request, in bytes as they are requested.
     pub(crate) fn would_grant_send(&self, bytes: u64) -> io::Result<u64> {
         match self {
             Self::Kernel => open::would_grant_send(bytes),
@@ -93,10 +93,10 @@ impl Network {
         }
     }
 
-    /// Ends a linerate host when its data is sent, or after a timeout.
+    /// Ends a linerate host when it has sent all its data, or after [`CLOSE_TIMEOUT`].
     pub fn end(&self) {
         if let Self::Own(own) = self {
-            // Fails after the timeout, if a peer does not acknowledge the data.
+            // The wait fails after the timeout if a peer does not acknowledge the data.
             let _ = own.net.finish(CLOSE_TIMEOUT);
         }
     }
@@ -134,8 +134,8 @@ impl Network {
         }
     }
 
-    /// Opens a connection to the first address of `peer` that accepts one. Options may depend on
-    /// the address.
+    /// Opens a connection to the first address of `peer` that accepts one. `options` returns the
+    /// options for an address.
     pub(crate) fn dial(
         &self,
         peer: &Peer,
@@ -166,7 +166,7 @@ impl OwnNetwork {
         self.address
     }
 
-    /// Returns the default configuration with `options`.
+    /// Returns the configuration of a connection with `options`.
     pub(crate) fn config(&self, options: &Options) -> io::Result<Config> {
         let mut config = *self.config;
         if let Some(bytes) = options.send_buffer {
@@ -185,12 +185,12 @@ impl OwnNetwork {
     }
 }
 
-/// Returns a fixed buffer size, limited to the maximum.
+/// Returns a fixed buffer size, limited to what linerate's TCP supports.
 fn buffer(bytes: u64) -> BufferSize {
     granted(bytes).into()
 }
 
-/// Returns the buffer that a linerate host grants: all that is requested, up to the largest window.
+/// Returns the size that a linerate host grants: the requested size, up to the largest window.
 pub(crate) fn granted(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX).min(LARGEST_BUFFER)
 }
@@ -213,8 +213,8 @@ fn start<L: Link + Readiness + Send + 'static>(
     Net::builder(link, stack).name(threads.name()).when_ended(on_end).start()
 }
 
-/// Draws a locally administered MAC address. Five random bytes make collisions on a network
-/// unlikely.
+/// Returns a random, locally administered MAC address. Five random bytes make collisions on a
+/// network unlikely.
 fn random_mac() -> io::Result<[u8; 6]> {
     let mut mac = random_bytes()?;
     mac[0] = 0x02;

@@ -1,4 +1,4 @@
-//! Opening sockets of the kernel. Options are set before the handshake, which depends on them.
+//! Opens sockets of the kernel, with options that must be set before the handshake.
 
 use linerate_link::kernel_tcp;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -11,30 +11,31 @@ use std::time::Duration;
 
 /// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 128;
-/// Minimum `TCP_MAXSEG` that the kernel accepts.
+/// Minimum value of `TCP_MAXSEG` that the kernel accepts.
 const MIN_SEGMENT: u16 = 88;
-/// Maximum `TCP_MAXSEG` that the kernel accepts.
+/// Maximum value of `TCP_MAXSEG` that the kernel accepts.
 const MAX_SEGMENT: u16 = 32_767;
-/// Ratio of a granted buffer, as the kernel counts it, to the requested size.
+/// Ratio of a buffer's size, as the kernel reports it, to the requested size.
 pub(super) const DOUBLING: u64 = 2;
-/// The largest buffer that a kernel grants, in requested bytes: the kernel's count is a signed
-/// 32-bit integer.
+/// Maximum buffer that a kernel grants, in bytes as they are requested. The kernel's own count is a
+/// signed 32-bit integer.
 const MAX_BUFFER: u64 = i32::MAX as u64 / DOUBLING;
 
-/// Options that are set before a socket connects or listens. `None` keeps the kernel's default.
+/// Options of a socket that are set before it connects or listens. `None` keeps the kernel's
+/// default.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// `SO_SNDBUF`, in requested bytes.
+    /// Send buffer in bytes, as it is requested (`SO_SNDBUF`).
     pub send_buffer: Option<u64>,
-    /// `SO_RCVBUF`, in requested bytes.
+    /// Receive buffer in bytes, as it is requested (`SO_RCVBUF`).
     pub receive_buffer: Option<u64>,
-    /// `TCP_MAXSEG`.
+    /// MSS in bytes (`TCP_MAXSEG`).
     pub max_segment: Option<u16>,
-    /// `TCP_CONGESTION`.
+    /// Name of the congestion control (`TCP_CONGESTION`).
     pub congestion: Option<String>,
-    /// `TCP_NODELAY`.
+    /// Is the Nagle algorithm off (`TCP_NODELAY`)?
     pub no_delay: bool,
-    /// `SO_MAX_PACING_RATE`, in bytes per second.
+    /// Maximum pacing rate in bytes per second (`SO_MAX_PACING_RATE`).
     pub max_pacing_rate: Option<u64>,
 }
 
@@ -54,7 +55,7 @@ pub fn connect(address: SocketAddr, options: &Options, timeout: Duration) -> io:
     Ok(TcpStream::from(socket))
 }
 
-/// Listens at `address`. Connections inherit `options`. An IPv6 socket accepts IPv4 too.
+/// Listens at `address`. Accepted connections inherit `options`. An IPv6 socket accepts IPv4 too.
 ///
 /// # Errors
 /// The error of the system.
@@ -69,8 +70,8 @@ pub fn listen(address: SocketAddr, options: &Options) -> io::Result<TcpListener>
     Ok(TcpListener::from(socket))
 }
 
-/// Sets the send buffer. Returns the granted size as the kernel counts it: about twice the
-/// requested size, at least the kernel's minimum, at most twice `net.core.wmem_max`.
+/// Sets the send buffer, and returns the granted size as the kernel counts it. It is about twice
+/// the requested size, at least the kernel's minimum, and at most twice `net.core.wmem_max`.
 ///
 /// # Errors
 /// The error of the system.
@@ -79,14 +80,15 @@ pub fn grant_send(socket: impl AsFd, bytes: u64) -> io::Result<u64> {
     Ok(sockopt::socket_send_buffer_size(&socket)? as u64)
 }
 
-/// Returns the send buffer that the kernel would grant, in requested bytes. Tried on a separate
-/// socket.
+/// Returns the send buffer that the kernel would grant, in bytes as they are requested. It is tried
+/// on a separate socket.
 pub(crate) fn would_grant_send(bytes: u64) -> io::Result<u64> {
     let trial = net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
     Ok(grant_send(&trial, bytes)? / DOUBLING)
 }
 
-/// Sets the receive buffer like [`grant_send`], with a limit of twice `net.core.rmem_max`.
+/// Sets the receive buffer, and returns the granted size as the kernel counts it. It is about twice
+/// the requested size, and at most twice `net.core.rmem_max`.
 ///
 /// # Errors
 /// The error of the system.
@@ -95,7 +97,7 @@ pub fn grant_receive(socket: impl AsFd, bytes: u64) -> io::Result<u64> {
     Ok(sockopt::socket_recv_buffer_size(&socket)? as u64)
 }
 
-/// Returns the remedy for a requested buffer that exceeds `limit`, a setting of the kernel `there`.
+/// Returns the advice for a buffer that exceeds `limit`, a kernel setting of the machine `there`.
 pub fn remedy_for_buffer(bytes: u64, limit: &str, there: &str) -> String {
     if bytes > MAX_BUFFER {
         return format!("no kernel grants more than {MAX_BUFFER}; ask for less");
@@ -103,15 +105,15 @@ pub fn remedy_for_buffer(bytes: u64, limit: &str, there: &str) -> String {
     format!("`sysctl -w {limit}={bytes}`{there}, or ask for less")
 }
 
-/// Limits a size to the option's range, a signed 32-bit integer. Reading the option back shows that
-/// less was granted.
+/// Limits a size to the range of the socket option, a signed 32-bit integer. The caller notices the
+/// difference when it reads the option back.
 fn clamped(bytes: u64) -> usize {
     const MOST: u64 = i32::MAX as u64;
     usize::try_from(bytes.min(MOST)).unwrap_or(usize::MAX)
 }
 
-/// Returns the MSS with which packets between us and `address` have at most `mtu` bytes, within the
-/// kernel's limits.
+/// Returns the MSS at which packets to `address` have at most `mtu` bytes, within the range that
+/// the kernel accepts.
 pub fn max_segment(address: SocketAddr, mtu: u16) -> u16 {
     let headers = if address.is_ipv4() { 20 + 20 } else { 40 + 20 };
     mtu.saturating_sub(headers).clamp(MIN_SEGMENT, MAX_SEGMENT)
@@ -151,7 +153,7 @@ fn await_connection(socket: &OwnedFd, timeout: Duration) -> io::Result<()> {
     }
 }
 
-/// Returns a port without a listener, which stays reserved while the socket is held.
+/// Returns a port at which nothing listens. It remains reserved while the descriptor is open.
 #[cfg(test)]
 pub(crate) fn closed_port() -> (OwnedFd, SocketAddr) {
     let any_port = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0));

@@ -1,9 +1,9 @@
-//! The counters of a linerate connection, under the names of the laboratory.
+//! The counters of a linerate connection, under the names that all benches share.
 
 use linerate_evidence::{EndCounters, FastPath, names};
 use linerate_tcp::{Information, PredictionStatistics, Statistics};
 
-/// Converts the counters of a connection.
+/// Converts a connection's counters to the names that all benches share.
 pub fn of_connection(counted: &Statistics, state: &Information) -> EndCounters {
     let mut end =
         EndCounters { fast_path: Some(fast_path(&counted.prediction)), ..EndCounters::default() };

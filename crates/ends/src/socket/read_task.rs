@@ -1,4 +1,4 @@
-//! Reading a transfer from a socket: count, compare, observe deadlines.
+//! Reads a transfer from a socket: counts, compares, and observes deadlines.
 
 use super::counters::Sampler;
 use super::pause::{SLICE, is_pause};
@@ -10,43 +10,44 @@ use rustix::net::RecvFlags;
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
-/// The parameters of a transfer to read.
+/// The parameters of a transfer that is to be read.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadTask {
     /// Number of bytes to read.
     pub bytes: u64,
-    /// Maximum size of a read.
+    /// Maximum number of bytes in a read.
     pub read_size: usize,
-    /// The expected data, if it is compared.
+    /// The expected data; `None` if it is not compared.
     pub pattern: Option<Pattern>,
-    /// Maximum time from the first byte.
+    /// Maximum duration, counted from the first byte.
     pub max_time: Duration,
     /// Maximum time without data.
     pub idle_time: Duration,
     /// Time to wait after each read.
     pub pause: Duration,
-    /// Is the data discarded by the kernel, without a copy? Requires that it is not compared.
+    /// Does the kernel discard the data without copying it? Then it cannot be compared.
     pub discard: bool,
 }
 
-/// The result of a read transfer.
+/// The result of reading a transfer.
 #[derive(Debug)]
 pub struct ReadResult {
-    /// Bytes read.
+    /// Number of bytes read.
     pub bytes: u64,
-    /// Time at which the first byte had been read.
+    /// Time at which the first byte had been read; `None` if there was none.
     pub first: Option<Instant>,
-    /// Time at which the last byte had been read.
+    /// Time at which the last byte had been read; `None` if there was none.
     pub last: Option<Instant>,
-    /// Time of the end: [`ReadResult::last`], or later if the transfer ended without further data.
+    /// Time at which the transfer ended: [`ReadResult::last`], or later if no more data came before
+    /// the end.
     pub finished: Instant,
-    /// The reason for the end.
+    /// The reason why the transfer ended.
     pub ended: Ended,
-    /// The error, if the connection failed.
+    /// The error of the connection, if it failed.
     pub error: Option<io::Error>,
-    /// Position of the first wrong byte.
+    /// Position of the first wrong byte; `None` if the data was intact or was not compared.
     pub wrong_at: Option<u64>,
-    /// The maxima of the queues.
+    /// Maxima of the connection's queues, from samples.
     pub peaks: Sampler,
 }
 
@@ -61,13 +62,13 @@ impl ReadResult {
 }
 
 impl ReadTask {
-    /// Reads from `stream`, after the data that is already received. Ends when all bytes are read,
-    /// at the end of the stream, after the maximum time, or when `stop` returns true.
+    /// Reads from `stream` until all bytes are read, the stream or the maximum duration ends, or
+    /// `stop` returns true. `already` is data that has been read from `stream` before.
     pub fn run(&self, stream: &Stream, already: &[u8], stop: impl Fn() -> bool) -> ReadResult {
         self.run_timed(stream, &CallClock::new(), already, stop)
     }
 
-    /// Reads like [`ReadTask::run`], and notes the time in calls of `read` with `clock`.
+    /// Reads like [`ReadTask::run`], and records the time in calls of `read` with `clock`.
     pub fn run_timed(
         &self,
         stream: &Stream,
@@ -75,7 +76,7 @@ impl ReadTask {
         already: &[u8],
         stop: impl Fn() -> bool,
     ) -> ReadResult {
-        // Written now, so that no read of the run causes page faults.
+        // Filling the buffer now avoids page faults during the run.
         let mut buffer = vec![u8::MAX; self.read_size.max(1)];
         let opened = Instant::now();
         let mut result = ReadResult::nothing(opened);
@@ -132,7 +133,7 @@ impl ReadTask {
     }
 }
 
-/// A stream whose data is copied or discarded.
+/// A stream whose data is either copied or discarded by the kernel.
 struct Source<'a> {
     stream: &'a Stream,
     discard: bool,
@@ -141,7 +142,7 @@ struct Source<'a> {
 impl Read for Source<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self.stream {
-            // TCP discards the data if the length may be truncated, and returns its length.
+            // With MSG_TRUNC, TCP discards the data and returns its length.
             Stream::Kernel(stream) if self.discard => {
                 let room = into.len();
                 Ok(rustix::net::recv(stream, into, RecvFlags::TRUNC)?.1.min(room))
@@ -151,7 +152,7 @@ impl Read for Source<'_> {
     }
 }
 
-/// The kernel interprets a timeout of zero as none.
+/// Minimum read timeout. The kernel takes a timeout of zero as no timeout.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
 impl ReadResult {

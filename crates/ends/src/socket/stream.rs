@@ -16,7 +16,7 @@ pub enum Stream {
     Own(linerate_sockets::TcpStream, HostThreads),
 }
 
-/// Applies an expression to either kind of stream.
+/// Applies an expression to either variant of a stream.
 macro_rules! each {
     ($whose:expr, $stream:ident => $call:expr) => {
         match $whose {
@@ -70,7 +70,7 @@ impl Stream {
         each!(self, stream => stream.shutdown(how))
     }
 
-    /// Discards unsent data when the stream is dropped, and resets the connection.
+    /// Resets the connection when the stream is dropped, instead of sending the remaining data.
     ///
     /// # Errors
     /// The error of the system.
@@ -81,8 +81,8 @@ impl Stream {
         }
     }
 
-    /// Returns the send buffer as it reads back, in bytes. The kernel's count includes overhead,
-    /// and is about twice the requested size.
+    /// Returns the size of the send buffer in bytes, as `getsockopt` reports it. The kernel's count
+    /// includes overhead, and is about twice the requested size.
     ///
     /// # Errors
     /// The error of the system.
@@ -93,7 +93,7 @@ impl Stream {
         } as u64)
     }
 
-    /// Returns the receive buffer as it reads back, counted like [`Stream::send_buffer`].
+    /// Returns the size of the receive buffer in bytes, counted like [`Stream::send_buffer`].
     ///
     /// # Errors
     /// The error of the system.
@@ -104,7 +104,7 @@ impl Stream {
         } as u64)
     }
 
-    /// Returns the bytes of data in a full segment to the peer.
+    /// Returns the number of data bytes in a full segment to the peer.
     pub(crate) fn segment_payload(&self) -> io::Result<u32> {
         match self {
             Self::Kernel(stream) => kernel_tcp::max_segment(stream),
@@ -112,7 +112,7 @@ impl Stream {
         }
     }
 
-    /// Returns the number of written bytes that the peer has not acknowledged.
+    /// Returns the number of bytes that have been written but not acknowledged by the peer.
     pub(crate) fn unacknowledged_bytes(&self) -> io::Result<u64> {
         match self {
             Self::Kernel(stream) => kernel_tcp::unacknowledged_bytes(stream),

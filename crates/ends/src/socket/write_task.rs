@@ -1,4 +1,4 @@
-//! Writing a transfer to a socket, with a deadline.
+//! Writes a transfer to a socket, until all bytes are accepted or a condition stops it.
 
 use super::counters::Sampler;
 use super::pause::{SLICE, is_pause};
@@ -8,40 +8,41 @@ use crate::workload::{Pattern, chargen};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-/// The parameters of a transfer to write.
+/// The parameters of a transfer that is to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteTask {
     /// Number of bytes to write.
     pub bytes: u64,
-    /// Maximum size of a write.
+    /// Maximum number of bytes in a write.
     pub write_size: usize,
-    /// The data.
+    /// The data to write.
     pub contents: Contents,
     /// Time to wait after each write.
     pub pause: Duration,
-    /// Bytes per second at which the data is written, in small pieces: pacing by the program, for
-    /// a TCP without a limit of its pacing rate.
+    /// Rate in bytes per second at which the program itself paces its writes, in small pieces. It
+    /// is for a TCP that has no option to limit its pacing rate.
     pub rate: Option<u64>,
 }
 
-/// Interval of the pieces of a paced transfer. A piece has at least [`MIN_PIECE`] bytes.
+/// Interval between the pieces of a paced transfer. Slow transfers have longer ones, see
+/// [`MIN_PIECE`].
 const PIECE_INTERVAL: Duration = Duration::from_millis(1);
-/// Minimum size of a piece: about a segment.
+/// Minimum number of bytes in a piece of a paced transfer: about one segment.
 const MIN_PIECE: u64 = 1_448;
 
-/// The data that a source writes.
+/// The kind of data that a source writes.
 #[derive(Clone, Copy, Debug)]
 pub enum Contents {
-    /// A pattern that depends on the position, for comparison at the other end.
+    /// A pattern in which each byte depends on its position, so that the other end can compare it.
     Pattern(Pattern),
-    /// Arbitrary data: one buffer is written repeatedly, at no cost.
+    /// Arbitrary data. One buffer is written repeatedly, so producing it costs no time.
     Any,
-    /// The characters of RFC 864.
+    /// The characters of the character generator (RFC 864).
     Characters,
 }
 
 impl Contents {
-    /// Fills `into` with the data at `position`, unless the previous content can be reused.
+    /// Fills `into` with the data at `position`. Arbitrary data leaves the buffer unchanged.
     pub fn renew(self, position: u64, into: &mut [u8]) {
         match self {
             Self::Pattern(pattern) => pattern.fill(position, into),
@@ -51,27 +52,27 @@ impl Contents {
     }
 }
 
-/// The result of a written transfer.
+/// The result of writing a transfer.
 #[derive(Debug)]
 pub struct WriteResult {
-    /// Bytes that the socket accepted.
+    /// Number of bytes that the socket accepted.
     pub bytes: u64,
     /// Time of the first write.
     pub began: Instant,
-    /// The error, if the connection failed.
+    /// The error of the connection, if it failed.
     pub error: Option<io::Error>,
-    /// The maxima of the queues.
+    /// Maxima of the connection's queues, from samples.
     pub peaks: Sampler,
 }
 
 impl WriteTask {
-    /// Writes to `stream` until all bytes are accepted or `stop` returns true. The arguments of
-    /// `stop` are the time of the first write and the current time.
+    /// Writes to `stream` until all bytes are accepted or `stop` returns true. `stop` gets the time
+    /// of the first write and the current time.
     pub fn run(&self, stream: &Stream, stop: impl Fn(Instant, Instant) -> bool) -> WriteResult {
         self.run_timed(stream, &CallClock::new(), stop)
     }
 
-    /// Writes like [`WriteTask::run`], and notes the time in calls of `write` with `clock`.
+    /// Writes like [`WriteTask::run`], and records the time in calls of `write` with `clock`.
     pub fn run_timed(
         &self,
         stream: &Stream,
@@ -79,8 +80,8 @@ impl WriteTask {
         stop: impl Fn(Instant, Instant) -> bool,
     ) -> WriteResult {
         let mut buffer = vec![0; self.piece()];
-        // Untouched memory maps to a single page of zeros, which would be read faster than real
-        // data.
+        // A buffer that was never written maps to a single page of zeros, which is read faster than
+        // real data.
         Pattern::new(0).fill(0, &mut buffer);
         let prepared = stream.set_write_timeout(Some(SLICE));
         let began = Instant::now();
@@ -105,7 +106,7 @@ impl WriteTask {
         given
     }
 
-    /// Returns the size of a write.
+    /// Returns the number of bytes in a write, which pacing may reduce.
     fn piece(&self) -> usize {
         let size = self.write_size.max(1);
         let Some(rate) = self.rate else { return size };
@@ -114,7 +115,7 @@ impl WriteTask {
     }
 }
 
-/// Writes all of `bytes`. Returns false if `stop` ended the transfer before.
+/// Writes all of `bytes`. Returns false if `stop` returned true before.
 fn write_whole(
     (mut stream, clock): (&Stream, &CallClock),
     mut bytes: &[u8],

@@ -1,4 +1,4 @@
-//! A source that connects to a sink.
+//! A source that connects to a sink, and sends data to it.
 
 use super::error::SourceError;
 use super::supply::{Supply, options};
@@ -12,32 +12,32 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
-/// Timeout of a handshake, and time for a sink to close after the last byte.
+/// Timeout of the handshake, and maximum time without progress after the last write.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum time of one read while the source waits for the end.
+/// Timeout of a single read while the source waits for the end of the stream.
 const SLICE: Duration = Duration::from_millis(100);
-/// Time for a comparing sink to read the data in flight after the last write.
+/// Maximum time for a sink that compares data to read what is in flight after the last write.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(60);
-/// Maximum size of a sink's reads.
+/// Maximum number of bytes in a read of the sink.
 const READ_SIZE: u64 = 128 << 10;
-/// Maximum duration of a run at a sink.
+/// Maximum duration of a run at the sink.
 const MAX_RUN_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The result of a transfer to a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// Bytes accepted by the socket.
+    /// Number of bytes that the socket accepted.
     pub bytes: u64,
-    /// Time from the first write until the sink confirmed the last byte by a report or by closing;
-    /// until the last write if it did neither.
+    /// Time from the first write until the sink confirmed the last byte, by a report or by closing
+    /// the connection. Without a confirmation, the time until the last write.
     pub time: Duration,
-    /// Did the sink confirm that it has read everything?
+    /// Did the sink confirm that it has read all data?
     pub confirmed: bool,
     /// Did the data arrive intact? `None` if it was not compared.
     pub verified: Option<bool>,
 }
 
-/// Sends the characters of RFC 864 through `network` to `peer`.
+/// Sends the characters of RFC 864 to `peer`, through `network`.
 ///
 /// # Errors
 /// The peer cannot be reached, the buffer exceeds the limit, or the connection failed.
@@ -59,10 +59,10 @@ pub fn send(
     Ok(Delivered { bytes: given.bytes, time, confirmed, verified: None })
 }
 
-/// Sends the pattern of `seed` to the linerate sink at `peer`, which compares it.
+/// Sends a pattern to the linerate sink at `peer`, which compares the data.
 ///
 /// # Errors
-/// Those of [`send`]; and if the peer is not a linerate sink.
+/// Those of [`send`], or the peer is not a linerate sink.
 pub fn send_verified(
     network: &Network,
     peer: &Peer,
@@ -90,7 +90,7 @@ pub fn send_verified(
     remote.await_ready().map_err(|error| unable(peer, error))?;
     let write_task = write_task(supply, Contents::Pattern(Pattern::new(seed)));
     let given = write_task.run(&stream, until(supply, interrupt));
-    // In any case the sink reads to the end of the written data.
+    // Even after a failed write, the sink reads all data that was written, and then reports.
     let _ = stream.shutdown(Shutdown::Write);
     let report = await_report(&mut remote, peer)?;
     let report = report.checked(given.bytes, spec.bytes).map_err(|error| unable(peer, error))?;
@@ -118,7 +118,7 @@ fn write_task(supply: &Supply, contents: Contents) -> WriteTask {
     }
 }
 
-/// Returns the condition that ends the writing: the maximum time, or an interrupt.
+/// Returns the condition that ends the writing: the maximum duration, or an interrupt.
 fn until(supply: &Supply, interrupt: &Interrupt) -> impl Fn(Instant, Instant) -> bool {
     let max_time = supply.max_time();
     move |began, now| interrupt.is_raised() || now.saturating_duration_since(began) >= max_time
@@ -139,8 +139,9 @@ fn unable(peer: &Peer, error: ControlError) -> SourceError {
     }
 }
 
-/// Closes the sending direction, and waits until the sink closes its own, which it does when it has
-/// read everything. The wait ends after a time without progress.
+/// Closes the sending direction, and waits for the sink to close its own when it has read
+/// everything. Returns false if the connection fails, or if nothing is acknowledged for
+/// [`TIMEOUT`].
 fn await_end_of_stream(mut stream: &Stream) -> bool {
     if stream.shutdown(Shutdown::Write).and_then(|()| stream.set_read_timeout(Some(SLICE))).is_err()
     {
@@ -163,7 +164,7 @@ fn await_end_of_stream(mut stream: &Stream) -> bool {
     false
 }
 
-/// Waits for the sink's report.
+/// Waits for the sink's report on the run.
 fn await_report(remote: &mut Remote, peer: &Peer) -> Result<Report, SourceError> {
     let latest = Instant::now() + REPORT_TIMEOUT;
     let report = match remote.await_done(latest) {

@@ -18,28 +18,28 @@ pub enum SourceError {
     /// The source cannot listen.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The granted buffer is smaller than requested.
+    /// The kernel would grant less than the requested buffer.
     #[error("a send buffer of {requested} bytes is not available, {granted} are granted: {remedy}")]
     BufferTooLarge {
-        /// Bytes requested.
+        /// Number of bytes that were requested.
         requested: u64,
-        /// Bytes granted.
+        /// Number of bytes that would be granted.
         granted: u64,
-        /// The remedy.
+        /// The remedy, as text for the user.
         remedy: String,
     },
-    /// The peer is not a linerate sink, so it cannot compare the data.
+    /// The peer is not a linerate sink, which alone can compare the data.
     #[error("{peer} cannot verify ({reason}): leave --verify out, or start `linerate sink` there")]
     NoVerifier {
         /// The address of the peer.
         peer: String,
-        /// The reason.
+        /// The reason, as text for the user.
         reason: String,
     },
     /// The connection failed.
     #[error("the connection ended after {bytes} bytes were written ({source})")]
     Broken {
-        /// Bytes that the socket had accepted.
+        /// Number of bytes that the socket had accepted by then.
         bytes: u64,
         /// The error of the system.
         source: io::Error,

@@ -11,54 +11,55 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Maximum number of connections.
+/// Maximum number of open connections.
 const MAX_CONNECTIONS: usize = 64;
-/// Maximum time of a wait before the thread checks whether it should stop.
+/// Timeout of a single read, write or wait, after which a thread checks whether it should stop.
 const SLICE: Duration = Duration::from_millis(100);
 /// Maximum time without progress before a peer is disconnected.
 const IDLE: Duration = Duration::from_secs(600);
-/// Time for a peer to close the connection after the last byte.
+/// Maximum time for a peer to close the connection after the last byte.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A listening source.
+/// A source that listens, with the amount of data for each connection.
 #[derive(Debug)]
 pub struct ListeningSource {
     listener: Listener,
     supply: Supply,
 }
 
-/// An event of a listening source.
+/// An event of a listening source, for its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A connection has ended.
     Served(Served),
-    /// A connection was rejected because of the limit.
+    /// A connection from this address was rejected, because the limit was reached.
     Rejected(SocketAddr),
 }
 
-/// A connection that has ended.
+/// The record of a connection that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
     /// The address of the peer.
     pub peer: SocketAddr,
-    /// Bytes that the socket accepted.
+    /// Number of bytes that the socket accepted.
     pub bytes: u64,
     /// Time from the first byte to the last one.
     pub time: Duration,
 }
 
 impl ListeningSource {
-    /// Listens at `place` of `network`. Every connection gets `supply`.
+    /// Listens at `place` of `network`. `supply` describes the data for each connection.
     ///
     /// # Errors
     /// The address is not available, or the buffer exceeds the limit.
     pub fn bind(network: &Network, place: ListenAt, supply: Supply) -> Result<Self, SourceError> {
-        // Accepted connections inherit the buffer.
+        // Accepted connections inherit the send buffer of the listening socket.
         let listener = Listener::bind(network, place, &options(network, &supply)?)?;
         Ok(Self { listener, supply })
     }
 
-    /// Returns the address, with the actual port if port 0 was requested.
+    /// Returns the address at which the source listens. It has the actual port if port 0 was
+    /// requested.
     ///
     /// # Errors
     /// The error of the system.
@@ -98,14 +99,15 @@ impl ListeningSource {
     ) -> Served {
         let began = Instant::now();
         let mut transfer = Transfer::new(&self.supply, began);
-        let (silence, silent) = mpsc::channel();
+        let (closed, on_close) = mpsc::channel();
         thread::scope(|scope| {
-            // Without the thread, data of the peer is not read; that only matters if it sends any.
-            let hearing = thread::Builder::new()
-                .spawn_scoped(scope, || read_greeting(stream, silence, connections));
-            // A peer ends the service by closing the connection, which is no error.
-            if transfer.write_to_end(stream, connections).is_ok() && hearing.is_ok() {
-                await_silence(&silent, connections);
+            // If no thread can be created, the peer's data is not read, which matters only if it
+            // sends any.
+            let reader = thread::Builder::new()
+                .spawn_scoped(scope, || discard_input(stream, closed, connections));
+            // A peer may end the transfer by closing the connection, which is not an error.
+            if transfer.write_to_end(stream, connections).is_ok() && reader.is_ok() {
+                await_close(&on_close, connections);
             }
             let _ = stream.shutdown(Shutdown::Both);
         });
@@ -113,7 +115,7 @@ impl ListeningSource {
     }
 }
 
-/// The state of one connection.
+/// The transfer of data on one connection.
 #[derive(Debug)]
 struct Transfer {
     buffer: Vec<u8>,
@@ -133,7 +135,7 @@ impl Transfer {
         Self { rest: buffer.len(), buffer, bytes: 0, limit, began, last: began, max_time }
     }
 
-    /// Writes until a limit is reached, and closes the sending direction.
+    /// Writes until a limit is reached or the service ends, and then closes the sending direction.
     fn write_to_end(&mut self, stream: &Stream, connections: &Connections) -> io::Result<()> {
         stream.set_write_timeout(Some(SLICE))?;
         while !self.is_enough() && !connections.is_closing() {
@@ -169,8 +171,8 @@ impl Transfer {
     }
 }
 
-/// Discards data of the peer until the peer closes its direction or the service ends.
-fn read_greeting(mut stream: &Stream, silence: Sender<()>, connections: &Connections) {
+/// Reads and discards data of the peer until it closes its sending direction or the service ends.
+fn discard_input(mut stream: &Stream, closed: Sender<()>, connections: &Connections) {
     let mut words = [0; 16 << 10];
     while !connections.is_closing() {
         match stream.read(&mut words) {
@@ -179,14 +181,14 @@ fn read_greeting(mut stream: &Stream, silence: Sender<()>, connections: &Connect
             Ok(0) | Err(_) => break,
         }
     }
-    drop(silence);
+    drop(closed);
 }
 
-/// Waits, for a limited time, until the peer has read everything and closed its direction.
-fn await_silence(silent: &Receiver<()>, connections: &Connections) {
+/// Waits until the peer has closed its sending direction, but at most [`CLOSE_TIMEOUT`].
+fn await_close(closed: &Receiver<()>, connections: &Connections) {
     let until = Instant::now() + CLOSE_TIMEOUT;
     while Instant::now() < until && !connections.is_closing() {
-        if silent.recv_timeout(SLICE) != Err(RecvTimeoutError::Timeout) {
+        if closed.recv_timeout(SLICE) != Err(RecvTimeoutError::Timeout) {
             return;
         }
     }

@@ -1,8 +1,7 @@
-//! `linerate source`: sends data as fast as it is accepted, to a sink it connects to or to peers
-//! that connect.
+//! `linerate source`: sends data as fast as it is accepted, to a sink or to any peer that connects.
 //!
-//! Plain peers get the characters of RFC 864 and nothing else. For a linerate sink that compares,
-//! the data is a pattern that depends on the position.
+//! Plain peers get the characters of RFC 864. A linerate sink that compares data gets a pattern in
+//! which each byte depends on its position.
 
 mod connecting;
 mod error;

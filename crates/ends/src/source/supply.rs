@@ -1,22 +1,22 @@
-//! The amount of data that a source sends, and its write size and buffer.
+//! The data that a source sends on each connection, and the options of its sockets.
 
 use super::error::SourceError;
 use crate::socket::{Network, Options, remedy_for_buffer};
 use linerate_units::Duration;
 use std::num::{NonZeroU32, NonZeroU64};
 
-/// The amount of data that a source sends, and its write size and buffer.
+/// The data that a source sends on each connection, and the options of its sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Supply {
     /// Maximum number of bytes on a connection; `None` for no limit.
     pub bytes: Option<NonZeroU64>,
-    /// Maximum time of a connection; `None` for no limit.
+    /// Maximum duration of a connection; `None` for no limit.
     pub max_time: Option<Duration>,
-    /// Bytes of a write.
+    /// Number of bytes in a write.
     pub write_size: NonZeroU32,
-    /// The send buffer in requested bytes; `None` selects automatic tuning.
+    /// Send buffer in bytes, as it is requested; `None` selects automatic tuning.
     pub send_buffer: Option<NonZeroU64>,
-    /// The congestion control by its name; `None` selects the default.
+    /// Name of the congestion control; `None` selects the default.
     pub congestion: Option<String>,
 }
 
@@ -34,7 +34,8 @@ impl Supply {
     }
 }
 
-/// Returns the options of a source's sockets. Fails if the buffer would be limited.
+/// Returns the options of a source's sockets, or an error if the kernel would grant a smaller
+/// buffer.
 pub(super) fn options(network: &Network, supply: &Supply) -> Result<Options, SourceError> {
     let send_buffer = supply.send_buffer.map(NonZeroU64::get);
     if let Some(requested) = send_buffer {

@@ -1,4 +1,4 @@
-//! Connecting and listening sources, with plain peers and with a sink.
+//! Tests of sources that connect and that listen, with plain peers and with a sink.
 
 use super::*;
 use crate::control::{Report, fake_sink};
@@ -35,8 +35,9 @@ fn any_port() -> ListenAt {
     ListenAt::Address("127.0.0.1:0".parse().unwrap())
 }
 
-/// Runs `guest` against a listening source. Returns its event.
-fn against_a_fountain(supply: Supply, guest: impl FnOnce(TcpStream)) -> Event {
+/// Starts a listening source, and calls `guest` with a connection to it. Returns the source's
+/// event.
+fn against_listening_source(supply: Supply, guest: impl FnOnce(TcpStream)) -> Event {
     let listening_source = ListeningSource::bind(&Network::Kernel, any_port(), supply).unwrap();
     let address = listening_source.local_addr().unwrap();
     let interrupt = Interrupt::default();
@@ -140,7 +141,7 @@ fn a_plain_peer_cannot_compare() {
 #[test]
 fn a_listening_source_sends_the_requested_amount() {
     let mut bytes = Vec::new();
-    let event = against_a_fountain(supply(Some(100_001)), |mut guest| {
+    let event = against_listening_source(supply(Some(100_001)), |mut guest| {
         guest.write_all(b"data that is ignored").unwrap();
         guest.shutdown(Shutdown::Write).unwrap();
         guest.read_to_end(&mut bytes).unwrap();
@@ -154,7 +155,7 @@ fn a_listening_source_stops_after_the_maximum_time() {
     const ENOUGH: u64 = 4 << 30;
     let mut poured = 0;
     let hurried = Supply { max_time: Some(Duration::from_millis(1)), ..supply(None) };
-    let event = against_a_fountain(hurried, |guest| {
+    let event = against_listening_source(hurried, |guest| {
         poured = std::io::copy(&mut guest.take(ENOUGH), &mut std::io::sink()).unwrap();
     });
     assert!(poured < ENOUGH, "it does not stop");
@@ -163,7 +164,7 @@ fn a_listening_source_stops_after_the_maximum_time() {
 
 #[test]
 fn a_peer_can_close_the_connection_early() {
-    let event = against_a_fountain(supply(None), |mut guest| {
+    let event = against_listening_source(supply(None), |mut guest| {
         let mut first = vec![0; 30_000];
         guest.read_exact(&mut first).unwrap();
         assert_eq!(first, characters(30_000));
@@ -180,7 +181,7 @@ fn a_buffer_above_the_limit_is_refused() {
     ListeningSource::bind(&Network::Kernel, any_port(), modest).unwrap();
 }
 
-/// The kernel refuses a socket with an unknown congestion control, so its name is set.
+/// No socket can be created with an unknown congestion control, so the error shows that it is set.
 #[test]
 fn every_socket_of_a_source_gets_its_congestion_control() {
     let unknown = Supply { congestion: Some("no-such".to_owned()), ..supply(Some(1)) };

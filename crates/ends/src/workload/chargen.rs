@@ -3,20 +3,20 @@
 
 use std::sync::LazyLock;
 
-/// The printable ASCII characters without the space. The space follows them, as in the example of
-/// the RFC.
+/// The printable ASCII characters except for the space. The RFC's example puts the space after
+/// them.
 const PRINTABLE: std::ops::RangeInclusive<u8> = b'!'..=b'~';
-/// Characters of a line, without its end.
+/// Number of characters in a line, without the line end.
 const LINE: usize = 72;
 
-/// One period of the output: as many lines as there are characters.
+/// One period of the output, after which it repeats: as many lines as there are characters.
 static PERIOD: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let ring: Vec<u8> = PRINTABLE.chain([b' ']).collect();
     let line = |first: usize| ring.iter().cycle().skip(first).take(LINE).chain(b"\r\n").copied();
     (0..ring.len()).flat_map(line).collect()
 });
 
-/// Writes the characters at `position`.
+/// Fills `into` with the output of the character generator from `position` on.
 pub(crate) fn fill(position: u64, into: &mut [u8]) {
     let period: &[u8] = &PERIOD;
     let mut at = usize::try_from(position % period.len() as u64).unwrap_or(0);

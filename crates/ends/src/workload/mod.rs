@@ -1,4 +1,4 @@
-//! The data of transfers, which depends on the position.
+//! The data of transfers, in which each byte depends on its position.
 
 pub(crate) mod chargen;
 mod pattern;

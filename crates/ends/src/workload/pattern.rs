@@ -1,5 +1,5 @@
-//! The data of a bulk transfer. Each byte depends on its position, so that lost, duplicated or
-//! moved bytes are detected, and any part can be generated or checked independently.
+//! The data of a transfer that is compared. Each byte depends on its position, so that lost,
+//! duplicated or moved bytes are detected, and any part can be generated or checked independently.
 
 /// An endless sequence of bytes that depends on a seed.
 ///
@@ -12,7 +12,7 @@ pub struct Pattern {
     seed: u64,
 }
 
-/// Bytes of one word.
+/// Number of bytes in a word.
 const WORD: usize = size_of::<u64>();
 
 impl Pattern {
@@ -22,7 +22,7 @@ impl Pattern {
         Self { seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) }
     }
 
-    /// Writes the bytes at `position`.
+    /// Fills `into` with the bytes of the pattern from `position` on.
     pub fn fill(self, position: u64, into: &mut [u8]) {
         let (mut index, offset) = split(position);
         let mut rest = into;
@@ -40,7 +40,7 @@ impl Pattern {
         tail.copy_from_slice(&self.word(index)[..tail.len()]);
     }
 
-    /// Compares `bytes` with the pattern at `position`.
+    /// Compares `bytes` with the pattern from `position` on.
     ///
     /// # Errors
     /// The position of the first wrong byte.
@@ -59,7 +59,8 @@ impl Pattern {
         }
     }
 
-    /// Compares without determining the position of a difference, which is faster.
+    /// Compares `bytes` with the pattern, without finding the position of a difference, which is
+    /// faster.
     fn matches(self, position: u64, bytes: &[u8]) -> bool {
         let (mut index, offset) = split(position);
         let mut rest = bytes;
@@ -69,8 +70,8 @@ impl Pattern {
             wrong |= head != &self.word(index)[offset..offset + head.len()];
             (rest, index) = (tail, index.wrapping_add(1));
         }
-        // Differences are combined by blocks, so that the inner loop has no early exit and is
-        // unrolled.
+        // Differences are combined block by block. Without an early exit, the compiler can unroll
+        // the inner loop.
         for block in rest.chunks(64 * WORD) {
             let mut difference = 0;
             let words = block.chunks_exact(WORD);
@@ -98,7 +99,7 @@ impl Pattern {
     }
 }
 
-/// Returns the word that contains the byte at `position`, and the offset in it.
+/// Returns the number of the word that contains the byte at `position`, and the offset in the word.
 #[allow(clippy::cast_possible_truncation, reason = "a remainder of eight")]
 const fn split(position: u64) -> (u64, usize) {
     (position / WORD as u64, (position % WORD as u64) as usize)
