@@ -1,21 +1,23 @@
-//! The interface to the engines, which carry data from a source to a sink.
+//! The interface of the engines, which carry data from a source to a sink.
 
 use crate::bench_error::BenchError;
 use linerate_ends::Interrupt;
 use linerate_evidence::{BenchFacts, Floor, RunOutcome};
 use linerate_units::Duration;
 
-/// Two TCPs and the link or path between them.
+/// A source and a sink with their TCPs, and the link or path between them. It makes the runs of a
+/// sweep.
 pub trait Bench {
-    /// Returns the facts that are common to all runs.
+    /// Returns the facts that are the same for all runs.
     fn facts(&self) -> BenchFacts;
 
-    /// Measures the floor: carries the request's bytes through the same link and threads, copied
-    /// and checksummed as often as in a run, without a protocol. Returns `None` if the bench has a
-    /// line rate to compare with, or cannot leave the protocol out.
+    /// Measures the floor: a transfer of the request's bytes over the same link and between the
+    /// same threads, copied and checksummed as often as in a run, but without TCP. Returns `None`
+    /// if the bench has a line rate as its maximum, or cannot carry data without TCP.
     ///
-    /// Called before the first run, possibly several times, with the largest buffers of the plan.
-    /// Buffers that will not be granted are refused here, and not in the middle of a night.
+    /// It is called before the first run, possibly several times, with the largest buffers of the
+    /// plan. Buffers that the system will not grant are rejected here, and not in the middle of a
+    /// sweep.
     ///
     /// # Errors
     /// Those of [`Bench::run`].
@@ -25,8 +27,9 @@ pub trait Bench {
         interrupt: &Interrupt,
     ) -> Result<Option<Floor>, BenchError>;
 
-    /// Executes one transfer over a new connection, from the first write until the sink has read
-    /// the last byte. Ends after its bytes or its maximum time.
+    /// Executes one transfer over a new connection, which ends after the requested bytes or the
+    /// maximum duration. The time counts from the first write until the sink has read the last
+    /// byte.
     ///
     /// # Errors
     /// The reason why there was no transfer; [`BenchError::Interrupted`] soon after `interrupt` is
@@ -37,7 +40,7 @@ pub trait Bench {
         interrupt: &Interrupt,
     ) -> Result<RunOutcome, BenchError>;
 
-    /// Releases what is kept between runs. Called after the last run.
+    /// Releases everything that was kept between runs. It is called after the last run.
     ///
     /// # Errors
     /// [`BenchError::Capture`] if not all frames could be written to the capture file.
@@ -53,27 +56,27 @@ pub struct RunRequest {
     pub send_buffer: BufferRequest,
     /// The receiver's socket buffer.
     pub receive_buffer: BufferRequest,
-    /// Bytes to transfer.
+    /// Number of bytes to transfer.
     pub bytes: u64,
-    /// The transfer ends after this time.
+    /// Maximum duration of the transfer.
     pub max_time: Duration,
-    /// Bytes of a write.
+    /// Number of bytes in a write of the source.
     pub write_size: usize,
-    /// Bytes of a read.
+    /// Number of bytes in a read of the sink.
     pub read_size: usize,
     /// Is the data compared with the pattern of [`linerate_ends::workload`]?
     pub verify: bool,
-    /// The seed of the pattern and of everything random in this run.
+    /// Seed of the pattern and of everything random in this run.
     pub seed: u64,
-    /// The sender's congestion control; `None` selects the bench's default.
+    /// The sender's congestion control by name; `None` selects the bench's default.
     pub congestion: Option<String>,
 }
 
-/// A socket buffer, in the unit of the plan and in bytes.
+/// The requested size of a socket buffer, in bytes and in the unit of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferRequest {
-    /// Number of packets of one MSS, if the plan counts packets.
+    /// The size in packets of one MSS; `None` if the plan counts in bytes.
     pub packets: Option<u32>,
-    /// Bytes.
+    /// The size in bytes.
     pub bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! Errors of a transfer.
+//! Errors of benches and their transfers.
 
 use crate::plan::PlanError;
 use linerate_ends::control::ControlError;
@@ -12,12 +12,13 @@ use linerate_stack::LinkError;
 use std::io;
 use thiserror::Error;
 
-/// The party that can resolve an error. It determines the exit code of the command.
+/// The kind of an error, by who can resolve it. It determines the exit code of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The request, or the machine it was made on: correct it and try again.
+    /// The request is wrong or the machine is not suitable, which the user or the administrator can
+    /// change.
     Input,
-    /// Something failed during the run.
+    /// Something failed during a run.
     Running,
     /// The user interrupted the run.
     Interrupted,
@@ -29,45 +30,45 @@ pub enum BenchError {
     /// The plan uses a name that the bench does not know.
     #[error("there is no {what} `{name}`: choose one of {known}")]
     UnknownName {
-        /// The kind of name: `congestion control`, `profile`.
+        /// The kind of name, such as `congestion control` or `profile`.
         what: &'static str,
-        /// The name.
+        /// The unknown name.
         name: String,
-        /// The known names.
+        /// The names that the bench knows.
         known: String,
     },
     /// The kernel does not have the congestion control, or does not allow it.
     #[error(transparent)]
     Congestion(#[from] CongestionError),
-    /// The plan is for another bench.
+    /// The plan is not suitable for the bench.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// Packets of the plan do not fit the link, or have no room for data.
+    /// Packets of the plan's MTU do not fit the link, or have no room for data.
     #[error("an MTU of {mtu} bytes cannot be used here: {remedy}")]
     Mtu {
-        /// The MTU of the plan.
+        /// The MTU of the plan in bytes.
         mtu: u32,
-        /// The possible values.
+        /// The remedy, which names possible values.
         remedy: String,
     },
-    /// The granted buffer is smaller than requested.
+    /// The system would grant a smaller buffer than requested.
     #[error(
         "a {which} buffer of {requested} bytes is not available, {granted} are granted: {remedy}"
     )]
     BufferTooLarge {
         /// `send` or `receive`.
         which: &'static str,
-        /// Bytes requested.
+        /// Number of bytes that were requested.
         requested: u64,
-        /// Bytes granted.
+        /// Number of bytes that would be granted.
         granted: u64,
-        /// The remedy.
+        /// The remedy, as text for the user.
         remedy: String,
     },
     /// Another program uses the port.
     #[error("port {port} is in use: choose another one or end the program that has it")]
     PortInUse {
-        /// The port.
+        /// The number of the port.
         port: u16,
     },
     /// The peer does not answer.
@@ -80,7 +81,7 @@ pub enum BenchError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The peer is another program.
+    /// The peer is not a linerate sink.
     #[error("{peer} is not linerate: start `linerate sink` there, or name the port it listens on")]
     NotLinerate {
         /// The address of the peer.
@@ -91,15 +92,15 @@ pub enum BenchError {
     PeerFailed {
         /// The address of the peer.
         peer: String,
-        /// The violation or the reported error.
+        /// The violation of the protocol, or the error that the sink reported.
         what: String,
     },
-    /// The iperf3 server is busy, or violated the protocol.
+    /// The iperf3 server rejected the test, or violated the protocol.
     #[error("{peer} cannot be used ({what}): see the output of its `iperf3 -s`")]
     Iperf3 {
         /// The address of the peer.
         peer: String,
-        /// The violation or the refusal.
+        /// The reason of the rejection, or the violation.
         what: String,
     },
     /// The connection ended before all data was transferred.
@@ -107,30 +108,30 @@ pub enum BenchError {
         "the connection ended after {bytes} bytes ({what}): run it again, with --pcap to see why"
     )]
     ConnectionLost {
-        /// Bytes that the sink had read.
+        /// Number of bytes that the sink had read.
         bytes: u64,
-        /// The reason.
+        /// The reason, as text for the user.
         what: String,
     },
     /// The link of linerate's host failed during the run.
     #[error("the interface `{interface}` has failed: {source}")]
     LinkLost {
-        /// The interface.
+        /// The name of the interface.
         interface: String,
         /// The error of the link.
         source: LinkError,
     },
-    /// The MTU of the interface was changed during the night.
+    /// The MTU of the interface was changed during the sweep.
     #[error(
         "the MTU of `{interface}` was {was} bytes when the night began, and is {now} now: set it \
          back"
     )]
     MtuChanged {
-        /// The interface.
+        /// The name of the interface.
         interface: String,
-        /// MTU of the interface at the start.
+        /// MTU of the interface in bytes when the sweep began.
         was: u64,
-        /// MTU of the interface now.
+        /// MTU of the interface in bytes now.
         now: u64,
     },
     /// The scenario cannot be run.
@@ -142,7 +143,7 @@ pub enum BenchError {
     /// The interface could not be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The kernel's end of a link could not be configured.
+    /// The kernel's interface at the other end of a link could not be configured.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
     /// The capture file could not be written.
@@ -151,10 +152,10 @@ pub enum BenchError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The operating system refused something.
+    /// The operating system reported an error in an operation that usually succeeds.
     #[error("{what} failed ({source}): see `linerate doctor`")]
     Io {
-        /// The operation.
+        /// A description of the operation.
         what: String,
         /// The error of the system.
         source: io::Error,
@@ -165,7 +166,7 @@ pub enum BenchError {
 }
 
 impl BenchError {
-    /// Creates the error of an operation that the system usually allows.
+    /// Creates the error of an operation that usually succeeds.
     pub(crate) fn io(what: &str, source: io::Error) -> Self {
         Self::Io { what: what.to_owned(), source }
     }

@@ -1,11 +1,11 @@
-//! The best cell during a sweep.
+//! The cell with the highest median rate during a sweep.
 
 use crate::store::Store;
 use linerate_evidence::Cell;
 use linerate_evidence::stats::Sample;
 use std::collections::BTreeMap;
 
-/// The cell with the highest median of the runs so far.
+/// The cell with the highest median rate of the runs so far.
 #[derive(Default)]
 pub(crate) struct BestSoFar {
     rates: BTreeMap<Cell, Vec<f64>>,
@@ -26,13 +26,13 @@ impl BestSoFar {
         let Some(median) = self.median(cell) else { return };
         match self.best {
             Some((best, rate)) if best != cell && median <= rate => {}
-            // The median of the best cell may have fallen below that of another one.
+            // The median of the best cell has fallen, and may now be below that of another one.
             Some((best, rate)) if best == cell && median < rate => self.best = self.search(),
             _ => self.best = Some((cell, median)),
         }
     }
 
-    /// Returns the best cell and its median, in bytes per second.
+    /// Returns the best cell, and its median rate in bytes per second.
     pub(crate) const fn best(&self) -> Option<(Cell, f64)> {
         self.best
     }

@@ -1,4 +1,4 @@
-//! A bench without data, for tests of its users.
+//! A bench that transfers no data, for tests of its users.
 
 use crate::bench::{Bench, BufferRequest, RunRequest};
 use crate::bench_error::BenchError;
@@ -9,7 +9,7 @@ use linerate_evidence::sample_data::{bench_facts, small_design, start};
 use linerate_evidence::{BenchFacts, Counters, Floor, RunOutcome, names};
 use linerate_units::Duration;
 
-/// Returns a plan of two by two cells with two runs each.
+/// Returns a plan of 2 × 2 cells with two runs each.
 pub(crate) fn small_plan() -> Plan {
     let design = small_design();
     let mut draft = Draft::of_1988(BenchKind::Stack);
@@ -20,20 +20,21 @@ pub(crate) fn small_plan() -> Plan {
     Plan::new(draft).unwrap()
 }
 
-/// Returns the invocation of a test.
+/// Returns a made-up command line and version.
 pub(crate) fn invocation() -> Invocation {
     Invocation { options: vec!["sweep".to_owned()], versions: start().facts.versions }
 }
 
-/// A bench without data. Its rate in MB/s is the number of packets of the smaller buffer.
+/// A bench that transfers no data. Its rate in MB/s is the number of packets in the smaller buffer.
 pub(crate) struct FakeBench {
     pub(crate) payload: u32,
     pub(crate) interrupt: Interrupt,
-    /// Time that each floor takes.
+    /// Duration of each floor measurement.
     pub(crate) floor_time: Duration,
-    /// The send buffers of the measured floors.
+    /// The requested send buffer of each floor measurement so far.
     pub(crate) floors: Vec<BufferRequest>,
-    /// Thousandths of their time for which the sources of the first runs wait for a processor.
+    /// For each of the first runs, the time for which its source waits for a processor, in
+    /// thousandths of the source's time.
     pub(crate) cpu_waits: Vec<u64>,
     runs: u32,
     interrupts_after: Option<u32>,
@@ -54,12 +55,12 @@ impl FakeBench {
         }
     }
 
-    /// Returns a bench that raises its interrupt in the given run.
+    /// Creates a bench that raises its interrupt in the given run.
     pub(crate) fn interrupting_after(runs: u32) -> Self {
         Self { interrupts_after: Some(runs), ..Self::new() }
     }
 
-    /// Returns a bench whose runs fail after the given number of runs.
+    /// Creates a bench whose runs fail after the given number of successful ones.
     pub(crate) fn failing_after(runs: u32) -> Self {
         Self { fails_after: Some(runs), ..Self::new() }
     }

@@ -1,4 +1,4 @@
-//! The facts of a sweep: the machine, its kernel and its load, as the system reports them.
+//! The facts of a sweep about the machine, its kernel and its load, as the system reports them.
 
 use crate::utc::Utc;
 use linerate_ends::machine;
@@ -19,16 +19,16 @@ const SYSCTLS: &[&str] = &[
     "kernel.sched_rt_runtime_us",
 ];
 
-/// The command that started a sweep, and the build that runs it.
+/// The command line that started a sweep, and the build of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
     /// The words of the command line.
     pub options: Vec<String>,
-    /// The versions of the program and its compiler.
+    /// Versions of linerate and its compiler.
     pub versions: Versions,
 }
 
-/// Returns the facts of a sweep on `bench`. A fact that the machine does not report is left out.
+/// Returns the facts of a sweep on `bench`. A fact that the machine does not report is omitted.
 pub(crate) fn collect(bench: BenchFacts, invocation: &Invocation) -> Facts {
     let cpu_info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     Facts {
@@ -66,7 +66,7 @@ fn cpu(cpu_info: &str) -> CpuFacts {
     }
 }
 
-/// Returns the value of the first `key : value` of a text.
+/// Returns the value in the first line `key : value` of a text.
 fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;

@@ -1,4 +1,4 @@
-//! Execution of a night: runs in the order of the schedule, each saved when it ends.
+//! Executes the runs of a sweep in the order of the schedule, and saves each one when it ends.
 
 use crate::bench::{Bench, BufferRequest, RunRequest};
 use crate::bench_error::BenchError;
@@ -14,35 +14,37 @@ use linerate_units::Duration;
 use std::time::Instant;
 use thiserror::Error;
 
-/// Duration of the warm-up and of the measurement of the floor: short measurements vary on a busy
-/// machine.
+/// Duration of the warm-up before the floor is measured, and of its measurement. Shorter
+/// measurements vary on a busy machine.
 const WARM_UP: Duration = Duration::from_millis(100);
 const FLOOR_TIME: Duration = Duration::from_millis(500);
-/// Minimum number of floors, if one takes long, and maximum number, if it takes no time.
+/// Minimum number of floor measurements, however long they take, and maximum number, however short.
 const MIN_FLOORS: usize = 5;
 const MAX_FLOORS: usize = 200;
-/// Maximum number of bytes of a floor. A floor carries as much as a run, but has no maximum time.
+/// Maximum number of bytes in a floor measurement. It transfers as much as a run, but has no time
+/// limit.
 const FLOOR_BYTES: u64 = 8 << 20;
 
-/// Share of its time for which a thread may wait for a processor before the run is repeated.
+/// Maximum share of its time that a thread may wait for a processor, before the run is repeated.
 const CONTENDED_SHARE: f64 = 0.02;
-/// Most repetitions of a run, and number of runs of the plan for each repetition in total.
+/// Maximum number of repetitions of a run. Over a whole sweep, there is one repetition for each
+/// [`RUNS_PER_SPARE`] runs.
 const MOST_REPETITIONS: u64 = 2;
 const RUNS_PER_SPARE: usize = 4;
 
-/// An observer of a night.
+/// Gets the progress of a sweep, to display it.
 pub trait Observer {
-    /// Called before the first run, when the maximum is known.
+    /// Called before the first run, when the maximum rate is known.
     fn begins(&mut self, start: &Start, progress: &Progress);
 
     /// Called when a run starts.
     fn run_begins(&mut self, run: &PlannedRun, progress: &Progress);
 
-    /// Called when a run has ended and is saved.
+    /// Called when a run has ended and has been saved.
     fn run_ended(&mut self, run: &RunRecord, progress: &Progress);
 }
 
-/// An observer that does nothing.
+/// An observer that ignores everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoObserver;
 
@@ -52,18 +54,18 @@ impl Observer for NoObserver {
     fn run_ended(&mut self, _: &RunRecord, _: &Progress) {}
 }
 
-/// The progress of a night.
+/// The progress of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// Runs that have been executed, in this process or an earlier one.
+    /// Number of completed runs, including those of earlier processes.
     pub done: u64,
-    /// Runs of the plan.
+    /// Number of runs in the plan.
     pub total: u64,
-    /// The cell with the highest median so far, and that median in bytes per second.
+    /// The cell with the highest median so far, and this median in bytes per second.
     pub best: Option<(Cell, f64)>,
 }
 
-/// The reason why a night ended early.
+/// The reason why a sweep ended early.
 #[derive(Debug, Error)]
 pub enum NightError {
     /// A transfer failed.
@@ -72,7 +74,7 @@ pub enum NightError {
     /// A run could not be saved.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The remaining runs would be measured under different conditions.
+    /// The machine or the program has changed, so the remaining runs would not be comparable.
     #[error("the sweep cannot continue, {0}: start a new one")]
     OtherConditions(String),
 }
@@ -80,7 +82,7 @@ pub enum NightError {
 /// Executes the remaining runs of the store's plan.
 ///
 /// # Errors
-/// The first error, or the interrupt. Completed runs are kept.
+/// The first error, or the interrupt. Completed runs are saved.
 pub fn make_runs(
     bench: &mut dyn Bench,
     store: &mut Store,
@@ -111,7 +113,7 @@ fn make_remaining(
     let mut spare = store.remaining().len() / RUNS_PER_SPARE;
     let began = Instant::now();
     let budget = store.plan().budget.map(std::time::Duration::from);
-    // Handshakes, and runs that are repeated because they were contended, take time as well.
+    // The elapsed time is counted, because handshakes and repeated runs use up the budget too.
     let is_spent = || budget.is_some_and(|budget| began.elapsed() >= budget);
     while let Some(run) = store.next_run().filter(|_| !is_spent()) {
         if interrupt.is_raised() {
@@ -128,9 +130,9 @@ fn make_remaining(
     Ok(())
 }
 
-/// Executes a run. A run whose threads waited for a processor is repeated, at most
-/// [`MOST_REPETITIONS`] times and while there are `spare` runs, and the one that waited least
-/// counts.
+/// Executes a run. If its threads waited for a processor, it is repeated at most
+/// [`MOST_REPETITIONS`] times while `spare` repetitions remain. Returns the outcome with the
+/// shortest wait.
 fn run_fairly(
     bench: &mut dyn Bench,
     request: &RunRequest,
@@ -154,8 +156,8 @@ fn run_fairly(
     Ok(outcome)
 }
 
-/// Returns the facts about the machine and the maximum rate: those in the store if they still
-/// apply, or newly determined ones.
+/// Returns the facts about the machine and the maximum rate. They come from the store if the sweep
+/// is resumed, and are otherwise determined now.
 fn begin(
     bench: &mut dyn Bench,
     store: &mut Store,
@@ -176,7 +178,7 @@ fn begin(
     Ok(start)
 }
 
-/// Measures the floor several times. Empty if the bench has none.
+/// Measures the floor several times. Returns no floors if the bench has none.
 fn floors(
     bench: &mut dyn Bench,
     plan: &Plan,
@@ -196,7 +198,7 @@ fn floors(
     measure_floor(bench, &request, FLOOR_TIME, interrupt)
 }
 
-/// Measures floors for a time. Empty if the bench has none.
+/// Measures floors for about `span`. Returns no floors if the bench has none.
 fn measure_floor(
     bench: &mut dyn Bench,
     request: &RunRequest,
@@ -212,7 +214,7 @@ fn measure_floor(
     Ok(floors)
 }
 
-/// Returns the progress of the night.
+/// Returns the progress of the sweep.
 fn progress(store: &Store, best: &BestSoFar) -> Progress {
     Progress {
         done: store.runs().len() as u64,
@@ -221,7 +223,7 @@ fn progress(store: &Store, best: &BestSoFar) -> Progress {
     }
 }
 
-/// Converts a run of the plan to a request.
+/// Converts a planned run to a request to the bench.
 fn request(plan: &Plan, run: &PlannedRun, payload: u32) -> RunRequest {
     let buffer =
         |size: BufferSize| BufferRequest { packets: size.packets(), bytes: size.bytes(payload) };
@@ -312,7 +314,7 @@ mod tests {
             .iter()
             .map(|run| run.counters.sender.get(names::REPEATED_FOR_CONTENTION))
             .collect();
-        // Eight runs have two spare ones, which the first run takes.
+        // A plan of eight runs allows two repetitions, and the first run uses both.
         assert_eq!(waited, [0.03, 0.01, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]);
         assert_eq!(repetitions[..4], [Some(2), None, None, None]);
     }
@@ -331,7 +333,8 @@ mod tests {
         let first = store.runs()[0].cell();
         assert_eq!((first.send.packets(), first.receive.packets()), (Some(2), Some(2)));
         night(&mut FakeBench::new(), &mut store).unwrap();
-        // All runs fit, so the others follow in the order of the schedule.
+        // All runs fit into the budget, so those after the corners follow the order of the
+        // schedule.
         assert_eq!(store.runs().len() as u64, store.plan().design().run_count());
         assert_eq!(store.next_run(), None);
     }

@@ -1,4 +1,4 @@
-//! Date and time of day, for names and labels.
+//! The date and time in UTC, for names and labels.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,7 +9,7 @@ pub struct Utc {
 }
 
 impl Utc {
-    /// Returns the current time of the system's clock.
+    /// Returns the current time of the system's real-time clock.
     #[must_use]
     pub fn now() -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -34,8 +34,8 @@ impl Utc {
         (self.seconds / 3_600 % 24, self.seconds / 60 % 60, self.seconds % 60)
     }
 
-    /// Returns year, month and day. Years start in March, so that the leap day is the last of a
-    /// year; 400 of them have 146,097 days.
+    /// Returns year, month and day. The computation starts years in March, so that a leap day is
+    /// the last day of its year; 400 years have 146,097 days.
     const fn date(self) -> (u64, u64, u64) {
         let days_since_march_of_year_0 = self.seconds / 86_400 + 719_468;
         let era = days_since_march_of_year_0 / 146_097;

@@ -1,17 +1,17 @@
 //! Pins the two ends of a transfer inside this process to one CPU each.
 //!
-//! Otherwise the scheduler places two threads that wake each other sometimes on one CPU, where they
-//! share a cache, and sometimes on two, where each waits for interrupts of the other. The rates
-//! differ by a factor of ten, and a cell would show the placement rather than the effect of its
-//! buffers.
+//! Without pinning, the scheduler sometimes places two threads that wake each other on one CPU,
+//! where they share a cache, and sometimes on two, where each waits for interrupts of the other.
+//! The rates differ by a factor of ten, so cells would show the placement rather than the effect of
+//! their buffers.
 
 use rustix::process::{getpid, setpriority_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-/// The nice value of a measured thread.
+/// Nice value of a measured thread: the highest priority.
 const HIGHEST_PRIORITY: i32 = -20;
 
-/// One of the two ends.
+/// An end of a transfer, whose thread is pinned to a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PinnedThread {
     Source,
@@ -19,22 +19,23 @@ pub(crate) enum PinnedThread {
 }
 
 impl PinnedThread {
-    /// Raises the priority of the calling thread, and pins it to its CPU. Does what is allowed: the
-    /// process may have only one CPU, may not choose, or may not raise its priority.
+    /// Raises the priority of the calling thread and pins it to the CPU of this end, as far as the
+    /// system allows. The process may have a single CPU, or lack the permission for either.
     pub(crate) fn pin(self) {
-        // Linux changes the priority of the calling thread only. The lowest nice value leaves 99 %
-        // of a CPU to it, against one other program. Errors are ignored: it may not be allowed.
+        // In Linux the call affects the calling thread only. Against one other program, this nice
+        // value leaves 99 % of a CPU to the thread. Errors are ignored, because the process may
+        // lack the permission.
         let _ = setpriority_process(None, HIGHEST_PRIORITY);
         let Some([first, second]) = two_cpus() else { return };
         pin_to(if self == Self::Source { first } else { second });
     }
 
-    /// Does each end have its own CPU?
+    /// Does each end have a CPU of its own?
     pub(crate) fn are_separate() -> bool {
         two_cpus().is_some()
     }
 
-    /// Describes the placement, for the facts of a result.
+    /// Describes the placement of both ends, for the facts of a sweep.
     pub(crate) fn describe() -> String {
         match two_cpus() {
             Some([first, second]) => format!("source on CPU {first}, sink on CPU {second}"),
@@ -43,21 +44,22 @@ impl PinnedThread {
     }
 }
 
-/// Pins the calling thread to a CPU. Errors are ignored: the caller cannot depend on success.
+/// Pins the calling thread to a CPU. Errors are ignored, because the process may lack the
+/// permission.
 pub(crate) fn pin_to(cpu: usize) {
     let mut own = CpuSet::new();
     own.set(cpu);
     let _ = sched_setaffinity(None, &own);
 }
 
-/// Returns a CPU other than that of the calling thread.
+/// Returns a CPU other than the current one of the calling thread.
 pub(crate) fn another_cpu() -> Option<usize> {
     let current = sched_getcpu();
     two_cpus()?.into_iter().find(|&cpu| cpu != current)
 }
 
-/// Returns the first two CPUs that the process may use. Asks the main thread, which is never
-/// pinned.
+/// Returns the first two CPUs that the process may use. It asks for those of the main thread, which
+/// is never pinned.
 fn two_cpus() -> Option<[usize; 2]> {
     let allowed = sched_getaffinity(Some(getpid())).ok()?;
     let mut cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));

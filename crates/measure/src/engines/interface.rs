@@ -1,6 +1,9 @@
-//! linerate's TCP on an interface of this machine, to a `linerate sink` on another machine: through
-//! a packet socket, AF_XDP, or a TAP device. The host has a thread and exists for the whole night;
-//! it carries the control connection too. The source is a program that uses its sockets.
+//! linerate's TCP on an interface of this machine, which sends to a `linerate sink` on another
+//! machine.
+//!
+//! The link is a packet socket, AF_XDP, a TAP device or a serial line. The host has a thread and
+//! exists during the whole sweep, as it also carries the control connection. The source uses its
+//! sockets.
 
 use crate::bench::{Bench, RunRequest};
 use crate::bench_error::BenchError;
@@ -18,32 +21,32 @@ use linerate_link::{AnyLink, KernelInterface, LinkSpec};
 use linerate_stack::{Link, Offloads};
 use std::sync::mpsc::{self, Receiver};
 
-/// linerate's TCP on an interface, with a sink behind it.
+/// The bench for linerate's TCP on an interface, with a sink on another machine.
 #[derive(Debug)]
 pub struct InterfaceBench {
-    /// The sink, until the end of the night.
+    /// The sink, which is `None` after the end of the sweep.
     far: Option<RemoteSink>,
     facts: BenchFacts,
     path: Path,
     wrapping: Wrapping,
-    /// Receives the link when the host has ended.
+    /// Receives the link back when the host has ended.
     ended: Receiver<WrappedLink<AnyLink>>,
 }
 
-/// The path to the sink: an interface, and the host on it.
+/// The path to the sink: an interface, and linerate's host on it.
 #[derive(Debug)]
 struct Path {
     name: String,
-    /// `None` for a serial line.
+    /// The interface in the kernel; `None` for a serial line.
     interface: Option<KernelInterface>,
-    /// The MTU at the start.
+    /// MTU of the interface in bytes when the sweep began.
     mtu: u16,
     network: Network,
 }
 
 impl Path {
-    /// Finds the cause of `error`: a failure of our end of the path looks like a peer that does not
-    /// answer.
+    /// Replaces `error` by its cause if the link failed or its MTU was changed. To a transfer, such
+    /// a failure looks like a peer that does not answer.
     fn find_cause(&self, error: BenchError) -> BenchError {
         let interface = self.name.clone();
         if let Some(source) = self.network.lost_link() {
@@ -60,12 +63,11 @@ impl Path {
 }
 
 impl InterfaceBench {
-    /// Creates the bench for `plan`. The frames of the night are written to `capture` if it is
-    /// given.
+    /// Creates the bench for `plan`. If `capture` is given, all frames of the sweep are written to
+    /// it.
     ///
     /// # Errors
-    /// If the interface is not available, its MTU differs from the plan, there is no sink, or one
-    /// of
+    /// The interface is not available, its MTU differs from the plan, there is no sink, or one of
     /// the TCPs does not grant what the plan requires.
     ///
     /// # Panics
@@ -84,7 +86,7 @@ impl InterfaceBench {
         let mut wrapping = Wrapping::new(rules.impairments(), capture);
         let wrapped = wrapping.wrap(link, plan.seed);
         let (end, ended) = mpsc::channel();
-        // The channel is closed if the bench was dropped early.
+        // The channel is closed if the bench was dropped before the host ended.
         let on_end = move |link| end.send(link).unwrap_or(());
         let network = Network::on(host.location(), mac, wrapped, rules.usual(), on_end)
             .map_err(|error| BenchError::io("beginning a host of linerate's own", error))?;
@@ -122,14 +124,14 @@ impl InterfaceBench {
     }
 }
 
-/// Opens the link. A serial line has the MTU of the plan.
+/// Opens the link of the host. A serial line gets the MTU of the plan.
 fn open(host: &OwnHost, plan: &Plan) -> Result<AnyLink, BenchError> {
     let is_serial = matches!(host.link, LinkSpec::Serial(..));
     let host = OwnHost { mtu: is_serial.then_some(plan.mtu), ..host.clone() };
     Ok(host.open(plan.offloads.unwrap_or(false))?)
 }
 
-/// Checks the MTU: the interface determines the size of packets.
+/// Checks that the interface has the MTU of the plan, since a larger packet could not be sent.
 fn check_mtu(link: &AnyLink, name: &str, mtu: usize) -> Result<(), BenchError> {
     let has = link.capabilities().mtu;
     if has == mtu {
@@ -145,7 +147,8 @@ impl Bench for InterfaceBench {
     }
 
     fn floor(&mut self, _: &RunRequest, _: &Interrupt) -> Result<Option<Floor>, BenchError> {
-        // A network cannot be measured without a protocol.
+        // A floor is not possible, because the path between machines cannot carry data without a
+        // protocol.
         Ok(None)
     }
 
@@ -158,7 +161,7 @@ impl Bench for InterfaceBench {
         let far = self.far.as_mut().ok_or_else(gone)?;
         let options = Options {
             send_buffer: Some(request.send_buffer.bytes),
-            // Set by the sink's kernel, which announces it.
+            // The kernel of the sink's machine sets this MSS, and announces it.
             max_segment: Some(max_segment(far.remote.address(), self.path.mtu)),
             congestion: request.congestion.clone(),
             ..Options::default()
@@ -167,12 +170,13 @@ impl Bench for InterfaceBench {
     }
 
     fn end(&mut self) -> Result<(), BenchError> {
-        // Dropped first, so that its control connection is closed and not reset.
+        // The sink is dropped first. Otherwise the end of the network would reset its control
+        // connection.
         self.far = None;
         self.path.network.end();
         match self.ended.recv() {
             Ok(link) => self.wrapping.unwrap_link(link).map(drop),
-            // The link was unwrapped already.
+            // The link has already been returned and unwrapped.
             Err(_) => Ok(()),
         }
     }

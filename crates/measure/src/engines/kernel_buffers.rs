@@ -1,8 +1,9 @@
 //! Checks, before the first run, that the kernel grants the buffers of the plan.
 //!
-//! The kernel doubles the requested size, because it counts its overhead. It silently limits large
-//! sizes to a setting of the machine, and raises small ones to a minimum. The limit would turn two
-//! cells of the plan into the same cell, so it is refused; the minimum is noted in the facts.
+//! The kernel doubles the requested size, because its own count includes overhead. It silently
+//! limits large sizes to a setting of the machine, and raises small ones to a minimum. The limit
+//! would make two cells of the plan the same, so it is an error; the minimum is recorded in the
+//! facts.
 
 use crate::bench_error::BenchError;
 use crate::engines::remote_sink::RemoteSink;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// One of the two buffers, and the setting that limits it.
+/// One of the two socket buffers, with the kernel setting that limits it.
 #[derive(Clone, Copy, Debug)]
 struct BufferSide {
     name: &'static str,
@@ -28,10 +29,10 @@ const SEND: BufferSide =
 const RECEIVE: BufferSide =
     BufferSide { name: "receive", limit: "net.core.rmem_max", tcp: SinkTcp::Kernel };
 
-/// Settings worth a note.
+/// Remarks for the facts of the sweep, by name.
 type Notes = BTreeMap<String, String>;
 
-/// Checks the send buffers of the plan on a socket of this machine.
+/// Checks the send buffers of the plan with a socket of this machine.
 pub(crate) fn sender(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
     let socket = trial_socket()?;
     let grant = |bytes| {
@@ -41,7 +42,7 @@ pub(crate) fn sender(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
     check_grants(SEND, "", &plan.send_buffers, payload, grant)
 }
 
-/// Checks the receive buffers of the plan on a socket of this machine.
+/// Checks the receive buffers of the plan with a socket of this machine.
 pub(crate) fn receiver(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
     let socket = trial_socket()?;
     let grant = |bytes| {
@@ -51,7 +52,7 @@ pub(crate) fn receiver(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
     check_grants(RECEIVE, "", &plan.receive_buffers, payload, grant)
 }
 
-/// Checks the receive buffers of the plan at the sink.
+/// Checks the receive buffers of the plan with the sink on another machine.
 pub(crate) fn receiver_at(
     far: &mut RemoteSink,
     plan: &Plan,
@@ -64,7 +65,8 @@ pub(crate) fn receiver_at(
     check_grants(which, &there, &plan.receive_buffers, payload, grant)
 }
 
-/// Checks the largest and the smallest buffer: the granted size increases with the requested one.
+/// Checks the largest and the smallest size only, because granted sizes increase with requested
+/// ones.
 fn check_grants(
     which: BufferSide,
     there: &str,
@@ -111,7 +113,7 @@ fn trial_socket() -> Result<OwnedFd, BenchError> {
 mod tests {
     use super::*;
 
-    /// Returns a model of a kernel with this limit and this minimum.
+    /// Returns a function that grants buffers like a kernel with this limit and this minimum.
     fn kernel(limit: u64, floor: u64) -> impl FnMut(u64) -> Result<u64, BenchError> {
         move |bytes| Ok((bytes.min(limit) * 2).max(floor))
     }

@@ -1,4 +1,4 @@
-//! The engines, each of which can execute runs.
+//! The engines: for each kind of path, a bench that makes the runs.
 
 pub(crate) mod cpu_pinning;
 mod interface;

@@ -1,4 +1,4 @@
-//! The interface towards an address, and the properties that its driver reports.
+//! The interface by which the kernel reaches an address, and what its driver reports.
 
 use linerate_evidence::{Framing, LineRate};
 use std::fs;
@@ -10,12 +10,12 @@ pub(crate) struct Interface {
     pub(crate) name: String,
 }
 
-/// `ARPHRD_ETHER`.
+/// The hardware type of Ethernet (`ARPHRD_ETHER`).
 const ETHERNET: u64 = 1;
 
 impl Interface {
-    /// Returns the interface towards `address` according to the main routing table. Rules that
-    /// select another table are ignored.
+    /// Returns the interface by which the main routing table reaches `address`. Rules for other
+    /// tables are ignored.
     pub(crate) fn towards(address: IpAddr) -> Option<Self> {
         let name = match address {
             IpAddr::V4(address) => ipv4_route(&read("/proc/thread-self/net/route")?, address),
@@ -24,13 +24,13 @@ impl Interface {
         name.map(|name| Self { name })
     }
 
-    /// Returns the bit rate that the driver reports, if there is hardware. Drivers of virtual
-    /// interfaces report one too, but it limits nothing.
+    /// Returns the bit rate that the driver reports; `None` without hardware. Drivers of virtual
+    /// interfaces report a rate, too, but it limits nothing.
     pub(crate) fn bits_per_second(&self) -> Option<u64> {
         if !self.has_hardware() {
             return None;
         }
-        // Drivers report -1 for an unknown rate.
+        // Drivers report -1 if the rate is unknown, which fails to parse.
         self.attribute("speed")?
             .parse::<u64>()
             .ok()
@@ -38,17 +38,17 @@ impl Interface {
             .map(|rate| rate * 1_000_000)
     }
 
-    /// Is there hardware behind it?
+    /// Does the interface have hardware?
     pub(crate) fn has_hardware(&self) -> bool {
         fs::exists(format!("/sys/class/net/{}/device", self.name)).unwrap_or(false)
     }
 
-    /// Does it carry Ethernet frames?
+    /// Does the interface carry Ethernet frames?
     pub(crate) fn is_ethernet(&self) -> bool {
         self.attribute("type").is_some_and(|kind| kind.parse() == Ok(ETHERNET))
     }
 
-    /// Is it half-duplex?
+    /// Is the interface half-duplex?
     pub(crate) fn is_half_duplex(&self) -> bool {
         self.attribute("duplex").is_some_and(|duplex| duplex == "half")
     }
@@ -62,9 +62,9 @@ fn read(file: &str) -> Option<String> {
     fs::read_to_string(file).ok()
 }
 
-/// Finds the interface of the longest matching row of /proc/net/route. The columns are name,
-/// destination, gateway, flags, two counters, metric, mask; addresses are hexadecimal, in host byte
-/// order.
+/// Returns the interface of the matching row with the longest prefix in /proc/net/route. Its
+/// columns are name, destination, gateway, flags, two counters, metric and mask. Addresses are
+/// hexadecimal, in host byte order.
 fn ipv4_route(table: &str, address: Ipv4Addr) -> Option<String> {
     let address = u32::from_ne_bytes(address.octets());
     let row = |line: &str| {
@@ -77,8 +77,9 @@ fn ipv4_route(table: &str, address: Ipv4Addr) -> Option<String> {
     longest(table, row)
 }
 
-/// Finds the interface of the longest matching row of /proc/net/ipv6_route. The columns are
-/// destination and its length, source and its length, next hop, metric, two counters, flags, name.
+/// Returns the interface of the matching row with the longest prefix in /proc/net/ipv6_route. Its
+/// columns are destination and its length, source and its length, next hop, metric, two counters,
+/// flags and name.
 fn ipv6_route(table: &str, address: Ipv6Addr) -> Option<String> {
     let row = |line: &str| {
         let mut words = line.split_whitespace();
@@ -92,7 +93,7 @@ fn ipv6_route(table: &str, address: Ipv6Addr) -> Option<String> {
     longest(table, row)
 }
 
-/// Returns the name in the row with the longest prefix; of several, the first.
+/// Returns the name in the row with the longest prefix, and of several such rows in the first one.
 fn longest(table: &str, row: impl Fn(&str) -> Option<(u32, String)>) -> Option<String> {
     let mut best: Option<(u32, String)> = None;
     for (length, name) in table.lines().filter_map(row) {
@@ -103,7 +104,7 @@ fn longest(table: &str, row: impl Fn(&str) -> Option<(u32, String)>) -> Option<S
     best.map(|(_, name)| name)
 }
 
-/// Returns the framing of packets on `interface`; `None` means a path inside this machine.
+/// Returns the framing of packets on `interface`; without one, that of a path inside this machine.
 pub(crate) fn framing(interface: Option<&Interface>, options: u32) -> Framing {
     match interface {
         None => Framing::ethernet_in_memory(options),
@@ -114,13 +115,13 @@ pub(crate) fn framing(interface: Option<&Interface>, options: u32) -> Framing {
     }
 }
 
-/// Returns the bit rate that the driver of `interface` reports.
+/// Returns the bit rate that the driver of `interface` reports, if any.
 pub(crate) fn line_rate(interface: &Interface) -> Option<LineRate> {
     let bits_per_second = interface.bits_per_second()?;
     Some(LineRate { bits_per_second, source: format!("driver of {}", interface.name) })
 }
 
-/// Describes the bit rate of the interface `name`, for the settings of a bench.
+/// Describes the bit rate of the interface `name`, for the recorded settings of a bench.
 pub(crate) fn rate_in_words(name: &str, interface: Option<&Interface>) -> String {
     let Some(interface) = interface else {
         return format!("{name}, inside this machine: it has no bit rate");

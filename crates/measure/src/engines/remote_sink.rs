@@ -18,14 +18,14 @@ use linerate_evidence::{Counters, RunOutcome};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// Timeout of a handshake.
+/// Timeout of the handshake of a data connection.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Time that the sink's report may take beyond the maximum time of the run and a round trip.
+/// Additional time for the sink's report, beyond the run's maximum duration and a round trip.
 const GRACE: Duration = Duration::from_millis(500);
-/// Maximum time of a wait, after which the thread checks for an interrupt.
+/// Maximum time of a single wait, after which the thread checks for an interrupt.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// A sink on another machine, and the network to it.
+/// A sink on another machine, and the network by which it is reached.
 #[derive(Debug)]
 pub(crate) struct RemoteSink {
     pub(crate) remote: Remote,
@@ -41,7 +41,7 @@ impl RemoteSink {
         Ok(Self { remote, peer: peer.clone(), network })
     }
 
-    /// Describes the sink.
+    /// Describes the sink's program, kernel and TCP, for the facts of a sweep.
     pub(crate) fn describe(&self) -> String {
         let there = self.remote.description();
         let tcp = match there.tcp {
@@ -51,7 +51,7 @@ impl RemoteSink {
         format!("{} on {}{tcp}", there.program, there.kernel)
     }
 
-    /// Carries the request's bytes over a new data connection with `options`.
+    /// Transfers the requested bytes over a new data connection with `options`.
     pub(crate) fn run(
         &mut self,
         options: &Options,
@@ -117,8 +117,8 @@ fn open_data(
     Ok(stream)
 }
 
-/// Waits for the sink's report. Returns it with the time of its arrival. A sink that is late is
-/// asked to stop.
+/// Waits for the sink's report, and returns it with the time of its arrival. If the report is late,
+/// it asks the sink to stop.
 fn await_report(
     remote: &mut Remote,
     peer: &Peer,
@@ -143,13 +143,13 @@ fn await_report(
     }
 }
 
-/// Returns the time at which the sink is asked to stop. The sink's clock, which starts with its
-/// first byte, usually ends the run before. It never starts if no byte arrives.
+/// Returns the time at which the sink is asked to stop. Usually the sink ends the run before, by
+/// its own clock. That clock starts with the first byte, and so not at all if no byte arrives.
 fn latest_report(time_up: Instant, round_trip: Duration) -> Instant {
     time_up + round_trip + GRACE
 }
 
-/// Rejects a transfer that ended neither by its bytes nor by its maximum time.
+/// Returns an error if the run ended for another reason than its bytes, its duration or a stop.
 fn check_end(report: &Report, given: &WriteResult) -> Result<(), BenchError> {
     let what = match report.ended {
         Ended::Complete | Ended::TimeUp | Ended::Stopped => return Ok(()),
@@ -160,7 +160,7 @@ fn check_end(report: &Report, given: &WriteResult) -> Result<(), BenchError> {
     Err(BenchError::ConnectionLost { bytes: report.bytes, what })
 }
 
-/// The duration of a run, measured with two clocks.
+/// The duration of a run, which is measured with the clocks of both machines.
 #[derive(Clone, Copy, Debug)]
 struct Timing {
     at_least: Duration,

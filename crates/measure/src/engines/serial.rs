@@ -1,7 +1,8 @@
-//! linerate's TCP at both ends of a serial line: two hosts, each with a thread, at the ends of a
-//! pseudo-terminal. The links write at the rate of the line, so time is real.
+//! linerate's TCP at both ends of a serial line: two hosts, each with a thread, on a
+//! pseudo-terminal.
 //!
-//! Each run has new hosts and a new line, so that runs are independent.
+//! The links send at the rate of the line, so runs take real time. Each run has new hosts and a new
+//! line, so that runs are independent.
 
 use crate::bench::{Bench, RunRequest};
 use crate::bench_error::BenchError;
@@ -13,27 +14,27 @@ use linerate_link::capture_file::CaptureWriter;
 use linerate_link::serial::SerialError;
 use linerate_link::{OpenError, SerialConfig, SerialLink};
 
-/// Bytes of a compressed header in a transfer in one direction: the change mask and the checksum
-/// (RFC 1144 §3.2.2).
+/// Number of bytes in a compressed header of a one-way transfer: change mask and checksum (RFC 1144
+/// §3.2.2).
 const COMPRESSED_HEADER: u32 = 3;
-/// Bytes that end a packet.
+/// Number of bytes that SLIP adds at the end of a packet (RFC 1055).
 const END: u32 = 1;
 
-/// linerate's TCP over a serial line.
+/// The bench for linerate's TCP at both ends of a serial line.
 #[derive(Debug)]
 pub struct SerialBench {
     rules: Rules,
     line: SerialConfig,
-    /// The wrappers of the source's end of the line.
+    /// Wraps the line at the end of the source.
     wrapping: Wrapping,
 }
 
 impl SerialBench {
-    /// Creates the bench for `plan`. Packets are written to `capture` if it is given.
+    /// Creates the bench for `plan`. If `capture` is given, all packets are written to it.
     ///
     /// # Errors
-    /// If the plan names an unknown profile or congestion control, or impossible sizes, or the
-    /// system provides no pseudo-terminal.
+    /// The plan names an unknown profile or congestion control, or impossible sizes, or the system
+    /// provides no pseudo-terminal.
     pub fn new(plan: &Plan, capture: Option<CaptureWriter>) -> Result<Self, BenchError> {
         let line = plan.serial_line().ok_or(BenchError::Plan(PlanError::NoBaud))?;
         let rules = Rules::new(plan, plan.congestion.as_deref())?;
@@ -43,8 +44,8 @@ impl SerialBench {
     }
 }
 
-/// Returns the framing of full segments on a serial line. Escapes come on top: they depend on the
-/// data.
+/// Returns the framing of full segments on a serial line. It excludes SLIP's escape characters,
+/// whose number depends on the data.
 pub(crate) fn framing(options: u32, header_compression: bool) -> Framing {
     let whole = Framing::ip_in_memory(options);
     let (name, headers) = match header_compression {
@@ -55,7 +56,7 @@ pub(crate) fn framing(options: u32, header_compression: bool) -> Framing {
     Framing { name, headers, overhead: END, minimum: 0, acknowledgement, ..whole }
 }
 
-/// Returns the rate of a line in bits of data: of the ten bits of a byte, eight.
+/// Returns the bit rate of a serial line. A byte takes ten bit times, of which eight are data.
 pub(crate) fn line_rate(baud: u32) -> LineRate {
     let bits_per_second = u64::from(baud) * 8 / 10;
     LineRate { bits_per_second, source: format!("ten bit times a byte at {baud} baud") }
@@ -65,7 +66,7 @@ fn no_line(error: SerialError) -> BenchError {
     BenchError::Open(OpenError::Serial(error))
 }
 
-/// Adds the counters of the line to those of the sender.
+/// Adds the counters of the serial line to those of the sender.
 fn note_line(link: &SerialLink, counters: &mut EndCounters) {
     let line = link.counters();
     for (name, count) in [
@@ -104,7 +105,7 @@ impl Bench for SerialBench {
     }
 
     fn floor(&mut self, _: &RunRequest, _: &Interrupt) -> Result<Option<Floor>, BenchError> {
-        // The rate of the line is known.
+        // A floor is not needed, because the rate of the line is known.
         Ok(None)
     }
 
@@ -131,7 +132,7 @@ mod tests {
     use std::num::NonZeroU32;
 
     fn bench(change: impl FnOnce(&mut Draft)) -> SerialBench {
-        // So fast that tests hardly wait.
+        // At this rate the runs take little real time.
         let mut draft = Draft::of_serial(NonZeroU32::new(1_000_000).unwrap());
         change(&mut draft);
         SerialBench::new(&Plan::new(draft).unwrap(), None).unwrap()
@@ -186,7 +187,7 @@ mod tests {
         assert_eq!(facts.framing.on_wire(256), 260);
         assert_eq!(facts.line_rate.unwrap().bits_per_second, 800_000);
         let plain = bench(|draft| draft.header_compression = Some(false)).facts();
-        // With timestamps, which need not be left out.
+        // Without header compression the segments have timestamps, and so less payload.
         assert_eq!(plain.segment_payload, 244);
         assert_eq!(plain.framing.on_wire(244), 297);
     }

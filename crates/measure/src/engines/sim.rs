@@ -13,11 +13,11 @@ use linerate_sim_tools::{FrameWriter, ScenarioError, load};
 use linerate_tcp::{Config, Profile};
 use std::collections::BTreeMap;
 
-/// Bytes of IPv4 and TCP headers without options. Timestamps are added below.
+/// Number of bytes in IPv4 and TCP headers without options. Timestamps are added to it.
 const HEADERS: u32 = 20 + 20;
 const TIMESTAMPS: u32 = 12;
 
-/// The bench of a scenario.
+/// The bench for the simulated machines of a scenario.
 #[derive(Debug)]
 pub struct SimBench {
     blueprint: Blueprint,
@@ -29,10 +29,10 @@ pub struct SimBench {
 }
 
 impl SimBench {
-    /// Creates the bench for `plan`. Frames are written to `capture` if it is given.
+    /// Creates the bench for `plan`. If `capture` is given, all frames are written to it.
     ///
     /// # Errors
-    /// If the scenario does not exist, or does not support the plan.
+    /// The scenario does not exist, or does not support the plan.
     pub fn new(plan: &Plan, capture: Option<CaptureWriter>) -> Result<Self, BenchError> {
         let name = plan.scenario.clone().unwrap_or_default();
         let scenario = load(&name, &plan.set)?;
@@ -64,7 +64,7 @@ impl SimBench {
         Ok(bench)
     }
 
-    /// Rejects receive buffers above 65,535 bytes if there is no window scaling.
+    /// Returns an error for receive buffers above 65,535 bytes, if the TCPs do not scale windows.
     fn refuse_large_buffers(&self, plan: &Plan) -> Result<(), BenchError> {
         let largest = plan
             .receive_buffers
@@ -93,8 +93,8 @@ impl SimBench {
         if self.config.timestamps { TIMESTAMPS } else { 0 }
     }
 
-    /// Returns the framing. On a bus the acknowledgements share the medium. They are counted as in
-    /// the message of 1988: at most one minimum frame with its gap for each packet.
+    /// Returns the framing. On a bus, acknowledgements share the medium. Like the message of 1988,
+    /// this counts at most one acknowledgement for each packet: a minimum frame with its gap.
     fn framing(&self) -> Framing {
         let framing = Framing::ethernet(self.options());
         if self.blueprint.is_shared() {
@@ -192,7 +192,7 @@ impl SimBench {
     }
 }
 
-/// Returns both ends of the first transfer.
+/// Returns the reports on both ends of the scenario's first transfer.
 fn ends<'a>(
     blueprint: &Blueprint,
     outcome: &'a Outcome,
@@ -201,7 +201,7 @@ fn ends<'a>(
     Some((outcome.program(&format!("{name}: source"))?, outcome.program(&format!("{name}: sink"))?))
 }
 
-/// Collects the counters of one end and its machine.
+/// Collects the counters of one end, and those of its machine.
 fn counters(program: &ProgramReport, outcome: &Outcome) -> EndCounters {
     let mut end = EndCounters::default();
     if let Some(tcp) = &program.tcp {

@@ -1,4 +1,4 @@
-//! A transfer over two connected streams of this process, with a thread for each.
+//! A transfer between two connected streams of this process, with a thread for each end.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -13,20 +13,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time that the first byte may take beyond the maximum time, for the start of the threads.
+/// Additional time for the first byte beyond the maximum duration, as threads may start late.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// The results of both ends.
+/// The results of both ends of a transfer.
 #[derive(Debug)]
 pub(crate) struct Carried {
     pub(crate) given: WriteResult,
     pub(crate) taken: ReadResult,
-    /// The usage of processors by both ends.
+    /// The processor time and waiting time of both threads.
     usage: Counters,
 }
 
 impl Carried {
-    /// Adds the usage of processors to the counters of the connection.
+    /// Adds the processor time and waiting time of both threads to the counters of the connection.
     pub(crate) fn note_usage(&self, counters: &mut Counters) {
         let ends = [
             (&mut counters.sender, &self.usage.sender),
@@ -37,8 +37,8 @@ impl Carried {
         }
     }
 
-    /// Returns the time from the first write until the sink had read the last byte, or stopped
-    /// waiting for it.
+    /// Returns the time from the first write until the sink had read the last byte or given up
+    /// waiting.
     pub(crate) fn time(&self) -> linerate_units::Duration {
         let end = match (self.taken.ended, self.taken.last) {
             (Ended::Complete, Some(last)) => last,
@@ -48,7 +48,7 @@ impl Carried {
     }
 }
 
-/// Writes the request's bytes to `near` in one thread and reads them from `far` in another.
+/// Writes the requested bytes to `near` in one thread, and reads them from `far` in another one.
 pub(crate) fn carry(
     near: &Stream,
     far: &Stream,
@@ -74,8 +74,8 @@ pub(crate) fn carry(
             let given =
                 write_task.run(near, |began, now| over.load(Ordering::Relaxed) || late(began, now));
             if given.error.is_some() {
-                // The sink then sees the end of the stream immediately, and not the end of its
-                // time.
+                // The shutdown ends the stream at once, so the sink does not wait for the maximum
+                // duration.
                 let _ = near.shutdown(std::net::Shutdown::Both);
             }
             (given, usage.counted())
@@ -92,7 +92,7 @@ pub(crate) fn carry(
     check_end(carried)
 }
 
-/// Rejects a transfer that ended neither by its bytes nor by its maximum time.
+/// Returns an error if the transfer ended for another reason than its bytes or its duration.
 fn check_end(carried: Carried) -> Result<Carried, BenchError> {
     let what = match carried.taken.ended {
         Ended::Complete | Ended::TimeUp => return Ok(carried),
@@ -104,7 +104,7 @@ fn check_end(carried: Carried) -> Result<Carried, BenchError> {
     Err(BenchError::ConnectionLost { bytes: carried.taken.bytes, what })
 }
 
-/// Returns the task of the source.
+/// Returns the parameters for writing a transfer.
 pub(crate) fn write_task(request: &RunRequest) -> WriteTask {
     let pattern = || Contents::Pattern(Pattern::new(request.seed));
     let contents = if request.verify { pattern() } else { Contents::Any };
@@ -112,8 +112,8 @@ pub(crate) fn write_task(request: &RunRequest) -> WriteTask {
     WriteTask { bytes: request.bytes, write_size: request.write_size, contents, pause, rate: None }
 }
 
-/// Returns the task of the sink. Its time starts with the first byte, because threads may start
-/// late.
+/// Returns the parameters for reading a transfer. The maximum duration counts from the first byte,
+/// as threads may start late.
 pub(crate) fn read_task(request: &RunRequest) -> ReadTask {
     let max_time = Duration::from(request.max_time);
     ReadTask {
@@ -127,7 +127,7 @@ pub(crate) fn read_task(request: &RunRequest) -> ReadTask {
     }
 }
 
-/// Returns the size of a buffer as it reads back.
+/// Converts the size of a buffer, as `getsockopt` reports it, or its error.
 pub(crate) fn granted(size: io::Result<u64>) -> Result<u64, BenchError> {
     size.map_err(|error| BenchError::io("reading a buffer's size back", error))
 }

@@ -1,21 +1,22 @@
-//! The processor time of a thread, the time for which it waited for a processor, and the time for
-//! which the hypervisor withheld the processors of the machine.
+//! The processor time and waiting time of a thread, and the time for which the hypervisor withheld
+//! the machine's CPUs.
 
 use linerate_evidence::{EndCounters, names};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Microseconds of a clock tick of `/proc/stat`, whose unit (`USER_HZ`) is 10 ms.
+/// Microseconds in a clock tick of `/proc/stat` (`USER_HZ`), which is 10 ms.
 const MICROS_PER_TICK: u64 = 10_000;
 
-/// A measurement of the calling thread, from its creation to [`ThreadUsage::note`].
+/// Measures the usage of processors by the calling thread, from its creation on.
 #[derive(Debug)]
 pub(crate) struct ThreadUsage {
     began: Instant,
-    /// Processor time of the thread.
+    /// Processor time of the thread when the measurement started.
     cpu: Duration,
-    /// Nanoseconds in the run queue; `None` if the kernel does not count them.
+    /// Time in the run queue in nanoseconds when the measurement started; `None` if the kernel does
+    /// not count it.
     waited: Option<u64>,
 }
 
@@ -25,7 +26,7 @@ impl ThreadUsage {
         Self { began: Instant::now(), cpu: cpu_time(), waited: waited() }
     }
 
-    /// Returns the usage since the start.
+    /// Returns the usage since the start as counters.
     pub(crate) fn counted(&self) -> EndCounters {
         let mut counters = EndCounters::default();
         self.note(&mut counters);
@@ -43,11 +44,11 @@ impl ThreadUsage {
     }
 }
 
-/// A measurement of stolen time, from its creation to [`StolenTime::note`].
+/// Measures the time for which the hypervisor withheld CPUs (steal time), from its creation on.
 #[derive(Debug)]
 pub(crate) struct StolenTime(Option<Stolen>);
 
-/// Clock ticks that the hypervisor withheld from all CPUs together, and their number.
+/// The sum of the steal time of all CPUs in clock ticks, and the number of CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stolen {
     ticks: u64,
@@ -60,7 +61,7 @@ impl StolenTime {
         Self(stolen())
     }
 
-    /// Adds the mean time that was stolen from a CPU since the start to the counters of an end.
+    /// Adds the steal time since the start, as the mean over all CPUs, to the counters of an end.
     pub(crate) fn note(&self, counters: &mut EndCounters) {
         let (Some(before), Some(after)) = (self.0, stolen()) else { return };
         let ticks = after.ticks.saturating_sub(before.ticks);
@@ -73,7 +74,7 @@ fn stolen() -> Option<Stolen> {
     parse_stolen(&fs::read_to_string("/proc/stat").ok()?)
 }
 
-/// Parses `/proc/stat`: the eighth figure of the sum of all CPUs, and the number of CPUs.
+/// Parses `/proc/stat`: the eighth number in the line of all CPUs, and the number of CPUs.
 fn parse_stolen(text: &str) -> Option<Stolen> {
     let mut lines = text.lines();
     let ticks = lines.next()?.strip_prefix("cpu ")?.split_whitespace().nth(7)?.parse().ok()?;
@@ -81,8 +82,8 @@ fn parse_stolen(text: &str) -> Option<Stolen> {
     Some(Stolen { ticks, cpus })
 }
 
-/// Returns the processor time of the calling thread. `schedstat` has it too, but counts it at clock
-/// ticks only, which are longer than a run in process.
+/// Returns the processor time of the calling thread. `schedstat` is not precise enough: it is
+/// updated at clock ticks, and a run inside the process may be shorter than a tick.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
@@ -92,7 +93,7 @@ fn waited() -> Option<u64> {
     parse(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
 }
 
-/// Parses the second figure of `schedstat`: the time in the run queue.
+/// Parses the second number of `schedstat`, the time in the run queue in nanoseconds.
 fn parse(text: &str) -> Option<u64> {
     text.split_whitespace().nth(1)?.parse().ok()
 }

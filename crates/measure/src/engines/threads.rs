@@ -1,4 +1,4 @@
-//! Threads of a bench.
+//! Threads of a bench, and how their panics are passed on.
 
 use std::thread::ScopedJoinHandle;
 

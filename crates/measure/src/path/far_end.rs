@@ -1,4 +1,4 @@
-//! The program at the receiving end of a diagnosed path.
+//! The program at the receiving end of a path: a linerate sink or an iperf3 server.
 
 use super::local_sink::LocalSink;
 use crate::bench_error::BenchError;
@@ -9,22 +9,22 @@ use linerate_ends::socket::{Network, Options};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Bytes of a write that an iperf3 server is told.
+/// Number of bytes in a write, as announced to an iperf3 server.
 pub(super) const WRITE_SIZE: usize = 128 << 10;
 
-/// The program at the other end.
+/// The program at the receiving end of a path.
 #[derive(Debug)]
 pub(super) enum FarEnd {
-    /// A `linerate sink`, which observes its end.
+    /// A `linerate sink`, which also reports measurements of its end.
     Sink {
-        /// The control connection. It is closed before the sink ends.
+        /// The control connection. It is declared first, so that it is closed before the sink ends.
         remote: Box<Remote>,
-        /// The sink, if it is in this process.
+        /// The sink itself, if it runs in this process.
         _local: Option<LocalSink>,
     },
-    /// An iperf3 server, which only counts bytes.
+    /// An iperf3 server, which reports only the number of bytes.
     Iperf3 {
-        /// The server, with the port at which it was found.
+        /// The address of the server, with the port at which it was found.
         server: Peer,
         address: SocketAddr,
         local: SocketAddr,
@@ -32,7 +32,8 @@ pub(super) enum FarEnd {
 }
 
 impl FarEnd {
-    /// Connects to the sink at `peer` through `network`. Its packets have the size of the link.
+    /// Connects to the sink at `peer`, through `network`. Packets have the size that the link
+    /// allows.
     ///
     /// # Errors
     /// The peer cannot be reached, or is not a sink.
@@ -46,7 +47,7 @@ impl FarEnd {
         Ok(Self::Sink { remote: Box::new(remote), _local: local })
     }
 
-    /// Returns the address of the program, and ours on the path to it.
+    /// Returns the address of the program, and our own address on the path to it.
     pub(super) const fn addresses(&self) -> [SocketAddr; 2] {
         match self {
             Self::Sink { remote, .. } => [remote.address(), remote.local_address()],
@@ -54,7 +55,7 @@ impl FarEnd {
         }
     }
 
-    /// Returns the TCP of a sink.
+    /// Returns the TCP implementation of a sink; `None` for iperf3.
     pub(super) const fn tcp(&self) -> Option<SinkTcp> {
         match self {
             Self::Sink { remote, .. } => Some(remote.description().tcp),
@@ -62,11 +63,12 @@ impl FarEnd {
         }
     }
 
-    /// Finds out which program listens at `peer`. A program that waits for more bytes of the other
-    /// protocol answers neither, so the default port of iperf3 is asked in its protocol first.
+    /// Finds out which program listens at `peer`. A program that waits for more bytes of its own
+    /// protocol does not answer the other one, so iperf3's protocol is tried first at iperf3's
+    /// default port.
     ///
     /// # Errors
-    /// The peer cannot be reached or is neither of both.
+    /// The peer cannot be reached, or is neither a sink nor an iperf3 server.
     pub(super) fn find(peer: &Peer) -> Result<Self, BenchError> {
         if peer.port == iperf3::DEFAULT_PORT
             && let Ok(far) = iperf3_at(peer)
@@ -92,7 +94,7 @@ impl FarEnd {
     }
 }
 
-/// Checks with a test without data that an iperf3 server listens at `peer`.
+/// Tests whether an iperf3 server listens at `peer`, by a test that transfers no data.
 fn iperf3_at(peer: &Peer) -> Result<FarEnd, Iperf3Error> {
     let test = Test {
         streams: 1,

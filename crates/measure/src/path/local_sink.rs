@@ -1,4 +1,4 @@
-//! A sink in a thread of this process, for paths whose both ends are here.
+//! A sink in a thread of this process, for paths with both ends in this process.
 
 use crate::bench_error::BenchError;
 use linerate_ends::socket::Network;
@@ -15,7 +15,7 @@ pub(super) struct LocalSink {
 }
 
 impl LocalSink {
-    /// Starts a sink at `address` of `network`. Returns it with its address.
+    /// Starts a sink at `address` of `network`. Returns the sink and its address.
     ///
     /// # Errors
     /// The port is in use, or the system provides no thread.
@@ -26,7 +26,7 @@ impl LocalSink {
         let sink = listening.map_err(|_| BenchError::PortInUse { port })?;
         let interrupt = Interrupt::default();
         let until = interrupt.clone();
-        // A sink that fails ends its connections, which the transfer reports.
+        // If the sink fails, its connections end, and the transfer reports that.
         let serve = move || drop(sink.serve(&until, &|_| ()));
         let thread = thread::Builder::new()
             .spawn(serve)
@@ -40,7 +40,7 @@ impl Drop for LocalSink {
     fn drop(&mut self) {
         self.interrupt.raise();
         if let Some(thread) = self.thread.take() {
-            // A panic of the sink has been printed.
+            // A panic of the sink has already been printed.
             let _ = thread.join();
         }
         self.network.end();

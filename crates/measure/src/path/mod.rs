@@ -1,4 +1,5 @@
-//! Runs for a diagnosis: one transfer over a path, plain or with one change, observed at both ends.
+//! Runs for a diagnosis: a transfer over a path, with or without an intervention, measured at both
+//! ends.
 
 mod far_end;
 mod local_sink;
@@ -16,13 +17,13 @@ use linerate_ends::Interrupt;
 use linerate_evidence::{Change, RunEvidence};
 use linerate_units::Duration;
 
-/// A path whose limit is to be found.
+/// A path whose limit is to be diagnosed.
 pub trait DiagnosedPath {
-    /// Describes the path, in one line.
+    /// Describes the path in one line.
     fn description(&self) -> String;
 
-    /// Carries data for `time`, with one change against the plain transfer. Returns `None` if the
-    /// change is not possible on this path.
+    /// Transfers data for `time`, with the intervention `change` if one is given. Returns `None` if
+    /// the path cannot make the intervention.
     ///
     /// # Errors
     /// The reason why there was no transfer; [`BenchError::Interrupted`] soon after `interrupt` is
@@ -35,17 +36,17 @@ pub trait DiagnosedPath {
     ) -> Result<Option<RunEvidence>, BenchError>;
 }
 
-/// The application whose transfer is diagnosed: its buffers, writes and pauses.
+/// The behaviour of the programs whose transfer is diagnosed: buffers, writes and pauses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Application {
-    /// The send buffer in requested bytes; `None` selects automatic tuning.
+    /// Send buffer in bytes, as it is requested; `None` selects automatic tuning.
     pub send_buffer: Option<u64>,
-    /// The receive buffer in requested bytes; `None` selects automatic tuning.
+    /// Receive buffer in bytes, as it is requested; `None` selects automatic tuning.
     pub receive_buffer: Option<u64>,
-    /// Bytes of a write.
+    /// Number of bytes in a write.
     pub write_size: usize,
     /// Time to wait after each write.
     pub write_pause: Duration,
-    /// The congestion control; `None` selects the default.
+    /// Name of the congestion control; `None` selects the default.
     pub congestion: Option<String>,
 }

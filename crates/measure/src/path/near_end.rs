@@ -1,4 +1,4 @@
-//! The TCP at the sending end of a diagnosed path: the kernel's, or linerate's on a link.
+//! The TCP at the sending end of a path: the kernel's, or linerate's on a link.
 
 use crate::bench_error::BenchError;
 use crate::engines::network_interface::{Interface, framing, line_rate};
@@ -11,29 +11,29 @@ use linerate_stack::Link;
 use linerate_tcp::Config;
 use std::net::IpAddr;
 
-/// The seed of impairments.
+/// Seed of the random impairments.
 const SEED: u64 = 1_988;
-/// Bytes of the timestamp option, which is in every segment.
+/// Number of bytes of the timestamp option, which every segment has.
 const TIMESTAMPS: u32 = 12;
 
-/// The TCP at the sending end.
+/// The TCP at the sending end of a path.
 #[derive(Debug)]
 pub(super) struct NearEnd {
     pub(super) network: Network,
     description: String,
-    /// The interface of linerate's host; `None` for the kernel's TCP and for links inside this
+    /// The interface of linerate's host; `None` for the kernel's TCP, and for links inside this
     /// process.
     interface: Option<Interface>,
 }
 
 impl NearEnd {
-    /// Returns the kernel's TCP.
+    /// Creates the end that uses the kernel's TCP.
     pub(super) fn kernel() -> Self {
         let description = "the kernel's TCP".to_owned();
         Self { network: Network::Kernel, description, interface: None }
     }
 
-    /// Starts linerate's host on an interface, with offloads if its link has them.
+    /// Starts linerate's host on an interface, with offloads if its link supports them.
     ///
     /// # Errors
     /// The interface cannot be opened, or the system provides no thread.
@@ -50,27 +50,28 @@ impl NearEnd {
         Ok(Self { network, description, interface: Some(Interface { name }) })
     }
 
-    /// Returns linerate's TCP in a network of this process.
+    /// Creates the end that uses linerate's host in `network`, on a link inside this process.
     pub(super) const fn in_process(network: Network, description: String) -> Self {
         Self { network, description, interface: None }
     }
 
-    /// Describes the TCP.
+    /// Returns a description of the TCP for the report.
     pub(super) fn description(&self) -> &str {
         &self.description
     }
 
-    /// Is it the kernel's TCP?
+    /// Does this end use the kernel's TCP?
     pub(super) const fn is_kernel(&self) -> bool {
         matches!(self.network, Network::Kernel)
     }
 
-    /// Returns the ratio of a send buffer as it reads back to the requested size.
+    /// Returns the ratio of a send buffer's size, as `getsockopt` reports it, to the requested
+    /// size.
     pub(super) const fn granted_per_asked(&self) -> u64 {
         if self.is_kernel() { 2 } else { 1 }
     }
 
-    /// Adds the bit rates of the link towards `address` to the evidence.
+    /// Adds the bit rate of the link towards `address`, and the rate on the wire, to the evidence.
     pub(super) fn add_rates(&self, address: IpAddr, local: IpAddr, evidence: &mut RunEvidence) {
         let interface = match &self.interface {
             Some(interface) => Some(interface.clone()),
@@ -89,7 +90,8 @@ impl NearEnd {
         });
     }
 
-    /// Finds the cause of `error`: a failed link looks like a peer that does not answer.
+    /// Replaces `error` by the error of the link, if that failed: a failed link looks like a silent
+    /// peer.
     pub(super) fn find_cause(&self, error: BenchError) -> BenchError {
         match (&self.interface, self.network.lost_link()) {
             (Some(Interface { name }), Some(source)) => {
@@ -100,7 +102,7 @@ impl NearEnd {
     }
 }
 
-/// Starts linerate's host at `address` on a link of this process.
+/// Starts linerate's host at `address` on a link inside this process.
 ///
 /// # Errors
 /// The system provides no thread, descriptor or random number.

@@ -1,4 +1,4 @@
-//! The parameters of a run: those of the application, with the one change of an intervention.
+//! The parameters of a run: those of the application, changed by one intervention.
 
 use super::Application;
 use super::far_end::FarEnd;
@@ -8,30 +8,31 @@ use linerate_ends::socket::Options;
 use linerate_evidence::{Change, RunEvidence};
 use std::time::Duration;
 
-/// Bytes of a read at the sink.
+/// Number of bytes in a read of the sink.
 const READ_SIZE: u64 = 128 << 10;
-/// Ratio of larger writes to the plain ones.
+/// Factor by which the intervention of larger writes increases their size.
 const LARGER: usize = 8;
-/// Bytes that the kernel passes to a device at once. Larger writes cost as much for each byte.
+/// Number of bytes that the kernel passes to a device at once (GSO). Larger writes save nothing.
 const GSO_BURST: usize = 64 << 10;
-/// Maximum size of a write.
+/// Maximum number of bytes in a write.
 const MAX_WRITE: usize = 4 << 20;
-/// Bytes per second that a transfer with small segments needs at most.
+/// Lowest value of a limit of ten times the rate, in bytes per second; see [`tenfold`].
 const SLOW: f64 = 1e6;
-/// Bytes per second below which a rate is low: 100 Mb/s.
+/// Rate in bytes per second below which interventions are limited to ten times the rate: 100 Mb/s.
 const LOW: f64 = 12.5e6;
-/// Share of the plain transfer's peak delivery rate at which a paced run sends.
+/// Share of the peak delivery rate at which the pacing intervention sends.
 const PACED: f64 = 0.9;
-/// Share of the plain rate at which a slowly paced run sends: no queue on the path fills.
+/// Share of the rate at which the second pacing intervention sends, which fills no queue on the
+/// path.
 const PACED_AT_HALF: f64 = 0.5;
-/// Small segment, whose packets every host must accept (RFC 1122 §3.3.2).
+/// Segment size in bytes whose packets every host must accept (RFC 1122 §3.3.2).
 pub(super) const SMALL_SEGMENT: u16 = 512;
 
-/// Properties of the plain transfer to which changes refer.
+/// Properties of a run without intervention, to which interventions refer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plain {
     bytes_per_second: f64,
-    /// The peak delivery rate of the first plain transfer, which is the longest.
+    /// Peak delivery rate of the first run, which is the longest, in bytes per second.
     peak: Option<u64>,
     send_buffer: Option<u64>,
     receive_buffer: Option<u64>,
@@ -45,13 +46,14 @@ pub(super) struct Setup {
     pub(super) spec: RunSpec,
     pub(super) write_size: usize,
     pub(super) write_pause: Duration,
-    /// Is the writer on another CPU than before?
+    /// Must the writing program move to another CPU?
     pub(super) is_moved: bool,
     pub(super) connections: usize,
 }
 
 impl Plain {
-    /// Returns the properties of `evidence`; the peak is that of an `earlier` transfer.
+    /// Returns the properties of a run without intervention. The peak is that of the first one,
+    /// `earlier`.
     pub(super) fn of(evidence: &RunEvidence, earlier: Option<Self>) -> Self {
         let (near, far) = (&evidence.sender.connection, &evidence.receiver.connection);
         Self {
@@ -63,11 +65,12 @@ impl Plain {
         }
     }
 
-    /// Returns whether a changed buffer was granted: kernels limit sizes silently.
+    /// Has the intervention taken effect? The kernel may silently limit the size of a changed
+    /// buffer.
     pub(super) fn has_changed(self, change: Change, evidence: &RunEvidence) -> bool {
         let sent = evidence.sender.connection.send_buffer;
         let received = evidence.receiver.connection.receive_buffer;
-        // In eighths, so that the comparison is exact.
+        // Ratios are multiplied by eight, so that integers are precise enough.
         let ratio = |now: Option<u64>, then: Option<u64>| now?.saturating_mul(8).checked_div(then?);
         match change {
             Change::SendBufferDoubled => ratio(sent, self.send_buffer) >= Some(12),
@@ -82,7 +85,7 @@ impl Plain {
 }
 
 impl Setup {
-    /// Returns the parameters of a plain run of `application`.
+    /// Returns the parameters of a run without intervention.
     pub(super) fn plain(application: &Application, time: Duration) -> Self {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Self {
@@ -108,7 +111,7 @@ impl Setup {
         }
     }
 
-    /// Returns the parameters with `change`; `None` if the ends cannot make it.
+    /// Returns the parameters with the intervention `change`; `None` if the ends cannot make it.
     pub(super) fn with(
         self,
         change: Change,
@@ -117,7 +120,7 @@ impl Setup {
         far: &FarEnd,
     ) -> Option<Self> {
         let mut setup = self;
-        // A buffer may read back with more than the requested size.
+        // Reported sizes may include the kernel's overhead, which requested sizes do not.
         let sent = plain.send_buffer.map(|bytes| bytes / near.granted_per_asked());
         let received =
             plain.receive_buffer.and_then(|bytes| Some(bytes / far.tcp()?.granted_per_asked()));
@@ -137,7 +140,7 @@ impl Setup {
                 setup.options.max_pacing_rate = tenfold(plain.bytes_per_second);
             }
             Change::Discard => {
-                // Only the kernel's TCP can discard data unread.
+                // Only the kernel's TCP can discard data without copying it.
                 (far.tcp()? == SinkTcp::Kernel).then_some(())?;
                 setup.spec.discard = true;
                 setup.options.max_pacing_rate = tenfold(plain.bytes_per_second);
@@ -154,10 +157,11 @@ impl Setup {
             Change::SmallerPackets => {
                 (plain.segment? > u64::from(SMALL_SEGMENT)).then_some(())?;
                 setup.options.max_segment = Some(SMALL_SEGMENT);
-                // A path that carries them may be fast: a tenfold rate shows it as well.
+                // If small packets pass, the path may be fast, and ten times the rate proves the
+                // limit as well.
                 setup.options.max_pacing_rate = tenfold(plain.bytes_per_second);
             }
-            // The thread of linerate's host does most of the work, and cannot be moved.
+            // linerate's own thread does most of the work at this end, and cannot be moved.
             Change::OtherCpu => {
                 near.is_kernel().then_some(())?;
                 setup.is_moved = true;
@@ -165,19 +169,20 @@ impl Setup {
             Change::TwoConnections => setup.connections = 2,
             Change::SenderCpuFaster | Change::ReceiverCpuFaster => return None,
         }
-        // The first segments are small, and are not to be merged.
+        // A paced run begins with small segments, which the Nagle algorithm would merge.
         setup.options.no_delay |= setup.options.max_pacing_rate.is_some();
         Some(setup)
     }
 }
 
-/// Returns ten times a low rate. A change that removes a slow program needs no more to show it, and
-/// at full speed the transfer itself would occupy the CPUs. A high rate is not limited.
+/// Returns a limit of ten times the rate if the rate is low, else `None`. An intervention that
+/// removes a slow program proves it at this rate, whereas an unlimited transfer would occupy the
+/// CPUs.
 fn tenfold(bytes_per_second: f64) -> Option<u64> {
     (bytes_per_second < LOW).then(|| paced((bytes_per_second * 10.0).max(SLOW)))?
 }
 
-/// Returns the pacing rate; `None` if it is too small to pace.
+/// Converts a rate to a pacing rate; `None` if it is too low for pacing.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,5 +1,5 @@
-//! A transfer of a scenario, for a diagnosis from exact counters. Changes are changes of the
-//! scenario, so that a processor can be made faster.
+//! A simulated transfer as a path, for a diagnosis from exact counters. Interventions change the
+//! scenario, so a processor can be made faster.
 
 use super::DiagnosedPath;
 use crate::bench_error::BenchError;
@@ -14,30 +14,32 @@ use linerate_sim_tools::{ScenarioError, load};
 use linerate_units::{Duration, Instant};
 use std::collections::BTreeSet;
 
-/// Speed-ups of a processor to try, as factors of its times: scenarios limit the range.
+/// Factors for the times of a faster processor, in the order in which they are tried. A scenario
+/// may not allow the first ones.
 const FASTER: [f64; 3] = [0.5, 0.65, 0.8];
-/// Ratio of larger writes to the plain ones.
+/// Factor by which the intervention of larger writes increases their size.
 const LARGER: f64 = 8.0;
-/// Share of idle time with which a receiver keeps up: a simulated reader never pauses.
+/// Minimum share of idle time with which a receiver counts as keeping up with the data.
 const KEEPS_UP: f64 = 0.1;
-/// Milliseconds of a second.
+/// Milliseconds in a second.
 const MILLIS: f64 = 1e3;
 
-/// A transfer of a scenario.
+/// A path that consists of a scenario's first bulk transfer.
 #[derive(Debug)]
 pub struct SimPath {
     name: String,
     set: Vec<String>,
     seed: u64,
-    /// The evidence of the plain transfer: every repetition is the same.
+    /// The evidence of the run without intervention, which is the same in every repetition.
     plain: Option<RunEvidence>,
 }
 
 impl SimPath {
-    /// Creates the path of the first bulk transfer of the scenario `name`, with parameters `set`.
+    /// Creates the path of the first bulk transfer in the scenario `name`, with changed parameters
+    /// `set`.
     ///
     /// # Errors
-    /// The scenario does not exist, a change is refused, or there is no bulk transfer.
+    /// The scenario does not exist, it refuses a parameter, or it has no bulk transfer.
     pub fn new(name: &str, set: &[String], seed: u64) -> Result<Self, BenchError> {
         let scenario = load(name, set)?;
         let blueprint = scenario.blueprint().map_err(ScenarioError::from)?;
@@ -48,7 +50,7 @@ impl SimPath {
         Ok(Self { name: name.to_owned(), set: set.to_vec(), seed, plain: None })
     }
 
-    /// Returns the scenario with `change`; `None` if it does not allow the change.
+    /// Returns the scenario with the intervention `change`; `None` if it does not support it.
     fn changed(&self, change: Option<Change>) -> Result<Option<Scenario>, BenchError> {
         let mut scenario = load(&self.name, &self.set)?;
         let Some(change) = change else { return Ok(Some(scenario)) };
@@ -116,24 +118,24 @@ impl DiagnosedPath for SimPath {
     }
 }
 
-/// Returns the value of a parameter.
+/// Returns the value of a parameter as a number.
 fn number(scenario: &Scenario, key: &str) -> Option<f64> {
     word(scenario, key)?.parse().ok()
 }
 
-/// Returns the first word of a setting.
+/// Returns the first word in the value of a parameter.
 fn word(scenario: &Scenario, key: &str) -> Option<String> {
     let mut settings = scenario.settings().iter();
     let (_, setting) = settings.find(|(known, _)| short(known) == key)?;
     setting.to_string().split_whitespace().next().map(str::to_owned)
 }
 
-/// Returns a key without the table that it is in, as `--set` takes it.
+/// Removes the table from the name of a parameter, as `--set` accepts it.
 fn short(key: &str) -> &str {
     linerate_sim_tools::Settings::short_key(key)
 }
 
-/// Returns the evidence of both ends.
+/// Returns the evidence of both ends of a simulated transfer.
 fn evidence(blueprint: &Blueprint, outcome: &Outcome) -> Option<RunEvidence> {
     let transfer = blueprint.transfer()?;
     let source = outcome.program(&format!("{}: source", transfer.name))?;
@@ -155,7 +157,7 @@ fn evidence(blueprint: &Blueprint, outcome: &Outcome) -> Option<RunEvidence> {
     }
     let rate = as_f64(blueprint.rate().bits_per_second());
     let on_wire = if blueprint.is_shared() {
-        // All stations share the wire, with their acknowledgements and collisions.
+        // On a shared wire, the bits include acknowledgements and collisions of all stations.
         let wire = outcome.wires.first()?;
         rate * wire.counted.busy.as_secs_f64() / outcome.time.as_secs_f64()
     } else {
@@ -173,7 +175,7 @@ fn evidence(blueprint: &Blueprint, outcome: &Outcome) -> Option<RunEvidence> {
     })
 }
 
-/// Returns the throughput of all transfers that share the narrowest cable of the first one.
+/// Returns the sum of the rates of all transfers that share the slowest link of the first transfer.
 fn shared_rate(blueprint: &Blueprint, outcome: &Outcome) -> f64 {
     let names: BTreeSet<String> =
         blueprint.sharing_the_narrowest().map(|name| format!("{name}: sink")).collect();
@@ -191,8 +193,8 @@ fn idle(program: &ProgramReport, outcome: &Outcome) -> Option<f64> {
     Some(outcome.idle(machine))
 }
 
-/// Returns what is known of an end without its connection. The work of the whole machine counts as
-/// that of the thread, because nothing else runs there.
+/// Returns the evidence of one end except for its connection. All work of the machine counts as
+/// work of its thread, because nothing else runs there.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -211,7 +213,7 @@ fn end(program: &ProgramReport, outcome: &Outcome, seconds: f64) -> EndEvidence 
     }
 }
 
-/// Returns the variables of the sending connection at the end.
+/// Returns the evidence of the sending connection at its end.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -243,8 +245,8 @@ fn connection(tcp: &TcpReport, seconds: f64) -> ConnectionEvidence {
     }
 }
 
-/// Returns the shares of the time in which the connection was busy, held by the peer's window, and
-/// held by its buffer.
+/// Returns three shares of the time: with data in flight, limited by the peer's window, and limited
+/// by the send buffer.
 fn shares(tcp: &TcpReport, seconds: f64) -> [f64; 3] {
     let state = &tcp.information;
     let end: Instant = state.last_received.max(state.last_sent);
@@ -253,8 +255,8 @@ fn shares(tcp: &TcpReport, seconds: f64) -> [f64; 3] {
     [share(busy.total(end)), share(busy.for_peer_window(end)), share(busy.for_send_buffer(end))]
 }
 
-/// Returns the states of the sender, from its clocks. They do not tell a full congestion window
-/// from other waits for the path.
+/// Returns the states of the sender from the connection's clocks. These do not distinguish a full
+/// congestion window from other waits for the path.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,5 +1,5 @@
-//! A path over sockets, for a diagnosis: the kernel's TCP or linerate's, to a `linerate sink`, to
-//! an iperf3 server, or to a sink in this process.
+//! A path over sockets, for a diagnosis. The kernel's TCP or linerate's sends to a `linerate sink`,
+//! to an iperf3 server, or to a sink in this process.
 
 use super::far_end::FarEnd;
 use super::local_sink::LocalSink;
@@ -18,13 +18,14 @@ use linerate_wire::IpCidr;
 use std::io;
 use std::time::Duration;
 
-/// Bytes of the largest IP packet on links of this process.
+/// MTU in bytes of links inside this process.
 const MTU: usize = 1_500;
 
-/// A path over sockets.
+/// A path between two sockets.
 #[derive(Debug)]
 pub struct SocketPath {
-    /// Dropped before the host that carries its control connection.
+    /// The receiving end. It is declared first, because it must be dropped before the host of its
+    /// control connection.
     far: FarEnd,
     near: NearEnd,
     peer: Peer,
@@ -33,11 +34,12 @@ pub struct SocketPath {
 }
 
 impl SocketPath {
-    /// Connects the kernel's TCP to the sink at `peer`, or to an iperf3 server there. If nothing
-    /// listens at the default port of a sink, an iperf3 server is expected at its own default port.
+    /// Connects the kernel's TCP to the sink or iperf3 server at `peer`. If nothing listens at a
+    /// sink's default port, iperf3's default port is tried.
     ///
     /// # Errors
-    /// The peer cannot be reached or is neither of both, or the congestion control is unknown.
+    /// The peer cannot be reached, is neither a sink nor an iperf3 server, or the congestion
+    /// control is unknown.
     pub fn to(peer: &Peer, application: &Application) -> Result<Self, BenchError> {
         let congestion = Congestion::of_this_machine().choose(application.congestion.as_deref())?;
         let far = FarEnd::find(peer)?;
@@ -61,7 +63,7 @@ impl SocketPath {
         Self::between(near, peer.clone(), None, application)
     }
 
-    /// Connects two of linerate's hosts by a link in memory.
+    /// Connects two linerate hosts by a link in memory.
     ///
     /// # Errors
     /// The system provides no thread or descriptor, or the congestion control is unknown.
@@ -81,8 +83,8 @@ impl SocketPath {
         Self::between(NearEnd::in_process(near, description), peer, Some(sink), application)
     }
 
-    /// Connects linerate's host to the kernel's TCP by a TAP device, in the current network
-    /// namespace, which should be a private one.
+    /// Connects linerate's host to the kernel's TCP by a TAP device. The device is created in the
+    /// current network namespace, which should be a private one.
     ///
     /// # Errors
     /// No device can be created, or the congestion control is unknown.
@@ -110,7 +112,8 @@ impl SocketPath {
         Ok(Self { far, near, peer, application: application.clone(), plain: None })
     }
 
-    /// Returns the parameters of a run with `change`; `None` if it is not possible.
+    /// Returns the parameters of a run with the intervention `change`; `None` if it is not
+    /// possible.
     fn setup(&self, change: Option<Change>, time: Duration) -> Option<Setup> {
         let setup = Setup::plain(&self.application, time);
         match change {
@@ -119,7 +122,7 @@ impl SocketPath {
         }
     }
 
-    /// Executes a run.
+    /// Executes a run with these parameters.
     fn carry(
         &mut self,
         setup: &Setup,
@@ -179,12 +182,12 @@ impl DiagnosedPath for SocketPath {
     }
 }
 
-/// Checks the congestion control of linerate's TCP.
+/// Checks that linerate's TCP has the requested congestion control.
 fn check_congestion(application: &Application) -> Result<(), BenchError> {
     application.congestion.as_deref().map_or(Ok(()), |name| Ok(check_own_congestion(name)?))
 }
 
-/// Returns the address with the network of links in this process.
+/// Returns the address with the prefix length that links inside this process use.
 fn network_of(address: std::net::IpAddr) -> IpCidr {
     IpCidr::new(address, 24).unwrap_or_else(|| IpCidr::single(address))
 }

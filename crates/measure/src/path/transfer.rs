@@ -1,4 +1,4 @@
-//! One run over sockets: connections, writing, observation, and the report of the other end.
+//! One run over sockets: its connections, the writing, the observation, and the receiver's report.
 
 use super::far_end::WRITE_SIZE;
 use super::near_end::NearEnd;
@@ -16,16 +16,16 @@ use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Timeout of a handshake, and of the sink's report at the end of a run.
+/// Timeout of a handshake, and of the sink's report after a run.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Time after the end of a run in which the sink reports by itself.
+/// Time after the end of a run in which the sink reports without being asked to stop.
 const GRACE: Duration = Duration::from_millis(700);
 /// Maximum pause between the first segments of a paced run.
 const MAX_PAUSE: Duration = Duration::from_millis(20);
-/// Segments that the kernel sends before it begins to pace.
+/// Number of segments that the kernel sends before it starts pacing.
 const UNPACED: u32 = 10;
 
-/// The evidence of a run.
+/// The evidence of both ends of a run, and its throughput.
 #[derive(Debug)]
 pub(super) struct Carried {
     pub(super) near: EndEvidence,
@@ -33,10 +33,10 @@ pub(super) struct Carried {
     pub(super) bytes_per_second: f64,
 }
 
-/// Executes a run to a sink.
+/// Executes a run that sends to a linerate sink.
 ///
 /// # Errors
-/// The sink refuses it, or a connection failed.
+/// The sink refuses the run, or a connection failed.
 pub(super) fn carry_to_sink(
     near: &NearEnd,
     remote: &mut Remote,
@@ -46,7 +46,7 @@ pub(super) fn carry_to_sink(
     interrupt: &Interrupt,
 ) -> Result<Carried, BenchError> {
     let failed = |error| BenchError::of_control(error, peer);
-    // Further connections are plain ones: the sink discards their data.
+    // Additional connections have no greeting, so the sink discards their data.
     let mut others = Vec::new();
     for _ in 1..setup.connections {
         others.push(connect(near, remote, setup)?);
@@ -67,10 +67,10 @@ pub(super) fn carry_to_sink(
     Ok(Carried { near: sent, far, bytes_per_second })
 }
 
-/// Executes a run to an iperf3 server.
+/// Executes a run that sends to an iperf3 server.
 ///
 /// # Errors
-/// The server refuses it, or a connection failed.
+/// The server refuses the run, or a connection failed.
 pub(super) fn carry_to_iperf3(
     server: &Peer,
     setup: &Setup,
@@ -90,7 +90,7 @@ pub(super) fn carry_to_iperf3(
     }
     let (near, shared) = write_all(first, others, setup, time, interrupt);
     let bytes_per_second = acknowledged(&near).unwrap_or(0.0) + shared;
-    // The server compares nothing with these counts.
+    // The server does not check these counts, so an unknown one may be zero.
     client.end(&vec![near.bytes.unwrap_or(0); streams], time).map_err(failed)?;
     Ok(Carried { near, far, bytes_per_second })
 }
@@ -104,13 +104,13 @@ fn connect(near: &NearEnd, remote: &Remote, setup: &Setup) -> Result<Stream, Ben
     Ok(stream)
 }
 
-/// Data that is queued at the end of a run must not disturb the next one.
+/// Discards queued data when the stream is dropped, so that it does not disturb the next run.
 fn discard_at_end(stream: &Stream) -> Result<(), BenchError> {
     stream.discard_when_dropped().map_err(|error| BenchError::io("setting SO_LINGER", error))
 }
 
-/// Writes to all connections. Returns the evidence of the first one, and the throughput of the
-/// others together.
+/// Writes to all connections. Returns the evidence of the first connection, and the total
+/// throughput of the others.
 fn write_all(
     stream: &Stream,
     others: &[Stream],
@@ -118,7 +118,7 @@ fn write_all(
     time: Duration,
     interrupt: &Interrupt,
 ) -> (EndEvidence, f64) {
-    // linerate's TCP has no limit of its pacing rate, so the program paces its writes.
+    // linerate's TCP has no option for its pacing rate, so the program paces its writes itself.
     let is_kernel = matches!(stream, Stream::Kernel(_));
     let task = WriteTask {
         bytes: u64::MAX,
@@ -153,14 +153,14 @@ fn write_all(
     })
 }
 
-/// Writes the first segments at `rate`. The kernel sends them without pacing, and a short queue
-/// would drop some of them, which ends slow start at a small window.
+/// Writes the first segments at `rate`, because the kernel would send them without pacing. A short
+/// queue would drop some of them, which ends slow start at a small window.
 fn begin_slowly(stream: &Stream, rate: u64) {
     let bytes = [0; SMALL_SEGMENT as usize];
     let pause = Duration::from_secs_f64(f64::from(SMALL_SEGMENT) / as_f64(rate.max(1)));
     for _ in 0..UNPACED {
         if (&mut &*stream).write_all(&bytes).is_err() {
-            // The transfer fails too, and reports it.
+            // The transfer will fail too, and report the error.
             return;
         }
         thread::sleep(pause.min(MAX_PAUSE));
@@ -182,21 +182,21 @@ fn await_report(
     }
 }
 
-/// Returns the throughput of a run that was over before its observed part, or carried nothing.
+/// Returns the throughput of a run that ended before its observed part, or carried no data.
 #[allow(clippy::cast_precision_loss, reason = "a rate, shown with few digits")]
 fn rate_of_report(report: &Report) -> f64 {
     let seconds = Duration::from_nanos(report.span_nanos).as_secs_f64();
     if seconds > 0.0 { report.bytes as f64 / seconds } else { 0.0 }
 }
 
-/// Returns the rate of acknowledged bytes.
+/// Returns the number of acknowledged bytes per second, at the sender.
 #[allow(clippy::cast_precision_loss, reason = "a rate, shown with few digits")]
 fn acknowledged(end: &EndEvidence) -> Option<f64> {
     let (bytes, seconds) = (end.connection.acknowledged_bytes?, end.seconds?);
     (seconds > 0.0).then(|| bytes as f64 / seconds)
 }
 
-/// Returns the rate at which the sink has read in the observed part.
+/// Returns the number of bytes per second that the sink read in the observed part.
 #[allow(clippy::cast_precision_loss, reason = "a rate, shown with few digits")]
 fn rate(end: &EndEvidence) -> Option<f64> {
     let (bytes, seconds) = (end.bytes?, end.seconds?);

@@ -1,4 +1,4 @@
-//! A plan before its validation.
+//! A plan before it is validated.
 
 use super::kind::{BenchKind, Direction, Family};
 use super::seconds;
@@ -8,20 +8,20 @@ use linerate_units::Duration;
 use serde::{Deserialize, Serialize};
 use std::num::{NonZeroU32, NonZeroU64};
 
-/// A plan before its validation. Each field is valid by itself; [`Plan::new`](crate::Plan::new)
-/// checks that they fit together.
+/// A plan before it is validated. Each field is valid by itself; [`Plan::new`](crate::Plan::new)
+/// checks that the fields fit together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Draft {
-    /// The engine.
+    /// The engine that makes the runs.
     pub on: BenchKind,
-    /// The simulated scenario: its name, or its file.
+    /// The simulated scenario, by its name or its file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
-    /// Changes of the scenario's parameters, as KEY=VALUE.
+    /// Changes of the scenario's parameters, each as KEY=VALUE.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<String>,
-    /// The rate of the serial line in baud.
+    /// The rate of the serial line, in baud.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baud: Option<NonZeroU32>,
     /// Are headers compressed on the serial line (RFC 1144)?
@@ -32,36 +32,37 @@ pub struct Draft {
     pub host: Option<OwnHost>,
     /// The machine at the other end, which runs a sink.
     pub peer: Option<Peer>,
-    /// The direction of the data, if the ends differ (TAP, TUN).
+    /// The direction of the data on a TAP or TUN device, where the ends differ.
     pub direction: Option<Direction>,
-    /// The IP version of the packets (TAP, TUN).
+    /// The IP version of the packets on a TAP or TUN device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<Family>,
     /// Does linerate's link use offloads: GSO frames, and frames without checksums?
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offloads: Option<bool>,
-    /// The sender's socket buffers.
+    /// Sizes of the sender's socket buffer.
     pub send_buffers: BufferList,
-    /// The receiver's socket buffers.
+    /// Sizes of the receiver's socket buffer.
     pub receive_buffers: BufferList,
-    /// Is the plan limited to cells with equal buffers?
+    /// Is the plan limited to cells with two equal buffers?
     pub diagonal: bool,
     /// Number of runs of each cell.
     pub repeat: NonZeroU32,
-    /// Bytes of a run.
+    /// Number of bytes that a run transfers.
     pub bytes: NonZeroU64,
-    /// Maximum time of a run.
+    /// Maximum duration of a run.
     #[serde(rename = "max_seconds", with = "seconds")]
     pub max_time: Duration,
-    /// The seed of the order of the runs and of everything random in them.
+    /// Seed of the order of the runs, and of everything random in them.
     pub seed: u64,
-    /// Are the runs in randomised complete blocks, and not all shuffled together?
+    /// Is the order divided into randomised complete blocks? Otherwise all runs are shuffled
+    /// together.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub blocks: bool,
-    /// Number of runs between two runs of the baseline, if there is one.
+    /// Number of runs from one baseline run to the next; `None` without a baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_every: Option<NonZeroU32>,
-    /// Time in which the runs that tell the most are made; `None` if all are.
+    /// Time budget, within which the most informative runs are made first; `None` makes all runs.
     #[serde(
         default,
         rename = "budget_seconds",
@@ -69,38 +70,39 @@ pub struct Draft {
         with = "seconds::optional"
     )]
     pub budget: Option<Duration>,
-    /// Bytes of a write of the source.
+    /// Number of bytes in a write of the source.
     pub write_size: NonZeroU32,
-    /// Bytes of a read of the sink.
+    /// Number of bytes in a read of the sink.
     pub read_size: NonZeroU32,
     /// Size of the largest IP packet in bytes.
     pub mtu: u16,
-    /// Congestion control of the sender; `None` selects the bench's default.
+    /// The sender's congestion control by name; `None` selects the bench's default.
     pub congestion: Option<String>,
-    /// The configuration of linerate's TCP (`modern`, `bsd_tahoe` …).
+    /// The profile that configures linerate's TCP, such as `modern` or `bsd_tahoe`.
     pub profile: Option<String>,
-    /// Impairments of the frames of linerate's host (`loss=1%,delay=10ms`).
+    /// Impairments of the frames of linerate's host, such as `loss=1%,delay=10ms`.
     pub impair: Option<String>,
-    /// The bit rate of the link in bits per second, if its driver reports none or a wrong one.
+    /// Bit rate of the link in bits per second, if its driver reports none or a wrong one.
     pub line_rate: Option<NonZeroU64>,
     /// Is the received data compared with the sent data?
     pub verify: bool,
 }
 
-/// Runs of each cell in process.
+/// Number of runs of each cell if both ends are in this process, where a run takes milliseconds.
 const IN_PROCESS_RUNS: NonZeroU32 = NonZeroU32::new(16).unwrap();
-/// Runs between two runs of the baseline, and fewest runs of a plan that has one: fewer do not
-/// show the epochs of a machine.
+/// Number of runs from one baseline run to the next, and minimum number of runs for a plan with a
+/// baseline. Fewer runs would not show changes of the machine's speed.
 const BASELINE_EVERY: NonZeroU32 = NonZeroU32::new(8).unwrap();
 const FEWEST_WITH_BASELINE: u64 = 48;
 
 impl Draft {
-    /// Returns the experiment of 1988 on this bench: every pair of buffers from 1 to 17 packets,
-    /// four runs of 8 MiB each, in random order. In process, where a run takes milliseconds, there
-    /// are 16 runs of each cell: they determine it to 3 % on a shared machine, in less than a
-    /// minute. 8 MiB take milliseconds there, a million times the resolution of the clock.
-    /// In real time, each block has one run of each cell; in process, runs of the baseline
-    /// are interleaved.
+    /// Returns the experiment of 1988 on this engine: every pair of buffers from 1 to 17 packets,
+    /// with four runs of 8 MiB each, in random order.
+    ///
+    /// If both ends are in this process, a run takes milliseconds, and each cell has 16 runs, with
+    /// baseline runs between them. On a shared machine, this measures cells to within 3 % in less
+    /// than a minute. In real time on other engines, the order has blocks with one run of each
+    /// cell.
     ///
     /// # Panics
     /// Never: the constants are valid.
@@ -124,7 +126,7 @@ impl Draft {
             diagonal: design.diagonal,
             repeat: if on == BenchKind::Stack { IN_PROCESS_RUNS } else { design.repeat },
             bytes: design.bytes,
-            // A simulated run takes no real time, so it does not need a short limit.
+            // A simulated run may take long in virtual time, because that costs no real time.
             max_time: if is_real { design.max_time } else { Duration::from_secs(100_000) },
             seed: design.seed,
             blocks: is_real,
@@ -141,7 +143,7 @@ impl Draft {
         }
     }
 
-    /// Removes the baseline from a plan that is too small for it, or whose order depends on its
+    /// Removes the baseline if the plan has too few runs for it, or if its order depends on its
     /// results.
     pub(super) fn drop_useless_baseline(&mut self) {
         let runs = self.design().cell_run_count();
@@ -150,7 +152,7 @@ impl Draft {
         self.baseline_every = self.baseline_every.filter(|_| is_useful);
     }
 
-    /// Returns the part of the plan that does not depend on the engine.
+    /// Returns the experimental design, which does not depend on the engine.
     #[must_use]
     pub fn design(&self) -> Design {
         Design {

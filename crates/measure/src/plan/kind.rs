@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The engine that carries the data.
+/// The engine that makes the runs of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BenchKind {
@@ -15,7 +15,7 @@ pub enum BenchKind {
     Tun,
     /// linerate's TCP at both ends of a serial line, over a pseudo-terminal.
     Serial,
-    /// The kernel's TCP at both ends.
+    /// The kernel's TCP at both ends, over loopback or to another machine.
     Kernel,
     /// linerate's TCP on an interface of this machine, to a sink on another one.
     Interface,
@@ -57,7 +57,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Returns the bytes of an IP header without options and extension headers.
+    /// Returns the number of bytes in an IP header without options and extension headers.
     #[must_use]
     pub const fn header_length(self) -> u16 {
         match self {
@@ -76,13 +76,13 @@ impl fmt::Display for Family {
     }
 }
 
-/// The direction of the data when the two ends differ.
+/// The direction of the data between linerate's TCP and the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// linerate sends, the kernel receives.
+    /// linerate's TCP sends, and the kernel's receives.
     ToKernel,
-    /// The kernel sends, linerate receives.
+    /// The kernel's TCP sends, and linerate's receives.
     FromKernel,
 }
 

@@ -1,8 +1,8 @@
-//! Limits of a plan.
+//! Limits on the values of a plan.
 
 use linerate_stack::SMALLEST_MTU;
 
-/// The smallest MTU of a host's link.
+/// Minimum MTU of a host's link in bytes.
 #[allow(clippy::cast_possible_truncation, reason = "it is less than a hundred")]
 pub(super) const MIN_MTU: u16 = SMALLEST_MTU as u16;
 

@@ -1,4 +1,4 @@
-//! The plan of an experiment, which determines every byte. It is validated once.
+//! The plan of a sweep, which determines every byte of it. It is validated once.
 
 mod draft;
 mod error;
@@ -25,13 +25,13 @@ use std::ops::Deref;
 pub struct Plan(Draft);
 
 impl Plan {
-    /// The smallest MTU of a host's link.
+    /// Minimum MTU of a host's link in bytes.
     pub const MIN_MTU: u16 = limits::MIN_MTU;
 
     /// Validates a plan.
     ///
     /// # Errors
-    /// The first rule that is violated, with the remedy.
+    /// The first rule that the draft violates, with the remedy.
     pub fn new(mut draft: Draft) -> Result<Self, PlanError> {
         if draft.peer.is_some() && !matches!(draft.on, BenchKind::Kernel | BenchKind::Interface) {
             return Err(PlanError::PeerNeedsKernel(draft.on));
@@ -99,7 +99,7 @@ impl Plan {
         Ok(Self(draft))
     }
 
-    /// Returns the name of the first field in which `other` differs.
+    /// Returns the name of the first field that differs in `other`; `None` if the plans are equal.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Option<String> {
         let fields = |plan: &Self| match serde_json::to_value(plan) {
@@ -113,10 +113,10 @@ impl Plan {
             .map(|(name, _)| name)
     }
 
-    /// Returns the impairments of the frames of linerate's host, if there are any.
+    /// Returns the impairments of the frames of linerate's host; `None` for an unimpaired link.
     #[must_use]
     pub fn impairments(&self) -> Option<Impairments> {
-        // The text was validated when the plan was created.
+        // The text parses, because the plan was validated when it was created.
         self.impair.as_ref().and_then(|text| text.parse().ok())
     }
 
@@ -135,14 +135,14 @@ impl Plan {
         }
     }
 
-    /// Returns the line rate of the plan.
+    /// Returns the bit rate of the link, if the plan states one.
     #[must_use]
     pub fn line_rate(&self) -> Option<Rate> {
         self.line_rate.map(|rate| Rate::from_bits_per_second(rate.get()))
     }
 }
 
-/// Checks the properties of a serial line. The MTU of an interface is its own.
+/// Checks the properties of a serial line. A line to another machine has its own MTU.
 fn check_serial(draft: &Draft) -> Result<(), PlanError> {
     match (draft.on, draft.baud) {
         (BenchKind::Serial, None) => return Err(PlanError::NoBaud),
@@ -162,9 +162,9 @@ fn check_serial(draft: &Draft) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Sets the default of `offloads` if the link of the plan supports them, and rejects offloads
-/// otherwise. On the bench's own TAP device they are off by default, because GSO frames do not have
-/// the packet size of the experiment.
+/// Sets the default of `offloads` if the link of the plan supports them, and otherwise returns an
+/// error if they are given. On the bench's own TAP device they are off by default, because GSO
+/// frames do not have the packet size of the plan.
 fn resolve_offloads(draft: &mut Draft) -> Result<(), PlanError> {
     let link = draft.host.as_ref().map(|host| &host.link);
     match (draft.on, link) {

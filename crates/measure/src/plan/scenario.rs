@@ -1,4 +1,4 @@
-//! The experiment of 1988 on the machines of a scenario.
+//! The experiment of 1988 on the simulated machines of a scenario.
 
 use super::draft::Draft;
 use super::kind::BenchKind;
@@ -6,11 +6,11 @@ use linerate_sim_tools::{ScenarioError, load};
 use std::num::NonZeroU32;
 
 impl Draft {
-    /// Returns the experiment of 1988 on the machines of a scenario, with the scenario's packet,
-    /// write and read sizes.
+    /// Returns the experiment of 1988 on the machines of a scenario, with the scenario's sizes of
+    /// packets, writes and reads.
     ///
     /// # Errors
-    /// Those of [`load`], or if the scenario has no bulk transfer.
+    /// Those of [`load`], or the scenario has no bulk transfer.
     pub fn of_scenario(name: &str, changes: &[String]) -> Result<Self, ScenarioError> {
         let blueprint = load(name, changes)?.blueprint()?;
         let transfer = blueprint.transfer().ok_or_else(|| {

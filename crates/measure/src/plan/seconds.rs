@@ -1,4 +1,4 @@
-//! Serialises durations as seconds, the unit of the files.
+//! Serialisation of durations as seconds, the unit of the result files.
 
 use linerate_units::Duration;
 use serde::{Deserialize, Deserializer, Serializer};
@@ -16,7 +16,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     Ok(span.into())
 }
 
-/// Serialises a duration that may be absent.
+/// Serialisation of an optional duration.
 pub(super) mod optional {
     use super::{Deserialize, Deserializer, Duration, Serializer};
 

@@ -1,4 +1,4 @@
-//! The experiment of 1988 on a serial line, whose rate determines the time of a run.
+//! The experiment of 1988 on a serial line, whose rate determines the duration of a run.
 
 use super::Plan;
 use super::draft::Draft;
@@ -7,16 +7,17 @@ use linerate_link::SerialConfig;
 use linerate_units::Duration;
 use std::num::{NonZeroU32, NonZeroU64};
 
-/// Bytes of a packet besides its data, on a line without header compression: the headers of IPv4
-/// and TCP, and the END.
+/// Number of bytes that a packet has besides its data on a line without header compression: headers
+/// of IPv4 and TCP, and SLIP's END.
 const OVERHEAD: u64 = 20 + 20 + 1;
-/// Time of a run by default in seconds, and fewest packets of a run.
+/// Default duration of a run in seconds, and minimum number of packets in a run.
 const SECONDS: u64 = 4;
 const FEWEST_PACKETS: u64 = 8;
 
 impl Draft {
-    /// Returns the experiment of 1988 on a serial line of `baud`, in a size that takes minutes and
-    /// not days: buffers of 1, 2, 4 and 8 packets, and two runs of about four seconds of each cell.
+    /// Returns the experiment of 1988 on a serial line of `baud`, reduced so that it takes minutes
+    /// and not days: buffers of 1, 2, 4 and 8 packets, and two runs of about four seconds for each
+    /// cell.
     #[must_use]
     pub fn of_serial(baud: NonZeroU32) -> Self {
         let mut draft = Self::of_1988(BenchKind::Serial);
@@ -35,8 +36,8 @@ impl Draft {
         draft
     }
 
-    /// Returns a maximum time for runs on a serial line: four times the time of the data, and ten
-    /// seconds. `None` on other links.
+    /// Returns a maximum duration for runs on a serial line: four times the time of the data, plus
+    /// ten seconds. `None` on other links.
     #[must_use]
     pub fn serial_time_limit(&self) -> Option<Duration> {
         let time = self.serial_time()?.as_nanos().saturating_mul(4);
@@ -57,7 +58,7 @@ impl Draft {
 }
 
 impl Plan {
-    /// Returns the configuration of the serial line.
+    /// Returns the configuration of the serial line; `None` on other links.
     #[must_use]
     pub fn serial_line(&self) -> Option<SerialConfig> {
         let mtu = usize::from(self.mtu);
@@ -66,7 +67,7 @@ impl Plan {
         Some(SerialConfig { header_compression, mtu, queue: mtu, ..usual })
     }
 
-    /// Are headers compressed on the link of linerate's host?
+    /// Does the link of linerate's host compress headers (RFC 1144)?
     #[must_use]
     pub fn compresses_headers(&self) -> bool {
         match (&self.host, self.serial_line()) {
@@ -77,7 +78,7 @@ impl Plan {
     }
 }
 
-/// Returns the usual MTU of a serial line.
+/// Returns the default MTU of a serial line, in bytes.
 #[allow(clippy::cast_possible_truncation, reason = "296")]
 const fn mtu() -> u16 {
     SerialConfig::MTU as u16

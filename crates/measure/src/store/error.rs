@@ -1,10 +1,10 @@
-//! Errors of a sweep's folder.
+//! Errors of the folder that holds a sweep.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// The reason why a sweep cannot be saved or read. The user can resolve all of them.
+/// The reason why a sweep cannot be saved or read. The user can resolve each of them.
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// The folder for a new sweep is not empty.
@@ -19,10 +19,10 @@ pub enum StoreError {
     /// Another process uses the folder.
     #[error("{} is in use by another sweep: wait until it has ended", .0.display())]
     Busy(PathBuf),
-    /// The content of a file is not as it was written.
+    /// A file does not have the content that was written to it.
     #[error("{} is damaged ({what}): start a new sweep, or restore the file", path.display())]
     Damaged {
-        /// The file.
+        /// The damaged file.
         path: PathBuf,
         /// A description of the damage.
         what: String,
@@ -33,7 +33,7 @@ pub enum StoreError {
     /// Writing failed.
     #[error("{} cannot be written ({source}): name a writable folder", path.display())]
     Writing {
-        /// The file or folder.
+        /// The file or folder that was to be written.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -41,7 +41,7 @@ pub enum StoreError {
     /// Reading failed.
     #[error("{} cannot be read ({source}): check its permissions", path.display())]
     Reading {
-        /// The file.
+        /// The file that was to be read.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -49,7 +49,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Converts the error of a write to `path`.
+    /// Converts an error of writing to `path`.
     #[must_use]
     pub fn writing(path: &Path, source: io::Error) -> Self {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
@@ -59,7 +59,7 @@ impl StoreError {
         }
     }
 
-    /// Returns the damage of a folder with runs and without facts.
+    /// Returns the error of a folder that has runs but no facts.
     pub(super) fn no_facts(folder: &Path) -> Self {
         let what = "there are runs, but not the facts about them".to_owned();
         Self::Damaged { path: folder.join(super::START), what }

@@ -1,9 +1,9 @@
-//! A sweep on disk. Completed runs survive any end of the program.
+//! The folder of a sweep on disk. Completed runs survive however the program ends.
 //!
-//! A folder contains `plan.json`, the plan; `facts.json`, the machine and the maximum; and
-//! `runs.jsonl`, one line for each run, written when the run ends. Only the last line can be torn,
-//! by a crash or a full disk: it is removed and its run repeated. Any other deviation is reported
-//! as damage.
+//! A folder contains `plan.json`, the plan; `facts.json`, the machine and the maximum rate; and
+//! `runs.jsonl`, with one line for each run, written when the run ends. A crash or a full disk can
+//! tear only the last line, which is then removed, and its run repeated. Any other deviation is
+//! reported as damage.
 
 mod error;
 mod saved;
@@ -24,7 +24,7 @@ const PLAN: &str = "plan.json";
 const START: &str = "facts.json";
 const RUNS: &str = "runs.jsonl";
 
-/// The folder of a sweep, locked by this process.
+/// The folder of a sweep, which this process has locked.
 #[derive(Debug)]
 pub struct Store {
     folder: PathBuf,
@@ -36,10 +36,10 @@ pub struct Store {
 }
 
 impl Store {
-    /// Creates a folder for `plan`. It may exist already if it is empty.
+    /// Creates a folder for the sweep of `plan`. An existing folder must be empty.
     ///
     /// # Errors
-    /// If the folder is not empty, or cannot be written.
+    /// The folder is not empty, or cannot be written.
     pub fn create(folder: &Path, plan: Plan) -> Result<Self, StoreError> {
         let at = |error| StoreError::writing(folder, error);
         fs::create_dir_all(folder).map_err(at)?;
@@ -55,7 +55,7 @@ impl Store {
     /// Opens the sweep that an earlier process started in `folder`. A torn last line is removed.
     ///
     /// # Errors
-    /// If there is no sweep, another process uses it, or it is damaged.
+    /// There is no sweep, another process uses it, or it is damaged.
     pub fn resume(folder: &Path) -> Result<Self, StoreError> {
         let plan: Plan =
             read_whole(folder, PLAN)?.ok_or_else(|| StoreError::NoSweep(folder.to_owned()))?;
@@ -75,44 +75,44 @@ impl Store {
         Ok(Self { folder: folder.to_owned(), plan, schedule, start, runs, file })
     }
 
-    /// Returns the files of a sweep in `folder`, which no other program should write.
+    /// Returns the files of a sweep in `folder`, which results must not overwrite.
     #[must_use]
     pub fn files(folder: &Path) -> [PathBuf; 3] {
         [PLAN, START, RUNS].map(|name| folder.join(name))
     }
 
-    /// Returns the folder.
+    /// Returns the folder of the sweep.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns the plan.
+    /// Returns the plan of the sweep.
     #[must_use]
     pub const fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Returns the facts collected before the first run, if there are any.
+    /// Returns the facts recorded before the first run; `None` if no run has started.
     #[must_use]
     pub const fn start(&self) -> Option<&Start> {
         self.start.as_ref()
     }
 
-    /// Returns the completed runs, in order.
+    /// Returns the completed runs, in the order in which they were made.
     #[must_use]
     pub fn runs(&self) -> &[RunRecord] {
         &self.runs
     }
 
-    /// Returns the remaining runs, in order.
+    /// Returns the remaining runs, in the order of the schedule.
     #[must_use]
     pub fn remaining(&self) -> &[PlannedRun] {
         &self.schedule[self.runs.len()..]
     }
 
-    /// Returns the next run: the first of the remaining ones or, within a time budget, the one that
-    /// tells the most. Returns `None` if all were made, or the budget is spent.
+    /// Returns the next run. Without a time budget it is the first of the remaining ones, else the
+    /// most informative one. Returns `None` if all runs were made, or the budget is spent.
     #[must_use]
     pub fn next_run(&self) -> Option<PlannedRun> {
         if self.plan.budget.is_none() {
@@ -122,27 +122,27 @@ impl Store {
         next_run(&self.plan.design(), payload, &self.runs)
     }
 
-    /// Saves the facts collected before the first run.
+    /// Saves the facts that are recorded before the first run.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// They cannot be written.
     pub fn begin(&mut self, start: Start) -> Result<(), StoreError> {
         write_whole(&self.folder, START, &start)?;
         self.start = Some(start);
         Ok(())
     }
 
-    /// Saves a run, which must be [`Store::next_run`].
+    /// Saves a completed run, which must be that of [`Store::next_run`].
     ///
     /// # Errors
-    /// If it cannot be written. The folder can be resumed in any case.
+    /// It cannot be written. The folder can be resumed in any case.
     ///
     /// # Panics
     /// If it is another run.
     pub fn append(&mut self, run: RunRecord) -> Result<(), StoreError> {
         let is_next = match self.plan.budget {
-            // The caller has asked for the remaining runs already, which takes more time than
-            // comparing one number.
+            // The number is compared only: choosing the run again would be slow, and the caller has
+            // just done so.
             Some(_) => run.order as usize == self.runs.len(),
             None => self.remaining().first().is_some_and(|next| run.is_of(next)),
         };
@@ -156,17 +156,17 @@ impl Store {
     /// Flushes saved runs to the disk, so that they survive a failure of the machine.
     ///
     /// # Errors
-    /// If the disk reports an error.
+    /// The disk reports an error.
     pub fn sync(&self) -> Result<(), StoreError> {
         self.file.sync_data().map_err(|error| StoreError::writing(&self.folder.join(RUNS), error))
     }
 }
 
-/// Opens the file of runs, and locks it.
+/// Opens the file `runs.jsonl`, and locks it for this process.
 fn open(path: &Path, new: bool) -> Result<File, StoreError> {
     let file = OpenOptions::new().append(true).create_new(new).open(path);
     let file = file.map_err(|error| match error.kind() {
-        // The file of runs is created before the plan, so a folder with a plan must contain it.
+        // The plan is written after this file, so a folder with a plan must contain it.
         io::ErrorKind::NotFound if !new => {
             StoreError::Damaged { path: path.to_owned(), what: "it is not there".to_owned() }
         }
@@ -179,21 +179,21 @@ fn open(path: &Path, new: bool) -> Result<File, StoreError> {
     }
 }
 
-/// Appends a line with a single write, so that a crash tears at most the last one.
+/// Appends a line with a single write, so that a crash can tear only the last line.
 fn append_line(file: &mut File, run: &RunRecord) -> io::Result<()> {
     let mut line = serde_json::to_vec(run)?;
     line.push(b'\n');
     file.write_all(&line)
 }
 
-/// Returns `text` without a torn last line.
+/// Returns the complete lines of `text`, without a torn last one.
 fn whole_lines(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
     &text[..end]
 }
 
-/// Reads the runs of a file, and compares each with the schedule or, if their order depends on
-/// their results, with the cells of the plan.
+/// Reads the runs of a file. Each run must be that of the schedule, or one of the plan's cells if a
+/// time budget makes the order depend on results.
 fn read_runs(
     path: &Path,
     text: &[u8],
@@ -229,7 +229,7 @@ fn read_runs(
     runs.collect()
 }
 
-/// Writes a file atomically: the old or the new content is complete.
+/// Writes a file atomically, so that it has either the old or the new content.
 fn write_whole(folder: &Path, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
     let path = folder.join(name);
     let unfinished = folder.join(format!("{name}.new"));
@@ -244,11 +244,11 @@ fn write_whole(folder: &Path, name: &str, value: &impl Serialize) -> Result<(), 
     write().map_err(|error| StoreError::writing(&path, error))
 }
 
-/// Reads a file that [`write_whole`] wrote, if it exists.
+/// Reads a file that [`write_whole`] wrote; returns `None` if it does not exist.
 fn read_whole<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>, StoreError> {
     let path = folder.join(name);
     let text = match fs::read(&path) {
-        // The folder may be a file.
+        // `NotADirectory` means that the folder is a file.
         Err(error)
             if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
         {

@@ -1,4 +1,4 @@
-//! A sweep in its folder, read without changing it.
+//! A saved sweep, read from its folder without changing it.
 
 use super::{PLAN, RUNS, START, StoreError, read_runs, read_whole, whole_lines};
 use crate::plan::Plan;
@@ -7,14 +7,14 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::Path;
 
-/// A sweep in its folder. Reading needs no lock, so the sweep may be running.
+/// A saved sweep. Reading takes no lock, so the sweep may still be running.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SavedSweep {
-    /// The plan.
+    /// The plan of the sweep.
     pub plan: Plan,
-    /// The facts collected before the first run, if the sweep reached it.
+    /// The facts recorded before the first run; `None` if no run has started.
     pub start: Option<Start>,
-    /// The completed runs, in order.
+    /// The completed runs, in the order in which they were made.
     pub runs: Vec<RunRecord>,
     /// Whether a process is executing the sweep.
     pub is_running: bool,
@@ -25,23 +25,24 @@ impl SavedSweep {
     /// had saved its plan. A torn last line is ignored.
     ///
     /// # Errors
-    /// If there is no sweep, or it is damaged.
+    /// There is no sweep, or it is damaged.
     pub fn read(folder: &Path) -> Result<Option<Self>, StoreError> {
         let path = folder.join(RUNS);
         let text = match fs::read(&path) {
             Err(error) if is_absent(&error) => None,
             text => Some(text.map_err(|error| StoreError::reading(&path, error))?),
         };
-        // The plan is read after the runs: a sweep that has saved runs has saved its plan.
+        // The plan is read after the runs. A running sweep writes it first, so it exists if there
+        // are runs.
         let plan: Option<Plan> = read_whole(folder, PLAN)?;
         let (plan, text) = match (plan, text) {
             (Some(plan), Some(text)) => (plan, text),
-            // The sweep saved its facts between the two reads, so read again.
+            // The sweep created the file of runs between the two reads, so both are read again.
             (Some(_), None) if path.exists() => return Self::read(folder),
             (Some(_), None) => {
                 return Err(StoreError::Damaged { path, what: "it is not there".to_owned() });
             }
-            // The folder is created first, then the file of runs, then the plan.
+            // A sweep creates this file before the plan, and has ended in between.
             (None, Some(text)) if text.is_empty() => return Ok(None),
             (None, Some(_)) => {
                 let what = "it is not there".to_owned();
@@ -67,7 +68,7 @@ fn is_empty(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// Returns whether a process has locked the file of runs.
+/// Has a process locked the file of runs?
 fn is_locked(path: &Path) -> bool {
     let locked = |file: File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
     File::open(path).is_ok_and(locked)
@@ -81,7 +82,7 @@ mod tests {
     use linerate_evidence::sample_data::{record, small_design, start};
     use std::path::PathBuf;
 
-    /// Returns a folder with three runs, and the store that has locked it.
+    /// Creates a folder with three saved runs. Returns the store, which holds its lock.
     fn three_runs() -> (tempfile::TempDir, PathBuf, Store) {
         let directory = tempfile::tempdir().unwrap();
         let folder = directory.path().join("night");
@@ -103,7 +104,8 @@ mod tests {
         assert_eq!(ended, SavedSweep { is_running: false, ..running });
     }
 
-    /// The files of every moment of a sweep: cut anywhere, and without those that come later.
+    /// The files are cut at every byte, and left out as if the sweep had ended before it wrote
+    /// them.
     #[test]
     fn a_sweep_that_ended_at_any_moment_is_readable() {
         let (_directory, folder, _store) = three_runs();

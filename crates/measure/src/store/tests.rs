@@ -1,10 +1,10 @@
-//! Saved and restored sweeps, and damage.
+//! Tests of saving, restoring and damaging sweeps.
 
 use super::*;
 use crate::fake_bench::small_plan;
 use linerate_evidence::sample_data::{record, small_design, start};
 
-/// Creates a folder with `count` runs. The directory is removed when it is dropped.
+/// Creates a folder with `count` saved runs. Its directory is removed when the guard is dropped.
 fn folder_with(count: usize) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let folder = directory.path().join("night");

@@ -1,4 +1,4 @@
-//! The socket options that all runs of a kernel bench have in common.
+//! The socket options that are the same for all runs of a kernel bench.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -6,12 +6,12 @@ use crate::plan::Plan;
 use linerate_ends::socket::{Congestion, Options, max_segment};
 use std::net::SocketAddr;
 
-/// Minimum MTU that `TCP_MAXSEG` can express.
+/// Minimum MTU in bytes for which `TCP_MAXSEG` has a valid value.
 const MIN_MTU: u16 = 128;
-/// Maximum MTU that `TCP_MAXSEG` can express.
+/// Maximum MTU in bytes for which `TCP_MAXSEG` has a valid value.
 const MAX_MTU: u16 = 32_767 + 40;
 
-/// The common options of the bench's sockets.
+/// The socket options that are the same for all runs of a kernel bench.
 #[derive(Debug)]
 pub(super) struct CommonOptions {
     pub(super) congestion: Option<String>,
@@ -28,7 +28,7 @@ impl CommonOptions {
         Ok(Self { congestion, mtu: plan.mtu })
     }
 
-    /// Returns the options of a sending socket to `address`.
+    /// Returns the options of a socket that sends to `address`.
     pub(super) fn sender(&self, address: SocketAddr, request: &RunRequest) -> Options {
         Options {
             send_buffer: Some(request.send_buffer.bytes),

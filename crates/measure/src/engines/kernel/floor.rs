@@ -1,9 +1,9 @@
-//! The floor of the loopback: the same bytes between the same two threads, without TCP.
+//! The floor of the loopback device: the same bytes between the same two threads, without TCP.
 //!
-//! It uses a socket pair of the kernel (`AF_UNIX`): the same `write` and `read` calls of the same
-//! sizes, and the same two copies, into the kernel and out of it. There is no checksum, as on the
-//! loopback device, and no TCP, IP, device or acknowledgements. The buffers are the kernel's
-//! defaults: those of the plan would be part of the protocol.
+//! It uses a socket pair of the kernel (`AF_UNIX`), with `write` and `read` calls of the same
+//! sizes, and the same two copies into the kernel and out of it. As on the loopback device there is
+//! no checksum, but also no TCP, IP, device or acknowledgement. Buffers have the kernel's default
+//! size, because those of the plan are a part of TCP's work.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -15,7 +15,7 @@ use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-/// Carries the request's bytes once.
+/// Transfers the requested bytes once, and returns the time.
 pub(crate) fn measure(request: &RunRequest, interrupt: &Interrupt) -> Result<Floor, BenchError> {
     let (near, far) =
         UnixStream::pair().map_err(|error| BenchError::io("opening a socket pair", error))?;
@@ -30,8 +30,8 @@ pub(crate) fn measure(request: &RunRequest, interrupt: &Interrupt) -> Result<Flo
     })
 }
 
-/// Wraps a socket as a TCP stream. Only reading, writing and timeouts are used, which are the same
-/// for all streams of the kernel; so the floor uses the loops of a transfer.
+/// Wraps a Unix socket as a TCP stream, so that the floor uses the same loops as a transfer. These
+/// only read, write and set timeouts, which is the same for all stream sockets of the kernel.
 fn stream(end: UnixStream) -> Stream {
     TcpStream::from(OwnedFd::from(end)).into()
 }

@@ -1,4 +1,4 @@
-//! One transfer inside this process: two threads and two sockets, over the kernel's loopback.
+//! A transfer inside this process: two threads with a socket each, over the loopback device.
 
 use super::common_options::CommonOptions;
 use crate::bench::RunRequest;
@@ -11,12 +11,12 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::Duration;
 
-/// The loopback address, with a port that the kernel chooses.
+/// The loopback address with port 0, for which the kernel chooses a port.
 pub(crate) const ANYWHERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
-/// Timeout of the handshake and of the first byte, which take very little time on the loopback.
+/// Timeout of the handshake and of the first byte, both of which take microseconds on loopback.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Carries the request's bytes over a new connection.
+/// Transfers the requested bytes over a new connection.
 pub(crate) fn run(
     common_options: &CommonOptions,
     request: &RunRequest,
@@ -51,7 +51,7 @@ fn connected(sender: &Options, receiver: &Options) -> io::Result<(Stream, Stream
     let listener = socket::listen(ANYWHERE, receiver)?;
     let near = socket::connect(listener.local_addr()?, sender, TIMEOUT)?;
     loop {
-        // Another program may have connected to the port.
+        // A connection of another program to the same port is dropped.
         let (far, peer) = listener.accept()?;
         if peer == near.local_addr()? {
             return Ok((near.into(), far.into()));

@@ -1,11 +1,12 @@
-//! The kernel's TCP at both ends: over the loopback of this machine, or to a `linerate sink` on
-//! another one.
+//! The kernel's TCP at both ends: over this machine's loopback, or to a `linerate sink` on another
+//! one.
 //!
 //! Options are set before the handshake of each connection: `SO_SNDBUF` at the sender, `SO_RCVBUF`
-//! at the receiver, `TCP_CONGESTION` even if it is the default, and `TCP_MAXSEG`, so that segments
-//! have the size of the plan: the MTU of the loopback is 65,536. The kernel sends no segment larger
-//! than half of the largest window it has seen. With a receive buffer of one packet the segments
-//! are therefore halves (`snd_mss` among the counters); that is part of the result.
+//! at the receiver, and `TCP_CONGESTION` even for the default. `TCP_MAXSEG` gives segments the size
+//! of the plan, because the MTU of the loopback device is 65,536. The kernel sends no segment
+//! larger than half of the largest window it has seen. With a receive buffer of one packet,
+//! segments therefore have half the size (`snd_mss` among the counters), which is a part of the
+//! result.
 
 mod common_options;
 mod floor;
@@ -23,7 +24,7 @@ use linerate_ends::socket::Network;
 use linerate_evidence::{BenchFacts, Floor, RunOutcome};
 use path::Path;
 
-/// The kernel's TCP at both ends.
+/// The bench for the kernel's TCP at both ends.
 #[derive(Debug)]
 pub struct KernelBench {
     to: Destination,
@@ -31,7 +32,7 @@ pub struct KernelBench {
     common_options: CommonOptions,
 }
 
-/// The destination of transfers.
+/// The receiving end of the transfers.
 #[derive(Debug)]
 enum Destination {
     Loopback,
@@ -39,13 +40,12 @@ enum Destination {
 }
 
 impl KernelBench {
-    /// Creates the bench for `plan`. Everything that the kernel of either machine would refuse
-    /// during the night is refused here.
+    /// Creates the bench for `plan`. It rejects everything that the kernel of either machine would
+    /// reject during the sweep.
     ///
     /// # Errors
     /// The peer cannot be used, the congestion control is unknown, the MTU is not possible, or a
-    /// buffer
-    /// is larger than the kernel grants.
+    /// buffer is larger than the kernel grants.
     pub fn new(plan: &Plan) -> Result<Self, BenchError> {
         let common_options = CommonOptions::new(plan)?;
         let (mut to, path) = match &plan.peer {
@@ -79,7 +79,8 @@ impl Bench for KernelBench {
     ) -> Result<Option<Floor>, BenchError> {
         match self.to {
             Destination::Loopback => floor::measure(request, interrupt).map(Some),
-            // A network cannot be measured without a protocol.
+            // A floor is not possible, because the path between machines cannot carry data without
+            // a protocol.
             Destination::Sink(_) => Ok(None),
         }
     }

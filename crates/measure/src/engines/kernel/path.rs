@@ -1,5 +1,4 @@
-//! The path between the two ends: the interface, its framing and rate, and the payload of a
-//! segment.
+//! The path between the two ends: the interface, its framing and bit rate, and the segment size.
 
 use super::common_options::CommonOptions;
 use super::loopback;
@@ -14,7 +13,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The path from one end to the other.
+/// The path between the two ends of a kernel bench.
 #[derive(Debug)]
 pub(crate) struct Path {
     description: String,
@@ -25,7 +24,7 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// Returns the path over the loopback. A trial connection shows the payload of a segment.
+    /// Returns the path over loopback. A trial connection shows the payload of a segment.
     pub(crate) fn loopback(common_options: &CommonOptions) -> Result<Self, BenchError> {
         let payload = trial(common_options)
             .map_err(|error| BenchError::io("a trial connection over the loopback", error))?;
@@ -64,7 +63,7 @@ impl Path {
         })
     }
 
-    /// Returns the facts common to all runs.
+    /// Converts the path to the facts that are the same for all runs.
     pub(crate) fn into_facts(self) -> BenchFacts {
         BenchFacts {
             description: self.description,
@@ -76,7 +75,7 @@ impl Path {
     }
 }
 
-/// Returns the payload of a full segment over the loopback.
+/// Opens a trial connection over loopback, and returns the payload of a full segment in bytes.
 fn trial(common_options: &CommonOptions) -> io::Result<u32> {
     let max_segment = Some(common_options.max_segment(loopback::ANYWHERE));
     let options = Options { max_segment, ..Options::default() };
@@ -85,10 +84,10 @@ fn trial(common_options: &CommonOptions) -> io::Result<u32> {
     kernel_tcp::max_segment(&stream)
 }
 
-/// Returns the bytes of headers of every segment beyond bare IPv4 and TCP headers: the TCP options,
-/// and the additional length of an IPv6 header.
+/// Returns the number of header bytes in each segment that bare IPv4 and TCP headers do not have:
+/// TCP options, and the longer header of IPv6.
 fn options_length(common_options: &CommonOptions, address: SocketAddr, payload: u32) -> u32 {
-    /// Timestamps with padding, the only option of the kernel's data segments.
+    /// Bytes of the timestamp option with padding. The kernel's data segments have no other option.
     const TIMESTAMPS: u32 = 12;
     let announced = u32::from(common_options.max_segment(address));
     let options = if payload + TIMESTAMPS <= announced { TIMESTAMPS } else { 0 };

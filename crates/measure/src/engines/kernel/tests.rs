@@ -1,4 +1,4 @@
-//! Transfers over the kernel's sockets: inside this process, and to a sink in it.
+//! Tests of transfers with the kernel's sockets, over loopback and to a sink in this process.
 
 use super::*;
 use crate::bench::BufferRequest;
@@ -91,7 +91,7 @@ fn requests_that_the_kernel_refuses_fail_before_the_first_run() {
     assert!(matches!(error, BenchError::BufferTooLarge { which: "send", .. }), "{error}");
 }
 
-/// Returns the outcome of a run of 100,000 bytes for this report of the sink.
+/// Returns the outcome of a run of 100,000 bytes if the sink sends the given report.
 fn outcome_of_report(
     ended: Ended,
     bytes: u64,
@@ -141,7 +141,7 @@ fn counters_of_a_sink_have_printable_names() {
     assert_eq!(receiver.fast_path.unwrap().misses, [("\u{fffd}".to_owned(), 1)].into());
 }
 
-/// A sink in this process.
+/// A sink that runs in a thread of this process.
 struct RemoteSink {
     peer: Peer,
     interrupt: Interrupt,

@@ -1,11 +1,11 @@
-//! The counters of linerate's TCP, under the names of the laboratory.
+//! The counters of linerate's TCP, under the names that all benches share.
 
 use linerate_ends::socket::of_connection;
 use linerate_evidence::{EndCounters, names};
 use linerate_stack::Stack;
 use linerate_tcp::Connection;
 
-/// Collects the counters of a connection and of its host.
+/// Returns the counters of a connection and its host, under the names that all benches share.
 pub(crate) fn of(connection: &Connection, stack: &Stack) -> EndCounters {
     let mut end = of_connection(connection.statistics(), &connection.information());
     let counted = stack.counters();

@@ -1,4 +1,4 @@
-//! A host on its link, driven by the thread of its application.
+//! A linerate host on its link, driven by the thread of the program that uses it.
 
 use super::wait::LinkWaiter;
 use crate::bench_error::BenchError;
@@ -9,7 +9,7 @@ use linerate_wire::{IpCidr, MacAddress};
 use std::io;
 use std::net::IpAddr;
 
-/// A host on its link.
+/// A linerate host on its link, with the means to wait for events.
 #[derive(Debug)]
 pub(crate) struct End<L> {
     host: Host<L>,
@@ -17,16 +17,17 @@ pub(crate) struct End<L> {
 }
 
 impl<L: Link + Readiness> End<L> {
-    /// Creates a host at `address` in a network with a prefix of 24 bits, or 64 of IPv6. `seed`
+    /// Creates a host at `address`, with a prefix of 24 bits for IPv4 or 64 for IPv6. `seed`
     /// determines its secrets and sequence numbers.
     ///
     /// # Errors
-    /// If the system provides no descriptors to wait with.
+    /// The system provides no descriptors to wait with.
     pub(crate) fn new(address: impl Into<IpAddr>, seed: u64, link: L) -> Result<Self, BenchError> {
         Self::counting_packets(false, address.into(), seed, link)
     }
 
-    /// Creates a host like [`new`](Self::new). It can count packets in the IPv4 identification.
+    /// Creates a host like [`new`](Self::new). It can count its packets in the IPv4 identification
+    /// field.
     pub(crate) fn counting_packets(
         count_packets: bool,
         address: IpAddr,
@@ -41,26 +42,26 @@ impl<L: Link + Readiness> End<L> {
         Ok(Self { host: Host::new(stack, link), link_waiter: LinkWaiter::new()? })
     }
 
-    /// Returns the MAC address of the host at `address`, a locally administered one.
+    /// Returns the locally administered MAC address that belongs to the host at `address`.
     pub(crate) fn mac(address: impl Into<IpAddr>) -> MacAddress {
         MacAddress::new([0x02, 0, 0x5e, 0, 0, last_octet(address.into())])
     }
 
-    /// Returns the current time.
+    /// Returns the current time of the monotonic clock.
     pub(crate) fn now() -> Instant {
         MonotonicClock.now()
     }
 
-    /// Returns the host's stack, for the application.
+    /// Returns the host's stack, which the program uses.
     pub(crate) const fn stack(&mut self) -> &mut Stack {
         self.host.stack_mut()
     }
 
-    /// Executes a turn of the host. If there was nothing to do, waits for an event, for a limited
-    /// time. Called after the application has done what it can.
+    /// Executes a turn of the host. If there was nothing to do, waits for an event, but for a
+    /// limited time. The program calls it when it cannot do more itself.
     ///
     /// # Errors
-    /// If the link or the system fails.
+    /// The link or the system fails.
     pub(crate) fn turn(&mut self, now: Instant) -> Result<(), BenchError> {
         let turn = self.host.turn(now).map_err(link_failed)?;
         if turn.more || turn.received > 0 || turn.transmitted > 0 || turn.timers > 0 {
@@ -69,7 +70,7 @@ impl<L: Link + Readiness> End<L> {
         self.link_waiter.wait(self.host.link_mut(), turn.next)
     }
 
-    /// Returns the link when the host is no longer needed.
+    /// Returns the link, and drops the host.
     pub(crate) fn into_link(self) -> L {
         self.host.into_parts().1
     }
@@ -82,7 +83,7 @@ const fn last_octet(address: IpAddr) -> u8 {
     }
 }
 
-/// Derives the seed of a host, which differs for each address.
+/// Derives the seed of a host, so that hosts with different addresses have different seeds.
 fn spread(seed: u64, host: u8) -> [u8; 32] {
     let mut random = oorandom::Rand64::new(u128::from(seed) << 8 | u128::from(host));
     let mut bytes = [0; 32];
@@ -97,7 +98,7 @@ fn link_failed(error: LinkError) -> BenchError {
         LinkError::Io { errno, what } => {
             BenchError::Io { what: what.to_owned(), source: io::Error::from_raw_os_error(errno) }
         }
-        // `Down`: the interface has ceased to exist.
+        // The only other error is `Down`: the interface no longer exists.
         _ => BenchError::ConnectionLost { bytes: 0, what: "the link is down".to_owned() },
     }
 }

@@ -9,14 +9,15 @@ use linerate_tcp::{Config, CongestionName, LARGEST_BUFFER, Profile};
 use linerate_wire::TcpOptions;
 use std::collections::BTreeMap;
 
-/// Bytes of a TCP header without options.
+/// Number of bytes in a TCP header without options.
 const TCP_HEADER: u16 = 20;
-/// Minimum MTU. Every host accepts 576 bytes (RFC 791); headers and options take up to a hundred.
+/// Minimum MTU in bytes. It leaves room for data, because headers and options take up to a hundred
+/// bytes.
 const MIN_MTU: u16 = 128;
-/// Minimum MTU of a link with IPv6 (RFC 8200 §5).
+/// Minimum MTU of a link with IPv6, in bytes (RFC 8200 §5).
 const MIN_MTU_IPV6: u16 = 1_280;
 
-/// The common configuration of all connections of a sweep.
+/// The configuration of linerate's TCP that is the same for all connections of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     config: Config,
@@ -30,10 +31,11 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Creates the configuration of `plan`, with a congestion control if our end sends.
+    /// Creates the configuration that `plan` describes. `congestion` is given if linerate's end
+    /// sends.
     ///
     /// # Errors
-    /// If the plan names an unknown profile or congestion control, or impossible sizes.
+    /// The plan names an unknown profile or congestion control, or impossible sizes.
     pub(crate) fn new(plan: &Plan, congestion: Option<&str>) -> Result<Self, BenchError> {
         let profile = match &plan.profile {
             Some(name) => name.parse().map_err(|_| unknown("profile", name, &Profile::ALL))?,
@@ -43,7 +45,7 @@ impl Rules {
         if let Some(name) = congestion {
             config.congestion = name.parse().map_err(|_| unknown_congestion(name))?;
         }
-        // They change in every segment, which would keep its header from being compressed.
+        // Timestamps change in every segment, so RFC 1144 could not compress the headers.
         let compresses_headers = plan.compresses_headers();
         config.timestamps &= !compresses_headers;
         let family = plan.ip_version();
@@ -75,12 +77,12 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Returns the payload of a full segment in bytes.
+    /// Returns the payload of a full segment, in bytes.
     pub(crate) fn payload(&self) -> u32 {
         u32::from(self.mtu - self.family.header_length() - TCP_HEADER) - self.options()
     }
 
-    /// Returns the framing: frames or packets in memory, without preamble and gap.
+    /// Returns the framing of frames or packets in memory, which have no preamble and no gap.
     pub(crate) fn framing(&self) -> Framing {
         let longer = self.family.header_length() - Family::Ipv4.header_length();
         let options = self.options() + u32::from(longer);
@@ -91,22 +93,22 @@ impl Rules {
         }
     }
 
-    /// Are headers compressed on the link? Then the host counts its packets.
+    /// Does the link compress headers (RFC 1144)? Then the host counts its packets.
     pub(crate) const fn compresses_headers(&self) -> bool {
         self.compresses_headers
     }
 
-    /// Returns the size of the largest IP packet in bytes.
+    /// Returns the size of the largest IP packet, in bytes.
     pub(crate) fn mtu(&self) -> usize {
         self.mtu.into()
     }
 
-    /// Returns the impairments of the frames of linerate's host, if there are any.
+    /// Returns the impairments of the frames of linerate's host; `None` for an unimpaired link.
     pub(crate) const fn impairments(&self) -> Option<Impairments> {
         self.impairments
     }
 
-    /// Returns the settings that determine the results, by name.
+    /// Returns the settings that affect the results, by name.
     pub(crate) fn settings(&self) -> BTreeMap<String, String> {
         let settings = [
             ("tcp.profile", self.profile.to_string()),
@@ -121,7 +123,7 @@ impl Rules {
         settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// Returns the configuration of one end of a run.
+    /// Returns the configuration of a connection, with the buffers of a run.
     ///
     /// # Errors
     /// Those of [`Rules::new`].
@@ -132,20 +134,21 @@ impl Rules {
         Ok(config)
     }
 
-    /// Returns the configuration of connections for which a run specifies nothing.
+    /// Returns the configuration of connections to which no run applies, such as the control
+    /// connection.
     pub(crate) const fn usual(&self) -> &Config {
         &self.config
     }
 
-    /// Returns the bytes of TCP options in every segment.
+    /// Returns the number of bytes of TCP options in every segment.
     pub(crate) const fn options(&self) -> u32 {
         #[allow(clippy::cast_possible_truncation, reason = "twelve")]
         const TIMESTAMPS: u32 = TcpOptions::TIMESTAMPS_LENGTH as u32;
         if self.config.timestamps { TIMESTAMPS } else { 0 }
     }
 
-    /// Checks that a buffer is possible. Without window scaling the limit of a receiver is 65,535
-    /// bytes.
+    /// Returns the requested size if linerate's TCP supports it. Without window scaling, a receive
+    /// buffer has at most 65,535 bytes.
     fn grant(&self, which: &'static str, requested: u64) -> Result<usize, BenchError> {
         let most = match which {
             "receive" if !self.config.window_scaling => usize::from(u16::MAX),

@@ -1,4 +1,4 @@
-//! The receiving end of a transfer.
+//! The receiving end of a transfer, with linerate's TCP.
 
 use super::counters;
 use super::host::End;
@@ -12,33 +12,33 @@ use linerate_tcp::{Config, State};
 use linerate_units::{Duration, Instant};
 use std::net::SocketAddr;
 
-/// Time to wait for a peer that does not complete the close of the connection.
+/// Maximum time to wait for a peer that does not complete the close of the connection.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A sink that reads the data of a transfer.
+/// Reads the data of a transfer.
 #[derive(Debug)]
 pub(crate) struct Sink<'a> {
     transfer: &'a Transfer<'a>,
     pattern: Pattern,
     buffer: Vec<u8>,
     read: u64,
-    /// Position of the first wrong byte.
+    /// Position of the first wrong byte; `None` if none was found.
     wrong_at: Option<u64>,
     /// Has the source closed its sending direction?
     is_at_end: bool,
 }
 
-/// The result of a sink.
+/// The result of reading a transfer.
 #[derive(Debug)]
 pub(crate) struct ReadResult {
     pub(crate) bytes: u64,
-    /// Time at which the last byte had been read, or the maximum time had passed.
+    /// Time at which the last byte had been read, or the maximum duration had passed.
     pub(crate) finished: Instant,
     pub(crate) complete: bool,
-    /// `None` if the data was not compared.
+    /// Was the data correct? `None` if it was not compared.
     pub(crate) verified: Option<bool>,
     pub(crate) counters: EndCounters,
-    /// The receive buffer of the connection in bytes.
+    /// Size of the connection's receive buffer, in bytes.
     pub(crate) receive_buffer: u64,
 }
 
@@ -49,10 +49,10 @@ impl<'a> Sink<'a> {
         Self { transfer, pattern, buffer, read: 0, wrong_at: None, is_at_end: false }
     }
 
-    /// Listens at `local`. Called before the source connects.
+    /// Listens at `local`, which must be called before the source connects.
     ///
     /// # Errors
-    /// If the host does not have the address.
+    /// The host does not have the address.
     pub(crate) fn listen<L: Link + Readiness>(
         end: &mut End<L>,
         local: SocketAddr,
@@ -66,7 +66,7 @@ impl<'a> Sink<'a> {
     /// Accepts a connection, reads all data, and completes the close.
     ///
     /// # Errors
-    /// If the connection or the link fails, or the run is interrupted.
+    /// The connection or the link fails, or the run is interrupted.
     pub(crate) fn run<L: Link + Readiness>(
         mut self,
         end: &mut End<L>,
@@ -104,15 +104,15 @@ impl<'a> Sink<'a> {
             }
             self.transfer.check_interrupt()?;
             if self.transfer.is_over() {
-                // The source reports its own error.
+                // The source has failed, and reports its own error.
                 return Err(self.lost("there was no connection"));
             }
             end.turn(End::<L>::now())?;
         }
     }
 
-    /// Reads until all data has arrived or the maximum time has passed. Returns the time of the
-    /// end.
+    /// Reads until all data has arrived or the maximum duration has passed. Returns the time at
+    /// which reading ended.
     fn read_all<L: Link + Readiness>(
         &mut self,
         end: &mut End<L>,
@@ -124,7 +124,8 @@ impl<'a> Sink<'a> {
             if self.read >= self.transfer.request.bytes {
                 return Ok(End::<L>::now());
             }
-            // The source may notice the end of the time, and close, earlier than this end.
+            // The duration is checked first, because the source may notice its end earlier, and
+            // close.
             if self.transfer.is_late(now) {
                 return Ok(now);
             }
@@ -137,7 +138,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Reads all available data.
+    /// Reads all data that has arrived.
     fn read<L: Link + Readiness>(
         &mut self,
         end: &mut End<L>,
@@ -176,7 +177,7 @@ impl<'a> Sink<'a> {
         Ok(counters)
     }
 
-    /// Reads the end of the stream, closes, and waits until the source has acknowledged it.
+    /// Reads the end of the stream, closes, and waits until the source has acknowledged the close.
     fn finish_close<L: Link + Readiness>(
         &mut self,
         end: &mut End<L>,
@@ -202,7 +203,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Resets the connection, so that the source stops.
+    /// Resets the connection, so that the source stops sending.
     fn reset<L: Link + Readiness>(
         &self,
         end: &mut End<L>,
@@ -211,7 +212,8 @@ impl<'a> Sink<'a> {
         self.transfer.end();
         let now = End::<L>::now();
         end.stack().tcp_abort(now, handle).map_err(|error| self.lost(&error.to_string()))?;
-        // If the reset is lost, the source learns from `Transfer::is_over` that the run has ended.
+        // The reset may be lost. The source then learns the end of the run from
+        // `Transfer::is_over`.
         end.turn(now)
     }
 

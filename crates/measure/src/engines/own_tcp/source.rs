@@ -1,4 +1,4 @@
-//! The sending end of a transfer.
+//! The sending end of a transfer, with linerate's TCP.
 
 use super::counters;
 use super::host::End;
@@ -12,27 +12,27 @@ use linerate_tcp::{Config, State};
 use linerate_units::{Duration, Instant};
 use std::net::SocketAddr;
 
-/// Time to wait, after the maximum time of the run, for a peer that does not complete the close.
+/// Time after the run's maximum duration in which the peer must complete the close.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A source that writes the data of a transfer.
+/// Writes the data of a transfer.
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
     transfer: &'a Transfer<'a>,
     pattern: Pattern,
     block: Vec<u8>,
-    /// Bytes of `block` already written.
+    /// Number of bytes of `block` that have been written.
     offset: usize,
     written: u64,
 }
 
-/// The result of a source.
+/// The result of writing a transfer.
 #[derive(Debug)]
 pub(crate) struct WriteResult {
     /// Time of the first write.
     pub(crate) began: Instant,
     pub(crate) counters: EndCounters,
-    /// The send buffer of the connection in bytes.
+    /// Size of the connection's send buffer, in bytes.
     pub(crate) send_buffer: u64,
 }
 
@@ -47,7 +47,7 @@ impl<'a> Source<'a> {
     /// Connects to `peer`, writes all data, and completes the close.
     ///
     /// # Errors
-    /// If the connection or the link fails, or the run is interrupted.
+    /// The connection or the link fails, or the run is interrupted.
     pub(crate) fn run<L: Link + Readiness>(
         mut self,
         end: &mut End<L>,
@@ -78,7 +78,7 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// Writes until the last byte is acknowledged or the sink has ended the run.
+    /// Writes until the last byte is acknowledged, or the sink has ended the run.
     fn write_all<L: Link + Readiness>(
         &mut self,
         end: &mut End<L>,
@@ -101,7 +101,7 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// Writes as much as the send buffer has room for.
+    /// Writes as much as fits into the send buffer.
     fn write<L: Link + Readiness>(
         &mut self,
         end: &mut End<L>,
@@ -118,7 +118,7 @@ impl<'a> Source<'a> {
             let taken = match end.stack().tcp_write(now, handle, rest) {
                 Ok(0) => return Ok(()),
                 Ok(taken) => taken,
-                // A sink that has ended the run resets the connection.
+                // The reset is expected if the sink has ended the run.
                 Err(_) if self.transfer.is_over() => return Ok(()),
                 Err(error) => return Err(self.lost(error)),
             };
@@ -130,7 +130,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Fills the next block. Data that is not compared is written repeatedly.
+    /// Prepares the next block of data. Without a comparison, the previous block is written again.
     fn next_block(&mut self) {
         self.offset = 0;
         if self.transfer.request.verify {
@@ -150,8 +150,8 @@ impl<'a> Source<'a> {
         Ok(WriteResult { began: self.transfer.began(), counters, send_buffer: send_buffer as u64 })
     }
 
-    /// Answers the peer's FIN, so that both ends close in order. The FIN arrives when the sink has
-    /// read everything, which may take as long as the run.
+    /// Waits for the peer's FIN and acknowledges it, so that both ends close cleanly. The FIN comes
+    /// when the sink has read everything, which may take as long as the run.
     fn finish_close<L: Link + Readiness>(
         &self,
         end: &mut End<L>,

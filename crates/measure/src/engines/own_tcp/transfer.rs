@@ -1,4 +1,4 @@
-//! The state of a transfer that both ends share: the request, the start, and the end.
+//! The state of a transfer that the threads of both ends share: its request, start and end.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -6,44 +6,44 @@ use linerate_ends::Interrupt;
 use linerate_units::Instant;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A transfer between two threads.
+/// A transfer between two threads, one for each end.
 #[derive(Debug)]
 pub(crate) struct Transfer<'a> {
     pub(crate) request: &'a RunRequest,
     pub(crate) interrupt: &'a Interrupt,
-    /// Nanoseconds of the monotonic clock at the first write; `NEVER` before it.
+    /// Time of the first write, in nanoseconds of the monotonic clock; `NEVER` before it.
     began: AtomicU64,
     over: AtomicBool,
 }
 
 impl<'a> Transfer<'a> {
-    /// Creates a transfer that has not started.
+    /// Creates a transfer that has not begun.
     pub(crate) const fn new(request: &'a RunRequest, interrupt: &'a Interrupt) -> Self {
         let began = AtomicU64::new(Instant::NEVER.as_nanos());
         Self { request, interrupt, began, over: AtomicBool::new(false) }
     }
 
-    /// Notes the time of the first write.
+    /// Records the time of the first write.
     pub(crate) fn begin(&self, now: Instant) {
         self.began.store(now.as_nanos(), Ordering::Release);
     }
 
-    /// Returns the time of the first write; `NEVER` before it.
+    /// Returns the time of the first write, or `NEVER` before it.
     pub(crate) fn began(&self) -> Instant {
         Instant::from_nanos(self.began.load(Ordering::Acquire))
     }
 
-    /// Returns the end of the maximum time; `NEVER` before the start.
+    /// Returns the time at which the maximum duration ends, or `NEVER` before the first write.
     pub(crate) fn deadline(&self) -> Instant {
         self.began() + self.request.max_time
     }
 
-    /// Has the maximum time passed?
+    /// Has the maximum duration passed?
     pub(crate) fn is_late(&self, now: Instant) -> bool {
         now >= self.deadline()
     }
 
-    /// Notes that one end has finished or failed.
+    /// Records that one end has finished or failed.
     pub(crate) fn end(&self) {
         self.over.store(true, Ordering::Release);
     }
@@ -53,12 +53,13 @@ impl<'a> Transfer<'a> {
         self.over.load(Ordering::Acquire)
     }
 
-    /// Returns a guard that ends the transfer when it is dropped, whichever way a thread ends.
+    /// Returns a guard that ends the transfer when it is dropped, so that every exit of a thread
+    /// ends it.
     pub(crate) const fn ending(&self) -> Ending<'_> {
         Ending(self)
     }
 
-    /// Checks for an interrupt.
+    /// Returns an error if the user has interrupted the run.
     ///
     /// # Errors
     /// [`BenchError::Interrupted`] if the run was interrupted.
@@ -67,7 +68,7 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// A guard that ends its transfer, see [`Transfer::ending`].
+/// A guard that ends its transfer when it is dropped, see [`Transfer::ending`].
 pub(crate) struct Ending<'a>(&'a Transfer<'a>);
 
 impl Drop for Ending<'_> {

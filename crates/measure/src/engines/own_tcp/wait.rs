@@ -1,8 +1,8 @@
-//! Waiting for a link at the lowest cost: polling for a while, then sleeping.
+//! Waits for a link at the lowest cost: by polling for a while, and then sleeping.
 //!
 //! A sleep with its wake-up costs several microseconds, a poll some nanoseconds. Polling pays off
-//! if the other end has its own core; on a shared core it only delays the other end. The number of
-//! polls adapts to the success of earlier ones.
+//! if the other end has its own CPU; on a shared one it only delays the other end. The number of
+//! polls adapts to the success of previous polls.
 
 use crate::bench_error::BenchError;
 use crate::engines::cpu_pinning::PinnedThread;
@@ -11,15 +11,15 @@ use linerate_units::{Clock, Duration, Instant};
 use std::hint::spin_loop;
 use std::io;
 
-/// Maximum number of polls before a sleep, some fifty microseconds. That is longer than a sleeping
-/// end needs to wake up, so one polling end keeps both awake.
+/// Maximum number of polls before a sleep, which take some fifty microseconds. A sleeping end wakes
+/// up faster, so one polling end keeps both awake.
 const MOST: u32 = 2_500;
-/// Number of waits without polling after which polling is tried again.
+/// Number of waits after which polling is tried again, if it has been given up.
 const RETRY_AFTER: u32 = 64;
-/// Maximum time of a sleep, after which the thread checks whether the run has ended.
+/// Maximum duration of a sleep, after which the thread checks whether the run has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Waits for one link.
+/// Waits for events of one link.
 #[derive(Debug)]
 pub(crate) struct LinkWaiter {
     waiter: Waiter,
@@ -29,20 +29,20 @@ pub(crate) struct LinkWaiter {
 }
 
 impl LinkWaiter {
-    /// Creates the waiter of a link.
+    /// Creates a waiter for a link.
     ///
     /// # Errors
-    /// If the system provides no descriptors to wait with.
+    /// The system provides no descriptors to wait with.
     pub(crate) fn new() -> Result<Self, BenchError> {
         let waiter = Waiter::new().map_err(|error| failed(error.errno))?;
         let most = max_polls();
         Ok(Self { waiter, most, polls: most, waits: 0 })
     }
 
-    /// Waits until `link` has an event, until `latest`, or for a limited time.
+    /// Waits until `link` has an event or the time is `latest`, but at most [`POLL_INTERVAL`].
     ///
     /// # Errors
-    /// If the system cannot wait.
+    /// The system cannot wait.
     pub(crate) fn wait(
         &mut self,
         link: &mut impl Readiness,
@@ -55,7 +55,7 @@ impl LinkWaiter {
         self.waiter.wait(link, latest).map(drop).map_err(|error| failed(error.errno))
     }
 
-    /// Polls the link, if that has paid off recently.
+    /// Polls the link as often as has paid off recently. Returns true if the link has an event.
     fn poll(&mut self, link: &mut impl Readiness) -> bool {
         self.waits = self.waits.wrapping_add(1);
         let polls = if self.waits.is_multiple_of(RETRY_AFTER) { self.most } else { self.polls };
@@ -71,7 +71,7 @@ impl LinkWaiter {
     }
 }
 
-/// Returns the maximum number of polls. Without a core for each end, polling never pays off.
+/// Returns the maximum number of polls before a sleep: zero if the ends share a CPU.
 pub(crate) fn max_polls() -> u32 {
     if PinnedThread::are_separate() { MOST } else { 0 }
 }

@@ -1,4 +1,4 @@
-//! Wrappers of a link in a run: impairments, and a capture of the frames that the host sees.
+//! Wrappers of a link during a run: impairments, and a capture of the frames that the host sees.
 
 use crate::bench_error::BenchError;
 use linerate_link::capture_file::CaptureWriter;
@@ -9,11 +9,11 @@ use linerate_units::Instant;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// The wrappers of linerate's link, or of the source's link if both ends are linerate's.
+/// Wraps the link of linerate's host. If both ends are linerate's, it is the link of the source.
 #[derive(Debug)]
 pub(crate) struct Wrapping {
     impairments: Option<Impairments>,
-    /// The capture file, while it is not used by a run.
+    /// The capture file, while no run uses it.
     capture: Option<CaptureWriter>,
 }
 
@@ -25,7 +25,7 @@ impl Wrapping {
         Self { impairments, capture }
     }
 
-    /// Wraps the link for the run with this seed.
+    /// Wraps the link for a run. `seed` determines the random impairments.
     pub(crate) fn wrap<L: Link>(&mut self, link: L, seed: u64) -> WrappedLink<L> {
         let interface = format!("seed {seed}");
         match (self.impairments, self.capture.take()) {
@@ -38,10 +38,11 @@ impl Wrapping {
         }
     }
 
-    /// Unwraps the link. The capture file is kept for the next run.
+    /// Removes the wrappers, and keeps the capture file for the next run.
     ///
     /// # Errors
-    /// [`BenchError::Capture`] if not all frames could be written, which makes the night useless.
+    /// [`BenchError::Capture`] if not all frames could be written, in which case the sweep must
+    /// end.
     pub(crate) fn unwrap_link<L>(&mut self, wrapped: WrappedLink<L>) -> Result<L, BenchError> {
         match wrapped {
             WrappedLink::Bare(link) => Ok(link),
@@ -60,7 +61,7 @@ impl Wrapping {
     fn keep(&mut self, mut capture: CaptureWriter) -> Result<(), BenchError> {
         capture.flush();
         if let Some(error) = capture.error() {
-            // The capture keeps the error, so a copy is returned.
+            // The capture keeps the original error, which cannot be cloned.
             let source = io::Error::new(error.kind(), error.to_string());
             return Err(BenchError::Capture { source });
         }
@@ -69,7 +70,7 @@ impl Wrapping {
     }
 }
 
-/// A link with its wrappers.
+/// A link with the wrappers that a run requires.
 #[derive(Debug)]
 pub(crate) enum WrappedLink<L> {
     Bare(L),
@@ -78,7 +79,7 @@ pub(crate) enum WrappedLink<L> {
     Both(Capture<Impair<L>>),
 }
 
-/// Applies an expression to any of the variants.
+/// Applies an expression to the link in any variant.
 macro_rules! each {
     ($wrapped:expr, $link:ident => $call:expr) => {
         match $wrapped {

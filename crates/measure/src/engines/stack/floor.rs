@@ -1,10 +1,10 @@
 //! The floor of the memory link: the same bytes through the same rings between the same two
-//! threads, with the indispensable work of a TCP, but without a TCP.
+//! threads, with the indispensable work of a TCP, but without TCP.
 //!
-//! Each byte is copied to a send buffer, copied to a frame and checksummed, checksummed again on
-//! the other side, copied to a receive buffer, and copied to the reader: four copies and two
-//! checksums, as in a run. There are no headers, acknowledgements, timers or connections; only the
-//! ring limits the writer.
+//! As in a run, there are four copies and two checksums. Each byte is copied to a send buffer,
+//! copied to a frame and checksummed, checksummed again at the other end, copied to a receive
+//! buffer, and copied to the reader. There are no headers, acknowledgements, timers or connections;
+//! only the ring limits the writer.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -20,12 +20,12 @@ use linerate_units::{Clock, Instant};
 use linerate_wire::{Sum, checksum::copy_and_sum};
 use std::thread;
 
-/// Bytes of Ethernet, IPv4 and TCP headers of a frame. They cross the link, but are not used.
+/// Bytes of Ethernet, IPv4 and TCP headers in a frame. They cross the link, but have no content.
 const HEADERS: usize = 14 + 20 + 20;
-/// Frames of a turn, as in a host.
+/// Maximum number of frames in a turn, as in a host.
 const BUDGET: usize = 64;
 
-/// Carries the request's bytes once.
+/// Transfers the requested bytes once, and returns the time.
 pub(crate) fn measure(
     near: MemoryLink,
     far: MemoryLink,
@@ -45,8 +45,8 @@ pub(crate) fn measure(
         });
         (joined(writer), joined(reader))
     });
-    // If one end stops early, the other reports that the link is down. An interrupt takes
-    // precedence: neither end is at fault then.
+    // If one end stops early, the other one reports that the link is down. After an interrupt, that
+    // error would be misleading.
     let (began, ended) = match (began, ended) {
         (Err(BenchError::Interrupted), _) | (_, Err(BenchError::Interrupted)) => {
             return Err(BenchError::Interrupted);
@@ -64,7 +64,7 @@ fn how(request: &RunRequest) -> String {
     )
 }
 
-/// A link with its waiter.
+/// A link, with the means to wait for it.
 struct WaitingLink {
     link: MemoryLink,
     link_waiter: LinkWaiter,
@@ -83,7 +83,7 @@ impl WaitingLink {
     }
 }
 
-/// The writing application, its send buffer, and the frames.
+/// The sending end: the writing program, its send buffer, and the frames.
 struct Writer<'a> {
     waiting_link: WaitingLink,
     request: &'a RunRequest,
@@ -109,7 +109,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Writes all bytes. Returns the time of the start.
+    /// Writes all bytes, and returns the time of the first write.
     fn write_all(mut self, interrupt: &Interrupt) -> Result<Instant, BenchError> {
         let began = MonotonicClock.now();
         let mut written = 0;
@@ -123,11 +123,11 @@ impl<'a> Writer<'a> {
             self.send(filled, interrupt)?;
             written += filled as u64;
         }
-        // Frames in the link can be read although this end is dropped.
+        // The reader can still take the frames in the link after this end is dropped.
         Ok(began)
     }
 
-    /// Writes of the application: the first copy.
+    /// Copies data of the program to the send buffer: the first copy.
     fn fill(&mut self, position: u64, count: usize) {
         let mut filled = 0;
         while filled < count {
@@ -143,7 +143,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The second copy, and the first checksum.
+    /// Copies the send buffer to frames with a checksum: the second copy and the first checksum.
     fn send(&mut self, count: usize, interrupt: &Interrupt) -> Result<(), BenchError> {
         let mut sent = 0;
         while sent < count {
@@ -169,7 +169,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The received frames, the receive buffer, and the reading application.
+/// The receiving end: the frames, the receive buffer, and the reading program.
 struct Reader<'a> {
     waiting_link: WaitingLink,
     request: &'a RunRequest,
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads all bytes. Returns the time of the last one.
+    /// Reads all bytes, and returns the time of the last read.
     fn read_all(mut self, interrupt: &Interrupt) -> Result<Instant, BenchError> {
         while self.read < self.request.bytes {
             let arrived = self.receive()?;
@@ -206,7 +206,7 @@ impl<'a> Reader<'a> {
         Ok(MonotonicClock.now())
     }
 
-    /// The second checksum, and the third copy.
+    /// Verifies the checksums of frames, and copies them to the receive buffer: the third copy.
     fn receive(&mut self) -> Result<usize, BenchError> {
         let (buffer, mut arrived, mut damaged) = (&mut self.buffer, 0, false);
         let received = self.waiting_link.link.receive(BUDGET, |frame| {
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
         if damaged { Err(broken_by("a wrong checksum")) } else { Ok(arrived) }
     }
 
-    /// Reads of the application: the fourth copy.
+    /// Copies received data to the program: the fourth copy.
     fn take(&mut self, arrived: usize) -> Result<(), BenchError> {
         for part in self.buffer[..arrived].chunks(self.block.len()) {
             let block = &mut self.block[..part.len()];
@@ -233,7 +233,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the size of the send buffer: whole segments, and not more than fits a cache.
+/// Returns the size of the send buffer in bytes: whole segments, and no more than fits into a
+/// cache.
 fn buffer_size(requested: u64, payload: usize) -> usize {
     let segments = usize::try_from(requested).unwrap_or(usize::MAX) / payload;
     segments.clamp(1, BUDGET) * payload

@@ -1,7 +1,7 @@
-//! linerate's TCP at both ends: two hosts, each with a thread, on the two ends of a memory link. It
-//! needs no privileges and no network.
+//! linerate's TCP at both ends: two hosts, each with a thread, at the two ends of a memory link.
 //!
-//! Each run has new hosts and a new link, so that runs are independent.
+//! It needs no privileges and no network. Each run has new hosts and a new link, so that runs are
+//! independent.
 
 mod floor;
 
@@ -24,25 +24,25 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
 
-/// Addresses of TEST-NET-1 (RFC 5737), which no network uses.
+/// Addresses of the two hosts, from TEST-NET-1, which is reserved for documentation (RFC 5737).
 const SOURCE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const SINK: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
-/// Discard (RFC 863).
+/// Port of the discard service (RFC 863), at which the sink listens.
 const PORT: u16 = 9;
 
-/// linerate's TCP at both ends.
+/// The bench for linerate's TCP at both ends of a memory link.
 #[derive(Debug)]
 pub struct StackBench {
     rules: Rules,
-    /// The wrappers of the source's end of the link.
+    /// Wraps the link at the end of the source.
     wrapping: Wrapping,
 }
 
 impl StackBench {
-    /// Creates the bench for `plan`. Frames are written to `capture` if it is given.
+    /// Creates the bench for `plan`. If `capture` is given, all frames are written to it.
     ///
     /// # Errors
-    /// If the plan names an unknown profile or congestion control, or impossible sizes.
+    /// The plan names an unknown profile or congestion control, or impossible sizes.
     pub fn new(plan: &Plan, capture: Option<CaptureWriter>) -> Result<Self, BenchError> {
         let rules = Rules::new(plan, plan.congestion.as_deref())?;
         Ok(Self { rules, wrapping: Wrapping::new(rules.impairments(), capture) })
@@ -104,7 +104,7 @@ impl Bench for StackBench {
 }
 
 impl Rules {
-    /// Executes a transfer from `near` to `far`. Returns the outcome with the source's link.
+    /// Executes a transfer from `near` to `far`. Returns the outcome, and the link of the source.
     pub(super) fn carry<N: Link + Readiness + Send, F: Link + Readiness + Send>(
         &self,
         near: N,
@@ -117,7 +117,8 @@ impl Rules {
         let address = SocketAddr::from((SINK, PORT));
         let counts = self.compresses_headers();
         let (given, taken) = thread::scope(|scope| {
-            // Each end returns its link: dropping one would close the other.
+            // The threads return their links, because dropping a link early would close it for the
+            // other end.
             let source = scope.spawn(|| {
                 PinnedThread::Source.pin();
                 let usage = ThreadUsage::start();
@@ -143,8 +144,8 @@ impl Rules {
     }
 }
 
-/// Combines the results of both ends with the source's link. Of two errors, the cause is returned
-/// and not the consequence.
+/// Combines the results of both ends. If both failed, it returns the error of the source or the
+/// interrupt, since the other error is usually a consequence.
 fn outcome<N>(
     given: Result<(WriteResult, N), BenchError>,
     taken: Result<ReadResult, BenchError>,

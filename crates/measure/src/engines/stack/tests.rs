@@ -1,4 +1,4 @@
-//! Whole transfers over the memory link.
+//! Tests of whole transfers over the memory link.
 
 use super::*;
 use crate::bench::BufferRequest;

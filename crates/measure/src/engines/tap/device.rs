@@ -1,4 +1,4 @@
-//! The TAP or TUN device, and the addresses on it.
+//! The TAP or TUN device of a bench, and the addresses on it.
 
 use crate::bench_error::BenchError;
 use crate::plan::Family;
@@ -12,7 +12,7 @@ pub(crate) const KERNEL: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const OURS_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 const KERNEL_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
 
-/// Returns our address of an IP version, and the kernel's.
+/// Returns the addresses of linerate's host and of the kernel, for one IP version.
 pub(crate) const fn ends(family: Family) -> [IpAddr; 2] {
     match family {
         Family::Ipv4 => [IpAddr::V4(OURS), IpAddr::V4(KERNEL)],
@@ -20,12 +20,12 @@ pub(crate) const fn ends(family: Family) -> [IpAddr; 2] {
     }
 }
 
-/// Length of the kernel's queue in frames. It holds a whole window of the plan's size: when the
-/// queue is full, the kernel silently drops frames, which is not part of the experiment.
+/// Length of the device's transmit queue in frames. It holds a whole window of any plan, because
+/// the kernel silently drops frames when the queue is full, which is not a part of the experiment.
 pub(crate) const QUEUE: u32 = 20_000;
 
-/// Creates a device in the current network namespace, and configures the kernel's addresses on it.
-/// The floor is measured over IPv4 in any case.
+/// Creates a device in the current network namespace, and gives the kernel its addresses. An IPv4
+/// address is always among them, because the floor uses IPv4.
 pub(crate) fn open(
     medium: Medium,
     mtu: usize,
@@ -38,7 +38,7 @@ pub(crate) fn open(
         interface.disable_ipv6()?;
     }
     interface.set_queue_length(QUEUE)?;
-    // The kernel has the route of an IPv6 address at once only if the interface is up before.
+    // The kernel installs the route of an IPv6 address at once only if the interface is already up.
     interface.set_up()?;
     interface.add_address(KERNEL, 24)?;
     if family == Family::Ipv6 {

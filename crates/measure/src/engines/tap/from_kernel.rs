@@ -1,4 +1,4 @@
-//! Transfers from the kernel to linerate.
+//! Transfers from the kernel's TCP to linerate's.
 
 use super::device;
 use crate::bench::RunRequest;
@@ -21,12 +21,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Discard (RFC 863).
+/// Port of the discard service (RFC 863), at which linerate's host listens.
 const PORT: u16 = 9;
-/// Timeout of the handshake, which takes very little time on one machine.
+/// Timeout of the handshake, which takes microseconds within one machine.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Executes a transfer. Returns the outcome with the link.
+/// Executes a transfer. Returns the outcome, and the link of linerate's host.
 pub(crate) fn carry<L: Link + Readiness + Send>(
     link: L,
     config: &Config,
@@ -43,7 +43,7 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
         congestion: congestion.map(str::to_owned),
         ..Options::default()
     };
-    // The kernel may connect only when our host listens.
+    // The kernel's end waits for this message before it connects, until linerate's host listens.
     let (listens, listening) = mpsc::channel();
     let (taken, sent) = thread::scope(|scope| {
         let transfer = &transfer;
@@ -51,7 +51,7 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
             PinnedThread::Sink.pin();
             let mut end = End::new(ours, request.seed, link)?;
             let listener = Sink::listen(&mut end, address, config)?;
-            // Fails if the kernel's end has failed, which is reported below.
+            // The send fails if the kernel's end has failed, and that error is reported below.
             let _ = listens.send(());
             let taken = Sink::new(transfer).run(&mut end, listener, config)?;
             Ok((taken, end.into_link()))
@@ -69,17 +69,17 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
     outcome(taken, sent)
 }
 
-/// The result of the kernel's end.
+/// The result of the kernel's end, which sends.
 struct Sent {
     /// Time of the first write, by the clock of linerate's end.
     began: linerate_units::Instant,
-    /// The error, if the connection failed.
+    /// The error of the connection as text, if it failed.
     error: Option<String>,
     counters: EndCounters,
     send_buffer: u64,
 }
 
-/// Connects to linerate, writes all data, and waits for linerate's close.
+/// Connects to linerate's host, writes all data, and waits until linerate closes the connection.
 fn send(
     address: SocketAddr,
     options: &Options,
@@ -95,7 +95,7 @@ fn send(
             || transfer.is_late(MonotonicClock.now())
     };
     let given = write_task(transfer.request).run(&stream, |_, _| stop());
-    // Fails if the sink has reset the connection, which is no error.
+    // The shutdown fails if the sink has reset the connection, which is a normal end.
     let _ = stream.shutdown(Shutdown::Write);
     wait_for_the_end(&stream, transfer);
     Ok(Sent {
@@ -106,15 +106,15 @@ fn send(
     })
 }
 
-/// Waits until linerate closes, which it does when it has read everything. Only then are the
-/// counters complete.
+/// Waits until linerate closes the connection, which it does when it has read everything. Only then
+/// are the counters complete.
 fn wait_for_the_end(mut stream: &Stream, transfer: &Transfer<'_>) {
     const POLL_INTERVAL: Duration = Duration::from_millis(50);
     let _ = stream.set_read_timeout(Some(POLL_INTERVAL));
     while !transfer.is_over() && !transfer.interrupt.is_raised() {
         match stream.read(&mut [0; 64]) {
             Err(error) if socket::is_pause(&error) => {}
-            // The end of the stream, or of the connection.
+            // The stream or the connection has ended.
             _ => return,
         }
     }

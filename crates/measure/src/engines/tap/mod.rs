@@ -1,7 +1,8 @@
-//! linerate's TCP against the kernel's, across a TAP or TUN device. linerate's host and the
-//! kernel's socket have a thread each. The process must be in a private network namespace (see
-//! [`linerate_link::namespace::enter_private_network`]), because the kernel gets an address and
-//! routes.
+//! linerate's TCP against the kernel's, across a TAP or TUN device.
+//!
+//! linerate's host and the kernel's socket have a thread each. The process must be in a private
+//! network namespace (see [`linerate_link::namespace::enter_private_network`]), because the kernel
+//! gets an address and routes.
 
 mod device;
 mod floor;
@@ -34,31 +35,31 @@ pub(crate) fn open_device(mtu: usize, offloads: bool) -> Result<Tap, BenchError>
     device::open(Medium::Ethernet, mtu, offloads, Family::Ipv4)
 }
 
-/// linerate's TCP against the kernel's.
+/// The bench for linerate's TCP against the kernel's.
 #[derive(Debug)]
 pub struct TapBench {
     rules: Rules,
-    /// The kind of the device, for printing.
+    /// The kind of the device, as text for the facts.
     device: &'static str,
-    /// Do GSO frames cross the device?
+    /// Does the device carry GSO frames?
     offloads: bool,
     direction: Direction,
     family: Family,
-    /// The congestion control of the kernel, if the kernel sends.
+    /// Name of the kernel's congestion control, if the kernel sends.
     kernel_congestion: Option<String>,
     settings: BTreeMap<String, String>,
-    /// The device, while it is not used by a run.
+    /// The device, while no run uses it.
     tap: Option<Tap>,
-    /// The wrappers of the device in a run.
+    /// Wraps the device during a run.
     wrapping: Wrapping,
 }
 
 impl TapBench {
-    /// Creates the bench for `plan`. Frames are written to `capture` if it is given. The device is
-    /// created in the current network namespace, which should be a private one.
+    /// Creates the bench for `plan`, with a device in the current network namespace, which should
+    /// be a private one. If `capture` is given, all frames are written to it.
     ///
     /// # Errors
-    /// If linerate's TCP or the kernel's does not grant what the plan requires, or no device can be
+    /// linerate's TCP or the kernel's does not grant what the plan requires, or no device can be
     /// created.
     pub fn new(plan: &Plan, capture: Option<CaptureWriter>) -> Result<Self, BenchError> {
         let direction = plan.direction.unwrap_or(Direction::ToKernel);
@@ -157,7 +158,7 @@ impl Bench for TapBench {
         interrupt: &Interrupt,
     ) -> Result<Option<Floor>, BenchError> {
         if self.offloads {
-            // Datagrams in separate frames are not comparable with GSO frames.
+            // The floor sends a datagram in each frame, so it is not comparable with GSO frames.
             return Ok(None);
         }
         let tap = self.take_device()?;

@@ -1,13 +1,13 @@
-//! The kernel's counters of invalid packets from us.
+//! The kernel's counters of invalid packets, which must not increase when linerate sends.
 
 use crate::bench_error::BenchError;
 use linerate_evidence::{EndCounters, names};
 use std::fs;
 
-/// Counters of the kernel, in the order of [`WORDS`].
+/// The counters of the kernel, in the order of [`WORDS`].
 pub(crate) type Numbers = [u64; WORDS.len()];
 
-/// Group and name in /proc/net/snmp, and the laboratory's name.
+/// The counters: group and name in `/proc/net/snmp`, and the name that all benches share.
 const WORDS: [(&str, &str, &str); 4] = [
     ("Ip", "InHdrErrors", "bad_packets"),
     ("Ip", "InDiscards", "discarded_packets"),
@@ -22,14 +22,14 @@ pub(crate) fn read() -> Result<Numbers, BenchError> {
     Ok(WORDS.map(|(group, word, _)| number(&text, group, word).unwrap_or(0)))
 }
 
-/// Notes the differences.
+/// Adds the increase of each counter to those of an end.
 pub(crate) fn note_difference(before: Numbers, after: Numbers, into: &mut EndCounters) {
     for ((_, _, name), (before, after)) in WORDS.iter().zip(before.iter().zip(after)) {
         into.set(name, after.saturating_sub(*before));
     }
 }
 
-/// Returns the counter `word`. A group consists of a line of names and a line of values.
+/// Returns the counter `word` of a group, which has a line of names and a line of values.
 fn number(text: &str, group: &str, word: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(group)?.strip_prefix(':'));
     let (words, numbers) = (lines.next()?, lines.next()?);

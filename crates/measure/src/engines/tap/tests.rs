@@ -1,4 +1,4 @@
-//! Whole transfers between linerate and the kernel, in a private network namespace.
+//! Tests of whole transfers between linerate and the kernel, in a private network namespace.
 
 use super::*;
 use crate::bench::BufferRequest;
@@ -8,7 +8,7 @@ use linerate_link::namespace::{isolated_test, skip_test};
 use linerate_link::tap::TapError;
 use linerate_units::Duration;
 
-/// Returns the bench, if the machine has TAP devices.
+/// Creates the bench; returns `None` if this machine cannot create TAP devices.
 fn bench(direction: Direction) -> Option<TapBench> {
     bench_with(direction, None)
 }
@@ -51,7 +51,8 @@ fn packets_of_device(name: &str) -> u64 {
     row.unwrap().split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Executes runs with small and large buffers, each checked by the kernel's counters and by us.
+/// Makes runs with small and large buffers, and checks each by the counters of the kernel and our
+/// own.
 fn carries(direction: Direction) {
     if let Some(bench) = bench(direction) {
         all_data_arrives(bench);
@@ -153,7 +154,7 @@ fn runs_end_after_their_maximum_time_and_on_interrupt_in_both_directions() {
             let outcome = endless.run(&late, &Interrupt::default()).unwrap();
             assert!(!outcome.complete && outcome.time >= late.max_time, "{direction}: {outcome:?}");
             assert_eq!(outcome.verified, Some(true));
-            // The next run is not affected.
+            // A run after the failed one must succeed.
             assert!(
                 endless
                     .run(&request(5_792, 5_792, 20_000), &Interrupt::default())

@@ -1,4 +1,4 @@
-//! Transfers from linerate to the kernel.
+//! Transfers from linerate's TCP to the kernel's.
 
 use super::device;
 use crate::bench::RunRequest;
@@ -21,7 +21,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Executes a transfer. Returns the outcome with the link.
+/// Executes a transfer. Returns the outcome, and the link of linerate's host.
 pub(crate) fn carry<L: Link + Readiness + Send>(
     link: L,
     config: &Config,
@@ -57,7 +57,7 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
     outcome(given, received)
 }
 
-/// The result of the kernel's end.
+/// The result of the kernel's end, which receives.
 struct Received {
     taken: ReadResult,
     /// Time at which reading ended, by the clock of linerate's end.
@@ -67,12 +67,12 @@ struct Received {
     receive_buffer: u64,
 }
 
-/// Accepts the connection and reads the data.
+/// Accepts the connection, and reads its data.
 fn receive(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<Received, BenchError> {
     let ending = transfer.ending();
     let stream = Stream::from(accept(listener, transfer)?);
-    // Dropped before the stream, whose unread data resets the connection: the source must see the
-    // end of the transfer before the reset.
+    // This guard is dropped before the stream, whose unread data would cause a reset. The source
+    // must see the end of the transfer before the reset.
     let _ending = ending;
     let read_task = read_task(transfer.request);
     let taken =
@@ -90,13 +90,14 @@ fn receive(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<Received, 
     })
 }
 
-/// Converts a time. Both clocks are the system's monotonic clock, but `std` hides its value.
+/// Converts a time of `std` to the type of our clock. Both are the system's monotonic clock, but
+/// `std` hides its value.
 fn on_our_clock(then: Instant) -> linerate_units::Instant {
     let (now, ours) = (Instant::now(), MonotonicClock.now());
     ours - linerate_units::Duration::from(now.saturating_duration_since(then))
 }
 
-/// Waits for the connection while the source is running.
+/// Accepts the source's connection, or fails if the source has ended.
 fn accept(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<TcpStream, BenchError> {
     loop {
         match listener.accept() {
@@ -106,7 +107,7 @@ fn accept(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<TcpStream, 
         }
         transfer.check_interrupt()?;
         if transfer.is_over() {
-            // The source reports its own error.
+            // The source has failed, and reports its own error.
             return Err(BenchError::ConnectionLost {
                 bytes: 0,
                 what: "there was no connection".to_owned(),
@@ -116,7 +117,7 @@ fn accept(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<TcpStream, 
     }
 }
 
-/// Waits for a connection, for a limited time.
+/// Waits for a connection, but at most [`POLL_INTERVAL`].
 fn wait(listener: &TcpListener) -> Result<(), BenchError> {
     const POLL_INTERVAL: Duration = Duration::from_millis(50);
     let limit = Timespec::try_from(POLL_INTERVAL).ok();

@@ -1,4 +1,4 @@
-//! linerate's end of the floor, which writes and reads frames directly.
+//! linerate's end of the floor, which reads and writes frames directly.
 
 use super::progress::FloorProgress;
 use crate::bench::RunRequest;
@@ -14,24 +14,23 @@ use linerate_wire::{
     EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, Sum, UdpHeader, VlanTags,
 };
 
-/// UDP port of linerate's end: discard (RFC 863).
+/// UDP port of linerate's end: that of the discard service (RFC 863).
 pub(crate) const PORT: u16 = 9;
 /// Offset of the UDP header in a packet, in bytes.
 const UDP: usize = Ipv4Header::LENGTH;
 const DATA: usize = UDP + UdpHeader::LENGTH;
-/// Maximum number of frames per turn, as in a host, and of segments in a buffer.
+/// Maximum number of frames in a turn, as in a host, and maximum number of segments in a buffer.
 const BUDGET: usize = 64;
 
-/// The headers of the frames of a floor measurement: the MAC address of the kernel's end, and its
-/// UDP port.
+/// The variable fields in the headers of the floor's frames: the kernel's MAC address and UDP port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers {
-    /// Its MAC address; `None` on a TUN device.
+    /// The kernel's MAC address; `None` on a TUN device.
     pub(crate) kernel: Option<MacAddress>,
     pub(crate) port: u16,
 }
 
-/// Our end of the floor.
+/// linerate's end of the floor.
 pub(crate) struct Frames<'a> {
     tap: Tap,
     link_waiter: LinkWaiter,
@@ -39,9 +38,9 @@ pub(crate) struct Frames<'a> {
     request: &'a RunRequest,
     pattern: Pattern,
     payload: usize,
-    /// The sender's or the receiver's buffer.
+    /// The send buffer or the receive buffer.
     buffer: Vec<u8>,
-    /// The application's buffer for a write or read.
+    /// The program's buffer for a write or a read.
     block: Vec<u8>,
 }
 
@@ -68,7 +67,7 @@ impl<'a> Frames<'a> {
         })
     }
 
-    /// Sends until all data has arrived.
+    /// Sends datagrams until all data has arrived.
     pub(crate) fn send_all(mut self, progress: &FloorProgress<'_>) -> Result<Tap, BenchError> {
         let mut sent = 0;
         progress.begin();
@@ -81,11 +80,12 @@ impl<'a> Frames<'a> {
         Ok(self.tap)
     }
 
-    /// A write of the application, with the payload of one segment: the first copy.
+    /// Copies one segment of data from the program to the send buffer: the first copy. Returns its
+    /// length.
     fn next_write(&mut self, position: u64) -> usize {
         let left =
             usize::try_from(self.request.bytes.saturating_sub(position)).unwrap_or(usize::MAX);
-        // Additional datagrams replace dropped ones.
+        // A datagram that replaces a dropped one may exceed the requested bytes.
         let length = self.payload.min(self.block.len()).min(left.max(1));
         if self.request.verify {
             self.pattern.fill(position, &mut self.block[..length]);
@@ -94,7 +94,7 @@ impl<'a> Frames<'a> {
         length
     }
 
-    /// The second copy, and the first checksum.
+    /// Copies the send buffer to a frame with a checksum: the second copy and the first checksum.
     fn send(&mut self, length: usize) -> Result<(), BenchError> {
         let (buffer, headers) = (&self.buffer[..length], self.headers);
         let mut is_sent = false;
@@ -110,7 +110,7 @@ impl<'a> Frames<'a> {
         Ok(())
     }
 
-    /// Receives until all data has arrived.
+    /// Receives datagrams until all data has arrived.
     pub(crate) fn receive_all(mut self, progress: &FloorProgress<'_>) -> Result<Tap, BenchError> {
         let mut read = 0;
         while !progress.is_complete() {
@@ -124,7 +124,8 @@ impl<'a> Frames<'a> {
         Ok(self.tap)
     }
 
-    /// The second checksum, the third copy, and the fourth copy by a read of the application.
+    /// Verifies checksums, and copies data to the receive buffer and to the program: the third and
+    /// fourth copy. Returns the number of bytes.
     fn receive(
         &mut self,
         position: u64,
@@ -139,8 +140,8 @@ impl<'a> Frames<'a> {
             buffer[..length].copy_from_slice(&data[..length]);
             block[..length].copy_from_slice(&buffer[..length]);
             if verify {
-                // Drops shift the data, so the result is ignored; only the time of the comparison
-                // counts.
+                // The comparison fails after a dropped datagram, which shifts the data. Its result
+                // is ignored, because only the time that it takes is measured.
                 let _ = pattern.verify(position + arrived as u64, &block[..length]);
             }
             arrived += length;
@@ -151,12 +152,12 @@ impl<'a> Frames<'a> {
 }
 
 impl Headers {
-    /// Returns the bytes of the link header.
+    /// Returns the length of the link header in bytes.
     const fn link_length(self) -> usize {
         if self.kernel.is_some() { EthernetHeader::LENGTH } else { 0 }
     }
 
-    /// Writes a datagram for the kernel. Returns the length of its frame.
+    /// Writes a datagram for the kernel to a frame. Returns the length of the frame.
     fn write(self, data: &[u8], frame: &mut [u8]) -> usize {
         if let Some(destination) = self.kernel {
             let ethernet = EthernetHeader {
@@ -180,7 +181,7 @@ impl Headers {
     }
 }
 
-/// Returns the data of a datagram with a correct checksum; `None` for any other packet.
+/// Returns the data of a UDP datagram with a correct checksum, or `None` for any other packet.
 fn data(packet: &[u8]) -> Option<&[u8]> {
     let is_udp = packet.get(9) == Some(&Protocol::UDP.number());
     let datagram = packet.get(UDP..).filter(|_| is_udp)?;

@@ -1,4 +1,4 @@
-//! The kernel's end of the floor: a UDP socket.
+//! The kernel's end of the floor, which is a UDP socket.
 
 use super::progress::FloorProgress;
 use crate::bench::RunRequest;
@@ -8,10 +8,10 @@ use linerate_ends::workload::Pattern;
 use std::net::UdpSocket;
 use std::time::Duration;
 
-/// Maximum time of one call, after which the thread checks for an interrupt.
+/// Timeout of a single call, after which the thread checks for an interrupt.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Reads until all data has arrived. The kernel checksums and copies.
+/// Reads datagrams until all data has arrived. The kernel verifies checksums and copies the data.
 pub(crate) fn receive_all(
     socket: &UdpSocket,
     request: &RunRequest,
@@ -27,8 +27,8 @@ pub(crate) fn receive_all(
         match socket.recv(&mut block) {
             Ok(length) => {
                 if request.verify {
-                    // Drops shift the data, so the result is ignored; only the time of the
-                    // comparison counts.
+                    // The comparison fails after a dropped datagram, which shifts the data. Its
+                    // result is ignored, because only the time that it takes is measured.
                     let _ = pattern.verify(read, &block[..length]);
                 }
                 read += length as u64;
@@ -41,7 +41,7 @@ pub(crate) fn receive_all(
     Ok(())
 }
 
-/// Sends until all data has arrived. The kernel copies and checksums.
+/// Sends datagrams until all data has arrived. The kernel copies the data and computes checksums.
 pub(crate) fn send_all(
     socket: &UdpSocket,
     payload: usize,
@@ -59,7 +59,7 @@ pub(crate) fn send_all(
     while !progress.is_complete() {
         sent -= progress.await_room(sent)?;
         let left = usize::try_from(request.bytes.saturating_sub(sent)).unwrap_or(usize::MAX);
-        // Additional datagrams replace dropped ones.
+        // A datagram that replaces a dropped one may exceed the requested bytes.
         let length = payload.min(left.max(1));
         if request.verify {
             pattern.fill(sent, &mut block[..length]);

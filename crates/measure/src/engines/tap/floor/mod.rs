@@ -1,10 +1,10 @@
 //! The floor of a TAP or TUN device: the same bytes in datagrams, without TCP.
 //!
-//! linerate's end writes or reads frames directly; the kernel's end is a UDP socket, the simplest
+//! linerate's end reads and writes frames directly. The kernel's end is a UDP socket, the simplest
 //! protocol that the kernel offers on such a device. As in a run, each byte is copied four times:
 //! to a buffer of the sender, to a frame, out of the frame, and to the reader. As in a run, both
-//! ends compute checksums. There are no acknowledgements, timers or connections; a counter shared
-//! by both threads limits the sender.
+//! ends compute checksums. There are no acknowledgements, timers or connections; a counter that
+//! both threads share limits the sender.
 
 mod frames;
 mod kernel;
@@ -28,7 +28,7 @@ use progress::FloorProgress;
 use std::net::UdpSocket;
 use std::thread;
 
-/// Carries the request's bytes once. Returns the device with the floor.
+/// Transfers the requested bytes once. Returns the device and the time.
 pub(crate) fn measure(
     tap: Tap,
     direction: Direction,
@@ -72,7 +72,7 @@ pub(crate) fn measure(
     Ok((Floor { bytes: request.bytes, time: progress.time(), how: how.to_owned() }, tap))
 }
 
-/// Exchanges an echo, so that both ends have resolved the other's MAC address.
+/// Exchanges an echo request and its reply, so that both ends resolve the other's MAC address.
 fn resolve_addresses(tap: Tap, interrupt: &Interrupt) -> Result<Tap, BenchError> {
     const TIMEOUT: Duration = Duration::from_secs(5);
     let mut end = End::new(OURS, 0, tap)?;

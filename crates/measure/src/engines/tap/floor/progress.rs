@@ -1,4 +1,4 @@
-//! The progress of the floor, shared by both threads.
+//! The progress of a floor measurement, which the threads of both ends share.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -9,14 +9,14 @@ use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// Maximum number of datagrams in flight, which fit the kernel's receive buffer.
+/// Maximum number of datagrams in flight, which fit into the kernel's receive buffer.
 const WINDOW: u64 = 64;
-/// Time without progress after which datagrams in flight count as dropped.
+/// Time without progress after which the datagrams in flight count as dropped.
 const STALL: Duration = Duration::from_millis(50);
-/// Number of polls of the other thread's progress before the core is yielded.
+/// Number of polls of the other thread's progress before the thread yields its CPU.
 const POLLS: u32 = 200;
 
-/// The progress of a floor measurement, which the sending and the receiving thread share.
+/// The progress of a floor measurement, which the threads of both ends share.
 #[derive(Debug)]
 pub(crate) struct FloorProgress<'a> {
     interrupt: &'a Interrupt,
@@ -24,7 +24,7 @@ pub(crate) struct FloorProgress<'a> {
     window: u64,
     max_time: Duration,
     delivered: AtomicU64,
-    /// Start of the measurement, in nanoseconds of the monotonic clock.
+    /// Time of the start, in nanoseconds of the monotonic clock.
     began: AtomicU64,
     ended: AtomicU64,
 }
@@ -42,12 +42,12 @@ impl<'a> FloorProgress<'a> {
         }
     }
 
-    /// Notes the start.
+    /// Records the start of the measurement.
     pub(crate) fn begin(&self) {
         self.began.store(MonotonicClock.now().as_nanos(), Ordering::Relaxed);
     }
 
-    /// Notes that the receiver has read `bytes` bytes more.
+    /// Records that the receiver has read `bytes` more bytes.
     pub(crate) fn deliver(&self, bytes: usize) {
         let delivered = self.delivered.fetch_add(bytes as u64, Ordering::Release) + bytes as u64;
         if delivered >= self.total && self.ended.load(Ordering::Relaxed) == 0 {
@@ -66,10 +66,10 @@ impl<'a> FloorProgress<'a> {
         at(&self.ended).since(at(&self.began))
     }
 
-    /// Checks whether the floor can continue.
+    /// Returns an error if the measurement cannot continue.
     ///
     /// # Errors
-    /// If the run was interrupted, or its maximum time has passed.
+    /// The run was interrupted, or its maximum duration has passed.
     pub(crate) fn check(&self) -> Result<(), BenchError> {
         if self.interrupt.is_raised() {
             return Err(BenchError::Interrupted);
@@ -87,7 +87,7 @@ impl<'a> FloorProgress<'a> {
     }
 
     /// Waits until less than a window of the `sent` bytes is in flight. Returns the number of bytes
-    /// to send again, because they must have been dropped.
+    /// that must be sent again, because they were dropped.
     ///
     /// # Errors
     /// Those of [`FloorProgress::check`].
