@@ -1,4 +1,4 @@
-//! An address for linerate's host by DHCP, before a tool uses the host.
+//! Waits until linerate's host has an address by DHCP, before a tool uses the host.
 
 use crate::turns::turn_until;
 use linerate_ends::Interrupt;
@@ -7,10 +7,10 @@ use linerate_stack::{DhcpLease, Host, Link, LinkError};
 use linerate_units::{Clock, Duration};
 use thiserror::Error;
 
-/// The reason why the host has no address.
+/// The reason why the host has not got an address by DHCP.
 #[derive(Debug, Error)]
 pub enum LeaseError {
-    /// No server has granted an address.
+    /// No server has granted an address within this time.
     #[error("no DHCP server has granted an address within {} s", .0.as_millis() / 1_000)]
     Silence(Duration),
     /// The user has interrupted the program.
@@ -24,10 +24,10 @@ pub enum LeaseError {
     Wait(#[from] WaitError),
 }
 
-/// Runs the host until its DHCP client has an address. Returns the lease.
+/// Runs the host until its DHCP client has an address, and returns the lease.
 ///
 /// # Errors
-/// [`LeaseError`]: there is none within `timeout`, or the link failed.
+/// [`LeaseError`]: no server has granted an address within `timeout`, or the link failed.
 pub fn wait_for_lease<L: Link + Readiness>(
     host: &mut Host<L>,
     timeout: Duration,

@@ -1,5 +1,5 @@
-//! Small tools: echo requests and traces from linerate's own host, its address by DHCP, characters
-//! typed over a serial line, and an examination of this machine.
+//! Small network tools: echo requests and traces from linerate's own host, an address for it by
+//! DHCP, characters typed over a serial line, and an examination of this machine.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Turns of a host in real time, until it has what a tool waits for.
+//! Runs a host in real time, turn by turn, until a tool has what it waits for.
 
 use linerate_ends::Interrupt;
 use linerate_link::{MonotonicClock, Readiness, WaitError, Waiter};
@@ -6,28 +6,28 @@ use linerate_stack::{Error, Host, Link, LinkError};
 use linerate_units::{Clock, Duration, Instant};
 use thiserror::Error;
 
-/// Maximum time of a wait, after which a loop checks for an interrupt.
+/// Maximum time of a single wait, after which a loop checks for an interrupt.
 pub(crate) const SLICE: Duration = Duration::from_millis(100);
 
-/// The reason why a tool cannot use its host.
+/// The reason why a tool cannot continue to use its host.
 #[derive(Debug, Error)]
 pub enum ToolError {
-    /// The host refuses.
+    /// The host refuses the operation.
     #[error("{0}")]
     Refused(#[from] Error),
     /// The link failed.
     #[error("the link has failed ({0})")]
     Link(#[from] LinkError),
-    /// The system refused to wait for the link.
+    /// The system could not wait for the link.
     #[error(transparent)]
     Wait(#[from] WaitError),
 }
 
 /// Executes turns of a host until `check` returns a value. `check` gets the time at which the turn
-/// began. Returns `None` at the deadline, and after an interrupt.
+/// began. Returns `None` at the deadline or after an interrupt.
 ///
 /// # Errors
-/// The link failed, or the system refused to wait for it.
+/// The link failed, or the system could not wait for it.
 pub(crate) fn turn_until<L: Link + Readiness, T, E: From<LinkError> + From<WaitError>>(
     host: &mut Host<L>,
     waiter: &mut Waiter,

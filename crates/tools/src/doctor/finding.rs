@@ -3,15 +3,15 @@
 /// The result of examining one property of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The property.
+    /// The name of the property.
     pub subject: &'static str,
-    /// Is the property as it should be?
+    /// Is the property as it should be for linerate?
     pub good: bool,
-    /// The value found.
+    /// The value that was found.
     pub found: String,
-    /// The consequence, and the affected command.
+    /// The consequence of the value, and the command that it affects.
     pub meaning: String,
-    /// The remedy or improvement.
+    /// The remedy for a bad value, or a possible improvement.
     pub remedy: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Requirements of `ping --on packet:NAME` and `--on xdp:NAME`: permission to share an interface
-//! with the kernel, which ordinary users rightly do not have.
+//! Checks what `ping --on packet:NAME` and `--on xdp:NAME` need: the permission to share an
+//! interface with the kernel, which ordinary users rightly do not have.
 
 use super::finding::Finding;
 use linerate_link::packet::PacketError;

@@ -1,5 +1,5 @@
-//! `linerate doctor`: the capabilities of this machine, their consequences for each command, and
-//! remedies.
+//! `linerate doctor`: examines what this machine can do, what that means for each command, and what
+//! would help.
 
 mod finding;
 mod interface;
@@ -11,7 +11,8 @@ pub use finding::Finding;
 
 use linerate_ends::Interrupt;
 
-/// Examines everything. Takes a quarter of a second to measure the load of the machine.
+/// Examines every property. It takes a quarter of a second, in which the machine's load is
+/// measured.
 #[must_use]
 pub fn examine(interrupt: &Interrupt) -> Vec<Finding> {
     vec![

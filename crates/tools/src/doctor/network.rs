@@ -1,4 +1,4 @@
-//! Properties of the kernel's TCP, which `--on kernel` and `--on tap` use.
+//! Checks properties of the kernel's TCP, which `--on kernel` and `--on tap` use.
 
 use super::finding::Finding;
 use linerate_ends::Peer;
@@ -7,9 +7,9 @@ use linerate_ends::serve::{ListenAt, ListenError, Listener};
 use linerate_ends::socket::{Congestion, Network, Options};
 use linerate_units::Bytes;
 
-/// The oldest release with all features that are used. `SO_BUF_LOCK` is the newest of them.
+/// Oldest Linux release that has every feature linerate uses; `SO_BUF_LOCK` is the newest of them.
 const WANTED: (u32, u32) = (5, 14);
-/// The largest buffer of the experiment of 1988, with an MTU of 1,500 bytes.
+/// Largest buffer in bytes of the experiment of 1988, with an MTU of 1,500 bytes.
 const NEEDED: u64 = 17 * 1_460;
 
 pub(super) fn kernel() -> Finding {
@@ -59,7 +59,7 @@ pub(super) fn buffers() -> Finding {
 
 fn judge_buffers(send: Option<u64>, receive: Option<u64>) -> Finding {
     let (Some(send), Some(receive)) = (send, receive) else {
-        // In a network namespace the limits of the machine apply, but are not visible.
+        // Inside a network namespace these settings are not visible, although they apply.
         return Finding::good(
             "buffers",
             "limits are not visible here",

@@ -1,4 +1,4 @@
-//! The processor, its clock, and its load.
+//! Checks the processor, its clock and its load.
 
 use super::finding::Finding;
 use linerate_ends::{Interrupt, machine};
@@ -6,13 +6,13 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time over which the load is measured.
+/// Duration over which the load is measured.
 const WATCH: Duration = Duration::from_millis(250);
-/// Number of readings of the clock. The shortest interval between two readings counts.
+/// Number of times that the clock is read, to find the shortest interval between two readings.
 const READINGS: usize = 2_000;
-/// A clock that takes longer to read is a device, not a register of the processor.
+/// Time for reading the clock above which it must be a device, and not a register of the processor.
 const SLOW_CLOCK: Duration = Duration::from_nanos(500);
-/// A larger share of time used by other programs affects measurements.
+/// Percentage of processor time used by other programs above which measurements are disturbed.
 const BUSY_PERCENT: u64 = 10;
 
 pub(super) fn build() -> Finding {
@@ -112,7 +112,8 @@ fn judge_clock(source: &str, cost: Duration) -> Finding {
 fn cost_of_reading() -> Duration {
     let readings: Vec<Instant> = (0..READINGS).map(|_| Instant::now()).collect();
     let steps = readings.windows(2).map(|pair| pair[1] - pair[0]);
-    // A coarse clock does not advance between its ticks, but the total time shows the cost.
+    // A coarse clock may not advance between two readings, but the total time still shows their
+    // cost.
     let whole =
         (readings[READINGS - 1] - readings[0]) / u32::try_from(READINGS).unwrap_or(u32::MAX);
     steps.filter(|step| !step.is_zero()).min().unwrap_or(whole).min(whole)
@@ -141,7 +142,7 @@ fn judge_load(spent: CpuTime) -> Finding {
     Finding::good("load", found, "a sweep has the machine to itself")
 }
 
-/// Time of the processors in ticks since the start.
+/// The time of all processors by purpose, in clock ticks since the machine started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CpuTime {
     busy: u64,
@@ -154,7 +155,8 @@ impl CpuTime {
         fs::read_to_string("/proc/stat").map_or_else(|_| Self::default(), |text| Self::parse(&text))
     }
 
-    /// Parses the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal …
+    /// Parses the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal
+    /// …
     fn parse(text: &str) -> Self {
         let line = text.lines().next().unwrap_or("");
         let ticks: Vec<u64> =

@@ -1,4 +1,4 @@
-//! Requirements of `--on tap` and `ping`: a network namespace, and a TAP device in it.
+//! Checks what `--on tap` and `ping` need: a network namespace, and a TAP device in it.
 
 use super::finding::Finding;
 use linerate_link::namespace::{self, Isolation, NamespaceError};

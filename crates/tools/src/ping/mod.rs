@@ -1,4 +1,4 @@
-//! `linerate ping`: echo requests from linerate's own host over any link.
+//! `linerate ping`: sends echo requests from linerate's own host, over any link.
 
 mod parameters;
 mod tally;
@@ -14,32 +14,32 @@ use linerate_units::{Clock, Duration, Instant};
 use std::net::IpAddr;
 use std::ops::Range;
 
-/// The answer to a request.
+/// A message that answers an echo request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// An echo reply.
     Reply {
         /// The sender of the reply.
         source: IpAddr,
-        /// Number of the request, counted from 1.
+        /// Number of the answered request, counted from 1.
         number: u64,
         /// Length of the ICMP message in bytes.
         length: usize,
-        /// Remaining hops (TTL).
+        /// TTL or hop limit of the reply when it arrived.
         ttl: u8,
         /// Time from the request to the reply.
         round_trip: Duration,
-        /// Has the request been answered before (duplicate)?
+        /// Had the request been answered before, so that this reply is a duplicate?
         again: bool,
-        /// Position of the first wrong byte of the data.
+        /// Position of the first wrong byte in the data; `None` if the data is intact.
         wrong_at: Option<usize>,
     },
     /// An ICMP error about a request.
     Problem(EchoError),
 }
 
-/// Sends requests. Calls `begun` after the first one, and `on_answer` with each answer. Returns the
-/// statistics.
+/// Sends echo requests. Calls `begun` after the first one was sent, and `on_answer` with each
+/// answer. Returns the statistics.
 ///
 /// # Errors
 /// [`ToolError`]: requests cannot be sent to the destination, or the link failed.
@@ -79,8 +79,8 @@ pub fn ping<L: Link + Readiness>(
     }
 }
 
-/// Turns the host until its addresses are usable ([`Stack::is_addressed`]). Returns false after
-/// `timeout`, or if it was interrupted.
+/// Runs the host until its addresses are usable ([`Stack::is_addressed`]). Returns false after
+/// `timeout` or an interrupt.
 ///
 /// # Errors
 /// [`ToolError::Link`] or [`ToolError::Wait`].
@@ -97,7 +97,7 @@ pub fn wait_for_addresses<L: Link + Readiness>(
     turn_until(host, &mut waiter, end, interrupt, is_addressed).map(|found| found.is_some())
 }
 
-/// Sends a request. A request for which the host has no room counts as lost, as on any full link.
+/// Sends an echo request. If the host has no room for it, it counts as lost, as on any full link.
 fn send_request<L: Link>(
     host: &mut Host<L>,
     tally: &mut Tally,
@@ -112,7 +112,7 @@ fn send_request<L: Link>(
     }
 }
 
-/// Converts an event to an answer, if it belongs to one of the requests.
+/// Converts an event of the host to an answer; `None` if it belongs to no request of this series.
 fn answer(tally: &mut Tally, event: Event, turned: &Range<Instant>, data: &[u8]) -> Option<Answer> {
     match event {
         Event::EchoReply(reply) if reply.identifier == tally.parameters().identifier => {
@@ -132,11 +132,11 @@ fn reply_to(
     turned: &Range<Instant>,
     data: &[u8],
 ) -> Option<Answer> {
-    /// Bytes of type, code, checksum, identifier and sequence number.
+    /// Number of bytes in type, code, checksum, identifier and sequence number.
     const ICMP_HEADER: usize = 8;
-    // The link's timestamp may be earlier than the turn, then it is exact. A reply that arrived
-    // during the turn, possibly to a request of the same turn, counts as received at its end: the
-    // start would result in a round trip of zero.
+    // The link's timestamp is exact if it is earlier than the turn. A reply that arrived during the
+    // turn may answer a request of the same turn. It counts as received at the end of the turn,
+    // because the start would give a round-trip time of zero.
     let arrived = if reply.arrived < turned.start { reply.arrived } else { turned.end };
     let matched = tally.answer(reply.sequence, arrived)?;
     let same = data.iter().zip(&reply.data).take_while(|(sent, came)| sent == came).count();
@@ -151,7 +151,7 @@ fn reply_to(
     })
 }
 
-/// Returns the data of requests, which shows corruption.
+/// Returns the data of a request, in which corruption can be recognised.
 fn data(size: usize) -> Vec<u8> {
     (0_u8..=u8::MAX).cycle().take(size).collect()
 }

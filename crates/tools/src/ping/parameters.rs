@@ -10,12 +10,12 @@ pub struct EchoParameters {
     pub destination: IpAddr,
     /// Number of requests; `None` for no limit.
     pub count: Option<u64>,
-    /// Time between requests; zero sends the next request after each reply.
+    /// Time between requests; zero sends the next request as soon as a reply has arrived.
     pub interval: Duration,
-    /// Time to wait for a reply.
+    /// Maximum time to wait for a reply.
     pub timeout: Duration,
-    /// Bytes of data in each request.
+    /// Number of data bytes in each request.
     pub size: usize,
-    /// The ICMP identifier, which distinguishes these requests from others.
+    /// ICMP identifier, which distinguishes these requests from those of other programs.
     pub identifier: u16,
 }

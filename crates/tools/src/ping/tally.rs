@@ -1,29 +1,30 @@
-//! Statistics of echo requests, and the requests that wait for replies.
+//! Statistics of echo requests, and the latest requests, to which replies are matched.
 
 use super::parameters::EchoParameters;
 use linerate_units::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// Maximum number of stored requests: 16-bit sequence numbers cannot distinguish more.
+/// Maximum number of stored requests, since a reply's 16-bit sequence number cannot distinguish
+/// more.
 const MAX_STORED: usize = 1 << 15;
 
-/// Statistics of echo requests, and the requests that wait for replies.
+/// Statistics of echo requests, and the latest requests, to which replies are matched.
 #[derive(Clone, Debug)]
 pub struct Tally {
     parameters: EchoParameters,
     began: Instant,
     ended: Instant,
-    /// Requests sent.
+    /// Number of requests sent.
     pub sent: u64,
-    /// Requests answered.
+    /// Number of requests that were answered.
     pub received: u64,
-    /// Replies to requests that were already answered.
+    /// Number of replies to requests that had already been answered.
     pub duplicates: u64,
-    /// ICMP errors received.
+    /// Number of ICMP errors received.
     pub problems: u64,
-    /// Statistics of the round trips.
+    /// Statistics of the round-trip times.
     pub round_trips: RoundTrips,
-    /// The last requests, oldest first. Invariant: at most [`REMEMBERED`].
+    /// The latest requests, oldest first. Invariant: at most [`MAX_STORED`].
     outstanding: VecDeque<Request>,
 }
 
@@ -33,7 +34,7 @@ struct Request {
     answered: bool,
 }
 
-/// The request that a reply belongs to.
+/// The request to which a reply belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MatchedRequest {
     pub(super) number: u64,
@@ -56,19 +57,19 @@ impl Tally {
         }
     }
 
-    /// Returns the parameters.
+    /// Returns the parameters of the series.
     #[must_use]
     pub const fn parameters(&self) -> &EchoParameters {
         &self.parameters
     }
 
-    /// Returns the time from the start to the end.
+    /// Returns the duration of the series.
     #[must_use]
     pub const fn time(&self) -> Duration {
         self.ended.since(self.began)
     }
 
-    /// Returns the share of unanswered requests in per cent.
+    /// Returns the percentage of requests that were not answered.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "the share is rounded for display")]
     pub fn loss_percent(&self) -> f64 {
@@ -79,22 +80,22 @@ impl Tally {
         }
     }
 
-    /// Is another request due?
+    /// Must another request be sent now?
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.has_more() && self.next_request() <= now
     }
 
-    /// Have all requests been sent, and answered or timed out?
+    /// Has every request been sent, and either answered or timed out?
     pub(super) fn is_over(&self, now: Instant) -> bool {
         !self.has_more() && self.last_answer_by().is_none_or(|latest| latest <= now)
     }
 
-    /// Returns the time of the next action if nothing arrives before.
+    /// Returns the time at which the next request or timeout is due.
     pub(super) fn next(&self, now: Instant) -> Instant {
         if self.has_more() { self.next_request() } else { self.last_answer_by().unwrap_or(now) }
     }
 
-    /// Adds a request sent at `now`. Returns its sequence number.
+    /// Records that a request is sent at `now`. Returns its sequence number.
     pub(super) fn send_request(&mut self, now: Instant) -> u16 {
         if self.outstanding.len() == MAX_STORED {
             self.outstanding.pop_front();
@@ -104,7 +105,8 @@ impl Tally {
         sequence_of(self.sent)
     }
 
-    /// Adds a reply. Returns `None` if it belongs to no stored request.
+    /// Records a reply, and returns its request; `None` if no stored request has the sequence
+    /// number.
     pub(super) fn answer(&mut self, sequence: u16, arrived: Instant) -> Option<MatchedRequest> {
         let back = usize::from(sequence_of(self.sent).wrapping_sub(sequence));
         let index = self.outstanding.len().checked_sub(back + 1)?;
@@ -120,12 +122,12 @@ impl Tally {
         Some(MatchedRequest { number: self.sent - back as u64, round_trip, again })
     }
 
-    /// Adds an ICMP error.
+    /// Counts an ICMP error.
     pub(super) const fn problem(&mut self) {
         self.problems += 1;
     }
 
-    /// Ends the statistics at `now`.
+    /// Records `now` as the end of the series.
     pub(super) fn finished(self, now: Instant) -> Self {
         Self { ended: now, ..self }
     }
@@ -144,19 +146,19 @@ impl Tally {
         if last.answered { last.sent } else { last.sent + self.parameters.timeout }
     }
 
-    /// Returns the timeout of the last unanswered request; `None` if all are answered.
+    /// Returns the time at which the last unanswered request times out; `None` if all are answered.
     fn last_answer_by(&self) -> Option<Instant> {
         let awaited = self.outstanding.iter().rev().find(|request| !request.answered)?;
         Some(awaited.sent + self.parameters.timeout)
     }
 }
 
-/// Returns the sequence number of a request.
+/// Returns the ICMP sequence number of a request, from the request's number in the series.
 fn sequence_of(number: u64) -> u16 {
     u16::try_from(number & u64::from(u16::MAX)).unwrap_or(0)
 }
 
-/// Sums of round-trip times.
+/// Statistics of round-trip times: their number, sums and extremes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RoundTrips {
     count: u64,
@@ -167,7 +169,7 @@ pub struct RoundTrips {
 }
 
 impl RoundTrips {
-    /// Adds a round trip.
+    /// Adds a round-trip time.
     pub(crate) fn add(&mut self, time: Duration) {
         self.least = if self.count == 0 { time } else { self.least.min(time) };
         self.most = self.most.max(time);
@@ -176,8 +178,8 @@ impl RoundTrips {
         self.squares += time.as_secs_f64().powi(2);
     }
 
-    /// Returns minimum, mean, maximum and standard deviation in seconds; `None` without round
-    /// trips.
+    /// Returns the minimum, mean, maximum and standard deviation in seconds; `None` without a
+    /// round-trip time.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "the figures are rounded for display")]
     pub fn summary(&self) -> Option<[f64; 4]> {

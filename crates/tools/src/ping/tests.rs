@@ -1,4 +1,4 @@
-//! Echo requests between two of our hosts, over a memory link.
+//! Tests of echo requests between two linerate hosts, over a memory link.
 
 use super::*;
 use linerate_link::{MemoryConfig, MemoryLink, memory};
@@ -35,7 +35,7 @@ fn parameters(destination: IpAddr, count: u64) -> EchoParameters {
     }
 }
 
-/// Drives `host` until `stop` is raised.
+/// Runs `host`, which answers echo requests, until `stop` is raised.
 fn answer_until(mut host: Host<MemoryLink>, stop: &Interrupt) {
     let mut waiter = Waiter::new().unwrap();
     while !stop.is_raised() {
@@ -117,7 +117,7 @@ fn an_invalid_destination_is_refused() {
     assert!(matches!(error, ToolError::Refused(Error::NoRoute(_))), "{error}");
 }
 
-/// The time of a host does not advance during a turn, but a round trip within one turn is not zero.
+/// A host's clock does not advance during a turn, so the round-trip time could be computed as zero.
 #[test]
 fn a_reply_in_the_turn_of_its_request_arrives_at_the_end_of_the_turn() {
     let at = |micros| Instant::ZERO + Duration::from_micros(micros);
@@ -145,7 +145,7 @@ fn a_reply_in_the_turn_of_its_request_arrives_at_the_end_of_the_turn() {
     );
 }
 
-/// Replies may belong to another program, and their data may be corrupt.
+/// A reply may belong to another program, and its data may be corrupt.
 #[test]
 fn foreign_replies_are_ignored_and_wrong_data_is_reported_by_position() {
     let at = |micros| Instant::ZERO + Duration::from_micros(micros);

@@ -1,4 +1,5 @@
-//! `linerate trace`: the routers on the way to a host, by probes with rising TTL or hop limit.
+//! `linerate trace`: finds the routers on the way to a host, by probes with increasing TTL or hop
+//! limit.
 
 mod probe;
 mod report;
@@ -14,48 +15,48 @@ use linerate_wire::Protocol;
 use probe::{Reply, read_reply};
 use std::net::IpAddr;
 
-/// The kind of probes.
+/// The kind of packets that are sent as probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Datagrams to ports that are probably closed.
+    /// UDP datagrams to ports at which probably nothing listens.
     Udp,
-    /// Echo requests.
+    /// ICMP echo requests.
     Icmp,
 }
 
 /// The parameters of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceParameters {
-    /// The destination.
+    /// The destination, up to which routers are shown.
     pub destination: IpAddr,
-    /// The kind of probes.
+    /// The kind of packets that are sent as probes.
     pub method: Method,
-    /// The first TTL or hop limit.
+    /// TTL or hop limit of the first probes.
     pub first_hop: u8,
-    /// The last TTL or hop limit.
+    /// Maximum TTL or hop limit.
     pub max_hops: u8,
-    /// The number of probes for each hop.
+    /// Number of probes with each TTL or hop limit.
     pub probes: u8,
-    /// The time to wait for the answers to the probes of a hop.
+    /// Maximum time to wait for the answers to the probes of a hop.
     pub timeout: Duration,
-    /// Bytes of data in each probe.
+    /// Number of data bytes in each probe.
     pub size: usize,
-    /// The port of the first probe; it grows by one with each probe.
+    /// UDP port of the first probe; each further probe uses the next port.
     pub port: u16,
-    /// The ICMP identifier, which distinguishes these requests from others.
+    /// ICMP identifier, which distinguishes these requests from those of other programs.
     pub identifier: u16,
 }
 
-/// The sockets of a trace.
+/// The sockets that a trace uses.
 #[derive(Clone, Copy, Debug)]
 struct Sockets {
-    /// Receives ICMP messages, and sends echo requests.
+    /// Receives ICMP messages, and sends echo requests if these are the probes.
     icmp: RawHandle,
-    /// Sends datagrams, if they are the probes.
+    /// Sends UDP datagrams if these are the probes, with its local port.
     udp: Option<(UdpHandle, u16)>,
 }
 
-/// Sends probes, and calls `tell` with each hop once it is complete. Returns the whole.
+/// Sends probes, and calls `tell` with each hop when its answers are complete. Returns all hops.
 ///
 /// # Errors
 /// [`ToolError`]: probes cannot be sent to the destination, or the link failed.
@@ -104,7 +105,7 @@ fn open<L: Link>(host: &mut Host<L>, parameters: &TraceParameters) -> Result<Soc
     Ok(Sockets { icmp, udp })
 }
 
-/// Sends the probes of a hop, and waits for their answers.
+/// Sends the probes of one hop, and waits for their answers.
 fn probe_hop<L: Link + Readiness>(
     host: &mut Host<L>,
     waiter: &mut Waiter,
@@ -124,9 +125,10 @@ fn probe_hop<L: Link + Readiness>(
         let ended = MonotonicClock.now();
         while let Some(reply) = receive(host, parameters, sockets) {
             let index = usize::from(reply.probe.wrapping_sub(first));
-            // A reply to an earlier hop came too late.
+            // The reply belongs to the probes of an earlier hop, whose time is over.
             let Some(place @ None) = hop.answers.get_mut(index) else { continue };
-            // A reply that arrived during the turn counts as received at its end.
+            // The exact time of a reply that arrived during the turn is unknown, so the end of the
+            // turn is used.
             let arrived = if reply.arrived < begun { reply.arrived } else { ended };
             let answer =
                 Answer { from: reply.from, round_trip: arrived.since(sent), note: reply.note };
@@ -138,7 +140,7 @@ fn probe_hop<L: Link + Readiness>(
     .map(|_| hop)
 }
 
-/// Sends a probe. One for which the host has no room counts as lost, as on any full link.
+/// Sends a probe. If the host has no room for it, it counts as lost, as on any full link.
 fn send_probe<L: Link>(
     host: &mut Host<L>,
     parameters: &TraceParameters,
@@ -166,7 +168,7 @@ fn send_probe<L: Link>(
     }
 }
 
-/// Returns the next reply to a probe.
+/// Returns the next received message that is a reply to a probe.
 fn receive<L: Link>(
     host: &mut Host<L>,
     parameters: &TraceParameters,

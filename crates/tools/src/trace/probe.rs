@@ -1,4 +1,4 @@
-//! The bytes of probes and of their replies.
+//! The format of probes, and the recognition of their replies.
 
 use super::report::Note;
 use super::{Method, TraceParameters};
@@ -13,7 +13,7 @@ use std::net::IpAddr;
 /// A reply to a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reply {
-    /// The number of the probe, from zero.
+    /// The number of the answered probe, counted from zero.
     pub(super) probe: u16,
     pub(super) from: IpAddr,
     pub(super) arrived: Instant,
@@ -21,7 +21,7 @@ pub(super) struct Reply {
     pub(super) note: Option<Note>,
 }
 
-/// Returns the echo request that is this probe. The host fills in the checksum of ICMPv6.
+/// Returns the bytes of a probe that is an echo request. The host computes the checksum of ICMPv6.
 pub(super) fn echo_request(parameters: &TraceParameters, probe: u16) -> Vec<u8> {
     let data = vec![0x40; parameters.size];
     let echo = Echo { identifier: parameters.identifier, sequence: probe, data: &data };
@@ -41,17 +41,18 @@ pub(super) fn echo_request(parameters: &TraceParameters, probe: u16) -> Vec<u8> 
     }
 }
 
-/// The probe that a message is about.
+/// The probe that an ICMP message answers or quotes.
 enum Subject {
-    /// An echo request with this identifier and sequence number.
+    /// An echo request with this identifier and this sequence number.
     Echo(u16, u16),
-    /// A datagram between these ports.
+    /// A UDP datagram with this source port and this destination port.
     Datagram(u16, u16),
 }
 
 impl Subject {
-    /// Returns the probe that an ICMP error quotes, by the identifier and sequence number of an
-    /// echo request, or else by ports. `None` if the quoted packet has neither.
+    /// Identifies the probe that an ICMP error quotes: an echo request by `echo`, its identifier
+    /// and sequence number, else a datagram by its `ports`. `None` if the quoted packet has
+    /// neither.
     const fn of_quote(echo: Option<(u16, u16)>, ports: Option<(u16, u16)>) -> Option<Self> {
         match (echo, ports) {
             (Some((identifier, sequence)), _) => Some(Self::Echo(identifier, sequence)),
@@ -61,16 +62,16 @@ impl Subject {
     }
 }
 
-/// The result of a message.
+/// The content of an ICMP message that may answer a probe.
 struct Finding {
     destination: IpAddr,
     subject: Subject,
-    /// Has the destination answered, rather than a router?
+    /// Does the message come from the host itself, and not from a router on the way?
     is_arrival: bool,
     note: Option<Note>,
 }
 
-/// Reads a received message of ICMP. Returns `None` if it is no reply to a probe.
+/// Parses a received ICMP message; returns `None` if it is not a reply to a probe.
 pub(super) fn read_reply(
     parameters: &TraceParameters,
     source_port: Option<u16>,

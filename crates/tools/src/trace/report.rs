@@ -1,25 +1,26 @@
-//! The hops of a trace.
+//! The result of a trace: its hops, and the answers to their probes.
 
 use linerate_units::Duration;
 use std::fmt;
 use std::net::IpAddr;
 
-/// The reason of a report that is not the expected one, with the marks of other implementations.
+/// The reason for an unexpected answer to a probe. It is displayed as by other implementations
+/// (`!N`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// No route to the network.
+    /// The router has no route to the network.
     Network,
-    /// The host does not answer.
+    /// The router cannot reach the host.
     Host,
-    /// The protocol is unknown.
+    /// The host does not support the protocol.
     Protocol,
-    /// The port is closed, reported by another host than the destination.
+    /// The port is closed, but another host than the destination reports that.
     Port,
-    /// A filter prohibits the communication.
+    /// A filter prohibits the packet.
     Prohibited,
-    /// The probe exceeds this MTU.
+    /// The probe is larger than this MTU in bytes.
     TooBig(u32),
-    /// Another error.
+    /// Any other error.
     Other,
 }
 
@@ -40,28 +41,29 @@ impl fmt::Display for Note {
 /// The answer to a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The sender of the answer.
+    /// The source address of the answer.
     pub from: IpAddr,
-    /// The time from the probe to the answer.
+    /// Time from sending the probe to receiving the answer.
     pub round_trip: Duration,
-    /// The reason, if the answer is an error other than an exceeded TTL or a closed port of the
+    /// The reason of an unexpected answer; `None` for an exceeded TTL, and for an answer of the
     /// destination.
     pub note: Option<Note>,
 }
 
-/// The answers to the probes with one TTL or hop limit.
+/// The answers to all probes with one TTL or hop limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// The TTL or hop limit.
+    /// The TTL or hop limit of the probes.
     pub number: u8,
-    /// The answer to each probe; `None` if there was none in time.
+    /// The answer to each probe; `None` if it was not answered in time.
     pub answers: Vec<Option<Answer>>,
     /// Has the destination answered?
     pub is_destination: bool,
 }
 
 impl Hop {
-    /// Is a further hop useless? Either the destination has answered, or all answers are errors.
+    /// Are further hops pointless, because the destination has answered or every answer is an
+    /// error?
     #[must_use]
     pub fn ends_trace(&self) -> bool {
         let mut answered = self.answers.iter().flatten().peekable();
@@ -70,10 +72,10 @@ impl Hop {
     }
 }
 
-/// The hops of a trace.
+/// The result of a trace: its hops.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceReport {
-    /// The hops, in the order of their distance.
+    /// The hops, in the order of increasing TTL or hop limit.
     pub hops: Vec<Hop>,
     /// Has the destination answered?
     pub reached: bool,

@@ -15,8 +15,9 @@ fn v6(network: u16, host: u16) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, network, 0, 0, 0, 0, host)
 }
 
-/// Three networks of the kernel in a row: this one is a router behind our host, the next is a
-/// router, and the last is the destination. Returns our host and the further networks.
+/// Creates three of the kernel's network namespaces in a row: this one is a router next to our
+/// host, the second is a router, and the third contains the destination. Returns our host and the
+/// other two.
 fn routed() -> Option<(Host<Tap>, [Network; 2])> {
     let tap = match Tap::open(&TapConfig { offloads: false, ..TapConfig::default() }) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
@@ -28,7 +29,7 @@ fn routed() -> Option<(Host<Tap>, [Network; 2])> {
     let forward = || {
         fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
         fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1").unwrap();
-        // The kernel would send no more than one error a second.
+        // By default the kernel limits ICMP errors to one a second.
         fs::write("/proc/sys/net/ipv4/icmp_ratelimit", "0").unwrap();
         fs::write("/proc/sys/net/ipv6/icmp/ratelimit", "0").unwrap();
     };
@@ -90,7 +91,7 @@ fn parameters(destination: IpAddr, method: Method) -> TraceParameters {
     }
 }
 
-/// Returns the senders of the answers of each hop, with their notes.
+/// Returns, for each hop, the sources of its answers with their notes.
 fn senders(report: &TraceReport) -> Vec<Vec<String>> {
     let of_answer = |answer: &Answer| match answer.note {
         Some(note) => format!("{} {note}", answer.from),
@@ -124,7 +125,7 @@ fn two_routers_and_the_destination_answer_every_kind_of_probe() {
 fn a_router_without_a_route_ends_the_trace() {
     isolated_test(|| {
         let Some((mut host, _networks)) = routed() else { return };
-        // The first router has no route there.
+        // The first router has no route to this address.
         let parameters = parameters(Ipv4Addr::new(198, 51, 100, 1).into(), Method::Udp);
         let report = trace(&mut host, &parameters, &Interrupt::default(), |_| {}).unwrap();
         assert_eq!(senders(&report), [vec![format!("{ROUTER} !N"); 3]]);

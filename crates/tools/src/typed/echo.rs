@@ -1,4 +1,4 @@
-//! A host that echoes what it receives on a serial line.
+//! A host on a serial line that echoes what it receives.
 
 use super::TypedError;
 use crate::turns::SLICE;
@@ -8,11 +8,11 @@ use linerate_stack::{Error, Event, Host, ListenHandle, ListenOptions, TcpHandle}
 use linerate_units::{Clock, Instant};
 use std::net::SocketAddr;
 
-/// Bytes that are read at once.
+/// Maximum number of bytes that are read at once.
 const BLOCK: usize = 1_024;
 
-/// Drives `host` until `stop` is raised. It answers echo requests, as any host, and echoes the data
-/// of TCP connections to `address` (RFC 862), one after the other.
+/// Runs `host` until `stop` is raised. It answers echo requests like any host, and serves TCP's
+/// echo port at `address` (RFC 862), one connection after the other.
 ///
 /// # Errors
 /// [`TypedError`]: the address cannot be used, or the link failed.
@@ -41,7 +41,7 @@ pub fn serve_echo(
     Ok(())
 }
 
-/// Accepts the next connection if there is none.
+/// Accepts a connection if none is being served.
 fn accept(host: &mut Host<SerialLink>, listener: ListenHandle, connection: &mut Option<TcpHandle>) {
     while let Some(event) = host.stack_mut().poll_event() {
         if event == Event::Incoming(listener) && connection.is_none() {
@@ -50,13 +50,13 @@ fn accept(host: &mut Host<SerialLink>, listener: ListenHandle, connection: &mut 
     }
 }
 
-/// Echoes what has arrived, as far as it fits the send buffer. Returns false at the end of the
-/// connection.
+/// Sends back the data that has arrived, as far as it fits into the send buffer. Returns false at
+/// the end of the connection.
 fn echo(host: &mut Host<SerialLink>, now: Instant, handle: TcpHandle) -> bool {
     let mut block = [0; BLOCK];
     match host.stack_mut().tcp_read(now, handle, &mut block) {
         Ok(0) => false,
-        // The peer waits for its echo, so the send buffer always has room for it.
+        // The peer sends the next character only after this echo, so the send buffer has room.
         Ok(count) => host.stack_mut().tcp_write(now, handle, &block[..count]) == Ok(count),
         Err(error) => error == Error::WouldBlock,
     }

@@ -1,5 +1,5 @@
-//! Characters typed over a TCP connection on a serial line, and their echo: bytes on the line and
-//! echo times (RFC 1144 §1).
+//! Types characters over a TCP connection on a serial line, and measures their echo: bytes on the
+//! line and echo times (RFC 1144 §1).
 
 mod echo;
 #[cfg(test)]
@@ -18,61 +18,61 @@ use linerate_units::{Clock, Duration, Instant};
 use std::net::SocketAddr;
 use thiserror::Error;
 
-/// The parameters of typed characters.
+/// The parameters of a series of typed characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TypedParameters {
-    /// The echo service (RFC 862).
+    /// Address of the echo service (RFC 862).
     pub destination: SocketAddr,
-    /// Number of characters.
+    /// Number of characters to type.
     pub count: u64,
-    /// Time between characters; zero types the next one when the echo has arrived.
+    /// Time between characters; zero types the next character when the echo has arrived.
     pub interval: Duration,
-    /// Time to wait for the connection, and for each echo.
+    /// Maximum time to wait for the connection, and for each echo.
     pub timeout: Duration,
 }
 
-/// The result of typed characters, after one that is not counted. The bytes include all packets
-/// until the echo of the last character.
+/// The result of a series of typed characters. A first character is not counted. The counters
+/// include every packet up to the echo of the last character.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TypedTally {
-    /// Characters that came back.
+    /// Number of characters whose echo arrived.
     pub echoed: u64,
-    /// Times from a character to its echo.
+    /// Times from typing a character to reading its echo.
     pub echo_times: RoundTrips,
-    /// Packets and bytes sent.
+    /// Packets and bytes that were sent for the counted characters.
     pub sent: DirectionCounters,
-    /// Packets and bytes received.
+    /// Packets and bytes that were received for the counted characters.
     pub received: DirectionCounters,
 }
 
-/// The reason why no characters can be typed.
+/// The reason why no more characters can be typed.
 #[derive(Debug, Error)]
 pub enum TypedError {
-    /// The host refuses.
+    /// The host refuses an operation.
     #[error("{0}")]
     Refused(#[from] Error),
-    /// There is no connection.
+    /// No connection to this address could be opened.
     #[error("{0} does not accept the connection: it needs an echo service (RFC 862)")]
     NoConnection(SocketAddr),
-    /// A character did not come back.
+    /// The echo of this character did not arrive in time.
     #[error("character {0} has not come back: try a longer --timeout")]
     NoEcho(u64),
-    /// Another character came back.
+    /// The echo of this character was a different one.
     #[error("character {0} came back as another one: there is no echo service")]
     OtherEcho(u64),
     /// The link failed.
     #[error("the link has failed ({0})")]
     Link(#[from] LinkError),
-    /// The system refused to wait for the link.
+    /// The system could not wait for the link.
     #[error(transparent)]
     Wait(#[from] WaitError),
 }
 
-/// Types characters at a host on a serial line, one after the other, and waits for the echo of
-/// each. Ends early if it is interrupted.
+/// Types characters to a host on a serial line, and waits for the echo of each. Ends early after an
+/// interrupt.
 ///
 /// # Errors
-/// [`TypedError`].
+/// [`TypedError`], for example if there is no echo service.
 pub fn type_characters(
     host: &mut Host<SerialLink>,
     parameters: &TypedParameters,
@@ -80,7 +80,8 @@ pub fn type_characters(
 ) -> Result<TypedTally, TypedError> {
     let mut typist = Typist { waiter: Waiter::new()?, host, parameters, interrupt };
     let handle = typist.connect()?;
-    // Both ends of the line know the headers of the connection from this character on.
+    // The first character is not counted: header compression begins when both ends know the
+    // headers.
     if typist.type_character(handle, 0)?.is_none() {
         return Ok(TypedTally::default());
     }
@@ -98,14 +99,14 @@ pub fn type_characters(
     }
     tally.sent = last.sent.since(&before.sent);
     tally.received = last.received.since(&before.received);
-    // The reset is the last packet that the line carries.
+    // Closing would exchange further packets, which a reset does not.
     let now = MonotonicClock.now();
     typist.host.stack_mut().tcp_abort(now, handle)?;
     typist.host.turn(now)?;
     Ok(tally)
 }
 
-/// A host whose application types.
+/// A host whose program types characters, with the parameters of the series.
 struct Typist<'a> {
     host: &'a mut Host<SerialLink>,
     waiter: Waiter,
@@ -114,7 +115,7 @@ struct Typist<'a> {
 }
 
 impl Typist<'_> {
-    /// Opens the connection.
+    /// Opens the connection to the echo service.
     fn connect(&mut self) -> Result<TcpHandle, TypedError> {
         let destination = self.parameters.destination;
         let begun = MonotonicClock.now();
@@ -133,7 +134,8 @@ impl Typist<'_> {
         }
     }
 
-    /// Types a character. Returns the time at which its echo was read; `None` after an interrupt.
+    /// Types a character. Returns the time at which its echo was read, or `None` after an
+    /// interrupt.
     fn type_character(
         &mut self,
         handle: TcpHandle,
@@ -163,8 +165,8 @@ impl Typist<'_> {
         Ok(!self.interrupt.is_raised())
     }
 
-    /// Executes turns of the host until `check` returns a value. Returns `None` at the deadline,
-    /// and after an interrupt.
+    /// Executes turns of the host until `check` returns a value. Returns `None` at the deadline or
+    /// after an interrupt.
     fn run<T>(
         &mut self,
         deadline: Instant,

@@ -1,4 +1,4 @@
-//! Characters typed over a pseudo-terminal.
+//! Tests of characters that are typed over a pseudo-terminal.
 
 use super::*;
 use linerate_link::SerialConfig;
@@ -16,7 +16,7 @@ fn host(address: Ipv4Addr, link: SerialLink) -> Host<SerialLink> {
     let mut config = StackConfig::new(MacAddress::ZERO, address);
     config.count_packets = true;
     config.tcp.timestamps = false;
-    // Every acknowledgement waits for data to carry it.
+    // Delayed ACKs let data carry every acknowledgement, so that the number of packets is known.
     config.tcp.acks = AckRule::Modern { quick: 0 };
     Host::new(Stack::new(config, [7; 32]), link)
 }
@@ -30,7 +30,7 @@ fn parameters(port: u16, count: u64) -> TypedParameters {
     }
 }
 
-/// Types at a host whose neighbour has an echo service.
+/// Types characters to a neighbour that has an echo service.
 fn typed(header_compression: bool, parameters: &TypedParameters) -> Result<TypedTally, TypedError> {
     let config = SerialConfig { header_compression, ..SerialConfig::new(115_200) };
     let [near, far] = SerialLink::pair(&config).unwrap();
@@ -51,7 +51,8 @@ fn a_character_and_its_echo_take_four_bytes_each_instead_of_forty_one() {
         let tally = typed(header_compression, &parameters(7, 20)).unwrap();
         assert_eq!(tally.echoed, 20);
         for direction in [tally.sent, tally.received] {
-            // A busy machine can send acknowledgements of their own, of as few bytes.
+            // On a busy machine there may be additional packets: acknowledgements that no data
+            // carried in time.
             assert!(direction.packet_bytes >= 20 * 41, "{direction:?}");
             if header_compression {
                 let bytes = direction.compressed_bytes;
