@@ -18,9 +18,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let name = std::env::args().nth(1).ok_or("name a TUN device")?;
     let tun = Tap::open(&TapConfig { name, medium: Medium::Ip, ..TapConfig::default() })?;
     let config = GatewayConfig {
-        // The gateway itself answers pings, in the name of their destination.
+        // The gateway answers echo requests itself, whether or not the destination exists.
         echo: EchoPolicy::Answer,
-        // Clients behind the gateway must not reach the cloud services of this machine.
+        // These prefixes contain services of cloud providers, which clients must not use as this
+        // machine.
         denied: vec!["169.254.0.0/16".parse()?, "fd00:ec2::/32".parse()?],
         ..GatewayConfig::default()
     };

@@ -1,29 +1,29 @@
-//! The decision about the first packet of a flow, which must be cheap: a flood has no others.
+//! Decides about the first packet of a flow. That must be cheap, because a flood consists of them.
 
 use linerate_stack::{Opening, Rejection, Verdict};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// Limit of new flows that wait to be begun. More come only in a flood, and are dropped before
-/// they cost anything. An honest client repeats its packet.
+/// Maximum number of new flows that wait to be handled. Only a flood exceeds it, and the excess is
+/// dropped at no cost. A legitimate client repeats its packet.
 const WAITING: usize = 512;
 
-/// The state that the gateway shares with the hook of its forwarders. Both run on one thread.
+/// The state that the gateway shares with the hook of its forwarders, on one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Admission {
-    /// Are new flows rejected, because the gateway finishes?
+    /// Are new flows rejected, because the gateway is stopping?
     is_draining: AtomicBool,
-    /// New flows that may still be added until the next turn.
+    /// Number of new flows that can be accepted before the next turn.
     room: AtomicUsize,
     dropped: AtomicU64,
 }
 
 impl Admission {
-    /// Starts a turn, before which so many new flows wait.
+    /// Begins a turn, before which `waiting` new flows have not been handled yet.
     pub(crate) fn begin_turn(&self, waiting: usize) {
         self.room.store(WAITING.saturating_sub(waiting), Ordering::Relaxed);
     }
 
-    /// Decides about a new flow.
+    /// Decides whether a new flow is handled, rejected or dropped.
     pub(crate) fn decide(&self, _: &Opening) -> Verdict {
         if self.is_draining() {
             return Verdict::Reject(Rejection::Reset);
@@ -37,7 +37,7 @@ impl Admission {
         Verdict::Defer
     }
 
-    /// Rejects new flows from now on.
+    /// Rejects all further new flows, because the gateway is stopping.
     pub(crate) fn drain(&self) {
         self.is_draining.store(true, Ordering::Relaxed);
     }
@@ -46,7 +46,7 @@ impl Admission {
         self.is_draining.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of new flows that were dropped because too many waited.
+    /// Returns the number of new flows that were dropped because too many were waiting.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }

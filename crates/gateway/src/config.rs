@@ -6,8 +6,8 @@ use linerate_units::Duration;
 use linerate_wire::{IpCidr, MacAddress};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The addresses of a gateway by default. The prefix of the second is one of RFC 4193, but not a
-/// random one: its network has one link.
+/// Default addresses of a gateway. The IPv6 prefix is a unique local one (RFC 4193). It needs no
+/// random global ID, because its network has a single link.
 const DEFAULT_ADDRESSES: [(IpAddr, u8); 2] = [
     (IpAddr::V4(Ipv4Addr::new(10, 0, 2, 2)), 24),
     (IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2)), 64),
@@ -16,43 +16,44 @@ const DEFAULT_ADDRESSES: [(IpAddr, u8); 2] = [
 /// The configuration of a gateway.
 #[derive(Clone, Debug)]
 pub struct GatewayConfig {
-    /// The addresses of the gateway on its link, with the prefix lengths of their networks. Flows
+    /// Addresses of the gateway on its link, with the prefix length of the clients' network. Flows
     /// of an IP version without an address are not relayed.
     pub addresses: Vec<IpCidr>,
-    /// The MAC address of the gateway, on links with Ethernet frames.
+    /// MAC address of the gateway, on a link with Ethernet frames.
     pub mac: MacAddress,
-    /// The name server of clients.
+    /// The DNS server that clients see; `None` for none.
     pub dns: Option<DnsRelay>,
-    /// Do flows to the gateway's own addresses reach the loopback interface of this machine?
+    /// Are flows to the gateway's own addresses relayed to the loopback address of this machine?
     /// Otherwise they are rejected.
     pub host_loopback: bool,
-    /// Prefixes to which no flow is relayed.
+    /// Prefixes to which no flow may be relayed.
     pub denied: Vec<IpCidr>,
-    /// The answer to echo requests.
+    /// How the gateway responds to echo requests.
     pub echo: EchoPolicy,
-    /// Limit of flows; beyond it, new ones wait or are dropped. The limit of open files lowers it.
+    /// Maximum number of flows; new ones beyond it wait or are dropped. The limit of open files may
+    /// lower it.
     pub flows: usize,
-    /// Limit of UDP flows among them.
+    /// Maximum number of UDP flows, which also count as flows.
     pub udp_flows: usize,
-    /// Limit of the memory of all connections' buffers in bytes.
+    /// Maximum memory for the buffers of all connections, in bytes.
     pub buffer_bytes: usize,
-    /// The configuration of TCP towards clients.
+    /// Configuration of TCP towards the clients.
     pub tcp: Config,
-    /// The time that connections have to end after a request to stop.
+    /// Time that connections have to finish after a request to stop.
     pub drain: Duration,
 }
 
-/// The name server of clients, whose queries are relayed over UDP and TCP.
+/// A DNS server that clients see, and that relays queries over UDP and TCP to a resolver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DnsRelay {
-    /// The addresses at which clients see the name server, of either IP version.
+    /// Addresses at which clients send their queries, of either IP version.
     pub addresses: Vec<IpAddr>,
-    /// The resolver that answers. It may have another IP version.
+    /// Address of the resolver that answers the queries. It may have another IP version.
     pub resolver: SocketAddr,
 }
 
 impl Default for GatewayConfig {
-    /// Returns the configuration of a gateway at 10.0.2.2/24 and fd00::2/64, without name server.
+    /// Returns the configuration of a gateway at 10.0.2.2/24 and fd00::2/64, without a DNS server.
     fn default() -> Self {
         Self {
             addresses: DEFAULT_ADDRESSES
@@ -68,11 +69,13 @@ impl Default for GatewayConfig {
             udp_flows: 4_096,
             buffer_bytes: 256 << 20,
             tcp: Config {
-                // The sender of relayed data has waited already, so a further wait saves nothing.
+                // The original sender has already delayed small segments, so the Nagle algorithm
+                // would delay them twice.
                 no_delay: true,
-                // A client that has vanished must not keep its flow for ever.
+                // Keep-alive removes the flow of a client that has disappeared.
                 keep_alive: Some(KeepAlive::default()),
-                // Clients are near, so larger buffers would only leave the processor's cache.
+                // Clients have a short round-trip time, so larger buffers would only exceed the
+                // processor's cache.
                 send_buffer: BufferSize::Tuned { initial: 16 << 10, most: 1 << 20 },
                 receive_buffer: BufferSize::Tuned { initial: 256 << 10, most: 1 << 20 },
                 ..Config::modern()

@@ -7,28 +7,28 @@ use std::io;
 use std::net::SocketAddr;
 use thiserror::Error;
 
-/// The reason why a gateway cannot begin or continue.
+/// The reason why a gateway cannot start or continue.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum GatewayError {
-    /// The link cannot carry packets.
+    /// The link failed.
     #[error("the clients cannot be reached: {0}")]
     Link(#[from] LinkError),
-    /// The host cannot listen.
+    /// The host refuses to listen for flows.
     #[error(transparent)]
     Host(#[from] Error),
-    /// The system cannot create or wait for descriptors.
+    /// The system refused an operation on descriptors.
     #[error("the system could not {what} ({})", io::Error::from(*errno))]
     System {
-        /// The attempted operation, as an infinitive.
+        /// The operation, in a form that follows "could not".
         what: &'static str,
         /// The error number of the system.
         errno: Errno,
     },
-    /// The address for metrics cannot be used.
+    /// The metrics cannot be served at the requested address.
     #[error("no metrics can be served at {address} ({source}): choose another address or port")]
     Metrics {
-        /// The requested address.
+        /// The address that was requested.
         address: SocketAddr,
         /// The error of the system.
         source: io::Error,
@@ -36,11 +36,11 @@ pub enum GatewayError {
 }
 
 impl GatewayError {
-    /// Returns a function that converts the error of an attempt.
+    /// Returns a function that converts an error number of the operation `what`.
     pub(crate) fn of(what: &'static str) -> impl FnOnce(Errno) -> Self {
         move |errno| Self::System { what, errno }
     }
 }
 
-/// The clock of a gateway.
+/// The clock that all parts of a gateway use.
 pub(crate) const CLOCK: MonotonicClock = MonotonicClock;

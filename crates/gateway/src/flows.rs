@@ -1,51 +1,51 @@
-//! The flows of a gateway, and the kernel's sockets that carry them on.
+//! The flows of a gateway, each with its client's end and the kernel's socket to its destination.
 
 use linerate_stack::{DeferredHandle, TcpHandle, UdpHandle};
 use std::collections::BTreeMap;
 use std::net::{TcpStream, UdpSocket};
 
-/// The state of a relayed connection, as bits.
+/// Flags that make up the state of a relayed connection.
 pub(crate) mod bits {
     /// The client has completed its handshake.
     pub(crate) const OPEN: u8 = 1;
-    /// The socket may have something to read.
+    /// The kernel's socket may have data to read.
     pub(crate) const CAN_READ: u8 = 2;
-    /// The socket may have room.
+    /// The kernel's socket may have room to write.
     pub(crate) const CAN_WRITE: u8 = 4;
-    /// The far end has finished, so the end must be read.
+    /// The destination has closed its sending direction, so the stream must be read to its end.
     pub(crate) const FAR_FINISHED: u8 = 8;
-    /// The client has finished, and the far end was told.
+    /// The client has closed its sending direction, and this has been passed to the destination.
     pub(crate) const UP_DONE: u8 = 16;
-    /// The far end has finished, and the client was told.
+    /// The destination has closed its sending direction, and this has been passed to the client.
     pub(crate) const DOWN_DONE: u8 = 32;
-    /// The flow is in the queue of those with more to do.
+    /// The flow is queued, because it has more to do than one turn allows.
     pub(crate) const QUEUED: u8 = 64;
 }
 
-/// One flow.
+/// A relayed flow in one of its states. "Far" is the kernel's socket to the destination.
 #[derive(Debug)]
 pub(crate) enum Flow {
-    /// A deferred handshake, while the far end is being connected.
+    /// A TCP flow whose destination is being connected, while the client's handshake is deferred.
     Connecting {
-        /// The socket that connects.
+        /// The socket that connects to the destination.
         far: TcpStream,
-        /// The client's handshake.
+        /// The client's deferred handshake.
         deferred: DeferredHandle,
     },
-    /// A connection.
+    /// A TCP connection that is connected on both sides.
     Tcp {
-        /// The far end.
+        /// The socket to the destination.
         far: TcpStream,
-        /// The client.
+        /// The connection to the client.
         client: TcpHandle,
-        /// See [`bits`].
+        /// Flags of [`bits`].
         state: u8,
     },
-    /// Datagrams.
+    /// A UDP flow, which relays datagrams.
     Udp {
-        /// The far end.
+        /// The socket to the destination.
         far: UdpSocket,
-        /// The client's UDP socket at the host.
+        /// The host's UDP socket to the client.
         client: UdpHandle,
     },
 }
@@ -56,7 +56,7 @@ struct Slot {
     flow: Option<Flow>,
 }
 
-/// All flows, in slots that are reused.
+/// All flows, in slots that are reused when a flow ends.
 #[derive(Debug, Default)]
 pub(crate) struct Flows {
     slots: Vec<Slot>,
@@ -71,7 +71,7 @@ impl Flows {
         self.slots.len() - self.free.len()
     }
 
-    /// Returns the index and generation that the next flow will have.
+    /// Returns the index and the generation that the next inserted flow will have.
     pub(crate) fn reserve(&mut self) -> (u32, u32) {
         if let Some(&index) = self.free.last() {
             return (index, self.slots[index as usize].generation);
@@ -82,7 +82,7 @@ impl Flows {
         (index, 0)
     }
 
-    /// Adds a flow at the reserved place.
+    /// Adds a flow at the reserved index, which it returns.
     pub(crate) fn insert(&mut self, flow: Flow) -> u32 {
         let (index, _) = self.reserve();
         self.free.pop();
@@ -107,7 +107,7 @@ impl Flows {
         }
     }
 
-    /// Replaces a flow by its next state, which `step` returns.
+    /// Replaces a flow by the result of `step`, which gets the flow.
     pub(crate) fn advance(&mut self, index: u32, step: impl FnOnce(Flow) -> Flow) {
         let Some(slot) = self.slots.get_mut(index as usize) else { return };
         if let Some(flow) = slot.flow.take() {
@@ -118,7 +118,7 @@ impl Flows {
         }
     }
 
-    /// Removes a flow.
+    /// Removes a flow and returns it, so that its index can be reused.
     pub(crate) fn remove(&mut self, index: u32) -> Option<Flow> {
         let slot = self.slots.get_mut(index as usize)?;
         let flow = slot.flow.take()?;
@@ -129,11 +129,11 @@ impl Flows {
         Some(flow)
     }
 
-    /// Returns memory after most flows have ended.
+    /// Frees the memory of the slots when all flows have ended.
     fn shrink(&mut self) {
         if self.slots.len() == self.free.len() && self.slots.len() > 1_024 {
-            // Generations begin again: no event of an old flow is outstanding after the next wait,
-            // and those of this one find no flow.
+            // Generations may start again from zero. Events of old flows do not outlast the next
+            // wait, and until then they find no flow.
             (self.slots, self.free) = (Vec::new(), Vec::new());
         }
     }
@@ -142,13 +142,13 @@ impl Flows {
         self.slots.get_mut(index as usize)?.flow.as_mut()
     }
 
-    /// Is the flow at `index` that of this generation?
+    /// Is the flow at `index` the one of this generation, and not a later one?
     pub(crate) fn is_current(&self, index: u32, generation: u32) -> bool {
         let slot = self.slots.get(index as usize);
         slot.is_some_and(|slot| slot.generation == generation && slot.flow.is_some())
     }
 
-    /// Returns the indices of all flows.
+    /// Returns the indices of all current flows.
     pub(crate) fn indices(&self) -> Vec<u32> {
         let used = (0..).zip(&self.slots).filter(|(_, slot)| slot.flow.is_some());
         used.map(|(index, _)| index).collect()
@@ -161,7 +161,7 @@ mod tests {
     use linerate_stack::{Stack, StackConfig, UdpOptions};
     use linerate_wire::MacAddress;
 
-    /// Returns a flow with a handle that is not that of other flows.
+    /// Returns a flow whose handle differs from those of all other flows.
     fn flow(stack: &mut Stack) -> Flow {
         let address: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();
         let client = stack.udp_bind(address, &UdpOptions::default()).unwrap();

@@ -1,4 +1,4 @@
-//! The gateway and its loop.
+//! A gateway, and the loop that relays its flows.
 
 use crate::admission::Admission;
 use crate::config::GatewayConfig;
@@ -21,62 +21,61 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-/// The port of name servers.
+/// Port of DNS servers (RFC 1035).
 const DNS: u16 = 53;
-/// Descriptors of the process that are not of flows.
+/// Number of open files that the process needs for other purposes than flows.
 const OTHER_FILES: u64 = 64;
-/// New flows that one turn begins at most.
+/// Maximum number of new flows that one turn handles.
 const NEW_FLOWS: usize = 64;
-/// The share of time for new flows while packets arrive faster than they are handled, as a divisor.
-/// A flood must not take the time of other flows: to connect a socket costs as much as to relay a
-/// GSO frame. The rest waits in the host, which limits it.
+/// Under overload, new flows get at most one n-th of the time. A flood must not slow other flows
+/// down: opening and connecting a socket takes as long as relaying a GSO frame. Other new flows
+/// wait in the host, which limits their number.
 const NEW_FLOW_SHARE: u64 = 8;
-/// The longest time for new flows at once.
+/// Maximum time that new flows take in one turn.
 const NEW_FLOW_BURST: Duration = Duration::from_millis(5);
-/// Estimated bytes of an idle flow.
+/// Estimated memory of an idle flow in bytes.
 const FLOW: usize = 1_024;
-/// Turns in which a stopped gateway sends its last packets.
+/// Maximum number of turns in which a stopped gateway sends its last packets.
 const LAST_TURNS: usize = 64;
 
-/// A gateway between a link and the kernel's network.
+/// A gateway that relays flows from a link to the kernel's network.
 #[derive(Debug)]
 pub struct Gateway<L> {
     pub(crate) host: Host<L>,
     pub(crate) poller: Poller,
     pub(crate) flows: Flows,
-    /// Connections with more to do than their share.
+    /// Connections that have more to do than one turn allows.
     pub(crate) again: VecDeque<u32>,
-    /// UDP flows with more to do than their share.
+    /// UDP flows that have more to do than one turn allows.
     pub(crate) again_udp: VecDeque<u32>,
     pub(crate) counters: GatewayCounters,
     pub(crate) metrics: Option<MetricsServer>,
-    /// Limit of flows.
+    /// Maximum number of flows.
     pub(crate) limit: usize,
-    /// Room for the largest datagram.
+    /// Buffer for the largest datagram.
     pub(crate) datagram: Box<[u8]>,
-    /// The connections that were accepted last, the oldest first. Their handshakes may be
-    /// incomplete. Invariant: at most `HALF_OPEN`.
+    /// The connections that were accepted last, oldest first. Their handshakes may be incomplete.
+    /// Invariant: at most `HALF_OPEN`.
     pub(crate) half_open: VecDeque<TcpHandle>,
-    /// Time that is left for new flows while packets arrive faster than they are handled.
+    /// Time that new flows may still take under overload.
     new_flow_time: Duration,
-    /// The time of the last turn.
+    /// Time at which the last turn handled new flows.
     turned: Instant,
-    /// May there be new flows that the last turn has not begun?
+    /// Has the last turn left new flows unhandled?
     has_new_flows: bool,
     freed_memory: FreedMemory,
     config: GatewayConfig,
-    /// Shared with the hook of the forwarders.
+    /// The decisions about new flows, shared with the hook of the forwarders.
     pub(crate) admission: Arc<Admission>,
 }
 
 impl<L: Link + Readiness> Gateway<L> {
-    /// Creates a gateway on a link. `seed` is drawn from the system; the same seed gives the same
-    /// sequence numbers.
+    /// Creates a gateway on a link. `seed` must be random; equal seeds give equal sequence numbers.
     ///
     /// The limit of open files is raised as far as the process may, because each flow needs one.
     ///
     /// # Errors
-    /// [`GatewayError`].
+    /// [`GatewayError`], if the system or the host refuses an operation.
     pub fn new(link: L, config: &GatewayConfig, seed: [u8; 32]) -> Result<Self, GatewayError> {
         let limit = usize::try_from(raise_file_limit().saturating_sub(OTHER_FILES))
             .unwrap_or(usize::MAX)
@@ -136,11 +135,11 @@ impl<L: Link + Readiness> Gateway<L> {
         self.host.stack_mut()
     }
 
-    /// Relays flows until `drain` or `end` becomes readable. After `drain`, new flows are rejected,
-    /// and connections have the configured time to end; the rest is reset.
+    /// Relays flows until `drain` or `end` becomes readable. After `drain`, new flows are rejected
+    /// and connections have the configured time to finish. Remaining connections are reset.
     ///
     /// # Errors
-    /// [`GatewayError`] if the link fails.
+    /// [`GatewayError`], if the link fails.
     pub fn run(
         &mut self,
         drain: BorrowedFd<'_>,
@@ -157,7 +156,7 @@ impl<L: Link + Readiness> Gateway<L> {
         }
         result?;
         self.end_all_tcp();
-        // The packets of the end may be lost like any others, so errors of the link do not matter.
+        // Errors are ignored, because the last packets may also be lost on the way.
         for _ in 0..LAST_TURNS {
             if !self.host.stack().wants_transmit() || self.host.turn(CLOCK.now()).is_err() {
                 break;
@@ -190,7 +189,7 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Waits for the next event, and handles those of sockets. Returns whether the end was
+    /// Waits for events, and handles those of sockets. Returns true if an immediate end was
     /// requested.
     fn wait(&mut self, turn: &Turn, deadline: Instant) -> Result<bool, GatewayError> {
         let stack = self.host.stack();
@@ -222,7 +221,7 @@ impl<L: Link + Readiness> Gateway<L> {
         Ok(is_over)
     }
 
-    /// Returns memory to the system, when much less is in use than before.
+    /// Returns free memory to the system if much less is in use than before.
     fn return_memory(&mut self, now: Instant) {
         let held = self.host.stack().buffer_memory() + self.flows.len() * FLOW;
         self.freed_memory.note(now, held);
@@ -239,7 +238,7 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Handles the events of the host.
+    /// Handles the events of the host: new flows, and data of clients.
     fn serve(&mut self, is_saturated: bool) {
         self.begin_flows(is_saturated);
         while let Some(event) = self.stack().poll_event() {
@@ -251,8 +250,8 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Handles the events of forwarders. While packets arrive faster than they are handled, new
-    /// flows get a share of the time.
+    /// Handles new, cancelled and expired flows. Under overload, which `is_saturated` indicates,
+    /// new flows get only a share of the time.
     fn begin_flows(&mut self, is_saturated: bool) {
         let begun = CLOCK.now();
         let earned = begun.since(self.turned) / NEW_FLOW_SHARE;
@@ -284,7 +283,8 @@ impl<L: Link + Readiness> Gateway<L> {
         self.new_flow_time = self.new_flow_time - CLOCK.now().since(begun);
     }
 
-    /// Returns the address to which a flow is relayed. `None` if it is refused.
+    /// Returns the address to which a flow is relayed, or `None` if the configuration refuses the
+    /// flow.
     pub(crate) fn route_of(&self, destination: SocketAddr) -> Option<SocketAddr> {
         let config = &self.config;
         let address = destination.ip();
@@ -307,7 +307,7 @@ impl<L: Link + Readiness> Gateway<L> {
     }
 }
 
-/// Raises the limit of open files as far as allowed, and returns it.
+/// Raises the process's limit of open files as far as allowed. Returns the resulting limit.
 fn raise_file_limit() -> u64 {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: maximum, maximum };

@@ -1,9 +1,9 @@
-//! An egress gateway: the flows that arrive on a link are relayed over the kernel's sockets, so
-//! that a namespace or a virtual machine reaches the network without privileges.
+//! An egress gateway: it relays the flows that arrive on a link over the kernel's sockets. A
+//! namespace or a virtual machine thus reaches the network without privileges.
 //!
-//! A connection is accepted only when the far end has accepted, so "connection refused" and "no
-//! route" reach the client. One thread does everything: it turns the host and waits for its link
-//! and for all sockets by one epoll.
+//! A client's connection is accepted only when its destination has accepted, so the client also
+//! gets "connection refused" and "no route". One thread does everything: it runs the host, and
+//! waits with one epoll for its link and all sockets.
 //!
 //! ```no_run
 //! use linerate_gateway::{Gateway, GatewayConfig};

@@ -1,4 +1,4 @@
-//! The counters of a gateway, and their text for Prometheus.
+//! The counters of a gateway, and their text in the format of Prometheus.
 
 use crate::error::GatewayError;
 use crate::gateway::Gateway;
@@ -10,39 +10,40 @@ use rustix::event::epoll::EventFlags;
 use std::fmt::{self, Write};
 use std::net::SocketAddr;
 
-/// The counters of a gateway.
+/// The counters of a gateway since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GatewayCounters {
-    /// Connections that were accepted after their far end.
+    /// Number of connections that were accepted, each after its destination had accepted.
     pub tcp_accepted: u64,
-    /// Connections that both ends have finished.
+    /// Number of connections that both ends have closed.
     pub tcp_closed: u64,
-    /// Connections that one end has reset.
+    /// Number of connections that one end has reset.
     pub tcp_reset: u64,
-    /// UDP flows.
+    /// Number of UDP flows that were relayed.
     pub udp_opened: u64,
-    /// Flows that were refused, by the far end or by the configuration.
+    /// Number of flows that the destination or the configuration refused.
     pub refused: u64,
-    /// Flows without an answer: at a limit, or because the far end was silent.
+    /// Number of flows that got no answer: because of a limit, or because the destination was
+    /// silent.
     pub flows_dropped: u64,
-    /// Connections that ended because too many clients did not complete their handshakes.
+    /// Number of connections that were removed because too many clients had incomplete handshakes.
     pub half_open_recycled: u64,
-    /// Datagrams that one side could not take.
+    /// Number of datagrams that the link or the kernel's socket did not accept.
     pub datagrams_dropped: u64,
-    /// Bytes of connections from clients.
+    /// Number of TCP data bytes relayed from clients.
     pub tcp_bytes_up: u64,
-    /// Bytes of connections to clients.
+    /// Number of TCP data bytes relayed to clients.
     pub tcp_bytes_down: u64,
-    /// Bytes of datagrams from clients.
+    /// Number of UDP data bytes relayed from clients.
     pub udp_bytes_up: u64,
-    /// Bytes of datagrams to clients.
+    /// Number of UDP data bytes relayed to clients.
     pub udp_bytes_down: u64,
 }
 
 impl<L: Link + Readiness> Gateway<L> {
-    /// Serves the metrics at an address of this machine, over HTTP at the path `/metrics`. Returns
-    /// the address, with the port that the kernel has chosen if it was zero.
+    /// Serves the metrics over HTTP at an address of this machine, path `/metrics`. Returns the
+    /// address. It has the actual port if port 0 was requested.
     ///
     /// # Errors
     /// [`GatewayError::Metrics`].
@@ -55,24 +56,24 @@ impl<L: Link + Readiness> Gateway<L> {
         Ok(address)
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the gateway.
     #[must_use]
     pub const fn counters(&self) -> GatewayCounters {
         self.counters
     }
 
-    /// Accepts a client of the metrics.
+    /// Accepts an HTTP client of the metrics, and polls its connection.
     pub(crate) fn accept_metrics_client(&mut self) {
         if let Some(server) = &mut self.metrics
             && let Some((place, stream)) = server.accept()
         {
             let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-            // A client that cannot be waited for gets no answer, and is replaced later.
+            // A client that cannot be polled gets no response, and a later client replaces it.
             let _ = self.poller.add(stream, Token::MetricsClient(place), flags);
         }
     }
 
-    /// Continues the connection of a client of the metrics.
+    /// Continues to receive the request or to send the response of an HTTP client.
     pub(crate) fn serve_metrics_client(&mut self, place: usize) {
         if let Some(mut server) = self.metrics.take() {
             server.advance(place, || self.metrics_text());

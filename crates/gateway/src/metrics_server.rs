@@ -1,50 +1,50 @@
 //! The HTTP server of a gateway's metrics (RFC 9112).
 //!
-//! It never waits, because the thread that serves it also relays the flows: requests and answers
-//! continue when the poller reports their sockets. Each connection has one request.
+//! It never waits, because its thread also relays the flows: it continues a connection when the
+//! poller reports the socket. Each connection has one request.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-/// Limit of clients. A further one replaces the oldest, so that silent clients do not exclude
-/// others.
+/// Maximum number of clients. A further one replaces the oldest, so that silent clients cannot
+/// block others.
 const CLIENTS: usize = 16;
-/// Limit of the head of a request in bytes.
+/// Maximum length of a request's head in bytes.
 const LARGEST_HEAD: usize = 8 << 10;
-/// The path of the metrics.
+/// The path at which the metrics are served.
 const PATH: &[u8] = b"/metrics";
 
-/// The listener for metrics, and its clients.
+/// The listening socket for metrics, and the connections of its clients.
 #[derive(Debug)]
 pub(crate) struct MetricsServer {
     pub(crate) listener: TcpListener,
     clients: [Option<Client>; CLIENTS],
-    /// The place of the next client. Places are used in turn, so it has the oldest one, if any.
+    /// Place for the next client. Places are used in turn, so it holds the oldest client, if any.
     next: usize,
 }
 
-/// One connection.
+/// The connection of one client.
 #[derive(Debug)]
 struct Client {
     stream: TcpStream,
-    /// The head of the request as far as it has arrived. Invariant: at most `LARGEST_HEAD` bytes,
-    /// and those of one read.
+    /// The part of the request's head that has arrived. Invariant: at most `LARGEST_HEAD` bytes,
+    /// plus those of the last read.
     head: Vec<u8>,
-    /// The answer; empty until the head is complete.
+    /// The response; empty until the head of the request is complete.
     answer: Vec<u8>,
-    /// The bytes of the answer that are written.
+    /// Number of bytes of the response that have been written.
     written: usize,
 }
 
 impl MetricsServer {
-    /// Listens at an address of this machine.
+    /// Listens at an address of this machine, without blocking.
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         Ok(Self { listener, clients: [const { None }; CLIENTS], next: 0 })
     }
 
-    /// Accepts one connection. Returns its place, and the stream to be polled.
+    /// Accepts a connection. Returns its place, and its stream, which must be polled.
     pub(crate) fn accept(&mut self) -> Option<(usize, &TcpStream)> {
         let (stream, _) = self.listener.accept().ok()?;
         stream.set_nonblocking(true).ok()?;
@@ -54,7 +54,8 @@ impl MetricsServer {
         Some((place, &self.clients[place].insert(client).stream))
     }
 
-    /// Continues the connection at `place`. `make` returns the metrics.
+    /// Continues the connection at `place`, and removes it when it is over. `make` returns the
+    /// metrics.
     pub(crate) fn advance(&mut self, place: usize, make: impl FnOnce() -> String) {
         let Some(place) = self.clients.get_mut(place) else { return };
         if let Some(client) = place
@@ -66,7 +67,8 @@ impl MetricsServer {
 }
 
 impl Client {
-    /// Reads the request, then writes the answer. Returns when the connection is over.
+    /// Reads the request, then writes the response. `WouldBlock` means that the connection is not
+    /// over yet.
     fn advance(&mut self, make: impl FnOnce() -> String) -> io::Result<()> {
         if self.answer.is_empty() {
             self.read_head()?;
@@ -81,7 +83,7 @@ impl Client {
         Ok(())
     }
 
-    /// Reads until the empty line that ends the head, or its limit.
+    /// Reads the head of the request, up to its empty line or the limit.
     fn read_head(&mut self) -> io::Result<()> {
         let mut piece = [0; 1 << 10];
         while !self.head.windows(4).any(|end| end == b"\r\n\r\n") && self.head.len() < LARGEST_HEAD
@@ -104,7 +106,7 @@ fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     }
 }
 
-/// Returns the answer to a request.
+/// Returns the response to a request.
 fn answer(head: &[u8], make: impl FnOnce() -> String) -> Vec<u8> {
     let mut words = head.split(|&byte| byte == b' ');
     let (method, target) = (words.next().unwrap_or(&[]), words.next().unwrap_or(&[]));
@@ -130,7 +132,7 @@ fn answer(head: &[u8], make: impl FnOnce() -> String) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// A server, and the text of its metrics.
+    /// Starts a server, and returns it with its address.
     fn server() -> (MetricsServer, SocketAddr) {
         let server = MetricsServer::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = server.listener.local_addr().unwrap();
@@ -141,7 +143,7 @@ mod tests {
         "flows 1\n".to_owned()
     }
 
-    /// Connects, and returns the place of the connection.
+    /// Connects to the server, and returns the client's stream and its place.
     fn client(server: &mut MetricsServer, address: SocketAddr) -> (TcpStream, usize) {
         let stream = TcpStream::connect(address).unwrap();
         let (place, _) = server.accept().unwrap();

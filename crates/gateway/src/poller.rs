@@ -1,4 +1,4 @@
-//! One epoll for the link, the flows and everything else that a gateway waits for.
+//! The epoll by which a gateway waits for its link, its flows and everything else.
 
 use crate::error::{CLOCK, GatewayError};
 use linerate_link::Readiness;
@@ -9,27 +9,27 @@ use rustix::io::Errno;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// The number of events that one wait returns.
+/// Maximum number of events that one wait returns.
 const EVENTS: usize = 256;
 
-/// The numbers of the clients of the metrics. Those of flows are larger.
+/// First and last number that identify metrics clients in epoll's data. Flows have larger numbers.
 const FIRST_CLIENT: u64 = 4;
 const LAST_CLIENT: u64 = u32::MAX as u64;
 
-/// The subject of an event.
+/// What an epoll event is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
-    /// The link.
+    /// The link has frames to receive, or room to send.
     Link,
     /// The request to finish the flows and stop.
     Drain,
     /// The request to stop at once.
     End,
-    /// The listener for metrics.
+    /// The listening socket for metrics has a new connection.
     Metrics,
-    /// The client of the metrics at this place.
+    /// The metrics client at this place.
     MetricsClient(usize),
-    /// The flow at this index with this generation.
+    /// The flow with this index and generation.
     Flow(u32, u32),
 }
 
@@ -61,18 +61,18 @@ impl Token {
     }
 }
 
-/// An event of a descriptor.
+/// An event that a wait has returned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) token: Token,
     pub(crate) flags: EventFlags,
 }
 
-/// The epoll, and the events of the last wait.
+/// The epoll, with the events of the last wait.
 #[derive(Debug)]
 pub(crate) struct Poller {
     epoll: OwnedFd,
-    /// Does the epoll wait for room in the link?
+    /// Does the epoll also report when the link has room to send?
     waits_for_room: bool,
     pub(crate) ready: Vec<Ready>,
 }
@@ -89,7 +89,7 @@ impl Poller {
         Ok(poller)
     }
 
-    /// Adds a descriptor, which is removed when it is closed.
+    /// Adds a descriptor. The kernel removes it when it is closed.
     pub(crate) fn add(
         &self,
         fd: impl AsFd,
@@ -105,7 +105,8 @@ impl Poller {
         let _ = epoll::delete(&self.epoll, fd);
     }
 
-    /// Waits until something is ready or `deadline` has passed. Without `may_sleep` it only looks.
+    /// Waits until a descriptor is ready or `deadline` has passed. Without `may_sleep` it returns
+    /// at once.
     pub(crate) fn wait(
         &mut self,
         link: &mut impl Readiness,
@@ -143,7 +144,7 @@ impl Poller {
 
 const NOW: Option<Timespec> = Some(Timespec { tv_sec: 0, tv_nsec: 0 });
 
-/// Returns the time until `deadline`, or `None` if it is never reached.
+/// Returns the time until `deadline`; `None` if there is no deadline.
 fn time_left(deadline: Instant) -> Option<Timespec> {
     if deadline == Instant::NEVER {
         return None;

@@ -1,4 +1,4 @@
-//! The relay of connections.
+//! Relays TCP connections between clients and the kernel's sockets.
 
 use crate::error::CLOCK;
 use crate::flows::{Flow, bits};
@@ -17,28 +17,30 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// Bytes that one flow may move in each direction before others have their turn.
+/// Maximum number of bytes that one flow moves in each direction before other flows have their
+/// turn.
 const SHARE: usize = 1 << 20;
-/// Bytes that are read from a socket at once, if the send buffer has the room.
+/// Maximum number of bytes that are read from a socket at once, if the send buffer has room.
 const PIECE: usize = 256 << 10;
 
-/// Limit of connections that were accepted last and may be half open: a further one replaces the
-/// oldest, if its client has not answered. An honest one does within a round trip (RFC 4987 §3.4).
+/// Maximum number of recent connections whose handshake may be incomplete. A further connection
+/// removes the oldest one if its client has not answered; a legitimate client answers within a
+/// round trip (RFC 4987 §3.4).
 const HALF_OPEN: usize = 4_096;
 
 /// The reason why a relayed connection ends.
 #[derive(Clone, Copy)]
 enum End {
-    /// The client reset its connection, or vanished.
+    /// The client reset its connection, or no longer responds.
     OfClient,
-    /// The far end reset its connection, or vanished.
+    /// The destination reset its connection, or no longer responds.
     OfFar,
-    /// Both directions of the flow have ended.
+    /// Both directions have been closed normally.
     Done,
 }
 
 impl<L: Link + Readiness> Gateway<L> {
-    /// Connects the far end of a deferred handshake.
+    /// Begins to connect to the destination of a new flow, whose handshake is deferred meanwhile.
     pub(crate) fn begin_tcp(&mut self, deferred: DeferredHandle, opening: &Opening) {
         let now = CLOCK.now();
         let Some(destination) = self.route_of(opening.destination) else {
@@ -69,14 +71,14 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Tells the client why its far end cannot be connected.
+    /// Answers the client in a way that tells why its destination cannot be connected.
     fn refuse(&mut self, now: Instant, deferred: DeferredHandle, errno: Errno) {
         let rejection = match errno {
             Errno::CONNREFUSED | Errno::CONNRESET => Some(Rejection::Reset),
             errno => unreachable_for(errno).map(Rejection::Unreachable),
         };
         let Some(rejection) = rejection else {
-            // The client repeats its SYN, or has given up.
+            // The client gets no answer: it either repeats its SYN, or has given up.
             self.counters.flows_dropped += 1;
             let _ = self.stack().forward_drop(deferred);
             return;
@@ -85,7 +87,7 @@ impl<L: Link + Readiness> Gateway<L> {
         let _ = self.stack().forward_reject(now, deferred, rejection);
     }
 
-    /// Handles an event of the socket of a connection.
+    /// Handles an epoll event of the socket to a destination.
     pub(crate) fn handle_far_tcp(&mut self, index: u32, flags: EventFlags) {
         match self.flows.get_mut(index) {
             Some(Flow::Connecting { far, deferred }) => {
@@ -96,7 +98,7 @@ impl<L: Link + Readiness> Gateway<L> {
                 let result = sockopt::socket_error(far.as_fd());
                 let deferred = *deferred;
                 let result = result.and_then(|result| result);
-                // Reading without need would allocate a send buffer for each idle flow.
+                // A read without data would allocate a send buffer, even if the flow remains idle.
                 let mut state = bits::CAN_WRITE;
                 if flags.intersects(EventFlags::IN | EventFlags::RDHUP) {
                     state |= bits::CAN_READ;
@@ -151,7 +153,7 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Notes a connection whose handshake is incomplete.
+    /// Records a connection whose handshake is incomplete, and removes the oldest one at the limit.
     fn limit_half_open(&mut self, client: TcpHandle) {
         if self.half_open.len() >= HALF_OPEN
             && let Some(oldest) = self.half_open.pop_front()
@@ -166,7 +168,7 @@ impl<L: Link + Readiness> Gateway<L> {
         self.half_open.push_back(client);
     }
 
-    /// Handles an event of a client's connection.
+    /// Handles an event of the connection to a client.
     pub(crate) fn handle_client_tcp(&mut self, client: TcpHandle, event: Event) {
         let Some(&index) = self.flows.by_tcp.get(&client) else { return };
         if event == Event::Connected
@@ -181,14 +183,14 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Ends a flow whose client needs no answer any more.
+    /// Removes a flow whose client has given up its handshake.
     pub(crate) fn cancel_tcp(&mut self, deferred: DeferredHandle) {
         if let Some(&index) = self.flows.by_deferred.get(&deferred) {
             self.end_far(index);
         }
     }
 
-    /// Removes a flow, and resets its far end.
+    /// Removes a flow, and resets the connection to its destination.
     fn end_far(&mut self, index: u32) {
         if let Some(Flow::Connecting { far, .. } | Flow::Tcp { far, .. }) = self.flows.remove(index)
         {
@@ -196,7 +198,7 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Moves the data of a connection in both directions.
+    /// Moves the data of a connection in both directions, as far as its share allows.
     pub(crate) fn pump(&mut self, index: u32) {
         let now = CLOCK.now();
         let Some(Flow::Tcp { far, client, state }) = self.flows.get_mut(index) else { return };
@@ -221,7 +223,7 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Pumps the flows that had more to do than their share.
+    /// Continues the flows that had more to do than one turn allows.
     pub(crate) fn pump_queued(&mut self) {
         for _ in 0..self.again.len() {
             let Some(index) = self.again.pop_front() else { break };
@@ -255,7 +257,7 @@ impl<L: Link + Readiness> Gateway<L> {
         };
     }
 
-    /// Rejects or resets all flows.
+    /// Ends all TCP flows: rejects deferred handshakes, and resets connections.
     pub(crate) fn end_all_tcp(&mut self) {
         let now = CLOCK.now();
         for index in self.flows.indices() {
@@ -276,7 +278,7 @@ impl<L: Link + Readiness> Gateway<L> {
     }
 }
 
-/// Moves data from the client to the far end. Returns the number of bytes.
+/// Moves data from the client to the destination. Returns the number of bytes.
 fn pump_up(
     stack: &mut linerate_stack::Stack,
     now: Instant,
@@ -300,7 +302,8 @@ fn pump_up(
         match read {
             Ok(_) if is_end => {
                 *state |= bits::UP_DONE;
-                // This fails only if the far end has reset the connection, which reading reports.
+                // The shutdown fails only if the destination has reset the connection, which the
+                // next read reports.
                 let _ = far.shutdown(Shutdown::Write);
             }
             Ok(count) => moved += count,
@@ -317,7 +320,7 @@ fn pump_up(
     (moved, None)
 }
 
-/// Moves data from the far end to the client. Returns the number of bytes.
+/// Moves data from the destination to the client. Returns the number of bytes.
 fn pump_down(
     stack: &mut linerate_stack::Stack,
     now: Instant,
@@ -327,14 +330,15 @@ fn pump_down(
 ) -> (usize, Option<End>) {
     let mut moved = 0;
     while *state & (bits::DOWN_DONE | bits::CAN_READ) == bits::CAN_READ && moved < SHARE {
-        // `None` if there was no room.
+        // The result remains `None` if the send buffer had no room.
         let mut result = None;
         let written = stack.tcp_write_with(now, client, PIECE, |room| {
             let read = far.read(room);
             if read.as_ref().is_ok_and(|&read| read < room.len())
                 && *state & bits::FAR_FINISHED == 0
             {
-                // The socket is empty, and whatever comes causes another event.
+                // The socket is empty, so edge-triggered epoll reports an event when more data
+                // arrives.
                 *state &= !bits::CAN_READ;
             }
             let count = read.as_ref().map_or(0, |&read| read);
@@ -362,10 +366,10 @@ fn pump_down(
     (moved, None)
 }
 
-/// Returns the ICMP error by which a router would report the error of a connect.
+/// Returns the ICMP error with which a router would report the error number of a `connect`.
 pub(crate) const fn unreachable_for(errno: Errno) -> Option<Unreachable> {
     match errno {
-        // The second is that of a kernel without the IP version.
+        // A kernel without the IP version reports `AFNOSUPPORT`.
         Errno::NETUNREACH | Errno::AFNOSUPPORT => Some(Unreachable::Net),
         Errno::HOSTUNREACH => Some(Unreachable::Host),
         Errno::ACCESS | Errno::PERM => Some(Unreachable::Prohibited),
@@ -373,7 +377,7 @@ pub(crate) const fn unreachable_for(errno: Errno) -> Option<Unreachable> {
     }
 }
 
-/// Opens a socket of the kernel for a destination.
+/// Opens a non-blocking socket of the kernel for a destination.
 pub(crate) fn open_socket(
     destination: SocketAddr,
     kind: SocketType,

@@ -1,4 +1,4 @@
-//! The relay of datagrams.
+//! Relays UDP flows between clients and the kernel's sockets.
 
 use crate::error::CLOCK;
 use crate::flows::Flow;
@@ -14,11 +14,11 @@ use rustix::net::{SocketType, connect};
 use std::io;
 use std::net::UdpSocket;
 
-/// Datagrams that a flow may receive before others have their turn.
+/// Maximum number of datagrams that a flow receives before other flows have their turn.
 const SHARE: usize = 64;
 
 impl<L: Link + Readiness> Gateway<L> {
-    /// Opens the socket of a UDP flow.
+    /// Opens the kernel's socket for a new UDP flow.
     pub(crate) fn begin_udp(&mut self, client: UdpHandle, opening: &Opening) {
         let Some(destination) = self.route_of(opening.destination) else {
             self.counters.refused += 1;
@@ -57,13 +57,13 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Reports an unreachable destination, and ends the flow.
+    /// Reports to the client that the destination is unreachable, and ends the flow.
     fn refuse_udp(&mut self, client: UdpHandle, error: Unreachable) {
         let _ = self.stack().forward_unreachable(CLOCK.now(), client, error);
         let _ = self.stack().udp_close(client);
     }
 
-    /// Handles datagrams from a client.
+    /// Relays datagrams from a client to its destination.
     pub(crate) fn handle_client_udp(&mut self, client: UdpHandle) {
         if let Some(&index) = self.flows.by_udp.get(&client) {
             self.send_datagrams(index);
@@ -78,7 +78,8 @@ impl<L: Link + Readiness> Gateway<L> {
             match far.send(&self.datagram[..length]) {
                 Ok(_) => self.counters.udp_bytes_up += length as u64,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    // The error is of an earlier datagram. This one has not been sent.
+                    // The error belongs to an earlier datagram, and has prevented this one from
+                    // being sent.
                     is_refused = true;
                     let sent = far.send(&self.datagram[..length]).is_ok();
                     self.counters.datagrams_dropped += u64::from(!sent);
@@ -92,7 +93,7 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Handles an event of the socket of a UDP flow.
+    /// Relays datagrams from the destination to its client, after an epoll event.
     pub(crate) fn handle_far_udp(&mut self, index: u32) {
         let now = CLOCK.now();
         let Some(Flow::Udp { far, client }) = self.flows.get_mut(index) else { return };
@@ -105,7 +106,7 @@ impl<L: Link + Readiness> Gateway<L> {
                         self.flows.remove(index);
                         return;
                     }
-                    // Too long for the link, or more than its queue holds.
+                    // The datagram is too long for the link, or its queue is full.
                     Err(_) => self.counters.datagrams_dropped += 1,
                 },
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -118,7 +119,7 @@ impl<L: Link + Readiness> Gateway<L> {
         self.again_udp.push_back(index);
     }
 
-    /// Serves the flows that had more datagrams than their share.
+    /// Continues the flows that had more datagrams than one turn allows.
     pub(crate) fn receive_queued(&mut self) {
         for _ in 0..self.again_udp.len() {
             let Some(index) = self.again_udp.pop_front() else { break };
@@ -126,7 +127,7 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Ends a flow that the host has closed.
+    /// Removes a flow whose client's socket the host has closed.
     pub(crate) fn expire_udp(&mut self, client: UdpHandle) {
         if let Some(&index) = self.flows.by_udp.get(&client) {
             self.flows.remove(index);
