@@ -1,18 +1,18 @@
-//! `cargo xtask api`: the public items of the crates for applications, compared with the listings
-//! in `docs/api/`, so that no change of an interface goes unnoticed.
+//! `cargo xtask api`: compares the public items of crates for applications with the listings in
+//! `docs/api/`, so that every change of an interface is noticed.
 //!
-//! The source is scanned line by line. That suffices, because rustfmt has laid it out, and because
-//! the lint `unreachable_pub` makes every `pub` item reachable.
+//! The source is scanned line by line. That suffices, because rustfmt determines the layout, and
+//! the lint `unreachable_pub` ensures that every `pub` item is reachable.
 
 use crate::error::Error;
 use crate::workspace::root;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The crates whose interfaces are listed.
+/// The crates whose public items are listed.
 const CRATES: [&str; 2] = ["sockets", "tokio"];
 
-/// Compares the interfaces with their listings.
+/// Compares the public items of all listed crates with their listings.
 pub(crate) fn compare() -> Result<(), Error> {
     let mut changed = Vec::new();
     for name in CRATES {
@@ -28,7 +28,7 @@ pub(crate) fn compare() -> Result<(), Error> {
     if changed.is_empty() { Ok(()) } else { Err(Error::Api { changed: changed.join("\n") }) }
 }
 
-/// Writes the listings.
+/// Writes the listings of all listed crates.
 pub(crate) fn accept() -> Result<(), Error> {
     for name in CRATES {
         let (path, listing) = listing(name)?;
@@ -41,7 +41,7 @@ pub(crate) fn accept() -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the path and the current text of the listing of a crate.
+/// Returns the path of a crate's listing, and the text that it should have.
 fn listing(name: &str) -> Result<(PathBuf, String), Error> {
     let source = root().join("crates").join(name).join("src");
     let mut files = Vec::new();
@@ -61,7 +61,7 @@ fn listing(name: &str) -> Result<(PathBuf, String), Error> {
     Ok((root().join("docs/api").join(format!("{name}.txt")), text))
 }
 
-/// Appends the source files of a folder.
+/// Appends the paths of the source files in a folder and its subfolders.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
     let error = |source| Error::Read { path: folder.to_owned(), source };
     for entry in fs::read_dir(folder).map_err(error)? {
@@ -75,11 +75,12 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the public items of a file: one line each, methods after their `impl`.
+/// Returns the public items of a source file, one line each. A method has the text of its `impl`
+/// before it.
 fn items(source: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut context = String::new();
-    // Inside of a public enum or trait, all items are public.
+    // Members of a public enum or trait are public without `pub`.
     let mut is_all_public = false;
     let mut lines = source.lines().peekable();
     while let Some(line) = lines.next() {
@@ -110,7 +111,7 @@ fn items(source: &str) -> Vec<String> {
         let opens = item.ends_with('{');
         let item = tidy(&item);
         if is_impl {
-            // `impl Trait for Type` is an item itself; the methods follow from the trait.
+            // An implementation of a trait is listed as an item. Its methods follow from the trait.
             context.clone_from(&item);
             if item.contains(" for ") && !item.contains("sealed::") {
                 found.push(item);
@@ -126,14 +127,14 @@ fn items(source: &str) -> Vec<String> {
     found
 }
 
-/// Is an item complete up to its body, or its end?
+/// Does the text reach an item's body, or its end?
 fn ends_item(item: &str) -> bool {
     let count = |character| item.matches(character).count();
     let is_closed = count('(') == count(')') && count('[') == count(']');
     is_closed && (item.ends_with(['{', ';', ',', '}']))
 }
 
-/// Returns an item without its body and its bounds, in one line.
+/// Returns the text of an item in one line, without its body and its `where` clause.
 fn tidy(item: &str) -> String {
     let item = item.trim_end_matches(['{', ';', ',', ' ']);
     let item = item.split(" where ").next().unwrap_or(item);

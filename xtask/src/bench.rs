@@ -1,11 +1,11 @@
-//! `cargo xtask bench`: a benchmark of linerate and other stacks. The program is a separate
-//! workspace, because the crates must not depend on the other stacks.
+//! `cargo xtask bench`: compares linerate with other stacks. The benchmark is a separate workspace,
+//! because the crates must not depend on the other stacks.
 
 use crate::error::Error;
 use crate::workspace::{cargo, root};
 use std::process::ExitCode;
 
-/// Builds the program, and runs it with these arguments.
+/// Builds the benchmark, and runs it with these arguments.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, Error> {
     let manifest = root().join("peers/Cargo.toml");
     let mut command = cargo();
@@ -13,7 +13,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, Error> {
     let status = command.arg("--").args(arguments).status();
     let status =
         status.map_err(|source| Error::Start { command: "cargo run".to_owned(), source })?;
-    // The program has explained its exit code: 2 for wrong usage, 1 for a failed run.
+    // The benchmark has printed the reason of its exit code: 2 for wrong usage, 1 for a failed run.
     Ok(status
         .code()
         .and_then(|code| u8::try_from(code).ok())

@@ -1,4 +1,4 @@
-//! `cargo xtask check`: the checks that a change must pass besides its tests.
+//! `cargo xtask check`: runs all checks that a change must pass, except for tests.
 
 use crate::api;
 use crate::error::Error;

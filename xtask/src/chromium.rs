@@ -1,30 +1,31 @@
-//! Headless Chromium: pictures of pages, and their checks.
+//! Headless Chromium, which draws and checks HTML pages.
 
 use crate::error::Error;
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Names of the program, the most likely one first.
+/// Names under which Chromium is installed, the most likely one first.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// The scale of pictures.
+/// Ratio of a picture's size to that of the page.
 const SCALE: &str = "--force-device-scale-factor=0.75";
 
-/// A colour scheme, by its number in Chromium's settings.
+/// A colour scheme. The number is that of Chromium's setting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scheme {
     Dark = 0,
     Light = 1,
 }
 
-/// Returns the content of a page after its scripts have run.
+/// Returns the HTML of a page after its scripts have run.
 pub(crate) fn content(page: &Path, scheme: Scheme) -> Result<String, Error> {
     let output = run(page, scheme, (1_600, 1_000), &["--virtual-time-budget=10000", "--dump-dom"])?;
     Ok(String::from_utf8_lossy(&output).into_owned())
 }
 
-/// Draws a page of this size to a PNG file, at three quarters of its size to keep the file small.
+/// Draws a page of `size` pixels to a PNG file. The picture is scaled to 75 %, so that the file is
+/// small.
 pub(crate) fn picture(page: &Path, size: (u32, u32), file: &Path) -> Result<(), Error> {
     let file = format!("--screenshot={}", file.display());
     run(page, Scheme::Light, size, &[&file, "--hide-scrollbars", SCALE]).map(drop)
@@ -40,7 +41,7 @@ fn run(
     let path = path.map_err(|source| Error::Read { path: page.to_owned(), source })?;
     for name in NAMES {
         let mut command = Command::new(name);
-        // The sandbox does not start as root, and the page is our own.
+        // Chromium's sandbox does not start as root, and the pages are our own.
         command.args(["--headless", "--no-sandbox", "--disable-gpu"]);
         command.arg(format!("--blink-settings=preferredColorScheme={}", scheme as u8));
         command.arg(format!("--window-size={width},{height}")).args(options);

@@ -1,4 +1,4 @@
-//! The errors of the tasks.
+//! Errors of the development tasks.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,27 +7,27 @@ use thiserror::Error;
 /// The reason why a task failed.
 #[derive(Debug, Error)]
 pub(crate) enum Error {
-    /// The arguments are wrong; the text is the usage.
+    /// The arguments are wrong. The text explains the usage.
     #[error("{0}")]
     Usage(String),
     /// A program cannot be started.
     #[error("`{command}` does not start: {source}; is the Rust toolchain complete?")]
     Start {
-        /// The program.
+        /// The name of the program.
         command: String,
         /// The error of the system.
         source: io::Error,
     },
-    /// A program failed, and has printed the reason.
+    /// A program failed after it had printed the reason.
     #[error("`{command}` failed")]
     Failed {
-        /// The program.
+        /// The name of the program.
         command: String,
     },
     /// A file cannot be read.
     #[error("{} cannot be read: {source}", path.display())]
     Read {
-        /// The file.
+        /// The file that cannot be read.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -35,7 +35,7 @@ pub(crate) enum Error {
     /// A file cannot be written.
     #[error("{} cannot be written: {source}", path.display())]
     Write {
-        /// The file.
+        /// The file that cannot be written.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -46,7 +46,7 @@ pub(crate) enum Error {
          updates docs/api/; tell users in CHANGELOG.md"
     )]
     Api {
-        /// The added and removed lines.
+        /// The added and removed lines of the listing.
         changed: String,
     },
     /// The output of `cargo metadata` lacks a field.
@@ -58,20 +58,20 @@ pub(crate) enum Error {
     /// A table of requirements is malformed.
     #[error("{} is not a table of requirements: {source}", path.display())]
     Table {
-        /// The file.
+        /// The path of the table.
         path: PathBuf,
-        /// The error and its position.
+        /// The error of the parser, with its position.
         source: toml::de::Error,
     },
-    /// The file of accepted counts is malformed.
+    /// The file of accepted instruction counts is malformed.
     #[error(
         "{} is malformed: {source}; `cargo xtask instructions --accept` writes it anew",
         path.display()
     )]
     Counts {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The error and its position.
+        /// The error of the parser, with its position.
         source: toml::de::Error,
     },
     /// Valgrind cannot be started.
@@ -80,7 +80,7 @@ pub(crate) enum Error {
     /// No Chromium is installed.
     #[error("no chromium starts; install it (Debian: apt-get install chromium)")]
     Chromium,
-    /// A page has problems, as printed.
+    /// A page has problems, which have been printed.
     #[error("{count} problems of the page")]
     Page {
         /// The number of problems.
@@ -89,27 +89,27 @@ pub(crate) enum Error {
     /// A picture is too large for the repository.
     #[error("{} has {size} bytes: draw a smaller part", path.display())]
     Picture {
-        /// The file.
+        /// The path of the picture.
         path: PathBuf,
-        /// Its size in bytes.
+        /// Size of the picture in bytes.
         size: u64,
     },
-    /// Instruction counts have grown, as printed.
+    /// Instruction counts have grown too much, as printed.
     #[error(
         "{count} instruction counts have grown by more than 3 %: reduce them, or explain their \
          benefit in the commit and accept them by `cargo xtask instructions --accept`"
     )]
     Instructions {
-        /// The number of grown counts.
+        /// The number of counts that have grown too much.
         count: usize,
     },
-    /// The tables of requirements have faults, as printed.
+    /// The tables of requirements have faults, which have been printed.
     #[error("{count} faults in the tables of requirements")]
     Requirements {
         /// The number of faults.
         count: usize,
     },
-    /// The workspace violates the architecture, as printed.
+    /// The workspace violates the architecture. The violations have been printed.
     #[error("{count} violations of the architecture")]
     Layers {
         /// The number of violations.
@@ -118,9 +118,9 @@ pub(crate) enum Error {
     /// The configuration of `cargo xtask words` is malformed.
     #[error("{} is malformed: {source}", path.display())]
     WordsConfig {
-        /// The file.
+        /// The path of the configuration.
         path: PathBuf,
-        /// The error and its position.
+        /// The error of the parser, with its position.
         source: toml::de::Error,
     },
     /// Git cannot list the commits whose subjects are checked.
@@ -131,19 +131,19 @@ pub(crate) enum Error {
     Commits {
         /// The commit after which subjects are checked.
         base: String,
-        /// The message of git.
+        /// The error message of git.
         message: String,
     },
-    /// Breaches of the language rules were found, as printed.
+    /// The text or a commit violates the language rules. The violations have been printed.
     #[error("breaches of the language rules: {count}; xtask/words.toml is their configuration")]
     Words {
-        /// The number of breaches.
+        /// The number of violations.
         count: usize,
     },
-    /// Some steps of `check` failed, as printed.
+    /// Some steps of `check` failed, and have printed the reasons.
     #[error("failed: {}", steps.join(", "))]
     Check {
-        /// The names of the steps.
+        /// The names of the failed steps.
         steps: Vec<&'static str>,
     },
 }

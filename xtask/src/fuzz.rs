@@ -1,5 +1,6 @@
-//! `cargo xtask fuzz`: fuzzing with libFuzzer, guided by code coverage. The coverage pass of the
-//! stable compiler needs flags for the whole build, so the fuzz programs are a separate workspace.
+//! `cargo xtask fuzz`: fuzzing with libFuzzer, guided by code coverage. The fuzz programs are a
+//! separate workspace, because coverage with the stable compiler needs special flags for the whole
+//! build.
 
 use crate::error::Error;
 use crate::workspace::{cargo, root, target_directory};
@@ -8,13 +9,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-/// A fuzz program.
+/// A fuzz program and its parameters.
 struct Target {
     /// The name of the program.
     name: &'static str,
-    /// The folder of its initial inputs.
+    /// The folder with the inputs from which fuzzing starts.
     initial_inputs: &'static str,
-    /// The length of an input in bytes at most. Longer ones find nothing else, and take longer.
+    /// Maximum length of an input in bytes. Longer inputs take more time and find nothing else.
     max_length: u32,
 }
 
@@ -56,7 +57,7 @@ const TARGETS: [Target; 8] = [
     Target { name: "text_into_a_world", initial_inputs: "crates/sim/scenarios", max_length: 4_096 },
 ];
 
-/// Instruments every edge of the code with a counter, and reports the operands of every comparison
+/// Compiler flags that count every edge of the control flow, and report the operands of comparisons
 /// to libFuzzer.
 const FLAGS: [&str; 6] = [
     "-Cpasses=sancov-module",
@@ -80,12 +81,12 @@ ordinary tests run the inputs of segments, frames and serial lines in fuzz/corpu
     )
 }
 
-/// Runs a fuzz program as specified by the arguments.
+/// Runs the fuzz program that the arguments name.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, Error> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (target, inputs) = match words[..] {
         ["--help" | "-h"] => {
-            // A closed pipe is not a failure.
+            // A failed write is ignored, since a closed pipe is not an error.
             let _ = writeln!(io::stdout(), "{}", usage());
             return Ok(ExitCode::SUCCESS);
         }
@@ -101,13 +102,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, Error> {
     execute(&build(target.name)?, target, &inputs)
 }
 
-/// The inputs of a run.
+/// The inputs with which a fuzz program runs: generated ones, or a single file.
 enum Inputs {
     New { minutes: u32 },
     File(PathBuf),
 }
 
-/// Builds the program of a target, and returns its path.
+/// Builds a fuzz program, and returns its path.
 fn build(target: &str) -> Result<PathBuf, Error> {
     let machine = machine()?;
     let mut command = cargo();
@@ -121,7 +122,8 @@ fn build(target: &str) -> Result<PathBuf, Error> {
         &machine,
         "--manifest-path",
     ]);
-    // An explicit build target keeps the flags from build scripts and procedural macros.
+    // With an explicit target triple, the flags do not apply to build scripts and procedural
+    // macros.
     let status = command.arg(root().join(MANIFEST)).env("RUSTFLAGS", FLAGS.join(" ")).status();
     let command = || "cargo build".to_owned();
     let status = status.map_err(|source| Error::Start { command: command(), source })?;
@@ -131,7 +133,7 @@ fn build(target: &str) -> Result<PathBuf, Error> {
     program(cargo(), &machine, target)
 }
 
-/// Returns the path of the built program of a target.
+/// Returns the path of a built fuzz program.
 fn program(cargo: Command, machine: &str, target: &str) -> Result<PathBuf, Error> {
     Ok(target_directory(cargo, MANIFEST)?.join(machine).join("release").join(target))
 }

@@ -76,7 +76,7 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> Result<ExitCode, Error> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--help" | "-h" | "help"] => {
-            // A reader that has gone away is no failure.
+            // A failed write is ignored, since a closed pipe is not an error.
             let _ = writeln!(io::stdout(), "{}", usage());
             return Ok(ExitCode::SUCCESS);
         }

@@ -1,7 +1,7 @@
 //! `cargo xtask page`: checks a page that `--html` wrote, in headless Chromium.
 //!
-//! Three frames of different widths show the page with a script that checks it: layout, requests,
-//! roles and names, contrast, arrow keys and layers. Both colour schemes are checked.
+//! Three frames of different widths show the page together with a script that checks it: layout,
+//! requests, roles and names, contrast, arrow keys and layers. Both colour schemes are checked.
 
 use crate::chromium::{self, Scheme};
 use crate::error::Error;
@@ -10,10 +10,10 @@ use std::fs;
 use std::path::Path;
 
 const SCRIPT: &str = include_str!("page_check.js");
-/// Widths of a telephone, a tablet and a large window, in pixels.
+/// Widths of the frames in pixels: a telephone, a tablet and a large window.
 const WIDTHS: [u32; 3] = [360, 800, 1_400];
 
-/// Checks the page, and prints its problems.
+/// Checks a page, and prints its problems.
 pub(crate) fn check(page: &Path) -> Result<(), Error> {
     let text =
         fs::read_to_string(page).map_err(|source| Error::Read { path: page.to_owned(), source })?;
@@ -23,7 +23,7 @@ pub(crate) fn check(page: &Path) -> Result<(), Error> {
     let result = write(&copy, &text.replace("</body>", &script))
         .and_then(|()| write(&frames, &frames_of(&name)))
         .and_then(|()| count_problems(&frames));
-    // Files that cannot be removed are overwritten by the next check.
+    // Errors are ignored, because the next check overwrites the files.
     let _ = fs::remove_file(&copy);
     let _ = fs::remove_file(&frames);
     match result? {
@@ -36,7 +36,8 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
     fs::write(path, text).map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
-/// Returns a page with a frame of each width, which collects the results.
+/// Returns a page that shows `page` in a frame of each width, and collects the results of the
+/// checks.
 fn frames_of(page: &str) -> String {
     let frame = |width| {
         format!("<iframe src=\"{page}\" style=\"width:{width}px;height:900px;border:0\"></iframe>")
@@ -50,8 +51,8 @@ fn frames_of(page: &str) -> String {
     )
 }
 
-/// Prints the results of all frames in both schemes, and returns the number of problems. A frame
-/// without a result is a problem.
+/// Prints the results of all frames in both colour schemes. Returns the number of problems; a frame
+/// without a result is one.
 fn count_problems(frames: &Path) -> Result<usize, Error> {
     let mut count = 0;
     for scheme in [Scheme::Light, Scheme::Dark] {
@@ -76,7 +77,7 @@ fn results(content: &str) -> Vec<Value> {
     texts.filter_map(|text| serde_json::from_str(&decoded(text)).ok()).collect()
 }
 
-/// Decodes the percent-encoding of a URL component.
+/// Decodes the percent-encoding of a text in a URL.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,4 +1,4 @@
-//! `cargo xtask pictures`: the pictures of the README, from real runs on this machine.
+//! `cargo xtask pictures`: draws the pictures of the README from real runs on this machine.
 
 use crate::chromium;
 use crate::error::Error;
@@ -9,20 +9,20 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Folder of the sweep and its page.
+/// The folder for the sweep and its page.
 const FOLDER: &str = "target/pictures";
-/// Largest size of a picture in bytes.
+/// Maximum size of a picture in bytes.
 const MOST: u64 = 150_000;
-/// The simulated path that is diagnosed, a send buffer of 64 KiB on 20 Mb/s and 100 ms: its limit
-/// is the same on every machine.
+/// Arguments of the diagnosis that is shown: a simulated path of 20 Mb/s and 100 ms with a send
+/// buffer of 64 KiB, whose limit is the same on every machine.
 const DIAGNOSED: &str = "sim:wan-codel --set one.send_buffer=65536";
-/// Size of the picture of the page, in pixels.
+/// Width and height of the drawn page, in pixels.
 const PAGE: (u32, u32) = (1_000, 1_240);
 
-/// Draws and checks everything, from a new sweep or from the one in the folder `sweep`.
+/// Draws and checks all pictures, from the sweep in the folder `sweep` or else from a new one.
 pub(crate) fn draw(sweep: Option<&str>) -> Result<(), Error> {
     let folder = root().join(FOLDER);
-    // The folder does not exist at first, and a sweep needs a new one.
+    // The folder may not exist yet, and a new sweep must not find an old one.
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
     let source = match sweep {
@@ -44,7 +44,7 @@ pub(crate) fn draw(sweep: Option<&str>) -> Result<(), Error> {
     [map, why, report].iter().try_for_each(|picture| is_small(picture))
 }
 
-/// Runs the command in the root folder, and returns its output.
+/// Runs `linerate` in the root folder with these arguments. Returns its output.
 fn linerate(words: &str) -> Result<String, Error> {
     let mut command: Command = cargo();
     command.args(["run", "--quiet", "--release", "--package", "linerate", "--"]);
@@ -65,7 +65,7 @@ fn is_small(path: &Path) -> Result<(), Error> {
     if size <= MOST { Ok(()) } else { Err(Error::Picture { path: path.to_owned(), size }) }
 }
 
-/// Draws a command and its output as a terminal shows them.
+/// Draws a command and its output as an SVG picture of a terminal.
 fn terminal(command: &str, text: &str) -> String {
     const CHARACTER: f64 = 7.83;
     const LINE: usize = 18;
@@ -85,12 +85,12 @@ fn terminal(command: &str, text: &str) -> String {
     );
     for (index, line) in lines.iter().enumerate().filter(|(_, line)| !line.is_empty()) {
         let y = MARGIN + (index + 1) * LINE - 5;
-        // The length keeps columns aligned, whatever the font.
+        // An explicit length keeps columns aligned, whichever font displays them.
         let characters = u32::try_from(line.chars().count()).unwrap_or(u32::MAX);
         let length = f64::from(characters) * CHARACTER;
         let colour = if index == 0 { " fill=\"#8ab8ff\"" } else { "" };
         let line = line.replace('&', "&amp;").replace('<', "&lt;");
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             svg,
             "<text style=\"white-space: pre\" x=\"{MARGIN}\" y=\"{y}\" \

@@ -1,14 +1,14 @@
-//! Tasks that are examples of other crates, because they need our crates, which xtask does not use.
+//! Tasks that run examples of other crates. The examples need our crates, which xtask must not use.
 
 use crate::error::Error;
 use crate::workspace::{cargo, root};
 use std::fs;
 use std::process::{Command, ExitCode, Stdio};
 
-/// The file with the table of goodput over loss.
+/// The file with the table of goodput for different loss rates.
 const GRID: &str = "docs/loss-grid.txt";
 
-/// `cargo xtask grid`: measures the table anew, and writes it for review.
+/// `cargo xtask grid`: measures the table of goodput again, and writes it for review.
 pub(crate) fn write_grid() -> Result<(), Error> {
     let mut command = example("loss_grid");
     let output = command.stderr(Stdio::inherit()).output();
@@ -23,21 +23,22 @@ pub(crate) fn write_grid() -> Result<(), Error> {
     Ok(())
 }
 
-/// `cargo xtask explore`: random scenarios for some minutes, or a repetition of one.
+/// `cargo xtask explore`: runs random scenarios for some minutes, or repeats one.
 pub(crate) fn explore(arguments: &[String]) -> Result<ExitCode, Error> {
     let mut command = example("explore");
     command.arg("--release").arg("--").args(arguments);
     let status = command.status();
     let status =
         status.map_err(|source| Error::Start { command: "cargo run".to_owned(), source })?;
-    // The program has explained its exit code: 2 for wrong usage, 1 for a failed scenario.
+    // The program has printed the reason of its exit code: 2 for wrong usage, 1 for a failed
+    // scenario.
     Ok(status
         .code()
         .and_then(|code| u8::try_from(code).ok())
         .map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
-/// `cargo xtask verdict`: limits planted between namespaces and in simulated networks.
+/// `cargo xtask verdict`: tests diagnoses on paths with a known limit.
 pub(crate) fn verdict(arguments: &[String]) -> Result<ExitCode, Error> {
     let run = |words: &[&str]| {
         let mut command = cargo();

@@ -1,4 +1,4 @@
-//! The workspace, as described by `cargo metadata`.
+//! The packages of the workspace, as `cargo metadata` describes them.
 
 use crate::error::Error;
 use serde_json::Value;
@@ -10,21 +10,21 @@ use std::process::Command;
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) manifest: PathBuf,
-    /// The root files of its library and its programs.
+    /// The root files of the package's library and programs.
     pub(crate) roots: Vec<PathBuf>,
-    /// Its dependencies within the workspace.
+    /// The package's dependencies within the workspace.
     pub(crate) uses: Vec<Use>,
 }
 
-/// A dependency within the workspace.
+/// A dependency on another package of the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Use {
     pub(crate) name: String,
-    /// Is it used only by tests, examples and benches?
+    /// Is it a dev-dependency, for tests, examples and benches only?
     pub(crate) is_dev: bool,
 }
 
-/// Returns the command `cargo`, of the toolchain that started this program.
+/// Returns a command that runs the `cargo` by which this program was started.
 pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
@@ -34,18 +34,19 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Returns the packages of the workspace.
+/// Reads the packages of the workspace from `cargo metadata`.
 pub(crate) fn read() -> Result<Vec<Package>, Error> {
     packages(&metadata(cargo(), "Cargo.toml")?)
 }
 
-/// Returns the target directory of the workspace of `manifest`. Only cargo knows it: besides
-/// `CARGO_TARGET_DIR`, configuration files can choose it.
+/// Returns the target directory of the workspace with this manifest. It must be asked of cargo,
+/// because not only `CARGO_TARGET_DIR` but also configuration files can change it.
 pub(crate) fn target_directory(cargo: Command, manifest: &str) -> Result<PathBuf, Error> {
     Ok(text(&metadata(cargo, manifest)?, "target_directory")?.into())
 }
 
-/// Returns the metadata of the workspace of `manifest`, a path in the project.
+/// Returns the metadata of the workspace with this manifest, whose path is relative to the root
+/// folder.
 fn metadata(mut cargo: Command, manifest: &str) -> Result<Value, Error> {
     let command = || "cargo metadata".to_owned();
     let output = cargo
@@ -60,7 +61,7 @@ fn metadata(mut cargo: Command, manifest: &str) -> Result<Value, Error> {
     serde_json::from_slice(&output.stdout).map_err(|_| Error::Metadata("JSON"))
 }
 
-/// Extracts the packages from the metadata.
+/// Extracts the packages from cargo's metadata.
 pub(crate) fn packages(metadata: &Value) -> Result<Vec<Package>, Error> {
     let listed = list(metadata, "packages")?;
     let names =

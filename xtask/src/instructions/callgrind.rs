@@ -1,25 +1,25 @@
-//! The output of callgrind: the instructions of each function, without those of its callees, and
-//! its number of calls.
+//! Parses the output of callgrind: how many instructions each function executes itself, without its
+//! callees, and how often it is called.
 
 use std::collections::BTreeMap;
 
-/// The share of one function.
+/// The instructions and calls of one function.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Share {
     pub(crate) instructions: f64,
     pub(crate) calls: f64,
 }
 
-/// The shares by function name.
+/// The instructions and calls of all functions, by name.
 pub(crate) type Profile = BTreeMap<String, Share>;
 
-/// Parses the format (version 1, one event, positions by line). The first occurrence of a name has
-/// a number, which stands for the name later.
+/// Parses callgrind's format: version 1, with one event and positions by line. A name is written
+/// only once, together with a number that later stands for it.
 pub(crate) fn parse(text: &str) -> Profile {
     let mut names = BTreeMap::new();
     let mut profile = Profile::new();
     let (mut function, mut called) = (String::new(), String::new());
-    // The line after `calls=` has the inclusive cost of the call, which is counted at the callee.
+    // The line after `calls=` contains the cost of the called function, which has its own lines.
     let mut is_inclusive = false;
     for line in text.lines() {
         if let Some(name) = line.strip_prefix("fn=") {
@@ -51,7 +51,8 @@ fn first_number(words: &str) -> f64 {
     words.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0)
 }
 
-/// Returns the cost of a unit: the difference of two runs, which cancels the cost of the start.
+/// Returns the profile of one unit of work, as the difference of two runs divided by their
+/// difference in units. The cost of starting the program cancels out.
 pub(crate) fn a_unit(less: &Profile, more: &Profile, units: f64) -> Profile {
     let none = Share::default();
     let share = |name: &String, more: &Share| {

@@ -1,4 +1,4 @@
-//! The accepted counts in docs/instructions.toml.
+//! Reads and writes the accepted instruction counts in `docs/instructions.toml`.
 
 use crate::error::Error;
 use crate::workspace::root;
@@ -21,13 +21,13 @@ pub(super) const HEAD: &str = "\
 # `protocol` is everything except copies and checksums.
 ";
 
-/// The counts of one workload, by category.
+/// The instructions of one unit of a workload, by category.
 pub(crate) type Counts = BTreeMap<String, u64>;
 
-/// All counts, and the machine to which they apply.
+/// The counts of all workloads, with the machine for which they are valid.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 pub(crate) struct AllCounts {
-    /// The compiler, and whether the processor has AVX2.
+    /// The compiler's version, and whether the processor has AVX2.
     pub(crate) machine: String,
     pub(crate) workloads: BTreeMap<String, Counts>,
 }
@@ -36,7 +36,7 @@ impl AllCounts {
     /// Reads the accepted counts.
     ///
     /// # Errors
-    /// If the file cannot be read, or is malformed.
+    /// The file cannot be read, or is malformed.
     pub(crate) fn read() -> Result<Self, Error> {
         let path = path();
         let text = fs::read_to_string(&path)
@@ -47,7 +47,7 @@ impl AllCounts {
     /// Writes the counts to the file.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// The file cannot be written.
     pub(crate) fn write(&self) -> Result<(), Error> {
         let path = path();
         fs::write(&path, self.text()).map_err(|source| Error::Write { path, source })

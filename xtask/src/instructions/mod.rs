@@ -1,5 +1,5 @@
-//! `cargo xtask instructions`: a comparison of instruction counts, which are reproducible, with
-//! accepted ones. Growth of more than 3 % must be explained or removed.
+//! `cargo xtask instructions`: compares instruction counts, which are reproducible, with accepted
+//! ones. Growth of more than 3 % must be explained or removed.
 
 mod callgrind;
 mod counts;
@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The workloads, with the sizes of their two runs.
+/// The workloads, each with the amounts of work in its two runs.
 const WORKLOADS: [(&str, [u64; 2]); 12] = [
     ("connection", [2_000, 4_000]),
     (DATA_ARM, [20_000, 40_000]),
@@ -28,13 +28,13 @@ const WORKLOADS: [(&str, [u64; 2]); 12] = [
     ("ping-pong", [500, 1_500]),
     ("connect", [200, 500]),
 ];
-/// The part of `connection` within [`DELIVER_DATA`]: the cost of a data segment at its receiver.
+/// The workload that counts only the reception of a data segment, within [`DELIVER_DATA`].
 const DATA_ARM: &str = "data-arm";
-/// The function of the program that passes a data segment to a connection, and does nothing else.
+/// The function of the counted program that passes a data segment to a connection.
 const DELIVER_DATA: &str = "instructions::deliver_data";
-/// The accepted growth of a count in percent.
+/// Maximum growth of a count that is accepted, in per cent.
 const MAX_GROWTH_PERCENT: u64 = 3;
-/// The number of functions in a printed profile.
+/// Number of functions in a printed profile.
 const LISTED_FUNCTIONS: usize = 45;
 
 /// Returns the names of all workloads.
@@ -61,7 +61,7 @@ pub(crate) fn compare() -> Result<(), Error> {
     }
 }
 
-/// Counts all workloads, and accepts the counts.
+/// Counts all workloads, and writes the counts to the file of accepted ones.
 pub(crate) fn accept() -> Result<(), Error> {
     let before = AllCounts::read().unwrap_or_default();
     let counted = count()?;
@@ -71,7 +71,7 @@ pub(crate) fn accept() -> Result<(), Error> {
     Ok(())
 }
 
-/// Prints the functions that execute the instructions of a unit of one workload.
+/// Prints the functions that execute the most instructions in one unit of a workload.
 pub(crate) fn profile(workload: &str) -> Result<(), Error> {
     let Some(&(workload, amounts)) = WORKLOADS.iter().find(|(name, _)| *name == workload) else {
         let workloads = workloads().join("|");
@@ -103,7 +103,7 @@ fn count() -> Result<AllCounts, Error> {
     Ok(counted)
 }
 
-/// Returns the counts of a profile by category.
+/// Sums the instructions of a profile by category.
 fn counts(profile: &Profile) -> Counts {
     let whole = |instructions: f64| {
         #[expect(
@@ -135,7 +135,7 @@ fn is_checksum(name: &str) -> bool {
     name.contains("linerate_wire::checksum")
 }
 
-/// Prints a table, and returns the number of counts that have grown too much.
+/// Prints a table of the counts. Returns the number of counts that have grown too much.
 fn print(counted: &AllCounts, before: &AllCounts) -> Result<usize, Error> {
     let mut out = io::stdout().lock();
     let mut grown = 0;
@@ -166,13 +166,13 @@ fn verdict(before: u64, now: u64, grown: &mut usize) -> String {
     }
 }
 
-/// Returns the change in percent.
+/// Returns the change of a count in per cent.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 fn relative(before: u64, now: u64) -> f64 {
     (now as f64 / before as f64 - 1.0) * 100.0
 }
 
-/// Builds the program with the workloads.
+/// Builds the program with the workloads, and returns its path.
 fn program() -> Result<PathBuf, Error> {
     let mut command = cargo();
     command.args([
@@ -189,14 +189,14 @@ fn program() -> Result<PathBuf, Error> {
     Ok(target.join("release/examples/instructions"))
 }
 
-/// Measures a unit of a workload.
+/// Returns the profile of one unit of a workload, from two runs with different amounts of work.
 fn measure(program: &Path, workload: &str, amounts: [u64; 2]) -> Result<Profile, Error> {
     let [(less, few), (more, many)] =
         [run_counted(program, workload, amounts[0])?, run_counted(program, workload, amounts[1])?];
     Ok(callgrind::a_unit(&less, &more, many - few))
 }
 
-/// Returns the profile of one run, and its number of units.
+/// Runs a workload under callgrind. Returns the profile, and the number of units of work.
 fn run_counted(program: &Path, workload: &str, amount: u64) -> Result<(Profile, f64), Error> {
     let path = program.with_file_name("instructions.callgrind");
     let mut command = Command::new("valgrind");
@@ -207,8 +207,8 @@ fn run_counted(program: &Path, workload: &str, amount: u64) -> Result<(Profile, 
         command.arg(format!("--toggle-collect={DELIVER_DATA}"));
     }
     command.arg(program).args([workload, &amount.to_string()]);
-    // Callgrind counts a fast string move as one instruction per byte, so long copies use vectors
-    // here.
+    // Callgrind counts each byte of `rep movsb` as an instruction, so glibc is told to copy with
+    // vectors.
     command.env("GLIBC_TUNABLES", "glibc.cpu.x86_rep_movsb_threshold=1073741824");
     let done = run(&mut command)?;
     let text = fs::read_to_string(&path).map_err(|source| Error::Read { path, source })?;
@@ -216,13 +216,13 @@ fn run_counted(program: &Path, workload: &str, amount: u64) -> Result<(Profile, 
         done.trim().parse().map_err(|_| Error::Failed { command: "valgrind".to_owned() })?;
     let mut profile = callgrind::parse(&text);
     if workload == DATA_ARM {
-        // The call and return of the program itself.
+        // This function belongs to the counting program, and not to the stack.
         profile.remove(DELIVER_DATA);
     }
     Ok((profile, units))
 }
 
-/// Runs a command, and returns its output.
+/// Runs a command, and returns its standard output.
 fn run(command: &mut Command) -> Result<String, Error> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output =
@@ -236,7 +236,7 @@ fn run(command: &mut Command) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Describes the machine, as far as counts depend on it.
+/// Describes the properties of this machine on which counts depend.
 fn machine() -> Result<String, Error> {
     let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let version = run(Command::new(compiler).arg("--version"))?;

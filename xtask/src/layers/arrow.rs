@@ -1,28 +1,28 @@
-//! The dependencies that the architecture allows: the responsibility of each crate, and the crates
-//! that it may use.
+//! The architecture as a table: the responsibility of each crate, and the crates on which it may
+//! depend.
 
-/// The place of a crate in the architecture. It may use the crates in `uses`, and those that they
-/// may use.
+/// A crate in the architecture. It may depend on the crates in `uses`, and on all that these may
+/// use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    /// The name of the package.
+    /// The name of the crate's package.
     pub(crate) name: &'static str,
-    /// The crates that it may use directly; only names of earlier rows.
+    /// The crates on which it may depend directly. They must precede it in the table.
     pub(crate) uses: &'static [&'static str],
-    /// Must the crate work without the standard library?
+    /// Must the crate be `no_std`?
     pub(crate) is_no_std: bool,
     /// May the crate contain unsafe code, in the module that its lint allows?
     pub(crate) may_be_unsafe: bool,
-    /// The responsibility of the crate, and what it must never know.
+    /// The responsibility of the crate, and what it must not know.
     pub(crate) sentence: &'static str,
 }
 
 const ROW: Row = Row { name: "", uses: &[], is_no_std: false, may_be_unsafe: false, sentence: "" };
 
-/// The crate that may only be a dev-dependency.
+/// The only crate that others may use just as a dev-dependency.
 pub(crate) const TESTKIT: &str = "linerate-testkit";
 
-/// All crates; a crate comes after those that it uses.
+/// All crates of the workspace. Each one follows those that it may use.
 pub(crate) const ARROW: [Row; 21] = [
     Row {
         name: "linerate-units",
@@ -181,13 +181,13 @@ pub(crate) const ARROW: [Row; 21] = [
     },
 ];
 
-/// Returns the row of a package, if the architecture contains it.
+/// Returns the row of a package; `None` if the architecture does not contain it.
 pub(crate) fn row(name: &str) -> Option<&'static Row> {
     ARROW.iter().find(|row| row.name == name)
 }
 
 impl Row {
-    /// May this crate use the package, directly or through others?
+    /// May the crate depend on the package, directly or through other crates?
     pub(crate) fn may_use(&self, package: &str) -> bool {
         self.uses
             .iter()

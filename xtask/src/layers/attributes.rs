@@ -1,9 +1,9 @@
-//! The attributes and lints that every crate must have.
+//! Checks the attributes and lints that every crate must have.
 
 use super::arrow::Row;
 use super::fault::Fault;
 
-/// Checks the root file of a library or program.
+/// Returns the attributes that are missing in the root file of a library or program.
 pub(crate) fn faults_of_root(row: &Row, file: &str, text: &str) -> Vec<Fault> {
     let says = |attribute: &str| text.lines().any(|line| line.trim_end() == attribute);
     let mut faults = Vec::new();
@@ -24,7 +24,7 @@ pub(crate) fn faults_of_root(row: &Row, file: &str, text: &str) -> Vec<Fault> {
     faults
 }
 
-/// Checks the manifest of a package.
+/// Returns a fault if the manifest of a package does not inherit the lints of the workspace.
 pub(crate) fn faults_of_manifest(name: &str, text: &str) -> Vec<Fault> {
     let mut section = "";
     let inherits_lints = text.lines().map(str::trim).any(|line| {

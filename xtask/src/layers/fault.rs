@@ -1,39 +1,39 @@
-//! The violations of the architecture.
+//! Violations of the architecture, as the task prints them.
 
 /// A violation of the architecture.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
-    /// A package that the architecture does not contain.
+    /// The architecture does not contain the package.
     #[error(
         "{name} has no place in the architecture: add a row with a sentence to \
          xtask/src/layers/arrow.rs"
     )]
     Unknown {
-        /// The package.
+        /// The name of the package.
         name: String,
     },
-    /// A dependency that the architecture does not allow.
+    /// The architecture does not allow a dependency.
     #[error("{name} must not use {used}: {sentence}")]
     ForbiddenUse {
-        /// The package.
+        /// The name of the package.
         name: String,
-        /// The dependency.
+        /// The name of the dependency.
         used: String,
-        /// The sentence of the row that forbids the dependency.
+        /// The responsibility of the crate whose row forbids the dependency.
         sentence: &'static str,
     },
-    /// A crate root without a required attribute.
+    /// The root file of a crate lacks a required attribute.
     #[error("{file} lacks {attribute}")]
     Root {
-        /// The file.
+        /// The path of the file.
         file: String,
-        /// The attribute.
+        /// The missing attribute.
         attribute: &'static str,
     },
-    /// A package that does not inherit the lints of the workspace.
+    /// A package does not inherit the lints of the workspace.
     #[error("the manifest of {name} lacks `[lints] workspace = true`")]
     Lints {
-        /// The package.
+        /// The name of the package.
         name: String,
     },
 }

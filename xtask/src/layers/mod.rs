@@ -1,4 +1,4 @@
-//! `cargo xtask layers`: a check of the workspace against the architecture.
+//! `cargo xtask layers`: checks the workspace against the architecture.
 
 mod arrow;
 mod attributes;
@@ -12,7 +12,7 @@ use fault::Fault;
 use std::fs;
 use std::path::Path;
 
-/// Reads the workspace, and prints its violations.
+/// Checks all packages of the workspace, and prints violations of the architecture.
 pub(crate) fn run() -> Result<(), Error> {
     let mut faults = Vec::new();
     for package in workspace::read()? {
@@ -49,7 +49,7 @@ fn fault_of_use(row: &Row, used: &Use) -> Option<Fault> {
     if is_allowed {
         return None;
     }
-    // A use of the testkit violates the rule of the testkit, not that of the user.
+    // A forbidden use of the testkit violates the rule in the testkit's own row.
     let forbids = if used.name == TESTKIT { arrow::row(TESTKIT)? } else { row };
     Some(Fault::ForbiddenUse {
         name: row.name.to_owned(),
@@ -62,7 +62,7 @@ fn fault_of_use(row: &Row, used: &Use) -> Option<Fault> {
 mod tests {
     use super::*;
 
-    /// Returns the faults of a package with these dependencies. The flag marks dev-dependencies.
+    /// Returns the faults of a package with the dependencies `uses`; true marks a dev-dependency.
     fn faults(name: &str, uses: &[(&str, bool)]) -> Vec<String> {
         let uses =
             uses.iter().map(|&(name, is_dev)| Use { name: name.to_owned(), is_dev }).collect();

@@ -3,10 +3,10 @@
 use serde::Deserialize;
 use std::fmt;
 
-/// The levels, strongest first.
+/// All levels, in the order in which tables are printed.
 pub(crate) const LEVELS: [Level; 4] = [Level::Must, Level::Should, Level::May, Level::Recommended];
 
-/// The level of a requirement.
+/// The level of a requirement (RFC 2119).
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     #[serde(rename = "MUST")]

@@ -1,6 +1,6 @@
-//! `cargo xtask rfc`: a check that each requirement of the RFCs in `specs/` is accounted for, and
-//! that its tests exist. With `--run` the tests must pass. With `--texts` the requirements are
-//! counted in the texts.
+//! `cargo xtask rfc`: checks that each requirement of the RFCs in `specs/` has tests or a reason
+//! why it has none, and that the tests exist. With `--run` the tests must pass. With `--texts` the
+//! requirements in the texts of the RFCs are counted.
 
 mod level;
 mod print;
@@ -15,7 +15,7 @@ use std::fs;
 use std::path::Path;
 use table::{Fault, Table};
 
-/// Checks the tables, and prints them.
+/// Checks the tables of requirements, and prints them.
 pub(crate) fn run(runs_tests: bool) -> Result<(), Error> {
     let tables = read()?;
     let mut faults: Vec<_> = tables.iter().flat_map(Table::faults).collect();
@@ -29,8 +29,8 @@ pub(crate) fn run(runs_tests: bool) -> Result<(), Error> {
     report(&faults)
 }
 
-/// Counts the normative sentences in the texts `rfcNNNN.txt` in `folder`, and compares them with
-/// the heads of the tables.
+/// Counts the normative sentences in the texts `rfcNNNN.txt` in `folder`, and compares the counts
+/// with those in the tables.
 pub(crate) fn count(folder: &Path) -> Result<(), Error> {
     let mut faults = Vec::new();
     let tables = read()?;
@@ -44,7 +44,7 @@ pub(crate) fn count(folder: &Path) -> Result<(), Error> {
     report(&faults)
 }
 
-/// Reads the tables, ordered by RFC number.
+/// Reads the tables of requirements, in the order of RFC numbers.
 fn read() -> Result<Vec<Table>, Error> {
     let folder = root().join("specs");
     let unreadable = |source| Error::Read { path: folder.clone(), source };

@@ -1,4 +1,4 @@
-//! Printing of the tables: a line for each RFC, followed by each table by section.
+//! Prints the tables of requirements: first a line for each RFC, then each table by section.
 
 use super::level::LEVELS;
 use super::table::{Requirement, Status, Table};
@@ -6,12 +6,13 @@ use crate::error::Error;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Prints the tables.
+/// Prints the tables of requirements.
 pub(crate) fn print(tables: &[Table]) -> Result<(), Error> {
     write(tables, &mut io::stdout().lock()).map_err(Error::Output)
 }
 
-/// Prints the number of normative sentences of each text, and how many do not apply to TCP.
+/// Prints, for each RFC, the number of normative sentences and how many of them do not apply to
+/// TCP.
 pub(crate) fn print_counts(tables: &[Table]) -> Result<(), Error> {
     write_counts(tables, &mut io::stdout().lock()).map_err(Error::Output)
 }
@@ -93,7 +94,7 @@ fn write_counts(tables: &[Table], out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the standing of a requirement: the number of tests, or its status.
+/// Formats the state of a requirement: the number of its tests, or its status.
 fn standing(row: &Requirement) -> String {
     match (row.status, row.tests.len()) {
         (Some(status), _) => status.to_string(),
@@ -114,12 +115,12 @@ fn counts(rows: &[&Requirement]) -> String {
     words.join(", ")
 }
 
-/// Returns a key that sorts 3.10 after 3.9, and appendices last.
+/// Returns a sort key for a section number, by which 3.10 follows 3.9 and appendices come last.
 fn section_key(section: &str) -> Vec<u32> {
     section.split('.').map(|part| part.parse().unwrap_or(u32::MAX)).collect()
 }
 
-/// Returns a key that sorts 10 after 9, and letters in their order.
+/// Returns a sort key for an identifier, by which 10 follows 9 and letters are in their order.
 fn number(id: &str) -> (usize, &str) {
     let last = id.rsplit_once('-').map_or(id, |(_, last)| last);
     (last.parse().unwrap_or(last.len()), last)

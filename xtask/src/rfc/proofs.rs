@@ -1,4 +1,4 @@
-//! The tests of the workspace by name, and their results.
+//! The tests of the workspace, by name, and whether they pass.
 
 use super::table::Fault;
 use crate::error::Error;
@@ -8,24 +8,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A program that contains tests.
+/// An executable that contains tests.
 #[derive(Debug)]
 struct TestProgram {
     path: PathBuf,
-    /// The working directory of its tests.
+    /// The directory in which its tests must run.
     folder: PathBuf,
 }
 
-/// All tests of the workspace, by the names that the tables use.
+/// All tests of the workspace, by the names that the tables of requirements use.
 #[derive(Debug, Default)]
 pub(crate) struct Proofs {
     programs: Vec<TestProgram>,
-    /// The index of the program of a test, and the name of the test there.
+    /// For each test, the index of its executable, and its name there.
     tests: BTreeMap<String, (usize, String)>,
 }
 
 impl Proofs {
-    /// Builds the tests like `cargo test --workspace`, and asks each program for its list of tests.
+    /// Builds all tests as `cargo test --workspace` does, and asks each executable for its list of
+    /// tests.
     pub(crate) fn build() -> Result<Self, Error> {
         let packages = workspace::read()?;
         let messages =
@@ -48,13 +49,13 @@ impl Proofs {
         Ok(proofs)
     }
 
-    /// Returns the faults of names without a test.
+    /// Returns a fault for each name of a test that does not exist.
     pub(crate) fn faults_of_names<'a>(&self, named: impl Iterator<Item = &'a str>) -> Vec<Fault> {
         let unknown: BTreeSet<_> = named.filter(|name| !self.tests.contains_key(*name)).collect();
         unknown.into_iter().map(|name| Fault::NoTest(name.to_owned())).collect()
     }
 
-    /// Runs the named tests that exist, and returns the faults of those that do not pass.
+    /// Runs the named tests that exist, and returns a fault for each one that does not pass.
     pub(crate) fn faults_of_runs<'a>(
         &self,
         named: impl Iterator<Item = &'a str>,
@@ -76,8 +77,8 @@ impl Proofs {
     }
 }
 
-/// Runs tests of a program, and returns the names of those that pass. Failed tests are no error
-/// here.
+/// Runs tests of one executable, and returns the names of those that pass. A failed test is not an
+/// error here.
 fn run<'a>(
     program: &TestProgram,
     tests: impl Iterator<Item = &'a &'a str>,
@@ -90,23 +91,23 @@ fn run<'a>(
     Ok(passed(&text).map(str::to_owned).collect())
 }
 
-/// Returns the names in lines such as `test a::b ... ok`.
+/// Returns the names of passed tests in an output with lines such as `test a::b ... ok`.
 fn passed(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... ok"))
 }
 
-/// Returns the names in lines such as `a::b: test`.
+/// Returns the names of tests in a list with lines such as `a::b: test`.
 fn names(listed: &str) -> impl Iterator<Item = &str> {
     listed.lines().filter_map(|line| line.strip_suffix(": test"))
 }
 
-/// Returns the program that a message of the compiler describes, if it contains tests.
+/// Returns the test executable that a JSON message of the compiler describes; `None` for others.
 fn test_program(message: &Value) -> Option<PathBuf> {
     let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
     if is_test { message["executable"].as_str().map(PathBuf::from) } else { None }
 }
 
-/// Returns the prefix of the names of a program's tests.
+/// Returns the text that precedes the names of an executable's tests in the tables.
 fn prefix(package: &str, target: &Value) -> String {
     match (target["kind"][0].as_str(), target["name"].as_str()) {
         (Some("test"), Some(name)) => format!("{package}::{name}"),

@@ -1,9 +1,9 @@
-//! The normative sentences in the text of an RFC. This module knows the layout of the texts, and
-//! nothing about the meaning of sentences.
+//! Finds the normative sentences in the text of an RFC. This module depends on the layout of the
+//! texts, but not on the meaning of sentences.
 //!
-//! Page headers and footers are left out, as is everything before the first numbered section, and
-//! the paragraph that defines the key words. The rest is divided into sentences. A sentence ends at
-//! a blank line, except at the end of a page. It also ends at a full stop, question mark or
+//! Page headers and footers are ignored, and so is everything before the first numbered section, as
+//! well as the paragraph that defines the key words. The rest is divided into sentences. A sentence
+//! ends at a blank line, except at the end of a page. It also ends at a full stop, question mark or
 //! exclamation mark before white space, unless a lowercase letter follows.
 //!
 //! A sentence counts once, by its strongest key word: MUST, SHALL and REQUIRED before SHOULD and
@@ -11,17 +11,17 @@
 
 use super::level::Level;
 
-/// A sentence with a key word.
+/// A sentence that contains a key word of RFC 2119.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sentence {
-    /// The number of its section, such as `7.2`.
+    /// The number of the section that contains it, such as `7.2`.
     pub(crate) section: String,
     pub(crate) level: Level,
-    /// The sentence with single spaces between words.
+    /// The sentence, with single spaces between words.
     pub(crate) text: String,
 }
 
-/// Returns the normative sentences of `text`, in their order.
+/// Returns the normative sentences of an RFC's text, in their order.
 pub(crate) fn of(text: &str) -> Vec<Sentence> {
     let mut sentences = Vec::new();
     for paragraph in paragraphs(text) {
@@ -43,7 +43,7 @@ struct Paragraph {
     text: String,
 }
 
-/// Returns the paragraphs after the first numbered heading.
+/// Returns the paragraphs that follow the first numbered heading.
 fn paragraphs(text: &str) -> Vec<Paragraph> {
     let mut paragraphs = Vec::new();
     let mut section = String::new();
@@ -83,18 +83,18 @@ fn finish(paragraphs: &mut Vec<Paragraph>, section: &str, words: &mut String) {
     }
 }
 
-/// Is this a page footer, such as `Cheng, et al.   Standards Track   [Page 7]`?
+/// Is the line a page footer, such as `Cheng, et al.   Standards Track   [Page 7]`?
 fn is_footer(line: &str) -> bool {
     line.trim_end().ends_with(']') && line.contains("[Page ")
 }
 
-/// Is this a page header, such as `RFC 6675   A Title   August 2012`?
+/// Is the line a page header, such as `RFC 6675   A Title   August 2012`?
 fn is_header(line: &str) -> bool {
     line.starts_with("RFC ")
 }
 
-/// Returns the number of the section, or the letter of the appendix, whose heading is this line.
-/// Headings are at the margin; lines of a table of contents are indented, or have dots.
+/// Returns the section number or the appendix letter if the line is a heading. Headings are not
+/// indented, in contrast to lines of a table of contents, which may also have dots.
 fn heading(line: &str) -> Option<&str> {
     let (is_appendix, line) = match line.strip_prefix("Appendix ") {
         Some(line) => (true, line),
@@ -131,7 +131,7 @@ fn cut(paragraph: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the length of the first sentence.
+/// Returns the length of the first sentence in bytes.
 fn end(text: &str) -> usize {
     let ends = text.match_indices(['.', '?', '!']).map(|(at, _)| at + 1);
     ends.filter(|&at| {
@@ -142,7 +142,7 @@ fn end(text: &str) -> usize {
     .unwrap_or(text.len())
 }
 
-/// Returns the level of the strongest key word.
+/// Returns the level of the strongest key word; `None` without a key word.
 fn level(sentence: &str) -> Option<Level> {
     let has = |key: &str| sentence.split(|c: char| !c.is_alphanumeric()).any(|word| word == key);
     let strengths: [(&[&str], Level); 3] = [

@@ -1,5 +1,5 @@
 //! The table of requirements of one RFC: its format, and the faults that can be found without
-//! tests.
+//! running tests.
 
 use super::level::{LEVELS, Level};
 use super::sentences::Sentence;
@@ -7,30 +7,31 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The table of one RFC.
+/// The table of requirements of one RFC.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Table {
     /// The number of the RFC.
     pub(crate) rfc: u32,
     pub(crate) title: String,
-    /// The number of requirements in the RFC's own summary, if it has one. Identifiers are numbered
-    /// from one for each level.
+    /// Number of requirements in the summary that the RFC itself contains, if it does. Identifiers
+    /// are then numbered from one for each level.
     pub(crate) summary: Option<Counts>,
-    /// Without a summary: the number of normative sentences, as counted by `sentences.rs`. REC
-    /// counts advice without a key word, as explained in the file.
+    /// Number of normative sentences as counted by `sentences.rs`, if the RFC has no summary. REC
+    /// counts advice without a key word, as explained in the table's file.
     pub(crate) sentences: Option<Counts>,
-    /// The number of sentences that do not apply to an implementation of TCP, and have no row.
+    /// Number of normative sentences that do not apply to an implementation of TCP, and have no
+    /// row.
     pub(crate) elsewhere: Option<Counts>,
-    /// A description of these sentences.
+    /// A description of the sentences in `elsewhere`.
     pub(crate) elsewhere_is: Option<String>,
-    /// The missing feature, if the RFC is not implemented at all. Then even a MUST can be planned.
+    /// The missing feature, if the RFC is not implemented at all. Then even a MUST may be planned.
     pub(crate) pending: Option<String>,
     #[serde(default)]
     pub(crate) requirement: Vec<Requirement>,
 }
 
-/// The number of requirements of each level.
+/// A number of requirements for each level.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Counts {
@@ -59,39 +60,39 @@ impl Counts {
     }
 }
 
-/// The row of a requirement.
+/// A requirement, which is a row of the table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Requirement {
-    /// The identifier in the RFC's summary, such as `MUST-1`. Without a summary: RFC, section and
-    /// place, such as `8985-7.2-a`.
+    /// The identifier in the RFC's summary, such as `MUST-1`. Without a summary it consists of RFC,
+    /// section and position, such as `8985-7.2-a`.
     pub(crate) id: String,
     pub(crate) level: Level,
-    /// The section of the RFC.
+    /// The section of the RFC that contains the requirement.
     pub(crate) section: String,
-    /// The requirement in our words.
+    /// The requirement as a paraphrase.
     pub(crate) says: String,
-    /// The tests that fail if the requirement is violated: `package::target::path::name`, without
-    /// the target for unit tests of a library.
+    /// The tests that fail if the requirement is violated, as `package::target::path::name`. The
+    /// target is omitted for unit tests of a library.
     #[serde(default)]
     pub(crate) tests: Vec<String>,
-    /// The status of a requirement without tests.
+    /// The reason why there are no tests; `None` if there are.
     pub(crate) status: Option<Status>,
-    /// The reason for the status.
+    /// An explanation of the status.
     pub(crate) reason: Option<String>,
     /// Behaviour that the tests do not cover, or a choice that the RFC leaves open.
     pub(crate) note: Option<String>,
 }
 
-/// The status of a requirement without tests.
+/// The status of a requirement that has no tests.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Status {
-    /// Planned.
+    /// The requirement is planned.
     NotDone,
-    /// Decided against.
+    /// The requirement will not be implemented.
     Declined,
-    /// Applies to another party, or to a feature that does not exist.
+    /// The requirement applies to another party, or to a feature that does not exist.
     NotApplicable,
 }
 
@@ -105,57 +106,57 @@ impl fmt::Display for Status {
     }
 }
 
-/// A fault of a table, or of its claims.
+/// A fault of a table, or of the tests that it names.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
-    /// A requirement without a row.
+    /// A requirement of the RFC has no row.
     #[error("{0} has no row: add its tests, or the reason why there are none")]
     Missing(String),
-    /// A requirement with several rows.
+    /// A requirement has several rows.
     #[error("{0} has more than one row")]
     Twice(String),
-    /// A row with an unknown identifier.
+    /// A row has an identifier that the RFC does not have.
     #[error("{0} is not an identifier of RFC {1}, or has another level or section")]
     Unknown(String, u32),
-    /// A table without the number of its requirements.
+    /// A table does not state the number of its requirements.
     #[error(
         "the table of RFC {0} must have either a summary or sentences, and explain `elsewhere`"
     )]
     Headless(u32),
-    /// Too few or too many rows.
+    /// A table has too few or too many rows of a level.
     #[error("RFC {rfc} has {required} {level} to account for, and {rows} rows")]
     Rows {
         /// The number of the RFC.
         rfc: u32,
-        /// The level of the rows.
+        /// The level with the wrong number of rows.
         level: Level,
-        /// The number of rows by the head.
+        /// The number of rows that the head of the table requires.
         required: usize,
-        /// The actual number of rows.
+        /// The number of rows in the table.
         rows: usize,
     },
-    /// A text with another number of normative sentences.
+    /// The text of an RFC has another number of normative sentences than its table states.
     #[error("the text of RFC {rfc} has {text} {level} sentences, and its table says {head}")]
     Count {
         /// The number of the RFC.
         rfc: u32,
-        /// The level of the sentences.
+        /// The level of the counted sentences.
         level: Level,
         /// The number of sentences in the text.
         text: usize,
-        /// The number of sentences by the head.
+        /// The number of sentences that the head of the table states.
         head: usize,
     },
-    /// A row with neither tests nor a status, or with both.
+    /// A row has neither tests nor a status, or has both.
     #[error("{0} must have either tests, or a status with its reason")]
     Undecided(String),
-    /// A planned MUST.
+    /// A MUST is only planned.
     #[error("{0} is a MUST without a test")]
     Unproven(String),
-    /// The name of a test that does not exist.
+    /// A row names a test that does not exist.
     #[error("there is no test {0}")]
     NoTest(String),
-    /// The name of a test that did not pass.
+    /// A row names a test that did not pass.
     #[error("the test {0} has not passed")]
     NotPassed(String),
 }
@@ -165,7 +166,7 @@ impl Table {
         toml::from_str(text)
     }
 
-    /// Returns the names of all tests.
+    /// Returns the names of all tests in the table.
     pub(crate) fn tests(&self) -> impl Iterator<Item = &str> {
         self.requirement.iter().flat_map(|row| &row.tests).map(String::as_str)
     }
@@ -181,7 +182,7 @@ impl Table {
         all.saturating_sub(self.elsewhere.unwrap_or_default().of(level))
     }
 
-    /// Checks the head and the rows.
+    /// Returns the faults of the table's head and rows.
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let mut faults = match (&self.summary, &self.sentences) {
             (Some(summary), None) if self.elsewhere.is_none() => self.faults_by_summary(summary),
@@ -194,7 +195,7 @@ impl Table {
         faults
     }
 
-    /// Checks that each identifier of the summary has one row.
+    /// Returns a fault for each identifier of the RFC's summary that does not have exactly one row.
     fn faults_by_summary(&self, summary: &Counts) -> Vec<Fault> {
         let mut rows = BTreeMap::<_, u32>::new();
         for row in &self.requirement {
@@ -215,7 +216,8 @@ impl Table {
         faults
     }
 
-    /// Checks that there are as many rows of each level as sentences, with unique identifiers.
+    /// Returns the faults of a table without a summary: each level needs as many rows as sentences,
+    /// and identifiers must be unique.
     fn faults_by_sentences(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
         let mut ids = BTreeSet::new();
@@ -236,8 +238,8 @@ impl Table {
         faults
     }
 
-    /// Compares the head with the sentences of the text. Advice without a key word cannot be
-    /// counted.
+    /// Compares the counts in the head with the sentences of the RFC's text. Advice without a key
+    /// word cannot be counted.
     pub(crate) fn faults_of_text(&self, sentences: &[Sentence]) -> Vec<Fault> {
         let Some(head) = &self.sentences else { return Vec::new() };
         let levels = LEVELS.into_iter().filter(|&level| level != Level::Recommended);
@@ -276,8 +278,8 @@ mod tests {
         )
     }
 
-    /// Returns a table in which every requirement has a test, except for the rows that `change`
-    /// gives.
+    /// Returns a table in which every requirement has a test, except for rows that `change`
+    /// replaces.
     fn table(change: impl Fn(&str) -> Option<String>) -> Table {
         let head =
             "rfc = 9293\ntitle = 'x'\nsummary = { MUST = 69, SHLD = 31, MAY = 18, REC = 1 }\n";
@@ -330,7 +332,7 @@ mod tests {
         assert_eq!((with("declined"), with("not-applicable")), (vec![], vec![]));
     }
 
-    /// Returns a table of RFC 99, which has no summary.
+    /// Returns a table with this head and these rows, for a made-up RFC without a summary.
     fn counted(head: &str, rows: &[String]) -> Table {
         Table::parse(&format!("rfc = 99\ntitle = 'x'\n{head}\n{}", rows.concat())).unwrap()
     }

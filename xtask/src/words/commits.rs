@@ -1,12 +1,12 @@
-//! The rules for the subjects of commits.
+//! Checks the subjects of commits.
 
 use super::finding::{Breach, Finding, Place, SUBJECT_LENGTH};
 use crate::error::Error;
 use std::path::Path;
 use std::process::Command;
 
-/// Returns the breaches in the subjects of the commits after `base`, up to the one that is checked
-/// out. A folder that is no git checkout, such as an unpacked archive, has no commits.
+/// Returns the violations in the subjects of commits after `base`. A folder without a git
+/// repository, such as an unpacked archive, has no commits.
 pub(super) fn check(root: &Path, base: &str) -> Result<Vec<Finding>, Error> {
     if !root.join(".git").exists() {
         return Ok(Vec::new());
@@ -27,7 +27,7 @@ pub(super) fn check(root: &Path, base: &str) -> Result<Vec<Finding>, Error> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().flat_map(check_line).collect())
 }
 
-/// Checks a line of the log: an abbreviated hash and a subject.
+/// Checks a line of git's log, which has an abbreviated hash and a subject.
 fn check_line(line: &str) -> Vec<Finding> {
     let (hash, subject) = line.split_once(' ').unwrap_or((line, ""));
     let place = || Place::Commit { hash: hash.to_owned(), subject: subject.to_owned() };
@@ -49,7 +49,7 @@ fn breaches(subject: &str) -> Vec<Breach> {
     found
 }
 
-/// Does the text name a part of the project? `sim/bus`, `tcp, stack`, `README`
+/// Does the text name parts of the project, as in `sim/bus`, `tcp, stack` or `README`?
 fn is_area(text: &str) -> bool {
     text.split(", ").all(|name| {
         !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "/_-.".contains(c))
@@ -81,7 +81,7 @@ mod tests {
         }
     }
 
-    /// Runs git in a folder.
+    /// Runs git in a folder, and returns its output.
     fn git(folder: &Path, arguments: &[&str]) -> String {
         let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
         let mut command = Command::new("git");
@@ -91,7 +91,7 @@ mod tests {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// Creates a repository whose commits have these subjects.
+    /// Creates a repository that has a commit with each of these subjects.
     fn repository(subjects: &[&str]) -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         git(folder.path(), &["init", "--quiet"]);

@@ -1,47 +1,48 @@
-//! The configuration of `cargo xtask words`: `xtask/words.toml`.
+//! Reads `xtask/words.toml`, the configuration of `cargo xtask words`.
 
 use crate::error::Error;
 use serde::Deserialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The file, seen from the folder of the project.
+/// The path of the configuration, relative to the root folder.
 pub(super) const FILE: &str = "xtask/words.toml";
 
-/// The whole file.
+/// The content of the configuration file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// Folders and files that obey the rules already. Others join as they are rewritten.
+    /// Folders and files that are always checked.
     pub(super) clean: Vec<PathBuf>,
-    /// The last commit whose subject was not checked.
+    /// The last commit whose subject is not checked.
     pub(super) subjects_after: String,
-    /// Words that no comment opens with.
+    /// Words with which no comment may begin.
     pub(super) openings: Vec<String>,
-    /// Standard terms that contain a retired word.
+    /// Standard terms that are allowed, although they contain a retired word.
     pub(super) allowed: Vec<String>,
-    /// Terms that are no longer used.
+    /// Terms that must not be used.
     pub(super) retired: Vec<Retired>,
 }
 
-/// Terms that are no longer used, and what replaces them.
+/// Terms that must not be used, with the terms that replace them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Retired {
-    /// Lowercase, in the singular, with a space where identifiers have a `_` or a hump.
+    /// The terms in lowercase and singular. A space stands for any boundary in an identifier, `_`
+    /// or a capital.
     pub(super) words: Vec<String>,
-    /// The terms to use instead.
+    /// The standard terms that replace them.
     pub(super) instead: String,
-    /// Is the term retired in identifiers only, because it is a plain English word in prose?
+    /// Are the terms allowed in prose, as plain English words, and retired in identifiers only?
     #[serde(default)]
     pub(super) names_only: bool,
-    /// The folders in which the term is retired, if it is right in others.
+    /// The folders in which the terms are retired; empty for all folders.
     #[serde(default)]
     pub(super) only_in: Vec<PathBuf>,
 }
 
 impl Config {
-    /// Reads the configuration of the project in `root`.
+    /// Reads the configuration in the root folder `root`.
     pub(super) fn read(root: &Path) -> Result<Self, Error> {
         let path = root.join(FILE);
         match fs::read_to_string(&path) {

@@ -1,10 +1,10 @@
-//! The files whose language is checked.
+//! Finds the files whose language is checked.
 
 use crate::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The language of a file, by the end of its name.
+/// The format of a file, by the suffix of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Language {
     Rust,
@@ -23,8 +23,8 @@ impl Language {
     }
 }
 
-/// Returns the files at and below `path`, seen from `root`, in the order of their names. Hidden
-/// folders and build output are skipped.
+/// Returns the files at and below `path`, which is relative to `root`, in the order of their names.
+/// Hidden folders and build output are skipped.
 pub(super) fn list(root: &Path, path: &Path) -> Result<Vec<(PathBuf, Language)>, Error> {
     let mut files = Vec::new();
     let mut pending = vec![path.to_owned()];

@@ -1,14 +1,14 @@
-//! The findings that `cargo xtask words` prints.
+//! Violations of the language rules, as `cargo xtask words` prints them.
 
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Columns of a line.
+/// Maximum number of columns in a line.
 pub(super) const WIDTH: usize = 100;
-/// Characters of a commit's subject.
+/// Maximum number of characters in the subject of a commit.
 pub(super) const SUBJECT_LENGTH: usize = 72;
 
-/// A breach of a rule, with its place.
+/// A violation of a rule, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{place}: {breach}")]
 pub(super) struct Finding {
@@ -16,13 +16,13 @@ pub(super) struct Finding {
     pub(super) breach: Breach,
 }
 
-/// The text that breaks a rule.
+/// The place of a violation.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum Place {
-    /// A line, counted from 1.
+    /// A line of a file, counted from 1.
     #[error("{}:{line}", file.display())]
     Line { file: PathBuf, line: usize },
-    /// The path of a file.
+    /// The path of a file itself.
     #[error("{}", _0.display())]
     Path(PathBuf),
     /// A commit, by its abbreviated hash.
@@ -30,30 +30,30 @@ pub(super) enum Place {
     Commit { hash: String, subject: String },
 }
 
-/// The rule that is broken, with the remedy.
+/// The rule that is violated. The message names the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum Breach {
-    /// A retired term, as the text spells it, and the terms to use instead.
+    /// The text contains a retired term: as it is spelled there, and the terms to use instead.
     #[error("`{spelling}` is retired: write {instead}")]
     Retired { spelling: String, instead: String },
-    /// A comment whose subject is a clause.
+    /// A comment begins with this forbidden word.
     #[error("the comment opens with `{0}`: make a thing its subject, or say what the item does")]
     Opening(String),
-    /// A line that is too long.
+    /// A line has this number of columns, which is too many.
     #[error("{0} columns: break the line at {WIDTH}, or say it in fewer words")]
     Width(usize),
-    /// A line that git leaves where a merge has a conflict.
+    /// A line is a marker that git writes at a merge conflict.
     #[error("a marker of a merge conflict: resolve the conflict")]
     Conflict,
-    /// A commit subject that is too long.
+    /// The subject of a commit has this number of characters, which is too many.
     #[error(
         "{0} characters: shorten the subject to {SUBJECT_LENGTH}, and move the rest to the body"
     )]
     SubjectLength(usize),
-    /// A commit subject that ends like a sentence.
+    /// The subject of a commit ends with a full stop.
     #[error("remove the full stop at the end of the subject")]
     SubjectStop,
-    /// A commit subject that does not say what part of the project it changes.
+    /// The subject of a commit does not begin with the part of the project that it changes.
     #[error("write the subject as `area: imperative subject`")]
     SubjectArea,
 }

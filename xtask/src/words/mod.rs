@@ -23,7 +23,7 @@ use rules::Rules;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Checks the folders that are said to be clean, and the subjects of new commits.
+/// Checks the configured folders, and the subjects of new commits.
 pub(crate) fn run() -> Result<(), Error> {
     let root = root();
     let config = Config::read(&root)?;
@@ -32,8 +32,8 @@ pub(crate) fn run() -> Result<(), Error> {
     report(&found)
 }
 
-/// Checks these folders and files, seen from the folder of the project, whether or not they are
-/// said to be clean.
+/// Checks the given folders and files, relative to the root folder, even if they are not
+/// configured.
 pub(crate) fn run_on(paths: &[String]) -> Result<(), Error> {
     let root = root();
     let config = Config::read(&root)?;
@@ -53,7 +53,7 @@ fn check_files(root: &Path, config: &Config, paths: &[PathBuf]) -> Result<Vec<Fi
     let mut found = Vec::new();
     for path in paths {
         for (file, language) in files::list(root, path)? {
-            // The list of retired terms cannot do without them.
+            // The configuration contains the retired terms themselves.
             if file == Path::new(config::FILE) {
                 continue;
             }
@@ -77,7 +77,7 @@ mod tests {
         assert!(found.is_empty(), "{}", found.iter().map(|f| format!("\n{f}")).collect::<String>());
     }
 
-    /// Creates a project with these files, and reads its configuration.
+    /// Creates a project with these files in a temporary directory, and reads its configuration.
     fn project(files: &[(&str, &str)]) -> (tempfile::TempDir, Config) {
         let folder = tempfile::tempdir().unwrap();
         let config = "clean = ['a', 'b/c.md']

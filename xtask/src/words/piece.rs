@@ -1,26 +1,26 @@
-//! Source files cut into pieces of code, literals and comments.
+//! Divides source files into pieces of code, string literals and comments.
 
 /// The kind of text in a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Identifiers and punctuation.
+    /// Code: identifiers and punctuation.
     Code,
-    /// A string literal, with its quotes.
+    /// A string literal, including its quotes.
     Literal,
     /// A comment with its marker, or the prose of a Markdown file.
     Prose,
 }
 
-/// A part of one line that is of one kind.
+/// A part of a single line that consists of one kind of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece<'a> {
-    /// The line, counted from 1.
+    /// The number of the line, counted from 1.
     pub(super) line: usize,
     pub(super) kind: Kind,
     pub(super) text: &'a str,
 }
 
-/// Cuts Rust source. Malformed source is cut somehow: the compiler reports it.
+/// Divides Rust source into pieces. Malformed source has arbitrary pieces; the compiler reports it.
 pub(super) fn cut_rust(text: &str) -> Vec<Piece<'_>> {
     cut(text, |rest| {
         if rest.starts_with("//") {
@@ -35,7 +35,7 @@ pub(super) fn cut_rust(text: &str) -> Vec<Piece<'_>> {
     })
 }
 
-/// Cuts TOML.
+/// Divides TOML into pieces.
 pub(super) fn cut_toml(text: &str) -> Vec<Piece<'_>> {
     cut(text, |rest| {
         if rest.starts_with('#') {
@@ -50,13 +50,13 @@ pub(super) fn cut_toml(text: &str) -> Vec<Piece<'_>> {
     })
 }
 
-/// Takes Markdown as prose, line by line.
+/// Divides Markdown into its lines, each of which is a piece of prose.
 pub(super) fn cut_markdown(text: &str) -> Vec<Piece<'_>> {
     cut(text, |rest| (Kind::Prose, rest.len()))
 }
 
-/// Cuts `text` where `next` says: it is given the rest of the text, and returns the kind and the
-/// length of what the rest begins with.
+/// Divides a text into pieces, each within one line. `next` gets the rest of the text, and returns
+/// the kind and the length of the text with which it begins.
 fn cut(text: &str, next: impl Fn(&str) -> (Kind, usize)) -> Vec<Piece<'_>> {
     let mut pieces: Vec<Piece<'_>> = Vec::new();
     let (mut line, mut line_start, mut at) = (1, 0, 0);
@@ -78,7 +78,7 @@ fn cut(text: &str, next: impl Fn(&str) -> (Kind, usize)) -> Vec<Piece<'_>> {
             }
             at = line_end;
             if at < end {
-                // The newline itself belongs to no piece.
+                // A newline does not belong to any piece.
                 at += 1;
                 line += 1;
                 line_start = at;
@@ -96,7 +96,7 @@ fn line_length(rest: &str) -> usize {
     rest.find('\n').unwrap_or(rest.len())
 }
 
-/// Returns the length of a block comment; block comments nest.
+/// Returns the length of a block comment, which may contain others.
 fn block_comment_length(rest: &str) -> usize {
     let bytes = rest.as_bytes();
     let (mut depth, mut at) = (0_usize, 0);
@@ -117,7 +117,8 @@ fn block_comment_length(rest: &str) -> usize {
     bytes.len()
 }
 
-/// Returns the length of the string literal that `rest` begins with, if it begins with one.
+/// Returns the length of the string literal with which `rest` begins; `None` if it begins
+/// otherwise.
 fn rust_string_length(rest: &str) -> Option<usize> {
     let body = rest.trim_start_matches(['b', 'c']);
     let (prefix, is_raw) = match body.strip_prefix('r') {
@@ -134,7 +135,8 @@ fn rust_string_length(rest: &str) -> Option<usize> {
     Some(start + length_through(&rest[start..], &end, !is_raw))
 }
 
-/// Returns the length of `body` up to the end of its first `end`; all of it, if there is none.
+/// Returns the length of `body` through the first `end` in it, or of the whole text if there is
+/// none.
 fn length_through(body: &str, end: &str, has_escapes: bool) -> usize {
     let mut at = 0;
     while at < body.len() {
@@ -149,7 +151,8 @@ fn length_through(body: &str, end: &str, has_escapes: bool) -> usize {
     body.len()
 }
 
-/// Returns the length of an identifier, of a character literal, or of a single character.
+/// Returns the length of the identifier, character literal or single character at the start of
+/// `rest`.
 fn rust_token_length(rest: &str) -> usize {
     let is_part_of_a_name = |c: char| c.is_alphanumeric() || c == '_';
     let name_length = rest.find(|c| !is_part_of_a_name(c)).unwrap_or(rest.len());
@@ -158,7 +161,8 @@ fn rust_token_length(rest: &str) -> usize {
     }
     let first = first_char_length(rest);
     let Some(body) = rest.strip_prefix('\'') else { return first };
-    // An apostrophe begins a character literal or a lifetime, and only a literal has another one.
+    // An apostrophe begins a character literal or a lifetime. Only the literal has a second
+    // apostrophe.
     if body.starts_with('\\') {
         return 1 + length_through(body, "'", true);
     }

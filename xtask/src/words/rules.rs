@@ -1,4 +1,4 @@
-//! The rules for the text of one file.
+//! Applies the language rules to the text of a file.
 
 use super::config::Config;
 use super::files::Language;
@@ -7,7 +7,7 @@ use super::piece::{self, Kind, Piece};
 use super::vocabulary::{Occurrence, Vocabulary};
 use std::path::Path;
 
-/// The rules, ready to be applied to any number of files.
+/// The language rules in a form that can be applied to any number of files.
 #[derive(Debug)]
 pub(super) struct Rules<'a> {
     vocabulary: Vocabulary<'a>,
@@ -19,7 +19,7 @@ impl<'a> Rules<'a> {
         Self { vocabulary: Vocabulary::new(config), openings: &config.openings }
     }
 
-    /// Returns all breaches in a file, in the order of its lines.
+    /// Returns all violations in a file, in the order of its lines.
     pub(super) fn check(&self, file: &Path, language: Language, text: &str) -> Vec<Finding> {
         let pieces = match language {
             Language::Rust => piece::cut_rust(text),
@@ -40,7 +40,7 @@ impl<'a> Rules<'a> {
         self.path(file).into_iter().chain(breaches.into_iter().map(in_line)).collect()
     }
 
-    /// Returns the retired terms in the path of a file.
+    /// Returns a violation for each retired term in the path of a file.
     fn path(&self, file: &Path) -> Vec<Finding> {
         let text = file.to_string_lossy();
         let found = self.vocabulary.find(Piece { line: 1, kind: Kind::Code, text: &text }, file);
@@ -56,7 +56,8 @@ impl<'a> Rules<'a> {
         pieces.iter().flat_map(find).collect()
     }
 
-    /// Returns the comments, and the paragraphs of comments, that open with a forbidden word.
+    /// Returns a violation for each comment, or paragraph of one, that begins with a forbidden
+    /// word.
     fn openings(&self, pieces: &[Piece<'_>]) -> Vec<(usize, Breach)> {
         let mut found = Vec::new();
         let mut line_above = None;
@@ -76,7 +77,7 @@ impl<'a> Rules<'a> {
         found
     }
 
-    /// Returns the forbidden words that `body` begins with.
+    /// Returns the forbidden words with which `body` begins.
     fn opening(&self, body: &str) -> Option<&str> {
         self.openings.iter().map(String::as_str).find(|opening| {
             let Some((start, rest)) = body.split_at_checked(opening.len()) else { return false };
@@ -89,16 +90,16 @@ fn retired(term: Occurrence<'_>) -> Breach {
     Breach::Retired { spelling: term.spelling.to_owned(), instead: term.instead.to_owned() }
 }
 
-/// The first line of a comment, or a line comment.
+/// A line of a comment, divided into its marker and the rest.
 #[derive(Clone, Copy, Debug)]
 struct Comment<'a> {
-    /// `//`, `///`, `//!`, `/**`, `#` …
+    /// The marker of the comment, such as `//`, `///`, `//!`, `/**` or `#`.
     marker: &'a str,
     body: &'a str,
 }
 
 impl<'a> Comment<'a> {
-    /// Returns the comment that begins in `piece`, if one does.
+    /// Returns the comment that begins in `piece`; `None` if none does.
     fn of(piece: &Piece<'a>) -> Option<Self> {
         let begins = ["//", "/*", "#"].iter().any(|marker| piece.text.starts_with(marker));
         if piece.kind != Kind::Prose || !begins {
@@ -110,8 +111,8 @@ impl<'a> Comment<'a> {
     }
 }
 
-/// Returns the lines that are too long. In TOML only comments can be broken, in Markdown neither
-/// tables nor code nor the targets of links.
+/// Returns a violation for each line that is too long. Lines that cannot be broken are exempt: code
+/// in TOML, and tables, code blocks and link targets in Markdown.
 fn wide_lines(language: Language, text: &str, pieces: &[Piece<'_>]) -> Vec<(usize, Breach)> {
     let mut is_code = false;
     let mut is_prose = |line: &str| {
@@ -137,7 +138,7 @@ fn wide_lines(language: Language, text: &str, pieces: &[Piece<'_>]) -> Vec<(usiz
     found
 }
 
-/// Returns the lines that mark the ends of a merge conflict.
+/// Returns a violation for each line that is a marker of a merge conflict.
 fn conflict_markers(text: &str) -> impl Iterator<Item = (usize, Breach)> {
     let is_marker = |line: &str| {
         ['<', '>'].iter().any(|&side| {
@@ -188,7 +189,7 @@ mod tests {
         assert_eq!(found, ["src/gizmo.rs: `gizmo` is retired: write device"]);
     }
 
-    /// Returns the lines whose comments open with a forbidden word.
+    /// Returns the numbers of the lines whose comments begin with a forbidden word.
     fn openings(language: Language, text: &str) -> Vec<usize> {
         let found = findings(language, text);
         let line = |finding: &String| {

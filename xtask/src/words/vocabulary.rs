@@ -1,11 +1,11 @@
-//! The retired words, and a search for them that knows how identifiers are put together.
+//! The retired terms, and a search for them in prose and in identifiers.
 
 use super::config::{Config, Retired};
 use super::piece::{Kind, Piece};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// All retired terms, and the allowed ones that contain a retired word, by their first word.
+/// All retired terms, and the allowed terms that contain one, by their first word.
 #[derive(Debug)]
 pub(super) struct Vocabulary<'a> {
     by_first_word: HashMap<&'a str, Vec<Term<'a>>>,
@@ -13,18 +13,18 @@ pub(super) struct Vocabulary<'a> {
 
 #[derive(Clone, Copy, Debug)]
 struct Term<'a> {
-    /// Lowercase, with one space between words.
+    /// The term in lowercase, with one space between words.
     text: &'a str,
-    /// None for an allowed term.
+    /// The entry of a retired term; `None` for an allowed term.
     retired: Option<&'a Retired>,
 }
 
-/// A retired term in a piece of text.
+/// A retired term that was found in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Occurrence<'a> {
-    /// As the text spells it.
+    /// The term as the text spells it.
     pub(super) spelling: &'a str,
-    /// The terms to use instead.
+    /// The standard terms to use instead.
     pub(super) instead: &'a str,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Vocabulary<'a> {
         Self { by_first_word }
     }
 
-    /// Returns the retired terms in `piece` of `file`.
+    /// Returns the retired terms that occur in `piece` of `file`.
     pub(super) fn find(&self, piece: Piece<'a>, file: &Path) -> Vec<Occurrence<'a>> {
         let words = words(piece.text);
         let mut found = Vec::new();
@@ -62,7 +62,7 @@ impl<'a> Vocabulary<'a> {
         found
     }
 
-    /// Returns the longest term that `words` begin with, and the number of its words.
+    /// Returns the longest term with which `words` begin, and the number of its words.
     fn longest(&self, words: &[Word<'_>], kind: Kind, file: &Path) -> Option<(Term<'a>, usize)> {
         let first = words.first()?.text.to_lowercase();
         let singular = first.strip_suffix('s').unwrap_or_default();
@@ -85,8 +85,8 @@ impl Retired {
 }
 
 impl Term<'_> {
-    /// Returns the number of words in the term, if `text` begins with it. The last word may be a
-    /// plural.
+    /// Returns the number of words in the term if `text` begins with it, else `None`. The last word
+    /// may be in the plural.
     fn matched_words(&self, text: &[Word<'_>]) -> Option<usize> {
         let count = self.text.split(' ').count();
         let text = text.get(..count)?;
@@ -102,16 +102,16 @@ impl Term<'_> {
     }
 }
 
-/// A word of prose, or a part of an identifier.
+/// A word of prose, or one of the words in an identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Word<'a> {
     start: usize,
     text: &'a str,
-    /// Does at most one space, `_` or `-` separate it from the word before?
+    /// Does it follow the previous word directly, or after a single space, `_` or `-`?
     is_joined: bool,
 }
 
-/// Splits text into words: at everything that is no letter, and inside `CamelCase`.
+/// Divides a text into words, at every character that is not a letter and inside `CamelCase`.
 fn words(text: &str) -> Vec<Word<'_>> {
     let mut words: Vec<Word<'_>> = Vec::new();
     let mut letters = text.char_indices().filter(|(_, c)| c.is_alphabetic()).peekable();
@@ -136,7 +136,7 @@ fn words(text: &str) -> Vec<Word<'_>> {
     words
 }
 
-/// Does a word of `CamelCase` begin with `next`? `NICQueue` is `NIC` and `Queue`.
+/// Does a new word of `CamelCase` begin with `next`? `NICQueue` consists of `NIC` and `Queue`.
 fn is_hump(previous: char, next: char, after: Option<char>) -> bool {
     next.is_uppercase() && (previous.is_lowercase() || after.is_some_and(char::is_lowercase))
 }
