@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_flat_in_a_file() {
+    fn counters_are_fields_of_one_json_object() {
         let mut end = EndCounters::default();
         end.set(names::RETRANSMITTED_SEGMENTS, 3);
         let text = serde_json::to_string(&end).unwrap();

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn twelve_packets_of_the_lance_reached_91_per_cent_of_it() {
+    fn the_lance_reached_91_per_cent_of_the_maximum_with_twelve_packets() {
         let maximum = Maximum::of_line_rate(ten_megabits(), &ethernet_of_1988(1), 1_460);
         let percent = 1_001.0 * 1_024.0 / maximum.bytes_per_second().unwrap() * 100.0;
         assert_eq!(format!("{percent:.0}"), "91");

@@ -145,21 +145,21 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_not_that_of_the_buffers() {
+    fn runs_are_not_ordered_by_buffer_size() {
         let runs = schedule(&design(|_| ()));
         let rises = runs.windows(2).filter(|pair| pair[0].cell.send < pair[1].cell.send).count();
         assert!((400..700).contains(&rises), "{rises}");
     }
 
     #[test]
-    fn each_run_has_bytes_of_its_own() {
+    fn each_run_has_a_seed_of_its_own() {
         let design = design(|_| ());
         let seeds: BTreeSet<u64> = schedule(&design).iter().map(|run| run.seed(&design)).collect();
         assert_eq!(seeds.len(), 1_156);
     }
 
     #[test]
-    fn the_first_run_may_be_any_of_them() {
+    fn every_run_comes_first_with_some_seed() {
         let firsts = (0..200).map(|seed| {
             let design = design(|design| {
                 design.send_buffers = "1..2".parse().unwrap();

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_survive_the_epoll() {
+    fn tokens_are_restored_from_the_data_of_epoll() {
         let flow = Token::Flow(u32::MAX - 1, u32::MAX);
         let client = Token::MetricsClient(9);
         for token in [Token::Link, Token::Drain, Token::End, Token::Metrics, client, flow] {

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn only_cells_of_both_are_paired() {
+    fn only_cells_that_both_sweeps_measured_are_paired() {
         let (small, large) = (square_design(2), square_design(3));
         let (one, other) = (records(&small, |_, _| 1e6), records(&large, |_, _| 1e6));
         let (one, other) = (Table::new(&small, &one), Table::new(&large, &other));

@@ -86,7 +86,7 @@ fn=(1)
 ";
 
     #[test]
-    fn what_a_call_took_is_counted_where_it_was_taken_and_inlined_lines_where_they_are() {
+    fn instructions_of_a_call_count_for_the_callee() {
         let profile = parse(TEXT);
         assert_eq!(profile["outer"], Share { instructions: 8.0, calls: 0.0 });
         assert_eq!(profile["inner"], Share { instructions: 300.0, calls: 3.0 });

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_that_is_not_in_the_history_is_an_error_and_no_history_is_none() {
+    fn an_unknown_base_is_an_error_and_a_folder_without_git_has_no_commits() {
         let (_folder, path) = repository(&["tcp: good"]);
         let error = check(&path, &"0".repeat(40)).unwrap_err();
         assert!(matches!(error, Error::Commits { .. }), "{error}");

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folders_that_are_said_to_be_clean_are() {
+    fn the_configured_folders_have_no_violations() {
         let config = Config::read(&root()).unwrap();
         let found = check_files(&root(), &config, &config.clean).unwrap();
         assert!(found.is_empty(), "{}", found.iter().map(|f| format!("\n{f}")).collect::<String>());

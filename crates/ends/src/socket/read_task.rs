@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_at_the_last_byte_and_reads_no_more() {
+    fn a_read_task_ends_at_its_last_byte_and_reads_no_more() {
         let (mut near, far) = pair();
         let mut bytes = vec![0; 5_000];
         Pattern::new(7).fill(0, &mut bytes);

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_equals_that_of_the_whole() {
+    fn any_part_can_be_generated_alone() {
         let mut whole = vec![0; 20_000];
         fill(0, &mut whole);
         for (position, length) in [(0, 1), (7_029, 2), (7_030, 74), (3_333, 12_000)] {

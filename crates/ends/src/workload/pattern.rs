@@ -144,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_part_equals_that_of_the_whole(
+        fn any_part_can_be_generated_alone(
             seed: u64,
             start in prop_oneof![0..4_096_u64, (u64::MAX / 2)..(u64::MAX - 8_192)],
             cuts in proptest::collection::vec(0..700_usize, 1..12),

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn more_measurements_make_it_narrower() {
+    fn more_measurements_make_an_interval_narrower() {
         let few: Vec<f64> = (0..8).map(|step| f64::from(step * 7 % 8)).collect();
         let many: Vec<f64> = (0..800).map(|step| f64::from(step * 7 % 800) / 100.0).collect();
         let width = |values: &[f64]| {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn negating_the_statistic_negates_the_interval() {
+    fn a_negated_statistic_has_the_negated_interval() {
         let values = sample(&[1.0, 2.0, 4.0, 7.0, 11.0, 16.0, 22.0, 29.0, 37.0, 46.0]);
         let Interval { low, high } = interval(&[&values], 1, |medians| medians[0].sqrt());
         let upside_down = interval(&[&values], 1, |medians| -medians[0].sqrt());

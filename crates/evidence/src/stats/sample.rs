@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deviation_of_a_normal_distribution_is_its_own() {
+    fn the_robust_deviation_estimates_the_standard_deviation() {
         // The values are the quartiles and the median of the standard normal distribution.
         let deviation = sample(&[-0.674_49, 0.0, 0.674_49]).robust_deviation();
         assert!((deviation - 1.0).abs() < 1e-5, "{deviation}");

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_empties_was_that_of_the_load() {
+    fn a_queue_that_empties_under_pacing_confirms_the_expectation() {
         let falls = Expectation::QueueFalls(Change::Paced, 0.5);
         for (queue_ratio, expected) in [
             (Some(0.1), Outcome::Confirmed),

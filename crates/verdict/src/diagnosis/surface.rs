@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_contradict_a_response() {
+    fn a_full_peer_window_rules_out_the_send_buffer() {
         let states = Some(SenderStates { window_full: 0.9, ..SenderStates::default() });
         let connection =
             ConnectionEvidence { retransmitted_segments: Some(0), ..ConnectionEvidence::default() };

@@ -276,7 +276,7 @@ fn a_buffer_that_cannot_grow_is_halved() {
 }
 
 #[test]
-fn counters_that_are_absent_silence_their_rules() {
+fn a_rule_does_not_apply_if_its_counters_are_absent() {
     let mut diagnosis = Diagnosis::new();
     let run = RunEvidence { bytes_per_second: 5.0, ..RunEvidence::default() };
     diagnosis.add(NextRun::First, Some(run));
@@ -397,7 +397,7 @@ fn the_documented_fields_are_in_the_json() {
 }
 
 #[test]
-fn a_reader_that_discarding_speeds_up_refutes_the_send_buffer() {
+fn a_gain_from_discarding_refutes_the_send_buffer() {
     let plain = Figures { states: BUFFER, ..PLAIN };
     let effects = [(Change::SendBufferDoubled, 1.9, 0), (Change::Discard, 8.0, 0)];
     assert_eq!(diagnose(plain, &effects, &[]).limit, Limit::NotIdentified);

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn two_runs_a_cell_are_reported_as_few() {
+    fn two_runs_of_each_cell_are_reported_as_too_few() {
         let texts = texts(|_| ());
         assert!(
             texts[0].starts_with("Of 2 runs a cell") && texts[0].contains("in 50 % of"),
