@@ -3,7 +3,7 @@
 use linerate_units::{Bytes, Duration, Rate};
 use std::num::{NonZeroU32, NonZeroU64};
 
-/// Parses a number of at least one.
+/// Parses a whole number of at least one.
 pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
     text.parse().map_err(|_| format!("write a whole number from 1 to {}", u32::MAX))
 }
@@ -58,7 +58,7 @@ pub(crate) fn small_size(text: &str) -> Result<NonZeroU32, String> {
     })
 }
 
-/// Parses a bit rate above zero. It must have a unit: `--line-rate 10` hardly means 10 b/s.
+/// Parses a bit rate above zero. A unit is required, because `--line-rate 10` hardly means 10 b/s.
 pub(crate) fn rate(text: &str) -> Result<NonZeroU64, String> {
     if text.trim().ends_with(|last: char| last.is_ascii_digit() || last == '.') {
         return Err("the unit is missing: write 10Mb/s, or 25G".to_owned());

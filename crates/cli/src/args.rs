@@ -26,7 +26,7 @@ struct Cli {
     command: Command,
 }
 
-/// The commands.
+/// The commands of `linerate`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Measure the throughput for every pair of send and receive buffers, in random order.
@@ -88,8 +88,8 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed,
     }
 }
 
-/// Allows negative numbers as values of options: `-1` is then refused as a number, and not as an
-/// unknown flag.
+/// Allows negative numbers as values of options, so that the error about `-1` concerns the number
+/// and not an unknown flag.
 fn numbers_may_be_negative(command: clap::Command) -> clap::Command {
     let command = command.mut_args(|arg| {
         let takes_a_value = arg.get_long().is_some() && arg.get_action().takes_values();

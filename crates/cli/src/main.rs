@@ -1,4 +1,4 @@
-//! The `linerate` command.
+//! The `linerate` command: parses its arguments, and executes a command.
 
 #![forbid(unsafe_code)]
 

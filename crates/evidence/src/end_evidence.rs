@@ -20,7 +20,7 @@ pub struct EndEvidence {
     pub connection: ConnectionEvidence,
     /// The queues of the connection, from samples during the observed part.
     pub queues: QueueEvidence,
-    /// What kept the sender from sending, from samples; `None` at a receiver.
+    /// The reasons why the sender did not send, from samples; `None` at a receiver.
     pub states: Option<SenderStates>,
     /// Differences of the system's counters of protocols, interfaces and queues. Counters that did
     /// not change are omitted.
@@ -34,7 +34,7 @@ pub struct EndEvidence {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ThreadEvidence {
-    /// Processor time, in nanoseconds.
+    /// Processor time of the thread, in nanoseconds.
     pub cpu_nanos: Option<u64>,
     /// Time in which the thread was ready to run but waited in a CPU's run queue, in nanoseconds.
     pub queue_wait_nanos: Option<u64>,
@@ -76,9 +76,9 @@ pub struct ConnectionEvidence {
     pub receive_window_limited_micros: Option<u64>,
     /// Time in which the send buffer limited the sender, in microseconds.
     pub send_buffer_limited_micros: Option<u64>,
-    /// Data segments sent, including retransmissions.
+    /// Data segments sent during the observed part, including retransmissions.
     pub data_segments_sent: Option<u64>,
-    /// Segments retransmitted.
+    /// Segments retransmitted during the observed part.
     pub retransmitted_segments: Option<u64>,
     /// Data segments sent since the connection was opened.
     pub whole_data_segments: Option<u64>,
@@ -86,7 +86,7 @@ pub struct ConnectionEvidence {
     pub whole_retransmitted_segments: Option<u64>,
     /// Losses since the connection was opened. Losses within one round trip count as one.
     pub loss_events: Option<u64>,
-    /// Bytes acknowledged by the peer.
+    /// Bytes that the peer acknowledged during the observed part.
     pub acknowledged_bytes: Option<u64>,
     /// Expirations of the retransmission timer since the connection was opened.
     pub retransmission_timeouts: Option<u64>,
@@ -140,7 +140,7 @@ pub struct QueueEvidence {
     pub drops: Option<u64>,
 }
 
-/// What kept a sender from sending when it was sampled, as shares of all samples.
+/// The reasons why a sender did not send when it was sampled, as shares of all samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SenderStates {
@@ -163,9 +163,9 @@ pub struct SenderStates {
 /// The mean and the maximum of a sampled value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
-    /// The mean.
+    /// Mean of the samples.
     pub mean: f64,
-    /// The maximum.
+    /// Maximum of the samples.
     pub max: u64,
 }
 

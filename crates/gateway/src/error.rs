@@ -22,7 +22,7 @@ pub enum GatewayError {
     System {
         /// The operation, in a form that follows "could not".
         what: &'static str,
-        /// The error number of the system.
+        /// The error number that the system returned.
         errno: Errno,
     },
     /// The metrics cannot be served at the requested address.

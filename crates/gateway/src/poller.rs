@@ -16,12 +16,12 @@ const EVENTS: usize = 256;
 const FIRST_CLIENT: u64 = 4;
 const LAST_CLIENT: u64 = u32::MAX as u64;
 
-/// What an epoll event is about.
+/// The subject of an epoll event, encoded in its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     /// The link has frames to receive, or room to send.
     Link,
-    /// The request to finish the flows and stop.
+    /// The request to finish the flows and then stop.
     Drain,
     /// The request to stop at once.
     End,

@@ -186,7 +186,7 @@ impl BenchError {
         Self::Iperf3 { peer: peer.to_string(), what: error.to_string() }
     }
 
-    /// Returns the party that can resolve the error.
+    /// Returns the kind of the error, by who can resolve it.
     #[must_use]
     pub const fn fault(&self) -> Fault {
         match self {

@@ -69,7 +69,7 @@ struct CellRecord {
     low: f64,
     high: f64,
     percent_of_maximum: Option<f64>,
-    /// What limits the cell: a factor, both buffers, or nothing that could be identified.
+    /// The limit of the cell: one factor, both buffers, or an empty list if none was identified.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<Vec<Limit>>,
     /// Does no larger buffer raise the rate?

@@ -11,7 +11,7 @@ pub enum MetricKind {
     Gauge,
 }
 
-/// Metrics in the text format, one family after the other.
+/// A text of metrics in Prometheus' format, one family of samples after the other.
 ///
 /// ```
 /// use linerate_report::{MetricKind, Metrics};
@@ -43,7 +43,7 @@ impl Metrics {
             MetricKind::Gauge => "gauge",
         };
         let help = help.replace('\\', "\\\\").replace('\n', "\\n");
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 

@@ -14,7 +14,7 @@ pub struct Report<'a> {
     pub(crate) runs: &'a [RunRecord],
     pub(crate) table: Table<'a>,
     pub(crate) findings: Vec<Finding>,
-    /// What limits each cell; empty if there is no finding about limits.
+    /// The limit of each cell; empty if there is no finding about limits.
     pub(crate) limits: Vec<CellLimit>,
     /// Predictions of the cells that a time budget left unmeasured.
     pub(crate) predictions: Option<Predictions>,

@@ -1,4 +1,4 @@
-//! `linerate compare`: what changed from one sweep to another, and how certain that is.
+//! `linerate compare`: prints what changed from one sweep to another, and how certain that is.
 
 use crate::output::{self, Failure, can_be_written, cannot_write, write_file};
 use clap::Args;
@@ -29,7 +29,7 @@ pub(crate) struct CompareArgs {
     #[arg(value_name = "A")]
     before: PathBuf,
 
-    /// The second sweep
+    /// The second sweep: its folder, or a file that `--json` wrote
     #[arg(value_name = "B")]
     after: PathBuf,
 

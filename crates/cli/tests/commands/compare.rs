@@ -1,4 +1,4 @@
-//! `linerate compare` of folders and of JSON files, and its refusals.
+//! Tests of `linerate compare` with folders and JSON files, and of its errors.
 
 use super::folder::{fail, succeed};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! `linerate doctor` on the machine that runs the tests.
+//! Tests of `linerate doctor` on the machine that runs the tests.
 
 use crate::support::run;
 

@@ -1,4 +1,4 @@
-//! `linerate dump`: captures in both formats, intact and damaged, and closed pipes.
+//! Tests of `linerate dump` with captures in both formats, intact and damaged, and closed pipes.
 
 use crate::support::{finished, linerate, run};
 use std::io::Write;

@@ -1,10 +1,10 @@
-//! Runs the command in a temporary folder.
+//! Runs `linerate` in a temporary folder.
 
 use super::support::{finished, linerate};
 use std::path::Path;
 use std::process::Command;
 
-/// Returns the command, to be run in `directory`.
+/// Returns `linerate` with these arguments, to be run in `directory`.
 pub(crate) fn within(directory: &Path, words: &[&str]) -> Command {
     let mut command = linerate(words);
     command.current_dir(directory);

@@ -1,4 +1,4 @@
-//! Help and version.
+//! Tests of `linerate --help` and `linerate --version`.
 
 use super::folder::succeed;
 use std::path::Path;

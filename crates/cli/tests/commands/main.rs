@@ -1,4 +1,4 @@
-//! The `linerate` command: output and exit codes.
+//! Tests of the `linerate` command: output, files and exit codes.
 
 #![allow(clippy::unwrap_used, reason = "test helpers unwrap as tests do")]
 

@@ -218,8 +218,8 @@ fn a_sweep_with_our_tcp_works_over_a_packet_socket() {
 fn a_sweep_with_our_tcp_works_over_af_xdp() {
     isolated_test_of_root(|| {
         let far = far_network();
-        // With the kernel's TCP at the sink, AF_XDP would receive segments with incomplete checksums:
-        // the kernel leaves them to the device, and a veth device does not complete them.
+        // With the kernel's TCP at the sink, AF_XDP would receive incomplete checksums: the kernel
+        // leaves them to the device, and a veth device does not compute them.
         let words = ["sink", "--on", "xdp:right", "--address", OURS_FAR];
         let mut sink = far.run(move || Background::start(&words));
         let address = sink.address().to_string();

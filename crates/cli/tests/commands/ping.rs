@@ -1,4 +1,4 @@
-//! `linerate ping`: echo requests from linerate's own host to the kernel.
+//! Tests of `linerate ping`, which mostly sends echo requests from linerate's host to the kernel.
 
 use super::support::{Background, linerate, run};
 use linerate_link::capture_file::CaptureReader;

@@ -1,4 +1,4 @@
-//! `linerate script`: scripts that pass, that fail, and that cannot be run.
+//! Tests of `linerate script` with scripts that pass, that fail, and that cannot be run.
 
 use crate::support::run;
 use linerate_link::namespace::isolated_test;

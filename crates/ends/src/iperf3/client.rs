@@ -78,7 +78,7 @@ impl Client {
         &self.streams
     }
 
-    /// Returns the address of the server.
+    /// Returns the address of the iperf3 server.
     ///
     /// # Errors
     /// The error of the system.

@@ -59,9 +59,9 @@ pub struct Results {
 pub struct StreamResults {
     /// The number by which both ends identify the stream.
     pub id: f64,
-    /// Bytes sent or received.
+    /// Number of bytes that this end sent or received.
     pub bytes: f64,
-    /// Retransmitted segments; -1 if they were not counted.
+    /// Number of retransmitted segments; -1 if they were not counted.
     #[serde(default)]
     pub retransmits: f64,
     /// Jitter, which only UDP has.

@@ -82,7 +82,7 @@ impl Cookie {
         is_cookie.then_some(Self(bytes)).ok_or(Iperf3Error::NotIperf3)
     }
 
-    /// Sends the cookie.
+    /// Sends the cookie, which must be the first data on a connection.
     pub(super) fn send(&self, mut stream: &Stream) -> Result<(), Iperf3Error> {
         Ok(stream.write_all(&self.0)?)
     }

@@ -40,7 +40,7 @@ struct Losses {
 /// Number of variants of [`State`].
 const STATES: usize = 5;
 
-/// What keeps a sender from sending at the moment of a sample.
+/// The reason why a sender does not send at the moment of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     BufferFull,

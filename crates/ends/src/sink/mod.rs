@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 /// Timeout for the rest of a greeting whose beginning has been received.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A listening sink.
+/// A sink that listens for plain peers and sweeps.
 #[derive(Debug)]
 pub struct Sink {
     listener: Listener,

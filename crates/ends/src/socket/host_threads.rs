@@ -16,7 +16,7 @@ impl HostThreads {
         Self(format!("linerate-{number}").into())
     }
 
-    /// Returns the name.
+    /// Returns the name of the threads.
     pub(super) fn name(&self) -> &str {
         &self.0
     }

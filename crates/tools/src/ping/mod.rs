@@ -17,7 +17,7 @@ use std::ops::Range;
 /// A message that answers an echo request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// An echo reply.
+    /// An echo reply to one of the requests.
     Reply {
         /// The sender of the reply.
         source: IpAddr,

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// The verdict of a diagnosis: the limit, its evidence, and advice.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// What limits the throughput of the path.
+    /// The factor that limits the throughput of the path.
     pub limit: Limit,
     /// How clearly the evidence identifies the limit, between 0 and 1: 1 if its rule fits entirely,
     /// every intervention confirms it, and no other rule fits.

@@ -25,7 +25,7 @@ one ends them. The exit code is that of COMMAND, or 0.";
 /// How the gateway responds to echo requests.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Echo {
-    /// None
+    /// No reply
     Drop,
     /// A reply in the name of the destination, without asking the destination
     Answer,

@@ -9,7 +9,7 @@ use linerate_units::Duration;
 /// A host under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Against {
-    /// linerate's own, in virtual time
+    /// linerate's host, in virtual time
     Stack,
     /// The kernel of this machine, in real time
     Kernel,

@@ -12,10 +12,10 @@ use std::num::{NonZeroU32, NonZeroU64};
 /// The options of `linerate sim controls`.
 #[derive(Debug, Args)]
 pub(crate) struct ControlsArgs {
-    /// Transfers of each cell
+    /// Number of transfers of each cell
     #[arg(long, value_name = "COUNT", value_parser = small_count, default_value = "4")]
     repeat: NonZeroU32,
-    /// Bytes of each transfer
+    /// Number of bytes in each transfer
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "8MiB")]
     bytes: NonZeroU64,
     /// Number of threads, each of which simulates one world at a time [default: the number of

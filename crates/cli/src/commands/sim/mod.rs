@@ -29,9 +29,9 @@ enum SimCommand {
     Show(ShowArgs),
     /// Run a scenario once, and report the activity of each part.
     Run(RunArgs),
-    /// Repeat the night of 1988 with both machines, and compare it with the published table.
+    /// Repeat Van Jacobson's series of 1988 with both machines, and compare it with his table.
     Night(NightArgs),
-    /// Remove one cause after the other, and report the effect on both machines.
+    /// Remove one cause after the other from the model, and report the effect on both machines.
     Controls(ControlsArgs),
 }
 

@@ -15,16 +15,16 @@ use std::thread;
 /// The options of `linerate sim night`.
 #[derive(Debug, Args)]
 pub(crate) struct NightArgs {
-    /// Transfers of each cell
+    /// Number of transfers of each cell
     #[arg(long, value_name = "COUNT", value_parser = count, default_value = "4")]
     repeat: NonZeroU32,
-    /// Bytes of each transfer
+    /// Number of bytes in each transfer
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "8MiB")]
     bytes: NonZeroU64,
-    /// Only the cells where both buffers are equal
+    /// Simulate only the cells with two equal buffers
     #[arg(long)]
     diagonal: bool,
-    /// The seed of the order, and of everything random
+    /// The seed of the random order, and of all random numbers
     #[arg(long, value_name = "NUMBER", value_parser = seed, default_value = "1988")]
     seed: u64,
     /// Number of threads, each of which simulates one world at a time [default: the number of

@@ -32,7 +32,7 @@ pub(crate) struct RunArgs {
     /// Change a parameter; can be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// The seed of everything random
+    /// The seed of all random numbers
     #[arg(long, value_name = "NUMBER", value_parser = seed, default_value = "1988")]
     seed: u64,
     /// Compare received with sent data, and check every invariant after every event

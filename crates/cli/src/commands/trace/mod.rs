@@ -43,7 +43,7 @@ pub(crate) fn run(args: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failure
     }
 }
 
-/// The parameters of a trace.
+/// The parameters of a trace, from the options.
 struct Run<'a> {
     args: &'a TraceArgs,
     destination: IpAddr,

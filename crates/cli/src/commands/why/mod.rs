@@ -92,7 +92,7 @@ pub(crate) struct WhyArgs {
     #[arg(long, value_name = "LIST", requires = "on")]
     impair: Option<Impairments>,
 
-    /// Total time, at most
+    /// Maximum total time
     #[arg(long, value_name = "SECONDS", value_parser = total_time, default_value = "20")]
     seconds: Duration,
 
