@@ -524,7 +524,7 @@ impl Relay {
         let until = Arc::clone(&is_over);
         let ring = ring.map(|(frames, service)| Ring { frames, service, free: Instant::now() });
         let thread = thread::spawn(move || {
-            // The relay ends when a device fails; the transfer then fails, too.
+            // Errors are ignored: if a device fails, the transfer fails too, and reports it.
             let _ = carry(near, far, ring, &until);
         });
         Self { is_over, thread }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The measurements of one run at both ends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunEvidence {
-    /// The intervention of the run; `None` for a run without one.
+    /// The deliberate change of the path in this run (its intervention); `None` without one.
     pub change: Option<Change>,
     /// Throughput between the programs during the observed part, in bytes per second.
     pub bytes_per_second: f64,

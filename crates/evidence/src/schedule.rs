@@ -1,4 +1,4 @@
-//! The random order of the runs of a design.
+//! Schedules the runs of a design in random order.
 
 use crate::cell::Cell;
 use crate::design::Design;

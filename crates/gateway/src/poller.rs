@@ -27,7 +27,7 @@ pub(crate) enum Token {
     End,
     /// The listening socket for metrics has a new connection.
     Metrics,
-    /// The metrics client at this place.
+    /// The metrics client with this index in the server.
     MetricsClient(usize),
     /// The flow with this index and generation.
     Flow(u32, u32),

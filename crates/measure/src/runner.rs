@@ -333,8 +333,7 @@ mod tests {
         let first = store.runs()[0].cell();
         assert_eq!((first.send.packets(), first.receive.packets()), (Some(2), Some(2)));
         night(&mut FakeBench::new(), &mut store).unwrap();
-        // All runs fit into the budget, so those after the corners follow the order of the
-        // schedule.
+        // All planned runs fit into the budget, so every cell is measured.
         assert_eq!(store.runs().len() as u64, store.plan().design().run_count());
         assert_eq!(store.next_run(), None);
     }

@@ -34,7 +34,7 @@ pub struct CellLimit {
     /// The limits of the cell. Both buffers appear if only a change of both raises the rate; the
     /// list is empty if no limit is identified.
     pub limits: Vec<Limit>,
-    /// Does neither a larger send buffer nor a larger receive buffer nor both raise the rate?
+    /// Is the rate hardly higher with larger buffers, at one end or at both?
     pub is_flat: bool,
 }
 

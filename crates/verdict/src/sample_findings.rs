@@ -17,7 +17,7 @@ pub(crate) fn findings_of(
     findings_of_runs(&design, &records(&design, rate), question)
 }
 
-/// Returns the findings of one module about the given runs.
+/// Returns the findings that `question`, the function of one module, derives from these runs.
 pub(crate) fn findings_of_runs(
     design: &Design,
     runs: &[RunRecord],

@@ -12,7 +12,7 @@ pub struct Pattern {
     seed: u64,
 }
 
-/// Number of bytes in a word.
+/// Number of bytes in a word of the pattern.
 const WORD: usize = size_of::<u64>();
 
 impl Pattern {

@@ -30,7 +30,7 @@ fn parameters(port: u16, count: u64) -> TypedParameters {
     }
 }
 
-/// Types characters to a neighbour that has an echo service.
+/// Types characters to a second host at the other end of a line, which has an echo service.
 fn typed(header_compression: bool, parameters: &TypedParameters) -> Result<TypedTally, TypedError> {
     let config = SerialConfig { header_compression, ..SerialConfig::new(115_200) };
     let [near, far] = SerialLink::pair(&config).unwrap();

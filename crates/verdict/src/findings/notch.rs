@@ -3,10 +3,11 @@
 //! On every line of cells (the diagonal, each row and each column), a cell is compared with the
 //! geometric mean of the cells before and after it. The nearer neighbour weighs more if the sizes
 //! are not equidistant, as in 3, 4 and 16. Otherwise a throughput that is proportional to the
-//! buffer would have a notch at 4. A notch must be deeper than chance (its interval), than a
-//! negligible difference, and than the usual deviation of cells from their neighbours. The usual
-//! deviation is computed over all rows, all columns or the diagonal; without it, a table of
-//! hundreds of cells would have a few notches by chance.
+//! buffer would have a notch at 4.
+//!
+//! A notch must be significant (its interval excludes zero), deeper than 5 %, and deeper than four
+//! times the usual deviation of cells from their neighbours on lines of the same kind. Without the
+//! last condition, a table of hundreds of cells would have a few notches by chance.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;

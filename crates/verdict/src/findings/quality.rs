@@ -218,7 +218,7 @@ mod tests {
                 .map(|finding| finding.text)
                 .find(|text| text.contains("above the maximum"))
         };
-        // The floor, the maximum without a protocol, is about 10.6 GB/s in these tests.
+        // In these tests a transfer without TCP, which is the maximum, has about 10.6 GB/s.
         assert_eq!(above(|_, _| 1e10), None);
         assert_eq!(above(|_, repeat| if repeat == 0 { 1e10 } else { 2e10 }), None, "by chance");
         let one = above(

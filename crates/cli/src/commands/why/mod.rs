@@ -52,13 +52,13 @@ concluded), not-identified (with all figures).";
 const SEED: u64 = 1988;
 /// Duration of the first transfer, as a share of the total time.
 const FIRST_SHARE: f64 = 0.2;
-/// Minimum duration of each further transfer, as a share of the total time.
+/// Minimum duration of each transfer after the first one, as a share of the total time.
 const FURTHER_SHARE: f64 = 0.07;
-/// Minimum duration of each further transfer on a path with losses, as a share of the total time.
-/// More time yields more losses to compare.
+/// Minimum duration of each transfer after the first one, on a path with losses, as a share of the
+/// total time. More time yields more losses to compare.
 const LOSSY_SHARE: f64 = 0.11;
-/// Minimum duration of a further transfer in round-trip times, so that slow start ends in its first
-/// half.
+/// Minimum duration, in round-trip times, of each transfer after the first one. Slow start then ends
+/// in its first half, which is not observed.
 const ROUND_TRIPS: f64 = 24.0;
 /// Minimum total time in seconds: shorter transfers would consist of slow start.
 const MIN_SECONDS: u64 = 5;

@@ -124,8 +124,8 @@ impl<'a> Sink<'a> {
             if self.read >= self.transfer.request.bytes {
                 return Ok(End::<L>::now());
             }
-            // The duration is checked first, because the source may notice its end earlier, and
-            // close.
+            // This precedes the check for the end of the stream, because a source that notices first
+            // that the time is over closes the stream.
             if self.transfer.is_late(now) {
                 return Ok(now);
             }
