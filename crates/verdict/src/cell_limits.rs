@@ -23,7 +23,7 @@ const RAISES: f64 = 1.2;
 /// enlarges noise: a smaller ratio would turn a chance difference of 7 % into a limit.
 const LEAST_RATIO: f64 = 1.5;
 
-/// Target size, relative to the largest buffer, of the smaller buffer that it is compared with.
+/// Factor for the size with which the largest buffer is compared; the nearest listed size is used.
 const NEXT_SMALLER: f64 = 0.8;
 
 /// A cell, and what limits its throughput.

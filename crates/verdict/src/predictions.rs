@@ -11,8 +11,8 @@ use linerate_evidence::{BufferSize, Cell};
 pub struct Predictions {
     /// The fitted parameters of the model.
     pub model: SurfaceModel,
-    /// The accuracy of the model on measured cells that are held back; `None` if there are too few
-    /// cells.
+    /// The accuracy of the model on measured cells, each predicted from others; `None` if there are
+    /// too few cells.
     pub score: Option<SurfaceScore>,
     /// The cells that were not measured, in the order of rows.
     pub cells: Vec<PredictedCell>,

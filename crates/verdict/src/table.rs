@@ -24,7 +24,8 @@ pub struct Table<'a> {
     left_out: usize,
 }
 
-/// The rates of the uncontended runs of each cell, and the epochs that have been subtracted.
+/// The rates of the uncontended runs of each cell, and the slow changes of the machine's speed that
+/// have been subtracted from them.
 struct Rates {
     of_cells: Vec<Vec<f64>>,
     epochs: Option<Epochs>,

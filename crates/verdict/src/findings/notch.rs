@@ -161,7 +161,7 @@ fn residual(medians: &[f64], place: f64) -> f64 {
 fn usual_deviation(varies: &str, triples: &[[&CellSummary<'_>; 3]]) -> f64 {
     let residuals =
         triples.iter().map(|cells| residual(&cells.map(CellSummary::median), place(varies, cells)));
-    // Few residuals do not tell what is usual, so only the interval of the notch is compared.
+    // With few residuals the usual deviation is unknown, so only the notch's interval counts.
     match Sample::new(residuals.collect()) {
         Some(sample) if sample.values().len() >= 8 => sample.robust_deviation(),
         _ => as_f64(0),

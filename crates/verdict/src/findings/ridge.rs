@@ -22,7 +22,7 @@ const NEGLIGIBLE: f64 = 0.01;
 /// Maximum width of a conclusive interval, as the logarithm of a ratio: ten per cent.
 const VAGUE: f64 = 0.1;
 
-/// Minimum number of cells on a diagonal for the question to make sense.
+/// Minimum number of cells on the diagonal from which a ridge can be recognised.
 const FEWEST: usize = 3;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {

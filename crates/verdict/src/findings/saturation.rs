@@ -11,7 +11,7 @@ use linerate_evidence::stats::interval;
 /// Minimum ratio of two rates that counts as a gain.
 const GAIN: f64 = 1.05;
 
-/// Minimum number of cells on a diagonal for the question to make sense.
+/// Minimum number of cells on the diagonal from which saturation can be recognised.
 const FEWEST: usize = 3;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
