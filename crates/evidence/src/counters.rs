@@ -28,9 +28,10 @@ pub mod names {
     pub const BAD_CHECKSUMS: &str = "bad_checksums";
     /// Lifetime of the thread that writes or reads, in microseconds, including handshake and close.
     pub const THREAD_MICROS: &str = "thread_micros";
-    /// Processor time of that thread, in microseconds.
+    /// Processor time of the thread that writes or reads, in microseconds.
     pub const CPU_MICROS: &str = "cpu_micros";
-    /// Time in which that thread was ready to run but waited for a processor, in microseconds.
+    /// Time in which the thread that writes or reads was ready to run but waited for a processor,
+    /// in microseconds.
     pub const CPU_WAIT_MICROS: &str = "cpu_wait_micros";
     /// Time for which the hypervisor withheld the machine's CPUs, in microseconds: the mean over
     /// all CPUs.

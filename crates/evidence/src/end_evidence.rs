@@ -92,7 +92,7 @@ pub struct ConnectionEvidence {
     pub retransmission_timeouts: Option<u64>,
     /// The path MTU in bytes.
     pub path_mtu: Option<u64>,
-    /// The segment size in bytes of data.
+    /// Most data in one segment, in bytes.
     pub segment_bytes: Option<u64>,
     /// Window scale of the windows that this end receives, as a shift count (RFC 7323 §2).
     pub send_window_scale: Option<u64>,

@@ -29,10 +29,10 @@ const NEXT_SMALLER: f64 = 0.8;
 /// A cell, and what limits its throughput.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellLimit {
-    /// The pair of buffers.
+    /// The cell: its send and receive buffer sizes.
     pub cell: Cell,
-    /// The limits of the cell. Both buffers appear if only a change of both raises the rate; the
-    /// list is empty if no limit is identified.
+    /// The limits of the cell. Both buffers appear if each of them limits the rate, or only both
+    /// together. The list is empty if no limit is identified.
     pub limits: Vec<Limit>,
     /// Is the rate hardly higher with larger buffers, at one end or at both?
     pub is_flat: bool,
@@ -74,8 +74,8 @@ impl Surface<'_> {
         as_f64(size.bytes(self.sweep.start.facts.bench.segment_payload))
     }
 
-    /// Returns the buffer size nearest to `factor` times `size`, among those on that side of
-    /// `size`.
+    /// Returns the listed size nearest to `factor` times `size`: one larger than `size` if the
+    /// factor is above one, else a smaller one.
     fn other(&self, sizes: &[BufferSize], size: BufferSize, factor: f64) -> Option<BufferSize> {
         let target = self.bytes(size) * factor;
         let distance = |other: BufferSize| (self.bytes(other) / target).ln().abs();

@@ -62,7 +62,7 @@ pub struct Observation {
 pub struct Deviation {
     /// Robust standard deviation, as the logarithm of a ratio.
     pub deviation: f64,
-    /// Correlation of successive runs.
+    /// Correlation of the deviations of successive runs.
     pub lag_1: f64,
     /// Correlation of runs that are ten positions apart.
     pub lag_10: f64,
