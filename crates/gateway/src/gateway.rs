@@ -27,9 +27,9 @@ const DNS: u16 = 53;
 const OTHER_FILES: u64 = 64;
 /// Maximum number of new flows that one turn handles.
 const NEW_FLOWS: usize = 64;
-/// Under overload, new flows get at most one n-th of the time. A flood must not slow other flows
-/// down: opening and connecting a socket takes as long as relaying a GSO frame. Other new flows
-/// wait in the host, which limits their number.
+/// Under overload, new flows get at most the time divided by this number. A flood must not slow
+/// other flows down: opening and connecting a socket takes as long as relaying a GSO frame. Other
+/// new flows wait in the host, which limits their number.
 const NEW_FLOW_SHARE: u64 = 8;
 /// Maximum time that new flows take in one turn.
 const NEW_FLOW_BURST: Duration = Duration::from_millis(5);

@@ -4,7 +4,7 @@ use crate::report::Report;
 use linerate_evidence::notation;
 use linerate_evidence::{EndCounters, FastPath};
 
-/// Maximum number of reasons that are listed.
+/// Maximum number of reasons of misses that are listed.
 const TOLD: usize = 6;
 
 /// Returns the section; empty if neither end reports hits and misses.

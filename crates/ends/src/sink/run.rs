@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Interval at which a session checks a run while data is being read.
-const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Interval at which a session checks a run whose data is being read, and minimum time without
+/// data after which such a run ends.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum number of bytes in a read, which limits the memory that a sweep can occupy in the sink.
 const MAX_READ: u64 = 16 << 20;
 /// Maximum duration of a run in milliseconds.
@@ -89,7 +90,7 @@ impl<'a> Run<'a> {
     pub(super) fn timeout(&self) -> Option<Duration> {
         match *lock(&self.phase) {
             Phase::Expected { until, .. } => Some(until.saturating_duration_since(Instant::now())),
-            Phase::UnderWay => Some(ARRIVAL_TIMEOUT),
+            Phase::UnderWay => Some(CHECK_INTERVAL),
             Phase::Over => None,
         }
     }
@@ -147,7 +148,7 @@ impl<'a> Run<'a> {
             read_size: limits.read_size.filter(|_| !self.spec.discard).unwrap_or(asked),
             pattern: self.spec.verify.map(Pattern::new),
             max_time,
-            idle_time: max_time.max(ARRIVAL_TIMEOUT),
+            idle_time: max_time.max(CHECK_INTERVAL),
             pause: if self.spec.discard { Duration::ZERO } else { limits.pause },
             discard: self.spec.discard,
         };

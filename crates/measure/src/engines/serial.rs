@@ -25,7 +25,7 @@ const END: u32 = 1;
 pub struct SerialBench {
     rules: Rules,
     line: SerialConfig,
-    /// Wraps the line at the end of the source.
+    /// Wraps the sender's end of the line: impairments and capture.
     wrapping: Wrapping,
 }
 

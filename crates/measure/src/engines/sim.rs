@@ -93,8 +93,9 @@ impl SimBench {
         if self.config.timestamps { TIMESTAMPS } else { 0 }
     }
 
-    /// Returns the framing. On a bus, acknowledgements share the medium. Like the message of 1988,
-    /// this counts at most one acknowledgement for each packet: a minimum frame with its gap.
+    /// Returns the framing. On a bus, acknowledgements share the medium. Like Van Jacobson's
+    /// message of 1988, this counts at most one acknowledgement for each packet: a minimum frame
+    /// with its gap.
     fn framing(&self) -> Framing {
         let framing = Framing::ethernet(self.options());
         if self.blueprint.is_shared() {

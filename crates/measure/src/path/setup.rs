@@ -16,7 +16,7 @@ const LARGER: usize = 8;
 const GSO_BURST: usize = 64 << 10;
 /// Maximum number of bytes in a write.
 const MAX_WRITE: usize = 4 << 20;
-/// Lowest value of a limit of ten times the rate, in bytes per second; see [`tenfold`].
+/// Minimum of the limit that [`tenfold`] returns, in bytes per second.
 const SLOW: f64 = 1e6;
 /// Rate in bytes per second below which interventions are limited to ten times the rate: 100 Mb/s.
 const LOW: f64 = 12.5e6;

@@ -66,7 +66,7 @@ impl Subject {
 struct Finding {
     destination: IpAddr,
     subject: Subject,
-    /// Does the message come from the host itself, and not from a router on the way?
+    /// Is the message one that only the destination itself sends, and not a router on the way?
     is_arrival: bool,
     note: Option<Note>,
 }

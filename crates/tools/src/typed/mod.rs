@@ -31,7 +31,7 @@ pub struct TypedParameters {
     pub timeout: Duration,
 }
 
-/// The result of a series of typed characters. A first character is not counted. The counters
+/// The result of a series of typed characters. The first character is not counted. The counters
 /// include every packet up to the echo of the last character.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TypedTally {

@@ -91,7 +91,7 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "ADDR:PORT")]
     pub(super) metrics: Option<SocketAddr>,
 
-    /// Limit of flows
+    /// Maximum number of flows at a time
     #[arg(long, value_name = "COUNT", default_value_t = 65_536)]
     pub(super) flows: usize,
 

@@ -58,7 +58,7 @@ pub(crate) struct TraceArgs {
     #[arg(long, value_name = "SIZE", default_value = "32B", value_parser = size)]
     pub(super) size: usize,
 
-    /// The port of the first datagram; it grows by one with each
+    /// The port of the first datagram; each further one goes to the next port
     #[arg(long, value_name = "PORT", default_value = "33434", conflicts_with = "icmp",
           value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) port: u16,

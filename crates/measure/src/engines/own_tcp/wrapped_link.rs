@@ -9,7 +9,7 @@ use linerate_units::Instant;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Wraps the link of linerate's host. If both ends are linerate's, it is the link of the source.
+/// Wraps the link of linerate's host, or that of the sender if both ends are linerate's.
 #[derive(Debug)]
 pub(crate) struct Wrapping {
     impairments: Option<Impairments>,

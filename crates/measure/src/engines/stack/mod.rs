@@ -34,7 +34,7 @@ const PORT: u16 = 9;
 #[derive(Debug)]
 pub struct StackBench {
     rules: Rules,
-    /// Wraps the link at the end of the source.
+    /// Wraps the sender's end of the link: impairments and capture.
     wrapping: Wrapping,
 }
 

@@ -50,7 +50,7 @@ pub struct TapBench {
     settings: BTreeMap<String, String>,
     /// The device, while no run uses it.
     tap: Option<Tap>,
-    /// Wraps the device during a run.
+    /// Wraps the device during a run: impairments and capture.
     wrapping: Wrapping,
 }
 
