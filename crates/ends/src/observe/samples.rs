@@ -168,7 +168,7 @@ fn state(reading: &Reading, is_in_call: bool) -> Option<State> {
     if in_network >= congestion_window / 3 * 2 {
         return Some(State::CongestionWindowFull);
     }
-    // TCP may defer a small rest until more data is written, which a full buffer does not allow.
+    // TCP may hold back a small remainder until more data is written, but a full buffer admits none.
     if is_in_call && unsent < in_flight / 2 {
         return Some(State::BufferFull);
     }

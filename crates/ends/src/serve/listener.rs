@@ -34,7 +34,7 @@ impl FromStr for ListenAt {
     }
 }
 
-/// Formats the address as it is parsed.
+/// Formats the address in the form that `FromStr` parses.
 impl fmt::Display for ListenAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -14,7 +14,7 @@ pub const FEWEST_CELLS: usize = 6;
 const WIDTH: f64 = 1.96;
 /// Standard deviation of the runs of a cell that is assumed if no cell was measured twice.
 const USUAL_NOISE: f64 = 0.03;
-/// Minimum standard deviation of the surface from the model.
+/// Minimum standard deviation of rates from the model, as the logarithm of a ratio.
 const MIN_DEVIATION: f64 = 0.02;
 /// Exponent of the power mean that approximates the smaller buffer; larger values are closer.
 const SHARPNESS: f64 = 6.0;

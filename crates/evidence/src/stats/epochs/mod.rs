@@ -60,11 +60,11 @@ pub struct Observation {
 /// The deviation of runs from their expected rates, and its correlation in time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Deviation {
-    /// Robust standard deviation, as the logarithm of a ratio.
+    /// Robust standard deviation of the runs, as the logarithm of the ratio to the expected rate.
     pub deviation: f64,
     /// Correlation of the deviations of successive runs.
     pub lag_1: f64,
-    /// Correlation of runs that are ten positions apart.
+    /// Correlation of the deviations of runs that are ten positions apart.
     pub lag_10: f64,
 }
 

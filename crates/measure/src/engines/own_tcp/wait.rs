@@ -11,8 +11,8 @@ use linerate_units::{Clock, Duration, Instant};
 use std::hint::spin_loop;
 use std::io;
 
-/// Maximum number of polls before a sleep, which take some fifty microseconds. A sleeping end wakes
-/// up faster, so one polling end keeps both awake.
+/// Maximum number of polls before a sleep, which take some fifty microseconds. That is longer than
+/// the wake-up of the other end, so that one polling end keeps both awake.
 const MOST: u32 = 2_500;
 /// Number of waits after which polling is tried again, if it has been given up.
 const RETRY_AFTER: u32 = 64;
