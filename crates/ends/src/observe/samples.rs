@@ -168,7 +168,8 @@ fn state(reading: &Reading, is_in_call: bool) -> Option<State> {
     if in_network >= congestion_window / 3 * 2 {
         return Some(State::CongestionWindowFull);
     }
-    // TCP may hold back a small remainder until more data is written, but a full buffer admits none.
+    // TCP may hold back a small remainder until more data is written, but a full buffer has no room
+    // for it.
     if is_in_call && unsent < in_flight / 2 {
         return Some(State::BufferFull);
     }

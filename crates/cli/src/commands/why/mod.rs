@@ -57,8 +57,8 @@ const FURTHER_SHARE: f64 = 0.07;
 /// Minimum duration of each transfer after the first one, on a path with losses, as a share of the
 /// total time. More time yields more losses to compare.
 const LOSSY_SHARE: f64 = 0.11;
-/// Minimum duration, in round-trip times, of each transfer after the first one. Slow start then ends
-/// in its first half, which is not observed.
+/// Minimum duration, in round-trip times, of each transfer after the first one. Slow start then
+/// ends in its first half, which is not observed.
 const ROUND_TRIPS: f64 = 24.0;
 /// Minimum total time in seconds: shorter transfers would consist of slow start.
 const MIN_SECONDS: u64 = 5;

@@ -124,8 +124,8 @@ impl<'a> Sink<'a> {
             if self.read >= self.transfer.request.bytes {
                 return Ok(End::<L>::now());
             }
-            // This precedes the check for the end of the stream, because a source that notices first
-            // that the time is over closes the stream.
+            // This precedes the check for the end of the stream, because a source that is the first
+            // to notice the end of the time closes the stream.
             if self.transfer.is_late(now) {
                 return Ok(now);
             }
