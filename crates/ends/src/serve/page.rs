@@ -1,7 +1,7 @@
 //! A minimal HTTP/1.1 server of one text, for programs that collect metrics (RFC 9112).
 //!
 //! It serves one connection at a time and closes it, so a slow peer delays others by at most
-//! [`MAX_TIME`].
+//! `MAX_TIME`.
 
 use super::listener::{ListenAt, ListenError, Listener};
 use crate::interrupt::Interrupt;

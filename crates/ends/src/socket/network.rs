@@ -93,7 +93,7 @@ impl Network {
         }
     }
 
-    /// Ends a linerate host when it has sent all its data, or after [`CLOSE_TIMEOUT`].
+    /// Ends a linerate host when it has sent all its data, or after `CLOSE_TIMEOUT`.
     pub fn end(&self) {
         if let Self::Own(own) = self {
             // The wait fails after the timeout if a peer does not acknowledge the data.
