@@ -181,8 +181,8 @@ impl Connection {
         let is_renewed = cookie.is_some_and(|cookie| cookie != tried);
         // The retransmitted SYN had no Fast Open option. The path may have dropped the first SYN
         // because of that option.
-        let went_again = self.sender.expiries > 0;
-        let wanted_more = brought || tried.is_request() || went_again;
+        let was_retransmitted = self.sender.expiries > 0;
+        let wanted_more = brought || tried.is_request() || was_retransmitted;
         let refused = wanted_more && !accepted && !is_renewed;
         let lesson = FastOpenLesson { cookie, mss: options.mss, accepted, refused };
         self.fast_open.get_or_insert_default().lesson = Some(lesson);

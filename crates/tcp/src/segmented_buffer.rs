@@ -45,9 +45,9 @@ packed!(SegmentedBuffer {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Pieces {
     list: VecDeque<Piece>,
-    /// The number of the buffer's first byte. All bytes are numbered from the creation of the
-    /// buffer. Bytes in the ring also have a number that counts only those.
+    /// The index of the buffer's first byte. All bytes since its creation are counted.
     head: usize,
+    /// The index of the first byte in the ring, where only the bytes in the ring are counted.
     ring_head: usize,
 }
 
@@ -56,9 +56,9 @@ struct Piece {
     bytes: Bytes,
     /// The number of bytes of memory that the piece keeps allocated.
     memory: usize,
-    /// The number of the piece's first byte; `ring` is the ring's number of the byte after the
-    /// piece.
+    /// The index of the piece's first byte among all bytes.
     start: usize,
+    /// The index among the bytes in the ring of the first one after the piece.
     ring: usize,
 }
 

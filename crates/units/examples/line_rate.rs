@@ -1,4 +1,4 @@
-//! How many full-sized frames an Ethernet carries in a second, and how long each one takes.
+//! Prints how many full-sized frames an Ethernet carries in a second, and how long each one takes.
 //!
 //! ```sh
 //! cargo run -p linerate-units --example line_rate

@@ -21,7 +21,7 @@ const BLOCK: usize = 32;
 pub(super) struct Avx2(());
 
 impl Avx2 {
-    /// Returns the proof, if this CPU has AVX2. The CPU is asked once per process.
+    /// Returns the proof, if this CPU has AVX2. The CPU is queried once per process.
     #[inline]
     pub(super) fn detect() -> Option<Self> {
         detected::get().then_some(Self(()))

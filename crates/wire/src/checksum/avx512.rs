@@ -21,7 +21,7 @@ const BLOCK: usize = 64;
 pub(super) struct Avx512(());
 
 impl Avx512 {
-    /// Returns the proof, if this CPU has AVX-512. The CPU is asked once per process.
+    /// Returns the proof, if this CPU has AVX-512. The CPU is queried once per process.
     #[inline]
     pub(super) fn detect() -> Option<Self> {
         detected::get().then_some(Self(()))

@@ -183,7 +183,7 @@ impl Bbr {
     }
 
     /// `HandleSpuriousLossDetection`: restores the bounds and the phase before the losses.
-    pub(super) fn take_losses_back(&mut self) {
+    pub(super) fn undo_losses(&mut self) {
         self.restore_window();
         self.latest.loss = false;
         self.full_pipe.reset(Rate::default());

@@ -79,7 +79,7 @@ impl ShortestRoundTrip {
     }
 
     /// Restarts the probe interval, because the queue was just drained.
-    pub(super) const fn looked(&mut self, now: Instant) {
+    pub(super) const fn restart_interval(&mut self, now: Instant) {
         self.recent_found = now;
     }
 }

@@ -424,7 +424,7 @@ impl Controller for Bbr {
 
     fn on_spurious_loss(&mut self) {
         self.recovering = false;
-        self.take_losses_back();
+        self.undo_losses();
     }
 
     fn boxed_clone(&self) -> Box<dyn Controller> {

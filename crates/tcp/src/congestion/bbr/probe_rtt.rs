@@ -69,7 +69,7 @@ impl Bbr {
         if self.pause.ends.is_none_or(|end| self.now <= end) {
             return;
         }
-        self.round_trip.looked(self.now);
+        self.round_trip.restart_interval(self.now);
         self.restore_window();
         self.forget_short_term();
         if self.full_pipe.reached {
