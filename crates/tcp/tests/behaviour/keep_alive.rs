@@ -130,8 +130,8 @@ fn a_pending_acknowledgement_is_not_a_probe() {
     host.expect_nothing();
 }
 
-/// A busy host may handle timers late, when an acknowledgement is pending. It is sent before the
-/// probe, with and without TCP options.
+/// A busy host may handle timers late, when an acknowledgement is pending. The acknowledgement is
+/// sent before the probe, with and without TCP options.
 #[test]
 fn a_probe_due_with_an_acknowledgement_follows_it() {
     for offers in ["", " sackOK ts 100 1"] {

@@ -68,7 +68,7 @@ fn three_later_deliveries_cause_a_retransmission() {
     let mut host = ten_out(&new_reno());
     host.send(". 1:1(0) ack 1 sack 1001-2001");
     host.send(". 1:1(0) ack 1 sack 1001-3001");
-    // The first two each permit a new segment (RFC 3042).
+    // Each of the first two SACKed segments permits a new one (RFC 3042).
     expect_segments(&mut host, &[10_001, 11_001]);
     host.send(". 1:1(0) ack 1 sack 1001-4001");
     expect_segments(&mut host, &[1]);

@@ -129,7 +129,7 @@ fn the_user_timeout_applies_to_data_after_the_peer_has_closed_and_to_a_fin() {
     }
 }
 
-/// RFC 1122 §4.2.3.9: the application gets an ICMP error that was received before as the cause.
+/// RFC 1122 §4.2.3.9: an ICMP error that was received before the timeout is reported as the cause.
 #[test]
 fn a_user_timeout_reports_an_icmp_error() {
     let mut host = patient(secs(5));

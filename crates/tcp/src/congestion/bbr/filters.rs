@@ -131,8 +131,8 @@ impl Aggregation {
     }
 }
 
-/// A windowed maximum filter: the largest value in the last rounds, found from the three best (K.
-/// Nichols).
+/// A windowed maximum filter (K. Nichols): it finds the largest value in the last rounds, and
+/// stores only the three best values.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct WindowedMax {
     /// The three best values, each as round and value, the largest first.
