@@ -11,7 +11,7 @@ use linerate_stack::Medium as Framing;
 use linerate_tcp::Config;
 use linerate_units::{Rate, Span};
 
-/// A scenario with all numbers read and checked.
+/// A scenario whose numbers have been read and checked.
 #[derive(Clone, Debug)]
 pub struct Blueprint {
     pub(super) media: Vec<MediumPlan>,
@@ -22,22 +22,22 @@ pub struct Blueprint {
     pub(super) dialogues: Vec<DialoguePlan>,
     pub(super) generators: Vec<GeneratorPlan>,
     published: Vec<Published>,
-    /// Upper limit of the simulated time.
+    /// Maximum simulated time of a run.
     pub(super) limit: Span,
 }
 
-/// An attachment that a transfer crosses, with the direction.
+/// An attachment that a transfer crosses, and the direction in which it crosses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Crossing {
-    /// From a host.
+    /// The NIC of the sending host with this number.
     From(usize),
-    /// To a host.
+    /// The NIC of the receiving host with this number.
     To(usize),
-    /// A NIC of a relay, on the way from one medium to another.
+    /// A NIC of a relay, which forwards from the medium `first` to the medium `last`.
     Relay { relay: usize, nic: usize, first: usize, last: usize },
 }
 
-/// The parameters of a transfer in the scenario.
+/// Parameters of a transfer, and of its sending host.
 #[derive(Clone, Copy, Debug)]
 pub struct TransferFacts<'a> {
     /// Name of the transfer.
@@ -48,7 +48,7 @@ pub struct TransferFacts<'a> {
     pub mtu: usize,
     /// Bytes of a write.
     pub write_size: usize,
-    /// Buffer size of a read.
+    /// Number of bytes that the sink requests from each read.
     pub read_size: usize,
 }
 
@@ -100,7 +100,7 @@ impl Blueprint {
         self.media.iter().map(|medium| medium.name.as_str())
     }
 
-    /// Returns the bit rate and the framing of each wire.
+    /// Returns the bit rate and the header format of each wire.
     pub fn framings(&self) -> impl Iterator<Item = (Rate, Framing)> {
         self.media.iter().map(|medium| (medium.rate(), medium.framing()))
     }
@@ -113,8 +113,8 @@ impl Blueprint {
         rates.min_by_key(|rate| rate.bits_per_second()).unwrap_or_else(|| self.media[0].rate())
     }
 
-    /// Returns the names of the transfers that cross the narrowest cable of the first one in the
-    /// same direction, the first one included.
+    /// Returns the names of all transfers that cross the narrowest cable on the first transfer's
+    /// path in the same direction. The first transfer is included.
     pub fn sharing_the_narrowest(&self) -> impl Iterator<Item = &str> {
         let narrowest = self.transfers.first().and_then(|transfer| {
             let crossed = self.crossed(transfer);
@@ -127,13 +127,13 @@ impl Blueprint {
         self.transfers.iter().filter(shares).map(|transfer| transfer.name.as_str())
     }
 
-    /// Returns the rate of an attachment.
+    /// Returns the bit rate at which an attachment sends.
     fn rate_of(&self, attachment: Attachment) -> Rate {
         attachment.cable.map_or_else(|| self.media[attachment.medium].rate(), |cable| cable.rate)
     }
 
-    /// Returns the attachments that a transfer crosses: those of its two hosts, and of the relays
-    /// between its media.
+    /// Returns the attachments that a transfer crosses: those of its two hosts, and those of the
+    /// relays between its media.
     fn crossed(&self, transfer: &TransferPlan) -> impl Iterator<Item = (Crossing, Attachment)> {
         let medium = |host: usize| self.hosts[host].attachment.medium;
         let (first, last) = (medium(transfer.from), medium(transfer.to));
@@ -153,14 +153,14 @@ impl Blueprint {
         hosts.chain(of_relays)
     }
 
-    /// Returns whether the first transfer crosses a shared wire.
+    /// Returns whether the first transfer crosses a medium that several stations share.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.path().any(MediumPlan::is_shared)
     }
 
-    /// Returns the media that the first transfer crosses, or the first medium if there is no
-    /// transfer.
+    /// Returns the media that the first transfer crosses. Without a transfer, returns the first
+    /// medium.
     fn path(&self) -> impl Iterator<Item = &MediumPlan> {
         self.route().into_iter().map(|number| &self.media[number])
     }
@@ -234,7 +234,7 @@ impl Blueprint {
         self.generators.iter().try_for_each(|plan| self.check_generator(plan))
     }
 
-    /// Refuses a raw-frame generator whose frames cannot reach its peer.
+    /// Refuses a raw-frame generator whose frames cannot reach its receiver.
     fn check_generator(&self, plan: &GeneratorPlan) -> Result<(), ParameterError> {
         let here = &self.hosts[plan.host];
         if self.media[here.attachment.medium].framing() == Framing::Ip {
@@ -255,7 +255,7 @@ impl Blueprint {
         )))
     }
 
-    /// Returns the attachments to a medium in the order of its ports: hosts, then the NICs of
+    /// Returns the attachments to a medium in the order of its ports: hosts first, then the NICs of
     /// routers and bridges.
     pub(super) fn attachments(&self, medium: usize) -> Vec<Attachment> {
         let hosts = self.hosts.iter().map(|host| host.attachment);

@@ -28,11 +28,11 @@ use std::net::SocketAddrV4;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
-/// Port of discard (RFC 863) for the first transfer; each further transfer has the next port.
+/// Port of the first transfer: that of discard (RFC 863). Each further transfer uses the next port.
 const PORT: u16 = 9;
-/// Port of login (RFC 1282) for dialogues.
+/// Port of dialogues: that of login (RFC 1282).
 const ECHO_PORT: u16 = 513;
-/// Ranges of random stream numbers, one for each kind of component.
+/// First numbers of the random streams, by the kind of component that uses them.
 const HOST_STREAMS: u64 = 1 << 32;
 const RELAY_STREAMS: u64 = 3 << 32;
 /// Random streams of switch ports: one for each port of each switch.
@@ -41,8 +41,8 @@ const PORT_STREAMS: u64 = 4 << 32;
 const ARBITER_STREAMS: u64 = 1 << 62;
 
 impl Blueprint {
-    /// Runs a simulation. A blueprint, a seed and options determine the results. All captured
-    /// frames are in the outcome, however many there are.
+    /// Runs a simulation. The blueprint, the seed and the options determine the results. The
+    /// outcome contains all captured frames, however many there are.
     #[must_use]
     pub fn run(&self, seed: u64, options: &TransferOptions, keep: Keep) -> Outcome {
         let mut frames = Vec::new();
@@ -50,7 +50,7 @@ impl Blueprint {
         Outcome { frames, ..outcome }
     }
 
-    /// Runs a simulation, and passes captured frames to `watch` in the order of time instead of
+    /// Runs a simulation. Passes captured frames to `watch` in the order of time, instead of
     /// collecting them in the outcome.
     #[must_use]
     pub fn run_watched(
@@ -71,8 +71,8 @@ impl Blueprint {
             world.start(to, ends.to, Box::new(Sink::new(bulk.clone())));
             world.start(from, ends.from, Box::new(Source::new(bulk)));
         }
-        // Dialogues use the echo port, or the first port after those of the transfers if the echo
-        // port is among them.
+        // Dialogues use the login port. If the ports of the transfers include it, they use the next
+        // port after those.
         let first = ECHO_PORT.max(PORT + small(self.transfers.len()));
         for (number, dialogue) in (0..).zip(&self.dialogues) {
             let &DialoguePlan { from, to, spread, .. } = dialogue;
@@ -144,14 +144,15 @@ impl Blueprint {
                 ports.push(Occupant::Noise(small(world.noises.len())));
                 world.noises.push(noise);
             }
-            // Each medium has its own random streams. The first medium uses the seed itself.
+            // Each medium has its own random streams. The first medium uses those of the seed
+            // itself, so that scenarios with one medium need no number.
             let medium = plan.medium(&self.attachments(number), seed ^ (number as u64) << 48);
             world.wires.push(Wire { medium, ports });
         }
     }
 
-    /// Returns the port of the bridge that leads from each medium to every other one of its
-    /// network.
+    /// Returns, for each medium and every other one of its network, the port of the bridge on the
+    /// path there.
     fn bridged(&self, world: &World) -> BTreeMap<(u16, u16), Port> {
         let bridges = || {
             let all = self.relays.iter().zip(&world.relay_attachments);
@@ -160,7 +161,8 @@ impl Blueprint {
         };
         let mut bridged = BTreeMap::new();
         for to in (0..).take(self.media.len()) {
-            // Bridged media form no loop, so the search away from `to` reaches each medium once.
+            // The search that starts at `to` reaches each medium once, because bridged media form
+            // no loop.
             let mut near = vec![to];
             while let Some(medium) = near.pop() {
                 for attachments in bridges()
@@ -204,11 +206,12 @@ impl Blueprint {
         Machine::new(&host.machine, nic, shards, steering, capabilities, head_start)
     }
 
-    /// Returns the capabilities of a host's link.
+    /// Returns the capabilities of the link between a host and its NIC.
     fn capabilities(&self, host: &HostPlan, options: &TransferOptions, keep: Keep) -> Capabilities {
         let framing = self.media[host.attachment.medium].framing();
         Capabilities {
-            // Checksums cost processor time, but are computed only if frames are captured.
+            // Checksums are computed only if frames are captured. Otherwise they only cost
+            // simulated processor time.
             offloads: Offloads {
                 checksums: !keep.frames || host.nic.offload.tso_max_size > 0,
                 gso_max_size: host.nic.offload.tso_max_size,
@@ -229,7 +232,7 @@ impl Blueprint {
         Relay::new(plan.parameters.clone(), forwarding, nics.collect())
     }
 
-    /// Creates the forwarding logic of a router; `number` counts routers only.
+    /// Creates the forwarding rules of router `number`, counted without bridges.
     fn router(
         &self,
         number: usize,
@@ -244,7 +247,7 @@ impl Blueprint {
         Router::new(interfaces.collect(), self.topology.routes_of_router(number), neighbours)
     }
 
-    /// Chooses the ports and processors of connection number `number` of a program.
+    /// Chooses the ports and the processors of a program's connection `number`.
     fn ends(
         &self,
         world: &World,
@@ -349,7 +352,7 @@ impl Blueprint {
         }
     }
 
-    /// Returns the name of the owner of a port.
+    /// Returns the name of a port's owner, as results show it.
     fn name_of(&self, occupant: Occupant) -> String {
         match occupant {
             Occupant::Machine(number) => self.hosts[usize::from(number)].name.clone(),
@@ -380,7 +383,7 @@ impl HostPlan {
         }
     }
 
-    /// Returns the name of a unit in the timeline.
+    /// Returns the name that the timeline shows for a unit of this host.
     fn name_of(&self, processor: u16, unit: Unit) -> String {
         let is_one_of_several = self.machine.processors > NonZeroU16::MIN && unit != Unit::Bus;
         let (name, unit) = (&self.name, unit.name());
@@ -408,12 +411,12 @@ impl RelayPlan {
     }
 }
 
-/// Creates the forwarding table of a bridge.
+/// Creates the forwarding table of bridge `number`.
 fn bridge(world: &World, number: usize) -> Bridge {
     let own = &world.relay_attachments[number];
     let behind = world.attachments.iter().map(|&(at, _)| {
         let leads = |&(wire, port): &(u16, Port)| {
-            // Find a medium other than the NIC's own that another bridge leads to.
+            // True if the port leads to the medium `at`, directly or through another bridge.
             wire == at || world.bridged.get(&(wire, at)).is_some_and(|&other| other != port)
         };
         own.iter().position(leads).map(small)
@@ -421,7 +424,7 @@ fn bridge(world: &World, number: usize) -> Bridge {
     Bridge::new(behind.collect())
 }
 
-/// Converts the number of a medium, a machine or a NIC, of which there are at most some thousands.
+/// Converts the number of a medium, a machine or a NIC. There are at most a few thousand of each.
 fn small(number: usize) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
 }

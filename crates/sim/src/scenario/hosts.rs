@@ -1,4 +1,4 @@
-//! The hosts of a scenario.
+//! Reads the hosts of a scenario.
 
 use super::media::{Attachment, MediumPlan};
 use crate::machine::MachineParameters;
@@ -11,21 +11,21 @@ use std::net::Ipv4Addr;
 /// Upper limit of the number of hosts. Addresses have two bytes for this number, and the NICs of
 /// routers need some of them.
 pub(super) const MOST_HOSTS: u64 = 10_000;
-/// Upper limit of the initial window, in segments.
+/// Upper limit of the configured initial window, in segments.
 const MOST_SEGMENTS: u64 = 65_535;
 
-/// A host.
+/// A host of a scenario: its machine, its NIC, its TCP configuration and its place on a medium.
 #[derive(Clone, Debug)]
 pub(super) struct HostPlan {
     pub(super) name: String,
-    /// Name of the host, or of its group, in the scenario.
+    /// Name of the host in the scenario, or of the group that it belongs to.
     pub(super) group: String,
     pub(super) machine: MachineParameters,
     pub(super) nic: NicParameters,
     pub(super) tcp: Config,
-    /// Whether its IP identification counts packets.
+    /// Whether the IP identification grows by one with each packet of the host.
     pub(super) count_packets: bool,
-    /// Largest IP packet.
+    /// Largest IP packet that the host sends, in bytes.
     pub(super) mtu: usize,
     pub(super) attachment: Attachment,
     /// The address of the host, or `None` for the next free one.
@@ -33,7 +33,8 @@ pub(super) struct HostPlan {
 }
 
 impl HostPlan {
-    /// Reads a host or a group of equal hosts, each `step` metres further along the cable.
+    /// Reads a host, or a group of equal hosts. Each host of a group is `step` metres further along
+    /// the cable.
     pub(super) fn read_group(
         settings: &Settings,
         name: &str,
@@ -105,12 +106,12 @@ impl HostPlan {
     }
 }
 
-/// Reads the largest IP packet, at least the minimum MTU of a host.
+/// Reads the size of the largest IP packet. It must be at least the minimum MTU of a host.
 pub(super) fn read_mtu(section: &Section<'_>) -> Result<usize, ParameterError> {
     section.size_within("mtu", SMALLEST_MTU as u64..=65_535)
 }
 
-/// Reads a TCP configuration: a profile and the scenario's own values.
+/// Reads a TCP configuration: a profile, and the values that the scenario changes.
 fn read_tcp(section: &Section<'_>) -> Result<Config, ParameterError> {
     section.word("title")?;
     let name = section.word("profile")?;

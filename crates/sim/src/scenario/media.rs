@@ -1,4 +1,4 @@
-//! The media of a scenario: one for all hosts, or several with names.
+//! Reads the media of a scenario: a single one for all hosts, or several with names.
 
 use crate::background::Noise;
 use crate::medium::{
@@ -10,12 +10,12 @@ use crate::rng::Stream;
 use linerate_stack::Medium as Framing;
 use linerate_units::{Rate, Span};
 
-/// Name of the only medium.
+/// Name of a medium that is the only one.
 const ONLY: &str = "wire";
-/// First random stream number of background traffic.
+/// First number of the random streams of background traffic.
 const NOISE_STREAMS: u64 = 2 << 32;
 
-/// Limits of a background frame's bytes, check sequence included.
+/// Minimum and, below, maximum length of a background frame in bytes, check sequence included.
 const SHORTEST_NOISE: u64 = SHORTEST as u64;
 const LONGEST_NOISE: u64 = 65_535;
 
@@ -42,14 +42,14 @@ struct NoisePlan {
     position: u64,
 }
 
-/// A NIC's attachment to a medium.
+/// The place at which a NIC is attached to a medium.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attachment {
     /// Number of the medium.
     pub(super) medium: usize,
-    /// Position in metres from the end of a bus.
+    /// Distance from the end of a bus, in metres.
     pub(super) position: u64,
-    /// The NIC's own cable to a switch, if it differs from the others.
+    /// The cable between this NIC and a switch, if it differs from the switch's usual one.
     pub(super) cable: Option<Cable>,
 }
 
@@ -79,12 +79,12 @@ impl MediumPlan {
         Ok(Self { name: name.to_owned(), kind, noise })
     }
 
-    /// Returns the bit rate. For a switch, this is the rate of cables without one of their own.
+    /// Returns the bit rate. For a switch, that of the cables for which the scenario gives none.
     pub(super) const fn rate(&self) -> Rate {
         self.kind.rate()
     }
 
-    /// Returns the framing.
+    /// Returns the header format of the medium's frames.
     pub(super) const fn framing(&self) -> Framing {
         match self.kind {
             Kind::Serial(_) => Framing::Ip,
@@ -102,12 +102,12 @@ impl MediumPlan {
         self.noise.is_some()
     }
 
-    /// Returns the bytes of the background frames.
+    /// Returns the length of background frames in bytes, without check sequence.
     pub(super) fn noise_length(&self) -> usize {
         self.noise.as_ref().map_or(0, |noise| noise.length)
     }
 
-    /// Checks that the medium admits these attachments and the background traffic.
+    /// Checks that the medium permits these attachments and its background traffic.
     pub(super) fn check(&self, attachments: &[Attachment]) -> Result<(), ParameterError> {
         let refuse = |what: &str| Err(ParameterError::Topology(what.to_owned()));
         match &self.kind {
@@ -139,7 +139,7 @@ impl MediumPlan {
         }
     }
 
-    /// Creates the medium.
+    /// Creates the simulated medium.
     pub(super) fn medium(&self, attachments: &[Attachment], seed: u64) -> Medium {
         match &self.kind {
             Kind::Bus(bus) => {
@@ -158,7 +158,7 @@ impl MediumPlan {
         }
     }
 
-    /// Creates the source of background traffic.
+    /// Creates the source of the medium's background traffic, if it has any.
     pub(super) fn noise(&self, number: usize, seed: u64) -> Option<Noise> {
         let plan = self.noise.as_ref()?;
         Some(Noise::new(Stream::new(seed, NOISE_STREAMS + number as u64), plan.mean, plan.length))
@@ -223,8 +223,8 @@ impl NoisePlan {
 }
 
 impl Attachment {
-    /// Reads the attachment of the NIC of `who`. In a scenario of several media, the file names the
-    /// medium.
+    /// Reads the attachment of the NIC of `who`. If the scenario has several media, the section
+    /// names one.
     pub(super) fn read(
         section: &Section<'_>,
         who: &str,
@@ -243,7 +243,7 @@ impl Attachment {
     }
 }
 
-/// Reads the medium that a NIC is on.
+/// Reads which medium the NIC of `who` is attached to.
 fn medium_of(
     section: &Section<'_>,
     who: &str,

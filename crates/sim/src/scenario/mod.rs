@@ -1,4 +1,5 @@
-//! Scenarios: hosts, media and programs in a TOML file, merged with the files that it names.
+//! Scenarios: TOML files that describe hosts, media and programs, merged with the files that they
+//! name.
 
 mod blueprint;
 mod build;
@@ -18,10 +19,10 @@ use crate::catalog::{
 };
 use crate::parameter::{ParameterError, Settings};
 
-/// Maximum depth of a chain of files by `base`.
+/// Maximum length of a chain of files of which each names the next by `base`.
 const DEEPEST: usize = 4;
 
-/// A scenario with changeable parameters.
+/// A scenario whose parameters can be changed before it is run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     name: String,
@@ -29,7 +30,7 @@ pub struct Scenario {
     settings: Settings,
 }
 
-/// A function that reads the files that a scenario names besides the built-in ones.
+/// A function that returns the contents of a file that a scenario names, if it is not built in.
 pub type Reader<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
 
 impl Scenario {
@@ -38,32 +39,33 @@ impl Scenario {
         SCENARIOS.names()
     }
 
-    /// Returns the heading of the group that begins with the built-in scenario `name`, if one does.
+    /// Returns the heading to print before the built-in scenario `name`, if it is the first one of
+    /// a group.
     #[must_use]
     pub fn heading_before(name: &str) -> Option<&'static str> {
         heading_before(name)
     }
 
-    /// Returns a built-in scenario.
+    /// Returns the built-in scenario with this name.
     ///
     /// # Errors
-    /// Fails if none has this name.
+    /// If there is none.
     pub fn named(name: &str) -> Result<Self, ParameterError> {
         Self::parse(name, SCENARIOS.text(name)?, &|file| Err(format!("{file} is not there")))
     }
 
-    /// Returns the text of a built-in scenario.
+    /// Returns the text of the built-in scenario with this name.
     ///
     /// # Errors
-    /// Fails if none has this name.
+    /// If there is none.
     pub fn text(name: &str) -> Result<&'static str, ParameterError> {
         SCENARIOS.text(name)
     }
 
-    /// Parses a scenario. `read` reads the files that it names with a suffix `.toml`.
+    /// Parses a scenario. `read` is called for each file that it names with the suffix `.toml`.
     ///
     /// # Errors
-    /// Returns the first fault of the scenario.
+    /// The first fault that was found.
     pub fn parse(name: &str, text: &str, read: &Reader<'_>) -> Result<Self, ParameterError> {
         let mut scenario = Self {
             name: name.to_owned(),
@@ -79,7 +81,8 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Returns the keys that name files, with the built-in files of their kind.
+    /// Returns the keys whose value is the name of a file, each with the built-in files of its
+    /// kind.
     fn references(&self) -> Vec<(String, &'static BuiltinFiles)> {
         let mut references = vec![("medium".to_owned(), &MEDIA)];
         let media = self.settings.names("media").into_iter();
@@ -101,7 +104,8 @@ impl Scenario {
         references
     }
 
-    /// Merges the file that `key` names, and the files that it is based on.
+    /// Merges the entries of the file that `key` names, and of the files on which that one is
+    /// based.
     fn unfold(
         &mut self,
         key: &str,
@@ -130,7 +134,7 @@ impl Scenario {
         )))
     }
 
-    /// Returns the name.
+    /// Returns the name of the scenario.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -142,7 +146,7 @@ impl Scenario {
         &self.question
     }
 
-    /// Returns all entries.
+    /// Returns all entries of the scenario and of the files that it names.
     #[must_use]
     pub const fn settings(&self) -> &Settings {
         &self.settings
@@ -166,10 +170,10 @@ impl Scenario {
         self.unfold(&key, files, &|file| Err(format!("{file} is not in the catalogue")))
     }
 
-    /// Reads and checks all parameters. The resulting blueprint can be run many times.
+    /// Reads and checks all parameters. The returned blueprint can be run many times.
     ///
     /// # Errors
-    /// Fails if the parts of the scenario do not fit together.
+    /// If parts of the scenario contradict each other.
     pub fn blueprint(&self) -> Result<Blueprint, ParameterError> {
         Blueprint::new(&self.settings)
     }

@@ -1,29 +1,29 @@
-//! The options of a run.
+//! Options for running a scenario.
 
 use linerate_tcp::Config;
 use linerate_units::Span;
 
-/// Parameters of a run. `None` keeps the value of the scenario.
+/// Options for running a scenario. `None` keeps the scenario's own value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TransferOptions {
-    /// Bytes to transfer.
+    /// Number of bytes of each transfer.
     pub bytes: Option<u64>,
     /// Send buffer in bytes.
     pub send_buffer: Option<usize>,
     /// Receive buffer in bytes.
     pub receive_buffer: Option<usize>,
-    /// Bytes of a write.
+    /// Number of bytes that a source passes to each write.
     pub write_size: Option<usize>,
-    /// Buffer size of a read.
+    /// Number of bytes that a sink requests from each read.
     pub read_size: Option<usize>,
-    /// Whether the received bytes are verified.
+    /// Whether sinks verify the received bytes.
     pub verify: bool,
     /// TCP configuration of all connections.
     pub config: Option<Config>,
-    /// Largest IP packet of all hosts.
+    /// Largest IP packet of all hosts, in bytes.
     pub mtu: Option<usize>,
-    /// Upper limit of the simulated time.
+    /// Maximum simulated time.
     pub limit: Option<Span>,
-    /// Whether every invariant is checked after every event.
+    /// Whether to check every invariant after every event, which is slow.
     pub checks: bool,
 }

@@ -1,4 +1,4 @@
-//! The programs of a scenario.
+//! Reads the programs of a scenario.
 
 use super::hosts::HostPlan;
 use super::options::TransferOptions;
@@ -13,10 +13,10 @@ use crate::parameter::{ParameterError, Section, Settings};
 /// Upper limit of the connections of a transfer between two hosts: each has a port of its own.
 const MOST_CONNECTIONS: u16 = 256;
 
-/// Upper limit of the transfers and dialogues of a scenario.
+/// Upper limit of the transfers and dialogues of a scenario, all connections included.
 const MOST_ENDS: usize = 40_000;
 
-/// All programs.
+/// All programs of a scenario.
 #[derive(Debug, Default)]
 pub(super) struct ProgramPlans {
     pub(super) transfers: Vec<TransferPlan>,
@@ -24,31 +24,31 @@ pub(super) struct ProgramPlans {
     pub(super) generators: Vec<GeneratorPlan>,
 }
 
-/// A dialogue.
+/// A dialogue between two hosts.
 #[derive(Clone, Debug)]
 pub(super) struct DialoguePlan {
     pub(super) name: String,
-    /// Numbers of hosts.
+    /// Numbers of the host with the typist, and of the host with the echo server.
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) spread: Spread,
     pub(super) characters: u64,
 }
 
-/// A bulk transfer.
+/// One connection of a bulk transfer.
 #[derive(Clone, Debug)]
 pub(super) struct TransferPlan {
     pub(super) name: String,
-    /// Numbers of hosts.
+    /// Numbers of the sending and of the receiving host.
     pub(super) from: usize,
     pub(super) to: usize,
-    /// Number of the transfer among those of its program.
+    /// Number of this connection among those of the transfer.
     pub(super) number: usize,
     pub(super) spread: Spread,
     pub(super) options: TransferOptions,
 }
 
-/// A raw-frame generator on a host.
+/// A raw-frame generator and the host on which it runs.
 #[derive(Clone, Debug)]
 pub(super) struct GeneratorPlan {
     pub(super) name: String,
@@ -152,7 +152,7 @@ impl ProgramPlans {
 }
 
 impl ProgramPlans {
-    /// Refuses more connections than there are server ports below the ephemeral range.
+    /// Refuses transfers that would need server ports in the ephemeral range.
     fn refuse_more_than_ports(&self) -> Result<(), ParameterError> {
         let count = self.transfers.len() + self.dialogues.len();
         if count <= MOST_ENDS {
@@ -166,7 +166,7 @@ impl ProgramPlans {
 }
 
 impl GeneratorPlan {
-    /// Returns the host to which the generator sends, if there is one.
+    /// Returns the number of the host to which the generator sends, if there is one.
     pub(super) const fn peer(&self) -> Option<usize> {
         match self.kind {
             GeneratorKind::Saturate(_)
@@ -179,7 +179,7 @@ impl GeneratorPlan {
         }
     }
 
-    /// Returns the bytes of the generator's longest frame, without check sequence.
+    /// Returns the length in bytes of the generator's longest frame, without check sequence.
     pub(super) const fn longest(&self) -> usize {
         match &self.kind {
             GeneratorKind::Saturate(parameters) => parameters.longest(),
@@ -233,7 +233,8 @@ impl DialoguePlan {
 }
 
 impl TransferPlan {
-    /// Reads a transfer, one for each pair of hosts of two groups, or several for each pair.
+    /// Reads a transfer. If it is between groups, it has one or several connections for each pair
+    /// of hosts.
     fn read(
         section: &Section<'_>,
         name: &str,
@@ -274,14 +275,14 @@ impl TransferPlan {
     }
 }
 
-/// Returns the host that a word names.
+/// Returns the number of the host that is called `word`.
 fn host(section: &Section<'_>, word: &str, hosts: &[HostPlan]) -> Result<usize, ParameterError> {
     let wanted = section.word(word)?;
     let found = hosts.iter().position(|host| host.name == wanted);
     found.ok_or_else(|| unknown(wanted, hosts))
 }
 
-/// Returns the hosts that a word names.
+/// Returns the numbers of the hosts that are called `word`, or belong to the group of this name.
 fn group(
     section: &Section<'_>,
     word: &str,

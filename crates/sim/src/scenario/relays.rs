@@ -1,4 +1,4 @@
-//! The routers and bridges of a scenario.
+//! Reads the routers and bridges of a scenario.
 
 use super::hosts::{read_address, read_mtu};
 use super::media::{Attachment, MediumPlan};
@@ -9,7 +9,7 @@ use crate::relay::RelayParameters;
 use std::net::Ipv4Addr;
 use std::num::NonZeroU16;
 
-/// A router or a bridge.
+/// A router or a bridge of a scenario.
 #[derive(Clone, Debug)]
 pub(super) struct RelayPlan {
     pub(super) name: String,
@@ -24,7 +24,7 @@ pub(super) enum RelayKind {
     Bridge,
 }
 
-/// A NIC of a router or a bridge.
+/// A NIC of a router or a bridge, and its place on a medium.
 #[derive(Clone, Debug)]
 pub(super) struct RelayNicPlan {
     pub(super) name: String,

@@ -1,5 +1,5 @@
-//! Assignment of connections to processors. The hash of addresses and ports determines the
-//! processor, so a local port is searched that leads to the wanted processors.
+//! Assigns connections to processors. The hash of addresses and ports determines the processors, so
+//! a local port is searched that leads to the wanted ones.
 
 use crate::parameter::{ParameterError, Section};
 use crate::rng::Stream;
@@ -7,19 +7,19 @@ use linerate_stack::{FIRST_SHARD, Steering};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::num::NonZeroU16;
 
-/// The ephemeral ports (RFC 6335).
+/// First ephemeral port, and number of ephemeral ports (RFC 6335).
 const FIRST_PORT: u16 = 49_152;
 const PORTS: u16 = 16_384;
 
-/// Distribution of a program's connections over the processors of the accepting host. On the
-/// connecting host they are distributed round robin.
+/// The rule by which a program's connections are distributed over the processors of the accepting
+/// host. On the connecting host, the distribution is always round robin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spread {
-    /// The hash of the flow selects the processor, so the distribution is random.
+    /// At random: the RSS hash of each flow determines the processor.
     Chance,
-    /// The connections are distributed round robin.
+    /// Round robin.
     Even,
-    /// All connections are on the first processor.
+    /// All on the first processor.
     One,
 }
 
@@ -40,7 +40,7 @@ impl Spread {
         }
     }
 
-    /// Returns whether connection `number` may be on `processor`.
+    /// Returns whether the rule permits connection `number` on this processor, one of `of`.
     const fn admits(self, number: usize, processor: u16, of: NonZeroU16) -> bool {
         match self {
             Self::Chance => true,
@@ -50,7 +50,7 @@ impl Spread {
     }
 }
 
-/// The ends of a connection.
+/// Port and processors that were chosen for a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     /// Local address of the connecting end, or `None` if any port leads to the same processors.
@@ -61,8 +61,8 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// Chooses the ends of connection `number` of a program, from `here` to `server`, for the RSS
-    /// hashes of both hosts.
+    /// Chooses port and processors of connection `number` of a program, from the host `here` to
+    /// `server`. `from` and `to` are the RSS hashes of these hosts.
     pub(super) fn new(
         spread: Spread,
         number: usize,
@@ -84,8 +84,8 @@ impl Ends {
                 && spread.admits(number, ends.to, to.shards())
         };
         let drawn = random.below(PORTS.into());
-        // With the maximum number of processors at both ends, about one port in a thousand leads to
-        // a given pair.
+        // If both hosts have the maximum number of processors, about one port in a thousand leads
+        // to a given pair of them.
         let mut all = (drawn..drawn + u64::from(PORTS)).map(ends);
         all.find(wanted).unwrap_or_else(|| ends(drawn))
     }

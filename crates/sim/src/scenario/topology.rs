@@ -16,7 +16,7 @@ const MOST_NETWORKS: usize = 250;
 /// The networks, addresses and routers of a scenario.
 #[derive(Clone, Debug)]
 pub(super) struct Topology {
-    /// The network of each medium.
+    /// The number of the network to which each medium belongs.
     networks: Vec<usize>,
     /// IP addresses by the number of the MAC address: first those of hosts, then those of routers'
     /// NICs.
@@ -25,7 +25,7 @@ pub(super) struct Topology {
     prefix: u8,
     /// The NICs of each router.
     routers: Vec<Vec<RouterNic>>,
-    /// Number of routers on the path, by destination and source network.
+    /// Number of routers on the shortest path, indexed by destination network and source network.
     distances: Vec<Vec<Option<usize>>>,
 }
 
@@ -35,7 +35,7 @@ struct RouterNic {
     mac: usize,
 }
 
-/// A node of the graph of media and relays.
+/// A node of the graph that media and relays form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Node {
     Medium(usize),
@@ -71,7 +71,7 @@ impl Topology {
         Ok(topology)
     }
 
-    /// Returns the name, the network and the requested IP address of every MAC address.
+    /// Returns the name, the network and the requested IP address for each MAC address number.
     fn interfaces<'a>(
         &self,
         hosts: &'a [HostPlan],
@@ -140,12 +140,12 @@ impl Topology {
         self.addresses.iter().enumerate().map(|(mac, &address)| (address, mac)).collect()
     }
 
-    /// Returns the MAC address number of a router's NIC.
+    /// Returns the MAC address number of NIC `nic` of a router.
     pub(super) fn mac(&self, router: usize, nic: usize) -> usize {
         self.routers[router][nic].mac
     }
 
-    /// Returns whether two media are one network.
+    /// Returns whether two media belong to the same network, because bridges connect them.
     pub(super) fn is_one_network(&self, one: usize, other: usize) -> bool {
         self.networks[one] == self.networks[other]
     }
@@ -195,7 +195,7 @@ impl Topology {
         routes.collect()
     }
 
-    /// Returns the media on the shortest path between two, both included.
+    /// Returns the media on the shortest path between two media, both of them included.
     pub(super) fn path(&self, from: usize, to: usize, relays: &[RelayPlan]) -> Vec<usize> {
         let graph: Graph = relays.iter().enumerate().flat_map(edges_of).collect();
         let path = graph.walk(Node::Medium(from), Node::Medium(to)).unwrap_or_default();
@@ -231,25 +231,26 @@ fn refuse_one_name_twice(hosts: &[HostPlan], relays: &[RelayPlan]) -> Result<(),
     Ok(())
 }
 
-/// Returns the attachments of a relay as edges of the graph.
+/// Returns an edge for each NIC of a relay, between the relay and the NIC's medium.
 fn edges_of((number, relay): (usize, &RelayPlan)) -> impl Iterator<Item = (Node, Node)> {
     relay.nics.iter().map(move |nic| (Node::Relay(number), Node::Medium(nic.attachment.medium)))
 }
 
-/// The graph of media and relays.
+/// The graph whose nodes are media and relays, and whose edges are NICs of relays.
 #[derive(Debug, Default)]
 struct Graph {
     neighbours: BTreeMap<Node, Vec<Node>>,
 }
 
 impl Graph {
-    /// Adds an edge.
+    /// Adds an edge between two nodes.
     fn join(&mut self, (one, other): (Node, Node)) {
         self.neighbours.entry(one).or_default().push(other);
         self.neighbours.entry(other).or_default().push(one);
     }
 
-    /// Returns the nodes reachable from `from`, nearest first, each with its predecessor.
+    /// Returns the nodes that can be reached from `from`, nearest first, each with its predecessor
+    /// on the path.
     fn reach(&self, from: Node) -> Vec<(Node, Node)> {
         let mut seen = BTreeSet::from([from]);
         let mut reached = vec![(from, from)];
@@ -264,7 +265,7 @@ impl Graph {
         reached
     }
 
-    /// Returns the shortest path, both ends included.
+    /// Returns the nodes on the shortest path between two nodes, both of them included.
     fn walk(&self, from: Node, to: Node) -> Option<Vec<Node>> {
         let before: BTreeMap<Node, Node> = self.reach(from).into_iter().collect();
         let mut path = vec![to];
@@ -305,8 +306,8 @@ fn refuse_loops(media: &[MediumPlan], relays: &[RelayPlan]) -> Result<(), Parame
     Ok(())
 }
 
-/// Returns the network of each medium. Bridged media share one number; numbers follow the first
-/// medium of each network.
+/// Returns the network number of each medium. Bridged media have the same number. Networks are
+/// numbered in the order of their first media.
 fn networks(media: usize, relays: &[RelayPlan]) -> Vec<usize> {
     let bridges = relays.iter().enumerate().filter(|(_, relay)| relay.kind == RelayKind::Bridge);
     let graph: Graph = bridges.flat_map(edges_of).collect();
@@ -351,7 +352,7 @@ fn routers(
     Ok(routers)
 }
 
-/// Returns the number of routers between each network and `to`.
+/// Returns the number of routers on the shortest path from each network to the network `to`.
 fn distances(to: usize, count: usize, routers: &[Vec<RouterNic>]) -> Vec<Option<usize>> {
     let mut distances = vec![None; count];
     distances[to] = Some(0);

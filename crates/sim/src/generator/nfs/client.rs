@@ -18,13 +18,14 @@ const MOST_AHEAD: u64 = 64;
 pub(crate) struct NfsClientParameters {
     costs: FrameCosts,
     bytes: u64,
-    /// Data bytes of a request.
+    /// Number of data bytes that each request asks for.
     transfer: usize,
-    /// Outstanding requests beyond the first.
+    /// Number of outstanding requests in addition to the first.
     read_ahead: usize,
-    /// Initial time until a request is repeated.
+    /// Time after which a request is repeated for the first time.
     timeout: Span,
-    /// Number of tries after which "server not responding" is counted and the timeout is reset.
+    /// Number of tries of a request after which "server not responding" is counted, and its timeout
+    /// is reset.
     tries: u32,
 }
 
@@ -42,7 +43,7 @@ impl NfsClientParameters {
     }
 }
 
-/// An outstanding request.
+/// A request whose answer is not complete.
 #[derive(Clone, Copy, Debug)]
 struct Call {
     number: u32,
@@ -54,7 +55,7 @@ struct Call {
     tries: u32,
     /// Time of the next repetition.
     again: Tick,
-    /// Whether the request must be sent now.
+    /// Whether the request waits to be sent.
     asks: bool,
 }
 
@@ -96,7 +97,7 @@ impl NfsClient {
         }
     }
 
-    /// Queues requests up to the read-ahead.
+    /// Queues new requests, as many as the read-ahead permits.
     fn ask(&mut self) {
         while self.calls.len() <= self.parameters.read_ahead && self.asked < self.parameters.bytes {
             let left = usize::try_from(self.parameters.bytes - self.asked).unwrap_or(usize::MAX);
@@ -118,8 +119,8 @@ impl NfsClient {
 }
 
 impl FrameGenerator for NfsClient {
-    /// Repeats the requests whose timeout has expired. RFC 1094 leaves the timer to the client;
-    /// 4.3BSD doubles it.
+    /// Repeats the requests whose timeout has expired. RFC 1094 leaves the timeout to the client;
+    /// it doubles as in 4.3BSD.
     fn handle_time(&mut self, now: Tick) {
         self.ask();
         for call in self.calls.iter_mut().filter(|call| call.again <= now) {

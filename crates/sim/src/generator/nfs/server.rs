@@ -13,7 +13,7 @@ const MOST_REQUESTS: usize = 64;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NfsServerParameters {
     costs: FrameCosts,
-    /// Time from a request until its answer is ready: the file system.
+    /// Time from the start of a request until its answer is ready: the time of the file system.
     service: Span,
 }
 
@@ -23,7 +23,7 @@ impl NfsServerParameters {
     }
 }
 
-/// A request without a complete answer.
+/// A request whose answer has not been sent completely.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     from: usize,
