@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 /// Maximum number of entries of a socket that are pending or unread. At this limit, writes are
 /// refused.
-const MAX_TRANSFER: usize = 1_024;
+const MAX_ENTRIES: usize = 1_024;
 
 const TX_SOFTWARE: i64 = 1 << 1;
 const SOFTWARE: i64 = 1 << 4;
@@ -79,7 +79,7 @@ impl ErrorQueue {
 
     /// Returns whether the queue has reached its maximum number of entries.
     pub(super) fn is_full(&self) -> bool {
-        self.waiting.len() + self.notices.len() >= MAX_TRANSFER
+        self.waiting.len() + self.notices.len() >= MAX_ENTRIES
     }
 
     /// Returns the queue of an accepted socket, which inherits its listener's options.

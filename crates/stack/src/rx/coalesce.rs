@@ -84,7 +84,7 @@ impl NextAcks {
         }
     }
 
-    /// Returns headers that no packet has, for use after a segment whose packet is not available.
+    /// Returns a prediction that no packet fulfils, for a segment whose packet is not available.
     pub(crate) fn after_segment(bytes: &[u8]) -> Option<Self> {
         NextAck::after_segment(bytes).map(Self::V4)
     }

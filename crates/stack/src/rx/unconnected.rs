@@ -28,7 +28,7 @@ pub(crate) struct Unconnected {
     /// [`A_TURN`].
     handled: usize,
     /// Number of segments without a connection that have arrived.
-    come: u64,
+    arrived: u64,
     /// Number of segments of connections that had arrived when the waiting segments last had their
     /// turn.
     connected: u64,
@@ -45,7 +45,7 @@ impl Unconnected {
     pub(crate) const fn new(seed: u64) -> Self {
         Self {
             handled: 0,
-            come: 0,
+            arrived: 0,
             connected: 0,
             waiting: VecDeque::new(),
             spare: Vec::new(),
@@ -57,7 +57,7 @@ impl Unconnected {
     /// it.
     #[inline]
     pub(crate) const fn admit(&mut self) -> bool {
-        self.come += 1;
+        self.arrived += 1;
         let may = self.handled < A_TURN;
         self.handled += may as usize;
         may
@@ -91,7 +91,7 @@ impl Unconnected {
     /// number of all segments that have arrived so far. Returns how many waiting segments may be
     /// handled: all of them, if no segment of a connection has arrived since their last turn.
     pub(crate) fn begin_turn(&mut self, segments: u64) -> usize {
-        let connected = segments.wrapping_sub(self.come);
+        let connected = segments.wrapping_sub(self.arrived);
         let is_busy = core::mem::replace(&mut self.connected, connected) != connected;
         let most = if is_busy { A_TURN } else { WAITING };
         let count = self.waiting.len().min(most);
