@@ -315,8 +315,8 @@ mod tests {
         drop(link);
         let time =
             CaptureReader::new(&*file).unwrap().next_packet().unwrap().unwrap().time.unwrap();
-        // A time of the wrong clock would differ by the machine's uptime. The two readings are far
-        // closer than half of it.
+        // The two readings are milliseconds apart. A time of the wrong clock would be wrong by much
+        // more: the difference between the uptime and the time of day.
         let near = MonotonicClock.now().since(Instant::ZERO) / 2;
         assert!(now < time + near && time < now + near, "{now} {time}");
     }

@@ -150,7 +150,7 @@ impl Client {
     /// `look`: while the flows are open, and after they were closed.
     ///
     /// # Errors
-    /// A message, if a flow cannot be opened, or of `look`.
+    /// A message, if a flow cannot be opened, or the error of `look`.
     pub fn idle_flows(
         self,
         count: u32,

@@ -50,7 +50,8 @@ pub(crate) enum Dispatched {
 }
 
 impl StepEffects<'_> {
-    /// Handles the effects of a step of the connection at `index`, as far as the fast path can.
+    /// Handles the usual effects of a step on the connection at `index`. Returns whether others
+    /// remain for the slow path.
     #[inline(always)]
     pub(crate) fn dispatch(self, index: u32, socket: &mut TcpSocket) -> Dispatched {
         if socket.changes_memory(self.memory)

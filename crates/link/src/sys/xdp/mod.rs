@@ -149,7 +149,7 @@ impl XdpSocket {
     /// Queues the frame that [`offer`](Self::offer) returned, with this length, for sending.
     pub(crate) fn commit(&mut self, length: usize) {
         let length = u32::try_from(length).unwrap_or(0).min(self.shape.frame_size);
-        // The push always has room: the ring has as many entries as there are frames for sending.
+        // The transmit ring cannot be full: it has as many entries as there are frames for sending.
         if let Some(address) = self.free.pop() {
             self.transmit.push(Descriptor { address, length, options: 0 });
         }
