@@ -24,7 +24,8 @@ const TIMERS: [(&str, &str); 4] = [
 /// half the buffer may carry half as much.
 const PART: f64 = 0.1;
 
-/// Minimum share of a cell's duration that its timers may have run for a timer to be its limit.
+/// Minimum share of a cell's duration that expired timers could account for, if they count as its
+/// limit.
 const SHARE: f64 = 0.5;
 
 /// Maximum durations of timers in seconds: delayed ACK (RFC 9293 §3.8.6.3) and silly window

@@ -158,7 +158,8 @@ impl Bench for TapBench {
         interrupt: &Interrupt,
     ) -> Result<Option<Floor>, BenchError> {
         if self.offloads {
-            // The floor sends a datagram in each frame, so it is not comparable with GSO frames.
+            // A floor measurement sends one datagram in each frame, so its time cannot be compared
+            // with that of GSO frames.
             return Ok(None);
         }
         let tap = self.take_device()?;

@@ -1,4 +1,5 @@
-//! linerate's end of the floor, which reads and writes frames directly.
+//! linerate's end of a floor measurement, which transfers the data without TCP: it reads and writes
+//! frames directly.
 
 use super::progress::FloorProgress;
 use crate::bench::RunRequest;

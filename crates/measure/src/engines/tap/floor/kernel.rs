@@ -1,4 +1,4 @@
-//! The kernel's end of the floor, which is a UDP socket.
+//! The kernel's end of a floor measurement, which transfers the data without TCP: a UDP socket.
 
 use super::progress::FloorProgress;
 use crate::bench::RunRequest;
