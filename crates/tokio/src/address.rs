@@ -6,7 +6,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 /// Values that are converted to addresses, as `tokio::net::ToSocketAddrs`. Names are those of the
-/// network's hosts; the operating system's resolver is never asked.
+/// network's hosts, and have an address of each IP version, in the order of RFC 6724 §6. The
+/// operating system's resolver is never asked.
 pub trait ToSocketAddrs {
     /// Returns the addresses. `net` resolves names.
     ///
@@ -53,11 +54,11 @@ impl ToSocketAddrs for str {
 impl ToSocketAddrs for (&str, u16) {
     fn to_socket_addrs(&self, net: &Net) -> io::Result<Vec<SocketAddr>> {
         let &(name, port) = self;
-        let ip = match name.parse() {
-            Ok(ip) => ip,
-            Err(_) => net.resolve(name).ok_or_else(|| Error::UnknownName(name.to_owned()))?,
-        };
-        Ok(vec![SocketAddr::new(ip, port)])
+        let addresses = name.parse().map_or_else(|_| net.resolve(name), |address| vec![address]);
+        if addresses.is_empty() {
+            return Err(Error::UnknownName(name.to_owned()).into());
+        }
+        Ok(addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect())
     }
 }
 

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 /// The configuration of a host on a link, which a task of the current runtime drives.
@@ -39,12 +39,13 @@ pub struct Builder<L> {
     config: StackConfig,
     seed: Option<[u8; 32]>,
     budget: Budget,
-    names: BTreeMap<String, IpAddr>,
+    names: BTreeMap<String, Vec<IpAddr>>,
 }
 
 impl<L: Link + Readiness + Send + 'static> Builder<L> {
     pub(crate) fn new(link: L, config: StackConfig) -> Self {
-        let names = [("localhost".to_owned(), Ipv4Addr::LOCALHOST.into())].into();
+        let localhost = vec![Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
+        let names = [("localhost".to_owned(), localhost)].into();
         Self { link, config, seed: None, budget: Budget::default(), names }
     }
 
@@ -65,11 +66,11 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         Self { budget, ..self }
     }
 
-    /// Adds a name that [`ToSocketAddrs`](crate::ToSocketAddrs) resolves, like a line of
-    /// `/etc/hosts`. The operating system's resolver is never asked.
+    /// Adds an address of a name that [`ToSocketAddrs`](crate::ToSocketAddrs) resolves, like a line
+    /// of `/etc/hosts`. A name can have several. The operating system's resolver is never asked.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>, address: IpAddr) -> Self {
-        self.names.insert(name.into(), address);
+        self.names.entry(name.into()).or_default().push(address);
         self
     }
 
@@ -116,7 +117,7 @@ impl<L: fmt::Debug> fmt::Debug for Builder<L> {
 #[derive(Debug)]
 struct LinkDriver {
     signals: Arc<Signals>,
-    names: BTreeMap<String, IpAddr>,
+    names: BTreeMap<String, Vec<IpAddr>>,
 }
 
 impl Driver for LinkDriver {
@@ -128,8 +129,8 @@ impl Driver for LinkDriver {
         self.signals.wake();
     }
 
-    fn resolve(&self, name: &str) -> Option<IpAddr> {
-        self.names.get(name).copied()
+    fn resolve(&self, name: &str) -> Vec<IpAddr> {
+        self.names.get(name).cloned().unwrap_or_default()
     }
 }
 

@@ -35,8 +35,8 @@ pub(crate) trait Driver: fmt::Debug + Send + Sync {
     /// Requests a turn of the host.
     fn wake(&self);
 
-    /// Returns the address of a name.
-    fn resolve(&self, name: &str) -> Option<IpAddr>;
+    /// Returns the addresses of a name; none for an unknown name.
+    fn resolve(&self, name: &str) -> Vec<IpAddr>;
 }
 
 /// The state of a host.
@@ -266,8 +266,12 @@ impl Net {
         state.registry.ids().filter_map(|id| SocketEntry::of(id, &state.stack)).collect()
     }
 
-    pub(crate) fn resolve(&self, name: &str) -> Option<IpAddr> {
-        self.shared.driver.resolve(name)
+    /// Returns the addresses of a name in the order in which they are to be tried (RFC 6724 §6);
+    /// none for an unknown name.
+    pub(crate) fn resolve(&self, name: &str) -> Vec<IpAddr> {
+        let mut addresses = self.shared.driver.resolve(name);
+        self.shared.state.lock().stack.select_destinations(&mut addresses);
+        addresses
     }
 
     /// Executes a call of a socket on the locked host. Tasks are woken after it is unlocked,

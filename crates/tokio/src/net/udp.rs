@@ -77,18 +77,28 @@ impl UdpSocket {
         })
     }
 
-    /// Sends a datagram to the first address. Waits while the send queue is full.
+    /// Sends a datagram to the first address of the socket's IP version. Waits while the send queue
+    /// is full.
     ///
     /// # Errors
     /// `InvalidInput` for a datagram that is too long or an invalid destination;
     /// `NetworkUnreachable` without a route.
     pub async fn send_to<A: ToSocketAddrs>(&self, data: &[u8], target: A) -> io::Result<usize> {
         let addresses = target.to_socket_addrs(&self.socket.net)?;
-        let to = try_each(addresses.get(..1).unwrap_or_default(), Ok)?;
+        let to = match *addresses.as_slice() {
+            [only] => only,
+            _ => self.first_of_version(&addresses)?,
+        };
         self.socket
             .wait(Direction::Write, |stack, now| stack.udp_send_to(now, self.handle, to, data))
             .await?;
         Ok(data.len())
+    }
+
+    fn first_of_version(&self, addresses: &[SocketAddr]) -> io::Result<SocketAddr> {
+        let is_ipv4 = self.local_addr()?.is_ipv4();
+        let of_version = addresses.iter().find(|address| address.is_ipv4() == is_ipv4);
+        Ok(*of_version.or_else(|| addresses.first()).ok_or(Error::NoAddress)?)
     }
 
     /// Sends a datagram to the peer. Waits while the send queue is full.

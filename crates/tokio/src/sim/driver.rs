@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::mem;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -26,9 +26,18 @@ use tokio::runtime::Handle;
 const MILLISECOND: u64 = 1_000_000;
 
 /// The state that hosts and the driver share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Clockwork {
     state: Mutex<State>,
+}
+
+impl Default for Clockwork {
+    fn default() -> Self {
+        // RFC 6761 §6.3 reserves this name for the loopback addresses.
+        let localhost = vec![Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
+        let names = [("localhost".to_owned(), localhost)].into();
+        Self { state: Mutex::new(State { names, ..State::default() }) }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -46,7 +55,7 @@ struct State {
     now: Instant,
     failure: Option<Failure>,
     main: Option<Waker>,
-    names: BTreeMap<String, Ipv4Addr>,
+    names: BTreeMap<String, Vec<IpAddr>>,
 }
 
 impl Clockwork {
@@ -79,8 +88,9 @@ impl Clockwork {
         state.now
     }
 
-    pub(super) fn add_name(&self, name: &str, address: Ipv4Addr) {
-        self.state.lock().names.insert(name.to_owned(), address);
+    /// Adds the name of a host, unless it is reserved.
+    pub(super) fn add_name(&self, name: &str, addresses: Vec<IpAddr>) {
+        self.state.lock().names.entry(name.to_owned()).or_insert(addresses);
     }
 
     /// Requests a turn of a host.
@@ -159,8 +169,8 @@ impl crate::host::Driver for HostDriver {
         self.clockwork.mark_due(self.host);
     }
 
-    fn resolve(&self, name: &str) -> Option<IpAddr> {
-        self.clockwork.state.lock().names.get(name).copied().map(IpAddr::from)
+    fn resolve(&self, name: &str) -> Vec<IpAddr> {
+        self.clockwork.state.lock().names.get(name).cloned().unwrap_or_default()
     }
 }
 

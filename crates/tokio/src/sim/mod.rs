@@ -11,12 +11,14 @@
 //! `tokio::select!` draws its first branch from a seed of the runtime, which only an unstable build
 //! of tokio can set (`--cfg tokio_unstable`): write `biased;` in it.
 
+mod addresses;
 mod driver;
 mod packet;
 mod port;
 mod world;
 
 pub use crate::host::SocketEntry;
+pub use addresses::IpVersions;
 pub use linerate_link::impair::{Impairment, Impairments, Probability};
 pub use packet::{Packet, RuleGuard, Verdict};
 pub use world::{PathCounters, Trace};
@@ -32,7 +34,7 @@ use std::env;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::pin::pin;
@@ -50,6 +52,7 @@ use world::World;
 pub struct Builder {
     seed: u64,
     link: Impairments,
+    versions: IpVersions,
     limit: time::Duration,
     capture: Option<CaptureWriter>,
 }
@@ -68,6 +71,14 @@ impl Builder {
     #[allow(clippy::large_types_passed_by_value, reason = "called once for a network")]
     pub const fn link(mut self, link: Impairments) -> Self {
         self.link = link;
+        self
+    }
+
+    /// Sets the IP versions of the hosts. By default they have an address of each, and names
+    /// resolve to both.
+    #[must_use]
+    pub const fn ip_versions(mut self, versions: IpVersions) -> Self {
+        self.versions = versions;
         self
     }
 
@@ -99,10 +110,12 @@ impl Builder {
             let folder = env::var_os("LINERATE_CAPTURES")?;
             requested_capture(Path::new(&folder))
         });
-        let world = World::new(self.seed, self.link, capture, Arc::clone(&clockwork));
+        let world =
+            World::new(self.seed, self.link, self.versions, capture, Arc::clone(&clockwork));
         let world = Arc::new(Mutex::new(world));
         let tasks = Rc::default();
-        Network { world, clockwork, tasks, seed: self.seed, limit: self.limit }
+        let Self { seed, versions, limit, .. } = self;
+        Network { world, clockwork, tasks, seed, versions, limit }
     }
 }
 
@@ -143,6 +156,7 @@ pub struct Network {
     /// Closures that start the tasks which were spawned before the run.
     tasks: Rc<RefCell<Vec<Start>>>,
     seed: u64,
+    versions: IpVersions,
     limit: time::Duration,
 }
 
@@ -154,19 +168,21 @@ impl Network {
         Builder {
             seed: 1,
             link: Impairments { receive: delay, transmit: delay },
+            versions: IpVersions::Both,
             limit: time::Duration::from_secs(24 * 3_600),
             capture: None,
         }
     }
 
-    /// Adds a host with the next free address, or returns the host with this name.
+    /// Adds a host with the next free addresses, or returns the host with this name. The first host
+    /// has 10.0.0.1 and fd00::1. They can be used at once, without detection of duplicates.
     ///
     /// # Panics
     /// With more than 65,000 hosts.
     #[must_use]
     pub fn host(&self, name: &str) -> Host {
-        let (net, address) = self.world.lock().host(name);
-        Host { network: self.clone(), name: name.to_owned(), net, address }
+        let (net, number) = self.world.lock().host(name);
+        Host { network: self.clone(), name: name.to_owned(), net, number }
     }
 
     /// Runs `main`, which belongs to no host, until it is finished. Then all tasks are dropped.
@@ -215,18 +231,18 @@ impl Network {
     #[allow(clippy::large_types_passed_by_value, reason = "called rarely")]
     pub fn set_link(&self, one: &Host, other: &Host, link: Impairments) {
         let mut world = self.world.lock();
-        world.set_path(one.address, other.address, link.transmit);
-        world.set_path(other.address, one.address, link.receive);
+        world.set_path(one.number, other.number, link.transmit);
+        world.set_path(other.number, one.number, link.receive);
     }
 
     /// Drops all packets between two hosts from now on.
     pub fn partition(&self, one: &Host, other: &Host) {
-        self.world.lock().partition(one.address, other.address, true);
+        self.world.lock().partition(one.number, other.number, true);
     }
 
     /// Ends a partition.
     pub fn repair(&self, one: &Host, other: &Host) {
-        self.world.lock().partition(one.address, other.address, false);
+        self.world.lock().partition(one.number, other.number, false);
     }
 
     /// Adds a rule that decides about each packet before the path does. Dropping the guard removes
@@ -239,7 +255,7 @@ impl Network {
     /// Returns the counters of the path from one host to another.
     #[must_use]
     pub fn path_counters(&self, from: &Host, to: &Host) -> PathCounters {
-        self.world.lock().path_counters(from.address, to.address)
+        self.world.lock().path_counters(from.number, to.number)
     }
 
     /// Returns a summary of the packets that hosts have sent.
@@ -267,7 +283,7 @@ pub struct Host {
     network: Network,
     name: String,
     net: Net,
-    address: Ipv4Addr,
+    number: usize,
 }
 
 impl Host {
@@ -277,10 +293,23 @@ impl Host {
         &self.name
     }
 
-    /// Returns the address.
+    /// Returns the address: that of IPv4, or in a network without IPv4 that of IPv6.
     #[must_use]
-    pub const fn address(&self) -> IpAddr {
-        IpAddr::V4(self.address)
+    pub fn address(&self) -> IpAddr {
+        let ipv6 = || self.ipv6().unwrap_or(Ipv6Addr::UNSPECIFIED);
+        self.ipv4().map_or_else(|| ipv6().into(), IpAddr::from)
+    }
+
+    /// Returns the IPv4 address; `None` in a network without IPv4.
+    #[must_use]
+    pub fn ipv4(&self) -> Option<Ipv4Addr> {
+        self.network.versions.ipv4(self.number)
+    }
+
+    /// Returns the IPv6 address; `None` in a network without IPv6.
+    #[must_use]
+    pub fn ipv6(&self) -> Option<Ipv6Addr> {
+        self.network.versions.ipv6(self.number)
     }
 
     /// Returns the host itself, for its counters and sockets.
@@ -339,7 +368,7 @@ fn start<T: 'static>(
     handle
 }
 
-/// Runs `main` on a network of one host, which reaches itself at 127.0.0.1.
+/// Runs `main` on a network of one host, which reaches itself at 127.0.0.1 and `::1`.
 ///
 /// ```
 /// use linerate_tokio::{net::TcpStream, sim};

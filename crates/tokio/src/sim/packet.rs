@@ -1,10 +1,10 @@
 //! Packets as rules see them.
 
 use super::world::World;
-use linerate_wire::{Ipv4Packet, PacketLine};
+use linerate_wire::{Ipv4Packet, Ipv6Packet, PacketLine};
 use parking_lot::Mutex;
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ pub enum Verdict {
     Delay(Duration),
     /// The packet enters its path twice.
     Duplicate,
-    /// The packet enters its path with an inverted bit above the IP header. The receiver finds a
-    /// wrong checksum.
+    /// The packet enters its path with an inverted bit above the IP header and extension headers.
+    /// The receiver finds a wrong checksum.
     Corrupt,
     /// The packet enters its path after this number of later packets of the same path, or after a
     /// second if fewer follow.
@@ -54,25 +54,54 @@ pub struct Packet<'a> {
     /// The virtual time.
     pub time: Duration,
     /// The address of the sending host.
-    pub source: Ipv4Addr,
+    pub source: IpAddr,
     /// The address of the receiving host.
-    pub destination: Ipv4Addr,
+    pub destination: IpAddr,
     /// The whole IP packet.
     pub bytes: &'a [u8],
 }
 
 impl<'a> Packet<'a> {
-    /// Returns the number of the protocol above IP: 6 for TCP, 17 for UDP.
-    #[must_use]
-    pub fn protocol(&self) -> u8 {
-        self.bytes.get(9).copied().unwrap_or(0)
+    /// Returns the view of a packet; `None` if it is too short for its addresses.
+    pub(super) fn new(time: Duration, bytes: &'a [u8]) -> Option<Self> {
+        let (source, destination) = match version(bytes) {
+            6 => (address::<16, Ipv6Addr>(bytes, 8)?, address::<16, Ipv6Addr>(bytes, 24)?),
+            _ => (address::<4, Ipv4Addr>(bytes, 12)?, address::<4, Ipv4Addr>(bytes, 16)?),
+        };
+        Some(Self { time, source, destination, bytes })
     }
 
-    /// Returns the header and the data above IP.
+    /// Returns the number of the protocol above IP and its extension headers: 6 for TCP, 17 for
+    /// UDP.
+    #[must_use]
+    pub fn protocol(&self) -> u8 {
+        match version(self.bytes) {
+            6 => Ipv6Packet::parse(self.bytes).map_or(0, |packet| packet.protocol.number()),
+            _ => self.bytes.get(9).copied().unwrap_or(0),
+        }
+    }
+
+    /// Returns the header and the data above IP and its extension headers.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
-        Ipv4Packet::parse(self.bytes).map_or(&[], |packet| packet.payload)
+        match version(self.bytes) {
+            6 => Ipv6Packet::parse(self.bytes).map_or(&[], |packet| packet.payload),
+            _ => Ipv4Packet::parse(self.bytes).map_or(&[], |packet| packet.payload),
+        }
     }
+}
+
+fn version(bytes: &[u8]) -> u8 {
+    bytes.first().map_or(0, |first| first >> 4)
+}
+
+/// Returns the address at an offset in a packet.
+fn address<const LENGTH: usize, A: From<[u8; LENGTH]> + Into<IpAddr>>(
+    bytes: &[u8],
+    offset: usize,
+) -> Option<IpAddr> {
+    let octets: [u8; LENGTH] = *bytes.get(offset..)?.first_chunk()?;
+    Some(A::from(octets).into())
 }
 
 impl fmt::Display for Packet<'_> {

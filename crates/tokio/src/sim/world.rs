@@ -1,18 +1,17 @@
 //! The hosts, the paths between them, and the packets under way.
 
+use super::addresses::{IpVersions, MOST_HOSTS, config, host_at};
 use super::driver::{Clockwork, HostDriver};
 use super::packet::{Packet, Verdict};
 use super::port::{Port, capabilities};
 use crate::host::{Net, State};
 use linerate_link::capture_file::{CaptureWriter, Direction, Record};
 use linerate_link::impair::{Held, ImpairCounters, Impairment, Impairments, Lane};
-use linerate_stack::{Budget, Medium, RxFrame, Stack, StackConfig};
+use linerate_stack::{Budget, Medium, RxFrame, Stack};
 use linerate_units::{Duration, Instant};
-use linerate_wire::{Ipv4Cidr, MacAddress};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::{self, Write};
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -59,7 +58,6 @@ pub(super) struct Arrived {
 struct Member {
     name: String,
     net: Net,
-    address: Ipv4Addr,
     inbox: VecDeque<Arrived>,
     deadline: Instant,
 }
@@ -76,7 +74,8 @@ struct PathState {
 pub(super) struct Paths {
     seed: u64,
     link: Impairments,
-    addresses: BTreeMap<Ipv4Addr, usize>,
+    /// The number of hosts.
+    hosts: usize,
     /// The paths by sender and receiver. A path is added with its first packet or change.
     numbers: BTreeMap<(usize, usize), usize>,
     paths: Vec<PathState>,
@@ -93,6 +92,7 @@ pub(super) struct Paths {
 /// A network.
 pub(super) struct World {
     clockwork: Arc<Clockwork>,
+    versions: IpVersions,
     members: Vec<Member>,
     paths: Paths,
     /// Deadlines of hosts.
@@ -104,13 +104,14 @@ impl World {
     pub(super) fn new(
         seed: u64,
         link: Impairments,
+        versions: IpVersions,
         capture: Option<CaptureWriter>,
         clockwork: Arc<Clockwork>,
     ) -> Self {
         let paths = Paths {
             seed,
             link,
-            addresses: BTreeMap::new(),
+            hosts: 0,
             numbers: BTreeMap::new(),
             paths: Vec::new(),
             due: BTreeSet::new(),
@@ -120,43 +121,38 @@ impl World {
             packets: 0,
             hash: seed,
         };
-        Self { clockwork, members: Vec::new(), paths, deadlines: BTreeSet::new(), rules_added: 0 }
+        let (members, deadlines) = (Vec::new(), BTreeSet::new());
+        Self { clockwork, versions, members, paths, deadlines, rules_added: 0 }
     }
 
-    /// Returns the host with this name, which is added if there is none.
+    /// Returns the host with this name and its number. It is added if there is none.
     ///
     /// # Panics
     /// If no address is left.
-    pub(super) fn host(&mut self, name: &str) -> (Net, Ipv4Addr) {
-        if let Some(member) = self.members.iter().find(|member| member.name == name) {
-            return (member.net.clone(), member.address);
+    pub(super) fn host(&mut self, name: &str) -> (Net, usize) {
+        if let Some(number) = self.members.iter().position(|member| member.name == name) {
+            return (self.members[number].net.clone(), number);
         }
         let number = self.members.len();
-        assert!(number < 65_000, "a network has at most 65,000 hosts");
-        #[allow(clippy::cast_possible_truncation, reason = "less than 65,000")]
-        let [high, low] = (number as u16 + 1).to_be_bytes();
-        let address = Ipv4Addr::new(10, 0, high, low);
-        let mac = MacAddress::new([2, 0, 0, 0, high, low]);
-        let network = Ipv4Cidr::new(address, 8).unwrap_or_else(|| Ipv4Cidr::single(address));
-        let config = StackConfig::new(mac, network.into());
+        assert!(number < MOST_HOSTS, "a network has at most 65,000 hosts");
+        let config = config(self.versions, number);
         let tcp_config = config.tcp;
         let mut stack = Stack::new(config, seed_of(self.paths.seed, number as u64));
         stack.attach(capabilities());
         let driver = HostDriver { clockwork: Arc::clone(&self.clockwork), host: number };
         let net = Net::new(Arc::new(Mutex::new(State::new(stack, &tcp_config))), Box::new(driver));
-        self.clockwork.add_name(name, address);
-        self.paths.addresses.insert(address, number);
+        self.clockwork.add_name(name, self.versions.of(number));
+        self.paths.hosts += 1;
         if let Some(capture) = &mut self.paths.capture {
             capture.add_interface(name, &capabilities());
         }
         self.members.push(Member {
             name: name.to_owned(),
             net: net.clone(),
-            address,
             inbox: VecDeque::new(),
             deadline: Instant::NEVER,
         });
-        (net, address)
+        (net, number)
     }
 
     /// Turns every host that has something to do at `now`, once. Returns false if none has. Appends
@@ -213,24 +209,20 @@ impl World {
         first(&self.deadlines).min(first(&self.paths.due)).min(held)
     }
 
-    /// Changes the impairment of the path between two addresses of hosts.
+    /// Changes the impairment of the path from one host to another.
     #[allow(clippy::large_types_passed_by_value, reason = "called rarely")]
-    pub(super) fn set_path(&mut self, from: Ipv4Addr, to: Ipv4Addr, impairment: Impairment) {
-        if let Some(path) = self.paths.between(from, to) {
-            path.lane.set_impairment(impairment);
-        }
+    pub(super) fn set_path(&mut self, from: usize, to: usize, impairment: Impairment) {
+        self.paths.between(from, to).lane.set_impairment(impairment);
     }
 
-    pub(super) fn partition(&mut self, one: Ipv4Addr, other: Ipv4Addr, is_partitioned: bool) {
+    pub(super) fn partition(&mut self, one: usize, other: usize, is_partitioned: bool) {
         for (from, to) in [(one, other), (other, one)] {
-            if let Some(path) = self.paths.between(from, to) {
-                path.is_partitioned = is_partitioned;
-            }
+            self.paths.between(from, to).is_partitioned = is_partitioned;
         }
     }
 
-    pub(super) fn path_counters(&mut self, from: Ipv4Addr, to: Ipv4Addr) -> PathCounters {
-        self.paths.between(from, to).map_or_else(Default::default, |path| *path.lane.counters())
+    pub(super) fn path_counters(&mut self, from: usize, to: usize) -> PathCounters {
+        *self.paths.between(from, to).lane.counters()
     }
 
     pub(super) fn add_rule(&mut self, rule: Rule) -> u64 {
@@ -277,20 +269,16 @@ impl Paths {
         self.packets += 1;
         self.trace(now, from, bytes);
         self.record(now, from, Direction::Sent, bytes);
-        let (Some(source), Some(destination)) = (address_at(bytes, 12), address_at(bytes, 16))
-        else {
-            return;
-        };
-        let time = now.since(Instant::ZERO).into();
-        let packet = Packet { time, source, destination, bytes };
+        let Some(packet) = Packet::new(now.since(Instant::ZERO).into(), bytes) else { return };
         let verdicts = self.rules.iter_mut().map(|(_, rule)| rule(&packet));
         let verdict = verdicts.into_iter().find(|verdict| *verdict != Verdict::Pass);
         // Like a real network, this one drops packets to an address that no host has, without an
         // answer.
-        let Some(&to) = self.addresses.get(&destination) else { return };
+        let to = host_at(packet.destination).filter(|&to| to < self.hosts);
+        let Some(to) = to else { return };
         match verdict {
             None => self.enter(now, from, to, bytes),
-            Some(verdict) => self.treat(now, from, to, bytes, verdict),
+            Some(verdict) => self.treat(now, from, to, &packet, verdict),
         }
         if !self.held_back.is_empty() {
             self.let_go(now, from, to);
@@ -298,7 +286,15 @@ impl Paths {
     }
 
     /// Executes the verdict of a rule about a packet.
-    fn treat(&mut self, now: Instant, from: usize, to: usize, bytes: &[u8], verdict: Verdict) {
+    fn treat(
+        &mut self,
+        now: Instant,
+        from: usize,
+        to: usize,
+        packet: &Packet<'_>,
+        verdict: Verdict,
+    ) {
+        let bytes = packet.bytes;
         let mut hold = |span: Duration, passes| {
             let held = HeldBack { from, to, passes, bytes: bytes.to_vec() };
             self.held_back.insert((now + span, self.packets), held);
@@ -315,7 +311,7 @@ impl Paths {
             }
             Verdict::Corrupt => {
                 let mut bytes = bytes.to_vec();
-                let header = bytes.first().map_or(0, |first| usize::from(first & 15) * 4);
+                let header = bytes.len() - packet.payload().len();
                 let draw = mix(self.hash, self.packets);
                 if let Some(above) = bytes.get_mut(header..).filter(|above| !above.is_empty()) {
                     let at = usize::try_from(draw >> 8).unwrap_or(0) % above.len();
@@ -392,12 +388,10 @@ impl Paths {
         self.paths[arrived.path].lane.recycle(arrived.frame);
     }
 
-    /// Returns the path between two addresses of hosts.
-    fn between(&mut self, from: Ipv4Addr, to: Ipv4Addr) -> Option<&mut PathState> {
-        let from = *self.addresses.get(&from)?;
-        let to = *self.addresses.get(&to)?;
+    /// Returns the path from one host to another.
+    fn between(&mut self, from: usize, to: usize) -> &mut PathState {
         let number = self.number(from, to);
-        self.paths.get_mut(number)
+        &mut self.paths[number]
     }
 
     /// Returns the number of a path, which is added if there is none. Its random decisions depend
@@ -481,10 +475,4 @@ fn seed_of(seed: u64, host: u64) -> [u8; 32] {
         chunk.copy_from_slice(&word.to_le_bytes());
     }
     bytes
-}
-
-/// Returns the address at an offset in a packet.
-fn address_at(bytes: &[u8], offset: usize) -> Option<Ipv4Addr> {
-    let octets: [u8; 4] = bytes.get(offset..offset + 4)?.try_into().ok()?;
-    Some(octets.into())
 }

@@ -9,9 +9,10 @@ use crate::{ManualClock, Waiter};
 use linerate_stack::{Medium, RxChecksum};
 use linerate_units::Duration;
 use linerate_wire::{
-    Ecn, EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, TypeOfService, VlanTags,
+    Ecn, EtherType, EthernetHeader, Ipv4Header, Ipv6Header, MacAddress, Protocol, TypeOfService,
+    VlanTags,
 };
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 type Inner = MemoryLink<ManualClock>;
 
@@ -276,45 +277,58 @@ fn a_corrupted_frame_differs_in_one_bit_and_is_unverified() {
     assert_eq!(ones, 1);
 }
 
-/// Returns an IPv4 header with this ECN field, without payload.
-fn packet(ecn: Ecn) -> [u8; 20] {
-    let (source, destination) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2));
+/// Returns the header of an IP packet without payload, with this ECN field.
+fn packet(ether_type: EtherType, ecn: Ecn) -> Vec<u8> {
     let type_of_service = TypeOfService::default().with_ecn(ecn);
-    let mut bytes = [0; 20];
-    Ipv4Header { type_of_service, ..Ipv4Header::new(source, destination, Protocol::TCP) }
-        .emit(0, &mut bytes);
+    let mut bytes = vec![0; 40];
+    let length = if ether_type == EtherType::IPV4 {
+        let (source, destination) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2));
+        Ipv4Header { type_of_service, ..Ipv4Header::new(source, destination, Protocol::TCP) }
+            .emit(0, &mut bytes)
+    } else {
+        let header = Ipv6Header::new(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, Protocol::TCP);
+        Ipv6Header { traffic_class: type_of_service, ..header }.emit(0, &mut bytes)
+    };
+    bytes.truncate(length);
     bytes
 }
 
 #[test]
 fn ecn_capable_packets_are_marked_and_others_pass() {
     for medium in [Medium::Ip, Medium::Ethernet] {
-        let clock = ManualClock::new(Instant::from_nanos(1_000));
-        let config = MemoryConfig { medium, ..MemoryConfig::default() };
-        let (left, mut theirs) = pair_with_clock(config, clock.clone()).unwrap();
-        let mut ours = Impair::with_clock(left, "mark=100%".parse().unwrap(), 1, clock);
-        for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ce] {
-            let at = medium.header_length();
-            let fill = |bytes: &mut [u8]| {
-                if at > 0 {
-                    let (destination, source) = (MacAddress::BROADCAST, MacAddress::ZERO);
-                    let (tags, ether_type) = (VlanTags::NONE, EtherType::IPV4);
-                    EthernetHeader { destination, source, tags, ether_type }.emit(bytes);
-                }
-                bytes[at..at + 20].copy_from_slice(&packet(ecn));
-                Some(TxFrame::whole(at + 20))
-            };
-            assert_eq!(ours.transmit(1, fill), Ok(1));
+        for ether_type in [EtherType::IPV4, EtherType::IPV6] {
+            check_marks(medium, ether_type);
         }
-        let mut arrived = Vec::new();
-        let seen =
-            |frame: RxFrame<'_>| arrived.push(frame.bytes[medium.header_length()..].to_vec());
-        theirs.receive(9, seen).unwrap();
-        assert_eq!(arrived, [packet(Ecn::NotEct), packet(Ecn::Ce), packet(Ecn::Ce)], "{medium:?}");
-        let counted =
-            ImpairCounters { offered: 3, marked: 2, unmarkable: 1, ..ImpairCounters::default() };
-        assert_eq!(ours.transmitted(), &counted);
     }
+}
+
+fn check_marks(medium: Medium, ether_type: EtherType) {
+    let clock = ManualClock::new(Instant::from_nanos(1_000));
+    let config = MemoryConfig { medium, ..MemoryConfig::default() };
+    let (left, mut theirs) = pair_with_clock(config, clock.clone()).unwrap();
+    let mut ours = Impair::with_clock(left, "mark=100%".parse().unwrap(), 1, clock);
+    let at = medium.header_length();
+    for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ce] {
+        let fill = |bytes: &mut [u8]| {
+            if at > 0 {
+                let (destination, source) = (MacAddress::BROADCAST, MacAddress::ZERO);
+                let tags = VlanTags::NONE;
+                EthernetHeader { destination, source, tags, ether_type }.emit(bytes);
+            }
+            let packet = packet(ether_type, ecn);
+            bytes[at..at + packet.len()].copy_from_slice(&packet);
+            Some(TxFrame::whole(at + packet.len()))
+        };
+        assert_eq!(ours.transmit(1, fill), Ok(1));
+    }
+    let mut arrived = Vec::new();
+    let seen = |frame: RxFrame<'_>| arrived.push(frame.bytes[at..].to_vec());
+    theirs.receive(9, seen).unwrap();
+    let expected = [Ecn::NotEct, Ecn::Ce, Ecn::Ce].map(|ecn| packet(ether_type, ecn));
+    assert_eq!(arrived, expected, "{medium:?} {ether_type:?}");
+    let counted =
+        ImpairCounters { offered: 3, marked: 2, unmarkable: 1, ..ImpairCounters::default() };
+    assert_eq!(ours.transmitted(), &counted);
 }
 
 #[test]
