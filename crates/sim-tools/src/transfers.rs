@@ -4,7 +4,7 @@
 //! which depends only on its scenario, its buffers and its seed.
 
 use linerate_evidence::stats::as_f64;
-use linerate_sim::{Blueprint, Keep, MachineOutcome, TransferOptions};
+use linerate_sim::{Blueprint, Keep, MachineOutcome, TransferFacts, TransferOptions};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -82,7 +82,7 @@ pub(crate) fn make(
 impl Job<'_> {
     fn make(&self) -> Made {
         let facts = self.blueprint.transfer();
-        let segment = facts.map_or(1_460, |facts| facts.mtu.saturating_sub(40));
+        let segment = facts.map_or(1_460, TransferFacts::segment);
         let bytes = |packets: u32| Some(segment * packets as usize);
         let options = TransferOptions {
             bytes: Some(self.bytes),

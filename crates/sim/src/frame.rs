@@ -4,7 +4,7 @@
 use std::num::NonZeroU16;
 use std::ops::{Index, IndexMut};
 
-/// Bytes of a buffer for a GSO frame: the largest IPv4 packet behind an Ethernet header.
+/// Bytes of a buffer for a GSO frame: the largest IP packet behind an Ethernet header.
 const LARGE: usize = 14 + 65_535;
 
 /// Index of a frame in the pool.

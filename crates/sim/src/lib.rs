@@ -51,6 +51,6 @@ pub use parameter::{Number, ParameterError, Place, Setting, Settings};
 pub use program::{ProgramReport, TcpReport};
 pub use published::Published;
 pub use relay::RelayStatistics;
-pub use scenario::{Blueprint, Reader, Scenario, TransferFacts, TransferOptions};
+pub use scenario::{Blueprint, Family, Reader, Scenario, TransferFacts, TransferOptions};
 pub use timeline::{Activity, Held, Lane, SegmentLabel, Timeline, Window};
 pub use trace::{Captured, Keep};

@@ -1,13 +1,15 @@
 //! Descriptions of the TCP segments in frames, for the timeline.
 
 use crate::timeline::{Activity, Doing, SegmentLabel};
-use linerate_wire::{EtherType, EthernetFrame, Ipv4Packet, Protocol, Segment, SeqNum, TcpFlags};
+use linerate_wire::{
+    EtherType, EthernetFrame, Ipv4Packet, Ipv6Packet, Protocol, Segment, SeqNum, TcpFlags,
+};
 use std::collections::BTreeMap;
-use std::net::SocketAddrV4;
+use std::net::{IpAddr, SocketAddr};
 
 /// The last observed numbers of each direction of every connection, by source and destination.
 #[derive(Debug, Default)]
-pub(crate) struct SegmentLabels(BTreeMap<(SocketAddrV4, SocketAddrV4), Direction>);
+pub(crate) struct SegmentLabels(BTreeMap<(SocketAddr, SocketAddr), Direction>);
 
 /// The numbers of one direction of a TCP connection.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,18 +28,10 @@ impl SegmentLabels {
 
     /// Returns the activity to show for a TCP segment whose direction's SYN was seen.
     fn of_tcp(&mut self, frame: &[u8]) -> Option<Doing> {
-        let ethernet = EthernetFrame::parse(frame).ok()?;
-        if ethernet.header.ether_type != EtherType::IPV4 {
-            return None;
-        }
-        let packet = Ipv4Packet::parse(ethernet.payload).ok()?;
-        let header = &packet.header;
-        if header.protocol != Protocol::TCP || header.is_fragment() {
-            return None;
-        }
-        let segment = Segment::parse(packet.payload).ok()?;
-        let from = SocketAddrV4::new(header.source, segment.source_port);
-        let to = SocketAddrV4::new(header.destination, segment.destination_port);
+        let (source, destination, payload) = tcp_payload(frame)?;
+        let segment = Segment::parse(payload).ok()?;
+        let from = SocketAddr::new(source, segment.source_port);
+        let to = SocketAddr::new(destination, segment.destination_port);
         let flags = segment.flags();
         let back = self.0.get(&(to, from)).copied().unwrap_or_default();
         let direction = self.0.entry((from, to)).or_default();
@@ -65,6 +59,25 @@ impl SegmentLabels {
             window: segment.window.into(),
         };
         Some(Doing { by, amount: frame.len() as u64, segment: Some(label) })
+    }
+}
+
+/// Returns the addresses and the payload of a packet of TCP that is no fragment.
+fn tcp_payload(frame: &[u8]) -> Option<(IpAddr, IpAddr, &[u8])> {
+    let ethernet = EthernetFrame::parse(frame).ok()?;
+    match ethernet.header.ether_type {
+        EtherType::IPV4 => {
+            let Ipv4Packet { header, payload, .. } = Ipv4Packet::parse(ethernet.payload).ok()?;
+            (header.protocol == Protocol::TCP && !header.is_fragment())
+                .then(|| (header.source.into(), header.destination.into(), payload))
+        }
+        EtherType::IPV6 => {
+            let packet = Ipv6Packet::parse(ethernet.payload).ok()?;
+            (packet.protocol == Protocol::TCP && packet.fragment.is_none()).then(|| {
+                (packet.header.source.into(), packet.header.destination.into(), packet.payload)
+            })
+        }
+        _ => None,
     }
 }
 

@@ -321,7 +321,7 @@ fn inconsistent_topologies_are_refused() {
         &at("a", "10.1.0.9", &whole),
         "a cannot have the address 10.1.0.9: its network is 10.0.0.0/16",
     );
-    says(&at("a", "ten", &whole), "`ten` is not an IPv4 address");
+    says(&at("a", "ten", &whole), "`ten` is not an IP address");
     says(&whole.replace("routers.r", "routers.a"), "two machines are called a");
     says(&(two + &hosts + &relay("routers", "r", &["left"])), "r joins nothing");
     says(

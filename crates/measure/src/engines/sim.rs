@@ -8,13 +8,13 @@ use linerate_evidence::{
     BenchFacts, Counters, EndCounters, Floor, Framing, LineRate, RunOutcome, names,
 };
 use linerate_link::capture_file::CaptureWriter;
-use linerate_sim::{Blueprint, Keep, Outcome, ProgramReport, TransferOptions};
+use linerate_sim::{Blueprint, Family, Keep, Outcome, ProgramReport, TransferOptions};
 use linerate_sim_tools::{FrameWriter, ScenarioError, load};
 use linerate_tcp::{Config, Profile};
 use std::collections::BTreeMap;
 
-/// Number of bytes in IPv4 and TCP headers without options. Timestamps are added to it.
-const HEADERS: u32 = 20 + 20;
+/// Number of bytes in a TCP header without options. Timestamps are added to it.
+const TCP_HEADER: u32 = 20;
 const TIMESTAMPS: u32 = 12;
 
 /// The bench for the simulated machines of a scenario.
@@ -23,6 +23,7 @@ pub struct SimBench {
     blueprint: Blueprint,
     name: String,
     config: Config,
+    family: Family,
     mtu: u16,
     settings: BTreeMap<String, String>,
     capture: Option<CaptureWriter>,
@@ -35,14 +36,18 @@ impl SimBench {
     /// The scenario does not exist, or does not support the plan.
     pub fn new(plan: &Plan, capture: Option<CaptureWriter>) -> Result<Self, BenchError> {
         let name = plan.scenario.clone().unwrap_or_default();
-        let scenario = load(&name, &plan.set)?;
+        let mut scenario = load(&name, &plan.set)?;
+        if let Some(family) = plan.family {
+            scenario.set(&format!("family={family}")).map_err(ScenarioError::from)?;
+        }
         let blueprint = scenario.blueprint().map_err(ScenarioError::from)?;
         let transfer = blueprint.transfer().ok_or_else(|| {
             ScenarioError::Unfit(format!(
                 "{name} has no bulk transfer: use `linerate sim run {name}`"
             ))
         })?;
-        let mut config = transfer.config;
+        let (mut config, family) = (transfer.config, transfer.family);
+        family.check_mtu("the plan", plan.mtu.into()).map_err(ScenarioError::from)?;
         if let Some(name) = &plan.profile {
             config = name
                 .parse::<Profile>()
@@ -58,8 +63,8 @@ impl SimBench {
             .settings()
             .iter()
             .map(|(key, setting)| (format!("sim.{key}"), setting.to_string()));
-        let bench =
-            Self { settings: settings.collect(), blueprint, name, config, mtu: plan.mtu, capture };
+        let settings = settings.collect();
+        let bench = Self { settings, blueprint, name, config, family, mtu: plan.mtu, capture };
         bench.refuse_large_buffers(plan)?;
         Ok(bench)
     }
@@ -86,7 +91,8 @@ impl SimBench {
     }
 
     fn payload(&self) -> u32 {
-        u32::from(self.mtu).saturating_sub(HEADERS + self.options())
+        let headers = ip_header(self.family) + TCP_HEADER + self.options();
+        u32::from(self.mtu).saturating_sub(headers)
     }
 
     const fn options(&self) -> u32 {
@@ -97,7 +103,9 @@ impl SimBench {
     /// message of 1988, this counts at most one acknowledgement for each packet: a minimum frame
     /// with its gap.
     fn framing(&self) -> Framing {
-        let framing = Framing::ethernet(self.options());
+        // The framing assumes the header of IPv4.
+        let longer = ip_header(self.family) - ip_header(Family::Ipv4);
+        let framing = Framing::ethernet(self.options() + longer);
         if self.blueprint.is_shared() {
             Framing { acknowledgement: 76, segments_per_ack: 1, half_duplex: true, ..framing }
         } else {
@@ -191,6 +199,11 @@ impl SimBench {
             },
         })
     }
+}
+
+/// Returns the bytes of an IP header.
+fn ip_header(family: Family) -> u32 {
+    u32::try_from(family.header_length()).unwrap_or(u32::MAX)
 }
 
 /// Returns the reports on both ends of the scenario's first transfer.

@@ -49,7 +49,9 @@ pub enum PlanError {
     #[error("--direction has no meaning --on {0}: leave it out, or measure --on tap or --on tun")]
     DirectionNeedsTap(BenchKind),
     /// An IP version is given, but the engine offers no choice.
-    #[error("--family has no meaning --on {0}: leave it out, or measure --on tap or --on tun")]
+    #[error(
+        "--family has no meaning --on {0}: leave it out, or measure --on tap, --on tun or --on sim"
+    )]
     FamilyNeedsTap(BenchKind),
     /// A profile is given, but neither end uses linerate's TCP.
     #[error("--profile configures linerate's TCP, which is not used --on kernel: leave it out")]

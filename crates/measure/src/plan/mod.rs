@@ -59,7 +59,7 @@ impl Plan {
         } else if draft.direction.is_some() {
             return Err(PlanError::DirectionNeedsTap(draft.on));
         }
-        if draft.family.is_some() && !draft.on.is_device() {
+        if draft.family.is_some() && !draft.on.is_device() && draft.on != BenchKind::Sim {
             return Err(PlanError::FamilyNeedsTap(draft.on));
         }
         if draft.profile.is_some() && draft.on == BenchKind::Kernel {

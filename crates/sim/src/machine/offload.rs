@@ -4,13 +4,11 @@
 use crate::frame::{Frame, FrameId, Frames};
 use linerate_stack::{Medium, RxChecksum, RxFrame, segment_gso_frame};
 use linerate_units::Instant;
-use linerate_wire::{EthernetHeader, Ipv4Header, TcpFlags, TcpHeader, checksum};
+use linerate_wire::{EthernetHeader, Ipv4Header, Ipv6Header, TcpFlags, TcpHeader, checksum};
 use std::num::NonZeroU16;
 
-/// Offset of the IPv4 header in bytes, in a frame without VLAN tags.
+/// Offset of the IP header in bytes, in a frame without VLAN tags.
 const IP: usize = EthernetHeader::LENGTH;
-/// Offset of the TCP header in bytes, in a frame without IPv4 options.
-const TCP: usize = IP + Ipv4Header::LENGTH;
 /// TCP flags after which LRO merges nothing into a frame.
 const LAST: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);
 
@@ -46,8 +44,9 @@ pub(super) fn merge(
     max: usize,
 ) -> Option<FrameId> {
     let segment = continues(&frames[last], &frames[next], max)?;
-    let data = frames[next].bytes()[headers(frames[next].bytes())..].to_vec();
-    let ends = frames[next].bytes()[TCP + 13] & LAST.bits().to_be_bytes()[1];
+    let layout = Layout::of(frames[next].bytes())?;
+    let data = frames[next].bytes()[layout.data..].to_vec();
+    let ends = frames[next].bytes()[layout.tcp + 13] & LAST.bits().to_be_bytes()[1];
     let length = frames[last].length();
     let merged = if frames[last].segment().is_some() { last } else { move_to_large(frames, last) };
     let frame = &mut frames[merged];
@@ -55,13 +54,21 @@ pub(super) fn merge(
     frame.set_length(length + data.len());
     frame.set_segment(Some(segment));
     let bytes = frame.written();
-    bytes[TCP + 13] |= ends;
-    let total = u16::try_from(bytes.len() - IP).unwrap_or(u16::MAX);
-    let sum = checksum::update(half(bytes, IP + 10), half(bytes, IP + 2), total);
-    bytes[IP + 2..IP + 4].copy_from_slice(&total.to_be_bytes());
-    bytes[IP + 10..IP + 12].copy_from_slice(&sum.to_be_bytes());
+    bytes[layout.tcp + 13] |= ends;
+    set_length(bytes, layout.is_ipv6);
     frames.release(next);
     Some(merged)
+}
+
+/// Sets the length of the packet in the IP header.
+fn set_length(bytes: &mut [u8], is_ipv6: bool) {
+    let (place, before) = if is_ipv6 { (4, Ipv6Header::LENGTH) } else { (2, 0) };
+    let length = u16::try_from(bytes.len() - IP - before).unwrap_or(u16::MAX);
+    if !is_ipv6 {
+        let sum = checksum::update(half(bytes, IP + 10), half(bytes, IP + place), length);
+        bytes[IP + 10..IP + 12].copy_from_slice(&sum.to_be_bytes());
+    }
+    bytes[IP + place..IP + place + 2].copy_from_slice(&length.to_be_bytes());
 }
 
 /// Moves a frame into a buffer with room for a GSO frame.
@@ -78,23 +85,29 @@ fn move_to_large(frames: &mut Frames, frame: FrameId) -> FrameId {
 /// same connection with equal headers.
 fn continues(last: &Frame, next: &Frame, max: usize) -> Option<NonZeroU16> {
     let (one, other) = (last.bytes(), next.bytes());
-    if !is_plain(one) || !is_plain(other) || headers(one) != headers(other) {
+    let layout = Layout::of(one)?;
+    if Layout::of(other) != Some(layout) {
         return None;
     }
-    let (had, data) = (one.len() - headers(one), other.len() - headers(other));
+    let Layout { is_ipv6, tcp, data: headers } = layout;
+    let (had, data) = (one.len() - headers, other.len() - headers);
     let segment = last.segment().map_or(had, |segment| usize::from(segment.get()));
     let same = |from: usize, to: usize| one[from..to] == other[from..to];
     let number = |bytes: &[u8]| {
-        u32::from_be_bytes([bytes[TCP + 4], bytes[TCP + 5], bytes[TCP + 6], bytes[TCP + 7]])
+        u32::from_be_bytes([bytes[tcp + 4], bytes[tcp + 5], bytes[tcp + 6], bytes[tcp + 7]])
     };
     let follows = number(one).wrapping_add(u32::try_from(had).ok()?) == number(other);
-    let flags = |bytes: &[u8]| TcpFlags::from_bits_retain(half(bytes, TCP + 12) & 0xfff);
-    let alike = same(0, IP + 2)
-        && same(IP + 6, IP + 10)
-        && same(IP + 12, TCP + 4)
-        && same(TCP + 8, TCP + 12)
-        && same(TCP + 14, TCP + 16)
-        && same(TCP + 18, headers(one));
+    let flags = |bytes: &[u8]| TcpFlags::from_bits_retain(half(bytes, tcp + 12) & 0xfff);
+    // The length may differ, and the checksum of an IPv4 header.
+    let is_same_ip = if is_ipv6 {
+        same(0, IP + 4) && same(IP + 6, tcp + 4)
+    } else {
+        same(0, IP + 2) && same(IP + 6, IP + 10) && same(IP + 12, tcp + 4)
+    };
+    let alike = is_same_ip
+        && same(tcp + 8, tcp + 12)
+        && same(tcp + 14, tcp + 16)
+        && same(tcp + 18, headers);
     let whole = had > 0 && had.is_multiple_of(segment.max(1)) && (1..=segment).contains(&data);
     let open = flags(one) == TcpFlags::ACK && flags(other).difference(LAST) == TcpFlags::ACK;
     let fits = one.len() + data - IP <= max;
@@ -102,21 +115,45 @@ fn continues(last: &Frame, next: &Frame, max: usize) -> Option<NonZeroU16> {
         .then(|| u16::try_from(segment).ok().and_then(NonZeroU16::new))?
 }
 
-/// Returns whether a frame can be merged: a TCP segment over IPv4 without fragmentation, IP options
-/// and padding.
-fn is_plain(bytes: &[u8]) -> bool {
-    bytes.len() >= TCP + TcpHeader::LENGTH
-        && bytes[12..15] == [8, 0, 0x45]
-        && bytes[IP + 9] == 6
-        && half(bytes, IP + 6) & 0x3fff == 0
-        && usize::from(half(bytes, IP + 2)) == bytes.len() - IP
-        && (TCP + TcpHeader::LENGTH..=bytes.len()).contains(&headers(bytes))
+/// The offsets in a frame with a TCP segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout {
+    is_ipv6: bool,
+    /// Offset of the TCP header.
+    tcp: usize,
+    /// Offset of the data.
+    data: usize,
 }
 
-/// Returns the length of the Ethernet, IPv4 and TCP headers together. The frame must contain the
-/// fixed part of a TCP header.
-fn headers(bytes: &[u8]) -> usize {
-    TCP + usize::from(bytes[TCP + 12] >> 4) * 4
+impl Layout {
+    /// Returns the layout of an unfragmented TCP segment without IP options, extension headers and
+    /// padding; `None` for other frames.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let packet = bytes.get(IP..)?;
+        let is_ipv6 = match bytes[12..IP] {
+            [0x08, 0x00] => false,
+            [0x86, 0xdd] => true,
+            _ => return None,
+        };
+        let header = if is_ipv6 { Ipv6Header::LENGTH } else { Ipv4Header::LENGTH };
+        let tcp = IP + header;
+        if packet.len() < header + TcpHeader::LENGTH {
+            return None;
+        }
+        let is_plain = if is_ipv6 {
+            packet[0] >> 4 == 6
+                && packet[6] == 6
+                && header + usize::from(half(packet, 4)) == packet.len()
+        } else {
+            packet[0] == 0x45
+                && packet[9] == 6
+                && half(packet, 6) & 0x3fff == 0
+                && usize::from(half(packet, 2)) == packet.len()
+        };
+        let data = tcp + usize::from(bytes[tcp + 12] >> 4) * 4;
+        let is_whole = (tcp + TcpHeader::LENGTH..=bytes.len()).contains(&data);
+        (is_plain && is_whole).then_some(Self { is_ipv6, tcp, data })
+    }
 }
 
 fn half(bytes: &[u8], at: usize) -> u16 {
@@ -127,9 +164,11 @@ fn half(bytes: &[u8], at: usize) -> u16 {
 mod tests {
     use super::*;
     use linerate_wire::{EtherType, MacAddress, Protocol, SeqNum, VlanTags};
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
     const ROOM: usize = 1_514;
+    /// Offset of the TCP header over IPv4.
+    const TCP: usize = IP + Ipv4Header::LENGTH;
 
     /// Creates a frame with `data` bytes from `seq` on.
     fn frame(frames: &mut Frames, seq: u32, data: usize, flags: TcpFlags) -> FrameId {
@@ -146,6 +185,41 @@ mod tests {
         room[TCP + TcpHeader::LENGTH..].fill(u8::try_from(seq % 251).unwrap_or(0));
         frames[id].set_length(TCP + TcpHeader::LENGTH + data);
         id
+    }
+
+    /// Creates a frame over IPv6 with `data` bytes from `seq` on.
+    fn ipv6_frame(frames: &mut Frames, seq: u32, data: usize) -> FrameId {
+        const TCP: usize = IP + Ipv6Header::LENGTH;
+        let id = frames.take();
+        let room = frames[id].room();
+        let (source, destination) = (MacAddress::new([2; 6]), MacAddress::new([4; 6]));
+        EthernetHeader { destination, source, tags: VlanTags::NONE, ether_type: EtherType::IPV6 }
+            .emit(room);
+        Ipv6Header::new(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, Protocol::TCP)
+            .emit(TcpHeader::LENGTH + data, &mut room[IP..]);
+        TcpHeader { seq: SeqNum::new(seq), flags: TcpFlags::ACK, ..TcpHeader::default() }
+            .emit(0, &mut room[TCP..]);
+        room[TCP + TcpHeader::LENGTH..].fill(u8::try_from(seq % 251).unwrap_or(0));
+        frames[id].set_length(TCP + TcpHeader::LENGTH + data);
+        id
+    }
+
+    #[test]
+    fn frames_over_ipv6_are_merged_and_segmented_into_the_originals() {
+        let mut frames = Frames::new(ROOM);
+        let [one, two] =
+            [(0, 1_000), (1_000, 300)].map(|(seq, data)| ipv6_frame(&mut frames, seq, data));
+        let before = [one, two].map(|id| frames[id].bytes()[74..].to_vec());
+        let merged = merge(&mut frames, one, two, 65_535).expect("they follow one another");
+        let parsed = linerate_wire::Ipv6Packet::parse(&frames[merged].bytes()[IP..]).unwrap();
+        assert_eq!(parsed.payload.len(), 20 + 1_300);
+        let mut segments = Vec::new();
+        segment(&mut frames, merged, Medium::Ethernet, &mut segments);
+        let after: Vec<_> = segments.iter().map(|&id| frames[id].bytes()[74..].to_vec()).collect();
+        assert_eq!(before, after[..]);
+        let ipv4 = frame(&mut frames, 1_300, 1_000, TcpFlags::ACK);
+        let ipv6 = ipv6_frame(&mut frames, 300, 1_000);
+        assert_eq!(merge(&mut frames, ipv6, ipv4, 65_535), None);
     }
 
     #[test]

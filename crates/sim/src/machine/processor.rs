@@ -17,13 +17,12 @@ use crate::program::{Charge, Program, ProgramReport, Step, Task};
 use crate::timeline::Activity;
 use linerate_stack::{Budget, Capabilities, Event, Stack, Steered};
 use linerate_units::{Instant, Span, Tick};
+use linerate_wire::{EthernetHeader, Ipv4Header, Ipv6Header};
 use std::collections::VecDeque;
 
 /// Maximum number of frames in the driver's queue, used while the transmit ring is full (IFQ_MAXLEN
 /// of 4.3BSD).
 const DRIVER_QUEUE: usize = 50;
-/// Bytes of a frame that the TCP checksum does not cover: the Ethernet and IPv4 headers.
-const UNSUMMED: usize = 14 + 20;
 
 /// A unit of work that takes processor time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +45,12 @@ enum Job {
     Timer,
     /// The task with this number runs.
     Task(usize),
+}
+
+/// Returns the bytes of a frame that the TCP checksum does not cover: the Ethernet and IP headers.
+fn unsummed(frame: &[u8]) -> usize {
+    let is_ipv6 = frame.get(12..14) == Some(&[0x86, 0xdd]);
+    EthernetHeader::LENGTH + if is_ipv6 { Ipv6Header::LENGTH } else { Ipv4Header::LENGTH }
 }
 
 impl Job {
@@ -324,7 +329,8 @@ impl Processor {
         if rss.nic.offload().checksums {
             return Span::ZERO;
         }
-        self.costs.sum * frames[frame].length().saturating_sub(UNSUMMED) as u64
+        let bytes = frames[frame].bytes();
+        self.costs.sum * bytes.len().saturating_sub(unsummed(bytes)) as u64
     }
 
     fn send_to_nic(&mut self, now: Tick, frame: FrameId, rss: &mut RssNic, frames: &mut Frames) {

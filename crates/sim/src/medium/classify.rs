@@ -1,30 +1,65 @@
 //! Classification of frames for queues: the flow hash, and ECN marking (RFC 3168 §5). Frames with
 //! any contents are accepted.
 
-use linerate_wire::Ipv4Header;
+use linerate_wire::{Ipv4Header, Ipv6Header};
 
 /// IP protocol numbers whose headers begin with the two ports.
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// Mask of the ECN field in the traffic class, and at once the codepoint CE.
-const CONGESTION_EXPERIENCED: u8 = 0b11;
+/// The ECN field in the traffic class: zero if the sender does not support ECN.
+const ECN: u8 = 0b11;
 
-/// Returns the IPv4 packet in a frame, or `None` if its header is incomplete.
-fn packet(frame: &[u8]) -> Option<&[u8]> {
-    let is_ipv4 = frame.get(12..14) == Some(&[0x08, 0x00]);
-    frame.get(14..).filter(|packet| is_ipv4 && packet.len() >= 20 && packet[0] >> 4 == 4)
+/// The IP packet of a frame, whose header is complete.
+#[derive(Clone, Copy, Debug)]
+enum Packet<'a> {
+    V4(&'a [u8]),
+    V6(&'a [u8]),
 }
 
-/// Returns a flow hash: of addresses, protocol and ports for IPv4, of the Ethernet header for other
-/// frames.
+impl<'a> Packet<'a> {
+    fn of(frame: &'a [u8]) -> Option<Self> {
+        let packet = frame.get(14..)?;
+        let is = |version, header| packet.len() >= header && packet[0] >> 4 == version;
+        match frame[12..14] {
+            [0x08, 0x00] if is(4, Ipv4Header::LENGTH) => Some(Self::V4(packet)),
+            [0x86, 0xdd] if is(6, Ipv6Header::LENGTH) => Some(Self::V6(packet)),
+            _ => None,
+        }
+    }
+
+    /// Returns the ECN field.
+    const fn ecn(self) -> u8 {
+        match self {
+            Self::V4(packet) => packet[1] & ECN,
+            Self::V6(packet) => (packet[1] >> 4) & ECN,
+        }
+    }
+
+    /// Returns both addresses, the protocol, and the length of the header without extensions.
+    fn flow(self) -> (&'a [u8], u8, usize) {
+        match self {
+            Self::V4(packet) => (&packet[12..20], packet[9], usize::from(packet[0] & 15) * 4),
+            Self::V6(packet) => (&packet[8..40], packet[6], Ipv6Header::LENGTH),
+        }
+    }
+
+    const fn bytes(self) -> &'a [u8] {
+        match self {
+            Self::V4(packet) | Self::V6(packet) => packet,
+        }
+    }
+}
+
+/// Returns a hash of the addresses, the protocol and the ports of an IP packet, or of the Ethernet
+/// header of another frame.
 pub(super) fn flow_of(frame: &[u8]) -> u64 {
-    let Some(packet) = packet(frame) else { return hash(frame.get(..14).unwrap_or(frame)) };
-    let header = usize::from(packet[0] & 15) * 4;
-    let ports = match packet[9] {
-        TCP | UDP => packet.get(header..header + 4).unwrap_or(&[]),
+    let Some(packet) = Packet::of(frame) else { return hash(frame.get(..14).unwrap_or(frame)) };
+    let (addresses, protocol, header) = packet.flow();
+    let ports = match protocol {
+        TCP | UDP => packet.bytes().get(header..header + 4).unwrap_or(&[]),
         _ => &[],
     };
-    hash(&packet[12..20]).wrapping_mul(31) ^ hash(ports).wrapping_add(u64::from(packet[9]))
+    hash(addresses).wrapping_mul(31) ^ hash(ports).wrapping_add(u64::from(protocol))
 }
 
 /// Hashes bytes by FNV-1a, and folds the upper bits into the lower ones. Simulated senders do not
@@ -38,13 +73,16 @@ fn hash(bytes: &[u8]) -> u64 {
 
 /// Returns whether the packet is ECN-capable: its codepoint is ECT or CE.
 pub(super) fn is_markable(frame: &[u8]) -> bool {
-    packet(frame).is_some_and(|packet| packet[1] & CONGESTION_EXPERIENCED != 0)
+    Packet::of(frame).is_some_and(|packet| packet.ecn() != 0)
 }
 
 /// Sets the codepoint CE if the packet is ECN-capable, and updates its header checksum.
 pub(super) fn mark(frame: &mut [u8]) {
-    if is_markable(frame) {
-        Ipv4Header::mark_congestion(&mut frame[14..]);
+    match Packet::of(frame) {
+        Some(packet) if packet.ecn() == 0 => {}
+        Some(Packet::V4(_)) => Ipv4Header::mark_congestion(&mut frame[14..]),
+        Some(Packet::V6(_)) => Ipv6Header::mark_congestion(&mut frame[14..]),
+        None => {}
     }
 }
 
@@ -60,6 +98,15 @@ mod tests {
             0x45, ecn, 0, 40, 0, 0, 0x40, 0, 64, TCP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
         ]);
         frame[34..38].copy_from_slice(&[0, port, 0, 9]);
+        frame
+    }
+
+    /// Creates a frame with an IPv6 header.
+    fn ipv6_frame(ecn: u8, port: u8) -> Vec<u8> {
+        let mut frame = vec![2; 14 + 60];
+        frame[12..14].copy_from_slice(&[0x86, 0xdd]);
+        frame[14..22].copy_from_slice(&[0x60, ecn << 4, 0, 0, 0, 20, TCP, 64]);
+        frame[54..58].copy_from_slice(&[0, port, 0, 9]);
         frame
     }
 
@@ -81,13 +128,26 @@ mod tests {
     }
 
     #[test]
+    fn ipv6_packets_are_marked_in_the_traffic_class() {
+        let mut marked = ipv6_frame(0b10, 1);
+        assert!(is_markable(&marked));
+        mark(&mut marked);
+        assert_eq!(marked, ipv6_frame(0b11, 1));
+        let mut unmarked = ipv6_frame(0, 1);
+        mark(&mut unmarked);
+        assert_eq!(unmarked, ipv6_frame(0, 1));
+    }
+
+    #[test]
     fn flows_differ_by_port_and_any_bytes_have_a_flow() {
-        assert_eq!(flow_of(&frame(0, 1)), flow_of(&frame(2, 1)));
-        assert_ne!(flow_of(&frame(0, 1)), flow_of(&frame(0, 2)));
-        for length in 0..54 {
-            let short = &frame(1, 1)[..length];
-            flow_of(short);
-            mark(&mut short.to_vec());
+        for frame in [frame, ipv6_frame] {
+            assert_eq!(flow_of(&frame(0, 1)), flow_of(&frame(2, 1)));
+            assert_ne!(flow_of(&frame(0, 1)), flow_of(&frame(0, 2)));
+            for length in 0..54 {
+                let short = &frame(1, 1)[..length];
+                flow_of(short);
+                mark(&mut short.to_vec());
+            }
         }
     }
 }

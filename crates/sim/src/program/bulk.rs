@@ -1,7 +1,7 @@
 //! Parameters of a bulk transfer between two tasks: the source sends, the sink receives.
 
 use linerate_tcp::Config;
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 
 /// Parameters of a bulk transfer, which source and sink share.
 #[derive(Clone, Debug)]
@@ -9,9 +9,9 @@ pub(crate) struct Bulk {
     /// Name of the transfer in the scenario.
     pub(crate) name: String,
     /// Address where the sink listens.
-    pub(crate) address: SocketAddrV4,
+    pub(crate) address: SocketAddr,
     /// Local address of the source; `None` if the host chooses the port.
-    pub(crate) local: Option<SocketAddrV4>,
+    pub(crate) local: Option<SocketAddr>,
     /// Number of bytes to transfer.
     pub(crate) bytes: u64,
     /// Bytes that the source passes to each write.

@@ -1,7 +1,7 @@
 //! Parameters of a dialogue: a typist sends one character at a time and waits for its echo.
 
 use linerate_tcp::Config;
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 
 /// Parameters of a dialogue, which typist and echo server share.
 #[derive(Clone, Debug)]
@@ -9,9 +9,9 @@ pub(crate) struct Dialogue {
     /// Name of the dialogue in the scenario.
     pub(crate) name: String,
     /// Address where the echo server listens.
-    pub(crate) address: SocketAddrV4,
+    pub(crate) address: SocketAddr,
     /// Local address of the typist; `None` if the host chooses the port.
-    pub(crate) local: Option<SocketAddrV4>,
+    pub(crate) local: Option<SocketAddr>,
     /// Number of characters to type.
     pub(crate) characters: u64,
     /// TCP configuration of the connection.

@@ -4,7 +4,7 @@ use super::{Task, TcpReport};
 use linerate_stack::{ConnectOptions, Event, ListenHandle, ListenOptions, Stack, TcpHandle};
 use linerate_tcp::{Config, Connection};
 use std::borrow::Cow;
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 
 #[derive(Debug, Default)]
 pub(super) struct Socket {
@@ -22,11 +22,10 @@ impl Socket {
     pub(super) fn connect(
         &mut self,
         task: &mut Task<'_>,
-        local: Option<SocketAddrV4>,
-        address: SocketAddrV4,
+        local: Option<SocketAddr>,
+        address: SocketAddr,
         config: &Config,
     ) -> bool {
-        let local = local.map(Into::into);
         let options = ConnectOptions { local, config: Some(*config), ..ConnectOptions::default() };
         self.handle = task.stack.tcp_connect(task.clock, address, &options).ok();
         self.handle.is_some()
@@ -36,7 +35,7 @@ impl Socket {
     pub(super) fn listen(
         &mut self,
         task: &mut Task<'_>,
-        address: SocketAddrV4,
+        address: SocketAddr,
         config: &Config,
     ) -> bool {
         let options = ListenOptions { config: Some(*config), ..ListenOptions::default() };

@@ -8,9 +8,11 @@ use super::{Bulk, Charge, Program, ProgramReport, Step, Task};
 use linerate_stack::{Event, Stack};
 use linerate_tcp::State;
 use linerate_units::Tick;
+use linerate_wire::{Ipv4Header, Ipv6Header};
+use std::net::SocketAddr;
 
-/// Maximum size of the IPv4 and TCP headers together, in bytes.
-const MOST_HEADERS: usize = 20 + 60;
+/// Maximum size of the TCP header, in bytes.
+const MOST_TCP_HEADER: usize = 60;
 
 #[derive(Debug)]
 pub(crate) struct Source {
@@ -88,7 +90,8 @@ impl Source {
     /// Returns the number of bytes to copy in one step: a segment, or with TSO as many whole
     /// segments as fit a GSO frame, because a kernel fills a GSO frame before it sends it.
     const fn piece(&self, segment: usize) -> usize {
-        let segments = self.bulk.gso_max_size.saturating_sub(MOST_HEADERS) / segment;
+        let headers = ip_header_length(&self.bulk.address) + MOST_TCP_HEADER;
+        let segments = self.bulk.gso_max_size.saturating_sub(headers) / segment;
         if segments > 1 { segments * segment } else { segment }
     }
 
@@ -137,6 +140,11 @@ impl Source {
         }
         self.next(task)
     }
+}
+
+/// Returns the length of the IP header of packets to an address.
+const fn ip_header_length(address: &SocketAddr) -> usize {
+    if address.is_ipv4() { Ipv4Header::LENGTH } else { Ipv6Header::LENGTH }
 }
 
 impl Program for Source {

@@ -11,7 +11,9 @@ mod router;
 
 pub(crate) use bridge::Bridge;
 pub(crate) use parameters::RelayParameters;
-pub(crate) use router::{Interface, NETWORK_BITS, NetworkRoute, Router, network_of};
+pub(crate) use router::{
+    Interface, NETWORK_BITS, NETWORK_BITS_IPV6, NetworkNumber, NetworkRoute, Router, network_of,
+};
 
 use crate::frame::{FrameId, Frames};
 use crate::machine::{Cpu, Due, Level};

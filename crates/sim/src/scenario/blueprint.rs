@@ -1,5 +1,6 @@
 //! A blueprint: a scenario with all numbers read and checked, which can be run many times.
 
+use super::family::Family;
 use super::hosts::{HostPlan, MOST_HOSTS};
 use super::media::{Attachment, MediumPlan};
 use super::programs::{DialoguePlan, GeneratorPlan, ProgramPlans, TransferPlan};
@@ -17,6 +18,7 @@ pub struct Blueprint {
     pub(super) media: Vec<MediumPlan>,
     pub(super) hosts: Vec<HostPlan>,
     pub(super) relays: Vec<RelayPlan>,
+    pub(super) family: Family,
     pub(super) topology: Topology,
     pub(super) transfers: Vec<TransferPlan>,
     pub(super) dialogues: Vec<DialoguePlan>,
@@ -46,10 +48,23 @@ pub struct TransferFacts<'a> {
     pub config: Config,
     /// Largest IP packet of the sending host.
     pub mtu: usize,
+    /// The IP version.
+    pub family: Family,
     /// Bytes of a write.
     pub write_size: usize,
     /// Number of bytes that the sink requests from each read.
     pub read_size: usize,
+}
+
+/// Bytes of a TCP header without options.
+const TCP_HEADER: usize = 20;
+
+impl TransferFacts<'_> {
+    /// Returns the bytes of data in a full segment without TCP options.
+    #[must_use]
+    pub fn segment(self) -> usize {
+        self.mtu.saturating_sub(self.family.header_length() + TCP_HEADER)
+    }
 }
 
 impl Blueprint {
@@ -73,13 +88,15 @@ impl Blueprint {
         }
         let relays = RelayPlan::read_all(settings, &media)?;
         let programs = ProgramPlans::read(settings, &hosts)?;
+        let family = Family::read(settings)?;
         let plan = Self {
             transfers: programs.transfers,
             dialogues: programs.dialogues,
             generators: programs.generators,
             published: Published::read_all(settings)?,
             limit: root.below("limit").span("time")?,
-            topology: Topology::new(&media, &hosts, &relays)?,
+            family,
+            topology: Topology::new(family, &media, &hosts, &relays)?,
             media,
             hosts,
             relays,
@@ -185,6 +202,7 @@ impl Blueprint {
             name: &transfer.name,
             config: host.tcp,
             mtu: host.mtu,
+            family: self.family,
             write_size: transfer.options.write_size.unwrap_or(1),
             read_size: transfer.options.read_size.unwrap_or(1),
         })
@@ -201,6 +219,15 @@ impl Blueprint {
                 ));
             }
             medium.check(&attachments)?;
+        }
+        for host in &self.hosts {
+            self.family.check_mtu(&host.name, host.mtu)?;
+        }
+        for router in self.relays.iter().filter(|relay| relay.kind == RelayKind::Router) {
+            for nic in &router.nics {
+                let owner = format!("the NIC {} of {}", nic.name, router.name);
+                self.family.check_mtu(&owner, nic.mtu)?;
+            }
         }
         for plan in self.relays.iter().filter(|relay| relay.kind == RelayKind::Bridge) {
             if plan

@@ -24,7 +24,7 @@ use linerate_stack::{Capabilities, Offloads, Route, Shard, Stack, StackConfig, S
 use linerate_units::{Span, Tick};
 use linerate_wire::{EthernetHeader, MacAddress};
 use std::collections::BTreeMap;
-use std::net::SocketAddrV4;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ impl Blueprint {
         world.start_noise();
         for (number, transfer) in (0..).zip(&self.transfers) {
             let &TransferPlan { from, to, spread, .. } = transfer;
-            let address = SocketAddrV4::new(self.topology.address(to), PORT + number);
+            let address = SocketAddr::new(self.topology.address(to), PORT + number);
             let ends = self.ends(&world, seed, (spread, transfer.number), from, (to, address));
             let bulk = self.bulk(transfer, address, ends.local, options);
             world.start(to, ends.to, Box::new(Sink::new(bulk.clone())));
@@ -76,7 +76,7 @@ impl Blueprint {
         let first = ECHO_PORT.max(PORT + small(self.transfers.len()));
         for (number, dialogue) in (0..).zip(&self.dialogues) {
             let &DialoguePlan { from, to, spread, .. } = dialogue;
-            let address = SocketAddrV4::new(self.topology.address(to), first + number);
+            let address = SocketAddr::new(self.topology.address(to), first + number);
             let ends = self.ends(&world, seed, (spread, usize::from(number)), from, (to, address));
             let dialogue = self.dialogue(dialogue, address, ends.local, options);
             world.start(to, ends.to, Box::new(Echo::new(dialogue.clone())));
@@ -184,13 +184,11 @@ impl Blueprint {
         let host = &self.hosts[number];
         let medium = &self.media[host.attachment.medium];
         let mut random = Stream::new(seed, HOST_STREAMS + number as u64);
-        let mut config = StackConfig::new(
-            MacAddress::new(mac_address(number)),
-            self.topology.cidr(number).into(),
-        );
+        let mut config =
+            StackConfig::new(MacAddress::new(mac_address(number)), self.topology.cidr(number));
         (config.tcp, config.count_packets) = (host.tcp, host.count_packets);
         let routes = self.topology.routes(host.attachment.medium);
-        config.routes.extend(routes.map(|(network, gateway)| Route::via(network.into(), gateway)));
+        config.routes.extend(routes.map(|(network, gateway)| Route::via(network, gateway)));
         let secret = random.secret();
         let count = host.nic.queues;
         config.limits = config.limits.among(count);
@@ -237,7 +235,7 @@ impl Blueprint {
         &self,
         number: usize,
         plan: &RelayPlan,
-        neighbours: Arc<BTreeMap<std::net::Ipv4Addr, usize>>,
+        neighbours: Arc<BTreeMap<IpAddr, usize>>,
     ) -> Router {
         let interfaces = plan.nics.iter().enumerate().map(|(nic, plan)| {
             let mac = self.topology.mac(number, nic);
@@ -254,7 +252,7 @@ impl Blueprint {
         seed: u64,
         (spread, number): (Spread, usize),
         from: usize,
-        (to, server): (usize, SocketAddrV4),
+        (to, server): (usize, SocketAddr),
     ) -> Ends {
         let steering = |host: usize| world.machines[host].steering();
         let stream = PORT_STREAMS + ((from as u64) << 16) + u64::from(server.port());
@@ -265,8 +263,8 @@ impl Blueprint {
     fn bulk(
         &self,
         transfer: &TransferPlan,
-        address: SocketAddrV4,
-        local: Option<SocketAddrV4>,
+        address: SocketAddr,
+        local: Option<SocketAddr>,
         options: &TransferOptions,
     ) -> Bulk {
         let plan = &transfer.options;
@@ -290,8 +288,8 @@ impl Blueprint {
     fn dialogue(
         &self,
         plan: &DialoguePlan,
-        address: SocketAddrV4,
-        local: Option<SocketAddrV4>,
+        address: SocketAddr,
+        local: Option<SocketAddr>,
         options: &TransferOptions,
     ) -> Dialogue {
         Dialogue {

@@ -6,7 +6,7 @@ use crate::nic::NicParameters;
 use crate::parameter::{ParameterError, Section, Settings};
 use linerate_stack::SMALLEST_MTU;
 use linerate_tcp::{AckRule, Config, EcnRule, Profile};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 /// Upper limit of the number of hosts. Addresses have two bytes for this number, and the NICs of
 /// routers need some of them.
@@ -29,7 +29,7 @@ pub(super) struct HostPlan {
     pub(super) mtu: usize,
     pub(super) attachment: Attachment,
     /// The address of the host, or `None` for the next free one.
-    pub(super) address: Option<Ipv4Addr>,
+    pub(super) address: Option<IpAddr>,
 }
 
 impl HostPlan {
@@ -135,14 +135,14 @@ fn read_tcp(section: &Section<'_>) -> Result<Config, ParameterError> {
 }
 
 /// Reads the address of a NIC, if the file gives one.
-pub(super) fn read_address(section: &Section<'_>) -> Result<Option<Ipv4Addr>, ParameterError> {
+pub(super) fn read_address(section: &Section<'_>) -> Result<Option<IpAddr>, ParameterError> {
     if !section.has("address") {
         return Ok(None);
     }
     let word = section.word("address")?;
     word.parse().map(Some).map_err(|_| {
         ParameterError::Topology(format!(
-            "`{word}` is not an IPv4 address: write four numbers, as 10.0.0.7"
+            "`{word}` is not an IP address: write one, as 10.0.0.7 or fd00::7"
         ))
     })
 }

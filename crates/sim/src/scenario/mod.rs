@@ -3,6 +3,7 @@
 
 mod blueprint;
 mod build;
+mod family;
 mod hosts;
 mod media;
 mod options;
@@ -12,6 +13,7 @@ mod spread;
 mod topology;
 
 pub use blueprint::{Blueprint, TransferFacts};
+pub use family::Family;
 pub use options::TransferOptions;
 
 use crate::catalog::{
@@ -153,13 +155,19 @@ impl Scenario {
     }
 
     /// Changes a parameter (`sender.nic.transmit.start=700`), a parameter of every machine of a
-    /// kind (`sun-3-60.cost.wakeup=200`), or a built-in file (`sender.nic=lance`).
+    /// kind (`sun-3-60.cost.wakeup=200`), a built-in file (`sender.nic=lance`), or the IP version
+    /// (`family=ipv6`).
     ///
     /// # Errors
     /// Fails if there is no such parameter, or the value is out of its range.
     pub fn set(&mut self, change: &str) -> Result<(), ParameterError> {
         let (key, name) = change.split_once('=').unwrap_or((change, ""));
         let (key, name) = (key.trim(), name.trim());
+        if key == family::KEY {
+            // A file without the key is one of IPv4.
+            self.settings.replace_word(key, name);
+            return Family::read(&self.settings).map(drop);
+        }
         let named = self
             .references()
             .into_iter()

@@ -6,7 +6,7 @@ use crate::medium::QueueParameters;
 use crate::nic::NicParameters;
 use crate::parameter::{ParameterError, Section, Settings};
 use crate::relay::RelayParameters;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::num::NonZeroU16;
 
 /// A router or a bridge of a scenario.
@@ -34,7 +34,7 @@ pub(super) struct RelayNicPlan {
     pub(super) queue: QueueParameters,
     /// Largest IP packet, for a router.
     pub(super) mtu: usize,
-    pub(super) address: Option<Ipv4Addr>,
+    pub(super) address: Option<IpAddr>,
 }
 
 impl RelayPlan {

@@ -4,7 +4,7 @@
 use crate::parameter::{ParameterError, Section};
 use crate::rng::Stream;
 use linerate_stack::{FIRST_SHARD, Steering};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
 
 /// First ephemeral port, and number of ephemeral ports (RFC 6335).
@@ -54,7 +54,7 @@ impl Spread {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     /// Local address of the connecting end, or `None` if any port leads to the same processors.
-    pub(super) local: Option<SocketAddrV4>,
+    pub(super) local: Option<SocketAddr>,
     /// Processor of the connecting end.
     pub(super) from: u16,
     pub(super) to: u16,
@@ -66,8 +66,8 @@ impl Ends {
     pub(super) fn new(
         spread: Spread,
         number: usize,
-        (here, from): (Ipv4Addr, &Steering),
-        (server, to): (SocketAddrV4, &Steering),
+        (here, from): (IpAddr, &Steering),
+        (server, to): (SocketAddr, &Steering),
         mut random: Stream,
     ) -> Self {
         if from.shards().max(to.shards()) == NonZeroU16::MIN {
@@ -75,7 +75,7 @@ impl Ends {
         }
         let ends = |step: u64| {
             let [.., high, low] = (step % u64::from(PORTS)).to_be_bytes();
-            let local = SocketAddrV4::new(here, FIRST_PORT + u16::from_be_bytes([high, low]));
+            let local = SocketAddr::new(here, FIRST_PORT + u16::from_be_bytes([high, low]));
             let [from, to] = [from, to].map(|host| host.of_connection(local, server));
             Self { local: Some(local), from, to }
         };
@@ -94,9 +94,10 @@ impl Ends {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
 
-    const HERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-    const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 9);
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+    const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 9);
 
     fn steering(seed: u8, shards: u16) -> Steering {
         Steering::new([seed; 32], NonZeroU16::new(shards).unwrap())

@@ -1,16 +1,18 @@
-//! The network topology: which media are bridged into one network, the addresses, and the routes
-//! between networks. Inconsistent scenarios are refused here; the error names the parts involved.
+//! The network topology: which media are bridged into one network, the addresses of either IP
+//! version, and the routes between networks. Inconsistent scenarios are refused here; the error
+//! names the parts involved.
 
+use super::family::Family;
 use super::hosts::HostPlan;
 use super::media::MediumPlan;
 use super::relays::{RelayKind, RelayPlan};
 use crate::parameter::ParameterError;
-use crate::relay::{NETWORK_BITS, NetworkRoute, network_of};
-use linerate_wire::Ipv4Cidr;
+use crate::relay::{NETWORK_BITS, NETWORK_BITS_IPV6, NetworkNumber, NetworkRoute, network_of};
+use linerate_wire::IpCidr;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Upper limit of the networks: the second byte of an address is the network number.
+/// Upper limit of the networks: the second byte of an IPv4 address is the network number.
 const MOST_NETWORKS: usize = 250;
 
 /// The networks, addresses and routers of a scenario.
@@ -20,7 +22,8 @@ pub(super) struct Topology {
     networks: Vec<usize>,
     /// IP addresses by the number of the MAC address: first those of hosts, then those of routers'
     /// NICs.
-    addresses: Vec<Ipv4Addr>,
+    addresses: Vec<IpAddr>,
+    family: Family,
     /// Prefix length of every network.
     prefix: u8,
     /// The NICs of each router.
@@ -44,6 +47,7 @@ enum Node {
 
 impl Topology {
     pub(super) fn new(
+        family: Family,
         media: &[MediumPlan],
         hosts: &[HostPlan],
         relays: &[RelayPlan],
@@ -61,12 +65,14 @@ impl Topology {
         let routers = routers(hosts.len(), relays, &networks)?;
         let interfaces = hosts.len() + routers.iter().map(Vec::len).sum::<usize>();
         let distances = (0..count).map(|to| distances(to, count, &routers)).collect();
-        let prefix = match (count, interfaces) {
-            (2.., _) => NETWORK_BITS,
-            (_, ..250) => 24,
-            (_, _) => 8,
+        let prefix = match (family, count, interfaces) {
+            (Family::Ipv6, _, _) => NETWORK_BITS_IPV6,
+            (Family::Ipv4, 2.., _) => NETWORK_BITS,
+            (Family::Ipv4, _, ..250) => 24,
+            (Family::Ipv4, _, _) => 8,
         };
-        let mut topology = Self { networks, addresses: Vec::new(), prefix, routers, distances };
+        let addresses = Vec::new();
+        let mut topology = Self { networks, addresses, family, prefix, routers, distances };
         topology.addresses = topology.choose_addresses(hosts, relays)?;
         Ok(topology)
     }
@@ -76,7 +82,7 @@ impl Topology {
         &self,
         hosts: &'a [HostPlan],
         relays: &'a [RelayPlan],
-    ) -> Vec<(String, usize, Option<Ipv4Addr>)> {
+    ) -> Vec<(String, usize, Option<IpAddr>)> {
         let hosts =
             hosts.iter().map(|host| (host.name.clone(), host.attachment.medium, host.address));
         let routers = relays.iter().filter(|relay| relay.kind == RelayKind::Router);
@@ -99,14 +105,14 @@ impl Topology {
         &self,
         hosts: &[HostPlan],
         relays: &[RelayPlan],
-    ) -> Result<Vec<Ipv4Addr>, ParameterError> {
+    ) -> Result<Vec<IpAddr>, ParameterError> {
         let interfaces = self.interfaces(hosts, relays);
-        let mut taken = BTreeMap::<Ipv4Addr, &str>::new();
+        let mut taken = BTreeMap::<IpAddr, &str>::new();
         let mut addresses = Vec::with_capacity(interfaces.len());
         for (number, (name, network, requested)) in interfaces.iter().enumerate() {
-            let address = requested.unwrap_or_else(|| default_address(*network, number));
-            let home = Ipv4Cidr::new(default_address(*network, number), self.prefix)
-                .unwrap_or(Ipv4Cidr::ALL);
+            let default = default_address(self.family, *network, number);
+            let address = requested.unwrap_or(default);
+            let home = self.within(default);
             if !home.contains(address) {
                 return Err(ParameterError::Topology(format!(
                     "{name} cannot have the address {address}: its network is {}/{}",
@@ -125,18 +131,22 @@ impl Topology {
     }
 
     /// Returns the IP address of a MAC address number.
-    pub(super) fn address(&self, mac: usize) -> Ipv4Addr {
+    pub(super) fn address(&self, mac: usize) -> IpAddr {
         self.addresses[mac]
     }
 
     /// Returns the IP address of a MAC address number, with its prefix length.
-    pub(super) fn cidr(&self, mac: usize) -> Ipv4Cidr {
-        let address = self.address(mac);
-        Ipv4Cidr::new(address, self.prefix).unwrap_or_else(|| Ipv4Cidr::single(address))
+    pub(super) fn cidr(&self, mac: usize) -> IpCidr {
+        self.within(self.address(mac))
+    }
+
+    /// Returns an address with the prefix length of its network.
+    fn within(&self, address: IpAddr) -> IpCidr {
+        IpCidr::new(address, self.prefix).unwrap_or_else(|| IpCidr::single(address))
     }
 
     /// Returns the MAC address numbers of all IP addresses.
-    pub(super) fn macs_by_address(&self) -> BTreeMap<Ipv4Addr, usize> {
+    pub(super) fn macs_by_address(&self) -> BTreeMap<IpAddr, usize> {
         self.addresses.iter().enumerate().map(|(mac, &address)| (address, mac)).collect()
     }
 
@@ -156,19 +166,19 @@ impl Topology {
     }
 
     /// Returns the routes of a host on a medium: every other network with its gateway.
-    pub(super) fn routes(&self, medium: usize) -> impl Iterator<Item = (Ipv4Cidr, Ipv4Addr)> {
+    pub(super) fn routes(&self, medium: usize) -> impl Iterator<Item = (IpCidr, IpAddr)> {
         let here = self.networks[medium];
         let others = (0..self.distances.len()).filter(move |&to| to != here);
-        others.filter_map(move |to| Some((self.network(to)?, self.gateway(here, to)?)))
+        others.filter_map(move |to| Some((self.network(to), self.gateway(here, to)?)))
     }
 
-    fn network(&self, number: usize) -> Option<Ipv4Cidr> {
-        Ipv4Cidr::new(default_address(number, 0), self.prefix)
-            .and_then(|cidr| Ipv4Cidr::new(cidr.network(), self.prefix))
+    fn network(&self, number: usize) -> IpCidr {
+        let first = default_address(self.family, number, 0);
+        self.within(self.within(first).network())
     }
 
     /// Returns the first router from one network towards another: its address on the first.
-    fn gateway(&self, from: usize, to: usize) -> Option<Ipv4Addr> {
+    fn gateway(&self, from: usize, to: usize) -> Option<IpAddr> {
         let left = self.distances[to][from]?.checked_sub(1)?;
         let leads = |router: &&Vec<RouterNic>| {
             let on_it = |network| router.iter().any(move |nic| nic.network == network);
@@ -181,7 +191,7 @@ impl Topology {
     }
 
     /// Returns the routes of a router to all networks.
-    pub(super) fn routes_of_router(&self, router: usize) -> BTreeMap<u32, NetworkRoute> {
+    pub(super) fn routes_of_router(&self, router: usize) -> BTreeMap<NetworkNumber, NetworkRoute> {
         let routes = (0..self.distances.len()).filter_map(|to| {
             let nics = (0..).zip(&self.routers[router]);
             let reach = nics
@@ -190,7 +200,8 @@ impl Topology {
                 reach.min_by_key(|&(distance, number, _)| (distance, number))?;
             let gateway =
                 if distance == 0 { None } else { Some(self.gateway(nearest.network, to)?) };
-            Some((network_of(default_address(to, 0)), NetworkRoute { nic, gateway }))
+            let network = network_of(default_address(self.family, to, 0));
+            Some((network, NetworkRoute { nic, gateway }))
         });
         routes.collect()
     }
@@ -212,11 +223,17 @@ impl Node {
     }
 }
 
-/// Returns the default address with this number in a network.
-fn default_address(network: usize, mac: usize) -> Ipv4Addr {
+/// Returns the default address with this number in a network: a private one (RFC 1918, RFC 4193).
+fn default_address(family: Family, network: usize, mac: usize) -> IpAddr {
     let [.., second] = network.to_be_bytes();
     let [.., high, low] = (mac + 1).to_be_bytes();
-    Ipv4Addr::new(10, second, high, low)
+    match family {
+        Family::Ipv4 => Ipv4Addr::new(10, second, high, low).into(),
+        Family::Ipv6 => {
+            let suffix = u16::from_be_bytes([high, low]);
+            Ipv6Addr::new(0xfd00, 0, 0, second.into(), 0, 0, 0, suffix).into()
+        }
+    }
 }
 
 fn refuse_one_name_twice(hosts: &[HostPlan], relays: &[RelayPlan]) -> Result<(), ParameterError> {

@@ -2,7 +2,7 @@
 
 use crate::amounts::{seed, some_time};
 use crate::output::{Failure, are_apart, can_be_written, cannot_write, print, write_file};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use linerate_link::capture_file::CaptureWriter;
 use linerate_measure::BenchError;
 use linerate_sim_tools::{
@@ -17,6 +17,7 @@ const EXAMPLES: &str = "\
 Examples:
   linerate sim run sun-3-60-to-3-60
   linerate sim run sun-3-280-to-3-60 --set transfer.send_buffer=11680
+  linerate sim run 10-gbe-pair --family ipv6
   linerate sim run sun-3-60-to-3-60 --set transfer.bytes=100000 --timeline wire.svg
   linerate sim run sun-3-60-to-3-60 --timeline whole.json --timeline-from 2s --timeline-for 10s
   linerate sim run two-cables-and-a-bridge --pcap left.pcapng --wire left
@@ -32,6 +33,9 @@ pub(crate) struct RunArgs {
     /// Change a parameter; can be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// The IP version of all hosts [default: that of the scenario, or ipv4]
+    #[arg(long, value_enum)]
+    family: Option<FamilyArg>,
     /// The seed of all random numbers
     #[arg(long, value_name = "NUMBER", value_parser = seed, default_value = "1988")]
     seed: u64,
@@ -72,7 +76,22 @@ fn timeline_file(text: &str) -> Result<PathBuf, String> {
     known.then_some(path).ok_or_else(|| "the name must end in .svg or .json".to_owned())
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FamilyArg {
+    Ipv4,
+    Ipv6,
+}
+
 impl RunArgs {
+    /// Returns the changes of the scenario.
+    fn changes(&self) -> Vec<String> {
+        let family = self.family.map(|family| match family {
+            FamilyArg::Ipv4 => "family=ipv4".to_owned(),
+            FamilyArg::Ipv6 => "family=ipv6".to_owned(),
+        });
+        self.set.iter().cloned().chain(family).collect()
+    }
+
     fn window(&self) -> Window {
         let from = Tick::ZERO + Span::from(self.timeline_from);
         Window { from, until: from + Span::from(self.timeline_for) }
@@ -81,7 +100,8 @@ impl RunArgs {
 
 /// Simulates the scenario, prints the report, and writes the requested files.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
-    let scenario = load(&args.scenario, &args.set).map_err(BenchError::from)?;
+    let changes = args.changes();
+    let scenario = load(&args.scenario, &changes).map_err(BenchError::from)?;
     let blueprint = scenario.blueprint().map_err(|error| Failure::input(error.to_string()))?;
     if let Some(name) =
         args.wire.as_deref().filter(|name| !blueprint.wires().any(|wire| wire == *name))
@@ -106,7 +126,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut watch = |frame| capture.iter_mut().for_each(|capture| capture.handle_frame(&frame));
     let outcome = blueprint.run_watched(args.seed, &options, keep, &mut watch);
     print(&format!("{}\n\n{}", scenario.question(), describe(&outcome)))?;
-    let published = beside_published(&args.scenario, &args.set, args.seed, &blueprint, &outcome);
+    let published = beside_published(&args.scenario, &changes, args.seed, &blueprint, &outcome);
     let published = published.map_err(BenchError::from)?;
     if !published.is_empty() {
         print(&format!("\n{published}"))?;

@@ -59,7 +59,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_enum, help_heading = "What is measured")]
     direction: Option<DirectionArg>,
 
-    /// The IP version of the packets --on tap or tun [default: ipv4]
+    /// The IP version of the packets --on tap, tun or sim:NAME [default: ipv4]
     #[arg(long, value_enum, help_heading = "How it is sent")]
     family: Option<FamilyArg>,
 

@@ -33,7 +33,7 @@ fn no_more_due_frames_are_received_than_the_budget() {
 
 /// Returns a link that receives two GRO frames with segments of 100 bytes, and then nothing.
 fn gro_frames() -> ReceivesFrames {
-    let mut bytes = packet(Ecn::NotEct).to_vec();
+    let mut bytes = packet(EtherType::IPV4, Ecn::NotEct);
     bytes.resize(40 + 250, 0);
     let addresses = [1, 2].map(|last| Ipv4Addr::new(192, 0, 2, last));
     Ipv4Header::new(addresses[0], addresses[1], Protocol::TCP).emit(270, &mut bytes);
