@@ -116,6 +116,19 @@ fn a_timeline_labels_segments() {
 }
 
 #[test]
+fn nfs_answers_are_fragmented() {
+    let keep = Keep { frames: true, timeline: None };
+    let outcome = run("nfs-8k-8-bit", &["reader.bytes=81920"], keep);
+    let reader = outcome.program("reader").unwrap();
+    assert_eq!((reader.complete, reader.bytes), (true, 81_920));
+    let fragments = outcome.frames.iter().filter(|frame| frame.bytes[20] == 44);
+    let lengths: Vec<usize> = fragments.map(|frame| frame.bytes.len()).collect();
+    assert_eq!(lengths.len(), 10 * 6);
+    // 8 bytes of UDP, 100 of RPC and NFS, and 48 of IPv6 in each fragment.
+    assert_eq!(lengths.iter().sum::<usize>(), 81_920 + 10 * 108 + 60 * (14 + 48));
+}
+
+#[test]
 fn a_scenario_that_cannot_run_over_ipv6_is_refused_in_one_line() {
     let refused = |name: &str, changes: &[&str]| {
         let mut scenario = Scenario::named(name).unwrap();

@@ -1,21 +1,22 @@
-//! Raw-frame generators: programs that send and receive Ethernet frames without the TCP/IP stack.
-//! They model protocols that linerate does not implement, and stations that only occupy the wire.
+//! Raw-frame generators: programs that send and receive Ethernet frames beside the host of their
+//! machine. They model protocols that linerate's host does not implement, protocols whose frames
+//! have costs of their own, and stations that only occupy the wire.
 //!
 //! Their frames cost processor time of the machine. Each generator specifies these costs
 //! ([`FrameCosts`]), because the machine's cost table holds the costs of TCP segments.
 
 mod blast;
+mod datagram_host;
 mod decnet;
 mod header;
 mod nfs;
 mod saturate;
 
 pub(crate) use blast::{BlastParameters, BlastReceiver, BlastSender};
+pub(crate) use datagram_host::{DatagramPlace, LONGEST as LONGEST_DATAGRAM_FRAME};
 pub(crate) use decnet::{DecnetParameters, DecnetReceiver, DecnetSender};
 pub(crate) use header::Header;
-pub(crate) use nfs::{
-    LONGEST as NFS_LONGEST, NfsClient, NfsClientParameters, NfsServer, NfsServerParameters,
-};
+pub(crate) use nfs::{NfsClient, NfsClientParameters, NfsServer, NfsServerParameters};
 pub(crate) use saturate::{Saturate, SaturateParameters};
 
 use crate::parameter::{ParameterError, Section};

@@ -37,6 +37,8 @@ const HOST_STREAMS: u64 = 1 << 32;
 const RELAY_STREAMS: u64 = 3 << 32;
 /// Random streams of switch ports: one for each port of each switch.
 const PORT_STREAMS: u64 = 4 << 32;
+/// Random streams of raw-frame generators: one for each host.
+const GENERATOR_STREAMS: u64 = 5 << 32;
 /// One stream for each period of each machine's other bus master.
 const ARBITER_STREAMS: u64 = 1 << 62;
 
@@ -83,7 +85,8 @@ impl Blueprint {
             world.start(from, ends.from, Box::new(Typist::new(dialogue)));
         }
         for plan in &self.generators {
-            world.attach(plan.host, plan.build());
+            let random = Stream::new(seed, GENERATOR_STREAMS + plan.host as u64);
+            world.attach(plan.host, plan.build(&self.topology, random));
         }
         world.run(limit, watch);
         self.outcome(&mut world)

@@ -3,12 +3,15 @@
 use super::hosts::HostPlan;
 use super::options::TransferOptions;
 use super::spread::Spread;
+use super::topology::Topology;
 use crate::generator::{
-    BlastParameters, BlastReceiver, BlastSender, DecnetParameters, DecnetReceiver, DecnetSender,
-    FrameGenerator, NFS_LONGEST, NfsClient, NfsClientParameters, NfsServer, NfsServerParameters,
-    Saturate, SaturateParameters,
+    BlastParameters, BlastReceiver, BlastSender, DatagramPlace, DecnetParameters, DecnetReceiver,
+    DecnetSender, FrameGenerator, LONGEST_DATAGRAM_FRAME, NfsClient, NfsClientParameters,
+    NfsServer, NfsServerParameters, Saturate, SaturateParameters,
 };
 use crate::parameter::{ParameterError, Section, Settings};
+use crate::rng::Stream;
+use std::sync::Arc;
 
 /// Upper limit of the connections of a transfer between two hosts: each has a port of its own.
 const MOST_CONNECTIONS: u16 = 256;
@@ -183,7 +186,7 @@ impl GeneratorPlan {
     pub(super) const fn longest(&self) -> usize {
         match &self.kind {
             GeneratorKind::Saturate(parameters) => parameters.longest(),
-            GeneratorKind::NfsClient(..) | GeneratorKind::NfsServer(_) => NFS_LONGEST,
+            GeneratorKind::NfsClient(..) | GeneratorKind::NfsServer(_) => LONGEST_DATAGRAM_FRAME,
             GeneratorKind::BlastSender(parameters, _)
             | GeneratorKind::BlastReceiver(parameters, _) => parameters.longest(),
             GeneratorKind::DecnetSender(parameters, _)
@@ -191,8 +194,15 @@ impl GeneratorPlan {
         }
     }
 
-    pub(super) fn build(&self) -> Box<dyn FrameGenerator> {
+    /// Creates the generator. Its random numbers are those of `random`.
+    pub(super) fn build(&self, topology: &Topology, mut random: Stream) -> Box<dyn FrameGenerator> {
         let name = self.name.clone();
+        let mut place = || DatagramPlace {
+            mac: self.host,
+            address: topology.cidr(self.host),
+            neighbours: Arc::new(topology.macs_by_address()),
+            secret: random.secret(),
+        };
         match &self.kind {
             GeneratorKind::Saturate(parameters) => {
                 Box::new(Saturate::new(*parameters, name, self.host))
@@ -210,10 +220,10 @@ impl GeneratorPlan {
                 Box::new(DecnetReceiver::new(*parameters, name, self.host, *from))
             }
             GeneratorKind::NfsClient(parameters, server) => {
-                Box::new(NfsClient::new(*parameters, name, self.host, *server))
+                Box::new(NfsClient::new(*parameters, name, place(), topology.address(*server)))
             }
             GeneratorKind::NfsServer(parameters) => {
-                Box::new(NfsServer::new(*parameters, name, self.host))
+                Box::new(NfsServer::new(*parameters, name, place()))
             }
         }
     }

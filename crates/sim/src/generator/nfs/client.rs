@@ -1,16 +1,16 @@
 //! The client, which reads a file. It sends several requests ahead, and repeats each after a time
 //! that doubles until the answer is complete.
 
-use super::{ANSWER_HEADERS, FRAGMENT, KIND, REQUEST, is_for};
-use crate::generator::{FrameCosts, FrameGenerator, Header};
+use super::{CLIENT_PORT, HEADERS, Numbers, SERVER_PORT};
+use crate::generator::datagram_host::{DatagramHost, DatagramPlace, LARGEST_DATAGRAM};
+use crate::generator::{FrameCosts, FrameGenerator};
 use crate::parameter::{ParameterError, Section};
 use crate::program::ProgramReport;
 use linerate_units::{Span, Tick};
+use std::net::{IpAddr, SocketAddr};
 
-/// Upper limit of the fragments of an answer: the bits of the bitmap.
-const MOST_FRAGMENTS: u32 = 64;
 /// Upper limit of the data bytes of an answer.
-const MOST_DATA: u64 = MOST_FRAGMENTS as u64 * FRAGMENT as u64 - ANSWER_HEADERS as u64;
+const MOST_DATA: u64 = (LARGEST_DATAGRAM - HEADERS) as u64;
 /// Upper limit of the outstanding requests beyond the first.
 const MOST_AHEAD: u64 = 64;
 
@@ -48,10 +48,6 @@ impl NfsClientParameters {
 struct Call {
     number: u32,
     data: usize,
-    /// Bitmap of the received fragments, and the number of the try that they answer. Fragments of
-    /// answers to different tries do not combine, because their IP identifications differ.
-    here: u64,
-    answer: u32,
     tries: u32,
     /// Time of the next repetition.
     again: Tick,
@@ -63,8 +59,8 @@ struct Call {
 pub(crate) struct NfsClient {
     parameters: NfsClientParameters,
     name: String,
-    number: usize,
-    server: usize,
+    host: DatagramHost,
+    server: SocketAddr,
     calls: Vec<Call>,
     /// Bytes requested.
     asked: u64,
@@ -76,17 +72,17 @@ pub(crate) struct NfsClient {
 }
 
 impl NfsClient {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         parameters: NfsClientParameters,
         name: String,
-        number: usize,
-        server: usize,
+        place: DatagramPlace,
+        server: IpAddr,
     ) -> Self {
         Self {
             parameters,
             name,
-            number,
-            server,
+            host: DatagramHost::new(place, CLIENT_PORT),
+            server: SocketAddr::new(server, SERVER_PORT),
             calls: Vec::new(),
             asked: 0,
             next: 0,
@@ -105,15 +101,18 @@ impl NfsClient {
             self.asked += data as u64;
             self.next += 1;
             let number = self.next;
-            self.calls.push(Call {
-                number,
-                data,
-                here: 0,
-                answer: 0,
-                tries: 0,
-                again: Tick::NEVER,
-                asks: true,
-            });
+            self.calls.push(Call { number, data, tries: 0, again: Tick::NEVER, asks: true });
+        }
+    }
+
+    fn handle_answer(&mut self, now: Tick, number: u32, data: usize) {
+        let is_answered = |call: &Call| call.number == number && call.data == data;
+        let Some(place) = self.calls.iter().position(is_answered) else { return };
+        self.calls.swap_remove(place);
+        self.read += data as u64;
+        self.ask();
+        if self.read == self.parameters.bytes {
+            self.ended.get_or_insert(now);
         }
     }
 }
@@ -133,44 +132,31 @@ impl FrameGenerator for NfsClient {
     }
 
     fn handle_frame(&mut self, now: Tick, frame: &[u8]) {
-        let Some(Header { numbers: [number, index, count, answer], .. }) = Header::read(frame)
-        else {
-            return;
-        };
-        let Some(place) = self.calls.iter().position(|call| call.number == number) else { return };
-        let call = &mut self.calls[place];
-        if index >= count || count > MOST_FRAGMENTS {
-            return;
-        }
-        if std::mem::replace(&mut call.answer, answer) != answer {
-            call.here = 0;
-        }
-        call.here |= 1 << index;
-        if call.here.count_ones() == count {
-            self.read += call.data as u64;
-            self.calls.swap_remove(place);
-            self.ask();
-        }
-        if self.read == self.parameters.bytes {
-            self.ended.get_or_insert(now);
+        self.host.handle_frame(now, frame);
+        while let Some((datagram, _)) = self.host.receive() {
+            if let Some((numbers, data)) = Numbers::read(datagram) {
+                self.handle_answer(now, numbers.call, data);
+            }
         }
     }
 
     fn wants(&self, frame: &[u8]) -> bool {
-        is_for(frame, self.number)
+        self.host.wants(frame)
     }
 
     fn poll_transmit(&mut self, now: Tick, room: &mut [u8]) -> Option<usize> {
         self.ask();
-        let (timeout, tries) = (self.parameters.timeout, self.parameters.tries);
-        let call = self.calls.iter_mut().find(|call| call.asks)?;
-        call.asks = false;
-        call.again = now + timeout * (1 << (call.tries % tries).min(16));
-        call.tries += 1;
-        let data = u32::try_from(call.data).unwrap_or(u32::MAX);
-        let numbers = [call.number, call.tries, 0, data];
-        let header = Header { to: self.server, from: self.number, kind: KIND, numbers };
-        Some(header.write(room, REQUEST))
+        if !self.host.has_frames() {
+            let (timeout, tries) = (self.parameters.timeout, self.parameters.tries);
+            let call = self.calls.iter_mut().find(|call| call.asks)?;
+            call.asks = false;
+            call.again = now + timeout * (1 << (call.tries % tries).min(16));
+            call.tries += 1;
+            let data = u32::try_from(call.data).unwrap_or(u32::MAX);
+            let request = Numbers { call: call.number, data }.datagram(0);
+            self.host.send(now, self.server, &request);
+        }
+        self.host.poll_transmit(room)
     }
 
     fn poll_timeout(&self) -> Tick {

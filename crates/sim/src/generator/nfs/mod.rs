@@ -1,7 +1,6 @@
 //! A model of NFS over UDP, limited to its load on a wire and on a NIC. A client reads blocks of a
-//! file; a server answers each request with a fragmented datagram, and the loss of one fragment
-//! loses the datagram. linerate's host neither sends nor reassembles fragments, so both ends are
-//! raw-frame generators.
+//! file; a server answers each request with a datagram. linerate's host sends the datagram in
+//! fragments and reassembles them, so that the loss of one fragment loses the datagram.
 
 mod client;
 mod server;
@@ -9,37 +8,38 @@ mod server;
 pub(crate) use client::{NfsClient, NfsClientParameters};
 pub(crate) use server::{NfsServer, NfsServerParameters};
 
-use super::Header;
+/// Ports of the server (RFC 1094) and of the client, one of those that a user may not bind.
+const SERVER_PORT: u16 = 2_049;
+const CLIENT_PORT: u16 = 1_023;
+/// Bytes of the RPC and NFS headers of a request, and in front of the data of an answer.
+const HEADERS: usize = 100;
 
-/// IEEE 802 local experimental EtherType 2: requests, and fragments of answers.
-const KIND: u16 = 0x88b6;
-/// Bytes of the UDP, RPC and NFS headers in front of the data of an answer: 8 + 100.
-const ANSWER_HEADERS: usize = 108;
-/// Bytes of a request, as a frame without its check sequence: 14 + 20 + 8 + 100.
-const REQUEST: usize = 142;
-/// Payload bytes of a fragment: a multiple of eight, at most the 1,500 bytes of Ethernet without
-/// the IPv4 header.
-const FRAGMENT: usize = 1_480;
-/// Bytes of the Ethernet and IPv4 headers of a fragment.
-const FRAGMENT_HEADERS: usize = 14 + 20;
-
-/// Bytes of the longest frame of either end.
-pub(crate) const LONGEST: usize = FRAGMENT_HEADERS + FRAGMENT;
-
-/// Returns the fragments of an answer with this much data.
-const fn fragments(data: usize) -> usize {
-    (data + ANSWER_HEADERS).div_ceil(FRAGMENT)
+/// The numbers at the start of a datagram, in place of the RPC header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Numbers {
+    /// Number of the request, in both directions.
+    call: u32,
+    /// Bytes of data that the request asks for.
+    data: u32,
 }
 
-/// Returns the bytes of the frame of one fragment.
-fn fragment_length(data: usize, index: usize) -> usize {
-    let left = (data + ANSWER_HEADERS).saturating_sub(index * FRAGMENT);
-    FRAGMENT_HEADERS + left.min(FRAGMENT)
-}
+impl Numbers {
+    /// Returns a datagram of these numbers and `data` bytes.
+    fn datagram(self, data: usize) -> Vec<u8> {
+        let mut bytes = vec![0; HEADERS + data];
+        bytes[..4].copy_from_slice(&self.call.to_be_bytes());
+        bytes[4..8].copy_from_slice(&self.data.to_be_bytes());
+        bytes
+    }
 
-/// Returns whether a frame belongs to this protocol and is addressed to this MAC address.
-fn is_for(frame: &[u8], number: usize) -> bool {
-    Header::read(frame).is_some_and(|header| header.kind == KIND && header.to == number)
+    /// Parses the numbers of a datagram, and returns its bytes of data. Returns `None` if it is too
+    /// short.
+    fn read(datagram: &[u8]) -> Option<(Self, usize)> {
+        let data = datagram.len().checked_sub(HEADERS)?;
+        let (words, _) = datagram.as_chunks::<4>();
+        let [call, asked] = [words[0], words[1]].map(u32::from_be_bytes);
+        Some((Self { call, data: asked }, data))
+    }
 }
 
 #[cfg(test)]
@@ -47,9 +47,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_have_one_to_six_fragments() {
-        assert_eq!([1_024, 2_048, 4_096, 8_192].map(fragments), [1, 2, 3, 6]);
-        let bytes: usize = (0..3).map(|index| fragment_length(4_096, index)).sum();
-        assert_eq!(bytes, 4_096 + ANSWER_HEADERS + 3 * FRAGMENT_HEADERS);
+    fn numbers_are_parsed_as_written_and_short_datagrams_are_refused() {
+        let numbers = Numbers { call: 7, data: 8_192 };
+        assert_eq!(Numbers::read(&numbers.datagram(20)), Some((numbers, 20)));
+        assert_eq!(Numbers::read(&[0; HEADERS - 1]), None);
     }
 }

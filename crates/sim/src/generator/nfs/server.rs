@@ -1,11 +1,13 @@
 //! The server, which has the file and answers one request after the other.
 
-use super::{KIND, fragment_length, fragments, is_for};
-use crate::generator::{FrameCosts, FrameGenerator, Header};
+use super::{HEADERS, Numbers, SERVER_PORT};
+use crate::generator::datagram_host::{DatagramHost, DatagramPlace, LARGEST_DATAGRAM};
+use crate::generator::{FrameCosts, FrameGenerator};
 use crate::parameter::{ParameterError, Section};
 use crate::program::ProgramReport;
 use linerate_units::{Span, Tick};
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 /// Requests that a server queues, like a socket buffer; further ones are dropped.
 const MOST_REQUESTS: usize = 64;
@@ -26,37 +28,57 @@ impl NfsServerParameters {
 /// A request whose answer has not been sent completely.
 #[derive(Clone, Copy, Debug)]
 struct Request {
-    from: usize,
-    number: u32,
-    attempt: u32,
-    data: usize,
+    from: SocketAddr,
+    numbers: Numbers,
 }
 
 #[derive(Debug)]
 pub(crate) struct NfsServer {
     parameters: NfsServerParameters,
     name: String,
-    number: usize,
+    host: DatagramHost,
     requests: VecDeque<Request>,
-    /// Fragments of the first request's answer that have been sent.
-    sent: usize,
+    /// Whether the answer to the first request is being sent.
+    is_answering: bool,
     ready: Tick,
     answered: u64,
     lost: u64,
 }
 
 impl NfsServer {
-    pub(crate) const fn new(parameters: NfsServerParameters, name: String, number: usize) -> Self {
+    pub(crate) fn new(parameters: NfsServerParameters, name: String, place: DatagramPlace) -> Self {
         Self {
             parameters,
             name,
-            number,
+            host: DatagramHost::new(place, SERVER_PORT),
             requests: VecDeque::new(),
-            sent: 0,
+            is_answering: false,
             ready: Tick::NEVER,
             answered: 0,
             lost: 0,
         }
+    }
+}
+
+impl NfsServer {
+    fn handle_request(&mut self, now: Tick, request: Request) {
+        if self.requests.len() == MOST_REQUESTS {
+            self.lost += 1;
+            return;
+        }
+        self.requests.push_back(request);
+        if self.requests.len() == 1 {
+            self.ready = now + self.parameters.service;
+        }
+    }
+
+    /// Notes that the first request is answered.
+    fn finish_answer(&mut self, now: Tick) {
+        self.requests.pop_front();
+        self.is_answering = false;
+        self.answered += 1;
+        self.ready =
+            if self.requests.is_empty() { Tick::NEVER } else { now + self.parameters.service };
     }
 }
 
@@ -66,42 +88,33 @@ impl FrameGenerator for NfsServer {
     }
 
     fn handle_frame(&mut self, now: Tick, frame: &[u8]) {
-        let Some(Header { from, numbers: [number, attempt, _, data], .. }) = Header::read(frame)
-        else {
-            return;
-        };
-        if self.requests.len() == MOST_REQUESTS {
-            self.lost += 1;
-            return;
-        }
-        self.requests.push_back(Request { from, number, attempt, data: data as usize });
-        if self.requests.len() == 1 {
-            self.ready = now + self.parameters.service;
+        self.host.handle_frame(now, frame);
+        while let Some((datagram, from)) = self.host.receive() {
+            if let Some((numbers, _)) = Numbers::read(datagram) {
+                self.handle_request(now, Request { from, numbers });
+            }
         }
     }
 
     fn wants(&self, frame: &[u8]) -> bool {
-        is_for(frame, self.number)
+        self.host.wants(frame)
     }
 
     fn poll_transmit(&mut self, now: Tick, room: &mut [u8]) -> Option<usize> {
-        if now < self.ready {
-            return None;
+        if !self.host.has_frames() {
+            if now < self.ready {
+                return None;
+            }
+            let &Request { from, numbers } = self.requests.front()?;
+            let data = (numbers.data as usize).min(LARGEST_DATAGRAM - HEADERS);
+            self.host.send(now, from, &numbers.datagram(data));
+            self.is_answering = true;
         }
-        let &Request { from, number, attempt, data } = self.requests.front()?;
-        let (index, count) = (self.sent, fragments(data));
-        let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let numbers = [number, small(index), small(count), attempt];
-        let header = Header { to: from, from: self.number, kind: KIND, numbers };
-        self.sent += 1;
-        if self.sent == count {
-            self.requests.pop_front();
-            self.sent = 0;
-            self.answered += 1;
-            self.ready =
-                if self.requests.is_empty() { Tick::NEVER } else { now + self.parameters.service };
+        let length = self.host.poll_transmit(room);
+        if self.is_answering && !self.host.has_frames() {
+            self.finish_answer(now);
         }
-        Some(header.write(room, fragment_length(data, index)))
+        length
     }
 
     fn poll_timeout(&self) -> Tick {
