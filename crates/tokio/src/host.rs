@@ -131,7 +131,7 @@ pub(crate) fn turn<T>(
     let result = turn(&mut state);
     state.dispatch_events();
     state.registry.wake_turned();
-    due.append(&mut state.registry.take_due());
+    state.registry.move_due(due);
     result
 }
 
@@ -277,14 +277,16 @@ impl Net {
     /// Executes a call of a socket on the locked host. Tasks are woken after it is unlocked,
     /// because a waker may own a socket.
     pub(crate) fn call<T>(&self, step: impl FnOnce(&mut State, Instant) -> T) -> T {
-        let (result, wants_turn, due) = {
+        let mut due = Vec::new();
+        let (result, wants_turn) = {
             let mut state = self.shared.state.lock();
             // The time is read with the lock held, so that it never goes back between two holders.
             let now = self.shared.driver.now();
             let result = step(&mut state, now);
             state.dispatch_events();
             let wants_turn = state.stack.wants_turn_since(&state.last);
-            (result, wants_turn, state.registry.take_due())
+            state.registry.move_due(&mut due);
+            (result, wants_turn)
         };
         if wants_turn {
             self.shared.driver.wake();

@@ -3,7 +3,6 @@
 use linerate_stack::{Event, ForwardEvent, ListenHandle, Stack, TcpHandle, UdpEvent, UdpHandle};
 use linerate_tcp::Event as TcpEvent;
 use std::collections::BTreeMap;
-use std::mem;
 use std::task::Waker;
 
 /// Limit of the tasks that wait for one direction of a socket. Beyond the limit all tasks are
@@ -139,9 +138,9 @@ impl Registry {
         self.wake_turned();
     }
 
-    /// Removes and returns the tasks to wake.
-    pub(crate) fn take_due(&mut self) -> Vec<Waker> {
-        mem::take(&mut self.due)
+    /// Moves the tasks to wake to the end of `into`.
+    pub(crate) fn move_due(&mut self, into: &mut Vec<Waker>) {
+        into.append(&mut self.due);
     }
 
     /// Marks the tasks that wait for `event` as due.

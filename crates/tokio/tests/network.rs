@@ -300,12 +300,25 @@ fn tasks_started_by_spawn_local_stay_on_their_host() {
 }
 
 #[test]
-fn a_panic_of_a_task_and_a_wait_without_end_fail_the_run() {
+fn a_panic_of_a_task_or_a_rule_and_a_wait_without_end_fail_the_run() {
     let network = Network::builder().build();
     network.host("server").spawn(async { panic!("this panic is part of a test") });
     let run = || network.host("client").run(std::future::pending::<()>());
     let panic = catch_unwind(AssertUnwindSafe(run)).unwrap_err();
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"this panic is part of a test"));
+
+    let network = Network::builder().build();
+    let _server = network.host("server");
+    let _guard = network.rule(|_| panic!("this panic is part of a test, too"));
+    let run = || {
+        network.host("client").run(async {
+            let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
+            socket.send_to(b"x", "server:7").await.unwrap();
+            socket.recv(&mut [0]).await.unwrap()
+        })
+    };
+    let panic = catch_unwind(AssertUnwindSafe(run)).unwrap_err();
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"this panic is part of a test, too"));
 
     let network = Network::builder().time_limit(Duration::from_secs(60)).build();
     let run = || network.host("client").run(std::future::pending::<()>());

@@ -1,29 +1,34 @@
 //! Virtual time: the order of tasks, packets and timers.
 //!
-//! The driver is a task that runs when no other task can run. tokio calls [`Clockwork::note_idle`]
-//! before it parks its thread, that is when all tasks wait; this wakes the driver, which carries
-//! packets. If there are no packets at this time, the driver advances the clock.
+//! tokio calls [`Driver::handle_idle`] before it parks its thread, that is when all tasks wait. The
+//! driver then goes from one event of hosts and paths to the next, and moves the clock, until a
+//! task is woken.
 //!
 //! tokio's timers expire at whole milliseconds. Between two of them only hosts and paths have
-//! events, so the driver moves the clock itself ([`tokio::time::advance`]), exactly. Longer waits
-//! are left to tokio, which knows the next timer: the driver sleeps until the millisecond before
-//! its next event.
+//! events, so the driver moves the clock exactly ([`tokio::time::advance`]), and leaves each whole
+//! millisecond to tokio first. Longer waits are left to tokio, which knows the next timer: a task
+//! sleeps until the millisecond before the next event.
 
 use super::Failure;
 use super::world::World;
 use linerate_units::{Duration, Instant};
 use parking_lot::Mutex;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time;
-use tokio::runtime::Handle;
 
 const MILLISECOND: u64 = 1_000_000;
+
+thread_local! {
+    /// Does this thread run a network? Without a runtime, tokio would read the real clock.
+    static RUNS: Cell<bool> = const { Cell::new(false) };
+}
 
 /// The state that hosts and the driver share.
 #[derive(Debug)]
@@ -44,11 +49,6 @@ impl Default for Clockwork {
 struct State {
     /// The hosts that want a turn.
     due: Vec<usize>,
-    /// The driver, and whether it waits for the idle thread rather than for a host.
-    driver: Option<Waker>,
-    waits_for_idle: bool,
-    /// Has the thread been idle since the driver began to wait?
-    was_idle: bool,
     /// The start of the current run on tokio's clock, and the virtual time at that moment.
     started: Option<(tokio::time::Instant, Instant)>,
     /// The latest virtual time that was read.
@@ -58,19 +58,36 @@ struct State {
     names: BTreeMap<String, Vec<IpAddr>>,
 }
 
+impl State {
+    fn now(&mut self) -> Instant {
+        if let Some((start, at)) = self.started.filter(|_| RUNS.get()) {
+            let elapsed = tokio::time::Instant::now().saturating_duration_since(start);
+            self.now = self.now.max(at + Duration::from(elapsed));
+        }
+        self.now
+    }
+}
+
+/// A run. Virtual time stands still when it is dropped, until the next run.
+#[derive(Debug)]
+pub(super) struct Running<'a>(&'a Clockwork);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        RUNS.set(false);
+        let mut state = self.0.state.lock();
+        state.started = None;
+        state.main = None;
+    }
+}
+
 impl Clockwork {
     /// Begins a run. Must be called in its runtime.
-    pub(super) fn start(&self) {
+    pub(super) fn start(&self) -> Running<'_> {
         let mut state = self.state.lock();
         state.started = Some((tokio::time::Instant::now(), state.now));
-    }
-
-    /// Ends a run. Virtual time then stands still until the next run.
-    pub(super) fn stop(&self) {
-        let mut state = self.state.lock();
-        state.started = None;
-        state.driver = None;
-        state.main = None;
+        RUNS.set(true);
+        Running(self)
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -79,13 +96,7 @@ impl Clockwork {
 
     /// Returns the virtual time.
     pub(super) fn now(&self) -> Instant {
-        let mut state = self.state.lock();
-        // Without a runtime, tokio would read the real clock.
-        if let Some((start, at)) = state.started.filter(|_| Handle::try_current().is_ok()) {
-            let elapsed = tokio::time::Instant::now().saturating_duration_since(start);
-            state.now = state.now.max(at + Duration::from(elapsed));
-        }
-        state.now
+        self.state.lock().now()
     }
 
     /// Adds the name of a host, unless it is reserved.
@@ -101,34 +112,9 @@ impl Clockwork {
         }
     }
 
-    /// Removes and returns the hosts that want a turn.
-    pub(super) fn take_due(&self) -> Vec<usize> {
-        mem::take(&mut self.state.lock().due)
-    }
-
-    /// Called before the thread parks, when all tasks wait. Wakes the driver if it has to act now.
-    pub(super) fn note_idle(&self) {
-        let mut state = self.state.lock();
-        if state.waits_for_idle || !state.due.is_empty() {
-            state.was_idle = true;
-            if let Some(driver) = state.driver.take() {
-                drop(state);
-                driver.wake();
-            }
-        }
-    }
-
-    /// Waits until the thread is idle, that is until each other task has run as far as it can. If
-    /// `waits_for_idle` is false, the wait also ends when a host wants a turn.
-    fn poll_idle(&self, context: &Context<'_>, waits_for_idle: bool) -> Poll<()> {
-        let mut state = self.state.lock();
-        if mem::take(&mut state.was_idle) {
-            state.waits_for_idle = false;
-            return Poll::Ready(());
-        }
-        state.waits_for_idle = waits_for_idle;
-        state.driver = Some(context.waker().clone());
-        Poll::Pending
+    /// Moves the hosts that want a turn into `due`, which is empty.
+    pub(super) fn take_due(&self, due: &mut Vec<usize>) {
+        due.append(&mut self.state.lock().due);
     }
 
     /// Ends the run by a panic that was caught in a task.
@@ -146,7 +132,10 @@ impl Clockwork {
         match state.failure.take() {
             Some(failure) => Poll::Ready(failure),
             None => {
-                state.main = Some(context.waker().clone());
+                match &mut state.main {
+                    Some(main) => main.clone_from(context.waker()),
+                    main @ None => *main = Some(context.waker().clone()),
+                }
                 Poll::Pending
             }
         }
@@ -174,56 +163,129 @@ impl crate::host::Driver for HostDriver {
     }
 }
 
-/// Carries packets and time until the run ends.
-pub(super) async fn drive(
+/// Carries packets and time during a run.
+#[derive(Debug)]
+pub(super) struct Driver {
     world: Arc<Mutex<World>>,
     clockwork: Arc<Clockwork>,
-    limit: time::Duration,
-) {
-    let limit = Instant::ZERO + Duration::from(limit);
-    loop {
-        poll_fn(|context| clockwork.poll_idle(context, true)).await;
-        let now = clockwork.now();
-        let mut woken = Vec::new();
-        let has_acted = world.lock().step(now, &mut woken);
-        woken.into_iter().for_each(Waker::wake);
-        if has_acted {
-            continue;
-        }
-        if now >= limit {
-            let netstat = world.lock().netstat();
-            clockwork.fail(Box::new(format!(
-                "the run did not finish within its virtual time limit of {limit:?}: its tasks wait \
-                 for something that does not come\n{netstat}"
-            )));
-            return;
-        }
-        let next = world.lock().next_event().min(limit).max(now);
-        wait_until(next, now, &clockwork).await;
-    }
+    limit: Instant,
+    alarm: Mutex<Alarm>,
+    /// A scratch buffer: the tasks to wake.
+    woken: Mutex<Vec<Waker>>,
 }
 
-/// Waits until `next` or until a task changes something. It may return earlier.
-async fn wait_until(next: Instant, now: Instant, clockwork: &Clockwork) {
-    let Some((start, at)) = clockwork.state.lock().started else { return };
-    // In this run, tokio's timers expire at whole milliseconds after the start of the run.
-    let into = now.since(at).as_nanos() % MILLISECOND;
-    let boundary = now + Duration::from_nanos(MILLISECOND - into);
-    if next < boundary {
-        tokio::time::advance(next.since(now).into()).await;
-    } else if into > 0 {
-        // tokio advances its clock by whole milliseconds, so the clock is first moved to the
-        // boundary of one.
-        tokio::time::advance(boundary.since(now).into()).await;
-    } else {
-        let whole = next.since(at).as_nanos() / MILLISECOND * MILLISECOND;
-        let mut sleep = pin!(tokio::time::sleep_until(start + time::Duration::from_nanos(whole)));
-        poll_fn(|context| {
-            if clockwork.poll_idle(context, false).is_ready() {
-                return Poll::Ready(());
+/// The timer of the driver.
+#[derive(Debug)]
+struct Alarm {
+    /// The whole millisecond at which it expires, or never.
+    at: Instant,
+    task: Option<Waker>,
+}
+
+impl Driver {
+    pub(super) fn new(
+        world: Arc<Mutex<World>>,
+        clockwork: Arc<Clockwork>,
+        limit: time::Duration,
+    ) -> Self {
+        let limit = Instant::ZERO + Duration::from(limit);
+        let alarm = Mutex::new(Alarm { at: Instant::NEVER, task: None });
+        Self { world, clockwork, limit, alarm, woken: Mutex::default() }
+    }
+
+    /// Called before the thread parks, when all tasks wait. Returns when a task is woken, when the
+    /// timers of tokio come first, or when there is nothing to do before the alarm.
+    pub(super) fn handle_idle(&self) {
+        let Some((_, at)) = self.clockwork.state.lock().started else { return };
+        let mut woken = self.woken.lock();
+        loop {
+            let now = self.clockwork.now();
+            // A rule can panic. Unwinding must not pass through the runtime.
+            let stepped = catch_unwind(AssertUnwindSafe(|| {
+                let mut world = self.world.lock();
+                (world.step(now, &mut woken), world.next_event())
+            }));
+            let (has_acted, next) = match stepped {
+                Ok(stepped) => stepped,
+                Err(panic) => {
+                    self.world.lock().end();
+                    return self.clockwork.fail(panic);
+                }
+            };
+            if !woken.is_empty() {
+                woken.drain(..).for_each(Waker::wake);
+                return;
             }
-            sleep.as_mut().poll(context)
+            if has_acted {
+                continue;
+            }
+            if now >= self.limit {
+                return self.fail();
+            }
+            let next = next.min(self.limit).max(now);
+            // In this run, tokio's timers expire at whole milliseconds after its start.
+            let into = now.since(at).as_nanos() % MILLISECOND;
+            let boundary = now + Duration::from_nanos(MILLISECOND - into);
+            if next < boundary {
+                advance(next.since(now));
+            } else if into > 0 {
+                // tokio advances its clock by whole milliseconds, so the clock is first moved to
+                // the boundary of one.
+                return advance(boundary.since(now));
+            } else {
+                let whole = next.since(at).as_nanos() / MILLISECOND * MILLISECOND;
+                return self.set_alarm(at + Duration::from_nanos(whole));
+            }
+        }
+    }
+
+    /// Sets the alarm to this time at the latest.
+    fn set_alarm(&self, at: Instant) {
+        let mut alarm = self.alarm.lock();
+        if at < alarm.at {
+            alarm.at = at;
+            if let Some(task) = &alarm.task {
+                task.wake_by_ref();
+            }
+        }
+    }
+
+    fn fail(&self) {
+        let (netstat, limit) = (self.world.lock().netstat(), self.limit);
+        self.clockwork.fail(Box::new(format!(
+            "the run did not finish within its virtual time limit of {limit:?}: its tasks wait for \
+             something that does not come\n{netstat}"
+        )));
+    }
+
+    /// Sleeps until each alarm, so that tokio moves its clock there if no timer comes before.
+    pub(super) async fn keep_alarm(self: Arc<Self>) {
+        let Some((start, began)) = self.clockwork.state.lock().started else { return };
+        let mut sleep = pin!(tokio::time::sleep_until(start));
+        let mut set = Instant::NEVER;
+        poll_fn(|context| {
+            let mut alarm = self.alarm.lock();
+            match &mut alarm.task {
+                Some(task) => task.clone_from(context.waker()),
+                task @ None => *task = Some(context.waker().clone()),
+            }
+            if alarm.at != set {
+                set = alarm.at;
+                sleep.as_mut().reset(start + set.since(began).into());
+            }
+            if set != Instant::NEVER && sleep.as_mut().poll(context).is_ready() {
+                (alarm.at, set) = (Instant::NEVER, Instant::NEVER);
+            }
+            Poll::<()>::Pending
         })
         .await;
     }
+}
+
+/// Moves the clock of tokio. The time is moved at the first poll; then the future yields, for which
+/// there is no need before the thread parks.
+fn advance(span: Duration) {
+    let mut advance = pin!(tokio::time::advance(span.into()));
+    let mut context = Context::from_waker(Waker::noop());
+    while advance.as_mut().poll(&mut context).is_pending() {}
 }

@@ -15,6 +15,7 @@ mod addresses;
 mod driver;
 mod packet;
 mod port;
+mod schedule;
 mod world;
 
 pub use crate::host::SocketEntry;
@@ -24,7 +25,7 @@ pub use packet::{Packet, RuleGuard, Verdict};
 pub use world::{PathCounters, Trace};
 
 use crate::host::Net;
-use driver::{Clockwork, drive};
+use driver::{Clockwork, Driver};
 use linerate_link::capture_file::CaptureWriter;
 use linerate_units::Duration;
 use parking_lot::Mutex;
@@ -188,24 +189,26 @@ impl Network {
     /// Runs `main`, which belongs to no host, until it is finished. Then all tasks are dropped.
     ///
     /// # Panics
-    /// If a task of [`Host::spawn`] panics, or at the time limit. The seed is printed.
+    /// If a task of [`Host::spawn`] or a rule panics, or at the time limit. The seed is printed.
     pub fn run<T>(&self, main: impl Future<Output = T>) -> T {
         let _announcement = Announcement(self.seed);
-        let clockwork = Arc::clone(&self.clockwork);
+        let (world, clockwork) = (Arc::clone(&self.world), Arc::clone(&self.clockwork));
+        let driver = Arc::new(Driver::new(world, clockwork, self.limit));
+        let idle = Arc::clone(&driver);
         let runtime = runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
-            .on_thread_park(move || clockwork.note_idle())
+            .on_thread_park(move || idle.handle_idle())
             .build();
         #[allow(clippy::expect_used, reason = "a runtime without I/O needs no resource but memory")]
         let runtime = runtime.expect("a current-thread runtime without I/O can be built");
         let tasks = LocalSet::new();
         let outcome = runtime.block_on(tasks.run_until(async {
-            self.clockwork.start();
+            let _running = self.clockwork.start();
             for start in self.tasks.take() {
                 start();
             }
-            runtime.spawn(drive(Arc::clone(&self.world), Arc::clone(&self.clockwork), self.limit));
+            runtime.spawn(driver.keep_alarm());
             let mut main = pin!(main);
             poll_fn(|context| match self.clockwork.poll_failure(context) {
                 Poll::Ready(failure) => Poll::Ready(Err(failure)),
@@ -215,7 +218,6 @@ impl Network {
         }));
         drop(tasks);
         drop(runtime);
-        self.clockwork.stop();
         self.world.lock().flush_capture();
         outcome.unwrap_or_else(|failure| resume_unwind(failure))
     }

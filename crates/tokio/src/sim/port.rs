@@ -1,7 +1,9 @@
 //! The link of a host to all paths of the network.
 
 use super::world::{Arrived, Paths};
-use linerate_stack::{Capabilities, Link, LinkError, Medium, RxFrame, TxFrame};
+use linerate_stack::{
+    Capabilities, FrameSink, FrameSlots, FrameSource, Link, LinkError, Medium, RxFrame, TxFrame,
+};
 use linerate_units::Instant;
 use std::collections::VecDeque;
 
@@ -23,13 +25,19 @@ impl Link for Port<'_> {
         budget: usize,
         mut on_frame: impl FnMut(RxFrame<'_>),
     ) -> Result<usize, LinkError> {
-        let mut received = 0;
-        while received < budget
-            && let Some(arrived) = self.inbox.pop_front()
-        {
-            on_frame(arrived.frame.frame());
-            self.paths.recycle(arrived);
-            received += 1;
+        self.receive_into(budget, &mut on_frame)
+    }
+
+    /// Passes all packets together, so that the host can process them as a batch.
+    fn receive_into(
+        &mut self,
+        budget: usize,
+        sink: &mut impl FrameSink,
+    ) -> Result<usize, LinkError> {
+        let received = budget.min(self.inbox.len());
+        if received > 0 {
+            sink.take_plain(self.inbox.iter().take(received).map(Arrived::frame));
+            self.inbox.drain(..received).for_each(|arrived| self.paths.recycle(arrived));
         }
         Ok(received)
     }
@@ -39,19 +47,48 @@ impl Link for Port<'_> {
         budget: usize,
         mut fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
     ) -> Result<usize, LinkError> {
-        let mut buffer = [0; MTU];
-        let mut sent = 0;
-        while sent < budget
-            && let Some(frame) = fill(&mut buffer)
-        {
-            self.paths.carry(self.now, self.host, &buffer[..frame.length]);
-            sent += 1;
+        let mut slots = Slots { left: budget, buffer: [0; MTU], port: self };
+        while slots.offer(&mut fill) {}
+        Ok(budget - slots.left)
+    }
+
+    fn transmit_from(
+        &mut self,
+        budget: usize,
+        source: &mut impl FrameSource,
+    ) -> Result<usize, LinkError> {
+        // A host has nothing to send in many turns.
+        if !source.has_frames() {
+            return Ok(0);
         }
-        Ok(sent)
+        let mut slots = Slots { left: budget, buffer: [0; MTU], port: self };
+        source.fill_all(&mut slots);
+        Ok(budget - slots.left)
     }
 
     fn capabilities(&self) -> Capabilities {
         capabilities()
+    }
+}
+
+/// The packets that a host may still send in a turn.
+#[derive(Debug)]
+struct Slots<'a, 'b> {
+    port: &'a mut Port<'b>,
+    left: usize,
+    buffer: [u8; MTU],
+}
+
+impl FrameSlots for Slots<'_, '_> {
+    fn offer(&mut self, fill: impl FnOnce(&mut [u8]) -> Option<TxFrame>) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        let Some(frame) = fill(&mut self.buffer) else { return false };
+        let Port { host, paths, now, .. } = &mut *self.port;
+        paths.carry(*now, *host, &self.buffer[..frame.length]);
+        self.left -= 1;
+        true
     }
 }
 

@@ -4,14 +4,17 @@ use super::addresses::{IpVersions, MOST_HOSTS, config, host_at};
 use super::driver::{Clockwork, HostDriver};
 use super::packet::{Packet, Verdict};
 use super::port::{Port, capabilities};
+use super::schedule::Schedule;
+use crate::error::End;
 use crate::host::{Net, State};
 use linerate_link::capture_file::{CaptureWriter, Direction, Record};
 use linerate_link::impair::{Held, ImpairCounters, Impairment, Impairments, Lane};
-use linerate_stack::{Budget, Medium, RxFrame, Stack};
+use linerate_stack::{Budget, Medium, PlainFrame, RxFrame, Stack};
 use linerate_units::{Duration, Instant};
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{self, Write};
+use std::mem;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -55,19 +58,24 @@ pub(super) struct Arrived {
     path: usize,
 }
 
+impl Arrived {
+    /// Returns the packet. No path has added metadata to it.
+    pub(super) fn frame(&self) -> PlainFrame<'_> {
+        let RxFrame { bytes, arrived, .. } = self.frame.frame();
+        PlainFrame { bytes, arrived }
+    }
+}
+
 struct Member {
     name: String,
     net: Net,
     inbox: VecDeque<Arrived>,
-    deadline: Instant,
 }
 
 struct PathState {
     lane: Lane,
     to: usize,
     is_partitioned: bool,
-    /// The time at which the path is entered in `due`, or never.
-    due: Instant,
 }
 
 /// All paths, and what happens to packets before them.
@@ -78,8 +86,11 @@ pub(super) struct Paths {
     hosts: usize,
     /// The paths by sender and receiver. A path is added with its first packet or change.
     numbers: BTreeMap<(usize, usize), usize>,
+    /// The receiver of the last packet of each sender, and the number of the path there.
+    recent: Vec<(usize, usize)>,
     paths: Vec<PathState>,
-    due: BTreeSet<(Instant, usize)>,
+    /// The next arrivals of paths.
+    due: Schedule,
     rules: Vec<(u64, Rule)>,
     /// The packets that rules have held back, by the time at which they enter their path, and by
     /// number.
@@ -96,7 +107,9 @@ pub(super) struct World {
     members: Vec<Member>,
     paths: Paths,
     /// Deadlines of hosts.
-    deadlines: BTreeSet<(Instant, usize)>,
+    deadlines: Schedule,
+    /// A scratch buffer: the hosts that have something to do.
+    active: Vec<usize>,
     rules_added: u64,
 }
 
@@ -113,16 +126,24 @@ impl World {
             link,
             hosts: 0,
             numbers: BTreeMap::new(),
+            recent: Vec::new(),
             paths: Vec::new(),
-            due: BTreeSet::new(),
+            due: Schedule::default(),
             rules: Vec::new(),
             held_back: BTreeMap::new(),
             capture,
             packets: 0,
             hash: seed,
         };
-        let (members, deadlines) = (Vec::new(), BTreeSet::new());
-        Self { clockwork, versions, members, paths, deadlines, rules_added: 0 }
+        Self {
+            clockwork,
+            versions,
+            members: Vec::new(),
+            paths,
+            deadlines: Schedule::default(),
+            active: Vec::new(),
+            rules_added: 0,
+        }
     }
 
     /// Returns the host with this name and its number. It is added if there is none.
@@ -150,7 +171,6 @@ impl World {
             name: name.to_owned(),
             net: net.clone(),
             inbox: VecDeque::new(),
-            deadline: Instant::NEVER,
         });
         (net, number)
     }
@@ -158,22 +178,27 @@ impl World {
     /// Turns every host that has something to do at `now`, once. Returns false if none has. Appends
     /// the tasks to wake to `woken`.
     pub(super) fn step(&mut self, now: Instant, woken: &mut Vec<Waker>) -> bool {
-        let mut active: BTreeSet<usize> = self.clockwork.take_due().into_iter().collect();
+        let mut active = mem::take(&mut self.active);
+        self.clockwork.take_due(&mut active);
         self.paths.deliver(now, |arrived, to| {
-            active.insert(to);
+            if active.last() != Some(&to) {
+                active.push(to);
+            }
             self.members[to].inbox.push_back(arrived);
         });
-        while let Some(&(at, host)) = self.deadlines.first()
-            && at <= now
-        {
-            self.deadlines.pop_first();
-            self.members[host].deadline = Instant::NEVER;
-            active.insert(host);
+        while let Some(host) = self.deadlines.pop_due(now) {
+            active.push(host);
         }
+        // The order does not depend on what makes them active.
+        active.sort_unstable();
+        active.dedup();
         for &host in &active {
             self.turn(host, now, woken);
         }
-        !active.is_empty()
+        let has_acted = !active.is_empty();
+        active.clear();
+        self.active = active;
+        has_acted
     }
 
     fn turn(&mut self, host: usize, now: Instant, woken: &mut Vec<Waker>) {
@@ -191,22 +216,21 @@ impl World {
         if more || !member.inbox.is_empty() {
             clockwork.mark_due(host);
         }
-        if next != member.deadline {
-            deadlines.remove(&(member.deadline, host));
-            member.deadline = next;
-            if next != Instant::NEVER {
-                deadlines.insert((next, host));
-            }
+        deadlines.set(host, next);
+    }
+
+    /// Ends all hosts after a panic, which may have left one of them inconsistent.
+    pub(super) fn end(&mut self) {
+        for member in &self.members {
+            member.net.turn(&mut Vec::new(), |state| state.mark_ended(End::Panicked));
         }
     }
 
     /// Returns the time of the next event of a host or a path.
-    pub(super) fn next_event(&self) -> Instant {
-        let first =
-            |set: &BTreeSet<(Instant, usize)>| set.first().map_or(Instant::NEVER, |&(at, _)| at);
+    pub(super) fn next_event(&mut self) -> Instant {
         let held = self.paths.held_back.first_key_value();
         let held = held.map_or(Instant::NEVER, |(&(at, _), _)| at);
-        first(&self.deadlines).min(first(&self.paths.due)).min(held)
+        self.deadlines.first().min(self.paths.due.first()).min(held)
     }
 
     /// Changes the impairment of the path from one host to another.
@@ -356,9 +380,7 @@ impl Paths {
             let held = first.remove();
             self.enter(now, held.from, held.to, &held.bytes);
         }
-        while let Some(&(at, number)) = self.due.first()
-            && at <= now
-        {
+        while let Some(number) = self.due.pop_due(now) {
             let path = &mut self.paths[number];
             path.lane.release(now);
             while let Some(frame) = self.paths[number].lane.pop() {
@@ -372,15 +394,8 @@ impl Paths {
 
     /// Updates the time at which a path is due.
     fn schedule(&mut self, number: usize, now: Instant) {
-        let path = &mut self.paths[number];
-        let due = if path.lane.has_ready() { now } else { path.lane.next_release() };
-        if due != path.due {
-            self.due.remove(&(path.due, number));
-            path.due = due;
-            if due != Instant::NEVER {
-                self.due.insert((due, number));
-            }
-        }
+        let lane = &self.paths[number].lane;
+        self.due.set(number, if lane.has_ready() { now } else { lane.next_release() });
     }
 
     /// Takes the buffer of a packet back.
@@ -397,18 +412,23 @@ impl Paths {
     /// Returns the number of a path, which is added if there is none. Its random decisions depend
     /// on its ends, not on the order in which paths are added.
     fn number(&mut self, from: usize, to: usize) -> usize {
-        let Self { numbers, paths, seed, link, .. } = self;
-        *numbers.entry((from, to)).or_insert_with(|| {
+        let Self { numbers, recent, paths, seed, link, .. } = self;
+        if let Some(&(receiver, number)) = recent.get(from)
+            && receiver == to
+        {
+            return number;
+        }
+        let number = *numbers.entry((from, to)).or_insert_with(|| {
             let impairment = if from <= to { link.transmit } else { link.receive };
             let seed = mix(mix(*seed, from as u64 + 1), to as u64 + 1);
-            paths.push(PathState {
-                lane: Lane::new(impairment, seed),
-                to,
-                is_partitioned: false,
-                due: Instant::NEVER,
-            });
+            paths.push(PathState { lane: Lane::new(impairment, seed), to, is_partitioned: false });
             paths.len() - 1
-        })
+        });
+        if recent.len() <= from {
+            recent.resize(from + 1, (usize::MAX, 0));
+        }
+        recent[from] = (to, number);
+        number
     }
 
     fn record(&mut self, now: Instant, host: usize, direction: Direction, bytes: &[u8]) {
