@@ -50,6 +50,30 @@ fn each_packet_is_a_line_with_its_time() {
     assert_eq!(finished(&through_standard_input(&capture(2))), (0, expected.into(), String::new()));
 }
 
+/// Returns a little-endian pcap file of this link type with an empty UDP datagram over IPv6.
+fn raw_capture(link_type: u32) -> Vec<u8> {
+    let mut packet = vec![0x60, 0, 0, 0, 0, 8, 17, 64];
+    for host in [1, 2] {
+        packet.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host]);
+    }
+    packet.extend([0, 53, 0, 54, 0, 8, 0xa3, 0xfe]);
+    let length = u32::try_from(packet.len()).unwrap();
+    let header = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, link_type];
+    let words = header.into_iter().chain([1_000, 0, length, length]);
+    words.flat_map(u32::to_le_bytes).chain(packet).collect()
+}
+
+#[test]
+fn ipv6_is_printed_in_captures_without_a_link_header() {
+    let folder = tempfile::tempdir().unwrap();
+    let expected = "  0.000000000   IP6 2001:db8::1.53 > 2001:db8::2.54: UDP, length 0\n";
+    // LINKTYPE_RAW, LINKTYPE_IPV6, and DLT_RAW of two systems.
+    for link_type in [101, 229, 12, 14] {
+        let file = kept(folder.path(), &raw_capture(link_type));
+        assert_eq!(run(&["dump", &file]), (0, expected.into(), String::new()), "{link_type}");
+    }
+}
+
 #[test]
 fn a_damaged_capture_is_printed_up_to_the_damage() {
     let folder = tempfile::tempdir().unwrap();

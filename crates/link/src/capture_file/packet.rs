@@ -53,8 +53,9 @@ impl LinkType {
     pub(super) const fn from_number(number: u16) -> Self {
         match number {
             1 => Self::Ethernet,
-            // `LINKTYPE_RAW`, `LINKTYPE_IPV4` and `LINKTYPE_IPV6`.
-            101 | 228 | 229 => Self::Ip,
+            // Raw IP, and IP of a specific version. 12 and 14 are the numbers of raw IP inside of
+            // programs on most systems and on OpenBSD (DLT_RAW), which some of them write to files.
+            12 | 14 | 101 | 228 | 229 => Self::Ip,
             other => Self::Other(other),
         }
     }

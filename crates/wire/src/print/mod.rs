@@ -3,15 +3,18 @@
 //! Sequence numbers are absolute, or relative to [`SequenceBases`]. The line of a malformed packet
 //! contains its valid headers and the error. Wrong checksums are marked.
 
+mod icmp;
+mod icmpv6;
+mod ipv6;
 mod parts;
 mod tcp;
 
 use crate::{
-    ArpOperation, ArpPacket, EtherType, EthernetFrame, IcmpMessage, Ipv4Header, Ipv4Packet,
-    Protocol, Quote, SeqNum, UdpDatagram, VlanTags,
+    ArpOperation, ArpPacket, EtherType, EthernetFrame, Ipv4Packet, Protocol, SeqNum, UdpDatagram,
+    VlanTags,
 };
 use core::fmt;
-use parts::{write_ends, write_verdict};
+use parts::{Carried, Piece, write_verdict};
 
 /// Prints an Ethernet frame as one line.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +69,7 @@ fn write_frame(f: &mut fmt::Formatter<'_>, bytes: &[u8], bases: SequenceBases) -
     };
     write_tags(f, header.tags)?;
     match header.ether_type {
-        EtherType::IPV4 => write_packet(f, payload, bases),
+        EtherType::IPV4 | EtherType::IPV6 => write_packet(f, payload, bases),
         EtherType::ARP => write_arp(f, payload),
         ether_type => {
             let kind = if ether_type.is_length() { "802.3 length" } else { "type" };
@@ -76,7 +79,7 @@ fn write_frame(f: &mut fmt::Formatter<'_>, bytes: &[u8], bases: SequenceBases) -
     }
 }
 
-/// Prints an IPv4 packet as one line.
+/// Prints an IP packet of either version as one line.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketLine<'a>(
     /// The packet, possibly with padding after it.
@@ -98,22 +101,48 @@ impl fmt::Display for PacketLine<'_> {
 }
 
 fn write_packet(f: &mut fmt::Formatter<'_>, bytes: &[u8], bases: SequenceBases) -> fmt::Result {
+    if bytes.first().is_some_and(|first| first >> 4 == 6) {
+        ipv6::write(f, bytes, bases)
+    } else {
+        write_ipv4(f, bytes, bases)
+    }
+}
+
+fn write_ipv4(f: &mut fmt::Formatter<'_>, bytes: &[u8], bases: SequenceBases) -> fmt::Result {
     let packet = match Ipv4Packet::parse(bytes) {
         Ok(packet) => packet,
         Err(error) => return write!(f, "IP {error}"),
     };
     let header = &packet.header;
     f.write_str("IP ")?;
+    let carried = Carried {
+        source: header.source.into(),
+        destination: header.destination.into(),
+        protocol: header.protocol,
+        payload: packet.payload,
+    };
     if header.is_fragment() {
-        return write_fragment(f, &packet);
+        let (identification, offset) = (header.identification.into(), header.fragment_offset);
+        return Piece { identification, offset, more: header.more_fragments }.write(f, &carried);
     }
     match header.protocol {
-        Protocol::TCP => tcp::write(f, header, packet.payload, bases),
-        Protocol::UDP => write_udp(f, header, packet.payload),
-        Protocol::ICMP => write_icmp(f, header, packet.payload),
+        Protocol::ICMP => icmp::write(f, &carried),
+        _ => write_transport(f, &carried, bases),
+    }
+}
+
+/// Writes the payload of a packet of either IP version.
+fn write_transport(
+    f: &mut fmt::Formatter<'_>,
+    carried: &Carried<'_>,
+    bases: SequenceBases,
+) -> fmt::Result {
+    match carried.protocol {
+        Protocol::TCP => tcp::write(f, carried, bases),
+        Protocol::UDP => write_udp(f, carried),
         protocol => {
-            let (source, destination) = (header.source, header.destination);
-            write!(f, "{source} > {destination}: {protocol}, length {}", packet.payload.len())
+            carried.write_hosts(f)?;
+            write!(f, "{protocol}, length {}", carried.payload.len())
         }
     }
 }
@@ -137,67 +166,31 @@ fn write_arp(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     }
 }
 
-/// Writes the line of a fragment. Its payload is not parsed, because only the first fragment has
-/// the transport header.
-fn write_fragment(f: &mut fmt::Formatter<'_>, packet: &Ipv4Packet<'_>) -> fmt::Result {
-    let Ipv4Header { source, destination, protocol, identification, fragment_offset, .. } =
-        packet.header;
-    let end = usize::from(fragment_offset) + packet.payload.len();
-    let more = if packet.header.more_fragments { "+" } else { "" };
-    write!(
-        f,
-        "{source} > {destination}: {protocol} fragment, id {identification}, \
-         bytes {fragment_offset}:{end}{more}"
-    )
-}
-
-fn write_udp(f: &mut fmt::Formatter<'_>, ip: &Ipv4Header, bytes: &[u8]) -> fmt::Result {
-    let datagram = match UdpDatagram::parse(bytes) {
+fn write_udp(f: &mut fmt::Formatter<'_>, carried: &Carried<'_>) -> fmt::Result {
+    let datagram = match UdpDatagram::parse(carried.payload) {
         Ok(datagram) => datagram,
-        Err(error) => return write!(f, "{} > {}: {error}", ip.source, ip.destination),
+        Err(error) => {
+            carried.write_hosts(f)?;
+            return write!(f, "{error}");
+        }
     };
-    write_ends(f, ip, datagram.header.source_port, datagram.header.destination_port)?;
+    carried.write_ends(f, datagram.header.source_port, datagram.header.destination_port)?;
     write!(f, "UDP, length {}", datagram.payload.len())?;
-    write_verdict(f, datagram.verify_checksum(ip.pseudo_header(datagram.length())).is_ok())
-}
-
-fn write_icmp(f: &mut fmt::Formatter<'_>, ip: &Ipv4Header, bytes: &[u8]) -> fmt::Result {
-    write!(f, "{} > {}: ", ip.source, ip.destination)?;
-    match IcmpMessage::parse(bytes) {
-        Ok(IcmpMessage::EchoRequest(echo)) => {
-            write!(f, "ICMP echo request, id {}, seq {}", echo.identifier, echo.sequence)?;
-        }
-        Ok(IcmpMessage::EchoReply(echo)) => {
-            write!(f, "ICMP echo reply, id {}, seq {}", echo.identifier, echo.sequence)?;
-        }
-        Ok(IcmpMessage::Error { error, quote }) => {
-            write!(f, "ICMP {error}")?;
-            write_quote(f, &quote)?;
-        }
-        Ok(IcmpMessage::Other { kind, code, .. }) => write!(f, "ICMP type {kind}, code {code}")?,
-        Err(error) => return write!(f, "{error}"),
-    }
-    write!(f, ", length {}", bytes.len())
-}
-
-/// Writes the quoted packet of an ICMP error.
-fn write_quote(f: &mut fmt::Formatter<'_>, quote: &Quote<'_>) -> fmt::Result {
-    let Ipv4Header { source, destination, protocol, .. } = quote.header;
-    match quote.ports() {
-        Some((from, to)) => write!(f, ", for {protocol} {source}.{from} > {destination}.{to}")?,
-        None => write!(f, ", for {protocol} {source} > {destination}")?,
-    }
-    match quote.tcp_seq() {
-        Some(seq) => write!(f, " seq {seq}"),
-        None => Ok(()),
-    }
+    // Only IPv4 allows datagrams without a checksum (RFC 8200 §8.1).
+    let may_be_missing = carried.source.is_ipv4();
+    let is_missing = datagram.has_no_checksum() && !may_be_missing;
+    let pseudo = carried.pseudo_header(datagram.length());
+    write_verdict(f, !is_missing && datagram.verify_checksum(pseudo).is_ok())
 }
 
 #[cfg(test)]
 mod tests {
     extern crate std;
     use super::*;
-    use crate::{Echo, EthernetHeader, IcmpError, MacAddress, TcpHeader, Unreachable, VlanTag};
+    use crate::{
+        Echo, EthernetHeader, IcmpError, IcmpMessage, Ipv4Header, MacAddress, Quote, TcpHeader,
+        Unreachable, VlanTag,
+    };
     use core::net::Ipv4Addr;
     use std::string::{String, ToString};
 
@@ -243,8 +236,8 @@ mod tests {
     #[test]
     fn other_payloads_print_addresses_type_and_length() {
         let ends = "02:00:00:00:00:01 > ff:ff:ff:ff:ff:ff:";
-        let line = frame(EtherType::IPV6, VlanTags::NONE, &[0; 40]);
-        assert_eq!(line, std::format!("{ends} type IPv6, length 40"));
+        let line = frame(EtherType::new(0x88b5), VlanTags::NONE, &[0; 40]);
+        assert_eq!(line, std::format!("{ends} type 0x88b5, length 40"));
         let line = frame(EtherType::new(3), VlanTags::NONE, &[0; 46]);
         assert_eq!(line, std::format!("{ends} 802.3 length 0x0003, length 46"));
         let line = packet(&Ipv4Header::new(A, B, Protocol::new(89)), &[0; 4]);

@@ -1,17 +1,84 @@
 //! Parts of a line that are common to several protocols.
 
-use crate::Ipv4Header;
+use crate::{Protocol, SeqNum, Sum, checksum};
 use core::fmt;
+use core::net::IpAddr;
 
-pub(super) fn write_ends(
-    f: &mut fmt::Formatter<'_>,
-    ip: &Ipv4Header,
-    from: u16,
-    to: u16,
-) -> fmt::Result {
-    write!(f, "{}.{from} > {}.{to}: ", ip.source, ip.destination)
+/// The payload of an IP packet of either version, with the addresses of the packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Carried<'a> {
+    pub(super) source: IpAddr,
+    pub(super) destination: IpAddr,
+    pub(super) protocol: Protocol,
+    pub(super) payload: &'a [u8],
+}
+
+impl Carried<'_> {
+    /// Returns the sum over the pseudo-header of the first `length` bytes of the payload.
+    pub(super) fn pseudo_header(&self, length: usize) -> Sum {
+        match (self.source, self.destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                checksum::pseudo_header_v4(source, destination, self.protocol, length)
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                checksum::pseudo_header_v6(source, destination, self.protocol, length)
+            }
+            _ => Sum::default(),
+        }
+    }
+
+    /// Writes the addresses.
+    pub(super) fn write_hosts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} > {}: ", self.source, self.destination)
+    }
+
+    /// Writes the addresses and ports.
+    pub(super) fn write_ends(&self, f: &mut fmt::Formatter<'_>, from: u16, to: u16) -> fmt::Result {
+        write!(f, "{}.{from} > {}.{to}: ", self.source, self.destination)
+    }
 }
 
 pub(super) fn write_verdict(f: &mut fmt::Formatter<'_>, is_valid: bool) -> fmt::Result {
     if is_valid { Ok(()) } else { f.write_str(", wrong checksum") }
+}
+
+/// A fragment of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    pub(super) identification: u32,
+    /// The offset of the payload in the payload of the whole packet.
+    pub(super) offset: u16,
+    /// Do further fragments follow?
+    pub(super) more: bool,
+}
+
+impl Piece {
+    /// Writes the fragment with this content. Its payload is not parsed, because only the first
+    /// fragment has the transport header.
+    pub(super) fn write(self, f: &mut fmt::Formatter<'_>, carried: &Carried<'_>) -> fmt::Result {
+        let Self { identification, offset, more } = self;
+        let end = usize::from(offset) + carried.payload.len();
+        let more = if more { "+" } else { "" };
+        carried.write_hosts(f)?;
+        let protocol = carried.protocol;
+        write!(f, "{protocol} fragment, id {identification}, bytes {offset}:{end}{more}")
+    }
+}
+
+/// Writes the packet that caused an error: its addresses, its ports and SEG.SEQ if they are quoted.
+pub(super) fn write_quoted(
+    f: &mut fmt::Formatter<'_>,
+    quoted: &Carried<'_>,
+    ports: Option<(u16, u16)>,
+    seq: Option<SeqNum>,
+) -> fmt::Result {
+    let Carried { source, destination, protocol, .. } = quoted;
+    match ports {
+        Some((from, to)) => write!(f, ", for {protocol} {source}.{from} > {destination}.{to}")?,
+        None => write!(f, ", for {protocol} {source} > {destination}")?,
+    }
+    match seq {
+        Some(seq) => write!(f, " seq {seq}"),
+        None => Ok(()),
+    }
 }

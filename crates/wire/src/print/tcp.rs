@@ -1,22 +1,25 @@
 //! The line of text for a TCP segment.
 
 use super::SequenceBases;
-use super::parts::{write_ends, write_verdict};
-use crate::{EcnCounts, EcnOrder, Ipv4Header, Segment, SeqNum, TcpFlags, TcpHeader, TcpOptions};
+use super::parts::{Carried, write_verdict};
+use crate::{EcnCounts, EcnOrder, Segment, SeqNum, TcpFlags, TcpHeader, TcpOptions};
 use core::fmt;
 
 /// Writes the flags, sequence number range, acknowledgement, window and options of a segment.
 pub(super) fn write(
     f: &mut fmt::Formatter<'_>,
-    ip: &Ipv4Header,
-    bytes: &[u8],
+    carried: &Carried<'_>,
     bases: SequenceBases,
 ) -> fmt::Result {
+    let bytes = carried.payload;
     let segment = match Segment::parse(bytes) {
         Ok(segment) => segment,
-        Err(error) => return write!(f, "{} > {}: {error}", ip.source, ip.destination),
+        Err(error) => {
+            carried.write_hosts(f)?;
+            return write!(f, "{error}");
+        }
     };
-    write_ends(f, ip, segment.source_port, segment.destination_port)?;
+    carried.write_ends(f, segment.source_port, segment.destination_port)?;
     let seq = segment.seq - bases.seq;
     write!(f, "Flags [{}], seq {seq}", FlagLetters(segment.flags()))?;
     if !segment.payload.is_empty() {
@@ -38,7 +41,8 @@ pub(super) fn write(
         write!(f, ", options [{}]", OptionWords(&segment.options(), bases.ack))?;
     }
     write!(f, ", length {}", segment.payload.len())?;
-    write_verdict(f, TcpHeader::verify_checksum(bytes, ip.pseudo_header(bytes.len())).is_ok())
+    let pseudo = carried.pseudo_header(bytes.len());
+    write_verdict(f, TcpHeader::verify_checksum(bytes, pseudo).is_ok())
 }
 
 /// Are AE, CWR and ECE of this segment the ACE counter of AccECN? Only the handshake determines
@@ -138,7 +142,7 @@ mod tests {
     extern crate std;
     use super::*;
     use crate::print::PacketLine;
-    use crate::{FastOpenCookie, Protocol, SackBlock, Sum, Timestamps, UserTimeout};
+    use crate::{FastOpenCookie, Ipv4Header, Protocol, SackBlock, Sum, Timestamps, UserTimeout};
     use core::net::Ipv4Addr;
     use std::string::{String, ToString};
     use std::vec;

@@ -2,10 +2,11 @@
 
 use linerate_link::capture_file::{LinkType, Packet};
 use linerate_wire::{
-    EtherType, EthernetFrame, Ipv4Packet, Protocol, Segment, SeqNum, SequenceBases, TcpFlags,
+    EtherType, EthernetFrame, Ipv4Packet, Ipv6Packet, Protocol, Segment, SeqNum, SequenceBases,
+    TcpFlags,
 };
 use std::collections::HashMap;
-use std::net::SocketAddrV4;
+use std::net::{IpAddr, SocketAddr};
 
 /// Maximum number of directions to remember. Segments of others are printed with absolute numbers.
 const MAX_DIRECTIONS: usize = 1 << 18;
@@ -13,8 +14,8 @@ const MAX_DIRECTIONS: usize = 1 << 18;
 /// One direction of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Direction {
-    from: SocketAddrV4,
-    to: SocketAddrV4,
+    from: SocketAddr,
+    to: SocketAddr,
 }
 
 /// The sequence number of the first segment seen in each direction, a SYN if it was captured.
@@ -28,24 +29,24 @@ impl SequenceNumbers {
     pub(super) fn bases(&mut self, packet: &Packet<'_>) -> SequenceBases {
         let bytes = match packet.link_type {
             LinkType::Ethernet => match EthernetFrame::parse(packet.bytes) {
-                Ok(frame) if frame.header.ether_type == EtherType::IPV4 => frame.payload,
+                Ok(EthernetFrame { header, payload })
+                    if [EtherType::IPV4, EtherType::IPV6].contains(&header.ether_type) =>
+                {
+                    payload
+                }
                 _ => return SequenceBases::default(),
             },
             LinkType::Ip => packet.bytes,
             LinkType::Other(_) => return SequenceBases::default(),
         };
-        self.of_ipv4(bytes).unwrap_or_default()
+        self.of_packet(bytes).unwrap_or_default()
     }
 
-    fn of_ipv4(&mut self, bytes: &[u8]) -> Option<SequenceBases> {
-        let packet = Ipv4Packet::parse(bytes).ok()?;
-        let header = &packet.header;
-        if header.protocol != Protocol::TCP || header.is_fragment() {
-            return None;
-        }
-        let segment = Segment::parse(packet.payload).ok()?;
-        let from = SocketAddrV4::new(header.source, segment.source_port);
-        let to = SocketAddrV4::new(header.destination, segment.destination_port);
+    fn of_packet(&mut self, bytes: &[u8]) -> Option<SequenceBases> {
+        let (source, destination, segment) = segment(bytes)?;
+        let segment = Segment::parse(segment).ok()?;
+        let from = SocketAddr::new(source, segment.source_port);
+        let to = SocketAddr::new(destination, segment.destination_port);
         let flags = segment.flags();
         if flags.contains(TcpFlags::SYN) {
             self.remember(Direction { from, to }, segment.seq);
@@ -79,19 +80,37 @@ impl SequenceNumbers {
     }
 }
 
+/// Returns the addresses and the segment of a packet with a whole segment.
+fn segment(bytes: &[u8]) -> Option<(IpAddr, IpAddr, &[u8])> {
+    if bytes.first()? >> 4 == 6 {
+        let packet = Ipv6Packet::parse(bytes).ok()?;
+        let is_fragment = packet.fragment.is_some_and(|fragment| !fragment.is_atomic());
+        let (header, payload) = (packet.header, packet.payload);
+        let is_segment = packet.protocol == Protocol::TCP && !is_fragment;
+        return is_segment.then_some((header.source.into(), header.destination.into(), payload));
+    }
+    let Ipv4Packet { header, payload, .. } = Ipv4Packet::parse(bytes).ok()?;
+    let is_segment = header.protocol == Protocol::TCP && !header.is_fragment();
+    is_segment.then_some((header.source.into(), header.destination.into(), payload))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_wire::{Ipv4Header, TcpHeader};
-    use std::net::Ipv4Addr;
+    use linerate_wire::{IpHeader, TcpHeader};
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
-    const A: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-    const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+    const A: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+    const B: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
+    const A_IPV6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1));
+    const B_IPV6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2));
 
-    fn packet(from: Ipv4Addr, to: Ipv4Addr, seq: u32, ack: u32, flags: TcpFlags) -> Vec<u8> {
-        let mut bytes = vec![0; 40];
-        let at = Ipv4Header::new(from, to, Protocol::TCP).emit(20, &mut bytes);
-        let (source_port, destination_port) = if from == A { (5, 80) } else { (80, 5) };
+    fn packet(from: IpAddr, to: IpAddr, seq: u32, ack: u32, flags: TcpFlags) -> Vec<u8> {
+        let header = IpHeader::new(from, to, Protocol::TCP).unwrap();
+        let mut bytes = vec![0; header.length() + TcpHeader::LENGTH];
+        let at = header.emit(TcpHeader::LENGTH, &mut bytes);
+        let is_first = [A, A_IPV6].contains(&from);
+        let (source_port, destination_port) = if is_first { (5, 80) } else { (80, 5) };
         let (seq, ack) = (SeqNum::new(seq), SeqNum::new(ack));
         TcpHeader { source_port, destination_port, seq, ack, flags, ..TcpHeader::default() }
             .emit(0, &mut bytes[at..]);
@@ -99,7 +118,7 @@ mod tests {
     }
 
     fn bases(numbers: &mut SequenceNumbers, bytes: &[u8]) -> [u32; 2] {
-        let bases = numbers.of_ipv4(bytes).unwrap_or_default();
+        let bases = numbers.of_packet(bytes).unwrap_or_default();
         [bases.seq - SeqNum::default(), bases.ack - SeqNum::default()]
     }
 
@@ -107,12 +126,14 @@ mod tests {
     fn numbers_are_relative_to_the_syn_of_their_direction() {
         let (syn, ack) = (TcpFlags::SYN, TcpFlags::ACK);
         let mut numbers = SequenceNumbers::default();
-        assert_eq!(bases(&mut numbers, &packet(A, B, 700, 0, syn)), [0, 0]);
-        assert_eq!(bases(&mut numbers, &packet(B, A, 9, 701, syn | ack)), [0, 0]);
-        assert_eq!(bases(&mut numbers, &packet(A, B, 701, 10, ack)), [700, 9]);
-        assert_eq!(bases(&mut numbers, &packet(B, A, 10, 701, ack)), [9, 700]);
-        assert_eq!(bases(&mut numbers, &packet(A, B, 55, 0, syn)), [0, 0], "the port is reused");
-        assert_eq!(bases(&mut numbers, &packet(A, B, 56, 10, ack)), [55, 9]);
+        for (a, b) in [(A, B), (A_IPV6, B_IPV6)] {
+            assert_eq!(bases(&mut numbers, &packet(a, b, 700, 0, syn)), [0, 0]);
+            assert_eq!(bases(&mut numbers, &packet(b, a, 9, 701, syn | ack)), [0, 0]);
+            assert_eq!(bases(&mut numbers, &packet(a, b, 701, 10, ack)), [700, 9]);
+            assert_eq!(bases(&mut numbers, &packet(b, a, 10, 701, ack)), [9, 700]);
+            assert_eq!(bases(&mut numbers, &packet(a, b, 55, 0, syn)), [0, 0], "a reused port");
+            assert_eq!(bases(&mut numbers, &packet(a, b, 56, 10, ack)), [55, 9]);
+        }
     }
 
     #[test]
