@@ -7,9 +7,10 @@ use linerate_link::namespace::{
 };
 use linerate_link::{KernelInterface, Tap, TapConfig};
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 /// Can this machine create a TAP device in a private network? If not, a message says that the test
 /// is skipped.
@@ -146,6 +147,68 @@ fn a_host_takes_its_address_from_a_router() {
         assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
         assert!(stdout.contains("2 packets transmitted, 2 received"), "{stdout}");
         assert!(stdout.contains(", from 2001:db8:5:0:"), "{stdout}");
+    });
+}
+
+/// A DHCP server in the network of the test. It is killed when this is dropped.
+struct DhcpServer(Child);
+
+impl DhcpServer {
+    /// Starts dnsmasq on an interface. Returns `None`, with a message, if it is not installed.
+    fn start(interface: &str, folder: &Path) -> Option<Self> {
+        let mut command = Command::new("dnsmasq");
+        command
+            .args(["--no-daemon", "--conf-file=/dev/null", "--port=0", "--log-facility=-"])
+            .args(["--bind-interfaces", "--no-ping", "--dhcp-authoritative"])
+            .args(["--dhcp-range=10.9.0.50,10.9.0.50,255.255.255.0,2m"])
+            .arg("--dhcp-option=option:dns-server,192.0.2.53")
+            .arg(format!("--interface={interface}"))
+            .arg(format!("--dhcp-leasefile={}", folder.join("leases").display()))
+            .stderr(Stdio::piped());
+        let mut child = match command.spawn() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                skip_test(&"`dnsmasq` is not installed: it is in the package dnsmasq-base");
+                return None;
+            }
+            spawned => spawned.unwrap(),
+        };
+        // It serves once it has printed the range. Its further output is read, so that it is not
+        // blocked by a full pipe.
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.contains("IP range")), "dnsmasq has ended");
+        std::thread::spawn(move || lines.for_each(drop));
+        Some(Self(child))
+    }
+}
+
+impl Drop for DhcpServer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_host_takes_its_address_from_dnsmasq() {
+    isolated_test(|| {
+        let mut ip = Command::new("ip");
+        let created = ip.args(["tuntap", "add", "mode", "tap", "name", "lab0"]).status();
+        if !created.is_ok_and(|status| status.success()) {
+            return skip_test(&"no TAP device can be made with `ip tuntap`");
+        }
+        let interface = KernelInterface::named("lab0").unwrap();
+        interface.disable_ipv6().unwrap();
+        interface.add_address(Ipv4Addr::new(10, 9, 0, 1), 24).unwrap();
+        interface.set_up().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let Some(_server) = DhcpServer::start("lab0", folder.path()) else { return };
+        let words = ["ping", "10.9.0.1", "--on", "tap:lab0", "--dhcp", "--count", "2"];
+        let (code, stdout, stderr) = run(&[&words[..], &["--interval", "0"]].concat());
+        assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+        let lease = "DHCP: 10.9.0.50/24 from 10.9.0.1 for 120 s, router 10.9.0.1, DNS 192.0.2.53\n";
+        assert!(stdout.starts_with(lease), "{stdout}");
+        assert!(stdout.contains(", from 10.9.0.50 on tap:lab0"), "{stdout}");
+        assert!(stdout.contains("2 packets transmitted, 2 received"), "{stdout}");
     });
 }
 
@@ -306,6 +369,15 @@ fn invalid_arguments_are_one_line_and_exit_code_2() {
         (&["ping", "2001:db8::1", "--address", "ff02::2/64"], "ff02::2 is reserved"),
         (&["ping", "2001:db8::1", "--gateway", "10.0.0.9"], "different IP versions"),
         (&["ping", "ff02::1"], "cannot be the address of a host"),
+        (&["ping", "2001:db8::1", "--dhcp"], "gives an IPv4 address"),
+        (&["ping", "10.0.0.1", "--dhcp"], "needs an interface with a DHCP server"),
+        (&["ping", "10.0.0.1", "--dhcp", "--on", "tun"], "needs an interface with a DHCP server"),
+        (&["ping", "10.0.0.1", "--dhcp", "--on", "tun:lab0"], "tun:lab0 has none"),
+        (&["ping", "10.0.0.1", "--dhcp", "--on", "serial:2400"], "an interface with a DHCP server"),
+        (&["ping", "10.0.0.1", "--dhcp", "--on", "serial:/dev/null@2400"], "with Ethernet frames"),
+        (&["ping", "10.0.0.1", "--dhcp", "--on", "xdp:lo"], "use --on packet:NAME"),
+        (&["ping", "10.0.0.1", "--dhcp", "--on", "serial:2400", "--typed"], "with a DHCP server"),
+        (&["trace", "10.0.0.1", "--dhcp", "--on", "tun:lab0"], "tun:lab0 has none"),
         (&["ping", "10.0.0.1", "--autoconf"], "gives IPv6 addresses"),
         (&["ping", "2001:db8::1", "--autoconf"], "needs a link with a router"),
         (&["ping", "2001:db8::1", "--autoconf", "--on", "packet:lo"], "a MAC address of its own"),

@@ -1,6 +1,6 @@
 //! The addresses of linerate's host and its destination, and the device of a private network.
 
-use super::{On, ToolHostArgs};
+use super::{On, ToolHostArgs, no_server};
 use crate::output::Failure;
 use crate::own_host::{is_a_hosts, needs_address};
 use linerate_link::namespace::enter_private_network;
@@ -51,6 +51,27 @@ fn check_autoconf(args: &ToolHostArgs, destination: IpAddr) -> Result<(), Failur
     }
 }
 
+/// Checks that linerate's host can take its address from a DHCP server.
+fn check_dhcp(args: &ToolHostArgs, destination: IpAddr) -> Result<(), Failure> {
+    if destination.is_ipv6() {
+        return Err(Failure::input(format!(
+            "--dhcp gives an IPv4 address, which cannot reach {destination}: give --address"
+        )));
+    }
+    match &args.on {
+        On::Link(LinkSpec::Tap(_) | LinkSpec::Packet(_)) => Ok(()),
+        On::Private(_) | On::Line(_) => Err(no_server()),
+        On::Link(LinkSpec::Xdp(..)) => Err(Failure::input(
+            "AF_XDP needs the address of the host in advance: use --on packet:NAME with --dhcp",
+        )),
+        // Servers know clients by their MAC addresses.
+        On::Link(link) => Err(Failure::input(format!(
+            "--dhcp needs a link with Ethernet frames, and {link} has none: name a TAP device, \
+             --on tap:NAME, or give --address"
+        ))),
+    }
+}
+
 /// Returns the address of linerate's host; `None` if a DHCP server or a router will provide it.
 pub(super) fn own_address(
     args: &ToolHostArgs,
@@ -60,15 +81,7 @@ pub(super) fn own_address(
         return check_autoconf(args, destination).map(|()| None);
     }
     if args.dhcp {
-        return match &args.on {
-            _ if destination.is_ipv6() => Err(Failure::input(format!(
-                "--dhcp gives an IPv4 address, which cannot reach {destination}: give --address"
-            ))),
-            On::Link(LinkSpec::Xdp(..)) => Err(Failure::input(
-                "AF_XDP needs the address of the host in advance: use --on packet:NAME with --dhcp",
-            )),
-            _ => Ok(None),
-        };
+        return check_dhcp(args, destination).map(|()| None);
     }
     match (args.address, &args.on) {
         (Some(own), _) if own.address().is_ipv4() != destination.is_ipv4() => Err(Failure::input(
