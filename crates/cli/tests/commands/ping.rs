@@ -257,6 +257,19 @@ fn the_kernel_answers_on_a_tun_device() {
     assert!(stdout.contains("2 packets transmitted, 2 received"), "{stdout}");
 }
 
+/// Nothing delays a packet on a TUN device: the kernel must accept its address before.
+#[test]
+fn the_first_request_over_ipv6_on_a_tun_device_is_answered() {
+    if !has_tap() {
+        return;
+    }
+    for _ in 0..10 {
+        let words = ["ping", "2001:db8::3", "--on", "tun", "--count", "1"];
+        let (code, stdout, stderr) = run(&words);
+        assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    }
+}
+
 /// Creates a veth pair, `near0` and `far0`. The kernel has the address 10.9.0.1 at the far end.
 fn cable() -> Network {
     Network::behind_cable(["near0", "far0"], Ipv4Addr::new(10, 9, 0, 1)).unwrap().1

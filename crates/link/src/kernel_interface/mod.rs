@@ -7,7 +7,7 @@ mod netlink;
 use crate::sys::ethtool::{driver_counters, set_transmit_checksums};
 use linerate_stack::LinkError;
 use linerate_units::Bytes;
-use netlink::{Kind, Request, attributes, number};
+use netlink::{Kind, Request, RouteAnnouncements, attributes, number};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,6 +36,12 @@ const IFLA_NET_NS_PID: u16 = 19;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
+
+/// Length of `struct rtmsg`, the fixed part of a message about a route, in bytes.
+const ROUTE_PART: usize = 12;
+const RTA_DST: u16 = 1;
+/// `RTN_LOCAL`: the route of an address of this machine.
+const LOCAL: u8 = 2;
 
 /// Length of `struct tcmsg`, the fixed part of a message about a queue discipline, in bytes.
 const QUEUE_PART: usize = 20;
@@ -199,8 +205,8 @@ impl KernelInterface {
             .map(drop)
     }
 
-    /// Adds an IP address with a prefix of `prefix` bits. An IPv6 address is usable at once,
-    /// without duplicate address detection.
+    /// Adds an IP address with a prefix of `prefix` bits, without duplicate address detection. If
+    /// the interface is up, the kernel accepts packets to the address when this call returns.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for an address that the interface already has.
@@ -222,7 +228,20 @@ impl KernelInterface {
         let request = Request::new(Kind::NewAddress, &part)
             .attribute(IFA_LOCAL, &octets)
             .attribute(IFA_ADDRESS, &octets);
-        self.perform("give an address to", request).map(drop)
+        if family == INET || !self.state()?.running {
+            return self.perform("give an address to", request).map(drop);
+        }
+        self.add_ipv6_address(request, &octets)
+            .map_err(|errno| InterfaceError::of("give an address to", &self.name, errno))
+    }
+
+    /// Performs `request`, which adds an IPv6 address to an interface that is up, and waits for the
+    /// route of the address. The kernel adds the route later, and drops packets to the address
+    /// until then.
+    fn add_ipv6_address(&self, request: Request, address: &[u8]) -> Result<(), Errno> {
+        let announcements = RouteAnnouncements::subscribe()?;
+        request.perform()?;
+        announcements.wait_for(|route| is_route_of_own_address(route, address))
     }
 
     /// Adds a route to `destination`/`prefix` over this interface, through `gateway` if there is
@@ -236,7 +255,6 @@ impl KernelInterface {
         prefix: u8,
         gateway: Option<IpAddr>,
     ) -> Result<(), InterfaceError> {
-        const RTA_DST: u16 = 1;
         const RTA_OIF: u16 = 4;
         const RTA_GATEWAY: u16 = 5;
         // The fields of `struct rtmsg`: family, destination and source prefix length, TOS,
@@ -374,6 +392,13 @@ fn queue_counters(reply: &[u8], index: u32) -> Option<QueueCounters> {
     // The fields of `struct gnet_stats_queue`: length, backlog, drops, requeues, overlimits.
     let field = |at: usize| number(queue.get(4 * at..)?).map(u64::from);
     Some(QueueCounters { dropped: field(2)?, requeued: field(3)?, overlimits: field(4)? })
+}
+
+/// Is `route`, a `struct rtmsg` with its attributes, the one by which the kernel accepts packets to
+/// its IPv6 address `address`?
+fn is_route_of_own_address(route: &[u8], address: &[u8]) -> bool {
+    let is_local = route.get(1) == Some(&128) && route.get(7) == Some(&LOCAL);
+    is_local && attributes(route, ROUTE_PART).any(|attribute| attribute == (RTA_DST, address))
 }
 
 /// Returns the address family and the octets of an address.

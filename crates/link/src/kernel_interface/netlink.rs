@@ -5,10 +5,13 @@
 //! and a value, and is padded to four bytes. Numbers are in native byte order.
 
 use rustix::io::Errno;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
 };
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 /// The type of a message, such as `RTM_NEWLINK`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,9 +103,7 @@ impl Request {
     fn send(mut self) -> Result<OwnedFd, Errno> {
         let length = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
         self.bytes[..4].copy_from_slice(&length.to_ne_bytes());
-        // Protocol 0 is NETLINK_ROUTE.
-        let socket =
-            socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+        let socket = open()?;
         send(&socket, &self.bytes, SendFlags::empty())?;
         Ok(socket)
     }
@@ -145,7 +146,43 @@ impl Request {
     }
 }
 
-/// A message that the kernel has sent.
+/// The kernel's announcements of new IPv6 routes.
+#[derive(Debug)]
+pub(super) struct RouteAnnouncements(OwnedFd);
+
+impl RouteAnnouncements {
+    /// `1 << (RTNLGRP_IPV6_ROUTE - 1)`.
+    const GROUP: u32 = 1 << 10;
+    /// The limit of the wait for one announcement. The kernel needs milliseconds.
+    const TIMEOUT: Duration = Duration::from_secs(10);
+
+    /// Subscribes to the announcements from now on.
+    pub(super) fn subscribe() -> Result<Self, Errno> {
+        let socket = open()?;
+        bind(&socket, &SocketAddrNetlink::new(0, Self::GROUP))?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(Self::TIMEOUT))?;
+        Ok(Self(socket))
+    }
+
+    /// Waits until a route was added whose fixed part and attributes are `is_wanted`.
+    pub(super) fn wait_for(&self, is_wanted: impl Fn(&[u8]) -> bool) -> Result<(), Errno> {
+        let mut buffer = vec![0; 32 * 1024];
+        loop {
+            let (_, received) = recv(&self.0, buffer.as_mut_slice(), RecvFlags::empty())?;
+            let mut announced = messages(buffer.get(..received).unwrap_or_default());
+            if announced.any(|it| it.kind == Kind::NewRoute as u16 && is_wanted(it.body)) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Opens a socket to the kernel. Protocol 0 is `NETLINK_ROUTE`.
+fn open() -> Result<OwnedFd, Errno> {
+    socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)
+}
+
+/// A message of the kernel.
 struct Message<'a> {
     kind: u16,
     body: &'a [u8],

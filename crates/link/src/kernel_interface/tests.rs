@@ -2,7 +2,8 @@ use super::*;
 use crate::namespace::{Network, isolated_test};
 use crate::tap::{Tap, TapConfig};
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream, UdpSocket};
+use std::time::Duration;
 
 const LEFT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
@@ -93,6 +94,41 @@ fn two_networks_are_connected_by_a_virtual_cable() {
         listener.accept().unwrap().0.read_to_string(&mut text).unwrap();
         assert_eq!(text, "hello");
     });
+}
+
+/// The kernel adds the route of an IPv6 address after it has confirmed the address.
+#[test]
+fn packets_reach_an_ipv6_address_as_soon_as_it_was_added() {
+    isolated_test(|| {
+        let loopback = KernelInterface::loopback().unwrap();
+        for host in 1..=500 {
+            let address = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, host);
+            loopback.add_address(address, 128).unwrap();
+            let receiver = UdpSocket::bind((address, 0)).unwrap();
+            // A lost datagram fails the test.
+            receiver.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            let sender = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
+            sender.send_to(b"hello", receiver.local_addr().unwrap()).unwrap();
+            assert_eq!(receiver.recv(&mut [0; 5]).unwrap(), 5);
+        }
+    });
+}
+
+#[test]
+fn the_route_of_an_own_address_is_local_and_of_the_whole_address() {
+    let (address, other) = ([7; 16], [8; 16]);
+    let route = |length: u8, kind: u8, destination: &[u8; 16]| {
+        let mut route = vec![0; ROUTE_PART];
+        (route[1], route[7]) = (length, kind);
+        route.extend([20_u16.to_ne_bytes(), RTA_DST.to_ne_bytes()].concat());
+        route.extend(destination);
+        route
+    };
+    assert!(is_route_of_own_address(&route(128, LOCAL, &address), &address));
+    assert!(!is_route_of_own_address(&route(64, LOCAL, &address), &address));
+    assert!(!is_route_of_own_address(&route(128, 1, &address), &address), "a unicast route");
+    assert!(!is_route_of_own_address(&route(128, LOCAL, &other), &address));
+    assert!(!is_route_of_own_address(&[], &address));
 }
 
 #[test]
