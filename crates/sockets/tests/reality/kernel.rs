@@ -117,7 +117,7 @@ pub(crate) fn assert_content() {
 }
 
 /// Returns a counter by its protocol and name.
-fn counter(snmp: &str, wanted: &str) -> u64 {
+pub(crate) fn counter(snmp: &str, wanted: &str) -> u64 {
     let (protocol, name) = wanted.split_once(' ').unwrap();
     let mut lines =
         snmp.lines().filter_map(|line| line.split_once(": ")).filter(|line| line.0 == protocol);

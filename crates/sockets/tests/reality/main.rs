@@ -30,6 +30,7 @@ mod paths;
 #[path = "../common/pattern.rs"]
 mod pattern;
 mod queues;
+mod routed_paths;
 #[path = "../common/store.rs"]
 mod store;
 mod transfers;
