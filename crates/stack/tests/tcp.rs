@@ -10,7 +10,7 @@ use linerate_units::Duration;
 use linerate_wire::{Ecn, Ipv4Packet, Segment, TypeOfService};
 use std::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::num::NonZeroU8;
+use std::num::{NonZeroU8, NonZeroU32};
 use std::rc::Rc;
 
 fn pair() -> Pair {
@@ -259,6 +259,24 @@ fn a_route_clamps_window_and_segments() {
     let waiting = pair.stack(Side::Right).tcp(right).unwrap().readable_bytes();
     assert!(waiting <= 4_096, "{waiting} bytes were sent into a window of 4096");
     assert_eq!(pair.stack(Side::Left).tcp(left).unwrap().effective_mss(), 1_000 - 40 - 12);
+}
+
+#[test]
+fn a_route_determines_the_initial_windows_of_both_opens() {
+    let mut pair = Pair::new(&Setup::default(), |_, config| {
+        let initial_window = NonZeroU32::new(3);
+        let initial_receive_window = NonZeroU32::new(4);
+        let direct = Route::direct("192.0.2.0/24".parse().unwrap());
+        config.routes.push(Route { initial_window, initial_receive_window, ..direct });
+    });
+    let listener = listen(&mut pair);
+    let (left, right) = established(&mut pair, listener);
+    for (side, handle) in [(Side::Left, left), (Side::Right, right)] {
+        let connection = pair.stack(side).tcp(handle).unwrap();
+        let segment = u32::try_from(connection.effective_mss()).unwrap();
+        assert_eq!(connection.information().congestion_window, 3 * segment, "{side:?}");
+        assert_eq!(connection.receive_buffer(), 4 * 1_460, "{side:?}");
+    }
 }
 
 #[test]

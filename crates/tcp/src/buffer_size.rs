@@ -71,6 +71,15 @@ impl BufferSize {
             }
         }
     }
+
+    /// Sets the initial size of a tuned buffer, within its maximum.
+    #[must_use]
+    pub(crate) fn starting_at(self, bytes: u32) -> Self {
+        match self {
+            Self::Fixed(_) => self,
+            Self::Tuned { most, .. } => Self::Tuned { initial: bytes.clamp(1, most.max(1)), most },
+        }
+    }
 }
 
 /// Creates a fixed size, because the application has chosen it. Limits it to [`LARGEST_BUFFER`].

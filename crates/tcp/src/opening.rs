@@ -16,6 +16,7 @@ use crate::timers::{Timer, Timers};
 use crate::user_timeout::UserTimeouts;
 use crate::{Config, Connection, MemoryGrant, Offload, PacingRule, State, Statistics};
 use core::hint::cold_path;
+use core::num::NonZeroU32;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, Segment, SeqNum, TcpFlags, TcpHeader};
 
@@ -129,21 +130,28 @@ begins!((config, path, seeds, open, now) {
 });
 
 impl Connection {
-    /// Applies the limits of the route and of the configuration to the window and the segment size.
+    /// Applies the segment size limit of the configuration, and the windows of the route.
     #[inline(always)]
     fn keep_to_route(&mut self, now: Instant) {
-        if let Some(clamp) = self.path.window_clamp {
-            self.clamp_window(clamp, now);
-        }
         if let Some(most) = self.config.largest_segment {
             cold_path();
             self.path.mss_clamp = Some(self.path.mss_clamp.map_or(most, |clamp| clamp.min(most)));
         }
+        if self.path.window_clamp.is_some() || self.path.initial_receive_window.is_some() {
+            self.take_receive_window_of_route(now);
+        }
     }
 
     #[cold]
-    fn clamp_window(&mut self, clamp: u32, now: Instant) {
-        let receive_buffer = self.config.receive_buffer.within(clamp as usize);
+    fn take_receive_window_of_route(&mut self, now: Instant) {
+        let mut receive_buffer = self.config.receive_buffer;
+        if let Some(segments) = self.path.initial_receive_window {
+            receive_buffer =
+                receive_buffer.starting_at(segments.get().saturating_mul(self.path.mss()));
+        }
+        if let Some(clamp) = self.path.window_clamp {
+            receive_buffer = receive_buffer.within(clamp as usize);
+        }
         self.preferences.receive_buffer = receive_buffer;
         self.agreement = Agreement::offer(&self.config, receive_buffer);
         self.receiver = Receiver::new(receive_buffer, now);
@@ -219,7 +227,8 @@ impl Connection {
         let wish = self.config.congestion;
         let is_possible = self.agreement.selective_acks || wish != CongestionName::Bbr;
         let name = if is_possible { wish } else { Config::modern().congestion };
-        let (mss, initial) = (self.full_segment(), self.config.initial_window);
+        let mss = self.full_segment();
+        let initial = self.path.initial_window.map_or(self.config.initial_window, NonZeroU32::get);
         let (paced, seed) =
             (self.config.pacing == PacingRule::On, u64::from(self.snd.iss.number()));
         self.sender.congestion = Congestion::new(name, mss, initial, paced, seed);

@@ -3,6 +3,7 @@
 use crate::compact::pack::packed;
 use crate::receive::saturated;
 use crate::send::path_mtu::PathMtu;
+use core::num::NonZeroU32;
 use linerate_wire::TcpHeader;
 
 /// The smallest MSS that is accepted from a peer, in bytes. With a smaller one, segments would
@@ -30,9 +31,24 @@ pub struct Path {
     pub window_clamp: Option<u32>,
     /// The largest MSS that this route allows us to announce and to send, in bytes.
     pub mss_clamp: Option<u16>,
+    /// The initial congestion window on this route in segments, instead of
+    /// [`crate::Config::initial_window`].
+    pub initial_window: Option<NonZeroU32>,
+    /// The initial receive window on this route in segments of the announced MSS, instead of the
+    /// initial size of a tuned [`crate::Config::receive_buffer`].
+    pub initial_receive_window: Option<NonZeroU32>,
 }
 
-packed!(Path { mtu_payload, link_payload, is_estimated, ip_header, window_clamp, mss_clamp });
+packed!(Path {
+    mtu_payload,
+    link_payload,
+    is_estimated,
+    ip_header,
+    window_clamp,
+    mss_clamp,
+    initial_window,
+    initial_receive_window
+});
 
 impl Path {
     /// Creates the path of an IPv4 connection, whose MTU is that of the first link.
@@ -56,6 +72,8 @@ impl Path {
             ip_header,
             window_clamp: None,
             mss_clamp: None,
+            initial_window: None,
+            initial_receive_window: None,
         }
     }
 

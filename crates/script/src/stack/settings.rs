@@ -7,6 +7,7 @@ use crate::syntax::Setting;
 use linerate_stack::SynCookies;
 use linerate_tcp::{BufferSize, EcnRule, PathSearch};
 use linerate_units::Duration;
+use std::num::NonZeroU32;
 
 /// Minimum RTO of Linux in milliseconds, from which the timeout of `tcp_retries2` is computed.
 const RTO_MIN_MILLIS: u64 = 200;
@@ -122,7 +123,8 @@ fn set_route(
     let wrong = || format!("{name}={value}: this value is not supported");
     let number = || value.parse::<u32>().map_err(|_| wrong());
     match name.trim_start_matches("route.") {
-        "initcwnd" => machine.config.initial_window = number()?,
+        "initcwnd" => machine.route.initial_window = NonZeroU32::new(number()?),
+        "initrwnd" => machine.route.initial_receive_window = NonZeroU32::new(number()?),
         "advmss" => {
             let mss = u16::try_from(number()?).map_err(|_| wrong())?;
             machine.config.largest_segment = (mss > 0).then_some(mss);

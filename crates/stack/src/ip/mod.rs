@@ -21,6 +21,7 @@ pub(crate) mod selection;
 
 use crate::demux::flow::{Flow, Hosts};
 use crate::ip::interface::Audience;
+use crate::ip::route::RouteWindows;
 use crate::link::arrival::Arrival;
 use core::net::IpAddr;
 use linerate_tcp::Path;
@@ -180,8 +181,8 @@ pub(crate) struct PathInfo {
     pub(crate) link_mtu: usize,
     /// Is `mtu` an estimate that a search may raise?
     pub(crate) is_estimated: bool,
-    /// The largest window that a connection offers.
-    pub(crate) window_clamp: Option<u32>,
+    /// The windows of connections, where the route determines them.
+    pub(crate) windows: RouteWindows,
     /// The destination, relative to this host.
     pub(crate) audience: Audience,
 }
@@ -198,14 +199,16 @@ pub(crate) struct CachedRoute {
     pub(crate) source: Option<IpAddr>,
     /// The MTU of the route, if it has its own.
     pub(crate) mtu: Option<usize>,
-    /// The largest window that connections over the route offer.
-    pub(crate) window_clamp: Option<u32>,
+    /// The windows of connections, where the route determines them.
+    pub(crate) windows: RouteWindows,
 }
 
 impl PathInfo {
     /// Creates a path whose MTU is known.
     pub(crate) const fn unlimited(source: IpAddr, mtu: usize, audience: Audience) -> Self {
-        Self { source, mtu, link_mtu: mtu, is_estimated: false, window_clamp: None, audience }
+        let windows =
+            RouteWindows { clamp: None, initial_window: None, initial_receive_window: None };
+        Self { source, mtu, link_mtu: mtu, is_estimated: false, windows, audience }
     }
 
     /// Returns the bytes of the largest payload of an IP packet.
@@ -218,7 +221,9 @@ impl PathInfo {
         Path {
             mtu_payload: self.mtu_payload(),
             is_estimated: self.is_estimated,
-            window_clamp: self.window_clamp,
+            window_clamp: self.windows.clamp,
+            initial_window: self.windows.initial_window,
+            initial_receive_window: self.windows.initial_receive_window,
             ..match self.source {
                 IpAddr::V4(_) => Path::ipv4(self.link_mtu),
                 IpAddr::V6(_) => Path::ipv6(self.link_mtu),

@@ -2,6 +2,7 @@
 
 use alloc::collections::BTreeMap;
 use core::net::IpAddr;
+use core::num::NonZeroU32;
 use linerate_wire::IpCidr;
 
 /// A route to a network.
@@ -14,6 +15,12 @@ pub struct Route {
     /// The largest window in bytes that connections over this route offer. It protects a machine on
     /// the path with little memory.
     pub window_clamp: Option<u32>,
+    /// The initial congestion window of connections over this route, in segments (`initcwnd` of
+    /// Linux). `None` uses that of the connection's configuration.
+    pub initial_window: Option<NonZeroU32>,
+    /// The initial receive window of connections over this route, in segments of the announced MSS
+    /// (`initrwnd` of Linux). Only receive buffers of a tuned size use it; others offer their size.
+    pub initial_receive_window: Option<NonZeroU32>,
     /// The size of the largest IP packet in bytes, if it is smaller than the MTU of the link.
     pub mtu: Option<usize>,
     /// The cost of the route: of several to the same destinations, the one with the lowest metric
@@ -25,7 +32,15 @@ impl Route {
     /// Creates a route to destinations on the link.
     #[must_use]
     pub const fn direct(destination: IpCidr) -> Self {
-        Self { destination, gateway: None, window_clamp: None, mtu: None, metric: 0 }
+        Self {
+            destination,
+            gateway: None,
+            window_clamp: None,
+            initial_window: None,
+            initial_receive_window: None,
+            mtu: None,
+            metric: 0,
+        }
     }
 
     /// Creates a route to destinations behind a router. A router of the other IP version never
@@ -45,11 +60,28 @@ impl Route {
         Self { gateway: Some(gateway), ..Self::direct(destination) }
     }
 
+    /// Returns the windows of connections over the route.
+    pub(crate) const fn windows(&self) -> RouteWindows {
+        let &Self { window_clamp, initial_window, initial_receive_window, .. } = self;
+        RouteWindows { clamp: window_clamp, initial_window, initial_receive_window }
+    }
+
     /// Returns the neighbour to which packets for `destination` are sent.
     #[must_use]
     pub fn next_hop(&self, destination: IpAddr) -> IpAddr {
         self.gateway.unwrap_or(destination)
     }
+}
+
+/// The windows of connections over a route, where it determines them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RouteWindows {
+    /// The largest window in bytes that a connection offers.
+    pub(crate) clamp: Option<u32>,
+    /// The initial congestion window in segments.
+    pub(crate) initial_window: Option<NonZeroU32>,
+    /// The initial receive window in segments.
+    pub(crate) initial_receive_window: Option<NonZeroU32>,
 }
 
 /// The routing table of a host.

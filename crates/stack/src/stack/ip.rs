@@ -157,7 +157,7 @@ impl Stack {
             mtu: found.map_or(link_mtu, |found| found.mtu().min(link_mtu)),
             link_mtu,
             is_estimated: found.is_some_and(|found| found.is_estimated),
-            window_clamp: route.window_clamp,
+            windows: route.windows,
             audience: Audience::Others,
         })
     }
@@ -183,7 +183,7 @@ impl Stack {
             next_hop,
             source: self.interface.source_towards(next_hop, destination),
             mtu: route.mtu,
-            window_clamp: route.window_clamp,
+            windows: route.windows(),
         };
         if !self.interface.is_ours(destination) {
             self.cached_route = Some(route);

@@ -6,6 +6,7 @@
 use crate::SharedConfig;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::num::NonZeroU32;
 use linerate_units::{Duration, Instant, Rate};
 use linerate_wire::{Ecn, FastOpenCookie, SackBlock, SeqNum, TcpFlags};
 
@@ -230,6 +231,16 @@ impl Pack for usize {
 
     fn unpack(from: &mut Unpacker<'_>) -> Self {
         Self::try_from(from.take()).unwrap_or(Self::MAX)
+    }
+}
+
+impl Pack for NonZeroU32 {
+    fn pack(&self, into: &mut Packer<'_>) {
+        self.get().pack(into);
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        Self::new(u32::unpack(from)).unwrap_or(Self::MIN)
     }
 }
 

@@ -9,6 +9,7 @@ use linerate_testkit::{Connections, End, Fate, Network, Script};
 use linerate_units::Instant;
 use linerate_wire::{Segment, SeqNum, TcpFlags};
 use std::cell::Cell;
+use std::num::NonZeroU32;
 use std::rc::Rc;
 
 #[test]
@@ -370,6 +371,35 @@ fn a_route_s_window_clamp_applies_from_the_syn_on() {
     host.application(|connection, _| connection.set_receive_buffer(1 << 20));
     assert_eq!(host.connection.receive_buffer(), 4_096);
     host.take_sent();
+}
+
+#[test]
+fn a_route_s_initial_windows_replace_those_of_the_configuration() {
+    let path = Path {
+        initial_window: NonZeroU32::new(2),
+        initial_receive_window: NonZeroU32::new(5),
+        ..Path::ipv4(1_500)
+    };
+    let mut host = Script::with_path(&Config::modern(), path);
+    host.expect("S 0:0(0) win 7300");
+    host.send(SYN_ACK);
+    host.expect(". 1:1(0) ack 1");
+    host.write(6_000);
+    host.expect(". 1:1461(1460) ack 1");
+    host.expect(". 1461:2921(1460) ack 1");
+    host.expect_nothing();
+    // A clamp is stronger, and so is the maximum of the buffer.
+    let mut host = Script::with_path(&Config::modern(), Path { window_clamp: Some(4_096), ..path });
+    host.expect("S 0:0(0) win 4096");
+    let most = NonZeroU32::new(u32::MAX);
+    let mut host =
+        Script::with_path(&Config::modern(), Path { initial_receive_window: most, ..path });
+    host.expect("S 0:0(0) win 65535");
+    assert_eq!(host.connection.receive_buffer(), Config::modern().receive_buffer.most());
+    // A buffer of a fixed size offers that size.
+    let mut fixed = Config::modern();
+    fixed.receive_buffer = 9_000.into();
+    Script::with_path(&fixed, path).expect("S 0:0(0) win 9000");
 }
 
 /// The smaller of `TCP_MAXSEG` and the route's `advmss` is announced and used.

@@ -15,7 +15,7 @@ pub(super) enum Effect<'a> {
 const QUEUES: [&str; 8] =
     ["pfifo", "pfifo_fast", "fq", "fq_codel", "codel", "mq", "noqueue", "bfifo"];
 /// The supported properties of the default route, named as in `ip route`.
-const ROUTE: [&str; 5] = ["mtu", "window", "advmss", "initcwnd", "congctl"];
+const ROUTE: [&str; 6] = ["mtu", "window", "advmss", "initcwnd", "initrwnd", "congctl"];
 
 const NO_QUEUE: &str = "skipped: the link has no queue";
 const NO_OFFLOADS: &str = "skipped: the link has no offloads";
