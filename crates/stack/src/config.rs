@@ -143,7 +143,8 @@ pub struct Limits {
     pub fast_open_servers: usize,
     /// Bytes of queued replies (ARP, ICMP, resets), and of datagrams of closed sockets.
     pub reply_bytes: usize,
-    /// Bytes of queued packets from this host to itself.
+    /// Bytes of queued packets from this host to itself. A host of several shards has a further
+    /// queue of this limit, for segments that arrived in fragments and belong to other shards.
     pub local_bytes: usize,
     /// ICMP errors (RFC 1812 §4.3.2.8).
     pub icmp_errors: RateLimit,

@@ -7,7 +7,8 @@ use linerate_stack::{
     Steered, Steering,
 };
 use linerate_units::Instant;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use linerate_wire::{Ipv4Header, Ipv4Packet, Ipv6Fragment, Ipv6Header, Ipv6Packet, Protocol};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::num::NonZeroU16;
 
 const SHARDS: NonZeroU16 = NonZeroU16::new(4).unwrap();
@@ -36,6 +37,16 @@ fn hosts() -> (Vec<Stack>, Stack) {
 /// Carries frames between the shards, with steering, and the other host, until all are idle.
 /// Returns the number of frames from the shards.
 fn carry(shards: &mut [Stack], other: &mut Stack) -> usize {
+    carry_changed(shards, other, |frame| vec![frame.to_vec()])
+}
+
+/// Carries frames like [`carry`]. Those of the other host are replaced by the frames that `change`
+/// makes of each.
+fn carry_changed(
+    shards: &mut [Stack],
+    other: &mut Stack,
+    change: impl Fn(&[u8]) -> Vec<Vec<u8>>,
+) -> usize {
     let mut steering = Steering::new(SEED, SHARDS);
     let (mut frame, mut sent, mut idle) = ([0; 1_514], 0, false);
     while !idle {
@@ -48,13 +59,18 @@ fn carry(shards: &mut [Stack], other: &mut Stack) -> usize {
         }
         while let Some(back) = other.poll_transmit(NOW, &mut frame) {
             idle = false;
-            let frame = RxFrame::plain(&frame[..back.length], NOW);
-            match steering.steer(Medium::Ethernet, frame.bytes) {
-                Steered::To(shard) => shards[usize::from(shard)].handle_frame(NOW, frame),
-                Steered::ToAll => {
-                    shards.iter_mut().for_each(|shard| shard.handle_frame(NOW, frame));
+            for frame in change(&frame[..back.length]) {
+                let frame = RxFrame::plain(&frame, NOW);
+                match steering.steer(Medium::Ethernet, frame.bytes) {
+                    Steered::To(shard) => shards[usize::from(shard)].handle_frame(NOW, frame),
+                    Steered::ToAll => {
+                        shards.iter_mut().for_each(|shard| shard.handle_frame(NOW, frame));
+                    }
                 }
             }
+        }
+        while let Some((shard, frame)) = shards[0].poll_handover() {
+            shards[usize::from(shard)].handle_frame(NOW, RxFrame::plain(&frame, NOW));
         }
     }
     shards.iter().for_each(Stack::check);
@@ -99,6 +115,97 @@ fn a_listener_on_every_shard_gets_every_connection_once() {
     assert_eq!(accepted.iter().sum::<usize>(), 40);
     assert!(accepted.iter().all(|&count| count > 0), "{accepted:?}");
     assert_eq!(shards.iter().map(|shard| shard.counters().tcp.out_resets).sum::<u64>(), 0);
+}
+
+/// Splits a long packet into two fragments. The second one
+/// comes first.
+fn in_fragments(frame: &[u8]) -> Vec<Vec<u8>> {
+    const SPLIT: usize = 512;
+    const IDENTIFICATION: u32 = 7;
+    if frame.len() < 600 {
+        return vec![frame.to_vec()];
+    }
+    let (ethernet, packet) = frame.split_at(14);
+    let halves = |payload: &[u8]| {
+        [(SPLIT, payload[SPLIT..].to_vec(), false), (0, payload[..SPLIT].to_vec(), true)]
+    };
+    let emit = |length: usize, write: &dyn Fn(&mut [u8])| {
+        let mut fragment = ethernet.to_vec();
+        fragment.resize(ethernet.len() + length, 0);
+        write(&mut fragment[ethernet.len()..]);
+        fragment
+    };
+    if packet[0] >> 4 == 6 {
+        let whole = Ipv6Packet::parse(packet).unwrap();
+        let header = Ipv6Header { next_header: Protocol::FRAGMENT, ..whole.header };
+        let fragments = halves(whole.payload).map(|(offset, part, more)| {
+            emit(48 + part.len(), &|into| {
+                let at = header.emit(8 + part.len(), into);
+                let offset = u16::try_from(offset).unwrap();
+                Ipv6Fragment { offset, more, identification: IDENTIFICATION }
+                    .emit(whole.protocol, &mut into[at..]);
+                into[at + 8..].copy_from_slice(&part);
+            })
+        });
+        return fragments.to_vec();
+    }
+    let whole = Ipv4Packet::parse(packet).unwrap();
+    let fragments = halves(whole.payload).map(|(offset, part, more)| {
+        emit(20 + part.len(), &|into| {
+            let header = Ipv4Header {
+                dont_fragment: false,
+                more_fragments: more,
+                fragment_offset: u16::try_from(offset).unwrap(),
+                identification: u16::try_from(IDENTIFICATION).unwrap(),
+                ..whole.header
+            };
+            let at = header.emit(part.len(), into);
+            into[at..].copy_from_slice(&part);
+        })
+    });
+    fragments.to_vec()
+}
+
+/// Routers fragment segments without DF, and some hosts send segments of IPv6 in fragments.
+#[test]
+fn a_segment_in_fragments_reaches_the_shard_of_its_connection() {
+    for local in ["192.0.2.1", "2001:db8::1"] {
+        let with_ipv6 = |number: u8, shard| {
+            let mut config = StackConfig { shard, ..config(number) };
+            config.addresses.push(format!("2001:db8::{number}/64").parse().unwrap());
+            config
+        };
+        let mut shards: Vec<_> = (0..SHARDS.get())
+            .map(|number| Stack::new(with_ipv6(1, Shard { number, count: SHARDS }), SEED))
+            .collect();
+        let mut client = Stack::new(with_ipv6(2, Shard::ONLY), [2; 32]);
+        let local = SocketAddr::new(local.parse().unwrap(), 80);
+        let listeners: Vec<_> = shards
+            .iter_mut()
+            .map(|shard| shard.tcp_listen(local, &ListenOptions::default()).unwrap())
+            .collect();
+        let connections: Vec<_> = (0..20)
+            .map(|_| client.tcp_connect(NOW, local, &ConnectOptions::default()).unwrap())
+            .collect();
+        carry(&mut shards, &mut client);
+        for &connection in &connections {
+            assert_eq!(client.tcp_write(NOW, connection, &[5; 1_000]), Ok(1_000));
+        }
+        carry_changed(&mut shards, &mut client, in_fragments);
+        let mut readers = [0; 4];
+        for ((shard, listener), readers) in shards.iter_mut().zip(listeners).zip(&mut readers) {
+            while let Some((connection, _)) = shard.tcp_accept(listener) {
+                let mut bytes = [0; 2_000];
+                assert_eq!(shard.tcp_read(NOW, connection, &mut bytes), Ok(1_000));
+                assert!(bytes[..1_000] == [5; 1_000]);
+                *readers += 1;
+            }
+        }
+        assert!(readers.iter().all(|&count| count > 0), "{readers:?}");
+        assert_eq!(readers.iter().sum::<usize>(), 20);
+        let first = shards[0].counters().ip;
+        assert_eq!((first.reassembly_ok, first.in_discards), (20, 0));
+    }
 }
 
 #[test]

@@ -149,6 +149,10 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
         Ok(taken)
     }
 
+    fn hand_over(&mut self, shard: u16, frame: RxFrame<'_>) {
+        self.link.hand_over(shard, frame);
+    }
+
     /// Returns the capabilities of the inner link without offloads, because frames are impaired one
     /// by one and each needs its checksum.
     fn capabilities(&self) -> Capabilities {

@@ -221,6 +221,17 @@ impl<L: Link> Link for ShardLink<L> {
         self.queue.transmit_from(budget, source)
     }
 
+    fn hand_over(&mut self, shard: u16, frame: RxFrame<'_>) {
+        let Some(outbox) = self.outboxes.get_mut(usize::from(shard)) else { return };
+        hand_over(outbox, &frame, &mut self.counted);
+        if let Some(outbox) = outbox
+            && outbox.ring.publish()
+        {
+            outbox.wakeup.set();
+        }
+        self.watch.publish(self.counted);
+    }
+
     fn capabilities(&self) -> Capabilities {
         self.queue.capabilities()
     }

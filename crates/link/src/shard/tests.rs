@@ -70,6 +70,22 @@ fn a_segment_reaches_its_shard_from_any_queue() {
 }
 
 #[test]
+fn a_frame_of_the_host_itself_is_handed_over() {
+    let (_far, mut near) = cable(bare(), 3);
+    let (packet, _) = segment(1, 3);
+    near[0].hand_over(2, RxFrame::plain(&packet, Instant::from_nanos(7)));
+    assert_eq!(take(&mut near[1]), [[0; 0]; 0]);
+    assert_eq!(take(&mut near[2]), std::slice::from_ref(&packet));
+    let counted =
+        [0, 1, 2].map(|shard| (near[shard].handovers().given, near[shard].handovers().taken));
+    assert_eq!(counted, [(1, 0), (0, 0), (0, 1)]);
+    // Neither the shard itself nor one that does not exist has a ring.
+    near[0].hand_over(0, RxFrame::plain(&packet, Instant::ZERO));
+    near[0].hand_over(3, RxFrame::plain(&packet, Instant::ZERO));
+    assert_eq!(near[0].handovers().given, 1);
+}
+
+#[test]
 fn offload_information_is_handed_over_with_the_frame() {
     let (packet, _) = segment(1, 2);
     let partial = RxChecksum::Partial(PartialChecksum { start: 34, offset: 16 });

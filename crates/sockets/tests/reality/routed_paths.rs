@@ -2,10 +2,12 @@
 //! routes in two networks, and is the peer in a third one. With the reports of the routers
 //! (RFC 1191, RFC 8201) and without them (RFC 4821), the transfer continues in smaller segments.
 
-use crate::kernel::{KERNEL, OURS, assert_content, counter, open};
+use crate::kernel::{KERNEL, OURS, assert_content, counter};
 use crate::pattern;
+use crate::transfers::download;
 use linerate_link::namespace::{Network, isolated_test, skip_test};
-use linerate_link::{KernelInterface, TapConfig};
+use linerate_link::tap::TapError;
+use linerate_link::{KernelInterface, Tap, TapConfig};
 use linerate_sockets::{Net, Route, StackConfig, TcpStream};
 use linerate_units::Bytes;
 use std::net::{self, IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, TcpListener};
@@ -48,8 +50,14 @@ struct RoutedPath {
 impl RoutedPath {
     /// Returns a path of 1,500 bytes; `None`, with a message, if this machine has no TAP devices.
     fn new() -> Option<Self> {
+        Self::with_shards(1)
+    }
+
+    /// Returns such a path of a host with this number of shards.
+    fn with_shards(count: usize) -> Option<Self> {
         let [ours, between, theirs] = NETWORKS;
-        let tap = open(&TapConfig { offloads: false, ..TapConfig::default() })?;
+        let mut queues = open_queues(count)?.into_iter();
+        let tap = queues.next().unwrap();
         tap.interface().set_up().unwrap();
         give(tap.interface(), addresses(ours, 1));
         let (router, peer) = (Network::new().unwrap(), Network::new().unwrap());
@@ -86,7 +94,8 @@ impl RoutedPath {
         config.addresses.push(format!("{own_ipv6}/64").parse().unwrap());
         config.routes.extend(addresses(ours, 1).map(Route::default_via));
         assert_eq!(addresses(ours, 1)[0], IpAddr::V4(KERNEL));
-        Some(Self { net: Net::builder(tap, config).start().unwrap(), router, peer })
+        let net = Net::builder(tap, config).queues(queues).start().unwrap();
+        Some(Self { net, router, peer })
     }
 
     /// Sets the MTU of the second router towards the peer, or towards us.
@@ -132,6 +141,17 @@ impl RoutedPath {
         let theirs = listener.accept().unwrap().0;
         assert_eq!(ours.tcp_info().unwrap().path_mtu, 1_500);
         (ours, theirs)
+    }
+}
+
+/// Opens a TAP device with these queues, or reports that the test is skipped.
+fn open_queues(count: usize) -> Option<Vec<Tap>> {
+    match Tap::open_queues(&TapConfig { offloads: false, ..TapConfig::default() }, count) {
+        Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
+            skip_test(&error);
+            None
+        }
+        opened => Some(opened.unwrap()),
     }
 }
 
@@ -239,5 +259,27 @@ fn we_receive_all_data_from_a_sender_whose_path_falls() {
             assert!(path.reports()[version] > 0, "the second router has reported the fall");
         }
         assert_content();
+    });
+}
+
+/// The sender does not search for the path MTU, so the second router fragments its segments. The
+/// first shard reassembles those of all connections.
+#[test]
+fn segments_that_a_router_fragments_reach_the_shards_of_their_connections() {
+    const SHARDS: usize = 3;
+    const EACH: u64 = 256 << 10;
+    isolated_test(|| {
+        let Some(path) = RoutedPath::with_shards(SHARDS) else { return };
+        path.peer.run(|| fs::write("/proc/sys/net/ipv4/ip_no_pmtu_disc", "1").unwrap());
+        path.set_mtu("second", NARROW);
+        for _ in 0..2 * SHARDS {
+            let (ours, theirs) = path.connect(0);
+            download(&ours, &theirs, EACH);
+        }
+        let counted = path.net.counters().unwrap();
+        assert!(counted.ip.reassembly_ok > 0, "{:?}", counted.ip);
+        let handed_over: u64 = path.net.handovers().iter().map(|shard| shard.given).sum();
+        assert!(handed_over > 0);
+        assert_eq!((counted.tcp.in_errors, counted.tcp.out_resets), (0, 0));
     });
 }

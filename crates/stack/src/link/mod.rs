@@ -76,6 +76,10 @@ pub trait Link {
         self.transmit(budget, |frame| source.fill(frame))
     }
 
+    /// Passes a frame to another shard of the host, which receives it like the frames of its own
+    /// queue of the link. A link that has one queue, which is the default, drops the frame.
+    fn hand_over(&mut self, _shard: u16, _frame: RxFrame<'_>) {}
+
     /// Returns the capabilities of the link, which never change.
     fn capabilities(&self) -> Capabilities;
 }

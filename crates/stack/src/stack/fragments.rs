@@ -12,6 +12,7 @@ use crate::link::arrival::Arrival;
 use crate::services::Service;
 use crate::stack::Stack;
 use crate::stack::transmit::{destination_of, ether_type_of, source_of};
+use crate::steering::Shard;
 use crate::tx::TransmitOutcome;
 use linerate_units::Instant;
 use linerate_wire::{
@@ -120,10 +121,8 @@ impl Stack {
             self.counted.icmp.in_errors += 1;
             return;
         }
-        // Segments of other shards do not arrive here, and must not be answered.
-        if was_fragmented && arrived.protocol == Protocol::TCP && self.shard.count.get() > 1 {
-            self.counted.ip.in_discards += 1;
-            return;
+        if was_fragmented && arrived.protocol == Protocol::TCP && self.shard != Shard::ONLY {
+            return self.deliver_to_shard(arrived);
         }
         self.deliver(arrived);
     }

@@ -12,6 +12,7 @@ mod fast_open;
 mod forward;
 mod fragments;
 mod groups;
+mod handover;
 mod icmp;
 mod icmpv6;
 mod ip;
@@ -138,6 +139,8 @@ pub struct Stack {
     pub(crate) scratch: Vec<u8>,
     /// Packets from this host to itself.
     pub(crate) local: PacketQueue<()>,
+    /// Frames for other shards of the host, by their number.
+    pub(crate) handovers: PacketQueue<u16>,
     pub(crate) events: EventQueue,
     pub(crate) echoes: EchoFlows,
     /// The sources and identifiers of recent large echo requests from others.
@@ -205,6 +208,7 @@ impl Stack {
             local_ready: Ready::new(),
             scratch: Vec::new(),
             local: PacketQueue::new(limits.local_bytes),
+            handovers: PacketQueue::new(limits.local_bytes),
             events: EventQueue::new(limits.echo_events),
             echoes: EchoFlows::default(),
             answered_echoes: EchoFlows::default(),
@@ -360,6 +364,7 @@ impl Stack {
         self.fast_opens.check();
         self.interface.replies.check();
         self.local.check();
+        self.handovers.check();
         self.unconnected.check();
         self.check_forwarding();
         assert!(self.batch.is_committed(), "the frames of a batch are committed");

@@ -220,6 +220,9 @@ impl Stack {
             }
         };
         let (local, timers) = self.run_local_and_timers(budget.receive, budget.timers, now);
+        if !self.handovers.is_empty() {
+            self.hand_over(link);
+        }
         let transmitted =
             match link.transmit_from(budget.transmit, &mut HostTurn { stack: self, now }) {
                 Ok(transmitted) => transmitted,

@@ -124,6 +124,10 @@ impl<L: Link> Link for WrappedLink<L> {
         each!(self, link => link.transmit_from(budget, source))
     }
 
+    fn hand_over(&mut self, shard: u16, frame: RxFrame<'_>) {
+        each!(self, link => link.hand_over(shard, frame));
+    }
+
     fn capabilities(&self) -> Capabilities {
         each!(self, link => link.capabilities())
     }
