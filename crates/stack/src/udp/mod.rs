@@ -46,6 +46,11 @@ pub enum Fragmentation {
     /// largest size that fits. A report of a smaller path MTU is the error of the next call. Like
     /// Linux's `IP_PMTUDISC_DO`.
     Never,
+    /// Datagrams of IPv4 have no DF, so that routers fragment those that exceed the MTU of their
+    /// next link, and report none of them. A datagram that exceeds the path MTU, as far as it is
+    /// known, is sent in fragments. Datagrams of IPv6, which routers never fragment, are sent as
+    /// with [`Fragmentation::AsNeeded`]. Like Linux's `IP_PMTUDISC_DONT`.
+    ByRouters,
 }
 
 impl Default for UdpOptions {

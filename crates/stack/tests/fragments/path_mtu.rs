@@ -1,12 +1,12 @@
 //! The path MTU of datagrams and echoes: reports of routers, true and forged (RFC 1191, RFC 8201).
 
 use crate::{VERSIONS, answers, bind, data, pair, receive};
-use linerate_stack::UdpHandle;
+use linerate_stack::{Error, Fragmentation, UdpHandle};
 use linerate_testkit::{Pair, Side};
 use linerate_units::Duration;
 use linerate_wire::{
-    IcmpError, IcmpMessage, Icmpv6Error, Icmpv6Message, Ipv4Header, Ipv6Header, Ipv6Quote,
-    Protocol, Quote,
+    IcmpError, IcmpMessage, Icmpv6Error, Icmpv6Message, Ipv4Header, Ipv4Packet, Ipv6Header,
+    Ipv6Quote, Protocol, Quote,
 };
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -88,6 +88,39 @@ fn a_report_makes_later_fragments_smaller_until_it_expires() {
         packets.borrow_mut().clear();
         send(&mut pair, left, hosts, 1_400);
         assert_eq!(sizes(&packets).len(), 1, "the report has expired");
+    }
+}
+
+/// RFC 1191 §3: DF makes the routers report a smaller path MTU. It is the default, as in Linux.
+#[test]
+fn the_policy_of_a_socket_determines_df_and_what_happens_beyond_the_path_mtu() {
+    for (fragmentation, dont_fragment, sent_beyond) in [
+        (Fragmentation::AsNeeded, true, Ok(&[false, false][..])),
+        (Fragmentation::Never, true, Err(Error::MessageTooLong { limit: 1_272 })),
+        (Fragmentation::ByRouters, false, Ok(&[false, false][..])),
+    ] {
+        let hosts = VERSIONS[0];
+        let mut pair = pair();
+        let packets = record(&mut pair);
+        let left = bind(&mut pair, Side::Left, hosts[0], 9);
+        let _right = bind(&mut pair, Side::Right, hosts[1], 9);
+        send(&mut pair, left, hosts, 1_400);
+        // All sockets of the host know the path from the report about this datagram.
+        let sent = packets.borrow_mut().remove(0);
+        answers(&mut pair, too_big(hosts, &sent, 1_300));
+        packets.borrow_mut().clear();
+        pair.stack(Side::Left).udp_set_fragmentation(left, fragmentation).unwrap();
+        let mut df_of = |length: usize| {
+            let (now, to) = (pair.now, SocketAddr::new(hosts[1], 9));
+            pair.stack(Side::Left).udp_send_to(now, left, to, &data(length))?;
+            pair.run_for(Duration::from_millis(5));
+            let sent = packets.borrow_mut().drain(..).collect::<Vec<_>>();
+            assert!(sent.iter().all(|packet| packet.len() <= 1_300), "{fragmentation:?}");
+            let header = |packet: &Vec<u8>| Ipv4Packet::parse(packet).unwrap().header;
+            Ok(sent.iter().map(|packet| header(packet).dont_fragment).collect::<Vec<_>>())
+        };
+        assert_eq!(df_of(1_272), Ok(vec![dont_fragment]), "{fragmentation:?}");
+        assert_eq!(df_of(1_273), sent_beyond.map(<[bool]>::to_vec), "{fragmentation:?}");
     }
 }
 

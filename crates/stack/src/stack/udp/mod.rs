@@ -39,7 +39,7 @@ impl Destination {
     /// Returns the bytes of data that a datagram may have.
     pub(crate) const fn limit(&self, fragmentation: Fragmentation) -> usize {
         match fragmentation {
-            Fragmentation::AsNeeded => self.largest,
+            Fragmentation::AsNeeded | Fragmentation::ByRouters => self.largest,
             Fragmentation::Never => self.unfragmented,
         }
     }
@@ -155,7 +155,8 @@ impl Stack {
         let header = IpHeader::new(to.source, remote.ip(), Protocol::UDP);
         let Some(mut header) = header else { return false };
         if let IpHeader::V4(header) = &mut header {
-            header.dont_fragment = data.len() <= to.unfragmented;
+            header.dont_fragment =
+                data.len() <= to.unfragmented && socket.fragmentation != Fragmentation::ByRouters;
         }
         let is_group = remote.ip().is_multicast();
         header.set_hops(if is_group { socket.multicast_hops } else { socket.hops });
