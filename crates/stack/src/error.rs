@@ -1,6 +1,6 @@
 //! The errors of calls on a host.
 
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use thiserror::Error;
 
 /// The reason why a call failed.
@@ -32,6 +32,33 @@ pub enum Error {
         local: IpAddr,
         /// The destination.
         remote: IpAddr,
+    },
+    /// The socket is for IPv6 only, or bound to an IPv6 address, and the destination has an IPv4
+    /// address.
+    #[error(
+        "{0} is an IPv4 address, and the socket is for IPv6 only: bind one to `::` that admits \
+         IPv4, or one of IPv4"
+    )]
+    OnlyIpv6(IpAddr),
+    /// A socket for IPv6 only cannot be bound to an IPv4 address.
+    #[error(
+        "{0} is an IPv4 address, and the socket is to be for IPv6 only: bind it to an IPv6 \
+         address, or admit IPv4"
+    )]
+    MappedBind(SocketAddr),
+    /// The socket is of IPv4, and the option is one of IPv6 sockets.
+    #[error("the socket at {0} is of IPv4, and only sockets of IPv6 can exclude IPv4")]
+    NotIpv6(SocketAddr),
+    /// The host has no interface with this index, which is the zone of a link-local address.
+    #[error(
+        "{address} is link-local, and the host has no interface {zone}: give the index of its \
+         interface, or none"
+    )]
+    UnknownZone {
+        /// The link-local address.
+        address: Ipv6Addr,
+        /// The index.
+        zone: u32,
     },
     /// The address cannot be one of an interface: multicast, broadcast, loopback, or unspecified.
     #[error("{0} cannot be an address of an interface: give it a unicast address of its network")]

@@ -21,9 +21,13 @@ impl Error {
             | Self::NoAddress
             | Self::PortsExhausted(_)
             | Self::NotJoined(_) => ErrorKind::AddrNotAvailable,
-            Self::NoRoute(_) => ErrorKind::NetworkUnreachable,
+            Self::NoRoute(_) | Self::OnlyIpv6(_) | Self::UnknownZone { .. } => {
+                ErrorKind::NetworkUnreachable
+            }
+            Self::NotIpv6(_) => ErrorKind::Unsupported,
             Self::InvalidDestination(_)
             | Self::OtherVersion { .. }
+            | Self::MappedBind(_)
             | Self::UnusableAddress(_)
             | Self::NotAGroup(_)
             | Self::Loopback(_)

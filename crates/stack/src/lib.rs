@@ -135,6 +135,7 @@ pub use ip::autoconfiguration::Autoconfiguration;
 pub use ip::reassembly::ReassemblyLimits;
 pub use ip::route::Route;
 pub use ip::routers::DefaultRouter;
+pub use ip::zone::FIRST_INTERFACE;
 pub use link::gso::segment_gso_frame;
 pub use link::{
     Capabilities, FrameSink, FrameSlots, FrameSource, Link, LinkError, Medium, Offloads,

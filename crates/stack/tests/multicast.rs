@@ -140,8 +140,8 @@ const GENERAL_QUERY: [u8; 12] = [0x11, 10, 0, 0, 0, 0, 0, 0, 2, 125, 0, 0];
 
 #[test]
 fn datagrams_are_received_from_joining_until_leaving() {
-    let mut pair = pair(Medium::Ethernet);
     for (group, any) in [(GROUP.into(), "0.0.0.0"), (IpAddr::from(group_v6()), "[::]")] {
+        let mut pair = pair(Medium::Ethernet);
         let left = bind(&mut pair, Side::Left, &format!("{any}:0"));
         let right = bind(&mut pair, Side::Right, &format!("{any}:{PORT}"));
         send(&mut pair, left, group, b"before");

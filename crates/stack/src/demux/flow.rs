@@ -214,17 +214,6 @@ pub(crate) const fn unspecified_like(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns an address and port without the parts that a host with one interface does not need: the
-/// zone and the flow label. An IPv4 address in IPv6 form becomes an IPv4 address (RFC 4291
-/// §2.5.5.2).
-#[inline]
-pub(crate) fn canonical(end: SocketAddr) -> SocketAddr {
-    match end {
-        SocketAddr::V4(_) => end,
-        SocketAddr::V6(_) => SocketAddr::new(end.ip().to_canonical(), end.port()),
-    }
-}
-
 /// The hash of a flow in the demultiplexing table. It has only 32 bits, because each connection
 /// stores the hash of its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

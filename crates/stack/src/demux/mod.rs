@@ -9,9 +9,11 @@
 //! Therefore the last hash is kept even if its lookup failed, and an inserted flow enters the
 //! cache.
 
+pub(crate) mod binding;
 pub(crate) mod flow;
 pub(crate) mod prefetch;
 
+pub(crate) use binding::Binding;
 pub(crate) use flow::{Flow, FlowHash};
 
 use crate::demux::flow::Hosts;

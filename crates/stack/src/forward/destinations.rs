@@ -19,7 +19,9 @@ impl Destinations {
     /// All addresses of both IP versions, with all ports.
     pub const EVERYTHING: Self = Self { network: None, first_port: 0, last_port: u16::MAX };
 
-    /// Returns the addresses of a network, with all ports.
+    /// Returns the addresses of a network, with all ports. They are of one IP version: a forwarder
+    /// for a port of all addresses of both is `Destinations::EVERYTHING.with_ports(80..=80)`, and
+    /// one for `::/0` excludes IPv4.
     ///
     /// ```
     /// use linerate_stack::Destinations;

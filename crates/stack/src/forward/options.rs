@@ -1,6 +1,8 @@
 //! Options of a forwarder, and the flows and events that its application handles.
 
+use crate::demux::Flow;
 use crate::handle::{DeferredHandle, UdpHandle};
+use crate::ip::zone::with_zone;
 use crate::tcp::listen::ListenOptions;
 use core::net::SocketAddr;
 use linerate_units::Duration;
@@ -26,6 +28,14 @@ pub struct Opening {
     pub destination: SocketAddr,
     /// The TCP options of the SYN; none for UDP.
     pub options: TcpOptions,
+}
+
+impl Opening {
+    /// Describes the first packet of `flow`, whose addresses get their zones.
+    pub(crate) fn new(transport: Transport, flow: &Flow, options: TcpOptions) -> Self {
+        let [source, destination] = [flow.remote(), flow.local()].map(with_zone);
+        Self { transport, source, destination, options }
+    }
 }
 
 /// The decision of the application about a new flow.

@@ -18,6 +18,7 @@ pub(crate) mod redirects;
 pub(crate) mod route;
 pub(crate) mod routers;
 pub(crate) mod selection;
+pub(crate) mod zone;
 
 use crate::demux::flow::{Flow, Hosts};
 use crate::ip::interface::Audience;

@@ -136,14 +136,12 @@ impl Stack {
     ) -> Result<(), Error> {
         self.advance_clock(now);
         let (index, socket) = self.sockets.udp_mut(handle)?;
-        let local = socket.local.ip();
+        let binding = socket.binding;
         if !group.is_multicast() {
             return Err(Error::NotAGroup(group));
         }
         for remote in [Some(group), source].into_iter().flatten() {
-            if local.is_ipv4() != remote.is_ipv4() {
-                return Err(Error::OtherVersion { local, remote });
-            }
+            binding.check_version(remote)?;
         }
         self.interface.groups.change(self.now, group, index, change)?;
         self.send_group_reports(self.now);

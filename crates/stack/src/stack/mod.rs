@@ -400,12 +400,16 @@ impl Stack {
             }
         }
         self.check_connections();
-        let is_bound = |socket: &Socket| matches!(socket, Socket::Listen(_) | Socket::Udp(_));
-        let bound = self.sockets.iter().filter(|(_, socket)| is_bound(socket)).count();
+        let keys = |(index, socket): (u32, &Socket)| match socket {
+            Socket::Listen(_) if self.forwarding.of_listener(index).is_some() => 0,
+            Socket::Listen(listener) => listener.binding.flows().count(),
+            Socket::Udp(socket) => socket.flows().count(),
+            _ => 0,
+        };
         assert_eq!(
-            self.datagrams.len() + self.listeners.len() + self.forwarding.forwarders.len(),
-            bound,
-            "each listener and UDP socket is bound once, or is of a forwarder"
+            self.datagrams.len() + self.listeners.len(),
+            self.sockets.iter().map(keys).sum::<usize>(),
+            "the tables contain only keys of listeners and UDP sockets"
         );
     }
 

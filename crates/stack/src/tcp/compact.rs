@@ -55,6 +55,7 @@ pub(crate) struct SocketFields {
     /// Type of service and TTL of its packets.
     service: [u8; 2],
     is_local: bool,
+    is_mapped: bool,
     state: State,
 }
 
@@ -142,6 +143,7 @@ impl SocketFields {
             room: socket.room,
             service: socket.headers.service(),
             is_local: socket.is_local,
+            is_mapped: socket.is_mapped,
             state: socket.state,
         }
     }
@@ -164,6 +166,7 @@ impl<C: Compact> CompactSocket<C> {
             headers,
             room: kept.room,
             is_local: kept.is_local,
+            is_mapped: kept.is_mapped,
             state: kept.state,
             ..TcpSocket::with_empty_state(connection)
         }

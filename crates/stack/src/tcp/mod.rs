@@ -21,10 +21,12 @@ pub(crate) use configs::{ConfigChoice, TcpConfigs};
 pub(crate) use headers::HostHeaders;
 pub(crate) use time_wait::{TcpTimer, TimeWait};
 
+use crate::demux::binding::end_of_application;
 use crate::demux::flow::Hosts;
 use crate::demux::{Flow, FlowHash};
 use crate::tcp::grant::Granted;
 use crate::tcp::grant::PooledBuffers;
+use core::net::SocketAddr;
 use headers::Headers;
 use linerate_tcp::{Connection, State};
 use linerate_units::Instant;
@@ -72,6 +74,8 @@ pub(crate) struct TcpSocket {
     /// Whether the connection has left the tables, and stays only until the application has read
     /// its data.
     pub(crate) is_retired: bool,
+    /// Whether the application sees the IPv4 addresses of the connection in IPv6 form.
+    pub(crate) is_mapped: bool,
     /// The buffers of the connection that use memory of the pool.
     pub(crate) pooled: PooledBuffers,
     pub(crate) connection: Connection,
@@ -105,6 +109,16 @@ impl TcpSocket {
         self.headers.flow()
     }
 
+    /// Returns the local address and port as the application sees them.
+    pub(crate) fn shown_local(&self) -> SocketAddr {
+        end_of_application(self.flow().local(), self.is_mapped)
+    }
+
+    /// Returns the address and port of the peer as the application sees them.
+    pub(crate) fn shown_remote(&self) -> SocketAddr {
+        end_of_application(self.flow().remote(), self.is_mapped)
+    }
+
     /// Creates a socket for a connection. Its other fields have their initial values.
     #[cold]
     pub(crate) fn with_empty_state(connection: Connection) -> Self {
@@ -120,6 +134,7 @@ impl TcpSocket {
             is_local: false,
             state: connection.state(),
             is_retired: false,
+            is_mapped: false,
             pooled: PooledBuffers::default(),
             connection,
             flow_hash: FlowHash::NONE,

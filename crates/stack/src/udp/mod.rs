@@ -1,7 +1,7 @@
 //! UDP sockets: their options and their queues.
 
 use crate::collections::packet_queue::PacketQueue;
-use crate::demux::Flow;
+use crate::demux::{Binding, Flow};
 use crate::error::Error;
 use crate::ip::header_length;
 use core::net::{IpAddr, SocketAddr};
@@ -32,6 +32,10 @@ pub struct UdpOptions {
     pub multicast_loop: bool,
     /// May datagrams be sent in fragments?
     pub fragmentation: Fragmentation,
+    /// Whether a socket at `::` excludes IPv4 (`IPV6_V6ONLY`). If not, it exchanges datagrams over
+    /// both IP versions, and shows IPv4 addresses in IPv6 form (RFC 3493 §3.7). The option has no
+    /// effect on a socket at an IPv4 address.
+    pub only_v6: bool,
 }
 
 /// The use of fragmentation for the datagrams of a socket.
@@ -64,6 +68,7 @@ impl Default for UdpOptions {
             multicast_hops: 1,
             multicast_loop: true,
             fragmentation: Fragmentation::AsNeeded,
+            only_v6: false,
         }
     }
 }
@@ -84,7 +89,8 @@ pub struct ReceivedSegments {
 /// A UDP socket of this host.
 #[derive(Debug)]
 pub(crate) struct UdpSocket {
-    pub(crate) local: SocketAddr,
+    pub(crate) binding: Binding,
+    /// The peer's address and port as they are in packets.
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) broadcast: bool,
     pub(crate) hops: u8,
@@ -92,7 +98,7 @@ pub(crate) struct UdpSocket {
     pub(crate) multicast_hops: u8,
     pub(crate) multicast_loop: bool,
     pub(crate) fragmentation: Fragmentation,
-    /// Received datagrams with their senders.
+    /// Received datagrams, each with the address and port of its sender as they are in packets.
     pub(crate) received: PacketQueue<SocketAddr>,
     /// Packets ready to be sent.
     pub(crate) to_send: PacketQueue<()>,
@@ -123,9 +129,9 @@ pub(crate) struct UdpFlow {
 }
 
 impl UdpSocket {
-    pub(crate) const fn new(local: SocketAddr, options: &UdpOptions) -> Self {
+    pub(crate) const fn new(binding: Binding, options: &UdpOptions) -> Self {
         Self {
-            local,
+            binding,
             peer: None,
             broadcast: options.broadcast,
             hops: options.hops,
@@ -134,25 +140,25 @@ impl UdpSocket {
             multicast_loop: options.multicast_loop,
             fragmentation: options.fragmentation,
             received: PacketQueue::new(options.receive_bytes),
-            to_send: PacketQueue::with_room_for(headers(local.ip()), options.send_bytes),
+            to_send: PacketQueue::with_room_for(headers(binding.local().ip()), options.send_bytes),
             wants_writable: false,
             error: None,
             forwarded: None,
         }
     }
 
-    /// Returns the key by which received datagrams find the socket.
-    pub(crate) fn flow(&self) -> Flow {
-        match (self.forwarded, self.peer) {
-            (Some(_), Some(peer)) => Flow::new(self.local, peer),
-            _ => Flow::bound(self.local),
-        }
+    /// Returns the keys by which received datagrams find the socket in the table of UDP sockets.
+    pub(crate) fn flows(&self) -> impl Iterator<Item = Flow> + use<> {
+        let forwarded = self.forwarded.and(self.peer);
+        let forwarded = forwarded.map(|peer| Flow::new(self.binding.local(), peer));
+        let bound = forwarded.is_none().then(|| self.binding.flows());
+        forwarded.into_iter().chain(bound.into_iter().flatten())
     }
 
     /// Is it bound to an address that receives the datagrams to `group` and `port`?
     pub(crate) fn is_bound_for(&self, group: SocketAddr) -> bool {
-        self.local.port() == group.port()
-            && (self.local.ip().is_unspecified() || self.local.ip() == group.ip())
+        let local = self.binding.local();
+        local.port() == group.port() && (local.ip().is_unspecified() || local.ip() == group.ip())
     }
 
     /// Does it exchange datagrams with `remote`? A connected socket does so with its peer only.

@@ -6,6 +6,7 @@
 mod tcp;
 mod udp;
 
+use crate::demux::Binding;
 use crate::error::Error;
 use crate::forward::{
     Destinations, EchoPolicy, ForwardEvent, ForwardOptions, ForwardStatistics, Forwarder, Opening,
@@ -56,7 +57,7 @@ impl Stack {
         hook: impl FnMut(&Opening) -> Verdict + Send + 'static,
     ) -> Result<ListenHandle, Error> {
         self.sockets.has_room()?;
-        let listener = self.insert_listener(None, &options.listen);
+        let listener = self.insert_listener(Binding::NONE, &options.listen);
         let forwarder =
             Forwarder { destinations, options: *options, listener, hook: Box::new(hook) };
         self.forwarding.forwarders.push(forwarder);

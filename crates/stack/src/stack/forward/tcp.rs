@@ -80,12 +80,7 @@ impl Stack {
         let flow = record.flow;
         let (arrived, _) = Arrived::parse(Arrival::of_stored(Instant::ZERO), &record.packet)?;
         let syn = Segment::parse(arrived.payload).ok()?;
-        let opening = Opening {
-            transport: Transport::Tcp,
-            source: flow.remote(),
-            destination: flow.local(),
-            options: syn.options(),
-        };
+        let opening = Opening::new(Transport::Tcp, &flow, syn.options());
         Some(ForwardEvent::Deferred(handle, opening))
     }
 
@@ -116,12 +111,7 @@ impl Stack {
             return;
         }
         let Some(place) = self.forwarding.of_listener(listener) else { return };
-        let opening = Opening {
-            transport: Transport::Tcp,
-            source: flow.remote(),
-            destination: flow.local(),
-            options: syn.options(),
-        };
+        let opening = Opening::new(Transport::Tcp, &flow, syn.options());
         self.forwarding.counted.syns += 1;
         match (self.forwarding.forwarders[place].hook)(&opening) {
             Verdict::Accept => self.handle_syn(arrived, listener, syn),

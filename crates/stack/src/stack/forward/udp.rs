@@ -1,6 +1,6 @@
 //! Forwarded UDP flows: sockets that the first datagram creates, and that end when they are idle.
 
-use crate::demux::Flow;
+use crate::demux::{Binding, Flow};
 use crate::error::Error;
 use crate::forward::{ForwardEvent, Opening, Rejection, Transport, Verdict};
 use crate::handle::UdpHandle;
@@ -11,7 +11,6 @@ use crate::stack::Stack;
 use crate::tcp::TcpTimer;
 use crate::udp::{UdpFlow, UdpFlowList, UdpOptions, UdpSocket};
 use alloc::boxed::Box;
-use core::net::SocketAddr;
 use linerate_units::Instant;
 use linerate_wire::{IpHeader, Ipv6Header, Protocol, Sum, TcpOptions, UdpHeader, Unreachable};
 
@@ -30,9 +29,10 @@ impl Stack {
     ) -> Result<(), Error> {
         self.advance_clock(now);
         let socket = self.sockets.udp(handle)?;
-        let (local, Some(peer), Some(_)) = (socket.local, socket.peer, socket.forwarded) else {
+        let (Some(peer), Some(_)) = (socket.peer, socket.forwarded) else {
             return Err(Error::NotConnected);
         };
+        let local = socket.binding.local();
         // The last datagram is not stored, so the quote has only its addresses and ports, by which
         // its sender finds the socket.
         let header = IpHeader::new(peer.ip(), local.ip(), Protocol::UDP).ok_or(Error::Closed)?;
@@ -59,7 +59,7 @@ impl Stack {
         if let Some(flow) = &mut socket.forwarded {
             flow.list = UdpFlowList::Unanswered;
         }
-        let opening = opening(socket.local, socket.peer?);
+        let opening = opening(&Flow::new(socket.binding.local(), socket.peer?));
         Some(ForwardEvent::Datagrams(handle, opening))
     }
 
@@ -77,10 +77,10 @@ impl Stack {
         let verdict = if remote.port() == 0 || local.port() == 0 {
             Verdict::Drop
         } else {
-            (self.forwarding.forwarders[place].hook)(&opening(local, remote))
+            (self.forwarding.forwarders[place].hook)(&opening(flow))
         };
         match verdict {
-            Verdict::Accept | Verdict::Defer => self.open_udp_flow(place, local, remote),
+            Verdict::Accept | Verdict::Defer => self.open_udp_flow(place, flow),
             Verdict::Reject(rejection) => {
                 self.forwarding.counted.rejected += 1;
                 let error = match rejection {
@@ -97,12 +97,8 @@ impl Stack {
         }
     }
 
-    fn open_udp_flow(
-        &mut self,
-        place: usize,
-        local: SocketAddr,
-        remote: SocketAddr,
-    ) -> Option<u32> {
+    fn open_udp_flow(&mut self, place: usize, flow: &Flow) -> Option<u32> {
+        let (local, remote) = (flow.local(), flow.remote());
         let udp = &self.forwarding.udp;
         if udp.len() >= self.limits.udp_flows {
             let oldest = udp.unanswered.first().or_else(|| udp.fresh.first());
@@ -122,15 +118,14 @@ impl Stack {
         let queues = options.udp_queue_bytes;
         let queues =
             UdpOptions { receive_bytes: queues, send_bytes: queues, ..UdpOptions::default() };
-        let flow = UdpFlow { idle, last: self.now, list: UdpFlowList::Fresh };
+        let forwarded = UdpFlow { idle, last: self.now, list: UdpFlowList::Fresh };
         let socket = UdpSocket {
             peer: Some(remote),
-            forwarded: Some(flow),
-            ..UdpSocket::new(local, &queues)
+            forwarded: Some(forwarded),
+            ..UdpSocket::new(Binding::to_flow(local), &queues)
         };
-        let flow = socket.flow();
         let index = self.sockets.insert(Socket::Udp(Box::new(socket))).index();
-        self.datagrams.insert(&flow, index);
+        self.datagrams.insert(flow, index);
         self.queues.push_back(&mut self.forwarding.udp.fresh, index);
         self.timers.arm(TcpTimer::Connection(index), self.now + idle);
         self.forwarding.counted.udp_opened += 1;
@@ -194,11 +189,6 @@ impl Stack {
     }
 }
 
-fn opening(local: SocketAddr, remote: SocketAddr) -> Opening {
-    Opening {
-        transport: Transport::Udp,
-        source: remote,
-        destination: local,
-        options: TcpOptions::default(),
-    }
+fn opening(flow: &Flow) -> Opening {
+    Opening::new(Transport::Udp, flow, TcpOptions::default())
 }

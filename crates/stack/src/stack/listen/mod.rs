@@ -12,8 +12,7 @@ mod defer;
 mod fast_open;
 
 use crate::collections::list::List;
-use crate::demux::Flow;
-use crate::demux::flow::canonical;
+use crate::demux::{Binding, Flow};
 use crate::error::Error;
 use crate::event::INCOMING;
 use crate::handle::{ListenHandle, TcpHandle};
@@ -26,47 +25,69 @@ use crate::tcp::listen::Listener;
 use crate::tcp::listen::fast_open::{Admission, Pending};
 use crate::tcp::{ConfigChoice, Owner};
 use alloc::boxed::Box;
-use core::net::{Ipv4Addr, SocketAddr};
+use core::net::SocketAddr;
 use linerate_tcp::{Config, Events, Open};
 use linerate_units::Instant;
 use linerate_wire::Segment;
 
 /// # Application calls: listeners
 impl Stack {
-    /// Listens at an address of this host, or at `0.0.0.0` or `::` for all addresses of that IP
-    /// version. [`crate::Event::Incoming`] reports a connection that can be accepted.
+    /// Listens at an address of this host, at `0.0.0.0` for all IPv4 addresses, or at `::` for all
+    /// addresses of both IP versions. A listener at an IPv6 address shows IPv4 addresses in IPv6
+    /// form (`::ffff:192.0.2.1`). [`ListenOptions::only_v6`] excludes IPv4.
+    /// [`crate::Event::Incoming`] reports a connection that can be accepted.
+    ///
+    /// ```
+    /// use linerate_stack::{Error, ListenOptions, Stack, StackConfig};
+    /// # use core::net::SocketAddr;
+    /// # use linerate_wire::MacAddress;
+    ///
+    /// # let mut config = StackConfig::new(MacAddress::ZERO, "192.0.2.1/24".parse()?);
+    /// # config.addresses.push("2001:db8::1/64".parse()?);
+    /// # let mut stack = Stack::new(config, [7; 32]);
+    /// let all: SocketAddr = "[::]:80".parse()?;
+    /// let all_ipv4: SocketAddr = "0.0.0.0:80".parse()?;
+    /// let both = stack.tcp_listen(all, &ListenOptions::default())?;
+    /// let taken = stack.tcp_listen(all_ipv4, &ListenOptions::default());
+    /// assert_eq!(taken, Err(Error::AddressInUse(all_ipv4)));
+    ///
+    /// stack.tcp_listen_close(linerate_units::Instant::ZERO, both)?;
+    /// stack.tcp_listen(all, &ListenOptions { only_v6: true, ..ListenOptions::default() })?;
+    /// stack.tcp_listen(all_ipv4, &ListenOptions::default())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
-    /// [`Error::AddressNotOurs`], [`Error::AddressInUse`], [`Error::PortsExhausted`] or
-    /// [`Error::TooManySockets`].
+    /// [`Error::AddressNotOurs`], [`Error::AddressInUse`], [`Error::PortsExhausted`],
+    /// [`Error::TooManySockets`], [`Error::MappedBind`] or [`Error::UnknownZone`].
     pub fn tcp_listen(
         &mut self,
         local: impl Into<SocketAddr>,
         options: &ListenOptions,
     ) -> Result<ListenHandle, Error> {
-        let local = canonical(local.into());
-        if !local.ip().is_unspecified() && !self.interface.is_ours(local.ip()) {
-            return Err(Error::AddressNotOurs(local.ip()));
+        let binding = Binding::new(local.into(), options.only_v6)?;
+        let local = binding.local().ip();
+        if !local.is_unspecified() && !self.interface.is_ours(local) {
+            return Err(Error::AddressNotOurs(local));
         }
         self.sockets.has_room()?;
-        let local = self.choose_listen_port(local)?;
-        let index = self.insert_listener(Some(local), options);
+        let binding = self.choose_listen_port(binding)?;
+        let index = self.insert_listener(binding, options);
+        for flow in binding.flows() {
+            self.listeners.insert(&flow, index);
+        }
         self.sockets.listen_handle(index).ok_or(Error::Closed)
     }
 
-    /// Creates a listener at `local`, which must be free, or the listener of a forwarder.
-    pub(crate) fn insert_listener(
-        &mut self,
-        local: Option<SocketAddr>,
-        options: &ListenOptions,
-    ) -> u32 {
+    /// Creates a listener that packets do not find yet.
+    pub(crate) fn insert_listener(&mut self, binding: Binding, options: &ListenOptions) -> u32 {
         let options = ListenOptions {
             backlog: options.backlog.max(1),
             syn_backlog: options.syn_backlog.max(1),
             ..*options
         };
         let listener = Listener {
-            local: local.unwrap_or_else(|| SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0)),
+            binding,
             options,
             half_open: List::EMPTY,
             acceptable: List::EMPTY,
@@ -74,21 +95,11 @@ impl Stack {
             pending: Pending::default(),
             counted: ListenStatistics::default(),
         };
-        let index = self.sockets.insert(Socket::Listen(Box::new(listener))).index();
-        if let Some(local) = local {
-            self.listeners.insert(&Flow::bound(local), index);
-        }
-        index
+        self.sockets.insert(Socket::Listen(Box::new(listener))).index()
     }
 
-    fn choose_listen_port(&mut self, local: SocketAddr) -> Result<SocketAddr, Error> {
-        let flow = Flow::bound(local);
-        let is_taken = |flow: &Flow| self.listeners.get(flow).is_some();
-        if local.port() != 0 {
-            return if is_taken(&flow) { Err(Error::AddressInUse(local)) } else { Ok(local) };
-        }
-        let free = self.tcp_ports.choose(flow, is_taken);
-        free.map(|flow| flow.local()).ok_or_else(|| Error::PortsExhausted(flow.remote()))
+    fn choose_listen_port(&mut self, binding: Binding) -> Result<Binding, Error> {
+        binding.with_free_port(&mut self.tcp_ports, |flow| self.listeners.get(flow).is_some())
     }
 
     /// Returns the oldest connection to accept, with its peer. `None` if there is none, or the
@@ -96,11 +107,12 @@ impl Stack {
     pub fn tcp_accept(&mut self, handle: ListenHandle) -> Option<(TcpHandle, SocketAddr)> {
         let (_, listener) = self.sockets.listener_mut(handle).ok()?;
         let index = self.queues.pop_front(&mut listener.acceptable)?;
+        let is_mapped = listener.binding.is_mapped();
         self.unpack(index);
         self.handle_newcomer(index);
         let (handle, socket) = self.sockets.full_entry(index)?;
-        socket.owner = Owner::Application;
-        let (connection, peer) = (&socket.connection, socket.flow().remote());
+        (socket.owner, socket.is_mapped) = (Owner::Application, is_mapped);
+        let (connection, peer) = (&socket.connection, socket.shown_remote());
         // The application gets the events only after it has accepted the connection, so earlier
         // events are repeated here.
         let mut events = Events::empty();
@@ -132,7 +144,16 @@ impl Stack {
     /// # Errors
     /// [`Error::Closed`].
     pub fn tcp_listen_addr(&self, handle: ListenHandle) -> Result<SocketAddr, Error> {
-        Ok(self.sockets.listener(handle)?.local)
+        Ok(self.sockets.listener(handle)?.binding.shown_local())
+    }
+
+    /// Does the listener exclude IPv4 ([`ListenOptions::only_v6`])?
+    ///
+    /// # Errors
+    /// [`Error::Closed`]; [`Error::NotIpv6`] for a listener at an IPv4 address.
+    pub fn tcp_listen_only_v6(&self, handle: ListenHandle) -> Result<bool, Error> {
+        let binding = &self.sockets.listener(handle)?.binding;
+        binding.only_v6().ok_or_else(|| Error::NotIpv6(binding.shown_local()))
     }
 
     /// Returns the counters and the state of the listener.
@@ -153,14 +174,16 @@ impl Stack {
     pub fn tcp_listen_close(&mut self, now: Instant, handle: ListenHandle) -> Result<(), Error> {
         self.advance_clock(now);
         let (index, listener) = self.sockets.listener_mut(handle)?;
-        let local = listener.local;
+        let binding = listener.binding;
         while let Some(connection) = self.pop_connection(index) {
             if let Some(socket) = self.sockets.tcp_at(connection) {
                 socket.connection.abort(now);
             }
             self.release(connection);
         }
-        self.listeners.remove(&Flow::bound(local), index);
+        for flow in binding.flows() {
+            self.listeners.remove(&flow, index);
+        }
         self.close_forwarder(index);
         self.events.forget(index);
         self.sockets.remove(index);
@@ -175,7 +198,7 @@ impl Stack {
     }
 
     /// Returns the listener for a connection: that at its local address, or else that at all
-    /// addresses of the same IP version.
+    /// addresses of its IP version.
     pub(crate) fn listener_at(&mut self, flow: &Flow) -> Option<u32> {
         let exact = self.listeners.lookup(&flow.bound_to_local());
         exact.or_else(|| self.listeners.lookup(&flow.bound_to_all()))
@@ -341,9 +364,9 @@ impl Stack {
 
     /// Checks the invariants of a listener.
     pub(crate) fn check_listener(&self, index: u32, listener: &Listener) {
-        let found = self.listeners.get(&Flow::bound(listener.local));
+        let is_found = |flow| self.listeners.get(&flow) == Some(index);
         assert!(
-            found == Some(index) || self.forwarding.of_listener(index).is_some(),
+            listener.binding.flows().all(is_found) || self.forwarding.of_listener(index).is_some(),
             "each listener is found by its address, or is of a forwarder"
         );
         assert!(listener.half_open.len() <= listener.options.syn_backlog, "SYN queues are limited");

@@ -1,7 +1,8 @@
 //! The creation of TCP connections, and the choice of their local address and port.
 
 use crate::demux::Flow;
-use crate::demux::flow::{Hosts, canonical};
+use crate::demux::binding::end_of_packets;
+use crate::demux::flow::Hosts;
 use crate::error::Error;
 use crate::handle::TcpHandle;
 use crate::ip::PathInfo;
@@ -23,7 +24,8 @@ use linerate_wire::SeqNum;
 /// # Application calls: opening connections
 impl Stack {
     /// Opens a connection. [`linerate_tcp::Event::Connected`] or [`linerate_tcp::Event::Closed`]
-    /// reports the result of the handshake.
+    /// reports the result of the handshake. The IPv6 form of an IPv4 address (`::ffff:192.0.2.1`)
+    /// opens a connection over IPv4, whose addresses the application sees in this form.
     ///
     /// # Errors
     /// The reason why the destination is invalid or without a route, no port is available, or the
@@ -44,7 +46,9 @@ impl Stack {
         options: &ConnectOptions,
     ) -> Result<TcpHandle, Error> {
         self.advance_clock(now);
-        let remote = canonical(remote);
+        let is_mapped = remote.is_ipv6();
+        let remote = end_of_packets(remote)?;
+        let is_mapped = is_mapped && remote.is_ipv4();
         let is_unspecified = remote.port() == 0 || remote.ip().is_unspecified();
         if is_unspecified || remote.ip().is_multicast() {
             return Err(Error::InvalidDestination(remote));
@@ -56,7 +60,7 @@ impl Stack {
         self.sockets.has_room()?;
         let mut flow = Flow::between(Hosts::new(path.source, remote.ip()), 0, remote.port());
         if let Some(local) = options.local {
-            self.bind_flow(&mut flow, canonical(local))?;
+            self.bind_flow(&mut flow, end_of_packets(local)?)?;
         }
         // Connections of the host with itself stay in this shard, independent of the steering of
         // the link.
@@ -69,6 +73,9 @@ impl Stack {
             && let Some(socket) = self.sockets.tcp_at(handle.index())
         {
             socket.connection.driver().try_fast_open(offer);
+        }
+        if is_mapped && let Some(socket) = self.sockets.tcp_at(handle.index()) {
+            socket.is_mapped = true;
         }
         self.counted.tcp.active_opens += 1;
         self.schedule_opened(handle.index());
@@ -162,6 +169,7 @@ impl Stack {
             is_local,
             state,
             is_retired,
+            is_mapped,
             pooled,
             connection,
             flow_hash: flow_hash_field,
@@ -170,7 +178,8 @@ impl Stack {
         *next_hop_generation = recent.write_for(&flow, headers);
         (*granted_field, *held, *pooled) = (granted, 0, PooledBuffers::default());
         *flow_hash_field = flow_hash;
-        (*owner_field, *state, *is_retired) = (owner, connection.state(), false);
+        (*owner_field, *state) = (owner, connection.state());
+        (*is_retired, *is_mapped) = (false, false);
         *room = u32::try_from(path.link_payload).unwrap_or(u32::MAX);
         *is_local = path_info.audience == Audience::Us;
         *armed = Instant::NEVER;

@@ -71,19 +71,21 @@ impl Stack {
         Ok(TypeOfService::from_byte(type_of_service))
     }
 
-    /// Returns the local address and port.
+    /// Returns the local address and port. A connection that was opened to the IPv6 form of an IPv4
+    /// address, or accepted by a listener of both IP versions, has its IPv4 addresses in IPv6 form
+    /// (`::ffff:192.0.2.1`). Link-local addresses have the index of their interface as scope.
     ///
     /// # Errors
     /// [`Error::Closed`].
     pub fn tcp_local_addr(&self, handle: TcpHandle) -> Result<SocketAddr, Error> {
-        Ok(self.sockets.tcp(handle)?.flow().local())
+        Ok(self.sockets.tcp(handle)?.shown_local())
     }
 
-    /// Returns the address and port of the peer.
+    /// Returns the address and port of the peer, in the form of [`Stack::tcp_local_addr`].
     ///
     /// # Errors
     /// [`Error::Closed`].
     pub fn tcp_peer_addr(&self, handle: TcpHandle) -> Result<SocketAddr, Error> {
-        Ok(self.sockets.tcp(handle)?.flow().remote())
+        Ok(self.sockets.tcp(handle)?.shown_remote())
     }
 }

@@ -1,7 +1,7 @@
 //! The calls of applications on UDP sockets.
 
-use crate::demux::Flow;
-use crate::demux::flow::canonical;
+use crate::demux::binding::end_of_packets;
+use crate::demux::{Binding, Flow};
 use crate::error::Error;
 use crate::handle::UdpHandle;
 use crate::ready::Sender;
@@ -14,38 +14,32 @@ use linerate_wire::TypeOfService;
 
 /// # Application calls: UDP
 impl Stack {
-    /// Creates a socket that is bound to an address of this host, or to `0.0.0.0` or `::` for all
-    /// of that IP version. A socket that is bound to a multicast group receives only its datagrams,
-    /// once it has [joined](Stack::udp_join) the group. Port zero selects an ephemeral port.
+    /// Creates a socket that is bound to an address of this host, to `0.0.0.0` for all IPv4
+    /// addresses, or to `::` for all addresses of both IP versions. A socket at an IPv6 address
+    /// shows IPv4 addresses in IPv6 form (`::ffff:192.0.2.1`), and one at `::` also sends to them.
+    /// [`UdpOptions::only_v6`] excludes IPv4. A socket that is bound to a multicast group receives
+    /// only its datagrams, once it has [joined](Stack::udp_join) the group. Port zero selects an
+    /// ephemeral port.
     ///
     /// # Errors
-    /// [`Error::AddressNotOurs`], [`Error::AddressInUse`], [`Error::PortsExhausted`] or
-    /// [`Error::TooManySockets`].
+    /// [`Error::AddressNotOurs`], [`Error::AddressInUse`], [`Error::PortsExhausted`],
+    /// [`Error::TooManySockets`], [`Error::MappedBind`] or [`Error::UnknownZone`].
     pub fn udp_bind(
         &mut self,
         local: impl Into<SocketAddr>,
         options: &UdpOptions,
     ) -> Result<UdpHandle, Error> {
-        let local = canonical(local.into());
-        let address = local.ip();
+        let binding = Binding::new(local.into(), options.only_v6)?;
+        let address = binding.local().ip();
         let is_open = address.is_unspecified() || address.is_multicast();
         if !is_open && !self.interface.is_ours(address) {
             return Err(Error::AddressNotOurs(address));
         }
         self.sockets.has_room()?;
-        let local = self.choose_udp_port(local)?;
-        let index = self.insert_udp(local, options);
-        self.sockets.udp_handle(index).ok_or(Error::Closed)
-    }
-
-    fn choose_udp_port(&mut self, local: SocketAddr) -> Result<SocketAddr, Error> {
-        let flow = Flow::bound(local);
         let is_taken = |flow: &Flow| self.datagrams.get(flow).is_some();
-        if local.port() != 0 {
-            return if is_taken(&flow) { Err(Error::AddressInUse(local)) } else { Ok(local) };
-        }
-        let free = self.udp_ports.choose(flow, is_taken);
-        free.map(|flow| flow.local()).ok_or_else(|| Error::PortsExhausted(flow.remote()))
+        let binding = binding.with_free_port(&mut self.udp_ports, is_taken)?;
+        let index = self.insert_udp(binding, options);
+        self.sockets.udp_handle(index).ok_or(Error::Closed)
     }
 
     /// Sets the peer: [`Stack::udp_send`] sends to it, and datagrams of others are refused. Errors
@@ -60,15 +54,15 @@ impl Stack {
         peer: impl Into<SocketAddr>,
     ) -> Result<(), Error> {
         self.advance_clock(now);
-        let peer = canonical(peer.into());
+        let peer = end_of_packets(peer.into())?;
         let socket = self.sockets.udp(handle)?;
-        let bound = socket.local.ip();
+        let binding = socket.binding;
         if socket.forwarded.is_some() {
             // Received datagrams find the socket by its peer.
-            return Err(Error::AddressInUse(socket.local));
+            return Err(Error::AddressInUse(binding.shown_local()));
         }
         let may = (socket.broadcast, false);
-        self.check_destination(now, bound, peer, may)?;
+        self.check_destination(now, &binding, peer, may)?;
         self.sockets.udp_mut(handle)?.1.peer = Some(peer);
         Ok(())
     }
@@ -87,7 +81,7 @@ impl Stack {
         }
     }
 
-    /// Sends a datagram to `remote`.
+    /// Sends a datagram to `remote`. The IPv6 form of an IPv4 address sends over IPv4.
     ///
     /// # Errors
     /// [`Error::WouldBlock`] if the send queue is full; [`crate::UdpEvent::Writable`] follows when
@@ -100,13 +94,13 @@ impl Stack {
         data: &[u8],
     ) -> Result<(), Error> {
         self.advance_clock(now);
-        let remote = canonical(remote.into());
+        let remote = end_of_packets(remote.into())?;
         let (index, socket) = self.sockets.udp_mut(handle)?;
-        let (bound, fragmentation) = (socket.local.ip(), socket.fragmentation);
+        let (binding, fragmentation) = (socket.binding, socket.fragmentation);
         let may = (socket.broadcast, socket.forwarded.is_some());
         // A datagram that never fits must not block: no event would end the wait.
         let largest = data_limit(socket.to_send.largest(), remote.ip());
-        let to = self.check_destination(now, bound, remote, may)?;
+        let to = self.check_destination(now, &binding, remote, may)?;
         let limit = to.limit(fragmentation).min(largest);
         if data.len() > limit {
             return Err(Error::MessageTooLong { limit });
@@ -148,7 +142,7 @@ impl Stack {
         let (&from, data) = socket.received.front().ok_or(Error::WouldBlock)?;
         let length = data.len().min(into.len());
         into[..length].copy_from_slice(&data[..length]);
-        Ok((length, from))
+        Ok((length, socket.binding.shown(from)))
     }
 
     /// Removes and returns the error that the network has reported about a datagram of this socket.
@@ -204,7 +198,7 @@ impl Stack {
     /// [`Error::Closed`], [`Error::NotConnected`], or the reason why there is no path.
     pub fn udp_path_mtu(&mut self, now: Instant, handle: UdpHandle) -> Result<usize, Error> {
         self.advance_clock(now);
-        let peer = self.udp_peer_addr(handle)?;
+        let peer = self.sockets.udp(handle)?.peer.ok_or(Error::NotConnected)?;
         Ok(self.datagram_path_to(now, peer.ip())?.mtu)
     }
 
@@ -247,12 +241,18 @@ impl Stack {
         Ok(self.sockets.udp(handle)?.type_of_service)
     }
 
-    /// Returns the address that the socket is bound to.
+    /// Returns the address that the socket is bound to. For a connected socket that is bound to all
+    /// addresses, it is the one from which the socket sends to its peer.
     ///
     /// # Errors
     /// [`Error::Closed`].
     pub fn udp_local_addr(&self, handle: UdpHandle) -> Result<SocketAddr, Error> {
-        Ok(self.sockets.udp(handle)?.local)
+        let socket = self.sockets.udp(handle)?;
+        let local = socket.binding.local();
+        let peer = socket.peer.filter(|_| local.ip().is_unspecified());
+        let source = peer.and_then(|peer| self.source_towards(peer.ip()));
+        let local = source.map_or(local, |source| SocketAddr::new(source, local.port()));
+        Ok(socket.binding.shown(local))
     }
 
     /// Returns the peer of a connected socket.
@@ -260,7 +260,17 @@ impl Stack {
     /// # Errors
     /// [`Error::Closed`], [`Error::NotConnected`].
     pub fn udp_peer_addr(&self, handle: UdpHandle) -> Result<SocketAddr, Error> {
-        self.sockets.udp(handle)?.peer.ok_or(Error::NotConnected)
+        let socket = self.sockets.udp(handle)?;
+        Ok(socket.binding.shown(socket.peer.ok_or(Error::NotConnected)?))
+    }
+
+    /// Does the socket exclude IPv4 ([`UdpOptions::only_v6`])?
+    ///
+    /// # Errors
+    /// [`Error::Closed`]; [`Error::NotIpv6`] for a socket at an IPv4 address.
+    pub fn udp_only_v6(&self, handle: UdpHandle) -> Result<bool, Error> {
+        let binding = &self.sockets.udp(handle)?.binding;
+        binding.only_v6().ok_or_else(|| Error::NotIpv6(binding.shown_local()))
     }
 
     /// Is there a datagram to receive?
@@ -279,12 +289,12 @@ impl Stack {
     /// [`Error::Closed`] if it was already closed.
     pub fn udp_close(&mut self, handle: UdpHandle) -> Result<(), Error> {
         let (index, socket) = self.sockets.udp_mut(handle)?;
-        let (flow, forwarded) = (socket.flow(), socket.forwarded);
+        let (flows, forwarded) = (socket.flows(), socket.forwarded);
         while let Some(((), packet)) = socket.to_send.pop() {
             let kept = self.interface.replies.push(Reply::Packet, &packet);
             self.counted.ip.out_discards += u64::from(!kept);
         }
-        self.datagrams.remove(&flow, index);
+        flows.for_each(|flow| self.datagrams.remove(&flow, index));
         if let Some(forwarded) = forwarded {
             self.leave_udp_flows(index, forwarded);
         }

@@ -4,8 +4,8 @@ mod calls;
 mod multicast;
 mod segments;
 
-use crate::demux::Flow;
 use crate::demux::flow::Hosts;
+use crate::demux::{Binding, Flow};
 use crate::error::Error;
 use crate::event::UdpEvent;
 use crate::icmp::{Problem, Report};
@@ -97,7 +97,7 @@ impl Stack {
     }
 
     /// Returns the socket for a datagram of a flow: one that is bound to its local address, or else
-    /// one that is bound to all of the same IP version.
+    /// one that is bound to all addresses of its IP version.
     fn udp_socket_for(&mut self, flow: &Flow) -> Option<u32> {
         if self.forwarding.udp.len() > 0
             && let Some(index) = self.datagrams.lookup(flow)
@@ -161,7 +161,10 @@ impl Stack {
         let is_group = remote.ip().is_multicast();
         header.set_hops(if is_group { socket.multicast_hops } else { socket.hops });
         header.set_type_of_service(socket.type_of_service);
-        let ports = UdpHeader { source_port: socket.local.port(), destination_port: remote.port() };
+        let ports = UdpHeader {
+            source_port: socket.binding.local().port(),
+            destination_port: remote.port(),
+        };
         let length = UdpHeader::LENGTH + data.len();
         let emit = |packet: &mut [u8]| {
             let (head, datagram) = packet.split_at_mut(header.length());
@@ -225,18 +228,16 @@ impl Stack {
         outcome
     }
 
-    /// Checks that a socket that is bound to `bound` may send to this address.
+    /// Checks that a socket with this binding may send to an address of packets.
     pub(crate) fn check_destination(
         &mut self,
         now: Instant,
-        bound: IpAddr,
+        binding: &Binding,
         remote: SocketAddr,
         (broadcast, is_forwarded): (bool, bool),
     ) -> Result<Destination, Error> {
-        let address = remote.ip();
-        if bound.is_ipv4() != address.is_ipv4() {
-            return Err(Error::OtherVersion { local: bound, remote: address });
-        }
+        let (bound, address) = (binding.local().ip(), remote.ip());
+        binding.check_version(address)?;
         if remote.port() == 0 || address.is_unspecified() {
             return Err(Error::InvalidDestination(remote));
         }
@@ -261,8 +262,8 @@ impl Stack {
     pub(crate) fn check_udp(&self, index: u32, socket: &UdpSocket) {
         socket.received.check();
         socket.to_send.check();
-        let found = self.datagrams.get(&socket.flow());
-        assert_eq!(found, Some(index), "each socket is found by what it is bound to");
+        let is_found = |flow| self.datagrams.get(&flow) == Some(index);
+        assert!(socket.flows().all(is_found), "each socket is found by what it is bound to");
         let has_datagrams = !socket.to_send.is_empty();
         assert!(
             !has_datagrams || self.interface.ready.contains(Sender::Socket(index)),
@@ -270,11 +271,13 @@ impl Stack {
         );
     }
 
-    /// Creates a socket that is bound to `local`, which is free.
-    pub(crate) fn insert_udp(&mut self, local: SocketAddr, options: &UdpOptions) -> u32 {
-        let socket = Socket::Udp(alloc::boxed::Box::new(UdpSocket::new(local, options)));
+    /// Creates a socket with this binding, which is free.
+    fn insert_udp(&mut self, binding: Binding, options: &UdpOptions) -> u32 {
+        let socket = Socket::Udp(alloc::boxed::Box::new(UdpSocket::new(binding, options)));
         let index = self.sockets.insert(socket).index();
-        self.datagrams.insert(&Flow::bound(local), index);
+        for flow in binding.flows() {
+            self.datagrams.insert(&flow, index);
+        }
         index
     }
 }

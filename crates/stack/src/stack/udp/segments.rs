@@ -1,6 +1,6 @@
 //! Several datagrams in one call, like the socket options `UDP_SEGMENT` and `UDP_GRO` of Linux.
 
-use crate::demux::flow::canonical;
+use crate::demux::binding::end_of_packets;
 use crate::error::Error;
 use crate::handle::UdpHandle;
 use crate::ip::header_length;
@@ -27,7 +27,7 @@ impl Stack {
         data: &[u8],
         segment: NonZeroUsize,
     ) -> Result<(), Error> {
-        let remote = canonical(remote.into());
+        let remote = end_of_packets(remote.into())?;
         if data.len() <= segment.get() {
             return self.udp_send_to(now, handle, remote, data);
         }
@@ -38,10 +38,10 @@ impl Stack {
         let bytes = data.len() + count * headers;
         let (can_fit, has_room) =
             (socket.to_send.can_contain(count, bytes), socket.to_send.has_room_for(count, bytes));
-        let (bound, fragmentation) = (socket.local.ip(), socket.fragmentation);
+        let (binding, fragmentation) = (socket.binding, socket.fragmentation);
         let may = (socket.broadcast, socket.forwarded.is_some());
         let largest = data_limit(socket.to_send.largest(), remote.ip());
-        let to = self.check_destination(now, bound, remote, may)?;
+        let to = self.check_destination(now, &binding, remote, may)?;
         let limit = to.limit(fragmentation).min(largest);
         if segment.get() > limit || !can_fit {
             return Err(Error::MessageTooLong { limit });
@@ -76,7 +76,7 @@ impl Stack {
         while segment > 0
             && length.is_multiple_of(segment)
             && let Some((&other, data)) = socket.received.front()
-            && other == from
+            && socket.binding.shown(other) == from
             && data.len() <= segment
             && !data.is_empty()
             && let Some(room) = into.get_mut(length..length + data.len())

@@ -5,7 +5,7 @@ pub(crate) mod syn_ack;
 pub(crate) mod syn_cookie;
 
 use crate::collections::list::List;
-use core::net::SocketAddr;
+use crate::demux::Binding;
 use core::ops::AddAssign;
 use fast_open::Pending;
 use linerate_tcp::Config;
@@ -101,6 +101,10 @@ pub struct ListenOptions {
     /// (`TCP_DEFER_ACCEPT`); `None` means that it does not wait. A handshake by a SYN cookie never
     /// waits.
     pub defer_accept: Option<Duration>,
+    /// Whether a listener at `::` excludes IPv4 (`IPV6_V6ONLY`). If not, it accepts connections
+    /// over both IP versions, and shows IPv4 addresses in IPv6 form (RFC 3493 §3.7). The option has
+    /// no effect on a listener at an IPv4 address.
+    pub only_v6: bool,
 }
 
 impl Default for ListenOptions {
@@ -112,6 +116,7 @@ impl Default for ListenOptions {
             syn_cookies: SynCookies::default(),
             fast_open: None,
             defer_accept: None,
+            only_v6: false,
         }
     }
 }
@@ -119,7 +124,7 @@ impl Default for ListenOptions {
 /// A listener, with its queues.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    pub(crate) local: SocketAddr,
+    pub(crate) binding: Binding,
     pub(crate) options: ListenOptions,
     /// Half-open connections, oldest first. Invariant: at most the limit.
     pub(crate) half_open: List,

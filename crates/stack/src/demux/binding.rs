@@ -1,0 +1,254 @@
+//! The addresses of sockets as applications see them, and those of packets: IPv4 addresses in
+//! their IPv6 form (RFC 4291 §2.5.5.2), sockets of both IP versions (RFC 3493 §3.7), and zones.
+
+use crate::demux::Flow;
+use crate::error::Error;
+use crate::ip::zone::{check_zone, with_zone};
+use crate::ports::Ports;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
+
+/// Converts an address and port that an application has given to those in the headers of packets:
+/// drops the zone and the flow label, and converts the IPv6 form of an IPv4 address to IPv4.
+///
+/// # Errors
+/// [`Error::UnknownZone`].
+#[inline]
+pub(crate) fn end_of_packets(given: SocketAddr) -> Result<SocketAddr, Error> {
+    match given {
+        SocketAddr::V4(_) => Ok(given),
+        SocketAddr::V6(given) => {
+            check_zone(&given)?;
+            Ok(SocketAddr::new(IpAddr::V6(*given.ip()).to_canonical(), given.port()))
+        }
+    }
+}
+
+/// Converts an address and port in the headers of packets to those that an application sees: adds
+/// the zone, and converts an IPv4 address to its IPv6 form if `is_mapped`.
+pub(crate) const fn end_of_application(end: SocketAddr, is_mapped: bool) -> SocketAddr {
+    match end {
+        SocketAddr::V4(end) if is_mapped => {
+            SocketAddr::V6(SocketAddrV6::new(end.ip().to_ipv6_mapped(), end.port(), 0, 0))
+        }
+        end => with_zone(end),
+    }
+}
+
+/// The local address of a listener or of a UDP socket, with its address family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Binding {
+    /// The local address and port in the headers of packets: an IPv4 address if the application
+    /// has given one in IPv6 form.
+    local: SocketAddr,
+    family: Family,
+}
+
+/// The address family of a socket, in which its application gives and sees addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    /// `AF_INET`.
+    Ipv4,
+    /// `AF_INET6`, in which IPv4 addresses have their IPv6 form.
+    Ipv6 {
+        /// Whether the socket excludes IPv4 (`IPV6_V6ONLY`).
+        only: bool,
+    },
+}
+
+impl Binding {
+    /// The binding of the listener of a forwarder, which no packet finds.
+    pub(crate) const NONE: Self =
+        Self::to_flow(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0));
+
+    /// Creates the binding to an address that an application has given. `only_v6` excludes IPv4
+    /// from a socket for IPv6.
+    ///
+    /// # Errors
+    /// [`Error::UnknownZone`], [`Error::MappedBind`].
+    pub(crate) fn new(given: SocketAddr, only_v6: bool) -> Result<Self, Error> {
+        let local = end_of_packets(given)?;
+        let family = match (given, local) {
+            (SocketAddr::V4(_), _) => Family::Ipv4,
+            (SocketAddr::V6(_), SocketAddr::V4(_)) if only_v6 => {
+                return Err(Error::MappedBind(given));
+            }
+            (SocketAddr::V6(_), _) => Family::Ipv6 { only: only_v6 },
+        };
+        Ok(Self { local, family })
+    }
+
+    /// Creates the binding of a forwarded flow, whose application sees the addresses of packets.
+    pub(crate) const fn to_flow(local: SocketAddr) -> Self {
+        let family = match local {
+            SocketAddr::V4(_) => Family::Ipv4,
+            SocketAddr::V6(_) => Family::Ipv6 { only: true },
+        };
+        Self { local, family }
+    }
+
+    /// Returns the binding with another port.
+    pub(crate) const fn with_port(mut self, port: u16) -> Self {
+        self.local.set_port(port);
+        self
+    }
+
+    /// Returns this binding if its port is free, or, if the port is zero, the binding with a free
+    /// port that `ports` selects.
+    ///
+    /// # Errors
+    /// [`Error::AddressInUse`], [`Error::PortsExhausted`].
+    pub(crate) fn with_free_port(
+        self,
+        ports: &mut Ports,
+        is_taken: impl Fn(&Flow) -> bool,
+    ) -> Result<Self, Error> {
+        let is_taken = |binding: &Self| binding.flows().any(|flow| is_taken(&flow));
+        if self.local.port() != 0 {
+            let in_use = Error::AddressInUse(self.shown_local());
+            return if is_taken(&self) { Err(in_use) } else { Ok(self) };
+        }
+        let flow = Flow::bound(self.local);
+        ports
+            .choose(flow, |flow| is_taken(&self.with_port(flow.local_port())))
+            .map(|flow| self.with_port(flow.local_port()))
+            .ok_or_else(|| Error::PortsExhausted(flow.remote()))
+    }
+
+    /// Returns the local address and port as they are in packets. `::` includes all IPv4 addresses
+    /// if [`Binding::has_both_versions`].
+    pub(crate) const fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Returns the local address and port as the application sees them.
+    pub(crate) const fn shown_local(&self) -> SocketAddr {
+        self.shown(self.local)
+    }
+
+    /// Converts an address and port of a packet to those that the application sees.
+    pub(crate) const fn shown(&self, end: SocketAddr) -> SocketAddr {
+        end_of_application(end, self.is_mapped())
+    }
+
+    /// Does the application see IPv4 addresses in IPv6 form?
+    pub(crate) const fn is_mapped(&self) -> bool {
+        matches!(self.family, Family::Ipv6 { .. })
+    }
+
+    /// Is the socket for IPv6 only? `None` for a socket of IPv4, which has no such option.
+    pub(crate) const fn only_v6(&self) -> Option<bool> {
+        match self.family {
+            Family::Ipv4 => None,
+            Family::Ipv6 { only } => Some(only),
+        }
+    }
+
+    /// Is the socket bound to all addresses of both IP versions?
+    fn has_both_versions(&self) -> bool {
+        self.family == Family::Ipv6 { only: false }
+            && self.local.is_ipv6()
+            && self.local.ip().is_unspecified()
+    }
+
+    /// Returns the keys by which the socket is found in the table of listeners or UDP sockets: one
+    /// for each IP version that it accepts.
+    pub(crate) fn flows(&self) -> impl Iterator<Item = Flow> + use<> {
+        let all_ipv4 = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), self.local.port());
+        let ipv4 = self.has_both_versions().then(|| Flow::bound(all_ipv4));
+        core::iter::once(Flow::bound(self.local)).chain(ipv4)
+    }
+
+    /// Checks that the socket can exchange packets with the address `remote`, as it is in packets.
+    ///
+    /// # Errors
+    /// [`Error::OtherVersion`], [`Error::OnlyIpv6`].
+    pub(crate) fn check_version(&self, remote: IpAddr) -> Result<(), Error> {
+        let local = self.local.ip();
+        match remote {
+            _ if local.is_ipv4() == remote.is_ipv4() || self.has_both_versions() => Ok(()),
+            IpAddr::V4(_) => Err(Error::OnlyIpv6(remote)),
+            IpAddr::V6(_) => Err(Error::OtherVersion { local, remote }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn bind(given: &str, only_v6: bool) -> Binding {
+        Binding::new(given.parse().unwrap(), only_v6).unwrap()
+    }
+
+    fn flows(binding: &Binding) -> Vec<SocketAddr> {
+        binding.flows().map(|flow| flow.local()).collect()
+    }
+
+    fn ends(texts: &[&str]) -> Vec<SocketAddr> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_socket_is_found_by_the_versions_that_it_accepts() {
+        for (given, only_v6, found) in [
+            ("0.0.0.0:7", false, &["0.0.0.0:7"][..]),
+            ("192.0.2.1:7", true, &["192.0.2.1:7"]),
+            ("[::]:7", false, &["[::]:7", "0.0.0.0:7"]),
+            ("[::]:7", true, &["[::]:7"]),
+            ("[2001:db8::1]:7", false, &["[2001:db8::1]:7"]),
+            ("[::ffff:192.0.2.1]:7", false, &["192.0.2.1:7"]),
+            ("[::ffff:0.0.0.0]:7", false, &["0.0.0.0:7"]),
+            ("[fe80::1%1]:7", false, &["[fe80::1]:7"]),
+        ] {
+            let binding = bind(given, only_v6);
+            assert_eq!(flows(&binding), ends(found), "{given}");
+            assert_eq!(binding.shown_local(), given.parse().unwrap());
+        }
+    }
+
+    #[test]
+    fn an_ipv4_address_has_its_ipv6_form_on_a_socket_for_ipv6() {
+        let ipv4 = "192.0.2.9:80".parse().unwrap();
+        for given in ["[::]:7", "[::ffff:192.0.2.1]:7", "[2001:db8::1]:7"] {
+            let shown = bind(given, false).shown(ipv4);
+            assert_eq!(shown, "[::ffff:192.0.2.9]:80".parse().unwrap(), "{given}");
+            assert_eq!(end_of_packets(shown), Ok(ipv4));
+        }
+        assert_eq!(bind("0.0.0.0:7", false).shown(ipv4), ipv4);
+    }
+
+    #[test]
+    fn a_socket_reaches_the_versions_that_it_accepts() {
+        let ipv4 = "192.0.2.9".parse().unwrap();
+        let ipv6 = "2001:db8::9".parse().unwrap();
+        let reaches = |given, only_v6| {
+            let binding = bind(given, only_v6);
+            [ipv4, ipv6].map(|remote| binding.check_version(remote))
+        };
+        let other = |local: &str, remote| {
+            Err(Error::OtherVersion { local: local.parse().unwrap(), remote })
+        };
+        assert_eq!(reaches("[::]:7", false), [Ok(()); 2]);
+        assert_eq!(reaches("[::]:7", true), [Err(Error::OnlyIpv6(ipv4)), Ok(())]);
+        assert_eq!(reaches("0.0.0.0:7", false), [Ok(()), other("0.0.0.0", ipv6)]);
+        assert_eq!(reaches("[::ffff:0.0.0.0]:7", false), [Ok(()), other("0.0.0.0", ipv6)]);
+        assert_eq!(reaches("[::1]:7", false), [Err(Error::OnlyIpv6(ipv4)), Ok(())]);
+    }
+
+    #[test]
+    fn a_socket_for_ipv6_only_has_no_ipv4_address() {
+        let given = "[::ffff:192.0.2.1]:7".parse().unwrap();
+        assert_eq!(Binding::new(given, true), Err(Error::MappedBind(given)));
+        assert_eq!(bind("[::]:7", true).only_v6(), Some(true));
+        assert_eq!(bind("[::]:7", false).only_v6(), Some(false));
+        assert_eq!(bind("0.0.0.0:7", true).only_v6(), None);
+    }
+
+    #[test]
+    fn the_zone_of_a_binding_must_exist() {
+        let given = "[fe80::1%2]:7".parse().unwrap();
+        let refused = Error::UnknownZone { address: "fe80::1".parse().unwrap(), zone: 2 };
+        assert_eq!(Binding::new(given, false), Err(refused));
+    }
+}
