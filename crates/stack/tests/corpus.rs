@@ -1,8 +1,9 @@
-//! Replays the corpora of the fuzz targets `frames_into_a_host`, `fragments_into_a_host` and
-//! `neighbor_discovery_into_a_host`.
+//! Replays the corpora of the fuzz targets `frames_into_a_host`, `fragments_into_a_host`,
+//! `neighbor_discovery_into_a_host` and `dhcp_into_a_client`.
 
 use linerate_testkit::fuzz::{
-    fragments_into_a_host, frames_into_a_host, neighbor_discovery_into_a_host, replay,
+    dhcp_into_a_client, fragments_into_a_host, frames_into_a_host, neighbor_discovery_into_a_host,
+    replay,
 };
 use std::path::{Path, PathBuf};
 
@@ -26,4 +27,10 @@ fn no_message_of_neighbour_discovery_in_the_corpus_breaks_an_invariant() {
 fn no_fragments_of_the_corpus_break_an_invariant() {
     let inputs = replay(&corpus("fragments_into_a_host"), fragments_into_a_host);
     assert!(inputs >= 6, "only {inputs} inputs are left");
+}
+
+#[test]
+fn no_messages_of_dhcp_servers_in_the_corpus_break_an_invariant() {
+    let inputs = replay(&corpus("dhcp_into_a_client"), dhcp_into_a_client);
+    assert!(inputs >= 19, "only {inputs} inputs are left");
 }

@@ -30,6 +30,7 @@ struct Sent {
     requested: Option<Ipv4Addr>,
     server: Option<Ipv4Addr>,
     has_parameter_list: bool,
+    max_size: Option<u16>,
 }
 
 /// A frame of the host.
@@ -88,6 +89,22 @@ impl Client {
             self.wait();
             if let Some(Frame::Dhcp(message)) = self.frames().first() {
                 return (message.clone(), self.now.since(begun));
+            }
+        }
+    }
+
+    /// Advances the time to the next message of the host, whose ARP requests for `server` are
+    /// answered.
+    fn next_message_of(&mut self, server: Ipv4Addr) -> Sent {
+        loop {
+            self.wait();
+            let mut frames = self.frames();
+            if matches!(&frames[..], [Frame::Arp(arp)] if arp.target_ip == server) {
+                self.arp(ArpOperation::Reply, server, OFFERED);
+                frames = self.frames();
+            }
+            if let Some(Frame::Dhcp(message)) = frames.first() {
+                return message.clone();
             }
         }
     }
@@ -166,6 +183,10 @@ fn parse(frame: &[u8]) -> Option<Frame> {
         requested: message.options.address(option::REQUESTED_ADDRESS),
         server: message.options.address(option::SERVER_ID),
         has_parameter_list: message.options.get(option::PARAMETER_LIST, &mut list).is_some(),
+        max_size: message
+            .options
+            .get(option::MAX_MESSAGE_SIZE, &mut list)
+            .and_then(|size| Some(u16::from_be_bytes(size.try_into().ok()?))),
     }))
 }
 
@@ -258,6 +279,26 @@ fn messages_are_repeated_with_a_randomised_exponential_backoff() {
     let again = client.message();
     assert_eq!(again.kind, DhcpMessageType::Discover);
     assert_ne!(again.header.xid, discover.header.xid);
+}
+
+/// RFC 2131 §3.1, step 3: relays forward a request to the servers that got the discovery.
+#[test]
+fn a_request_repeats_the_seconds_and_the_destination_of_the_discovery() {
+    let mut client = unprobed();
+    client.message();
+    client.wait();
+    let discover = client.message();
+    assert!(discover.header.secs >= 3, "{discover:?}");
+    client.receive(Ipv4Addr::BROADCAST, &reply(&discover, DhcpMessageType::Offer, 600));
+    for _ in 0..3 {
+        let request = client.message();
+        assert_eq!(request.kind, DhcpMessageType::Request);
+        assert_eq!(request.header.secs, discover.header.secs);
+        assert_eq!(request.destination, discover.destination);
+        assert_eq!(request.header.xid, discover.header.xid);
+        assert_eq!(request.has_parameter_list, discover.has_parameter_list);
+        client.wait();
+    }
 }
 
 /// RFC 2131 §4.4.5.
@@ -510,4 +551,74 @@ fn hosts_that_start_together_can_wait_for_different_times() {
     let waited = client.wait();
     assert!(Duration::from_secs(1) <= waited && waited < Duration::from_secs(10), "{waited:?}");
     assert_eq!(client.message().kind, DhcpMessageType::Discover);
+}
+
+/// RFC 2131 §3.2, step 4.
+#[test]
+fn a_previous_address_in_use_is_declined() {
+    let mut client =
+        Client::new(config(|config| config.previous = Some(OFFERED)), Medium::Ethernet);
+    let request = client.message();
+    client.receive(Ipv4Addr::BROADCAST, &reply(&request, DhcpMessageType::Ack, 600));
+    client.frames();
+    client.arp(ArpOperation::Reply, OFFERED, Ipv4Addr::UNSPECIFIED);
+    let decline = client.message();
+    assert_eq!((decline.kind, decline.requested), (DhcpMessageType::Decline, Some(OFFERED)));
+    assert_eq!(decline.server, Some(SERVER));
+    client.wait();
+    assert_eq!(client.message().kind, DhcpMessageType::Discover);
+}
+
+/// RFC 2131 §3.5, RFC 2132 §9.10.
+#[test]
+fn requests_announce_the_largest_message() {
+    let mut client = unprobed();
+    let discover = client.message();
+    client.receive(Ipv4Addr::BROADCAST, &reply(&discover, DhcpMessageType::Offer, 600));
+    let request = client.message();
+    assert_eq!([discover.max_size, request.max_size], [Some(1_500); 2]);
+}
+
+/// RFC 2131 §4.1.
+#[test]
+fn exchanges_of_other_hosts_have_other_numbers() {
+    let first_xid = |seed| {
+        let config = StackConfig::unconfigured(MAC).dhcp(DhcpConfig::new());
+        let mut stack = Stack::new(config, [seed; 32]);
+        stack.attach(Capabilities::new(Medium::Ethernet, 1_500));
+        Client { stack, now: Instant::ZERO }.message().header.xid
+    };
+    assert_eq!(first_xid(1), first_xid(1));
+    assert_ne!(first_xid(1), first_xid(2));
+}
+
+/// RFC 2131 §4.1: frames to an address that no host has yet may be lost behind a switch.
+#[test]
+fn discoveries_ask_for_broadcast_replies() {
+    let mut client = unprobed();
+    let discover = client.message();
+    assert!(discover.header.broadcast);
+    client.receive(Ipv4Addr::BROADCAST, &reply(&discover, DhcpMessageType::Offer, 600));
+    assert!(client.message().header.broadcast);
+}
+
+/// RFC 2131 §4.3.2, §4.4.5.
+#[test]
+fn a_rebinding_request_has_its_address_in_ciaddr_only() {
+    let mut client = unprobed();
+    client.bind(1_000);
+    client.frames();
+    let rebind_at = client.stack.dhcp_lease().unwrap().rebind_at;
+    let request = loop {
+        let message = client.next_message_of(SERVER);
+        if client.now >= rebind_at {
+            break message;
+        }
+    };
+    assert_eq!(
+        (request.kind, request.destination),
+        (DhcpMessageType::Request, Ipv4Addr::BROADCAST)
+    );
+    assert_eq!((request.header.client, request.source), (OFFERED, OFFERED));
+    assert_eq!((request.requested, request.server), (None, None));
 }

@@ -89,7 +89,10 @@ pub(crate) struct DhcpClient {
     xid: u32,
     /// Time at which the current attempt to get an address began.
     began: Instant,
-    /// Time of the last request, from which the duration of a lease counts.
+    /// The `secs` field of the last DHCPDISCOVER, which the request after it repeats: relays then
+    /// forward both to the same servers (RFC 2131 §3.1, step 3).
+    discovered_secs: u16,
+    /// The time of the last request, from which a lease counts.
     requested_at: Instant,
     /// Number of transmissions of the current message.
     sent: u32,
@@ -110,6 +113,7 @@ impl DhcpClient {
             state: State::Init,
             xid: 0,
             began: Instant::ZERO,
+            discovered_secs: 0,
             requested_at: Instant::ZERO,
             sent: 0,
             setbacks: 0,
@@ -204,7 +208,11 @@ impl DhcpClient {
         if kind == DhcpMessageType::Request {
             self.requested_at = now;
         }
-        let header = DhcpHeader { broadcast: true, ..self.header(now) };
+        let mut header = DhcpHeader { broadcast: true, ..self.header(now) };
+        match self.state {
+            State::Requesting { .. } => header.secs = self.discovered_secs,
+            _ => self.discovered_secs = header.secs,
+        }
         let to = Ipv4Addr::BROADCAST;
         Vec::from([DhcpAction::Send(DhcpSend { kind, header, to, requested, server })])
     }
