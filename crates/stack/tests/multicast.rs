@@ -117,18 +117,26 @@ fn reports_in(frame: &[u8]) -> Vec<String> {
 
 /// Delivers a frame with an IGMP query, with or without the Router Alert option.
 fn deliver_query(pair: &mut Pair, source: Ipv4Addr, options: &[u8], query: &[u8]) {
+    deliver_query_to(pair, igmp::ALL_HOSTS, source, options, query);
+}
+
+fn deliver_query_to(pair: &mut Pair, to: Ipv4Addr, source: Ipv4Addr, options: &[u8], query: &[u8]) {
     let mut message = query.to_vec();
     let checksum = Sum::of(&message).finish();
     message[2..4].copy_from_slice(&checksum.to_be_bytes());
     let ethernet = EthernetHeader {
-        destination: MacAddress::of_ipv4_multicast(igmp::ALL_HOSTS),
+        destination: if to.is_multicast() {
+            MacAddress::of_ipv4_multicast(to)
+        } else {
+            Side::Right.mac()
+        },
         source: Side::Left.mac(),
         tags: VlanTags::NONE,
         ether_type: EtherType::IPV4,
     };
     let mut frame = [0; 100];
     let at = ethernet.emit(&mut frame);
-    let header = Ipv4Header { ttl: 1, ..Ipv4Header::new(source, igmp::ALL_HOSTS, Protocol::IGMP) };
+    let header = Ipv4Header { ttl: 1, ..Ipv4Header::new(source, to, Protocol::IGMP) };
     let end = at + header.emit_with_options(options, message.len(), &mut frame[at..]);
     frame[end..end + message.len()].copy_from_slice(&message);
     let now = pair.now;
@@ -276,9 +284,8 @@ fn queries_that_no_router_of_the_link_can_have_sent_are_ignored() {
     let reports = observe_reports(&mut pair);
     deliver_query(&mut pair, Side::Left.address(), &[], &GENERAL_QUERY);
     deliver_query(&mut pair, Side::Left.address(), &igmp::ROUTER_ALERT, &GENERAL_QUERY[..10]);
-    let mld_query = |hop_limit, with_alert: bool| {
+    let mld_query = |source: Ipv6Addr, hop_limit, with_alert: bool| {
         let alert = if with_alert { &mld::ROUTER_ALERT[..] } else { &[] };
-        let source = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 9);
         let next = if with_alert { Protocol::HOP_BY_HOP } else { Protocol::ICMPV6 };
         let header =
             Ipv6Header { hop_limit, ..Ipv6Header::new(source, address(Side::Right), next) };
@@ -299,17 +306,48 @@ fn queries_that_no_router_of_the_link_can_have_sent_are_ignored() {
         frame.extend(packet);
         frame
     };
-    for frame in [mld_query(255, true), mld_query(1, false)] {
+    let router = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 9);
+    let global = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 9);
+    for frame in [
+        mld_query(router, 255, true),
+        mld_query(router, 1, false),
+        mld_query(global, 1, true),
+        mld_query(Ipv6Addr::UNSPECIFIED, 1, true),
+    ] {
         let now = pair.now;
         pair.stack(Side::Right).handle_frame(now, RxFrame::plain(&frame, now));
     }
     pair.run_for(Duration::from_secs(20));
     assert_eq!(reports.take(), [""; 0]);
-    assert_eq!(pair.stack(Side::Right).counters().groups.in_errors, 4);
-    let (now, frame) = (pair.now, mld_query(1, true));
+    assert_eq!(pair.stack(Side::Right).counters().groups.in_errors, 5);
+    let (now, frame) = (pair.now, mld_query(router, 1, true));
     pair.stack(Side::Right).handle_frame(now, RxFrame::plain(&frame, now));
     pair.run_for(Duration::from_secs(20));
     assert_eq!(reports.take().len(), 1, "both addresses have one group");
+}
+
+/// RFC 3376 §4.1.12, §9.1.
+#[test]
+fn a_query_to_any_address_is_answered_and_a_general_one_to_another_group_is_not() {
+    let mut pair = pair(Medium::Ethernet);
+    let right = bind(&mut pair, Side::Right, &format!("0.0.0.0:{PORT}"));
+    join(&mut pair, Side::Right, right, GROUP.into(), None).unwrap();
+    pair.run_for(Duration::from_secs(5));
+    let reports = observe_reports(&mut pair);
+    let (router, alert) = (Side::Left.address(), igmp::ROUTER_ALERT);
+    let state = format!("{GROUP} {:?} []", GroupRecordKind::IsExclude);
+    let mut specific = GENERAL_QUERY;
+    specific[4..8].copy_from_slice(&GROUP.octets());
+    let to_us = Side::Right.address();
+    for (to, query, expected) in
+        [(to_us, GENERAL_QUERY, true), (GROUP, specific, true), (GROUP, GENERAL_QUERY, false)]
+    {
+        deliver_query_to(&mut pair, to, router, &alert, &query);
+        pair.run_for(Duration::from_secs(5));
+        let expected = if expected { vec![state.clone()] } else { Vec::new() };
+        assert_eq!(reports.take(), expected, "{to}");
+    }
+    assert_eq!(pair.stack(Side::Right).counters().groups.in_errors, 1);
 }
 
 /// Neighbours find a host by the groups of its addresses, also behind a bridge that forwards only

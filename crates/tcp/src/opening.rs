@@ -20,8 +20,10 @@ use core::num::NonZeroU32;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, Segment, SeqNum, TcpFlags, TcpHeader};
 
-/// The MSS of a peer that does not announce one (RFC 9293 MUST-15).
+/// The assumed MSS of a peer that announces none over IPv4 (RFC 9293 MUST-15).
 pub(crate) const DEFAULT_PEER_MSS: u16 = 536;
+/// The assumed MSS of a peer that announces none over IPv6 (RFC 9293 MUST-15).
+pub(crate) const DEFAULT_PEER_MSS_IPV6: u16 = 1_220;
 
 /// Random values that the host draws for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,8 +215,8 @@ impl Connection {
             self.timestamps.take(timestamps.value, now);
         }
         self.note_user_timeout(now, &options);
-        let most =
-            options.mss.unwrap_or(DEFAULT_PEER_MSS).min(self.path.mss_clamp.unwrap_or(u16::MAX));
+        let mss = options.mss.unwrap_or_else(|| self.path.default_peer_mss());
+        let most = mss.min(self.path.mss_clamp.unwrap_or(u16::MAX));
         self.begin_path_search(u32::from(most), now);
         self.begin_congestion_control();
         // The window field of a SYN is never scaled (RFC 7323 §2.2).

@@ -1,6 +1,7 @@
 //! The host's knowledge about the path to a peer.
 
 use crate::compact::pack::packed;
+use crate::opening::{DEFAULT_PEER_MSS, DEFAULT_PEER_MSS_IPV6};
 use crate::receive::saturated;
 use crate::send::path_mtu::PathMtu;
 use core::num::NonZeroU32;
@@ -75,6 +76,11 @@ impl Path {
             initial_window: None,
             initial_receive_window: None,
         }
+    }
+
+    /// Returns the assumed MSS of a peer that announces none.
+    pub(crate) const fn default_peer_mss(&self) -> u16 {
+        if self.ip_header > IPV4_HEADER { DEFAULT_PEER_MSS_IPV6 } else { DEFAULT_PEER_MSS }
     }
 
     /// Returns the initial state of the PLPMTUD search (RFC 8899 §5.2).

@@ -377,6 +377,21 @@ mod tests {
         assert_eq!(message.options.address(option::ROUTER), None);
     }
 
+    /// RFC 2131 §2 and table 5.
+    #[test]
+    fn reserved_fields_of_a_request_are_zero() {
+        let mut bytes = [0xee; 400];
+        let mac = header().mac;
+        let request = DhcpHeader { is_reply: false, yours: Ipv4Addr::UNSPECIFIED, ..header() };
+        let length = DhcpWriter::new(&request, DhcpMessageType::Request, &mut bytes).finish();
+        assert!(length >= MIN_LENGTH);
+        assert_eq!(bytes[..4], [1, 1, 6, 0], "op, htype, hlen and hops");
+        assert_eq!(bytes[10..12], [0x80, 0], "only BROADCAST of the flags may be set");
+        assert_eq!(bytes[12..28], [0; 16], "ciaddr, yiaddr, siaddr and giaddr");
+        assert_eq!(bytes[28..34], mac.octets());
+        assert!(bytes[34..236].iter().all(|&byte| byte == 0), "chaddr, sname and file");
+    }
+
     #[test]
     fn options_continue_in_the_overloaded_fields_the_file_first() {
         let (file, name) = ([6, 1, 2, 255], [6, 1, 3, 255]);

@@ -174,6 +174,21 @@ mod tests {
         assert!(record.sources.iter().eq(source));
     }
 
+    /// RFC 3376 §4.1.10, §4.2.11.
+    #[test]
+    fn bytes_behind_a_message_are_covered_by_its_checksum_and_ignored() {
+        let mut bytes = [0x11, 100, 0, 0, 239, 1, 2, 3, 2, 125, 0, 0, 7, 7, 7, 7, 7, 8];
+        let found = query(&mut bytes);
+        assert_eq!((found.version, found.sources.len()), (GroupVersion::V3, 0));
+        bytes[17] = 9;
+        assert!(parse(&bytes).is_err(), "the checksum is that of other bytes");
+        let mut bytes = [0x22, 0, 0, 0, 0, 0, 0, 1, 4, 0, 0, 0, 239, 1, 2, 3, 7, 7, 7, 7];
+        let Ok(Some(GroupMessage::Report(records))) = parsed(&mut bytes) else { panic!() };
+        assert_eq!(records.iter().count(), 1);
+        bytes[19] = 9;
+        assert!(parse(&bytes).is_err(), "the checksum is that of other bytes");
+    }
+
     #[test]
     fn a_router_alert_is_found_among_options() {
         assert!(has_router_alert(&ROUTER_ALERT));

@@ -159,7 +159,11 @@ impl Stack {
                 // Only routers of the link add this option (RFC 3376 §9.1); IGMPv1 has none.
                 let packet = Ipv4Packet::parse(arrived.bytes);
                 let is_alert = packet.is_ok_and(|packet| igmp::has_router_alert(packet.options));
-                let is_valid = query.version == GroupVersion::V1 || is_alert;
+                // Those about all groups are sent to all hosts, or to one.
+                let to = arrived.destination();
+                let is_elsewhere =
+                    query.group.is_none() && to.is_multicast() && to != IpAddr::V4(igmp::ALL_HOSTS);
+                let is_valid = (query.version == GroupVersion::V1 || is_alert) && !is_elsewhere;
                 self.handle_group_query(arrived, &query, is_valid);
             }
             Ok(_) => {}

@@ -9,8 +9,8 @@ use crate::stack::icmpv6::icmpv6_error;
 use core::net::IpAddr;
 use linerate_units::Instant;
 use linerate_wire::{
-    Echo, IcmpError, IcmpMessage, Icmpv6Error, Icmpv6Message, IpHeader, Ipv6Quote, Malformed,
-    Protocol, Quote, Unreachable,
+    Echo, IcmpError, IcmpMessage, Icmpv6Error, Icmpv6Message, IpHeader, Ipv6Header, Ipv6Quote,
+    Malformed, Protocol, Quote, Unreachable,
 };
 
 /// An error of either IP version with its quote.
@@ -161,6 +161,12 @@ impl Stack {
             report.error,
             ReportedError::V4(IcmpError::SourceQuench | IcmpError::Redirect { .. })
         );
+        // No path of IPv6 is as narrow as that: the report is discarded (RFC 8201 §4).
+        let is_too_narrow = matches!(
+            report.error,
+            ReportedError::V6(Icmpv6Error::PacketTooBig { mtu })
+                if (mtu as usize) < Ipv6Header::MIN_MTU
+        );
         let sender = report.source();
         let is_ours = self.interface.is_ours(sender) || self.forwards_to(sender);
         // A report about a fragment names a recent identification, which only nodes on the path
@@ -168,7 +174,7 @@ impl Stack {
         let is_forged = report.identification().is_some_and(|identification| {
             !self.fragment_ids.is_recent(sender, report.destination(), identification)
         });
-        if is_ignored || !is_ours || is_forged {
+        if is_ignored || is_too_narrow || !is_ours || is_forged {
             return;
         }
         match report.protocol() {

@@ -66,7 +66,8 @@ impl Stack {
         }
         let path = self.datagram_path_to(now, destination)?;
         let mut header = IpHeader::new(path.source, destination, protocol).ok_or(invalid)?;
-        header.set_hops(hops);
+        // No packet leaves with a TTL of zero (RFC 1122 §3.2.1.7).
+        header.set_hops(hops.max(1));
         header.set_type_of_service(type_of_service);
         let limit = path.mtu_payload().min(largest.saturating_sub(header.length()));
         if payload.len() > limit {
@@ -116,7 +117,7 @@ impl Stack {
         Ok((length, packet))
     }
 
-    /// Sets the TTL or hop limit of packets that are sent from now on.
+    /// Sets the TTL or hop limit of packets that are sent from now on. Zero is sent as one.
     ///
     /// # Errors
     /// [`Error::Closed`].

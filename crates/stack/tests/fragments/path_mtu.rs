@@ -138,6 +138,10 @@ fn fragments_of_ipv6_are_never_smaller_than_its_smallest_mtu() {
     answers(&mut pair, too_big(hosts, &sent, 600));
     packets.borrow_mut().clear();
     send(&mut pair, left, hosts, 8_000);
+    assert_eq!(sizes(&packets)[0], 1_496, "a report below the minimum is discarded");
+    answers(&mut pair, too_big(hosts, &sent, 1_280));
+    packets.borrow_mut().clear();
+    send(&mut pair, left, hosts, 8_000);
     assert_eq!(sizes(&packets)[0], 1_280);
     send(&mut pair, left, hosts, 1_232);
     assert_eq!(sizes(&packets), [1_280]);

@@ -130,6 +130,26 @@ mod tests {
         parse(bytes).unwrap().unwrap()
     }
 
+    /// RFC 3810 §5.1.12, §5.2.11.
+    #[test]
+    fn bytes_behind_a_message_are_ignored() {
+        let mut bytes = [0; V2_QUERY + 6];
+        bytes[0] = QUERY;
+        bytes[24..28].copy_from_slice(&[2, 125, 0, 0]);
+        bytes[28..].fill(7);
+        finish(&header(), &mut bytes);
+        let GroupMessage::Query(query) = parsed(&bytes) else { panic!() };
+        assert_eq!((query.version, query.sources.len()), (GroupVersion::V3, 0));
+        let mut bytes = [0; 8 + 20 + 5];
+        (bytes[0], bytes[7], bytes[8]) = (V2_REPORT, 1, 4);
+        bytes[28..].fill(7);
+        finish(&header(), &mut bytes);
+        let GroupMessage::Report(records) = parsed(&bytes) else { panic!() };
+        assert_eq!(records.iter().count(), 1);
+        bytes[32] = 8;
+        assert!(Icmpv6Message::parse(&header(), &bytes).is_err(), "the checksum covers all");
+    }
+
     #[test]
     fn messages_of_both_versions_are_parsed_as_they_were_emitted() {
         let group: Ipv6Addr = "ff05::7".parse().unwrap();

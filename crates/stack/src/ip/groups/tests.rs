@@ -204,6 +204,25 @@ fn the_robustness_of_the_querier_counts() {
     assert_eq!(groups.poll_timeout(), Instant::NEVER);
 }
 
+/// RFC 3376 §4.1.6: zero says that the querier does not tell.
+#[test]
+fn a_querier_without_a_robustness_has_the_default() {
+    let mut groups = groups(1);
+    query(&mut groups, at(0), &[0x11, 10, 0, 0, 0, 0, 0, 0, 4, 125, 0, 0]);
+    query(&mut groups, at(1), &[0x11, 10, 0, 0, 0, 0, 0, 0, 0, 125, 0, 0]);
+    join(&mut groups, at(1), 1);
+    for _ in 0..2 {
+        assert_eq!(next(&mut groups).1.len(), 1);
+    }
+    assert_eq!(groups.poll_timeout(), Instant::NEVER);
+}
+
+/// RFC 3376 §2.
+#[test]
+fn the_default_limit_of_sources_is_that_of_the_rfc() {
+    assert!(crate::config::Limits::default().group_sources >= 64);
+}
+
 #[test]
 fn groups_and_sources_are_limited() {
     let mut groups = groups(1);

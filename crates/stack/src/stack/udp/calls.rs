@@ -202,7 +202,8 @@ impl Stack {
         Ok(self.datagram_path_to(now, peer.ip())?.mtu)
     }
 
-    /// Sets the TTL or hop limit of datagrams to single hosts that are sent from now on.
+    /// Sets the TTL or hop limit of datagrams to single hosts that are sent from now on. Zero is
+    /// sent as one.
     ///
     /// # Errors
     /// [`Error::Closed`].

@@ -159,7 +159,8 @@ impl Stack {
                 data.len() <= to.unfragmented && socket.fragmentation != Fragmentation::ByRouters;
         }
         let is_group = remote.ip().is_multicast();
-        header.set_hops(if is_group { socket.multicast_hops } else { socket.hops });
+        // No packet leaves with a TTL of zero (RFC 1122 §3.2.1.7).
+        header.set_hops(if is_group { socket.multicast_hops } else { socket.hops.max(1) });
         header.set_type_of_service(socket.type_of_service);
         let ports = UdpHeader {
             source_port: socket.binding.local().port(),
