@@ -14,11 +14,13 @@
 //! packets (6) therefore pass unchanged, with and without compression. For them, both ends must
 //! have an MTU of at least 1,280 bytes (RFC 8200 §5).
 
+mod codec;
 mod counters;
 mod error;
 mod queue;
 mod terminal;
 
+pub use codec::{LineDecoder, LineEncoder, LineInput};
 pub use counters::{DirectionCounters, SerialCounters};
 pub use error::{ParseBaudError, SerialError};
 
@@ -26,7 +28,7 @@ use crate::MonotonicClock;
 use crate::wait::Readiness;
 use linerate_stack::{Capabilities, Link, LinkError, Medium, RxFrame, SMALLEST_MTU, TxFrame};
 use linerate_units::{Clock, Instant, Rate};
-use linerate_wire::{SlipDecoder, VjCompressor, VjDecompressor, VjError, slip_bytes};
+use linerate_wire::slip_bytes;
 use queue::LineQueue;
 use rustix::io::Errno;
 use std::ops::{Range, RangeInclusive};
@@ -39,8 +41,6 @@ pub const BAUD: RangeInclusive<u32> = 50..=4_000_000;
 pub const LARGEST_MTU: usize = 1_500;
 /// The number of bytes that are read at once.
 const INCOMING: usize = 4_096;
-/// The number of bytes by which decompression can lengthen a packet: the longest headers.
-const HEADERS: usize = 128;
 
 /// Parses the rate of a serial line in baud.
 ///
@@ -114,15 +114,12 @@ pub struct SerialLink {
     terminal: Terminal,
     capabilities: Capabilities,
     config: SerialConfig,
-    compressor: Option<Box<VjCompressor>>,
-    decompressor: Option<Box<VjDecompressor>>,
-    decoder: SlipDecoder<Box<[u8]>>,
+    encoder: LineEncoder,
+    decoder: LineDecoder,
     incoming: Box<[u8]>,
     /// The range of `incoming` that has not been decoded yet.
     unread: Range<usize>,
-    /// The buffer for a received packet after decompression.
-    packet: Box<[u8]>,
-    /// The buffer in which the host writes a packet to send.
+    /// The packet that the host writes.
     outgoing: Box<[u8]>,
     queue: LineQueue,
     /// Whether the device has no room for bytes that are due to be written.
@@ -161,12 +158,10 @@ impl SerialLink {
             terminal,
             capabilities,
             config: config.clone(),
-            compressor: config.header_compression.then(Box::default),
-            decompressor: config.header_compression.then(Box::default),
-            decoder: SlipDecoder::new(vec![0; LARGEST_MTU].into()),
+            encoder: LineEncoder::new(config.header_compression),
+            decoder: LineDecoder::new(config.header_compression),
             incoming: vec![0; INCOMING].into(),
             unread: 0..0,
-            packet: vec![0; LARGEST_MTU + HEADERS].into(),
             outgoing: vec![0; config.mtu].into(),
             queue: LineQueue::new(config.baud),
             is_blocked: false,
@@ -220,10 +215,7 @@ impl SerialLink {
         let sent = &mut self.counters.sent;
         sent.packets += 1;
         sent.packet_bytes += length as u64;
-        let packet = match &mut self.compressor {
-            Some(compressor) => compressor.compress(whole),
-            None => whole,
-        };
+        let packet = self.encoder.compress(whole);
         sent.compressed_bytes += packet.len() as u64;
         match packet[0] {
             0x80.. => sent.compressed += 1,
@@ -253,38 +245,24 @@ impl SerialLink {
     /// contains none.
     fn next_packet(&mut self, now: Instant, on_frame: &mut impl FnMut(RxFrame<'_>)) -> bool {
         for at in self.unread.by_ref() {
-            let before = self.decoder.discarded();
-            let Some(line) = self.decoder.take(self.incoming[at]) else {
-                if self.decoder.discarded() > before {
-                    self.counters.errors += 1;
-                    self.decompressor.iter_mut().for_each(|decompressor| decompressor.note_error());
+            let (packet, line_length, kind) = match self.decoder.take(self.incoming[at]) {
+                None => continue,
+                Some(LineInput::Packet { packet, line_length, kind }) => {
+                    (packet, line_length, kind)
                 }
-                continue;
-            };
-            let length = line.len() as u64;
-            let kind = line[0];
-            let packet = match &mut self.decompressor {
-                Some(decompressor) => match decompressor.expand(line, &mut self.packet) {
-                    Ok(length) => &self.packet[..length],
-                    Err(VjError::UnknownConnection) => {
-                        self.counters.tossed += 1;
-                        continue;
-                    }
-                    Err(_) => {
-                        self.counters.errors += 1;
-                        continue;
-                    }
-                },
-                None if is_ip(kind) => &*line,
-                None => {
+                Some(LineInput::Damaged) => {
                     self.counters.errors += 1;
+                    continue;
+                }
+                Some(LineInput::Tossed) => {
+                    self.counters.tossed += 1;
                     continue;
                 }
             };
             let received = &mut self.counters.received;
             received.packets += 1;
             received.packet_bytes += packet.len() as u64;
-            received.compressed_bytes += length;
+            received.compressed_bytes += line_length as u64;
             received.compressed += u64::from(kind >= 0x80);
             received.whole_headers += u64::from((0x70..0x80).contains(&kind));
             on_frame(RxFrame::plain(packet, now));
@@ -292,11 +270,6 @@ impl SerialLink {
         }
         false
     }
-}
-
-/// Returns whether a packet with this first byte is IPv4 or IPv6.
-const fn is_ip(first: u8) -> bool {
-    matches!(first >> 4, 4 | 6)
 }
 
 impl Link for SerialLink {

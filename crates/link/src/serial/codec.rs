@@ -1,0 +1,102 @@
+//! The two ends of one direction of a serial line: SLIP (RFC 1055), optionally with header
+//! compression (RFC 1144). They know bytes and packets, but neither devices nor time.
+
+use super::LARGEST_MTU;
+use linerate_wire::{SlipDecoder, VjCompressor, VjDecompressor, VjError};
+
+/// Bytes that a packet can grow by decompression: the longest headers.
+const HEADERS: usize = 128;
+
+/// The sending end of a serial line.
+#[derive(Debug)]
+pub struct LineEncoder {
+    compressor: Option<Box<VjCompressor>>,
+}
+
+impl LineEncoder {
+    /// Creates the end of a line, with header compression or without.
+    #[must_use]
+    pub fn new(header_compression: bool) -> Self {
+        Self { compressor: header_compression.then(Box::default) }
+    }
+
+    /// Compresses the headers of `packet` in place, and returns the bytes to send between the ENDs
+    /// of SLIP ([`linerate_wire::slip_bytes`]).
+    pub fn compress<'a>(&mut self, packet: &'a mut [u8]) -> &'a mut [u8] {
+        match &mut self.compressor {
+            Some(compressor) => compressor.compress(packet),
+            None => packet,
+        }
+    }
+}
+
+/// The receiving end of a serial line.
+#[derive(Debug)]
+pub struct LineDecoder {
+    decoder: SlipDecoder<Box<[u8]>>,
+    decompressor: Option<Box<VjDecompressor>>,
+    /// The packet with its whole headers.
+    packet: Box<[u8]>,
+}
+
+/// The meaning of a byte that ends a packet.
+#[derive(Debug, PartialEq, Eq)]
+pub enum LineInput<'a> {
+    /// A packet.
+    Packet {
+        /// The packet with its whole headers.
+        packet: &'a [u8],
+        /// Its length on the line, without framing.
+        line_length: usize,
+        /// The first byte on the line, which tells the type.
+        kind: u8,
+    },
+    /// A damaged packet was dropped: invalid escapes, impossible lengths or headers, unknown types.
+    Damaged,
+    /// A packet was dropped because the one before it may be lost: it names no connection (RFC 1144
+    /// §4.1).
+    Tossed,
+}
+
+impl LineDecoder {
+    /// Creates the end of a line, with header compression or without.
+    #[must_use]
+    pub fn new(header_compression: bool) -> Self {
+        Self {
+            decoder: SlipDecoder::new(vec![0; LARGEST_MTU].into()),
+            decompressor: header_compression.then(Box::default),
+            packet: vec![0; LARGEST_MTU + HEADERS].into(),
+        }
+    }
+
+    /// Takes the next byte of the line. Returns `None` if it does not end a packet.
+    pub fn take(&mut self, byte: u8) -> Option<LineInput<'_>> {
+        let before = self.decoder.discarded();
+        let Some(line) = self.decoder.take(byte) else {
+            if self.decoder.discarded() == before {
+                return None;
+            }
+            self.decompressor.iter_mut().for_each(|decompressor| decompressor.note_error());
+            return Some(LineInput::Damaged);
+        };
+        let (line_length, kind) = (line.len(), line[0]);
+        let length = match &mut self.decompressor {
+            Some(decompressor) => match decompressor.expand(line, &mut self.packet) {
+                Ok(length) => length,
+                Err(VjError::UnknownConnection) => return Some(LineInput::Tossed),
+                Err(_) => return Some(LineInput::Damaged),
+            },
+            None if is_ip(kind) => {
+                self.packet[..line_length].copy_from_slice(line);
+                line_length
+            }
+            None => return Some(LineInput::Damaged),
+        };
+        Some(LineInput::Packet { packet: &self.packet[..length], line_length, kind })
+    }
+}
+
+/// Does a packet with this first byte belong to IPv4 or IPv6?
+const fn is_ip(first: u8) -> bool {
+    matches!(first >> 4, 4 | 6)
+}
