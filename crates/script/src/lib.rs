@@ -29,9 +29,10 @@
 #![forbid(unsafe_code)]
 
 mod compare;
+mod family;
 mod files;
 mod flows;
-mod ipv6;
+mod ip_packet;
 mod kernel;
 mod machine;
 mod packet;
@@ -40,8 +41,8 @@ mod run;
 mod stack;
 pub mod syntax;
 
+pub use family::Family;
 pub use files::{FileError, ScriptFile, ScriptFiles};
-pub use ipv6::Family;
 pub use kernel::{KernelError, run_on_kernel};
 pub use report::{Deviation, Report, Traced, Verdict};
 pub use run::Options;

@@ -1,7 +1,7 @@
 //! The interface between a script and the host under test.
 
 use crate::packet::Captured;
-use crate::syntax::{Call, ControlMessage, EpollEvent, Errno, OptionValue, Setting};
+use crate::syntax::{Call, ControlMessage, EpollEvent, Errno, LineMark, OptionValue, Setting};
 use linerate_units::Duration;
 
 /// A host under test, with its link and its clock. Times count from the start of the script.
@@ -18,10 +18,10 @@ pub(crate) trait Machine {
     /// Lets time pass until `at`.
     fn wait_until(&mut self, at: Duration) -> Result<(), MachineError>;
 
-    /// Delivers a packet to the host.
-    fn inject(&mut self, packet: &[u8]) -> Result<(), MachineError>;
+    /// Delivers a packet to the host. On a serial line it may be damaged or lost.
+    fn inject(&mut self, packet: &[u8], line: Option<LineMark>) -> Result<(), MachineError>;
 
-    /// Returns the next segment that the host sends, if it sends one before `until`.
+    /// Waits for the next packet of the host, at most until `until`.
     fn next_packet(&mut self, until: Duration) -> Result<Option<Captured>, MachineError>;
 
     /// Applies a setting, such as a sysctl, to the host.

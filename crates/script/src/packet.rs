@@ -1,10 +1,9 @@
-//! Builds packets from the segments of a script, and parses TCP options.
+//! Payloads as bytes: segments and their options, datagrams, and ICMP messages.
 
-use crate::syntax::{IpMarks, Marks, SegmentOption};
-use linerate_wire::{
-    Ipv4Header, Ipv4Packet, Protocol, Sum, TcpFlags, TcpHeader, TcpOptions, TypeOfService,
-};
-use std::net::Ipv4Addr;
+use crate::ip_packet::{Ends, ParsedPacket, pseudo_header};
+use crate::syntax::{LineMark, SegmentOption};
+use linerate_wire::{IpHeader, Protocol, Sum, TcpFlags, TcpHeader, TcpOptions, UdpHeader};
+use std::net::IpAddr;
 
 /// A packet that the host sent, with its time.
 #[derive(Clone, Debug)]
@@ -12,10 +11,12 @@ pub(crate) struct Captured {
     /// Time since the start of the script.
     pub(crate) at: linerate_units::Duration,
     pub(crate) bytes: Vec<u8>,
+    /// The encoding on a serial line.
+    pub(crate) line: Option<LineMark>,
 }
 
-/// Maximum number of segments of the host that wait until the script expects them; further ones are
-/// dropped. A script with so many unexpected segments has failed long before.
+/// Maximum number of sent packets that wait to be expected. A script that leaves more has failed
+/// long before; further packets are dropped.
 pub(crate) const MOST_CAPTURED: usize = 100_000;
 
 /// TCP option kind of experiments (RFC 4727), and the experiment identifier of Fast Open (RFC
@@ -120,67 +121,100 @@ fn option_of_bytes(kind: u8, data: &[u8]) -> SegmentOption {
     }
 }
 
-/// Builds an IPv4 packet with a TCP segment.
-pub(crate) fn tcp_packet(
-    (source, destination): (Ipv4Addr, Ipv4Addr),
-    ip: IpMarks,
+/// Builds a segment with `payload` bytes of data.
+pub(crate) fn tcp_segment(
+    ends: Ends,
     header: &TcpHeader,
     options: &[SegmentOption],
     payload: usize,
 ) -> Vec<u8> {
     let options = options_to_bytes(options);
-    let length = TcpHeader::LENGTH + options.len() + payload;
-    let ip = marked(Ipv4Header::new(source, destination, Protocol::TCP), ip);
-    let mut packet = vec![0; Ipv4Header::LENGTH + length];
-    ip.emit(length, &mut packet);
-    let segment = &mut packet[Ipv4Header::LENGTH..];
-    header.emit(options.len(), segment);
+    let mut segment = vec![0; TcpHeader::LENGTH + options.len() + payload];
+    header.emit(options.len(), &mut segment);
     segment[TcpHeader::LENGTH..TcpHeader::LENGTH + options.len()].copy_from_slice(&options);
-    let sum = Sum::of(segment);
-    TcpHeader::fill_checksum(segment, ip.pseudo_header(length), sum);
-    packet
+    let sum = Sum::of(&segment);
+    let pseudo = pseudo_header(ends, Protocol::TCP, segment.len());
+    TcpHeader::fill_checksum(&mut segment, pseudo, sum);
+    segment
 }
 
-/// Builds an IPv4 packet with an ICMP error, which quotes the first eight bytes of a segment.
-pub(crate) fn icmp_packet(
-    (router, host, peer): (Ipv4Addr, Ipv4Addr, Ipv4Addr),
-    ip: IpMarks,
-    (kind, code): (u8, u8),
-    mtu: u16,
-    (quoted, quoted_length): ([u8; 8], usize),
+/// Returns the data of datagrams and echo requests to the host: bytes that differ.
+pub(crate) fn pattern(length: usize) -> impl Iterator<Item = u8> {
+    (0..=u8::MAX).cycle().take(length)
+}
+
+/// Builds a datagram with `length` bytes of data.
+pub(crate) fn udp_datagram(
+    ends: Ends,
+    (source_port, destination_port): (u16, u16),
+    length: usize,
 ) -> Vec<u8> {
-    let inner = Ipv4Header::new(host, peer, Protocol::TCP);
-    let mut icmp = vec![kind, code, 0, 0, 0, 0];
-    icmp.extend(mtu.to_be_bytes());
-    let mut quote = [0; Ipv4Header::LENGTH];
-    inner.emit(quoted_length, &mut quote);
-    icmp.extend(quote);
-    icmp.extend(quoted);
-    let sum = Sum::of(&icmp).finish().to_be_bytes();
-    icmp[2..4].copy_from_slice(&sum);
-    let ip = marked(Ipv4Header::new(router, host, Protocol::ICMP), ip);
-    let mut packet = vec![0; Ipv4Header::LENGTH];
-    ip.emit(icmp.len(), &mut packet);
-    packet.extend(icmp);
-    packet
+    let mut datagram = vec![0; UdpHeader::LENGTH];
+    UdpHeader { source_port, destination_port }.emit(length, &mut datagram);
+    datagram.extend(pattern(length));
+    let sum = Sum::of(&datagram);
+    let pseudo = pseudo_header(ends, Protocol::UDP, datagram.len());
+    UdpHeader::fill_checksum(&mut datagram, pseudo, sum);
+    datagram
 }
 
-fn marked(mut header: Ipv4Header, ip: IpMarks) -> Ipv4Header {
-    match ip.marks {
-        Marks::Any | Marks::Capable => {}
-        Marks::Ecn(ecn) => header.type_of_service = header.type_of_service.with_ecn(ecn),
-        Marks::Byte(byte) => header.type_of_service = TypeOfService::from_byte(byte),
+/// Builds an ICMP message from its type and code, its second word and the bytes after it.
+pub(crate) fn icmp_message(
+    ends: Ends,
+    (kind, code): (u8, u8),
+    field: [u8; 4],
+    rest: &[u8],
+) -> Vec<u8> {
+    let mut message = vec![kind, code, 0, 0];
+    message.extend(field);
+    message.extend(rest);
+    let mut sum = Sum::of(&message);
+    if ends.0.is_ipv6() {
+        sum += pseudo_header(ends, Protocol::ICMPV6, message.len());
     }
-    header.ttl = ip.ttl.unwrap_or(header.ttl);
-    header
+    message[2..4].copy_from_slice(&sum.finish().to_be_bytes());
+    message
 }
 
-/// Returns whether a packet is a TCP segment from `local` to `remote`.
-pub(crate) fn is_segment(packet: &[u8], local: Ipv4Addr, remote: Ipv4Addr) -> bool {
-    Ipv4Packet::parse(packet).is_ok_and(|packet| {
-        let header = packet.header;
-        header.protocol == Protocol::TCP && header.source == local && header.destination == remote
-    })
+/// Returns the quote of a packet of `length` bytes behind its IP header, of which the first eight
+/// are quoted.
+pub(crate) fn quote(
+    (host, peer): Ends,
+    protocol: Protocol,
+    quoted: [u8; 8],
+    length: usize,
+) -> Vec<u8> {
+    let Some(header) = IpHeader::new(host, peer, protocol) else { return Vec::new() };
+    let mut quote = vec![0; header.length()];
+    header.emit(length, &mut quote);
+    quote.extend(quoted);
+    quote
+}
+
+/// Returns the number of ICMP for the IP version of an address.
+pub(crate) const fn icmp_protocol(address: IpAddr) -> Protocol {
+    match address {
+        IpAddr::V4(_) => Protocol::ICMP,
+        IpAddr::V6(_) => Protocol::ICMPV6,
+    }
+}
+
+/// Can a script expect this packet, which a host at `local` has sent to `remote`? It can expect
+/// segments, datagrams, and errors and echoes of ICMP, but not the messages of other protocols that
+/// a host sends on its own.
+pub(crate) fn is_expectable(packet: &[u8], local: IpAddr, remote: IpAddr) -> bool {
+    /// The messages of Neighbour Discovery and MLD have larger types.
+    const ECHO_REPLY_V6: u8 = 129;
+    let Ok(packet) = ParsedPacket::parse(packet) else { return false };
+    let is_wanted = match packet.protocol {
+        Protocol::TCP | Protocol::UDP | Protocol::ICMP => true,
+        Protocol::ICMPV6 => {
+            !packet.has_header()
+                || packet.payload.first().is_some_and(|&kind| kind <= ECHO_REPLY_V6)
+        }
+        _ => false,
+    };
+    is_wanted && packet.ends == (local, remote)
 }
 
 /// Returns whether the acknowledgement number of a segment with these flags is valid.

@@ -17,6 +17,18 @@ pub struct Report {
     pub trace: Vec<Traced>,
 }
 
+impl Report {
+    /// Returns the report of a script that is refused before it runs.
+    pub(crate) const fn refused(what: String) -> Self {
+        Self {
+            verdict: Verdict::Refused { line: 1, what },
+            took: Duration::ZERO,
+            printed: String::new(),
+            trace: Vec::new(),
+        }
+    }
+}
+
 /// A packet in the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traced {

@@ -1,7 +1,7 @@
 //! Property tests: parsing any text returns a script or a one-line error, and every script runs to
 //! an end.
 
-use linerate_script::{Options, Script, run_on_stack};
+use linerate_script::{Family, Options, Script, run_on_stack};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_oneof, proptest};
 
 /// Generates words and separators of the script language.
@@ -29,6 +29,18 @@ fn word() -> impl Strategy<Value = String> {
         "<TS val 1 ecr 2>",
         "[ect0]",
         "icmp unreachable frag_needed mtu 1200 [1:1001(1000)]",
+        "icmp packet_too_big [udp (100)]",
+        "icmp echo_request id 1 seq 2 (100)",
+        "udp (100)",
+        "[frag 1 0:64]",
+        "[hopopts 0x9e]",
+        "[routing 0 1]",
+        "[flowlabel 1]",
+        "[from ::1]",
+        "[compressed 3]",
+        "[lost]",
+        "--ip_version=ipv6",
+        "--line=cslip",
         "socket(..., SOCK_STREAM, IPPROTO_TCP) = 3",
         "bind(3, ..., ...) = 0",
         "listen(3, 1) = 0",
@@ -76,10 +88,10 @@ fn line() -> impl Strategy<Value = String> {
     let flags =
         proptest::sample::select(vec!["S", "S.", ".", "P.", "F.", "R", "R.", "FP.", "U.", "-"]);
     let length = prop_oneof![3 => 0_u16..1_400, 1 => 0_u16..=65_495];
-    let packet = (flags, any::<u16>(), length, any::<u16>(), any::<u16>()).prop_map(
+    let segment = (flags, any::<u16>(), length, any::<u16>(), any::<u16>()).prop_map(
         |(flags, seq, length, ack, win)| {
             let seq = u32::from(seq);
-            format!("< {flags} {seq}:{}({length}) ack {ack} win {win}", seq + u32::from(length))
+            format!("{flags} {seq}:{}({length}) ack {ack} win {win}", seq + u32::from(length))
         },
     );
     let call = proptest::sample::select(vec![
@@ -94,6 +106,23 @@ fn line() -> impl Strategy<Value = String> {
         "ioctl(4, SIOCOUTQ, ...) = ...",
         "accept(3, ..., ...) = 5",
     ]);
+    // The whole packet, or one of its fragments, behind extension headers or on a bad line.
+    let marks = prop_oneof![
+        3 => Just(String::new()),
+        1 => (0_u32..8_192, 0_u32..2_000).prop_map(|(first, length)| {
+            format!("[frag 1 {}:{}] ", first * 8, first * 8 + length)
+        }),
+        1 => any::<(u8, u8)>().prop_map(|(option, left)| {
+            format!("[dstopts {}][routing 0 {}] ", option.max(2), left / 2)
+        }),
+        1 => Just("[damaged] ".to_owned()),
+        1 => Just("[from 192.0.2.9] ".to_owned()),
+    ];
+    let other = (0_u16..=65_507).prop_map(|length| format!("udp ({length})"));
+    let echo = (0_u16..=65_507).prop_map(|length| format!("icmp echo_request ({length})"));
+    let error = any::<u32>().prop_map(|mtu| format!("icmp packet_too_big mtu {mtu} [1:9(8)]"));
+    let packet = (marks, prop_oneof![4 => segment, 1 => other, 1 => echo, 1 => error])
+        .prop_map(|(marks, packet)| format!("< {marks}{packet}"));
     (when, prop_oneof![packet, call.prop_map(str::to_owned)])
         .prop_map(|(when, what)| format!("{when} {what}\n"))
 }
@@ -129,13 +158,21 @@ proptest! {
     #[test]
     fn a_script_runs_to_an_end(
         mtu in prop_oneof![88_u16..200, 88_u16..=65_535],
+        is_line in any::<bool>(),
         lines in proptest::collection::vec(line(), 0..20),
     ) {
-        let text = format!("--mtu={mtu}\n{HANDSHAKE}{}", lines.concat());
+        let head = if is_line {
+            format!("--mtu={}\n--line=cslip\n", mtu.min(1_500))
+        } else {
+            format!("--mtu={mtu}\n")
+        };
+        let text = format!("{head}{HANDSHAKE}{}", lines.concat());
         let script = Script::parse(&text, None);
         prop_assert!(script.is_ok(), "{script:?}");
         if let Ok(script) = script {
-            let _ = run_on_stack(&script, &Options::default());
+            for family in [Family::Own, Family::Ipv6] {
+                let _ = run_on_stack(&script, &Options { family, ..Options::default() });
+            }
         }
     }
 }

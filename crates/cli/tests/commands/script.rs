@@ -32,7 +32,7 @@ fn a_failing_script_prints_the_line_and_the_expected_and_actual_segments() {
     let mut lines = output.lines();
     assert_eq!(code, 1, "{error}");
     let first =
-        format!("{file}:5: another segment was sent: acknowledgement, window, options differ");
+        format!("{file}:5: another packet was sent: acknowledgement, window, options differ");
     assert_eq!(lines.next(), Some(first.as_str()));
     assert_eq!(lines.next(), Some("  expected  +0.1 > S. 0:0(0) ack 2 win 5 <mss 9>"));
     assert!(lines.next().unwrap().starts_with("  actual    0 > S. 0:0(0) ack 1 win "), "{output}");
@@ -140,17 +140,38 @@ fn both_hosts_are_compared() {
         let folder = tempfile::tempdir().unwrap();
         kept(folder.path(), "good.pkt", &format!("{LISTEN}* > S. 0:0(0) ack 1 <...>\n"));
         kept(folder.path(), "wrong.pkt", &format!("{LISTEN}* > S. 0:0(0) ack 7 <...>\n"));
-        let (code, output, _) =
-            run(&["script", "compare", "--untimed", folder.path().to_str().unwrap()]);
-        let lines: Vec<_> = output.lines().collect();
-        assert_eq!((code, lines.len()), (1, 3), "{output}");
-        assert!(
-            lines[1].contains("wrong.pkt") && lines[1].contains("line 5        line 5"),
-            "{output}"
-        );
-        assert_eq!(
-            lines[2],
-            "2 scripts: 1 passed on both, 0 on the stack only, 0 on the kernel only, 1 on neither"
-        );
+        for family in ["own", "ipv6"] {
+            let folder = folder.path().to_str().unwrap();
+            let (code, output, _) =
+                run(&["script", "compare", "--untimed", folder, "--family", family]);
+            let lines: Vec<_> = output.lines().collect();
+            assert_eq!((code, lines.len()), (1, 3), "{family}: {output}");
+            assert!(
+                lines[1].contains("wrong.pkt") && lines[1].contains("line 5        line 5"),
+                "{family}: {output}"
+            );
+            assert_eq!(
+                lines[2],
+                "2 scripts: 1 passed on both, 0 on the stack only, 0 on the kernel only, 1 on \
+                 neither"
+            );
+        }
     });
+}
+
+#[test]
+fn a_script_about_ipv4_is_refused_over_ipv6_and_others_are_translated() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = format!("{LISTEN}+0 > S. 0:0(0) ack 1 <...>\n");
+    kept(folder.path(), "about-ipv4.pkt", &format!("--ip_version=ipv4\n{good}"));
+    kept(folder.path(), "good.pkt", &good);
+    let capture = folder.path().join("capture");
+    let capture = capture.to_str().unwrap();
+    let files = folder.path().to_str().unwrap();
+    let (code, output, _) = run(&["script", "run", files, "--family", "ipv6", "--pcap", capture]);
+    assert_eq!(code, 2, "{output}");
+    assert!(output.contains("about-ipv4.pkt:1: refused: the script is about IPv4"), "{output}");
+    assert!(output.ends_with("2 scripts: 1 passed, 1 refused\n"), "{output}");
+    let (_, lines, _) = run(&["dump", capture]);
+    assert!(lines.contains("2001:db8::c000:201.40001 > 2001:db8::c0a8:2.8080"), "{lines}");
 }

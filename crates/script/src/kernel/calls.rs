@@ -2,6 +2,7 @@
 
 use super::descriptors::Descriptors;
 use super::polling::{epoll_control, epoll_wait, ioctl, poll_all};
+use crate::family::end_like;
 use crate::machine::{Answer, Output};
 use crate::syntax::{Call, Errno, OptionValue, Settings, SocketOption, Transfer};
 use linerate_link::kernel_socket;
@@ -12,42 +13,88 @@ use rustix::net::{
     connect, listen, recv, send, sendto, shutdown, socket_with,
 };
 use std::io;
-use std::net::SocketAddrV4;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Size of the buffer for the value of a socket option, in bytes.
 const OPTION_ROOM: usize = 512;
 
-/// Executes a system call, and waits until it returns.
-pub(super) fn perform(
-    call: &Call,
-    name: i32,
-    descriptors: &Descriptors,
-    settings: &Settings,
-) -> Answer {
-    attempt(call, name, descriptors, settings).unwrap_or_else(|error| Answer::error(errno(&error)))
+/// The application of a script: the addresses that it uses.
+#[derive(Debug)]
+pub(super) struct Application {
+    local: SocketAddr,
+    remote: SocketAddr,
+    /// The bytes by which IP headers are longer than the script assumes.
+    longer: u16,
+}
+
+impl Application {
+    pub(super) const fn new(settings: &Settings, longer: u16) -> Self {
+        Self {
+            local: SocketAddr::new(settings.local, settings.bind_port),
+            remote: SocketAddr::new(settings.remote, settings.connect_port),
+            longer,
+        }
+    }
+
+    /// Executes a call, which may wait.
+    pub(super) fn perform(&self, call: &Call, name: i32, descriptors: &Descriptors) -> Answer {
+        attempt(call, name, descriptors, self).unwrap_or_else(|error| Answer::error(errno(&error)))
+    }
+
+    /// Returns the address of a call, or the default one.
+    fn address(&self, address: Option<SocketAddr>, usual: SocketAddr) -> SocketAddr {
+        end_like(self.local.ip(), address.unwrap_or(usual))
+    }
+
+    /// Returns the option of a socket that an option of the script stands for: options of IPv4 have
+    /// others with the same meaning in IPv6.
+    fn option(&self, option: SocketOption) -> SocketOption {
+        /// The options of IPv4 with their counterparts: `IP_TOS`, `IP_TTL`, `IP_MTU_DISCOVER` and
+        /// `IP_MTU`.
+        const COUNTERPARTS: [(i64, i64); 4] = [(1, 67), (2, 16), (10, 23), (14, 24)];
+        const IPV6: i64 = 41;
+        let counterpart = COUNTERPARTS.iter().find(|(name, _)| *name == option.name);
+        match counterpart {
+            Some(&(_, name)) if option.level == 0 && self.local.is_ipv6() => {
+                SocketOption { level: IPV6, name }
+            }
+            _ => option,
+        }
+    }
+
+    /// Returns the value of an option as the script assumes it: an MTU includes the IP header.
+    fn value(&self, option: SocketOption, number: i64) -> i64 {
+        const IP_MTU: i64 = 14;
+        let is_mtu = (option.level, option.name) == (0, IP_MTU);
+        if is_mtu { number - i64::from(self.longer) } else { number }
+    }
 }
 
 fn attempt(
     call: &Call,
     name: i32,
     descriptors: &Descriptors,
-    settings: &Settings,
+    application: &Application,
 ) -> io::Result<Answer> {
     let socket =
         |fd| descriptors.get(fd).ok_or_else(|| io::Error::from_raw_os_error(Errno::BADF.0));
     let zero = |()| Answer::of(0);
     Ok(match call {
-        Call::Socket { nonblocking } => {
-            let flags = flags(*nonblocking);
-            let made = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+        Call::Socket { nonblocking, datagrams } => {
+            let family = match application.local.ip() {
+                IpAddr::V4(_) => AddressFamily::INET,
+                IpAddr::V6(_) => AddressFamily::INET6,
+            };
+            let kind = if *datagrams { SocketType::DGRAM } else { SocketType::STREAM };
+            let made = socket_with(family, kind, flags(*nonblocking), None)?;
             descriptors.insert(name, made);
             Answer::of(name.into())
         }
         Call::Bind { fd, address } => {
-            let usual = SocketAddrV4::new(settings.local, settings.bind_port);
-            bind(&*socket(*fd)?, &address.unwrap_or(usual)).map(zero)?
+            let local = application.address(*address, application.local);
+            bind(&*socket(*fd)?, &local).map(zero)?
         }
         Call::Listen { fd, backlog } => listen(&*socket(*fd)?, *backlog).map(zero)?,
         Call::Accept { fd, nonblocking } => {
@@ -56,7 +103,8 @@ fn attempt(
             Answer::of(name.into())
         }
         Call::Connect { fd, address } => {
-            connect(&*socket(*fd)?, &remote(*address, settings)).map(zero)?
+            let remote = application.address(*address, application.remote);
+            connect(&*socket(*fd)?, &remote).map(zero)?
         }
         Call::Read(transfer) => {
             let mut bytes = vec![0; transfer.count];
@@ -66,7 +114,7 @@ fn attempt(
             Answer::of_count(count, Output::Bytes(bytes))
         }
         Call::Write(transfer) => {
-            let written = write(&*socket(transfer.fd)?, transfer, settings)?;
+            let written = write(&*socket(transfer.fd)?, transfer, application)?;
             Answer::of_count(written, Output::Nothing)
         }
         Call::Close { fd } => close(descriptors, *fd)?,
@@ -78,12 +126,12 @@ fn attempt(
             shutdown(&*socket(*fd)?, how).map(zero)?
         }
         Call::SetOption { fd, option, value } => {
-            let SocketOption { level, name } = *option;
+            let SocketOption { level, name } = application.option(*option);
             kernel_socket::set_option(&*socket(*fd)?, narrow(level), narrow(name), &bytes_of(value))
                 .map(zero)?
         }
         Call::GetOption { fd, option, value } => {
-            get_option(&*socket(*fd)?, *option, value.as_ref())?
+            get_option(&*socket(*fd)?, *option, value.as_ref(), application)?
         }
         Call::GetFlags { fd } => Answer::of(fcntl_getfl(&*socket(*fd)?)?.bits().into()),
         Call::SetFlags { fd, flags } => {
@@ -108,20 +156,23 @@ const fn flags(nonblocking: bool) -> SocketFlags {
     if nonblocking { SocketFlags::NONBLOCK } else { SocketFlags::empty() }
 }
 
-fn remote(address: Option<SocketAddrV4>, settings: &Settings) -> SocketAddrV4 {
-    address.unwrap_or_else(|| SocketAddrV4::new(settings.remote, settings.connect_port))
-}
-
-fn write(socket: &OwnedFd, transfer: &Transfer, settings: &Settings) -> io::Result<usize> {
+fn write(socket: &OwnedFd, transfer: &Transfer, application: &Application) -> io::Result<usize> {
     const FAST_OPEN: i64 = 0x2000_0000;
     let mut bytes = transfer.data.clone().unwrap_or_default();
     bytes.resize(transfer.count, 0);
     // A write to a closed connection must not kill the process with SIGPIPE.
     let flags = SendFlags::from_bits_retain(bits(transfer.flags)) | SendFlags::NOSIGNAL;
     if transfer.address.is_some() || transfer.flags & FAST_OPEN != 0 {
-        return Ok(sendto(socket, &bytes, flags, &remote(transfer.address, settings))?);
+        let remote = application.address(transfer.address, application.remote);
+        return Ok(sendto(socket, &bytes, flags, &remote)?);
     }
-    Ok(send(socket, &bytes, flags)?)
+    match send(socket, &bytes, flags) {
+        // A datagram of a socket without a peer goes to the default one.
+        Err(rustix::io::Errno::DESTADDRREQ) => {
+            Ok(sendto(socket, &bytes, flags, &application.remote)?)
+        }
+        sent => Ok(sent?),
+    }
 }
 
 /// Closes a socket at once. Fails if a call in progress still refers to it.
@@ -136,8 +187,9 @@ fn get_option(
     socket: &OwnedFd,
     option: SocketOption,
     wanted: Option<&OptionValue>,
+    application: &Application,
 ) -> io::Result<Answer> {
-    let SocketOption { level, name } = option;
+    let SocketOption { level, name } = application.option(option);
     let bytes = kernel_socket::get_option(socket, narrow(level), narrow(name), OPTION_ROOM)?;
     let word = |at: usize| {
         let word = bytes.get(at..at + 4).and_then(|word| word.try_into().ok());
@@ -151,7 +203,7 @@ fn get_option(
         Some(OptionValue::Linger { .. }) => {
             OptionValue::Linger { on: word(0) != 0, seconds: word(4) }
         }
-        _ => OptionValue::Number(word(0)),
+        _ => OptionValue::Number(application.value(option, word(0))),
     };
     Ok(Answer { result: Ok(0), output: Output::Option(value) })
 }

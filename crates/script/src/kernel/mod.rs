@@ -6,12 +6,13 @@ mod descriptors;
 mod polling;
 mod worker;
 
+use crate::family::longer;
 use crate::flows::Flows;
 use crate::machine::{Answer, Machine, MachineError};
-use crate::packet::{Captured, MOST_CAPTURED, is_segment};
+use crate::packet::{Captured, MOST_CAPTURED, is_expectable};
 use crate::report::Report;
 use crate::run::{Options, Run};
-use crate::syntax::{Call, Script, Setting, Settings};
+use crate::syntax::{Call, LineMark, Script, Setting, Settings};
 use linerate_link::kernel_interface::InterfaceError;
 use linerate_link::kernel_tcp::TcpInfo;
 use linerate_link::namespace::{NamespaceError, Network};
@@ -21,7 +22,7 @@ use linerate_stack::{Link, Medium, TxFrame};
 use linerate_units::{Bytes, Clock, Duration, Instant};
 use std::collections::VecDeque;
 use std::fs;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use thiserror::Error;
 use worker::Worker;
 
@@ -56,30 +57,56 @@ pub enum KernelError {
 /// # Errors
 /// [`KernelError`]: the machine does not allow it.
 pub fn run_on_kernel(script: &Script, options: &Options) -> Result<Report, KernelError> {
+    let settings = match options.family.settings(&script.settings) {
+        Ok(settings) => settings,
+        Err(what) => return Ok(Report::refused(what)),
+    };
+    if let Some(what) = obstacle(&settings) {
+        return Ok(Report::refused(what));
+    }
     let network = Network::new()?;
     let (script, options) = (script.clone(), *options);
     network.run(move || {
-        let machine = KernelMachine::new(&script.settings)?;
-        let flows = Flows::new(script.settings.clone());
+        let longer = longer(&script.settings, &settings);
+        let machine = KernelMachine::new(&settings, longer)?;
+        let flows = Flows::new(settings, longer);
         Ok(Run::new(&script, flows, options, machine).run_to_end())
     })
 }
 
-/// The kernel of this machine, the TUN device, and the thread that executes the calls.
+/// Returns the reason why a script cannot run against the kernel.
+fn obstacle(settings: &Settings) -> Option<String> {
+    /// The smallest MTU of an interface with IPv6 (RFC 8200 §5).
+    const SMALLEST_MTU_IPV6: u16 = 1_280;
+    if settings.line.is_some() {
+        return Some("serial lines (--line) are for linerate's host".to_owned());
+    }
+    (settings.local.is_ipv6() && settings.mtu < SMALLEST_MTU_IPV6).then(|| {
+        format!(
+            "the kernel's interfaces need an MTU of {SMALLEST_MTU_IPV6} bytes for IPv6, and the \
+             script has {}",
+            settings.mtu
+        )
+    })
+}
+
+/// The kernel, its interface, and the application's thread.
 #[derive(Debug)]
 struct KernelMachine {
     tap: Tap,
     waiter: Waiter,
     worker: Worker,
     begin: Instant,
-    local: Ipv4Addr,
-    remote: Ipv4Addr,
+    local: IpAddr,
+    remote: IpAddr,
+    /// The bytes by which IP headers are longer than the script assumes.
+    longer: u16,
     sent: VecDeque<Captured>,
     finished: Option<(Duration, Answer)>,
 }
 
 impl KernelMachine {
-    fn new(settings: &Settings) -> Result<Self, KernelError> {
+    fn new(settings: &Settings, longer: u16) -> Result<Self, KernelError> {
         let exhausted = |error: &dyn std::fmt::Display| KernelError::Exhausted(error.to_string());
         KernelInterface::loopback()?.set_up()?;
         // The script may send packets that exceed the host's MTU, which is therefore set only at
@@ -93,15 +120,25 @@ impl KernelMachine {
         })?;
         let interface = tap.interface();
         interface.set_mtu(Bytes::new(settings.mtu.into()))?;
-        interface.disable_ipv6()?;
-        interface.add_address(settings.local, 16)?;
+        let everywhere: IpAddr = match settings.local {
+            IpAddr::V4(_) => {
+                interface.disable_ipv6()?;
+                Ipv4Addr::UNSPECIFIED.into()
+            }
+            IpAddr::V6(_) => {
+                interface.enable_ipv6()?;
+                Ipv6Addr::UNSPECIFIED.into()
+            }
+        };
+        // An address that an interface gets when it is up is ready at once.
         interface.set_up()?;
-        interface.add_route(Ipv4Addr::UNSPECIFIED, 0, None)?;
-        // Scripts assume CUBIC; the default differs between machines.
+        interface.add_address(settings.local, 16)?;
+        interface.add_route(everywhere, 0, None)?;
+        // The default that scripts assume; machines differ in theirs.
         let _ = fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "cubic");
         let waiter = Waiter::new().map_err(|error| exhausted(&error))?;
-        let worker =
-            Worker::start(waiter.doorbell(), settings).map_err(|error| exhausted(&error))?;
+        let worker = Worker::start(waiter.doorbell(), settings, longer)
+            .map_err(|error| exhausted(&error))?;
         Ok(Self {
             tap,
             waiter,
@@ -109,6 +146,7 @@ impl KernelMachine {
             begin: MonotonicClock.now(),
             local: settings.local,
             remote: settings.remote,
+            longer,
             sent: VecDeque::new(),
             finished: None,
         })
@@ -137,10 +175,11 @@ impl KernelMachine {
         let mut more = true;
         while more {
             let received = tap.receive(64, |frame| {
-                if sent.len() < MOST_CAPTURED && is_segment(frame.bytes, *local, *remote) {
+                if sent.len() < MOST_CAPTURED && is_expectable(frame.bytes, *local, *remote) {
                     sent.push_back(Captured {
                         at: frame.arrived.since(*begin),
                         bytes: frame.bytes.to_vec(),
+                        line: None,
                     });
                 }
             });
@@ -165,7 +204,11 @@ impl Machine for KernelMachine {
         self.run_until(at, |_| false)
     }
 
-    fn inject(&mut self, packet: &[u8]) -> Result<(), MachineError> {
+    fn inject(&mut self, packet: &[u8], line: Option<LineMark>) -> Result<(), MachineError> {
+        if line.is_some() {
+            let what = "only a serial line damages and loses packets, and the kernel has none here";
+            return Err(MachineError::Refused(what.to_owned()));
+        }
         let sent = self.tap.transmit(1, |frame| {
             let room = frame.get_mut(..packet.len())?;
             room.copy_from_slice(packet);
@@ -173,7 +216,7 @@ impl Machine for KernelMachine {
         });
         match sent {
             Ok(1) => Ok(()),
-            Ok(_) => Err(MachineError::Refused("this packet exceeds the limit of IPv4".to_owned())),
+            Ok(_) => Err(MachineError::Refused("this packet exceeds the limit of IP".to_owned())),
             Err(error) => Err(MachineError::Broken(error.to_string())),
         }
     }
@@ -227,6 +270,8 @@ impl Machine for KernelMachine {
     }
 
     fn field(&self, name: i32, field: &str) -> Option<u64> {
-        TcpInfo::of(self.worker.socket(name)?).ok()?.field(field)
+        let value = TcpInfo::of(self.worker.socket(name)?).ok()?.field(field)?;
+        let longer = if field == "tcpi_pmtu" || field == "pmtu" { self.longer } else { 0 };
+        Some(value.saturating_sub(longer.into()))
     }
 }

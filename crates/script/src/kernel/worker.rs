@@ -1,6 +1,6 @@
 //! The thread that executes the application's system calls one after the other. Each call may wait.
 
-use super::calls::perform;
+use super::calls::Application;
 use super::descriptors::Descriptors;
 use crate::machine::Answer;
 use crate::syntax::{Call, Settings};
@@ -22,14 +22,15 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Starts the thread, which rings `doorbell` whenever a call has returned.
-    pub(super) fn start(doorbell: Doorbell, settings: &Settings) -> io::Result<Self> {
+    pub(super) fn start(doorbell: Doorbell, settings: &Settings, longer: u16) -> io::Result<Self> {
         let (calls, to_do) = channel::<(Call, i32)>();
         let (done, answers) = channel();
         let descriptors = Descriptors::default();
-        let (own, settings) = (descriptors.clone(), settings.clone());
+        let own = descriptors.clone();
+        let application = Application::new(settings, longer);
         Builder::new().name("application".to_owned()).spawn(move || {
             for (call, name) in to_do {
-                let answer = perform(&call, name, &own, &settings);
+                let answer = application.perform(&call, name, &own);
                 if done.send((MonotonicClock.now(), answer)).is_err() {
                     return;
                 }

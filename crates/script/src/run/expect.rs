@@ -1,11 +1,11 @@
-//! Compares the segments that the host sends with those that the script expects.
+//! Comparison of the packets that the host sends with those that the script expects.
 
 use super::{GRACE, Run, Stop, UNTIMED_GRACE};
 use crate::compare::{differences, without_unspecified};
 use crate::machine::Machine;
 use crate::packet::Captured;
 use crate::report::{Deviation, Traced};
-use crate::syntax::{Event, Segment, When, seconds};
+use crate::syntax::{Event, Packet, Segment, When, seconds};
 use linerate_units::Duration;
 
 impl<M: Machine> Run<'_, M> {
@@ -13,7 +13,7 @@ impl<M: Machine> Run<'_, M> {
     pub(super) fn expect(
         &mut self,
         event: &Event,
-        expected: &Segment,
+        expected: &Packet,
         (base, first, last): (Duration, Duration, Duration),
     ) -> Result<(), Stop> {
         let tolerance = self.tolerance(base, last);
@@ -24,40 +24,43 @@ impl<M: Machine> Run<'_, M> {
             Stop::Deviation(Deviation { line: event.line, what, expected: written.clone(), actual })
         };
         let (sent, skipped) = self.next_of_flow(expected, limit)?;
-        let Some(Captured { at, bytes }) = sent else {
+        let Some(sent) = sent else {
             let until = seconds(self.machine.now());
             let others = match skipped {
                 0 => String::new(),
-                count => format!(", but {count} of other connections"),
+                count => format!(", but {count} others"),
             };
             return Err(deviation(
-                "a segment was not sent".to_owned(),
+                "a packet was not sent".to_owned(),
                 format!("nothing until {until}{others}"),
             ));
         };
-        let mut actual = match self.flows.outbound(&bytes, expected) {
+        let at = sent.at;
+        let mut actual = match self.flows.outbound(&sent, expected) {
             Ok(actual) => actual,
             Err(wrong) => {
-                return Err(deviation(wrong, format!("{} > {} bytes", seconds(at), bytes.len())));
+                let length = sent.bytes.len();
+                return Err(deviation(wrong, format!("{} > {length} bytes", seconds(at))));
             }
         };
         while self.flows.is_burst(expected, &actual) {
             let (Some(next), _) = self.next_of_flow(expected, limit)? else { break };
-            let Ok(next) = self.flows.outbound(&next.bytes, expected) else { break };
-            if next.seq != actual.seq.wrapping_add(u32::from(actual.length)) {
+            let Ok(next) = self.flows.outbound(&next, expected) else { break };
+            let (Packet::Segment(first), Packet::Segment(next)) = (&actual, next) else { break };
+            if next.seq != first.seq.wrapping_add(u32::from(first.length)) {
                 break;
             }
-            actual = Segment {
-                seq: actual.seq,
-                length: actual.length.saturating_add(next.length),
+            actual = Packet::Segment(Segment {
+                seq: first.seq,
+                length: first.length.saturating_add(next.length),
                 ..next
-            };
+            });
         }
         let parts = differences(expected, &actual, &self.script.settings);
         let actual = format!("{} > {}", seconds(at), without_unspecified(actual, expected));
         if !parts.is_empty() {
             return Err(deviation(
-                format!("another segment was sent: {} differ", parts.join(", ")),
+                format!("another packet was sent: {} differ", parts.join(", ")),
                 actual,
             ));
         }
@@ -67,7 +70,7 @@ impl<M: Machine> Run<'_, M> {
             let span = if early { first.abs_diff(at) } else { last.abs_diff(at) };
             let word = if early { "early" } else { "late" };
             return Err(deviation(
-                format!("the segment was sent {} s {word}", seconds(span)),
+                format!("the packet was sent {} s {word}", seconds(span)),
                 actual,
             ));
         }
@@ -75,11 +78,11 @@ impl<M: Machine> Run<'_, M> {
         self.check_call(now)
     }
 
-    /// Waits for the next segment on the connection of `expected`. Also returns the number of
-    /// segments of other connections that were skipped.
+    /// Waits for the next packet of the connection of `expected`. Also returns the number of
+    /// skipped packets.
     fn next_of_flow(
         &mut self,
-        expected: &Segment,
+        expected: &Packet,
         limit: Duration,
     ) -> Result<(Option<Captured>, usize), Stop> {
         let mut skipped = 0;

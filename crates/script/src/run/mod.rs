@@ -3,14 +3,14 @@
 mod answer;
 mod expect;
 
+use crate::family::Family;
 use crate::flows::Flows;
-use crate::ipv6::Family;
 use crate::machine::{Answer, Machine, MachineError};
 use crate::packet::Captured;
 use crate::report::{Deviation, Report, Traced, Verdict};
 use crate::syntax::{
-    Action, Call, CallEvent, CodeError, Event, Expected, ReturnTime, Script, ShellStep, Transfer,
-    When, seconds,
+    Action, Call, CallEvent, CodeError, Event, Expected, LineMark, ReturnTime, Script, ShellStep,
+    Transfer, When, seconds,
 };
 use linerate_units::Duration;
 
@@ -26,7 +26,7 @@ const UNTIMED_GRACE: Duration = Duration::from_secs(10);
 pub struct Options {
     /// Whether to compare events and their order, but not times. For real time on a busy machine.
     pub untimed: bool,
-    /// IP version over which the host is examined. The kernel supports IPv4 only.
+    /// The IP version.
     pub family: Family,
 }
 
@@ -96,10 +96,10 @@ impl<'a, M: Machine> Run<'a, M> {
         Report { verdict, took: self.machine.now(), printed: self.printed, trace: self.trace }
     }
 
-    /// Adds to the trace the segments that the host has sent after the last expected one.
+    /// Adds packets that were sent after the last expected one to the trace.
     fn trace_remaining(&mut self) {
         let now = self.machine.now();
-        while let Ok(Some(Captured { at, bytes })) = self.machine.next_packet(now) {
+        while let Ok(Some(Captured { at, bytes, .. })) = self.machine.next_packet(now) {
             self.trace_packet(Traced { at, sent: true, bytes });
         }
         self.trace.sort_by_key(|packet| packet.at);
@@ -111,24 +111,16 @@ impl<'a, M: Machine> Run<'a, M> {
         }
         let base = self.machine.now();
         let (first, last) = event.when.span(base, M::MAX_WAIT);
-        if let Action::Outbound(segment) = &event.action {
-            return self.expect(event, segment, (base, first, last));
+        if let Action::Outbound(packet) = &event.action {
+            return self.expect(event, packet, (base, first, last));
         }
         self.machine.wait_until(first)?;
         self.check_call(first)?;
         match &event.action {
-            Action::Inbound(segment) => {
-                let packet = self.flows.inbound(segment);
-                self.inject(&packet)?;
+            Action::Inbound(packet) => {
+                let bytes = self.flows.inbound(packet).map_err(refused)?;
+                self.inject(&bytes, packet.ip().line)?;
             }
-            Action::InboundIcmp(icmp) => match self.flows.inbound_icmp(icmp) {
-                Some(packet) => self.inject(&packet)?,
-                None => {
-                    return Err(refused(
-                        "there is no connection yet whose segment could be quoted",
-                    ));
-                }
-            },
             Action::Call(call) => self.call(event.line, call, base)?,
             Action::Code(code) => {
                 let (machine, current_socket) = (&self.machine, self.current_socket);
@@ -178,9 +170,9 @@ impl<'a, M: Machine> Run<'a, M> {
         }
     }
 
-    fn inject(&mut self, packet: &[u8]) -> Result<(), Stop> {
+    fn inject(&mut self, packet: &[u8], line: Option<LineMark>) -> Result<(), Stop> {
         self.trace_packet(Traced { at: self.machine.now(), sent: false, bytes: packet.to_vec() });
-        Ok(self.machine.inject(packet)?)
+        Ok(self.machine.inject(packet, line)?)
     }
 
     fn trace_packet(&mut self, traced: Traced) {

@@ -6,11 +6,11 @@ use super::errors::{errno, of_connection};
 use super::sockets::{Socket, UnconnectedOptions};
 use crate::machine::Answer;
 use crate::syntax::{Call, Errno, Transfer};
-use linerate_stack::{ConnectOptions, ListenOptions, TcpHandle};
+use linerate_stack::{ConnectOptions, ListenOptions, TcpHandle, UdpOptions};
 use linerate_tcp::{Connection, State};
 use linerate_units::Duration;
 use std::borrow::Cow;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr};
 
 pub(super) const DONT_WAIT: i64 = 0x40;
 pub(super) const PEEK: i64 = 2;
@@ -26,11 +26,19 @@ impl StackMachine {
     /// event.
     pub(super) fn attempt(&mut self, call: &Call, name: i32, began: Duration) -> Option<Answer> {
         let answer = match call {
-            Call::Socket { nonblocking } => Ok(self.socket(name, *nonblocking)),
+            Call::Socket { nonblocking, datagrams } => {
+                Ok(self.socket(name, *nonblocking, *datagrams))
+            }
             Call::Bind { fd, address } => self.bind(*fd, *address),
             Call::Listen { fd, backlog } => self.listen(*fd, *backlog),
             Call::Accept { fd, nonblocking } => self.accept(*fd, name, *nonblocking)?,
             Call::Connect { fd, address } => self.connect(*fd, *address)?,
+            Call::Read(transfer) if self.has_datagrams(transfer.fd) => {
+                self.receive_datagram(transfer)?
+            }
+            Call::Write(transfer) if self.has_datagrams(transfer.fd) => {
+                self.send_datagram(transfer)?
+            }
             Call::Read(transfer) => self.read(transfer)?,
             Call::Write(transfer) if transfer.flags & FAST_OPEN != 0 => {
                 self.write_fast(transfer)?
@@ -80,20 +88,28 @@ impl StackMachine {
         self.host.stack().tcp(self.handle(fd)?).ok_or(Errno::BADF)
     }
 
-    fn socket(&mut self, name: i32, nonblocking: bool) -> Answer {
-        let socket = Socket::Unconnected {
-            config: Box::new(self.config),
-            bound: None,
-            options: UnconnectedOptions::default(),
+    fn socket(&mut self, name: i32, nonblocking: bool, datagrams: bool) -> Answer {
+        let socket = if datagrams {
+            Socket::Datagrams { handle: None, options: UdpOptions::default() }
+        } else {
+            Socket::Unconnected {
+                config: Box::new(self.config),
+                bound: None,
+                options: UnconnectedOptions::default(),
+            }
         };
         self.sockets.insert(name, socket, nonblocking);
         Answer::of(name.into())
     }
 
-    fn bind(&mut self, fd: i32, address: Option<SocketAddrV4>) -> Result<Answer, Errno> {
-        let usual = SocketAddrV4::new(self.local, self.ports.0);
+    fn bind(&mut self, fd: i32, address: Option<SocketAddr>) -> Result<Answer, Errno> {
+        let usual = SocketAddr::new(self.local, self.ports.0);
         match self.sockets.get_mut(fd) {
             None => Err(Errno::BADF),
+            Some(Socket::Datagrams { handle: None, .. }) => {
+                let local = self.end(address.unwrap_or(usual));
+                self.bind_datagrams(fd, local).map(|_| Answer::of(0))
+            }
             Some(Socket::Unconnected { bound, .. }) if bound.is_none() => {
                 *bound = Some(address.unwrap_or(usual));
                 Ok(Answer::of(0))
@@ -103,13 +119,14 @@ impl StackMachine {
     }
 
     fn listen(&mut self, fd: i32, backlog: i32) -> Result<Answer, Errno> {
-        let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
+        let anywhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
         let (config, bound, unconnected) = match self.sockets.get(fd) {
             None => return Err(Errno::BADF),
             Some(Socket::Unconnected { config, bound, options }) => {
                 (**config, bound.unwrap_or(anywhere), *options)
             }
             Some(Socket::Listener { .. }) => return Ok(Answer::of(0)),
+            Some(Socket::Datagrams { .. }) => return Err(Errno::OPNOTSUPP),
             Some(Socket::Connection { .. } | Socket::Epoll(_)) => return Err(Errno::INVAL),
         };
         // BSD queues one more connection than the backlog says.
@@ -122,7 +139,7 @@ impl StackMachine {
             defer_accept: unconnected.defer_accept,
             ..ListenOptions::default()
         };
-        self.listen_at(fd, self.family.end(bound), &options).map(|()| Answer::of(0))
+        self.listen_at(fd, self.end(bound), &options).map(|()| Answer::of(0))
     }
 
     /// Turns a socket into a listener.
@@ -177,11 +194,12 @@ impl StackMachine {
         }
     }
 
-    fn connect(&mut self, fd: i32, address: Option<SocketAddrV4>) -> Option<Result<Answer, Errno>> {
+    fn connect(&mut self, fd: i32, address: Option<SocketAddr>) -> Option<Result<Answer, Errno>> {
         let waits = !self.sockets.is_nonblocking(fd);
         match self.sockets.get(fd) {
             None => return Some(Err(Errno::BADF)),
             Some(Socket::Epoll(_)) => return Some(Err(Errno::NOTSOCK)),
+            Some(Socket::Datagrams { .. }) => return Some(self.connect_datagrams(fd, address)),
             Some(Socket::Listener { .. }) => return Some(Err(Errno::ISCONN)),
             Some(Socket::Connection { .. }) => return self.connect_again(fd, waits),
             Some(Socket::Unconnected { .. }) => {}
@@ -204,15 +222,15 @@ impl StackMachine {
     pub(super) fn open(
         &mut self,
         fd: i32,
-        address: Option<SocketAddrV4>,
+        address: Option<SocketAddr>,
         fast_open: bool,
     ) -> Result<(), Errno> {
-        let remote = address.unwrap_or_else(|| SocketAddrV4::new(self.remote, self.ports.1));
+        let remote = address.unwrap_or_else(|| SocketAddr::new(self.remote, self.ports.1));
         let Some(Socket::Unconnected { config, bound, options }) = self.sockets.get(fd) else {
             return Err(Errno::BADF);
         };
-        let local = bound.map(|end| self.family.end(end));
-        let remote = self.family.end(remote);
+        let local = bound.map(|end| self.end(end));
+        let remote = self.end(remote);
         let connect = ConnectOptions { local, config: Some(**config), fast_open };
         let unconnected = *options;
         let stack = self.host.stack_mut();
@@ -276,6 +294,9 @@ impl StackMachine {
         let stack = self.host.stack_mut();
         let closed = match socket {
             Socket::Unconnected { .. } | Socket::Epoll(_) => Ok(()),
+            Socket::Datagrams { handle, .. } => {
+                handle.map_or(Ok(()), |handle| stack.udp_close(handle))
+            }
             Socket::Listener { handle, .. } => stack.tcp_listen_close(self.now, handle),
             Socket::Connection { handle, .. } => stack.tcp_close(self.now, handle),
         };

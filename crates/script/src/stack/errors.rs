@@ -14,6 +14,7 @@ pub(super) const fn errno(error: Error) -> Errno {
         }
         Error::NoRoute(_) => Errno::NETUNREACH,
         Error::TooManySockets { .. } => Errno::NOBUFS,
+        Error::MessageTooLong { .. } => Errno::MSGSIZE,
         Error::NotConnected => Errno::NOTCONN,
         Error::Refused => Errno::CONNREFUSED,
         Error::Unreachable => Errno::HOSTUNREACH,

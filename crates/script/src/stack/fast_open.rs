@@ -8,7 +8,7 @@ use super::sockets::Socket;
 use crate::machine::Answer;
 use crate::syntax::{Errno, Transfer};
 use linerate_stack::{FastOpenKeys, ListenOptions};
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 
 /// The sysctl `net.ipv4.tcp_fastopen`, whose default is that of Linux.
 #[derive(Clone, Copy, Debug)]
@@ -113,6 +113,7 @@ impl StackMachine {
         match self.sockets.get(transfer.fd) {
             None => Some(Err(Errno::BADF)),
             Some(Socket::Epoll(_)) => Some(Err(Errno::NOTSOCK)),
+            Some(Socket::Datagrams { .. }) => Some(Err(Errno::OPNOTSUPP)),
             Some(Socket::Listener { .. }) => Some(Err(Errno::ISCONN)),
             Some(Socket::Unconnected { .. }) => match self.open_fast(transfer) {
                 Ok(_) if waits => None,
@@ -140,8 +141,8 @@ impl StackMachine {
         wants && self.fast_open.client
     }
 
-    /// Returns the destination of a `connect` that has postponed its SYN until the first write.
-    pub(super) fn deferred(&self, fd: i32) -> Option<SocketAddrV4> {
+    /// Returns the address of a `connect` that waits for the first write.
+    pub(super) fn deferred(&self, fd: i32) -> Option<SocketAddr> {
         match self.sockets.get(fd)? {
             Socket::Unconnected { options, .. } => options.deferred,
             _ => None,
@@ -153,7 +154,7 @@ impl StackMachine {
     pub(super) fn open_at_write(
         &mut self,
         fd: i32,
-        address: Option<SocketAddrV4>,
+        address: Option<SocketAddr>,
     ) -> Result<bool, Errno> {
         let Some(Socket::Unconnected { config, bound, options }) = self.sockets.get(fd) else {
             return Err(Errno::BADF);
@@ -167,7 +168,7 @@ impl StackMachine {
         // not notice that it is aborted.
         let handle = self.handle(fd)?;
         self.host.stack_mut().tcp_abort(self.now, handle).map_err(errno)?;
-        let usual = SocketAddrV4::new(self.remote, self.ports.1);
+        let usual = SocketAddr::new(self.remote, self.ports.1);
         options.deferred = Some(address.unwrap_or(usual));
         self.sockets.replace(fd, Socket::Unconnected { config, bound, options });
         Ok(true)

@@ -1,6 +1,7 @@
 //! Runs scripts against linerate's own host, in virtual time.
 
 mod calls;
+mod datagrams;
 mod epoll;
 mod epoll_calls;
 mod error_queue;
@@ -15,13 +16,13 @@ mod sockets;
 mod transfer;
 mod unsupported;
 
+use crate::family::{end_like, longer};
 use crate::flows::Flows;
-use crate::ipv6::{Family, to_ipv4, to_ipv6};
 use crate::machine::{Answer, Machine, MachineError};
-use crate::packet::{Captured, MOST_CAPTURED, is_segment};
+use crate::packet::{Captured, MOST_CAPTURED, is_expectable};
 use crate::report::Report;
 use crate::run::{Options, Run};
-use crate::syntax::{Call, Script, Setting, Settings};
+use crate::syntax::{Call, Line, LineMark, Script, Setting, Settings};
 use error_queue::ErrorQueue;
 use fast_open::FastOpenRules;
 use linerate_stack::{Event, Host, Route, Stack, StackConfig, SynCookies};
@@ -30,6 +31,7 @@ use linerate_wire::{IpCidr, MacAddress};
 use script_link::ScriptLink;
 use sockets::{Socket, Sockets};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::{IpAddr, SocketAddr};
 
 /// Maximum number of turns at one time. A host that exceeds it makes no progress.
 const TURNS: usize = 100_000;
@@ -39,9 +41,13 @@ const SEED: [u8; 32] = *b"a script always finds this host.";
 /// Runs a script against linerate's host. The same script always has the same report.
 #[must_use]
 pub fn run_on_stack(script: &Script, options: &Options) -> Report {
-    let flows = Flows::new(script.settings.clone());
-    Run::new(script, flows, *options, StackMachine::new(&script.settings, options.family))
-        .run_to_end()
+    let settings = match options.family.settings(&script.settings) {
+        Ok(settings) => settings,
+        Err(what) => return Report::refused(what),
+    };
+    let longer = longer(&script.settings, &settings);
+    let flows = Flows::new(settings.clone(), longer);
+    Run::new(script, flows, *options, StackMachine::new(&settings, longer)).run_to_end()
 }
 
 /// linerate's host, its virtual clock, and the sockets of the application.
@@ -50,9 +56,10 @@ struct StackMachine {
     host: Host<ScriptLink>,
     begin: Instant,
     now: Instant,
-    family: Family,
-    local: std::net::Ipv4Addr,
-    remote: std::net::Ipv4Addr,
+    /// The bytes by which IP headers are longer than the script assumes.
+    longer: u16,
+    local: IpAddr,
+    remote: IpAddr,
     ports: (u16, u16),
     sent: VecDeque<Captured>,
     sockets: Sockets,
@@ -80,24 +87,23 @@ struct StackMachine {
 }
 
 impl StackMachine {
-    fn new(settings: &Settings, family: Family) -> Self {
+    fn new(settings: &Settings, longer: u16) -> Self {
         let mac = MacAddress::new([2, 0, 0, 0, 0, 1]);
-        let everywhere = match family {
-            Family::Ipv4 => IpCidr::ALL_IPV4,
-            Family::Ipv6 => IpCidr::ALL_IPV6,
-        };
-        let here = IpCidr::new(family.address(settings.local), 16).unwrap_or(everywhere);
+        let everywhere = if settings.local.is_ipv4() { IpCidr::ALL_IPV4 } else { IpCidr::ALL_IPV6 };
+        let here = IpCidr::new(settings.local, 16).unwrap_or(everywhere);
         let mut config = StackConfig::new(mac, here);
+        // Header compression expects the identification to grow by one (RFC 1144 §3.2.2).
+        config.count_packets = settings.line == Some(Line::Cslip);
         let route = Route::direct(everywhere);
         config.routes.push(route);
         let stack = Stack::new(config, SEED);
         // The clock does not start at zero, so that a forgotten time is noticed.
         let begin = Instant::ZERO + Duration::from_secs(1_000);
         Self {
-            host: Host::new(stack, ScriptLink::new(usize::from(settings.mtu + family.longer()))),
+            host: Host::new(stack, ScriptLink::new(settings.mtu.into(), settings.line)),
             begin,
             now: begin,
-            family,
+            longer,
             local: settings.local,
             remote: settings.remote,
             ports: (settings.bind_port, settings.connect_port),
@@ -134,17 +140,17 @@ impl StackMachine {
         Err(MachineError::Broken("linerate's host does not become idle".to_owned()))
     }
 
-    /// Collects the segments that the host has sent, and its events.
+    /// Returns the end of a connection that an address of the script stands for.
+    fn end(&self, end: SocketAddr) -> SocketAddr {
+        end_like(self.local, end)
+    }
+
+    /// Collects sent packets and events.
     fn collect(&mut self) {
         let at = self.now();
-        while let Some(bytes) = self.host.link_mut().fetch() {
-            let bytes = match self.family {
-                Family::Ipv4 => Some(bytes),
-                Family::Ipv6 => to_ipv4(&bytes),
-            };
-            let Some(bytes) = bytes else { continue };
-            if self.sent.len() < MOST_CAPTURED && is_segment(&bytes, self.local, self.remote) {
-                self.sent.push_back(Captured { at, bytes });
+        while let Some((bytes, line)) = self.host.link_mut().fetch() {
+            if self.sent.len() < MOST_CAPTURED && is_expectable(&bytes, self.local, self.remote) {
+                self.sent.push_back(Captured { at, bytes, line });
             }
         }
         self.advance_error_queues();
@@ -199,16 +205,9 @@ impl Machine for StackMachine {
         self.run_until(self.begin + at, |_| false)
     }
 
-    fn inject(&mut self, packet: &[u8]) -> Result<(), MachineError> {
+    fn inject(&mut self, packet: &[u8], line: Option<LineMark>) -> Result<(), MachineError> {
         let now = self.now;
-        match self.family {
-            Family::Ipv4 => self.host.link_mut().put(now, packet),
-            Family::Ipv6 => {
-                if let Some(packet) = to_ipv6(packet) {
-                    self.host.link_mut().put(now, &packet);
-                }
-            }
-        }
+        self.host.link_mut().put(now, packet, line).map_err(MachineError::Refused)?;
         self.run_host().map(drop)
     }
 
@@ -250,9 +249,8 @@ impl Machine for StackMachine {
     fn field(&self, name: i32, field: &str) -> Option<u64> {
         let Some(Socket::Connection { handle, .. }) = self.sockets.get(name) else { return None };
         information::field(&*self.host.stack().tcp(*handle)?, self.now, field).map(|value| {
-            // The script's MTU assumes an IPv4 header, which is shorter than an IPv6 header.
-            let longer =
-                if field == "tcpi_pmtu" || field == "pmtu" { self.family.longer() } else { 0 };
+            // The MTU of a script includes an IPv4 header, which is shorter than that of IPv6.
+            let longer = if field == "tcpi_pmtu" || field == "pmtu" { self.longer } else { 0 };
             value.saturating_sub(longer.into())
         })
     }

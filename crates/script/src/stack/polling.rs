@@ -42,6 +42,11 @@ impl StackMachine {
         match self.sockets.get(entry.fd) {
             None => INVALID,
             Some(Socket::Epoll(_)) => 0,
+            Some(Socket::Datagrams { handle, .. }) => {
+                let is_readable = handle
+                    .is_some_and(|handle| self.host.stack().udp_is_readable(handle) == Ok(true));
+                (flag(IN, is_readable) | OUT) & entry.events
+            }
             Some(Socket::Unconnected { .. }) => HANG_UP | OUT & entry.events,
             Some(Socket::Listener { has_incoming, .. }) => flag(IN, *has_incoming) & entry.events,
             Some(Socket::Connection { handle, connecting, is_error_taken, .. }) => {

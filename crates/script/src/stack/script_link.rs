@@ -1,7 +1,12 @@
-//! The link between linerate's host and the script: a queue of IP packets without delay.
+//! The link between the host and the script: a queue of IP packets without delay, or a serial line
+//! that carries them.
 
+use crate::ip_packet::ParsedPacket;
+use crate::syntax::{Line, LineMark};
+use linerate_link::serial::{LineDecoder, LineEncoder, LineInput};
 use linerate_stack::{Capabilities, Link, LinkError, Medium, RxFrame, TxFrame};
 use linerate_units::Instant;
+use linerate_wire::{Protocol, Segment, slip_bytes};
 use std::collections::VecDeque;
 
 /// Maximum number of packets in the queue. The script takes them after every turn.
@@ -12,23 +17,120 @@ const ROOM: usize = 4_096;
 pub(super) struct ScriptLink {
     mtu: usize,
     arrived: VecDeque<(Instant, Vec<u8>)>,
-    sent: VecDeque<Vec<u8>>,
+    sent: VecDeque<(Vec<u8>, Option<LineMark>)>,
+    line: Option<SerialLine>,
+}
+
+/// Both ends of a serial line.
+#[derive(Debug)]
+struct SerialLine {
+    host: LineEnd,
+    peer: LineEnd,
+}
+
+#[derive(Debug)]
+struct LineEnd {
+    encoder: LineEncoder,
+    decoder: LineDecoder,
 }
 
 impl ScriptLink {
-    pub(super) const fn new(mtu: usize) -> Self {
-        Self { mtu, arrived: VecDeque::new(), sent: VecDeque::new() }
+    pub(super) fn new(mtu: usize, line: Option<Line>) -> Self {
+        let end = |line| {
+            let compresses = line == Line::Cslip;
+            LineEnd { encoder: LineEncoder::new(compresses), decoder: LineDecoder::new(compresses) }
+        };
+        Self {
+            mtu,
+            arrived: VecDeque::new(),
+            sent: VecDeque::new(),
+            line: line.map(|line| SerialLine { host: end(line), peer: end(line) }),
+        }
     }
 
     /// Delivers a packet to the host.
-    pub(super) fn put(&mut self, now: Instant, packet: &[u8]) {
-        self.arrived.push_back((now, packet.to_vec()));
+    ///
+    /// # Errors
+    /// The reason why the packet cannot be damaged or lost.
+    pub(super) fn put(
+        &mut self,
+        now: Instant,
+        packet: &[u8],
+        mark: Option<LineMark>,
+    ) -> Result<(), String> {
+        match &mut self.line {
+            None if mark.is_some() => {
+                return Err(
+                    "only a serial line damages and loses packets: write --line=cslip".to_owned()
+                );
+            }
+            None => self.arrived.push_back((now, packet.to_vec())),
+            Some(line) => {
+                let arrived = line.carry_to_host(packet, mark);
+                self.arrived.extend(arrived.map(|packet| (now, packet)));
+            }
+        }
+        Ok(())
     }
 
-    /// Takes the next packet that the host sent.
-    pub(super) fn fetch(&mut self) -> Option<Vec<u8>> {
+    /// Takes the next packet that the host sent, with its encoding on a serial line.
+    pub(super) fn fetch(&mut self) -> Option<(Vec<u8>, Option<LineMark>)> {
         self.sent.pop_front()
     }
+}
+
+impl SerialLine {
+    /// Carries a packet to the host. Returns it as it arrives there, if it does.
+    fn carry_to_host(&mut self, packet: &[u8], mark: Option<LineMark>) -> Option<Vec<u8>> {
+        /// An escape byte, and one that may not follow it (RFC 1055).
+        const INVALID: [u8; 2] = [0o333, 0];
+        let mut packet = packet.to_vec();
+        let encoded = self.peer.encoder.compress(&mut packet);
+        let bytes: Vec<u8> = slip_bytes(encoded).collect();
+        match mark {
+            Some(LineMark::Lost) => None,
+            Some(LineMark::Damaged) => {
+                let (begin, rest) = bytes.split_at(2);
+                self.host.receive(begin.iter().chain(&INVALID).chain(rest))
+            }
+            _ => self.host.receive(&bytes),
+        }
+    }
+
+    /// Carries a packet of the host to its peer. Returns it as it arrives there, with its encoding
+    /// on the line.
+    fn carry_to_peer(&mut self, packet: &[u8]) -> Option<(Vec<u8>, LineMark)> {
+        let data = bytes_of_data(packet);
+        let mut packet = packet.to_vec();
+        let encoded = self.host.encoder.compress(&mut packet);
+        let mark = match encoded.first()? {
+            0x80.. => {
+                let headers = data.map(|data| encoded.len().saturating_sub(data));
+                LineMark::Compressed(headers.and_then(|length| u16::try_from(length).ok()))
+            }
+            0x70..0x80 => LineMark::Uncompressed,
+            _ => LineMark::Plain,
+        };
+        let bytes: Vec<u8> = slip_bytes(encoded).collect();
+        Some((self.peer.receive(&bytes)?, mark))
+    }
+}
+
+impl LineEnd {
+    /// Receives the bytes of one packet.
+    fn receive<'a>(&mut self, bytes: impl IntoIterator<Item = &'a u8>) -> Option<Vec<u8>> {
+        bytes.into_iter().find_map(|&byte| match self.decoder.take(byte) {
+            Some(LineInput::Packet { packet, .. }) => Some(packet.to_vec()),
+            _ => None,
+        })
+    }
+}
+
+/// Returns the bytes of data of a segment.
+fn bytes_of_data(packet: &[u8]) -> Option<usize> {
+    let packet = ParsedPacket::parse(packet).ok()?;
+    let segment = Segment::parse(packet.payload).ok().filter(|_| packet.protocol == Protocol::TCP);
+    Some(segment?.payload.len())
 }
 
 impl Link for ScriptLink {
@@ -54,7 +156,13 @@ impl Link for ScriptLink {
             let mut packet = vec![0; self.mtu];
             let Some(TxFrame { length, .. }) = fill(&mut packet) else { return Ok(count) };
             packet.truncate(length);
-            self.sent.push_back(packet);
+            match &mut self.line {
+                None => self.sent.push_back((packet, None)),
+                Some(line) => {
+                    let arrived = line.carry_to_peer(&packet);
+                    self.sent.extend(arrived.map(|(packet, mark)| (packet, Some(mark))));
+                }
+            }
         }
         Ok(room)
     }

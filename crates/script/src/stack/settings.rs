@@ -131,7 +131,7 @@ fn set_route(
         }
         "congctl" => machine.config.congestion = congestion(value).ok_or_else(wrong)?,
         "mtu" => {
-            machine.route.mtu = Some(number()? as usize + usize::from(machine.family.longer()));
+            machine.route.mtu = Some(number()? as usize + usize::from(machine.longer));
         }
         "window" => machine.route.window_clamp = Some(number()?),
         _ => return Err(format!("{name}: linerate's routes have no such property")),

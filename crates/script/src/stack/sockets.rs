@@ -1,17 +1,17 @@
 //! The application's sockets, by their numbers in the script.
 
 use super::epoll::Epoll;
-use linerate_stack::{ListenHandle, ListenOptions, TcpHandle};
+use linerate_stack::{ListenHandle, ListenOptions, TcpHandle, UdpHandle, UdpOptions};
 use linerate_tcp::Config;
 use std::collections::BTreeMap;
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 
 /// A socket with BSD semantics.
 #[derive(Debug)]
 pub(super) enum Socket {
-    /// A new socket, possibly bound to an address.
-    Unconnected { config: Box<Config>, bound: Option<SocketAddrV4>, options: UnconnectedOptions },
-    /// A listening socket.
+    /// New, possibly bound.
+    Unconnected { config: Box<Config>, bound: Option<SocketAddr>, options: UnconnectedOptions },
+    /// Listening.
     Listener {
         handle: ListenHandle,
         /// Whether an incoming connection was announced that may not have been accepted yet.
@@ -30,6 +30,13 @@ pub(super) enum Socket {
         /// enabled.
         keep_alive: linerate_tcp::KeepAlive,
     },
+    /// A socket of UDP.
+    Datagrams {
+        /// The socket of the host, once it is bound.
+        handle: Option<UdpHandle>,
+        /// The options that it is bound with.
+        options: UdpOptions,
+    },
     /// An epoll instance.
     Epoll(Epoll),
 }
@@ -47,8 +54,8 @@ pub(super) struct UnconnectedOptions {
     pub(super) defer_accept: Option<linerate_units::Duration>,
     /// Whether `connect` postpones the SYN until the first write, if a cookie exists.
     pub(super) fast_connect: bool,
-    /// Destination of a `connect` that has postponed its SYN until the first write.
-    pub(super) deferred: Option<SocketAddrV4>,
+    /// The address of a `connect` that waits for the first write.
+    pub(super) deferred: Option<SocketAddr>,
 }
 
 /// All sockets by number, each with its non-blocking flag.

@@ -4,7 +4,7 @@ use super::SyntaxError;
 use super::call::{CallEvent, ReturnTime, call};
 use super::code::Code;
 use super::cursor::Cursor;
-use super::packet::{Icmp, Marks, Segment, SegmentOptions, check_length, icmp, ip_marks, segment};
+use super::packet::{Packet, inbound, outbound};
 use super::settings::Settings;
 use super::shell::{ShellStep, shell};
 use core::fmt;
@@ -49,13 +49,11 @@ pub enum When {
 /// An action of the script, or one that the script expects of the host.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// A segment that the script sends to the host: `<`.
-    Inbound(Segment),
-    /// An ICMP error that the script sends to the host: `<`.
-    InboundIcmp(Icmp),
-    /// A segment that the host is expected to send: `>`.
-    Outbound(Segment),
-    /// A system call of the application, and its expected result.
+    /// `<`: a packet arrives at the host.
+    Inbound(Packet),
+    /// `>`: the host sends a packet.
+    Outbound(Packet),
+    /// A system call of the application.
     Call(CallEvent),
     /// Assertions about the current connection: `%{ … }%`.
     Code(Code),
@@ -87,6 +85,7 @@ impl Script {
         for option in options {
             settings.read(&mut Cursor::new(option, 1))?;
         }
+        settings.check(&head)?;
         let line = head.line();
         let body = settings.definitions.apply(head.rest()).map_err(|what| head.error(what))?;
         let mut cursor = Cursor::new(&body, line);
@@ -118,11 +117,11 @@ impl Event {
         let action = match cursor.peek() {
             Some('<') => {
                 cursor.want("<")?;
-                inbound(cursor)?
+                inbound(cursor).map(Action::Inbound)?
             }
             Some('>') => {
                 cursor.want(">")?;
-                outbound(cursor)?
+                outbound(cursor).map(Action::Outbound)?
             }
             Some('`') => {
                 let line = cursor.line();
@@ -195,41 +194,6 @@ fn read_end(cursor: &mut Cursor<'_>, when: When) -> Result<Option<ReturnTime>, S
     }
 }
 
-fn inbound(cursor: &mut Cursor<'_>) -> Result<Action, SyntaxError> {
-    let marks = ip_marks(cursor)?;
-    if marks.marks == Marks::Capable {
-        return Err(cursor.error("[ect01] is for packets from the host: write ect0 or ect1"));
-    }
-    refuse_other_packets(cursor)?;
-    if cursor.take_word("icmp") {
-        return icmp(cursor, marks).map(Action::InboundIcmp);
-    }
-    let segment = segment(cursor, marks)?;
-    let SegmentOptions::List(options) = &segment.options else {
-        return Err(cursor.error("<...> is for packets from the host: write the options"));
-    };
-    check_length(cursor, options, segment.length)?;
-    Ok(Action::Inbound(segment))
-}
-
-fn outbound(cursor: &mut Cursor<'_>) -> Result<Action, SyntaxError> {
-    let marks = ip_marks(cursor)?;
-    refuse_other_packets(cursor)?;
-    if cursor.sees("icmp") {
-        return Err(cursor.error("only TCP segments can be expected from the host, not ICMP"));
-    }
-    segment(cursor, marks).map(Action::Outbound)
-}
-
-fn refuse_other_packets(cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
-    match cursor.peek_word() {
-        Some(word @ ("udp" | "ipv4" | "ipv6" | "gre" | "GREv0" | "mpls")) => Err(cursor.error(
-            format!("`{word}`: packets are TCP segments over IPv4, and ICMP errors about them"),
-        )),
-        _ => Ok(()),
-    }
-}
-
 impl fmt::Display for When {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -282,11 +246,17 @@ mod tests {
             ("0 close(3) = 0\n0...", 2, "a time in seconds"),
             ("\n* < . 1:1(0) win 5", 2, "uncertain time"),
             ("0 < . 1:1(0) win 5 <...>", 1, "<...> is for packets from the host"),
-            ("0 > udp (5)", 1, "TCP segments"),
+            ("0 > gre: udp (5)", 1, "not in tunnels"),
+            ("0 > [hopopts] udp (5)", 1, "for packets to the host"),
+            ("0 < [compressed] . 1:1(0)", 1, "as far as possible"),
+            ("0 < [ect01] . 1:1(0)", 1, "write ect0 or ect1"),
+            ("0 > [lost] . 1:1(0)", 1, "packets to the host"),
             ("close(3) = 0", 1, "expected a time"),
             ("0 `reboot`", 1, "is not run"),
             ("0.3...0.2 read(3, ..., 1) = 1", 1, "before it starts"),
             ("0.3~0.2 > . 1:1(0)", 1, "before the first"),
+            ("--remote_ip=2001:db8::1\n0 close(3) = 0", 2, "different IP versions"),
+            ("--line=slip\n--mtu=1501\n0 close(3) = 0", 3, "at most 1500"),
             ("--nonsense=1\n0 close(3) = 0", 1, "--nonsense is not supported"),
             ("0 < . 1:65497(65496)", 1, "room for 65495"),
             ("0 < . 1:65485(65484) <TS val 1 ecr 0>", 1, "room for 65483"),

@@ -4,8 +4,11 @@
 mod call;
 mod code;
 mod cursor;
+mod datagram;
 mod definitions;
 mod event;
+mod icmp;
+mod ip;
 mod names;
 mod packet;
 mod settings;
@@ -17,15 +20,19 @@ pub use call::{
     ExtendedError, OptionValue, PollEntry, ReturnTime, SocketOption, Transfer,
 };
 pub use code::{Code, CodeError};
+pub use datagram::Datagram;
 pub use definitions::Definitions;
 pub use event::{Action, Event, Script, When};
+pub use icmp::{Icmp, IcmpBody, IcmpKind, Quoted};
+pub use ip::{ExtensionHeader, IpMarks, LineMark, Marks, Piece};
 pub use names::Errno;
-pub use packet::{Icmp, IpMarks, Marks, Segment, SegmentOption, SegmentOptions};
-pub use settings::Settings;
+pub use packet::{Packet, Segment, SegmentOption, SegmentOptions};
+pub use settings::{Line, Settings};
 pub use shell::{Setting, ShellStep};
 
 pub(crate) use event::seconds;
 pub(crate) use names::constant;
+pub(crate) use settings::embedded;
 
 use thiserror::Error;
 
@@ -48,13 +55,13 @@ fn printable(what: &str) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::{Action, Script, Segment};
+    use super::{Action, Packet, Script};
 
-    /// Parses a script's line with an outbound segment, and returns the segment.
-    pub(crate) fn segment(text: &str) -> Segment {
+    /// Parses the packet of an outbound event.
+    pub(crate) fn packet(text: &str) -> Packet {
         let script = Script::parse(&format!("0 > {text}"), None).unwrap();
         match script.events.into_iter().next().unwrap().action {
-            Action::Outbound(segment) => segment,
+            Action::Outbound(packet) => packet,
             other => panic!("{other:?}"),
         }
     }

@@ -15,6 +15,7 @@ impl Errno {
     pub(crate) const EXIST: Self = Self(17);
     pub(crate) const INVAL: Self = Self(22);
     pub(crate) const PIPE: Self = Self(32);
+    pub(crate) const MSGSIZE: Self = Self(90);
     pub(crate) const NOMSG: Self = Self(42);
     pub(crate) const NOTSOCK: Self = Self(88);
     pub(crate) const NOPROTOOPT: Self = Self(92);
@@ -91,10 +92,12 @@ const ERRNOS: [(&str, i32); 45] = [
     ("ECANCELED", 125),
 ];
 
-const NUMBERS: [(&str, i64); 134] = [
+const NUMBERS: [(&str, i64); 143] = [
     ("NULL", 0),
     ("AF_INET", 2),
     ("PF_INET", 2),
+    ("AF_INET6", 10),
+    ("PF_INET6", 10),
     ("SOCK_STREAM", 1),
     ("SOCK_DGRAM", 2),
     ("SOCK_NONBLOCK", 0o4000),
@@ -102,6 +105,8 @@ const NUMBERS: [(&str, i64); 134] = [
     ("IPPROTO_IP", 0),
     ("IPPROTO_TCP", 6),
     ("IPPROTO_UDP", 17),
+    ("IPPROTO_IPV6", 41),
+    ("SOL_IPV6", 41),
     ("SOL_IP", 0),
     ("SOL_SOCKET", 1),
     ("SOL_TCP", 6),
@@ -199,6 +204,11 @@ const NUMBERS: [(&str, i64); 134] = [
     ("IP_MTU_DISCOVER", 10),
     ("IP_RECVERR", 11),
     ("IP_MTU", 14),
+    ("IPV6_UNICAST_HOPS", 16),
+    ("IPV6_MTU_DISCOVER", 23),
+    ("IPV6_MTU", 24),
+    ("IPV6_PMTUDISC_WANT", 1),
+    ("IPV6_PMTUDISC_DO", 2),
     ("IP_PMTUDISC_DONT", 0),
     ("IP_PMTUDISC_WANT", 1),
     ("IP_PMTUDISC_DO", 2),

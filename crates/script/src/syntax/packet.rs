@@ -2,30 +2,21 @@
 
 use super::SyntaxError;
 use super::cursor::Cursor;
+use super::datagram::{Datagram, datagram};
+use super::icmp::{Icmp, icmp};
+use super::ip::{IpMarks, ip_marks};
 use core::fmt;
-use linerate_wire::{Ecn, EcnCounts, EcnOrder, Ipv4Header, TcpFlags, TcpHeader};
+use linerate_wire::{EcnCounts, EcnOrder, Ipv4Header, TcpFlags, TcpHeader};
 
-/// The parts of a packet's IP header that a script specifies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IpMarks {
-    /// ECN bits, or the whole type-of-service byte.
-    pub marks: Marks,
-    /// Time to live; `None` if the script does not specify it.
-    pub ttl: Option<u8>,
-}
-
-/// The type-of-service byte of an IP header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Marks {
-    /// Not specified. It is zero in a packet to the host, and not compared in a packet from it.
-    #[default]
-    Any,
-    /// These ECN bits; the other bits are not specified.
-    Ecn(Ecn),
-    /// Either ECT(0) or ECT(1). Only for packets from the host.
-    Capable,
-    /// This value of the whole byte.
-    Byte(u8),
+/// A packet to or from the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Packet {
+    /// A TCP segment.
+    Segment(Segment),
+    /// A UDP datagram.
+    Datagram(Datagram),
+    /// An ICMP message.
+    Icmp(Icmp),
 }
 
 /// A TCP segment with the numbers of the script, which count from the SYN of each direction. In a
@@ -99,22 +90,7 @@ pub enum SegmentOption {
     Other(u8, Vec<u8>),
 }
 
-/// An ICMP error about a segment that the host has sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Icmp {
-    /// Parts of the IP header.
-    pub ip: IpMarks,
-    /// ICMP type and code.
-    pub kind: (u8, u8),
-    /// Type and code as the script writes them.
-    pub words: String,
-    /// MTU of the next hop, if the error reports one.
-    pub mtu: Option<u16>,
-    /// Sequence number and length of the quoted segment.
-    pub quoted: (u32, u16),
-}
-
-/// The letters of the TCP control bits, in the order in which scripts write them.
+/// The letters of the control bits, in the order in which they are written.
 const FLAG_LETTERS: [(char, TcpFlags); 9] = [
     ('S', TcpFlags::SYN),
     ('F', TcpFlags::FIN),
@@ -127,62 +103,52 @@ const FLAG_LETTERS: [(char, TcpFlags); 9] = [
     ('.', TcpFlags::ACK),
 ];
 
-/// The ICMP errors with their notation, as type, code and numbers (RFC 792, RFC 1812 §5.2.7.1).
-const ICMP: [(&str, &str, (u8, u8)); 15] = [
-    ("unreachable", "net_unreachable", (3, 0)),
-    ("unreachable", "host_unreachable", (3, 1)),
-    ("unreachable", "protocol_unreachable", (3, 2)),
-    ("unreachable", "port_unreachable", (3, 3)),
-    ("unreachable", "frag_needed", (3, 4)),
-    ("unreachable", "source_route_failed", (3, 5)),
-    ("unreachable", "net_unknown", (3, 6)),
-    ("unreachable", "host_unknown", (3, 7)),
-    ("unreachable", "net_prohibited", (3, 9)),
-    ("unreachable", "host_prohibited", (3, 10)),
-    ("unreachable", "communication_prohibited", (3, 13)),
-    ("source_quench", "", (4, 0)),
-    ("time_exceeded", "ttl_exceeded", (11, 0)),
-    ("time_exceeded", "reassembly_exceeded", (11, 1)),
-    ("parameter_problem", "", (12, 0)),
-];
-
-/// Parses the IP header of a packet: `[ect0]`, `(tos 0x10)`, `[ttl 3]`, or nothing.
-pub(super) fn ip_marks(cursor: &mut Cursor<'_>) -> Result<IpMarks, SyntaxError> {
-    let close = match cursor.peek() {
-        Some('[') => "]",
-        Some('(') => ")",
-        _ => return Ok(IpMarks::default()),
-    };
-    let _ = cursor.take("[") || cursor.take("(");
-    let mut ip = IpMarks::default();
-    match cursor.word("ect0, ect1, ect01, ce, noecn, tos or ttl")? {
-        "ect0" => ip.marks = Marks::Ecn(Ecn::Ect0),
-        "ect1" => ip.marks = Marks::Ecn(Ecn::Ect1),
-        "ect01" => ip.marks = Marks::Capable,
-        "ce" => ip.marks = Marks::Ecn(Ecn::Ce),
-        "noecn" => ip.marks = Marks::Ecn(Ecn::NotEct),
-        "tos" => ip.marks = Marks::Byte(cursor.number("the type of service")?),
-        "ttl" => ip.ttl = Some(cursor.number("the TTL")?),
-        other => {
-            return Err(cursor.error(format!(
-                "`{other}` is not a field of an IPv4 header: write ect0, ect1, ect01, ce, noecn, \
-                 tos or ttl"
-            )));
-        }
+/// Parses a packet to the host after `<`.
+pub(super) fn inbound(cursor: &mut Cursor<'_>) -> Result<Packet, SyntaxError> {
+    let packet = packet(cursor)?;
+    if let Some(fault) = packet.ip().inbound_fault() {
+        return Err(cursor.error(fault));
     }
-    cursor.want(close)?;
-    Ok(ip)
+    if let Packet::Segment(segment) = &packet {
+        let SegmentOptions::List(options) = &segment.options else {
+            return Err(cursor.error("<...> is for packets from the host: write the options"));
+        };
+        check_length(cursor, options, segment.length)?;
+    }
+    Ok(packet)
 }
 
-/// Parses a segment. Its IP header has been parsed already.
-pub(super) fn segment(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Segment, SyntaxError> {
-    let ports = if begins_with_ports(cursor) {
-        let source = cursor.number("a port")?;
-        cursor.want(">")?;
-        Some((source, cursor.number("a port")?))
-    } else {
-        None
-    };
+/// Parses a packet of the host after `>`.
+pub(super) fn outbound(cursor: &mut Cursor<'_>) -> Result<Packet, SyntaxError> {
+    let packet = packet(cursor)?;
+    match packet.ip().outbound_fault() {
+        Some(fault) => Err(cursor.error(fault)),
+        None => Ok(packet),
+    }
+}
+
+fn packet(cursor: &mut Cursor<'_>) -> Result<Packet, SyntaxError> {
+    let ip = ip_marks(cursor)?;
+    match cursor.peek_word() {
+        Some(word @ ("ipv4" | "ipv6" | "gre" | "GREv0" | "mpls")) => Err(cursor.error(format!(
+            "`{word}`: packets are TCP segments, UDP datagrams and ICMP messages, and not in \
+             tunnels"
+        ))),
+        Some("icmp") => {
+            cursor.take_word("icmp");
+            icmp(cursor, ip).map(Packet::Icmp)
+        }
+        Some("udp") => {
+            cursor.take_word("udp");
+            datagram(cursor, ip).map(Packet::Datagram)
+        }
+        _ => segment(cursor, ip).map(Packet::Segment),
+    }
+}
+
+/// Parses a segment after its IP marks.
+fn segment(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Segment, SyntaxError> {
+    let ports = ports(cursor)?;
     let mut segment = Segment { ip, ports, flags: flags(cursor)?, ..Segment::default() };
     (segment.seq, segment.length) = sequence(cursor)?;
     if cursor.take_word("ack") {
@@ -200,8 +166,18 @@ pub(super) fn segment(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Segment, S
     Ok(segment)
 }
 
-/// Returns whether ports come next. A number before `>` is a port, except that a single digit can
-/// stand for the three control bits of accurate ECN.
+/// Parses `40001 > 8080`, or nothing.
+pub(super) fn ports(cursor: &mut Cursor<'_>) -> Result<Option<(u16, u16)>, SyntaxError> {
+    if !begins_with_ports(cursor) {
+        return Ok(None);
+    }
+    let source = cursor.number("a port")?;
+    cursor.want(">")?;
+    Ok(Some((source, cursor.number("a port")?)))
+}
+
+/// Is a port next? A number before `>` is a port, but a single digit can be the three control bits
+/// of accurate ECN.
 fn begins_with_ports(cursor: &mut Cursor<'_>) -> bool {
     cursor.peek();
     let rest = cursor.rest();
@@ -231,8 +207,8 @@ fn flag(next: char) -> Option<TcpFlags> {
     letter.or_else(|| next.to_digit(8).map(TcpFlags::of_ace))
 }
 
-/// Parses the sequence numbers `first:last(length)`.
-fn sequence(cursor: &mut Cursor<'_>) -> Result<(u32, u16), SyntaxError> {
+/// Parses `first:last(length)`.
+pub(super) fn sequence(cursor: &mut Cursor<'_>) -> Result<(u32, u16), SyntaxError> {
     let first: u32 = cursor.number("a sequence number")?;
     cursor.want(":")?;
     let last: u32 = cursor.number("a sequence number")?;
@@ -326,40 +302,7 @@ fn cookie(cursor: &mut Cursor<'_>) -> Result<Vec<u8>, SyntaxError> {
     })
 }
 
-/// Parses an ICMP error. The word `icmp` has been parsed already.
-pub(super) fn icmp(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Icmp, SyntaxError> {
-    let kind = cursor.word("an ICMP error")?;
-    let codes: Vec<&str> = ICMP.iter().filter(|row| row.0 == kind).map(|row| row.1).collect();
-    if codes.is_empty() {
-        return Err(cursor.error(format!(
-            "`{kind}` is not an ICMP error: unreachable, source_quench, time_exceeded, \
-             parameter_problem"
-        )));
-    }
-    let code = match cursor.peek_word() {
-        Some(word) if codes.contains(&word) && cursor.take_word(word) => word,
-        Some(word) if word != "mtu" && word != "id" => {
-            return Err(
-                cursor.error(format!("`{word}` is not a code of {kind}: {}", codes.join(", ")))
-            );
-        }
-        _ => "",
-    };
-    let row = ICMP.iter().find(|row| row.0 == kind && (code.is_empty() || row.1 == code));
-    let mtu = if cursor.take_word("mtu") { Some(cursor.number("an MTU")?) } else { None };
-    let quoted = if cursor.take("[") {
-        let quoted = sequence(cursor)?;
-        cursor.want("]")?;
-        check_length(cursor, &[], quoted.1)?;
-        quoted
-    } else {
-        (0, 0)
-    };
-    let words = [kind, code].join(" ").trim_end().to_owned();
-    Ok(Icmp { ip, kind: row.map_or((0, 0), |row| row.2), words, mtu, quoted })
-}
-
-/// Checks that a packet has room for data of `length` bytes behind these options.
+/// Checks that a packet has room for the data after these options.
 pub(super) fn check_length(
     cursor: &Cursor<'_>,
     options: &[SegmentOption],
@@ -450,18 +393,34 @@ impl fmt::Display for SegmentOptions {
     }
 }
 
-impl fmt::Display for IpMarks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.marks {
-            Marks::Any => {}
-            Marks::Ecn(Ecn::NotEct) => f.write_str("[noecn] ")?,
-            Marks::Ecn(Ecn::Ect0) => f.write_str("[ect0] ")?,
-            Marks::Ecn(Ecn::Ect1) => f.write_str("[ect1] ")?,
-            Marks::Ecn(Ecn::Ce) => f.write_str("[ce] ")?,
-            Marks::Capable => f.write_str("[ect01] ")?,
-            Marks::Byte(byte) => write!(f, "[tos {byte:#x}] ")?,
+impl Packet {
+    /// Returns the marks of the IP header.
+    #[must_use]
+    pub const fn ip(&self) -> &IpMarks {
+        match self {
+            Self::Segment(segment) => &segment.ip,
+            Self::Datagram(datagram) => &datagram.ip,
+            Self::Icmp(icmp) => &icmp.ip,
         }
-        self.ttl.map_or(Ok(()), |ttl| write!(f, "[ttl {ttl}] "))
+    }
+
+    /// Returns the marks of the IP header, to change them.
+    pub(crate) const fn ip_mut(&mut self) -> &mut IpMarks {
+        match self {
+            Self::Segment(segment) => &mut segment.ip,
+            Self::Datagram(datagram) => &mut datagram.ip,
+            Self::Icmp(icmp) => &mut icmp.ip,
+        }
+    }
+}
+
+impl fmt::Display for Packet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Segment(segment) => segment.fmt(f),
+            Self::Datagram(datagram) => datagram.fmt(f),
+            Self::Icmp(icmp) => icmp.fmt(f),
+        }
     }
 }
 
@@ -491,17 +450,6 @@ impl fmt::Display for Segment {
             write!(f, " urg {urgent}")?;
         }
         self.options.fmt(f)
-    }
-}
-
-impl fmt::Display for Icmp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}icmp {}", self.ip, self.words)?;
-        if let Some(mtu) = self.mtu {
-            write!(f, " mtu {mtu}")?;
-        }
-        let (first, length) = (self.quoted.0, u32::from(self.quoted.1));
-        write!(f, " [{first}:{}({length})]", first.wrapping_add(length))
     }
 }
 
@@ -547,16 +495,5 @@ mod tests {
             let error = read(text).unwrap_err();
             assert!(error.what.contains(says), "{text}: {error}");
         }
-    }
-
-    #[test]
-    fn an_icmp_error_quotes_a_segment() {
-        let text = "icmp unreachable frag_needed mtu 1200 [1:1001(1000)]";
-        let mut cursor = Cursor::new(text.strip_prefix("icmp ").unwrap(), 1);
-        let read = icmp(&mut cursor, IpMarks::default()).unwrap();
-        assert_eq!((read.kind, read.to_string().as_str()), ((3, 4), text));
-        let wrong =
-            icmp(&mut Cursor::new("unreachable nonsense", 1), IpMarks::default()).unwrap_err();
-        assert!(wrong.what.contains("not a code of unreachable"), "{wrong}");
     }
 }

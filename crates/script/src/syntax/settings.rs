@@ -3,9 +3,10 @@
 use super::SyntaxError;
 use super::cursor::Cursor;
 use super::definitions::Definitions;
+use linerate_link::serial::LARGEST_MTU;
 use linerate_stack::SMALLEST_MTU;
 use linerate_units::Duration;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Settings that a script makes by the options at its head.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,11 +18,15 @@ pub struct Settings {
     pub tolerance_per_mille: u64,
     /// Size of the largest IP packet on the link, in bytes.
     pub mtu: u16,
-    /// IPv4 address of the host under test.
-    pub local: Ipv4Addr,
-    /// IPv4 address of the script's peer.
-    pub remote: Ipv4Addr,
-    /// Port to which `bind(3, ..., ...)` binds.
+    /// The address of the host under test.
+    pub local: IpAddr,
+    /// The address of the script's peer.
+    pub remote: IpAddr,
+    /// Is the script about IPv4, so that it cannot run over IPv6 (`--ip_version=ipv4`)?
+    pub ipv4_only: bool,
+    /// The serial line between the host and its peer.
+    pub line: Option<Line>,
+    /// The port that `bind(3, ..., ...)` binds to.
     pub bind_port: u16,
     /// Port to which `connect(3, ..., ...)` connects.
     pub connect_port: u16,
@@ -36,14 +41,37 @@ pub struct Settings {
     pub definitions: Definitions,
 }
 
+/// A serial line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// SLIP (RFC 1055).
+    Slip,
+    /// SLIP with header compression (RFC 1144).
+    Cslip,
+}
+
+/// The addresses of scripts without their own: the host's and the peer's.
+const ADDRESSES: (Ipv4Addr, Ipv4Addr) =
+    (Ipv4Addr::new(192, 168, 0, 2), Ipv4Addr::new(192, 0, 2, 1));
+
+/// Returns the IPv6 address that stands for an IPv4 address in scripts.
+pub(crate) fn embedded(address: Ipv4Addr) -> Ipv6Addr {
+    if address.is_unspecified() {
+        return Ipv6Addr::UNSPECIFIED;
+    }
+    Ipv6Addr::from_bits(0x2001_0db8 << 96 | u128::from(address.to_bits()))
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
             tolerance: Duration::from_millis(4),
             tolerance_per_mille: 125,
             mtu: 1_500,
-            local: Ipv4Addr::new(192, 168, 0, 2),
-            remote: Ipv4Addr::new(192, 0, 2, 1),
+            local: ADDRESSES.0.into(),
+            remote: ADDRESSES.1.into(),
+            ipv4_only: false,
+            line: None,
             bind_port: 8_080,
             connect_port: 8_080,
             timestamp_tick: None,
@@ -63,7 +91,27 @@ impl Settings {
         Ok(())
     }
 
-    /// Parses one option, such as `--mtu=1500` or `-D NAME=VALUE`.
+    /// Checks that the options agree.
+    pub(super) fn check(&self, cursor: &Cursor<'_>) -> Result<(), SyntaxError> {
+        if self.local.is_ipv4() != self.remote.is_ipv4() {
+            return Err(cursor.error(
+                "--local_ip and --remote_ip are of different IP versions: give both after \
+                 --ip_version",
+            ));
+        }
+        if self.line.is_some() && usize::from(self.mtu) > LARGEST_MTU {
+            return Err(cursor.error(format!(
+                "--mtu={}: a serial line has an MTU of at most {LARGEST_MTU} bytes",
+                self.mtu
+            )));
+        }
+        if self.ipv4_only && self.local.is_ipv6() {
+            return Err(cursor.error("--ip_version=ipv4 does not go with addresses of IPv6"));
+        }
+        Ok(())
+    }
+
+    /// Parses one option: `--mtu=1500`, `-D NAME=VALUE`.
     pub(super) fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
         let is_long = cursor.take("--");
         if !is_long {
@@ -83,14 +131,26 @@ impl Settings {
         let port = || number(65_535).map(|port| u16::try_from(port).unwrap_or(u16::MAX));
         let address = || {
             let address = value.split('/').next().and_then(|address| address.parse().ok());
-            address.ok_or_else(|| {
-                cursor.error(format!("--{name}={value}: an IPv4 address is expected"))
-            })
+            address
+                .ok_or_else(|| cursor.error(format!("--{name}={value}: an IP address is expected")))
         };
         match name {
-            "ip_version" if value == "ipv4" => {}
+            "ip_version" if value == "ipv4" => self.ipv4_only = true,
+            "ip_version" if value == "ipv6" => {
+                (self.local, self.remote) =
+                    (embedded(ADDRESSES.0).into(), embedded(ADDRESSES.1).into());
+            }
             "ip_version" => {
-                return Err(cursor.error(format!("--ip_version={value}: only ipv4 is supported")));
+                return Err(cursor.error(format!("--ip_version={value}: write ipv4 or ipv6")));
+            }
+            "line" => {
+                self.line = Some(match value {
+                    "slip" => Line::Slip,
+                    "cslip" => Line::Cslip,
+                    _ => {
+                        return Err(cursor.error(format!("--line={value}: write slip or cslip")));
+                    }
+                });
             }
             "tolerance_usecs" => self.tolerance = Duration::from_micros(number(60_000_000)?),
             "tolerance_percent" => self.tolerance_per_mille = number(100)? * 10,
@@ -122,7 +182,7 @@ impl Settings {
                 return Err(cursor.error(format!(
                     "the option --{name} is not supported: ip_version, tolerance_usecs, \
                      tolerance_percent, mtu, local_ip, remote_ip, bind_port, connect_port, \
-                     tcp_ts_tick_usecs, ignore_push, strict_segments, define"
+                     tcp_ts_tick_usecs, line, ignore_push, strict_segments, define"
                 )));
             }
         }
@@ -148,10 +208,18 @@ mod tests {
         assert_eq!(read("tolerance_usecs=10000").unwrap().tolerance, Duration::from_millis(10));
         assert_eq!(
             read("remote_ip=198.51.100.1/24").unwrap().remote,
-            Ipv4Addr::new(198, 51, 100, 1)
+            IpAddr::from([198, 51, 100, 1])
         );
+        assert_eq!(
+            read("remote_ip=2001:db8::1/64").unwrap().remote,
+            "2001:db8::1".parse::<IpAddr>().unwrap()
+        );
+        assert!(read("ip_version=ipv6").unwrap().local.is_ipv6());
+        assert_eq!(read("line=cslip").unwrap().line, Some(Line::Cslip));
         assert_eq!(read("mtu=88").unwrap().mtu, 88);
-        for text in ["ip_version=ipv6", "mtu=zero", "mtu=87", "wire_server", "local_ip=here"] {
+        for text in
+            ["ip_version=ipv5", "line=ppp", "mtu=zero", "mtu=87", "wire_server", "local_ip=here"]
+        {
             assert!(read(text).is_err(), "{text}");
         }
     }

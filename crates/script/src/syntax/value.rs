@@ -3,7 +3,7 @@
 use super::SyntaxError;
 use super::cursor::Cursor;
 use super::names::{constant, errno};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// An argument of a system call, as the script writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,12 +73,13 @@ impl Value {
         }
     }
 
-    /// Returns the value as an address, or `None` for `...`.
-    pub(super) fn address(&self, cursor: &Cursor<'_>) -> Result<Option<SocketAddrV4>, SyntaxError> {
+    /// Returns the address; `None` for `...`.
+    pub(super) fn address(&self, cursor: &Cursor<'_>) -> Result<Option<SocketAddr>, SyntaxError> {
         let wrong = || {
             cursor.error(
-                "an address is written `...` or {sa_family = AF_INET, sin_port = htons(80), \
-                 sin_addr = inet_addr(\"192.0.2.1\")}",
+                "an address is written `...`, {sa_family = AF_INET, sin_port = htons(80), \
+                 sin_addr = inet_addr(\"192.0.2.1\")} or {sa_family = AF_INET6, sin6_port = \
+                 htons(80), sin6_addr = inet_pton(\"2001:db8::1\")}",
             )
         };
         match self {
@@ -128,14 +129,23 @@ fn word(cursor: &mut Cursor<'_>) -> Result<Value, SyntaxError> {
     })
 }
 
-/// Parses a structure such as `{sa_family = AF_INET, sin_port = htons(80), sin_addr =
-/// inet_addr("192.0.2.1")}`.
-fn address(fields: &[Value]) -> Option<SocketAddrV4> {
-    let Value::Number(2) = Value::field(fields, "sa_family")? else { return None };
-    let Value::Applied(_, port) = Value::field(fields, "sin_port")? else { return None };
-    let Value::Applied(_, host) = Value::field(fields, "sin_addr")? else { return None };
+/// Parses `{sa_family = AF_INET, sin_port = htons(80), sin_addr = inet_addr("192.0.2.1")}`, and
+/// the same fields of IPv6.
+fn address(fields: &[Value]) -> Option<SocketAddr> {
+    let Value::Number(family) = Value::field(fields, "sa_family")? else { return None };
+    let (port, host) = match family {
+        2 => ("sin_port", "sin_addr"),
+        10 => ("sin6_port", "sin6_addr"),
+        _ => return None,
+    };
+    let Value::Applied(_, port) = Value::field(fields, port)? else { return None };
+    let Value::Applied(_, host) = Value::field(fields, host)? else { return None };
     let ([Value::Number(port)], [Value::Text(host)]) = (&port[..], &host[..]) else { return None };
-    Some(SocketAddrV4::new(host.parse::<Ipv4Addr>().ok()?, u16::try_from(*port).ok()?))
+    let port = u16::try_from(*port).ok()?;
+    Some(match family {
+        2 => SocketAddr::new(host.parse::<Ipv4Addr>().ok()?.into(), port),
+        _ => SocketAddr::new(host.parse::<Ipv6Addr>().ok()?.into(), port),
+    })
 }
 
 #[cfg(test)]
@@ -160,8 +170,11 @@ mod tests {
         let cursor = Cursor::new("", 1);
         assert_eq!(
             read(text).unwrap().address(&cursor),
-            Ok(Some("192.0.2.1:80".parse::<SocketAddrV4>().unwrap()))
+            Ok(Some("192.0.2.1:80".parse::<SocketAddr>().unwrap()))
         );
+        let text = "{sa_family = AF_INET6, sin6_port = htons(80), sin6_addr = inet_pton(\"::1\")}";
+        let read_v6 = read(text).unwrap().address(&cursor);
+        assert_eq!(read_v6, Ok(Some("[::1]:80".parse::<SocketAddr>().unwrap())));
         assert_eq!(read("...").unwrap().address(&cursor), Ok(None));
         assert!(read("{sa_family = AF_INET6}").unwrap().address(&cursor).is_err());
     }

@@ -1,6 +1,7 @@
 //! `linerate script compare`: scripts against linerate's host and against the kernel.
 
 use super::against::Against;
+use super::family::FamilyArgs;
 use super::head::HeadArgs;
 use super::record::{Row, write_json};
 use super::run::left_out;
@@ -16,6 +17,7 @@ const EXAMPLES: &str = "\
 Examples:
   linerate script compare scripts/
   linerate script compare scripts/close --verbose
+  linerate script compare scripts/ --family ipv6
 
 Runs each script against linerate's host, in virtual time, and against the kernel of this machine, \
 in real time. Prints a line for each script that fails on one of them: the line at which \
@@ -35,6 +37,8 @@ pub(crate) struct CompareArgs {
     paths: Vec<PathBuf>,
     #[command(flatten)]
     head: HeadArgs,
+    #[command(flatten)]
+    family: FamilyArgs,
     /// Compare packets and their order, but not times: for a busy machine
     #[arg(long)]
     untimed: bool,
@@ -57,7 +61,7 @@ pub(crate) fn run(args: &CompareArgs, interrupt: &Interrupt) -> Result<(), Failu
     are_apart(args.json.as_deref(), files.iter().map(|file| Path::new(&file.name)))?;
     can_be_written(args.json.as_deref(), cannot_write)?;
     Against::Kernel.prepare()?;
-    let options = Options { untimed: args.untimed, ..Options::default() };
+    let options = Options { untimed: args.untimed, family: args.family.family() };
     let width = files.iter().map(|file| file.name.chars().count()).max().unwrap_or(0);
     let mut page = Page::new();
     let mut rows = Vec::new();

@@ -2,6 +2,7 @@
 
 mod against;
 mod compare;
+mod family;
 mod head;
 mod record;
 mod run;

@@ -63,7 +63,9 @@ impl Capture {
     }
 
     pub(super) fn add(&mut self, named: &ScriptFile, report: &Report) {
-        let mtu = usize::from(named.script.settings.mtu);
+        // Over IPv6 packets are larger than the MTU of a script for IPv4.
+        let longest = report.trace.iter().map(|packet| packet.bytes.len()).max().unwrap_or(0);
+        let mtu = usize::from(named.script.settings.mtu).max(longest);
         let capabilities = Capabilities::new(Medium::Ip, mtu);
         let interface = self.writer.add_interface(&named.name, &capabilities);
         for packet in &report.trace {

@@ -1,13 +1,14 @@
 //! `linerate script run`: scripts against one host.
 
 use super::against::Against;
+use super::family::FamilyArgs;
 use super::head::HeadArgs;
 use super::record::{Capture, Row, write_json};
 use super::summary::{Outcome, judge, summary};
 use crate::output::{Failure, Page, are_apart, can_be_written, cannot_write};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use linerate_ends::Interrupt;
-use linerate_script::{Family, Options, Report, ScriptFile, ScriptFiles, Verdict};
+use linerate_script::{Options, Report, ScriptFile, ScriptFiles, Verdict};
 use linerate_units::Duration;
 use std::path::{Path, PathBuf};
 
@@ -42,9 +43,8 @@ pub(crate) struct RunArgs {
     /// The host under test
     #[arg(long, value_name = "HOST", value_enum, default_value_t = Against::Stack)]
     against: Against,
-    /// The IP version of the packets: scripts are written in IPv4, and translated for IPv6
-    #[arg(long, value_name = "FAMILY", value_enum, default_value_t = FamilyArg::Ipv4)]
-    family: FamilyArg,
+    #[command(flatten)]
+    family: FamilyArgs,
     /// Compare packets and their order, but not times: for the kernel on a busy machine
     #[arg(long)]
     untimed: bool,
@@ -62,36 +62,15 @@ pub(crate) struct RunArgs {
     pcap: Option<PathBuf>,
 }
 
-/// The IP version over which scripts run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FamilyArg {
-    Ipv4,
-    Ipv6,
-}
-
-impl From<FamilyArg> for Family {
-    fn from(family: FamilyArg) -> Self {
-        match family {
-            FamilyArg::Ipv4 => Self::Ipv4,
-            FamilyArg::Ipv6 => Self::Ipv6,
-        }
-    }
-}
-
-/// Runs the scripts, prints how they differ, and writes the requested files.
+/// Runs the scripts.
 pub(crate) fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    if args.family == FamilyArg::Ipv6 && args.against == Against::Kernel {
-        return Err(Failure::input(
-            "--family ipv6 is for linerate's own host: leave it out, or --against kernel",
-        ));
-    }
     let ScriptFiles { scripts, unreadable } = ScriptFiles::read(&args.paths, &args.head.options())
         .map_err(|error| Failure::input(error.to_string()))?;
     let results = [&args.json, &args.pcap].map(Option::as_deref).into_iter().flatten();
     are_apart(results, scripts.iter().map(|named| Path::new(&named.name)))?;
     can_be_written(args.json.as_deref(), cannot_write)?;
     args.against.prepare()?;
-    let options = Options { untimed: args.untimed, family: args.family.into() };
+    let options = Options { untimed: args.untimed, family: args.family.family() };
     let mut capture = args.pcap.as_deref().map(Capture::create).transpose()?;
     let mut page = Page::new();
     let mut reports: Vec<(&ScriptFile, Option<Report>)> = Vec::new();

@@ -1,6 +1,7 @@
 //! Socket options that linerate's host supports.
 
 mod connected;
+mod datagrams;
 mod unconnected;
 mod values;
 
@@ -54,7 +55,7 @@ enum Known {
     FastOpen,
 }
 
-const OPTIONS: [(&str, &str, Known); 29] = [
+const OPTIONS: [(&str, &str, Known); 32] = [
     ("SOL_SOCKET", "SO_REUSEADDR", Known::ReuseAddress),
     ("SOL_SOCKET", "SO_ERROR", Known::Error),
     ("SOL_SOCKET", "SO_SNDBUF", Known::SendBuffer),
@@ -73,6 +74,9 @@ const OPTIONS: [(&str, &str, Known); 29] = [
     ("SOL_IP", "IP_TTL", Known::Ttl),
     ("SOL_IP", "IP_MTU_DISCOVER", Known::PathMtuDiscovery),
     ("SOL_IP", "IP_MTU", Known::PathMtu),
+    ("SOL_IPV6", "IPV6_UNICAST_HOPS", Known::Ttl),
+    ("SOL_IPV6", "IPV6_MTU_DISCOVER", Known::PathMtuDiscovery),
+    ("SOL_IPV6", "IPV6_MTU", Known::PathMtu),
     ("SOL_SOCKET", "SO_OOBINLINE", Known::UrgentInLine),
     ("SOL_TCP", "TCP_MAXSEG", Known::LargestSegment),
     ("SOL_TCP", "TCP_SYNCNT", Known::SynRetries),
@@ -92,6 +96,13 @@ impl Known {
             constant(row.0) == Some(option.level) && constant(row.1) == Some(option.name)
         };
         OPTIONS.iter().find(is).map(|row| row.2)
+    }
+
+    const fn is_of_datagrams(self) -> bool {
+        matches!(
+            self,
+            Self::Error | Self::TypeOfService | Self::Ttl | Self::PathMtu | Self::PathMtuDiscovery
+        )
     }
 
     const fn can_be_read(self) -> bool {
@@ -128,6 +139,12 @@ impl StackMachine {
         let is_listener = matches!(self.sockets.get(fd), Some(Socket::Listener { .. }));
         let is_connection = matches!(self.sockets.get(fd), Some(Socket::Connection { .. }));
         let unsupported = |what: &str| Some(what.to_owned());
+        if self.has_datagrams(fd) && !known.is_of_datagrams() {
+            return unsupported(
+                "this option of a UDP socket: SO_ERROR, IP_TOS, IP_TTL, IP_MTU and \
+                 IP_MTU_DISCOVER are supported",
+            );
+        }
         match (known, value) {
             (Known::PathMtuDiscovery, Some(OptionValue::Number(1 | 2)))
             | (Known::UrgentInLine, Some(OptionValue::Number(1))) => None,
@@ -190,6 +207,7 @@ impl StackMachine {
                 Ok(())
             }
             Some(Socket::Connection { .. }) => self.set_on_connection(fd, known, value),
+            Some(Socket::Datagrams { .. }) => self.set_on_datagrams(fd, known, value),
             Some(Socket::Listener { .. }) if known == Known::FastOpen => {
                 self.set_fast_open(fd, size(value)?)
             }
@@ -201,6 +219,11 @@ impl StackMachine {
     pub(super) fn get_option(&mut self, fd: i32, option: SocketOption) -> Result<Answer, Errno> {
         let known = Known::of(option).ok_or(Errno::NOPROTOOPT)?;
         let value = match known {
+            Known::Error if self.has_datagrams(fd) => {
+                let error = self.take_datagram_error(fd)?;
+                OptionValue::Number(error.map_or(0, |errno| errno.0.into()))
+            }
+            Known::PathMtu if self.has_datagrams(fd) => wide(self.datagram_path_mtu(fd)?),
             Known::Error => {
                 OptionValue::Number(self.take_error(fd).map_or(0, |errno| errno.0.into()))
             }
@@ -224,7 +247,10 @@ impl StackMachine {
                 let timeout = self.connection(fd)?.orphan_timeout();
                 OptionValue::Number(i64::try_from(timeout.as_millis() / 1_000).unwrap_or(i64::MAX))
             }
-            Known::PathMtu => wide(self.connection(fd)?.path_mtu()),
+            Known::PathMtu => {
+                // The MTU of the script includes the header that the script assumes.
+                wide(self.connection(fd)?.path_mtu().saturating_sub(self.longer.into()))
+            }
             _ => return Err(Errno::NOPROTOOPT),
         };
         Ok(Answer { result: Ok(0), output: Output::Option(value) })

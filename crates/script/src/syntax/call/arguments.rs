@@ -103,12 +103,17 @@ impl Arguments<'_, '_> {
     fn socket(&self) -> Result<Call, SyntaxError> {
         let kind = self.number(1)?;
         let protocol = self.number(2)?;
-        if kind & 0xf != 1 || protocol != 6 && protocol != 0 {
-            return Err(self
-                .cursor
-                .error("only TCP sockets are supported: SOCK_STREAM, IPPROTO_TCP"));
-        }
-        Ok(Call::Socket { nonblocking: kind & 0o4000 != 0 })
+        let datagrams = match (kind & 0xf, protocol) {
+            (1, 6 | 0) => false,
+            (2, 17 | 0) => true,
+            _ => {
+                return Err(self.cursor.error(
+                    "only sockets of TCP and UDP are supported: SOCK_STREAM, IPPROTO_TCP and \
+                     SOCK_DGRAM, IPPROTO_UDP",
+                ));
+            }
+        };
+        Ok(Call::Socket { nonblocking: kind & 0o4000 != 0, datagrams })
     }
 
     pub(super) fn fd(&self) -> Result<i32, SyntaxError> {

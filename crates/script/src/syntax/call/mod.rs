@@ -12,7 +12,7 @@ use arguments::Arguments;
 
 pub use control::{ControlData, ControlMessage, ExtendedError};
 use linerate_units::Duration;
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 
 /// Maximum number of bytes that one call reads or writes.
 const MAX_TRANSFER: i64 = 64 << 20;
@@ -61,8 +61,8 @@ pub struct Transfer {
     pub flags: i64,
     /// The data to write or to expect, if the script specifies them.
     pub data: Option<Vec<u8>>,
-    /// The destination address, for `sendto`.
-    pub address: Option<SocketAddrV4>,
+    /// The destination (`sendto`).
+    pub address: Option<SocketAddr>,
     /// Control messages, sent or expected; `None` if the script does not specify them.
     pub control: Option<Vec<ControlMessage>>,
 }
@@ -128,17 +128,18 @@ pub struct EpollEvent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are the arguments of the call")]
 pub enum Call {
-    /// `socket(..., SOCK_STREAM, IPPROTO_TCP)`, possibly with `SOCK_NONBLOCK`.
-    Socket { nonblocking: bool },
-    /// `bind`. Without an address, it binds to the host's address and the default port.
-    Bind { fd: i32, address: Option<SocketAddrV4> },
+    /// `socket(..., SOCK_STREAM, IPPROTO_TCP)`, or one of datagrams:
+    /// `socket(..., SOCK_DGRAM, IPPROTO_UDP)`.
+    Socket { nonblocking: bool, datagrams: bool },
+    /// `bind`; without an address, to the default port of the host's address.
+    Bind { fd: i32, address: Option<SocketAddr> },
     /// `listen`.
     Listen { fd: i32, backlog: i32 },
     /// `accept` or `accept4`.
     Accept { fd: i32, nonblocking: bool },
-    /// `connect`. Without an address, it connects to the script's peer at the default port.
-    Connect { fd: i32, address: Option<SocketAddrV4> },
-    /// `read`, `recv`, `recvfrom`, `readv` or `recvmsg`.
+    /// `connect`; without an address, to the default one.
+    Connect { fd: i32, address: Option<SocketAddr> },
+    /// `read`, `recv`, `recvfrom`, `readv`, `recvmsg`.
     Read(Transfer),
     /// `write`, `send`, `sendto`, `writev` or `sendmsg`.
     Write(Transfer),
@@ -220,7 +221,14 @@ mod tests {
     #[test]
     fn calls_are_parsed() {
         for (text, expected) in [
-            ("socket(..., SOCK_STREAM, IPPROTO_TCP) = 3", Call::Socket { nonblocking: false }),
+            (
+                "socket(..., SOCK_STREAM, IPPROTO_TCP) = 3",
+                Call::Socket { nonblocking: false, datagrams: false },
+            ),
+            (
+                "socket(..., SOCK_DGRAM, IPPROTO_UDP) = 3",
+                Call::Socket { nonblocking: false, datagrams: true },
+            ),
             ("bind(3, ..., ...) = 0", Call::Bind { fd: 3, address: None }),
             ("fcntl(3, F_SETFL, O_RDWR|O_NONBLOCK) = 0", Call::SetFlags { fd: 3, flags: 0o4002 }),
             ("fcntl(3, F_GETFL) = 0x2 (flags O_RDWR)", Call::GetFlags { fd: 3 }),
@@ -278,7 +286,7 @@ mod tests {
         for (text, says) in [
             ("splice(3, 4) = 0", "the system call `splice` is not supported"),
             ("bind(3) = 0", "does not take 1 arguments"),
-            ("socket(..., SOCK_DGRAM, IPPROTO_UDP) = 3", "only TCP sockets"),
+            ("socket(..., 3, IPPROTO_UDP) = 3", "only sockets of TCP and UDP"),
             ("write(4, ..., 99999999999) = 1", "one call moves at most"),
             ("write(4, \"four\", 3) = 3", "longer than"),
         ] {

@@ -1,10 +1,17 @@
 //! Translates between the numbers in a script and those on the wire: sequence numbers, timestamps,
 //! Fast Open cookies and ports of each connection.
 
-use crate::packet::{acknowledges, icmp_packet, options_of_bytes, tcp_packet};
-use crate::syntax::{Icmp, IpMarks, Marks, Segment, SegmentOption, SegmentOptions, Settings};
-use linerate_wire::{Ipv4Packet, SeqNum, TcpFlags, TcpHeader};
-use std::collections::BTreeMap;
+mod datagrams;
+mod marks;
+mod messages;
+
+use crate::ip_packet::{Ends, ParsedPacket, ip_packet};
+use crate::packet::{Captured, acknowledges, options_of_bytes, tcp_segment};
+use crate::syntax::{IpMarks, Packet, Segment, SegmentOption, SegmentOptions, Settings};
+use linerate_wire::{Protocol, SeqNum, TcpFlags, TcpHeader};
+use marks::LearntMarks;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 
 /// Initial sequence number of the script's peers on the wire. It is close to 2^32, so that scripts
 /// test the wrap-around.
@@ -12,10 +19,21 @@ const PEER_BEGIN: u32 = u32::MAX - 2_000;
 /// Port of the first peer, if the script does not give one.
 const FIRST_PEER_PORT: u16 = 40_001;
 
-/// All connections of a script.
+/// Number of packets to the host that an error of it may quote.
+const QUOTABLE: usize = 64;
+
+/// All connections of a script, and its datagrams and messages.
 #[derive(Debug)]
 pub(crate) struct Flows {
     settings: Settings,
+    /// The bytes by which IP headers are longer than the script assumes.
+    longer: u16,
+    /// The last packets to the host.
+    received: VecDeque<Vec<u8>>,
+    /// The flow labels and identifications of the host's packets.
+    marks: LearntMarks,
+    /// The port of the host and that of its peer in datagrams without ports.
+    datagram_ports: (u16, u16),
     list: Vec<Flow>,
     /// Index of the connection to which segments without ports belong.
     current: Option<usize>,
@@ -28,8 +46,13 @@ pub(crate) struct Flows {
     cookies: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// MSS of a peer that does not send the MSS option (RFC 9293 §3.7.1).
-const DEFAULT_MSS: u16 = 536;
+/// Returns the MSS of a peer that does not send the option (RFC 9293 §3.7.1).
+const fn default_mss(address: IpAddr) -> u16 {
+    match address {
+        IpAddr::V4(_) => 536,
+        IpAddr::V6(_) => 1_220,
+    }
+}
 
 /// A connection between the host and a peer of the script.
 #[derive(Debug)]
@@ -71,9 +94,13 @@ impl Origin {
 }
 
 impl Flows {
-    pub(crate) const fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: Settings, longer: u16) -> Self {
         Self {
+            datagram_ports: (settings.bind_port, settings.connect_port),
             settings,
+            longer,
+            received: VecDeque::new(),
+            marks: LearntMarks::default(),
             list: Vec::new(),
             current: None,
             is_awaited: false,
@@ -92,11 +119,22 @@ impl Flows {
         self.connecting += 1;
     }
 
-    /// Returns whether a packet of the host belongs to the connection of `expected`. Packets of
-    /// other connections are skipped, as by packetdrill. An invalid packet belongs to every
-    /// connection.
-    pub(crate) fn belongs_to(&self, packet: &[u8], expected: &Segment) -> bool {
-        let Ok(packet) = Ipv4Packet::parse(packet) else { return true };
+    /// Does a packet of the host belong to the connection of `expected`? Packetdrill skips packets
+    /// of other connections. An invalid packet belongs to every connection.
+    pub(crate) fn belongs_to(&self, packet: &[u8], expected: &Packet) -> bool {
+        let Ok(packet) = ParsedPacket::parse(packet) else { return true };
+        match expected {
+            Packet::Segment(expected) => {
+                packet.protocol == Protocol::TCP && self.is_segment_of(&packet, expected)
+            }
+            Packet::Datagram(expected) => {
+                packet.protocol == Protocol::UDP && datagrams::has_ports_of(&packet, expected)
+            }
+            Packet::Icmp(_) => matches!(packet.protocol, Protocol::ICMP | Protocol::ICMPV6),
+        }
+    }
+
+    fn is_segment_of(&self, packet: &ParsedPacket<'_>, expected: &Segment) -> bool {
         let Ok(live) = linerate_wire::Segment::parse(packet.payload) else { return true };
         let ports = (live.source_port, live.destination_port);
         let is_known = |flow: &Flow| (flow.local_port, flow.remote_port) == ports;
@@ -110,8 +148,31 @@ impl Flows {
         }
     }
 
-    /// Builds the packet that carries a segment of the script to the host.
-    pub(crate) fn inbound(&mut self, segment: &Segment) -> Vec<u8> {
+    /// Builds the bytes of a packet to the host.
+    ///
+    /// # Errors
+    /// The reason why there is no such packet.
+    pub(crate) fn inbound(&mut self, packet: &Packet) -> Result<Vec<u8>, String> {
+        let source = packet.ip().from.unwrap_or(self.settings.remote);
+        let ends = (source, self.settings.local);
+        if source.is_ipv4() != self.settings.local.is_ipv4() {
+            return Err(format!("{source} is of another IP version than the host"));
+        }
+        let (protocol, payload) = match packet {
+            Packet::Segment(segment) => (Protocol::TCP, self.inbound_segment(ends, segment)),
+            Packet::Datagram(datagram) => (Protocol::UDP, self.inbound_datagram(ends, datagram)),
+            Packet::Icmp(icmp) => self.inbound_icmp(ends, icmp)?,
+        };
+        let bytes = ip_packet(ends, packet.ip(), protocol, payload)?;
+        if self.received.len() == QUOTABLE {
+            self.received.pop_front();
+        }
+        self.received.push_back(bytes.clone());
+        Ok(bytes)
+    }
+
+    /// Builds a segment to the host.
+    fn inbound_segment(&mut self, ends: Ends, segment: &Segment) -> Vec<u8> {
         let index = self.flow_of_inbound(segment);
         self.current = Some(index);
         let flow = &mut self.list[index];
@@ -156,8 +217,7 @@ impl Flows {
         }
         let options: Vec<_> =
             options.iter().map(|option| flow.option_to_live(option, &self.cookies)).collect();
-        let ends = (self.settings.remote, self.settings.local);
-        tcp_packet(ends, segment.ip, &header, &options, usize::from(segment.length))
+        tcp_segment(ends, &header, &options, usize::from(segment.length))
     }
 
     fn flow_of_inbound(&mut self, segment: &Segment) -> usize {
@@ -191,36 +251,20 @@ impl Flows {
             remote: None,
             offered: None,
             timestamps: BTreeMap::new(),
-            mss: DEFAULT_MSS,
+            mss: default_mss(self.settings.local),
             first_timestamp: None,
         });
         self.list.len() - 1
     }
 
-    /// Builds the packet that carries an ICMP error to the host, about a segment of the current
-    /// connection.
-    pub(crate) fn inbound_icmp(&self, icmp: &Icmp) -> Option<Vec<u8>> {
-        let flow = &self.list[self.current?];
-        let seq = flow.local.unwrap_or_default().to_live(icmp.quoted.0, false);
-        let mut quoted = [0; 8];
-        quoted[..2].copy_from_slice(&flow.local_port.to_be_bytes());
-        quoted[2..4].copy_from_slice(&flow.remote_port.to_be_bytes());
-        quoted[4..].copy_from_slice(&seq.to_be_bytes());
-        let length = TcpHeader::LENGTH + usize::from(icmp.quoted.1);
-        let Settings { local, remote, .. } = self.settings;
-        Some(icmp_packet(
-            (remote, local, remote),
-            icmp.ip,
-            icmp.kind,
-            icmp.mtu.unwrap_or(0),
-            (quoted, length),
-        ))
-    }
-
-    /// Returns whether `actual` is the first of several segments that the script writes as one,
-    /// which is allowed for segments larger than the peer's MSS.
-    pub(crate) fn is_burst(&self, expected: &Segment, actual: &Segment) -> bool {
-        let mss = self.current.map_or(DEFAULT_MSS, |current| self.list[current].mss);
+    /// Is `actual` the first of several segments that the script writes as one? A script may do so
+    /// with segments larger than the peer's MSS.
+    pub(crate) fn is_burst(&self, expected: &Packet, actual: &Packet) -> bool {
+        let (Packet::Segment(expected), Packet::Segment(actual)) = (expected, actual) else {
+            return false;
+        };
+        let default = default_mss(self.settings.local);
+        let mss = self.current.map_or(default, |current| self.list[current].mss);
         !self.settings.strict_segments
             && expected.length > mss
             && actual.seq == expected.seq
@@ -235,11 +279,28 @@ impl Flows {
     /// The reason why the packet is invalid.
     pub(crate) fn outbound(
         &mut self,
-        packet: &[u8],
+        sent: &Captured,
+        expected: &Packet,
+    ) -> Result<Packet, String> {
+        let packet = ParsedPacket::parse(&sent.bytes)?;
+        let ip = self.marks.of_packet(&packet, expected.ip(), sent.line);
+        let mut actual = match expected {
+            Packet::Segment(expected) => Packet::Segment(self.outbound_segment(&packet, expected)?),
+            Packet::Datagram(expected) => {
+                Packet::Datagram(self.outbound_datagram(&packet, expected)?)
+            }
+            Packet::Icmp(expected) => Packet::Icmp(self.outbound_icmp(&packet, expected)?),
+        };
+        *actual.ip_mut() = ip;
+        Ok(actual)
+    }
+
+    fn outbound_segment(
+        &mut self,
+        packet: &ParsedPacket<'_>,
         expected: &Segment,
     ) -> Result<Segment, String> {
-        let packet = Ipv4Packet::parse(packet).map_err(|error| error.to_string())?;
-        let pseudo = packet.header.pseudo_header(packet.payload.len());
+        let pseudo = packet.pseudo_header();
         TcpHeader::verify_checksum(packet.payload, pseudo).map_err(|error| error.to_string())?;
         let live =
             linerate_wire::Segment::parse(packet.payload).map_err(|error| error.to_string())?;
@@ -267,10 +328,7 @@ impl Flows {
             .into_iter()
             .map(|option| flow.option_to_script(option, expected, &mut self.cookies));
         Ok(Segment {
-            ip: IpMarks {
-                marks: Marks::Byte(packet.header.type_of_service.byte()),
-                ttl: Some(packet.header.ttl),
-            },
+            ip: IpMarks::default(),
             ports: (expected.ports.is_some() || others && index != known)
                 .then_some((live.source_port, live.destination_port)),
             flags,
@@ -395,12 +453,32 @@ fn cookie_to_script(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::syntax::tests::segment;
+    use crate::syntax::tests::packet;
+    use linerate_units::Duration;
 
-    /// Builds an answer of the host to a packet, with an initial sequence number of 1,000.
-    fn answer(packet: &[u8], flags: TcpFlags, seq: u32, options: &[SegmentOption]) -> Vec<u8> {
-        let packet = Ipv4Packet::parse(packet).unwrap();
-        let inbound = linerate_wire::Segment::parse(packet.payload).unwrap();
+    /// Returns the segment of a packet.
+    fn segment_of(packet: &[u8]) -> linerate_wire::Segment<'_> {
+        linerate_wire::Segment::parse(ParsedPacket::parse(packet).unwrap().payload).unwrap()
+    }
+
+    fn options_of(packet: &Packet) -> String {
+        let Packet::Segment(segment) = packet else { panic!("{packet:?}") };
+        segment.options.to_string()
+    }
+
+    fn numbers(packet: &Packet) -> (u32, Option<u32>) {
+        let Packet::Segment(segment) = packet else { panic!("{packet:?}") };
+        (segment.seq, segment.ack)
+    }
+
+    fn flows() -> Flows {
+        Flows::new(Settings::default(), 0)
+    }
+
+    /// Builds the host's answer, with an initial sequence number of 1,000.
+    fn answer(packet: &[u8], flags: TcpFlags, seq: u32, options: &[SegmentOption]) -> Captured {
+        let (source, destination) = ParsedPacket::parse(packet).unwrap().ends;
+        let inbound = segment_of(packet);
         let header = TcpHeader {
             source_port: inbound.destination_port,
             destination_port: inbound.source_port,
@@ -410,70 +488,71 @@ mod tests {
             window: 100,
             urgent: 0,
         };
-        let ends = (packet.header.destination, packet.header.source);
-        tcp_packet(ends, IpMarks::default(), &header, options, 0)
+        let ends = (destination, source);
+        let segment = tcp_segment(ends, &header, options, 0);
+        let bytes = ip_packet(ends, &IpMarks::default(), Protocol::TCP, segment).unwrap();
+        Captured { at: Duration::ZERO, bytes, line: None }
     }
 
     #[test]
     fn numbers_are_relative_to_the_syns_and_timestamps_are_learnt() {
-        let mut flows = Flows::new(Settings::default());
-        let syn = flows.inbound(&segment("S 5:5(0) win 100 <TS val 7 ecr 0>"));
-        let expected = segment("S. 0:0(0) ack 6 <TS val 100 ecr 7>");
+        let mut flows = flows();
+        let syn = flows.inbound(&packet("S 5:5(0) win 100 <TS val 7 ecr 0>")).unwrap();
+        let expected = packet("S. 0:0(0) ack 6 <TS val 100 ecr 7>");
         let timestamps = [SegmentOption::Timestamps { value: 90_000, echo: 7 }];
         let syn_ack = answer(&syn, TcpFlags::SYN | TcpFlags::ACK, 1_000, &timestamps);
         let actual = flows.outbound(&syn_ack, &expected).unwrap();
-        assert_eq!((actual.seq, actual.ack, &actual.options), (0, Some(6), &expected.options));
+        assert_eq!((numbers(&actual), options_of(&actual)), ((0, Some(6)), options_of(&expected)));
 
-        let data = flows.inbound(&segment(". 1:11(10) ack 1 win 100 <TS val 8 ecr 100>"));
-        let packet = Ipv4Packet::parse(&data).unwrap();
-        let live = linerate_wire::Segment::parse(packet.payload).unwrap();
+        let data = flows.inbound(&packet(". 1:11(10) ack 1 win 100 <TS val 8 ecr 100>")).unwrap();
+        let live = segment_of(&data);
         assert_eq!((live.ack.number(), live.options().timestamps.unwrap().echo), (1_001, 90_000));
         let timestamps = [SegmentOption::Timestamps { value: 90_020, echo: 8 }];
         let ack = answer(&data, TcpFlags::ACK, 1_001, &timestamps);
-        let actual = flows.outbound(&ack, &segment(". 1:1(0) ack 11 <...>")).unwrap();
-        assert_eq!((actual.seq, actual.ack), (1, Some(11)));
-        assert_eq!(actual.options.to_string(), " <TS val 120 ecr 8>");
+        let actual = flows.outbound(&ack, &packet(". 1:1(0) ack 11 <...>")).unwrap();
+        assert_eq!(numbers(&actual), (1, Some(11)));
+        assert_eq!(options_of(&actual), " <TS val 120 ecr 8>");
     }
 
     #[test]
     fn cookies_of_the_host_can_have_any_name_and_cookies_of_the_peer_are_literal() {
-        let mut flows = Flows::new(Settings::default());
+        let mut flows = flows();
         let cookie = |byte| [SegmentOption::FastOpen(vec![byte; 4])];
-        let ask = flows.inbound(&segment("S 0:0(0) win 100 <FO>"));
+        let ask = flows.inbound(&packet("S 0:0(0) win 100 <FO>")).unwrap();
         let gives = answer(&ask, TcpFlags::SYN | TcpFlags::ACK, 1_000, &cookie(7));
-        let actual = flows.outbound(&gives, &segment("S. 0:0(0) ack 1 <FO aaaaaaaa>")).unwrap();
-        assert_eq!(actual.options.to_string(), " <FO aaaaaaaa>");
-        let with_request = flows.inbound(&segment("50001 > 8080 S 0:0(0) win 100 <FO aaaaaaaa>"));
+        let actual = flows.outbound(&gives, &packet("S. 0:0(0) ack 1 <FO aaaaaaaa>")).unwrap();
+        assert_eq!(options_of(&actual), " <FO aaaaaaaa>");
+        let with_request =
+            flows.inbound(&packet("50001 > 8080 S 0:0(0) win 100 <FO aaaaaaaa>")).unwrap();
         assert!(with_request.ends_with(&[34, 6, 7, 7, 7, 7, 0, 0]), "{with_request:?}");
 
-        let with_cookie = flows.inbound(&segment("S. 0:0(0) ack 1 win 100 <FO bbbbbbbb>"));
+        let with_cookie = flows.inbound(&packet("S. 0:0(0) ack 1 win 100 <FO bbbbbbbb>")).unwrap();
         let other = answer(&with_cookie, TcpFlags::SYN, 1_000, &cookie(8));
-        let actual = flows.outbound(&other, &segment("S 0:0(0) <FO bbbbbbbb>")).unwrap();
-        assert_eq!(actual.options.to_string(), " <FO 08080808>");
+        let actual = flows.outbound(&other, &packet("S 0:0(0) <FO bbbbbbbb>")).unwrap();
+        assert_eq!(options_of(&actual), " <FO 08080808>");
         let answer_packet = answer(&with_cookie, TcpFlags::SYN, 1_000, &cookie(0xbb));
-        let actual = flows.outbound(&answer_packet, &segment("S 0:0(0) <FO abababab>")).unwrap();
-        assert_eq!(actual.options.to_string(), " <FO bbbbbbbb>");
+        let actual = flows.outbound(&answer_packet, &packet("S 0:0(0) <FO abababab>")).unwrap();
+        assert_eq!(options_of(&actual), " <FO bbbbbbbb>");
     }
 
     #[test]
     fn ports_distinguish_connections() {
-        let mut flows = Flows::new(Settings::default());
+        let mut flows = flows();
         let ports = |packet: &[u8]| {
-            let packet = Ipv4Packet::parse(packet).unwrap();
-            let segment = linerate_wire::Segment::parse(packet.payload).unwrap();
+            let segment = segment_of(packet);
             (segment.source_port, segment.destination_port)
         };
         flows.listen();
-        let first = flows.inbound(&segment("S 0:0(0) win 1"));
+        let first = flows.inbound(&packet("S 0:0(0) win 1")).unwrap();
         assert_eq!(ports(&first), (FIRST_PEER_PORT, 8_080));
         assert_eq!(
-            ports(&flows.inbound(&segment("S 0:0(0) win 1"))),
+            ports(&flows.inbound(&packet("S 0:0(0) win 1")).unwrap()),
             ports(&first),
             "the ports are unchanged"
         );
-        assert_eq!(ports(&flows.inbound(&segment("7 > 8080 S 0:0(0) win 1"))), (7, 8_080));
-        assert_eq!(ports(&flows.inbound(&segment(". 1:1(0) ack 1 win 1"))), (7, 8_080));
+        assert_eq!(ports(&flows.inbound(&packet("7 > 8080 S 0:0(0) win 1")).unwrap()), (7, 8_080));
+        assert_eq!(ports(&flows.inbound(&packet(". 1:1(0) ack 1 win 1")).unwrap()), (7, 8_080));
         flows.listen();
-        assert_ne!(ports(&flows.inbound(&segment("S 0:0(0) win 1"))).0, 7);
+        assert_ne!(ports(&flows.inbound(&packet("S 0:0(0) win 1")).unwrap()).0, 7);
     }
 }

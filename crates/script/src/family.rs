@@ -1,0 +1,80 @@
+//! The IP version over which a script runs. A script that is written for IPv4 can run over IPv6:
+//! each address is the IPv6 address that contains it, ICMP errors are those of ICMPv6 with the same
+//! meaning, and MTUs are larger by the difference of the headers.
+
+use crate::syntax::{Settings, embedded};
+use std::net::{IpAddr, SocketAddr};
+
+/// The bytes by which an IPv6 header is longer.
+pub(crate) const LONGER: u16 = 20;
+
+/// The IP version over which a script runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Family {
+    /// The IP version of the script: IPv4, unless it has `--ip_version=ipv6`.
+    #[default]
+    Own,
+    /// IPv6. A script with `--ip_version=ipv4` is refused.
+    Ipv6,
+}
+
+impl Family {
+    /// Returns the settings of a script for this IP version.
+    ///
+    /// # Errors
+    /// The reason why the script cannot run over it.
+    pub(crate) fn settings(self, settings: &Settings) -> Result<Settings, String> {
+        if self == Self::Own || settings.local.is_ipv6() {
+            return Ok(settings.clone());
+        }
+        if settings.ipv4_only {
+            return Err("the script is about IPv4 (--ip_version=ipv4)".to_owned());
+        }
+        Ok(Settings {
+            local: to_ipv6(settings.local),
+            remote: to_ipv6(settings.remote),
+            mtu: settings.mtu.saturating_add(LONGER),
+            ..settings.clone()
+        })
+    }
+}
+
+/// Returns the bytes by which headers are longer than the script assumes, when it runs with
+/// `settings`.
+pub(crate) const fn longer(script: &Settings, settings: &Settings) -> u16 {
+    if script.local.is_ipv4() && settings.local.is_ipv6() { LONGER } else { 0 }
+}
+
+/// Returns the address of the same IP version as `like` that stands for `address`.
+pub(crate) fn address_like(like: IpAddr, address: IpAddr) -> IpAddr {
+    if like.is_ipv6() { to_ipv6(address) } else { address }
+}
+
+/// Returns the end of a connection with an address of the same IP version as `like`.
+pub(crate) fn end_like(like: IpAddr, end: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address_like(like, end.ip()), end.port())
+}
+
+fn to_ipv6(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => embedded(address).into(),
+        IpAddr::V6(_) => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_translated_unless_the_script_has_its_version() {
+        let v4 = Settings::default();
+        assert_eq!(Family::Own.settings(&v4).unwrap(), v4);
+        let v6 = Family::Ipv6.settings(&v4).unwrap();
+        assert_eq!((v6.local, v6.mtu), ("2001:db8::c0a8:2".parse::<IpAddr>().unwrap(), 1_520));
+        assert_eq!(longer(&v4, &v6), 20);
+        assert_eq!(Family::Ipv6.settings(&v6).unwrap(), v6);
+        let only = Settings { ipv4_only: true, ..v4 };
+        assert!(Family::Ipv6.settings(&only).is_err());
+    }
+}

@@ -1,0 +1,80 @@
+//! The marks of the host's packets: flow labels and identifications have names in the script,
+//! because hosts choose them at random.
+
+use crate::ip_packet::ParsedPacket;
+use crate::syntax::{IpMarks, LineMark, Marks, Piece};
+use std::collections::BTreeMap;
+
+/// The names of numbers that the host has chosen: the number on the wire by that in the script.
+#[derive(Debug, Default)]
+struct Names(BTreeMap<u32, u32>);
+
+impl Names {
+    /// Returns the script's name of a number. A new number gets the name that the script expects,
+    /// unless another number has it.
+    fn of(&mut self, live: u32, expected: Option<u32>) -> u32 {
+        if let Some((&name, _)) = self.0.iter().find(|(_, known)| **known == live) {
+            return name;
+        }
+        match expected.filter(|name| !self.0.contains_key(name)) {
+            Some(name) => {
+                self.0.insert(name, live);
+                name
+            }
+            None => live,
+        }
+    }
+}
+
+/// The marks that the script has names for.
+#[derive(Debug, Default)]
+pub(super) struct LearntMarks {
+    flow_labels: Names,
+    identifications: Names,
+}
+
+impl LearntMarks {
+    /// Returns the marks of a packet of the host in the script's numbers.
+    pub(super) fn of_packet(
+        &mut self,
+        packet: &ParsedPacket<'_>,
+        expected: &IpMarks,
+        line: Option<LineMark>,
+    ) -> IpMarks {
+        let piece = packet.fragment.map(|(id, first, _)| Piece {
+            id: self.identifications.of(id, expected.piece.map(|piece| piece.id)),
+            first,
+            last: first + u32::try_from(packet.payload.len()).unwrap_or(u32::MAX),
+            position: 0,
+        });
+        let flow_label = packet.flow_label.map(|live| match live {
+            // Zero means that the packet has no label.
+            0 => 0,
+            live => self.flow_labels.of(live, expected.flow_label.filter(|&name| name != 0)),
+        });
+        IpMarks {
+            marks: Marks::Byte(packet.type_of_service.byte()),
+            ttl: Some(packet.hops),
+            flow_label,
+            dont_fragment: packet.dont_fragment,
+            piece,
+            line,
+            ..IpMarks::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_belongs_to_one_number() {
+        let mut names = Names::default();
+        assert_eq!(names.of(77, Some(1)), 1);
+        assert_eq!(names.of(77, Some(2)), 1, "it has a name");
+        assert_eq!(names.of(78, Some(1)), 78, "the name is taken");
+        assert_eq!(names.of(78, Some(2)), 2);
+        assert_eq!(names.of(79, None), 79);
+    }
+}
