@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may unwrap")]
 
-use linerate_script::{Options, ScriptFile, ScriptFiles, Verdict, run_on_stack};
+use linerate_script::{Family, Options, ScriptFile, ScriptFiles, Verdict, run_on_stack};
 use std::path::Path;
 
 fn all() -> Vec<ScriptFile> {
@@ -12,17 +12,46 @@ fn all() -> Vec<ScriptFile> {
     found.scripts
 }
 
-#[test]
-fn every_script_passes() {
+/// The comment before `--ip_version=ipv4` in a script that depends on IPv4, followed by the reason.
+const IPV4_ONLY: &str = "// IPv4 only: ";
+
+/// Runs scripts, and returns the descriptions of those that do not pass.
+fn failures(files: &[ScriptFile], family: Family) -> String {
+    let options = Options { family, ..Options::default() };
     let mut failures = String::new();
-    for file in all() {
-        let report = run_on_stack(&file.script, &Options::default());
+    for file in files {
+        let report = run_on_stack(&file.script, &options);
         if report.verdict != Verdict::Passed {
             failures += &report.verdict.describe(&file.name);
             failures.push('\n');
         }
     }
+    failures
+}
+
+#[test]
+fn every_script_passes() {
+    let failures = failures(&all(), Family::Own);
     assert!(failures.is_empty(), "{failures}repeat one with `linerate script run FILE`");
+}
+
+#[test]
+fn every_script_that_does_not_depend_on_ipv4_passes_over_ipv6() {
+    let (about_ipv4, others): (Vec<_>, Vec<_>) =
+        all().into_iter().partition(|file| file.script.settings.ipv4_only);
+    let failures = failures(&others, Family::Ipv6);
+    assert!(
+        failures.is_empty(),
+        "{failures}repeat one with `linerate script run --family ipv6 FILE`"
+    );
+    assert!(others.len() > 5 * about_ipv4.len(), "{} are about IPv4", about_ipv4.len());
+    for file in about_ipv4 {
+        let text = std::fs::read_to_string(&file.name).unwrap();
+        assert!(text.contains(IPV4_ONLY), "{} does not say why it is about IPv4", file.name);
+        let options = Options { family: Family::Ipv6, ..Options::default() };
+        let verdict = run_on_stack(&file.script, &options).verdict;
+        assert!(matches!(verdict, Verdict::Refused { .. }), "{}: {verdict:?}", file.name);
+    }
 }
 
 #[test]
