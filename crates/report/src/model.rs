@@ -13,7 +13,7 @@ pub(crate) struct Model {
     cells_alone: Deviation,
     /// Deviation of the runs from the model of cells and the machine's speed.
     with_speed: Deviation,
-    /// The slowest and the fastest speed of the machine, as ratios to the reference speed.
+    /// The slowest and the fastest speed of the machine, as ratios to its mean speed.
     speeds: [f64; 2],
     /// The fit in the baseline cell, if the design has one.
     baseline: Option<Baseline>,
@@ -25,7 +25,7 @@ struct Baseline {
     runs: usize,
     /// Deviation of the runs from their median.
     deviation_before: f64,
-    /// Deviation of the runs from their median, corrected to the reference speed.
+    /// Deviation of the runs from their median, corrected to the mean speed.
     deviation_after: f64,
 }
 
@@ -62,8 +62,8 @@ fn baseline(report: &Report<'_>) -> Option<Baseline> {
 pub(crate) fn text(report: &Report<'_>) -> String {
     let Some(model) = Model::of(report) else { return String::new() };
     let mut text = format!(
-        "Model: log rate = cell + slope(cell) × speed(time) + noise; the speed was {} to {} of the \
-         reference\n  {:28}{:>10}{:>12}{:>10}\n",
+        "Model: log rate = cell + slope(cell) × speed(time) + noise; the speed was {} to {} of its \
+         mean\n  {:28}{:>10}{:>12}{:>10}\n",
         notation::percent(model.speeds[0]),
         notation::percent(model.speeds[1]),
         "",

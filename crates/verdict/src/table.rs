@@ -37,7 +37,7 @@ pub struct CellSummary<'a> {
     /// The pair of buffers.
     pub cell: Cell,
     /// The rates of the cell's uncontended runs in bytes per second. If the machine's speed
-    /// changed, they are corrected to its reference speed.
+    /// changed, they are corrected to its mean speed.
     pub rates: Sample,
     /// The 95 % interval of the median rate, in bytes per second.
     pub interval: Interval,

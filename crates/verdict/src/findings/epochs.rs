@@ -11,7 +11,7 @@ pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
     let text = format!(
         "The machine changed its speed in epochs, which all cells share: a run deviated by {} from \
          its cell (correlation of successive runs {:.2}, of runs ten apart {:.2}). Rates are those \
-         at the machine's best speed; with the speed that the neighbouring runs show subtracted, a \
+         at the machine's mean speed; with the speed that the neighbouring runs show subtracted, a \
          run deviates by {} (correlation {:.2} and {:.2}).",
         notation::percent(before.deviation.exp_m1()),
         before.lag_1,

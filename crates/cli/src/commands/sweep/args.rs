@@ -82,7 +82,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, help_heading = "What is measured")]
     diagonal: bool,
 
-    /// Runs of each cell [default: 16 --on stack, 2 --on serial, 4 elsewhere]
+    /// Runs of each cell [default: 32 --on stack, 2 --on serial, 4 elsewhere]
     #[arg(long, value_name = "COUNT", value_parser = count, help_heading = "What is measured")]
     repeat: Option<NonZeroU32>,
 

@@ -13,6 +13,10 @@
 //! fast processor than one that copies all the time. Runs must be in random order, so that an epoch
 //! affects all cells alike.
 //!
+//! Rates refer to the machine's mean speed during the sweep. There the runs of each cell determine
+//! its rate best. At any other speed, for instance the highest, the error of the slope would widen
+//! the interval of the rate, however many runs there are.
+//!
 //! Estimates are medians and Huber's weighted means, which tolerate single disturbed runs.
 
 use super::sample::{Sample, median_of_sorted};
@@ -42,9 +46,6 @@ const SMALLEST: f64 = 0.003;
 const SPREAD_OF_SLOPES: f64 = 0.15;
 /// Number of standard deviations beyond which a run has a reduced weight (Huber).
 const FULL_WEIGHT: f64 = 2.0;
-/// Quantile of the speeds that serves as the reference speed: nearly the best, but no single lucky
-/// run.
-const REFERENCE: f64 = 0.9;
 /// Half-width of a 95 % interval of the normal distribution, in standard deviations.
 const NORMAL_95: f64 = 1.96;
 
@@ -71,8 +72,7 @@ pub struct Deviation {
 /// The estimated speed of the machine at each run, and its effect on each cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Epochs {
-    /// Logarithm of the ratio of the speed at each run to the reference speed, in the order of the
-    /// runs.
+    /// Logarithm of the ratio of the speed at each run to the mean speed, in the order of the runs.
     pub speeds: Vec<f64>,
     /// Sensitivity of each cell to the machine's speed: 1 if its rate is proportional to the speed.
     pub slopes: Vec<f64>,
@@ -112,8 +112,7 @@ impl Epochs {
         })
     }
 
-    /// Returns the logarithm of the rate that the run `number` would have had at the reference
-    /// speed.
+    /// Returns the logarithm of the rate that the run `number` would have had at the mean speed.
     #[must_use]
     pub fn corrected(&self, number: usize, run: Observation) -> f64 {
         run.log_rate - self.slopes[run.cell] * self.speeds[number]
@@ -212,10 +211,8 @@ impl Estimate {
                 median([before, after].concat())
             })
             .collect();
-        let mut sorted = self.speeds.clone();
-        sorted.sort_by(f64::total_cmp);
-        let reference = sorted[quantile_index(sorted.len())];
-        self.speeds.iter_mut().for_each(|speed| *speed -= reference);
+        let mean = self.speeds.iter().sum::<f64>() / as_f64(self.speeds.len() as u64);
+        self.speeds.iter_mut().for_each(|speed| *speed -= mean);
     }
 
     /// Fits the slope of each cell by weighted least squares, with a prior distribution around 1.
@@ -258,7 +255,7 @@ impl Estimate {
     }
 
     /// Returns, for each cell, the half-width of the 95 % interval that the slope's standard error
-    /// adds at the mean speed of the cell's runs.
+    /// adds: that error times the difference between the mean speed of the cell's runs and of all.
     fn added_half_widths(&self, cells: &Cells, deviation: f64) -> Vec<f64> {
         let prior = (deviation / SPREAD_OF_SLOPES).powi(2);
         let of_cell = |numbers: &Vec<usize>| {
@@ -269,12 +266,6 @@ impl Estimate {
         };
         cells.0.iter().map(of_cell).collect()
     }
-}
-
-/// Returns the index of the reference speed among `count` sorted speeds.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below the count")]
-fn quantile_index(count: usize) -> usize {
-    ((as_f64(count as u64) * REFERENCE) as usize).min(count - 1)
 }
 
 /// Returns the median, or zero if there are no values.

@@ -32,6 +32,13 @@ const WORLD: World = World {
     seed: 1,
 };
 
+/// A made-up sweep, the slope of each cell, and the speed of the machine at each run.
+struct Truth {
+    runs: Vec<Observation>,
+    slopes: Vec<f64>,
+    speeds: Vec<f64>,
+}
+
 /// A random number generator with the distributions that the tests need.
 struct Dice(Rand64);
 
@@ -49,38 +56,50 @@ impl Dice {
 }
 
 impl World {
-    /// Returns the true logarithm of a cell's rate at the reference speed.
+    /// Returns the true logarithm of a cell's rate at speed 0.
     fn level(cell: usize) -> f64 {
         20.0 + as_f64(cell as u64 % 7) * 0.11 + as_f64(cell as u64 / 7) * 0.05
     }
 
     /// Returns the runs of the made-up sweep, in random order.
     fn runs(self) -> Vec<Observation> {
+        self.truth().runs
+    }
+
+    /// Returns the made-up sweep.
+    fn truth(self) -> Truth {
         let mut dice = Dice(Rand64::new(u128::from(self.seed)));
         let slopes: Vec<f64> = (0..self.cells).map(|_| 1.0 + dice.within(self.slope)).collect();
         let mut order: Vec<usize> =
             (0..self.cells * self.repeats).map(|number| number % self.cells).collect();
         crate::schedule::shuffle(&mut order, self.seed);
         let (mut epoch, mut speed, mut inherited) = (0, 0.0, 0.0);
+        let mut speeds = Vec::new();
         let runs = order.into_iter().map(|cell| {
             if self.epoch_runs > 0.0 && dice.0.rand_float() < 1.0 / self.epoch_runs {
-                // Every third epoch has the best speed, so that the reference speed is 0.
+                // Every third epoch has the highest speed.
                 epoch += 1;
                 speed = if epoch % 3 == 0 { 0.0 } else { -dice.within(self.amplitude).abs() };
             }
             inherited = self.memory * inherited
                 + dice.normal(self.noise) * (1.0 - self.memory * self.memory).sqrt();
+            speeds.push(speed);
             let log_rate = Self::level(cell) + slopes[cell] * speed + inherited;
             Observation { cell, log_rate }
         });
-        runs.collect()
+        Truth { runs: runs.collect(), slopes, speeds }
     }
 
     /// Returns two shares of cells: those whose true level is within the estimated 95 % interval,
     /// and those whose interval is narrower than ±3 %.
     fn covered_and_conclusive(self) -> [f64; 2] {
-        let runs = self.runs();
+        let Truth { runs, slopes, speeds } = self.truth();
         let epochs = Epochs::of(&runs);
+        // Without epochs, the rate of a cell is the median of its runs, at the median speed.
+        let speed = match &epochs {
+            Some(_) => speeds.iter().sum::<f64>() / as_f64(speeds.len() as u64),
+            None => median(speeds),
+        };
         let mut counts = [0_u32; 2];
         for cell in 0..self.cells {
             let of_cell = runs.iter().enumerate().filter(|(_, run)| run.cell == cell);
@@ -92,7 +111,7 @@ impl World {
             let interval = crate::stats::interval(&[&sample], 1, |medians| medians[0]);
             let added = epochs.as_ref().map_or(0.0, |epochs| epochs.added_half_widths[cell]);
             let (low, high) = (interval.low - added, interval.high + added);
-            let level = Self::level(cell);
+            let level = Self::level(cell) + slopes[cell] * speed;
             counts[0] += u32::from(low <= level && level <= high);
             counts[1] += u32::from((high - low) / 2.0 <= 0.03);
         }
