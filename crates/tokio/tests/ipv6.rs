@@ -199,9 +199,9 @@ fn a_partition_and_the_counters_of_a_path_cover_both_versions() {
     client.run(async move {
         for is_cut in [false, true, false] {
             if is_cut {
-                operator.partition(&one, &other)
+                operator.partition(&one, &other);
             } else {
-                operator.repair(&one, &other)
+                operator.repair(&one, &other);
             }
             for local in ["0.0.0.0:0", "[::]:0"] {
                 assert_eq!(is_answered(local, b"data").await, !is_cut, "{local}");
