@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn the_last_time_counts_however_often_it_changes() {
         let mut schedule = Schedule::default();
-        let mut expected = vec![Instant::NEVER; 5];
+        let mut expected = [Instant::NEVER; 5];
         let mut state = 1_u64;
         for now in 0..10_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
