@@ -35,8 +35,8 @@ fn fmt() -> Result<(), Error> {
 }
 
 fn clippy() -> Result<(), Error> {
-    let arguments = ["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    spawn("cargo clippy", cargo().args(arguments))
+    let what = ["--quiet", "--workspace", "--all-targets", "--keep-going"];
+    spawn("cargo clippy", cargo().arg("clippy").args(what).args(["--", "-D", "warnings"]))
 }
 
 fn doc() -> Result<(), Error> {

@@ -263,7 +263,7 @@ fn two_sockets_cannot_receive_the_same_packets() {
     let all = conflicts.map(|(socket, _)| socket);
     for (first, refused) in conflicts {
         for second in all {
-            let expected = refused.contains(&second).then(|| Error::AddressInUse(second.0));
+            let expected = refused.contains(&second).then_some(Error::AddressInUse(second.0));
             let mut pair = pair();
             let stack = pair.stack(Side::Left);
             let mut listen = |(local, only_v6)| {

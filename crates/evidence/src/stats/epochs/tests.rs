@@ -101,7 +101,7 @@ impl World {
             None => median(speeds),
         };
         let mut counts = [0_u32; 2];
-        for cell in 0..self.cells {
+        for (cell, slope) in slopes.iter().enumerate() {
             let of_cell = runs.iter().enumerate().filter(|(_, run)| run.cell == cell);
             let corrected = of_cell.map(|(number, &run)| match &epochs {
                 Some(epochs) => epochs.corrected(number, run),
@@ -111,7 +111,7 @@ impl World {
             let interval = crate::stats::interval(&[&sample], 1, |medians| medians[0]);
             let added = epochs.as_ref().map_or(0.0, |epochs| epochs.added_half_widths[cell]);
             let (low, high) = (interval.low - added, interval.high + added);
-            let level = Self::level(cell) + slopes[cell] * speed;
+            let level = Self::level(cell) + slope * speed;
             counts[0] += u32::from(low <= level && level <= high);
             counts[1] += u32::from((high - low) / 2.0 <= 0.03);
         }
