@@ -117,7 +117,7 @@ pub(crate) struct Head {
 impl Head {
     /// Parses the fixed header. Returns it with the bytes after it.
     pub(crate) fn read(bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
-        let (fixed, rest) = split_fixed::<{ Ipv6Header::LENGTH }>("IPv6", bytes)?;
+        let (fixed, rest) = split_fixed::<{ Ipv6Header::LENGTH }>("IPv6 header", bytes)?;
         let first = word(fixed, 0);
         if first >> 28 != 6 {
             return Err(field("version", first >> 28));
@@ -201,7 +201,7 @@ impl<'a> Ipv6Packet<'a> {
         let (Head { header, payload_length }, rest) = Head::read(bytes)?;
         let length = usize::from(payload_length);
         let payload = rest.get(..length).ok_or(Malformed::Truncated {
-            what: "IPv6",
+            what: "IPv6 packet",
             needed: Ipv6Header::LENGTH + length,
             had: bytes.len(),
         })?;
@@ -226,7 +226,7 @@ fn check_fragment(fragment: Ipv6Fragment, length: usize) -> Result<(), Malformed
 
 /// Creates the error of a field with an invalid value.
 const fn field(field: &'static str, value: u32) -> Malformed {
-    Malformed::Field { what: "IPv6", field, value }
+    Malformed::Field { what: "IPv6 header", field, value }
 }
 
 #[cfg(test)]
