@@ -58,7 +58,10 @@ struct Flood {
 /// A transfer beside a flood, or without one. Returns bytes per second.
 type Transfer = fn(Option<Flood>) -> f64;
 
-const FLOODS: [Flood; 5] = [
+const FLOODS: [Flood; 6] = [
+    // Our host drops these by their MAC address. What a transfer loses here, the sender of the
+    // flood and the link take, and no host could keep.
+    Flood { name: "frames for another host", rate: 100_000, frame: misdirected_syn },
     Flood { name: "random frames", rate: 20_000, frame: random_frame },
     Flood { name: "fragments", rate: 20_000, frame: fragment },
     Flood { name: "SYNs", rate: 20_000, frame: syn },
@@ -418,6 +421,12 @@ fn syn(random: &mut Rand64) -> Vec<u8> {
         ..TcpOptions::default()
     };
     segment(random, TcpFlags::SYN, 80, &options)
+}
+
+fn misdirected_syn(random: &mut Rand64) -> Vec<u8> {
+    let mut frame = syn(random);
+    frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 0x55]);
+    frame
 }
 
 fn stray_ack(random: &mut Rand64) -> Vec<u8> {
