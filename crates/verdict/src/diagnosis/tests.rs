@@ -349,6 +349,32 @@ fn a_full_link_is_named_without_evidence_of_the_far_end() {
 }
 
 #[test]
+fn a_link_that_others_fill_does_not_hide_a_small_send_buffer() {
+    let figures = Figures { states: BUFFER, ..PLAIN };
+    for (gain, expected) in [(1.6, Limit::SendBuffer), (1.0, Limit::LinkRate)] {
+        let mut diagnosis = Diagnosis::new();
+        while let Some(next) = diagnosis.next_run() {
+            let rate = match next {
+                NextRun::Changed(Change::SendBufferDoubled) => gain * 1e6,
+                NextRun::Changed(_) => {
+                    diagnosis.add(next, None);
+                    continue;
+                }
+                NextRun::First | NextRun::Plain => 1e6,
+            };
+            let run = RunEvidence {
+                wire_bits_per_second: Some(19.5e6),
+                link_bits_per_second: Some(20e6),
+                ..Figures { rate, ..figures }.run()
+            };
+            diagnosis.add(next, Some(run));
+        }
+        let verdict = diagnosis.verdict();
+        assert_eq!(verdict.limit, expected, "{verdict:#?}");
+    }
+}
+
+#[test]
 fn losses_at_a_policed_peak_are_not_random() {
     // A policer lets bursts exceed its rate, so losses remain at 90 % of the peak rate.
     let lossy = Figures { states: CONGESTION, lost: 500, ..PLAIN };
