@@ -441,6 +441,8 @@ fn over_relay(kernel: &Kernel, why: &[&str], json: &Path) -> Result<String, Box<
     let (far, far_route) = (kernel.far, kernel.far_route);
     let far_tap = far_network
         .run(move || tap("far", FAR, far, far_route).map_err(|error| error.to_string()))?;
+    // What the kernel has learned from an earlier plant, such as a locked congestion window.
+    ip("tcp_metrics flush")?;
     let near_tap = tap("near", NEAR, kernel.near, kernel.near_route)?;
     let impairments = kernel.impairments.parse::<Impairments>()?;
     let far_side = Impair::new(far_tap, impairments, 1_988 + kernel.seed);
@@ -502,14 +504,18 @@ fn tap(
         std::fs::write(format!("/proc/sys/{setting}"), value)?;
     }
     if !route.is_empty() {
-        let words =
-            format!("route replace 10.88.0.0/24 dev {name} scope link src {address} {route}");
-        let status = Command::new("ip").args(words.split_whitespace()).status()?;
-        if !status.success() {
-            return Err(format!("ip {words} failed: {status}").into());
-        }
+        ip(&format!("route replace 10.88.0.0/24 dev {name} scope link src {address} {route}"))?;
     }
     Ok(tap)
+}
+
+/// Runs `ip` with these arguments.
+fn ip(words: &str) -> Result<(), Box<dyn Error>> {
+    let status = Command::new("ip").args(words.split_whitespace()).status()?;
+    if !status.success() {
+        return Err(format!("ip {words} failed: {status}").into());
+    }
+    Ok(())
 }
 
 /// A thread that carries frames between two links.

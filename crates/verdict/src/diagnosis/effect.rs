@@ -161,7 +161,10 @@ impl Expectation {
                 is(effect.ratio <= most && effect.high < 1.0, effect.low > most)
             }
             Self::Keeps(_, least, most) => {
-                is((least..=most).contains(&effect.ratio), effect.low > most || effect.high < least)
+                // The interval must also show that there is no large effect.
+                let is_narrow = effect.high <= effect.low * (most / least).powi(2);
+                let keeps = (least..=most).contains(&effect.ratio) && is_narrow;
+                is(keeps, effect.low > most || effect.high < least)
             }
             Self::LossFalls(_, most) => effect.losses.map_or(Outcome::Unclear, |losses| {
                 let falls = losses.ratio() <= most && losses.is_below(1.0);
@@ -213,6 +216,7 @@ mod tests {
         let keeps = Expectation::Keeps(change, 0.9, 1.1);
         assert_eq!(keeps.compare(&effect(1.05, 0.2)), Outcome::Confirmed);
         assert_eq!(keeps.compare(&effect(1.5, 0.2)), Outcome::Refuted);
+        assert_eq!(keeps.compare(&effect(1.05, 0.5)), Outcome::Unclear, "too wide");
     }
 
     #[test]

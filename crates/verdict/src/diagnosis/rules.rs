@@ -248,6 +248,27 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::First,
     },
+    // A send buffer that is larger than the path needs is full, too: its data waits in the queue of
+    // the path, and a larger buffer only makes the queue longer.
+    Rule {
+        limit: Limit::LinkRate,
+        conditions: &[
+            at_least(Figure::BufferFull, 0.3, 0.6, MAJORITY),
+            at_least(Figure::RoundTripRatio, 1.05, 1.25, QUEUE),
+            at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),
+            at_most(Figure::WindowFull, 0.3, 0.6, "a slow receiver would fill its window"),
+        ],
+        expectations: &[
+            &[Expectation::QueueFalls(Change::Paced, 0.5)],
+            &[
+                Expectation::Keeps(Change::SendBufferDoubled, 0.85, 1.15),
+                Expectation::Keeps(Change::SendBufferHalved, 0.85, 1.15),
+            ],
+        ],
+        proof: Proof::All,
+    },
+    // Losses that pacing avoids can also be those of a short queue, at which a paced sender is
+    // faster. Only all three effects together tell the two apart.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[
@@ -262,7 +283,7 @@ pub const RULES: &[Rule] = &[
             &[Expectation::Keeps(Change::Paced, 0.82, 1.02)],
             &[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)],
         ],
-        proof: Proof::First,
+        proof: Proof::All,
     },
     // If pacing at 90 % of the measured rate avoids the losses, only bursts overflowed the queue.
     Rule {

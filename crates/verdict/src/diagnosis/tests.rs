@@ -349,6 +349,16 @@ fn a_full_link_is_named_without_evidence_of_the_far_end() {
 }
 
 #[test]
+fn a_send_buffer_larger_than_the_path_does_not_hide_the_link() {
+    let full = Figures { states: BUFFER, round_trip_ratio: 4.0, ..PLAIN };
+    let verdict = diagnose(full, &[(Change::Paced, 0.9, 0)], &[]);
+    assert_eq!(verdict.limit, Limit::LinkRate, "{verdict:#?}");
+    // The queue is that of other traffic.
+    let gains = [(Change::SendBufferDoubled, 1.8, 0), (Change::Paced, 0.9, 0)];
+    assert_eq!(diagnose(full, &gains, &[]).limit, Limit::SendBuffer);
+}
+
+#[test]
 fn a_link_that_others_fill_does_not_hide_a_small_send_buffer() {
     let figures = Figures { states: BUFFER, ..PLAIN };
     for (gain, expected) in [(1.6, Limit::SendBuffer), (1.0, Limit::LinkRate)] {
