@@ -128,7 +128,7 @@ fn plants() -> Vec<Plant> {
 }
 
 /// Returns plants in which linerate's TCP sends to the kernel's across a TAP device, or to itself
-/// in memory.
+/// in memory. A path MTU limits neither, because linerate's TCP finds it within a second.
 fn in_process() -> Vec<Plant> {
     let plant = |on, name, limit, why| Plant { name, limit, place: Place::Inside(on), why };
     let tap = |name, limit, why| plant("tap", name, limit, why);
@@ -148,7 +148,6 @@ fn in_process() -> Vec<Plant> {
         tap("tap-link", "link-rate", &["--impair", "delay=10ms,tx.rate=10Mb/s,tx.queue=100KB"]),
         tap("tap-queue", "queue-drop", &["--impair", "delay=20ms,tx.rate=20Mb/s,tx.queue=5KB"]),
         tap("tap-loss", "random-loss", &["--impair", "delay=10ms,tx.loss=1%"]),
-        tap("tap-mtu", "path-mtu", &["--impair", "delay=5ms,tx.longest=1200"]),
         tap(
             "tap-window",
             "congestion-window",
@@ -436,14 +435,21 @@ fn program() -> io::Result<PathBuf> {
 }
 
 /// Creates the path between two namespaces, and returns the limit that `linerate why` names.
-fn over_relay(kernel: &Kernel, why: &[&str], json: &Path) -> Result<String, Box<dyn Error>> {
+fn over_relay(
+    kernel: &Kernel,
+    why: &'static [&'static str],
+    json: &Path,
+) -> Result<String, Box<dyn Error>> {
     let far_network = Network::new()?;
     let (far, far_route) = (kernel.far, kernel.far_route);
     let far_tap = far_network
         .run(move || tap("far", FAR, far, far_route).map_err(|error| error.to_string()))?;
-    // What the kernel has learned from an earlier plant, such as a locked congestion window.
-    ip("tcp_metrics flush")?;
-    let near_tap = tap("near", NEAR, kernel.near, kernel.near_route)?;
+    // Both ends have a network of their own, because settings, and what the kernel learns of a
+    // peer, would change the later plants.
+    let near_network = Network::new()?;
+    let (near, near_route) = (kernel.near, kernel.near_route);
+    let near_tap = near_network
+        .run(move || tap("near", NEAR, near, near_route).map_err(|error| error.to_string()))?;
     let impairments = kernel.impairments.parse::<Impairments>()?;
     let far_side = Impair::new(far_tap, impairments, 1_988 + kernel.seed);
     let relay = Relay::start(near_tap, far_side, kernel.ring);
@@ -451,18 +457,27 @@ fn over_relay(kernel: &Kernel, why: &[&str], json: &Path) -> Result<String, Box<
     let _sink = far_network.run(move || Ended::sink(&words))?;
     if !kernel.near_route.is_empty() {
         // The kernel applies some metrics only from its second connection on.
-        let mut first = TcpStream::connect((FAR, 1_988))?;
-        first.write_all(b"first")?;
-        first.shutdown(Shutdown::Write)?;
-        io::copy(&mut first, &mut io::sink())?;
+        near_network.run(connect_once)?;
     }
     let _hogs = (0..kernel.hogs)
         .map(|_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().map(Ended))
         .collect::<io::Result<Vec<_>>>()?;
-    let address = FAR.to_string();
-    let named = ask(&[&["why", &address, "--seconds", SECONDS], why].concat(), json);
+    let (why, json) = (why.to_vec(), json.to_owned());
+    let named = near_network.run(move || {
+        let address = FAR.to_string();
+        ask(&[&["why", &address, "--seconds", SECONDS], &why[..]].concat(), &json)
+            .map_err(|error| error.to_string())
+    });
     relay.end();
-    named
+    Ok(named?)
+}
+
+/// Sends a few bytes to the sink.
+fn connect_once() -> io::Result<()> {
+    let mut first = TcpStream::connect((FAR, 1_988))?;
+    first.write_all(b"first")?;
+    first.shutdown(Shutdown::Write)?;
+    io::copy(&mut first, &mut io::sink()).map(|_| ())
 }
 
 /// A child process that is killed when this is dropped.
