@@ -168,6 +168,17 @@ impl TcpListener {
         Ok(listener.call(|stack, _| stack.tcp_listen_addr(listener.handle))?)
     }
 
+    /// Does the listener exclude IPv4 (`IPV6_V6ONLY`)? One at `[::]` accepts both IP versions unless
+    /// [`ListenOptions::only_v6`] is set, and shows IPv4 addresses in their IPv6 form.
+    ///
+    /// # Errors
+    /// `Unsupported` for a listener at an IPv4 address; `NotConnected` after
+    /// [`TcpListener::shutdown`].
+    pub fn only_v6(&self) -> io::Result<bool> {
+        let listener = self.listeners.first();
+        Ok(listener.call(|stack, _| stack.tcp_listen_only_v6(listener.handle))?)
+    }
+
     /// Returns the number of waiting connections and the listener's counters, such as those of
     /// dropped SYNs and of SYN cookies.
     ///

@@ -174,6 +174,15 @@ impl UdpSocket {
         Ok(self.socket.call(|stack, _| stack.udp_local_addr(self.socket.handle))?)
     }
 
+    /// Does the socket exclude IPv4 (`IPV6_V6ONLY`)? One at `[::]` exchanges datagrams over both IP
+    /// versions unless [`UdpOptions::only_v6`] is set, and shows IPv4 addresses in their IPv6 form.
+    ///
+    /// # Errors
+    /// `Unsupported` for a socket at an IPv4 address.
+    pub fn only_v6(&self) -> io::Result<bool> {
+        Ok(self.socket.call(|stack, _| stack.udp_only_v6(self.socket.handle))?)
+    }
+
     /// Clones the socket. Clones share the timeouts and the non-blocking mode.
     ///
     /// # Errors

@@ -371,6 +371,8 @@ fn invalid_arguments_are_one_line_and_exit_code_2() {
         (&["ping", "10.0.0.255"], "cannot be the address of a host"),
         (&["ping", "127.0.0.1"], "cannot be the address of a host"),
         (&["ping", "no-such-host.invalid"], "has no IPv4 address"),
+        (&["ping", "fe80::1%nosuch"], "this machine has no interface `nosuch`"),
+        (&["ping", "10.0.0.1%lo"], "has no zone"),
         (&["ping", "10.0.0.1", "--on", "tap:none0"], "give --address"),
         (&["ping", "10.0.0.1", "--address", "10.0.0.1/24"], "the address of HOST itself"),
         (&["ping", "10.0.0.1", "--address", "10.0.0.2"], "with its prefix length"),

@@ -1,9 +1,10 @@
 //! Tests of `linerate sink` and `linerate source`, with each other and with plain TCP peers.
 
 use crate::support::{Background, run};
-use linerate_link::namespace::skip_test;
+use linerate_link::KernelInterface;
+use linerate_link::namespace::{isolated_test, skip_test};
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv6Addr, Shutdown, TcpListener, TcpStream};
 
 #[test]
 fn a_sink_counts_the_data_of_a_plain_peer() {
@@ -60,6 +61,25 @@ fn a_sink_and_a_source_support_ipv6() {
 }
 
 #[test]
+fn link_local_addresses_have_the_name_of_their_interface() {
+    isolated_test(|| {
+        let loopback = KernelInterface::loopback().unwrap();
+        loopback.set_up().unwrap();
+        if let Err(error) = loopback.add_address("fe80::5".parse::<Ipv6Addr>().unwrap(), 64) {
+            return skip_test(&format!("the loopback takes no IPv6 address: {error}"));
+        }
+        let mut sink = Background::start(&["sink", "--listen", "[fe80::5%lo]:0"]);
+        let address = sink.address();
+        assert!(address.to_string().starts_with("[fe80::5%1]:"), "{address}");
+        for host in ["fe80::5%lo", "fe80::5%1"] {
+            let host = format!("[{host}]:{}", address.port());
+            let (code, said, errors) = run(&["source", &host, "--bytes", "100000", "--verify"]);
+            assert!(code == 0 && said.contains("all data intact"), "{said}{errors}");
+        }
+    });
+}
+
+#[test]
 fn a_listening_source_sends_characters_to_every_peer() {
     let mut source =
         Background::start(&["source", "--listen", "127.0.0.1:0", "--bytes", "1000000"]);
@@ -86,6 +106,11 @@ fn invalid_arguments_are_one_line_and_exit_code_2() {
         (&["source", "127.0.0.1:1", "--bytes", "0"], "zero bytes"),
         (&["source", "127.0.0.1:1"], "cannot be reached (Connection refused"),
         (&["source", "no-such-host.invalid"], "cannot be reached"),
+        (&["source", "fe80::1%nosuch"], "this machine has no interface `nosuch`"),
+        (&["source", "fe80::1"], "is link-local: append the interface"),
+        (&["source", "[fe80::1%a b]:7"], "is not a peer"),
+        (&["sink", "--listen", "[fe80::1%nosuch]:7"], "this machine has no interface `nosuch`"),
+        (&["sink", "--listen", "fe80::1%lo"], "is not an address"),
         (&["source", "127.0.0.1:99999"], "is not a peer"),
         (&["source", "--listen", "0", "--send-buffer", "1000M"], "net.core.wmem_max=1048576000"),
         (

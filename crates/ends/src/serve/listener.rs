@@ -1,6 +1,7 @@
 //! A listening socket that an interrupt can stop.
 
 use crate::interrupt::Interrupt;
+use crate::peer::{split_zone, zoned};
 use crate::socket::{Listening, Network, Options, Stream, is_pause};
 use rustix::event::{Timespec, poll};
 use std::fmt;
@@ -27,11 +28,24 @@ impl FromStr for ListenAt {
     type Err = ListenError;
 
     fn from_str(text: &str) -> Result<Self, ListenError> {
-        let everywhere = text.strip_prefix(':').unwrap_or(text).parse().map(Self::Everywhere);
-        everywhere
-            .or_else(|_| text.parse().map(Self::Address))
-            .map_err(|_| ListenError::NotAnAddress(text.to_owned()))
+        if let Ok(port) = text.strip_prefix(':').unwrap_or(text).parse() {
+            return Ok(Self::Everywhere(port));
+        }
+        if let Ok(address) = text.parse() {
+            return Ok(Self::Address(address));
+        }
+        let (address, zone, port) =
+            named_zone(text).ok_or_else(|| ListenError::NotAnAddress(text.to_owned()))?;
+        let zoned = zoned(address, zone, port).map_err(ListenError::NoInterface)?;
+        Ok(Self::Address(zoned))
     }
+}
+
+/// Splits an IPv6 address with the name of an interface, and a port: `[fe80::1%eth0]:1988`.
+fn named_zone(text: &str) -> Option<(Ipv6Addr, &str, u16)> {
+    let (inside, port) = text.strip_prefix('[')?.split_once("]:")?;
+    let (address, zone) = split_zone(inside)?;
+    Some((address, zone?, port.parse().ok()?))
 }
 
 /// Formats the address in the form that `FromStr` parses.
@@ -52,6 +66,9 @@ pub enum ListenError {
         "`{0}` is not an address: write ADDR:PORT, such as 127.0.0.1:1988 or [::1]:1988, or a port"
     )]
     NotAnAddress(String),
+    /// The zone of the address is not the name of an interface.
+    #[error("{0}")]
+    NoInterface(#[source] io::Error),
     /// Another program listens at the port.
     #[error(
         "{0} is in use: end the program that uses it (see `ss -ltnp`), or choose another one with \
@@ -178,7 +195,11 @@ mod tests {
         for text in ["127.0.0.1:7", "[::1]:7"] {
             assert_eq!(text.parse::<ListenAt>().unwrap(), ListenAt::Address(text.parse().unwrap()));
         }
-        for text in ["", "localhost:7", "127.0.0.1", "70000", "::1", "127.0.0.1:"] {
+        let loopback = ListenAt::Address("[fe80::7%1]:7".parse().unwrap());
+        assert_eq!("[fe80::7%lo]:7".parse::<ListenAt>().unwrap(), loopback);
+        let unknown = "[fe80::7%nosuch]:7".parse::<ListenAt>();
+        assert!(matches!(unknown, Err(ListenError::NoInterface(_))), "{unknown:?}");
+        for text in ["", "localhost:7", "127.0.0.1", "70000", "::1", "127.0.0.1:", "[fe80::7%]:7"] {
             assert!(
                 matches!(text.parse::<ListenAt>(), Err(ListenError::NotAnAddress(_))),
                 "{text}"

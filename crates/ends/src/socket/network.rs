@@ -10,7 +10,7 @@ use linerate_sockets::{BufferSize, ConnectOptions, End, MacAddress, Net, StackCo
 use linerate_stack::{Link, LinkError, Route};
 use linerate_tcp::{Config, LARGEST_BUFFER};
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use thiserror::Error;
 
@@ -143,7 +143,11 @@ impl Network {
         timeout: Duration,
     ) -> io::Result<Stream> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for address in (peer.host.as_str(), peer.port).to_socket_addrs()? {
+        let addresses = match self {
+            Self::Kernel => peer.addresses()?,
+            Self::Own(_) => peer.addresses_without_zone()?,
+        };
+        for address in addresses {
             match self.connect(address, &options(address), timeout) {
                 Ok(stream) => return Ok(stream),
                 Err(error) => last = error,

@@ -17,6 +17,7 @@
 mod against;
 mod autoconfiguration;
 mod conversations;
+mod dual_stack;
 mod floods;
 mod fragments;
 mod ipv6;

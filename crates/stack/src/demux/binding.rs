@@ -72,7 +72,11 @@ impl Binding {
             (SocketAddr::V6(_), SocketAddr::V4(_)) if only_v6 => {
                 return Err(Error::MappedBind(given));
             }
-            (SocketAddr::V6(_), _) => Family::Ipv6 { only: only_v6 },
+            (SocketAddr::V6(_), SocketAddr::V4(_)) => Family::Ipv6 { only: false },
+            // As on Linux, a socket at one IPv6 address excludes IPv4 whatever was asked for.
+            (SocketAddr::V6(_), SocketAddr::V6(local)) => {
+                Family::Ipv6 { only: only_v6 || !local.ip().is_unspecified() }
+            }
         };
         Ok(Self { local, family })
     }
@@ -243,6 +247,8 @@ mod tests {
         assert_eq!(bind("[::]:7", true).only_v6(), Some(true));
         assert_eq!(bind("[::]:7", false).only_v6(), Some(false));
         assert_eq!(bind("0.0.0.0:7", true).only_v6(), None);
+        assert_eq!(bind("[2001:db8::1]:7", false).only_v6(), Some(true), "as on Linux");
+        assert_eq!(bind("[::ffff:192.0.2.1]:7", false).only_v6(), Some(false));
     }
 
     #[test]

@@ -40,10 +40,7 @@ impl TcpListener {
     /// `AddrInUse`; `AddrNotAvailable` if the host has no such address, or the task runs on no
     /// host.
     pub async fn bind<A: ToSocketAddrs>(address: A) -> io::Result<Self> {
-        let net = Net::required()?;
-        let addresses = address.to_socket_addrs(&net)?;
-        let (options, service) = (ListenOptions::default(), TypeOfService::default());
-        try_each(&addresses, |local| Self::open(&net, local, &options, service))
+        Self::bind_with(address, &ListenOptions::default()).await
     }
 
     pub(super) fn open(
@@ -55,6 +52,20 @@ impl TcpListener {
         let (socket, handle) =
             Socket::open(net, SocketId::Listen, |stack, _| stack.tcp_listen(local, options))?;
         Ok(Self { socket, handle, service })
+    }
+
+    /// Listens with options, such as the lengths of queues, or without IPv4 at `[::]`. `tokio::net`
+    /// has no such function.
+    ///
+    /// # Errors
+    /// Those of [`TcpListener::bind`].
+    pub async fn bind_with<A: ToSocketAddrs>(
+        address: A,
+        options: &ListenOptions,
+    ) -> io::Result<Self> {
+        let net = Net::required()?;
+        let addresses = address.to_socket_addrs(&net)?;
+        try_each(&addresses, |local| Self::open(&net, local, options, TypeOfService::default()))
     }
 
     /// Accepts a connection. Cancellation-safe: a connection that is not returned stays queued.
@@ -91,5 +102,14 @@ impl TcpListener {
     /// None; `tokio::net` has a system call here that can fail.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.call(|stack, _| stack.tcp_listen_addr(self.handle))
+    }
+
+    /// Does the listener exclude IPv4 (`IPV6_V6ONLY`)? One at `[::]` accepts both IP versions unless
+    /// [`ListenOptions::only_v6`] is set, and shows IPv4 addresses in their IPv6 form.
+    ///
+    /// # Errors
+    /// `Unsupported` for a listener at an IPv4 address.
+    pub fn only_v6(&self) -> io::Result<bool> {
+        self.socket.call(|stack, _| stack.tcp_listen_only_v6(self.handle))
     }
 }

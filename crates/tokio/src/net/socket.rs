@@ -44,10 +44,16 @@ struct Options {
     is_bound: bool,
     config: Config,
     reuse_address: bool,
+    /// Whether a listener at `[::]` excludes IPv4.
+    only_v6: bool,
     service: TypeOfService,
 }
 
 impl Options {
+    fn check_ipv6(&self) -> Result<(), Error> {
+        if self.local.is_ipv6() { Ok(()) } else { Err(HostError::NotIpv6(self.local).into()) }
+    }
+
     fn check_version(&self, remote: IpAddr) -> Result<(), Error> {
         let local = self.local.ip();
         if local.is_ipv4() == remote.is_ipv4() {
@@ -80,7 +86,14 @@ impl TcpSocket {
         let config = net.call(|state, _| state.tcp_config);
         let service = TypeOfService::default();
         let local = SocketAddr::new(unspecified, 0);
-        let options = Options { local, is_bound: false, config, reuse_address: true, service };
+        let options = Options {
+            local,
+            is_bound: false,
+            config,
+            reuse_address: true,
+            only_v6: false,
+            service,
+        };
         Ok(Self { net, options: Mutex::new(options) })
     }
 
@@ -99,7 +112,8 @@ impl TcpSocket {
         // A temporary listener shows whether the address is free, and which port the host selects.
         let bound = self.net.call(|state, now| {
             state.check_running()?;
-            let handle = state.stack.tcp_listen(address, &ListenOptions::default())?;
+            let tried = ListenOptions { only_v6: options.only_v6, ..ListenOptions::default() };
+            let handle = state.stack.tcp_listen(address, &tried)?;
             let bound = state.stack.tcp_listen_addr(handle);
             state.stack.tcp_listen_close(now, handle)?;
             Ok::<_, Error>(bound?)
@@ -130,9 +144,10 @@ impl TcpSocket {
     /// # Errors
     /// `AddrInUse` if another socket has taken the port since it was bound.
     pub fn listen(self, backlog: u32) -> io::Result<TcpListener> {
-        let Options { local, config, service, .. } = self.options.into_inner();
+        let Options { local, config, only_v6, service, .. } = self.options.into_inner();
         let backlog = usize::try_from(backlog).unwrap_or(usize::MAX).max(1);
-        let options = ListenOptions { backlog, config: Some(config), ..ListenOptions::default() };
+        let config = Some(config);
+        let options = ListenOptions { backlog, config, only_v6, ..ListenOptions::default() };
         TcpListener::open(&self.net, local, &options, service)
     }
 
@@ -185,6 +200,31 @@ impl TcpSocket {
     /// None; `tokio::net` has a system call here that can fail.
     pub fn reuseaddr(&self) -> io::Result<bool> {
         Ok(self.options.lock().reuse_address)
+    }
+
+    /// Excludes IPv4 from a listener at `[::]` (`IPV6_V6ONLY`). `tokio::net` has no such function;
+    /// `socket2` has.
+    ///
+    /// # Errors
+    /// `Unsupported` for a socket of IPv4; `InvalidInput` after [`TcpSocket::bind`].
+    pub fn set_only_v6(&self, only_v6: bool) -> io::Result<()> {
+        let mut options = self.options.lock();
+        options.check_ipv6()?;
+        if options.is_bound {
+            return Err(Error::AlreadyBound.into());
+        }
+        options.only_v6 = only_v6;
+        Ok(())
+    }
+
+    /// Does the socket exclude IPv4 ([`TcpSocket::set_only_v6`])?
+    ///
+    /// # Errors
+    /// `Unsupported` for a socket of IPv4.
+    pub fn only_v6(&self) -> io::Result<bool> {
+        let options = self.options.lock();
+        options.check_ipv6()?;
+        Ok(options.only_v6)
     }
 
     /// Refuses `SO_REUSEPORT`: two listeners cannot have one port.

@@ -42,14 +42,31 @@ impl UdpSocket {
     /// `AddrInUse`; `AddrNotAvailable` if the host has no such address, or the task runs on no
     /// host.
     pub async fn bind<A: ToSocketAddrs>(address: A) -> io::Result<Self> {
+        Self::bind_with(address, &UdpOptions::default()).await
+    }
+
+    /// Opens a socket with options, such as the lengths of its queues, or without IPv4 at `[::]`.
+    /// `tokio::net` has no such function.
+    ///
+    /// # Errors
+    /// Those of [`UdpSocket::bind`].
+    pub async fn bind_with<A: ToSocketAddrs>(address: A, options: &UdpOptions) -> io::Result<Self> {
         let net = Net::required()?;
         let addresses = address.to_socket_addrs(&net)?;
         try_each(&addresses, |local| {
-            let options = UdpOptions::default();
             let (socket, handle) =
-                Socket::open(&net, SocketId::Udp, |stack, _| stack.udp_bind(local, &options))?;
+                Socket::open(&net, SocketId::Udp, |stack, _| stack.udp_bind(local, options))?;
             Ok(Self { socket, handle })
         })
+    }
+
+    /// Does the socket exclude IPv4 (`IPV6_V6ONLY`)? One at `[::]` exchanges datagrams over both IP
+    /// versions unless [`UdpOptions::only_v6`] is set, and shows IPv4 addresses in their IPv6 form.
+    ///
+    /// # Errors
+    /// `Unsupported` for a socket at an IPv4 address.
+    pub fn only_v6(&self) -> io::Result<bool> {
+        self.socket.call(|stack, _| stack.udp_only_v6(self.handle))
     }
 
     /// Creates the socket of a forwarded flow.

@@ -3,11 +3,12 @@
 use super::{On, ToolHostArgs, no_server};
 use crate::output::Failure;
 use crate::own_host::{is_a_hosts, needs_address};
+use linerate_ends::Peer;
 use linerate_link::namespace::enter_private_network;
 use linerate_link::{LinkSpec, Tap, TapConfig};
 use linerate_stack::Medium;
 use linerate_wire::IpCidr;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Returns the first address of `host`, preferably one of the IP version of `own`.
 pub(super) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure> {
@@ -16,11 +17,16 @@ pub(super) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure
             "`{host}` has no IPv4 address and no IPv6 address ({why}): check its spelling"
         ))
     };
-    if let Ok(address) = host.parse() {
-        return Ok(address);
+    let peer = Peer { host: host.to_owned(), port: 0 };
+    if host.contains('%') {
+        // linerate's host has one interface, which is the zone of all its addresses. The one in
+        // `host` must at least exist.
+        let found = peer.addresses();
+        found.map_err(|error| Failure::input(format!("`{host}` has no zone: {error}")))?;
     }
-    let addresses = (host, 0).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
-    let addresses: Vec<_> = addresses.map(|address| address.ip()).collect();
+    let addresses =
+        peer.addresses_without_zone().map_err(|error| unknown(error.to_string()))?;
+    let addresses: Vec<_> = addresses.iter().map(SocketAddr::ip).collect();
     let prefers_ipv6 = own.is_some_and(|own| own.address().is_ipv6());
     let preferred = addresses.iter().find(|address| address.is_ipv6() == prefers_ipv6);
     let found = preferred.or_else(|| addresses.first());
