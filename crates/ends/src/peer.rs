@@ -2,8 +2,8 @@
 
 use linerate_link::KernelInterface;
 use serde::{Deserialize, Serialize};
-use std::io;
 use std::fmt;
+use std::io;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 use std::str::FromStr;
 use thiserror::Error;
@@ -37,9 +37,7 @@ impl Peer {
             Some((address, Some(zone))) => Ok(vec![zoned(address, zone, self.port)?]),
             Some((address, None)) if address.is_unicast_link_local() => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!(
-                    "the address is link-local: append the interface, such as {address}%eth0"
-                ),
+                format!("the address is link-local: append the interface, such as {address}%eth0"),
             )),
             _ => Ok((self.host.as_str(), self.port).to_socket_addrs()?.collect()),
         }
@@ -142,13 +140,30 @@ mod tests {
     fn a_peer_is_a_host_with_an_optional_port() {
         assert_eq!("sun.example".parse(), Ok(Peer { host: "sun.example".into(), port: 1988 }));
         assert_eq!("192.0.2.1:7000".parse(), Ok(Peer { host: "192.0.2.1".into(), port: 7000 }));
-        for (text, shown) in
-            [("::1", "[::1]:1988"), ("[::1]", "[::1]:1988"), ("[fe80::7]:9", "[fe80::7]:9"), ("fe80::7%eth0", "[fe80::7%eth0]:1988"), ("[fe80::7%2]:9", "[fe80::7%2]:9")]
-        {
+        for (text, shown) in [
+            ("::1", "[::1]:1988"),
+            ("[::1]", "[::1]:1988"),
+            ("[fe80::7]:9", "[fe80::7]:9"),
+            ("fe80::7%eth0", "[fe80::7%eth0]:1988"),
+            ("[fe80::7%2]:9", "[fe80::7%2]:9"),
+        ] {
             assert_eq!(text.parse::<Peer>().unwrap().to_string(), shown);
         }
-        for text in ["", ":7", "a:", "a:0", "a:70000", "a b", "[::1]9", "[a]:9", "[::1]:", "::1:x", "fe80::1%", "[fe80::1%a b]:9", "[fe80::1%a%b]:9"]
-        {
+        for text in [
+            "",
+            ":7",
+            "a:",
+            "a:0",
+            "a:70000",
+            "a b",
+            "[::1]9",
+            "[a]:9",
+            "[::1]:",
+            "::1:x",
+            "fe80::1%",
+            "[fe80::1%a b]:9",
+            "[fe80::1%a%b]:9",
+        ] {
             assert_eq!(text.parse::<Peer>(), Err(ParsePeerError(text.into())));
         }
     }

@@ -1,6 +1,7 @@
 //! Events for the application, in a queue of bounded size: each socket is in it at most once, with
 //! a bit for each kind of event.
 
+use crate::collections::give_back;
 use crate::collections::list::{Links, List};
 use crate::handle::{ListenHandle, RawHandle, TcpHandle, UdpHandle};
 use alloc::collections::VecDeque;
@@ -185,6 +186,14 @@ impl EventQueue {
             self.links.remove(&mut self.waiting, socket);
             self.kinds[socket as usize] = 0;
         }
+    }
+
+    /// Gives back the memory of sockets from the index `sockets` on, which have no events.
+    #[cold]
+    pub(crate) fn shrink(&mut self, sockets: usize) {
+        self.links.shrink(sockets);
+        self.kinds.truncate(sockets);
+        give_back(&mut self.kinds);
     }
 
     /// Is the queue empty?

@@ -59,6 +59,12 @@ impl Ready {
         }
     }
 
+    /// Gives back the memory of sockets from the index `sockets` on, which are not in the ring.
+    #[cold]
+    pub(crate) fn shrink(&mut self, sockets: u32) {
+        self.links.shrink(Sender::Socket(sockets).item() as usize);
+    }
+
     /// Returns the sender of the next frame. A sender that has used its turn moves to the back
     /// first.
     #[inline]

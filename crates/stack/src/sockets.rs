@@ -140,10 +140,12 @@ impl Sockets {
         TcpHandle(self.insert(Socket::Tcp(socket)))
     }
 
-    pub(crate) fn remove(&mut self, index: u32) {
-        if let Some(socket) = self.slab.remove(index) {
-            self.keep_spare(socket);
-        }
+    /// Removes a socket. Returns the number of slots that remain if memory was given back: the
+    /// tables that are indexed by socket can do the same.
+    pub(crate) fn remove(&mut self, index: u32) -> Option<usize> {
+        let socket = self.slab.remove(index)?;
+        self.keep_spare(socket);
+        self.slab.shrink()
     }
 
     fn keep_spare(&mut self, socket: Socket) {

@@ -2,6 +2,7 @@
 //! membership take constant time, without allocation per operation. An item is a small number, and
 //! is in at most one list at a time.
 
+use super::give_back;
 use alloc::vec::Vec;
 
 /// Value of a link that leads to no item: the end of a list.
@@ -154,6 +155,15 @@ impl Links {
             END => None,
             next => Some(next),
         })
+    }
+
+    /// Gives back the memory of items from `length` on, as far as none of them is in a list.
+    #[cold]
+    pub(crate) fn shrink(&mut self, length: usize) {
+        let in_list = |node: &Node| node.previous != OUTSIDE;
+        let least = self.nodes.iter().rposition(in_list).map_or(0, |last| last + 1);
+        self.nodes.truncate(length.max(least));
+        give_back(&mut self.nodes);
     }
 
     fn make_room_for(&mut self, item: u32) {

@@ -1,6 +1,7 @@
 //! A slab: stores values at small indices, which are reused. Keys contain a generation, which makes
 //! them invalid when their value is removed.
 
+use super::{KEPT, give_back};
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -38,7 +39,14 @@ impl fmt::Debug for Key {
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
+    /// Indices of free slots, the last one to be used first. After [`Slab::shrink`], some may be of
+    /// slots that were given back, or that were made again since: these are skipped.
     free: Vec<u32>,
+    /// Number of values.
+    values: usize,
+    /// The generation of a new slot. Invariant: later than that of any key of a slot that was given
+    /// back.
+    generation: u32,
 }
 
 #[derive(Debug)]
@@ -50,13 +58,20 @@ struct Slot<T> {
 impl<T> Slab<T> {
     /// Creates an empty slab.
     pub(crate) const fn new() -> Self {
-        Self { slots: Vec::new(), free: Vec::new() }
+        Self { slots: Vec::new(), free: Vec::new(), values: 0, generation: 0 }
     }
 
     /// Stores a value in the slot that was freed last, which is most likely in the processor's
     /// cache.
     pub(crate) fn insert(&mut self, value: T) -> Key {
-        let index = self.free.pop().unwrap_or_else(|| self.make_slot());
+        let index = loop {
+            match self.free.pop() {
+                Some(index) if self.is_free(index) => break index,
+                Some(_) => {}
+                None => break self.make_slot(),
+            }
+        };
+        self.values += 1;
         let slot = &mut self.slots[index as usize];
         slot.content = Some(value);
         Key::new(index, slot.generation)
@@ -68,7 +83,35 @@ impl<T> Slab<T> {
         let value = slot.content.take()?;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(index);
+        self.values -= 1;
         Some(value)
+    }
+
+    /// Gives back slots and their memory, once three quarters of them are free and the last one is.
+    /// Returns the number of slots that remain if there are fewer now. The amortised cost is
+    /// constant, because each slot is given back once.
+    #[inline]
+    pub(crate) fn shrink(&mut self) -> Option<usize> {
+        if self.slots.len() > 4 * self.values + KEPT { self.give_back_slots() } else { None }
+    }
+
+    #[cold]
+    fn give_back_slots(&mut self) -> Option<usize> {
+        let last = self.slots.iter().rposition(|slot| slot.content.is_some());
+        let length = last.map_or(0, |last| last + 1);
+        let latest = self.slots.drain(length..).map(|slot| slot.generation).max()?;
+        self.generation = self.generation.max(latest);
+        give_back(&mut self.slots);
+        // At most one entry for each slot is valid, so at least half of the others go.
+        if self.free.len() > 2 * length + KEPT {
+            let slots = &self.slots;
+            let is_free = |slot: &Slot<T>| slot.content.is_none();
+            self.free.retain(|&index| slots.get(index as usize).is_some_and(is_free));
+            self.free.sort_unstable();
+            self.free.dedup();
+            give_back(&mut self.free);
+        }
+        Some(length)
     }
 
     /// Returns the value at an index, of any generation.
@@ -117,7 +160,7 @@ impl<T> Slab<T> {
 
     /// Returns the number of values.
     pub(crate) const fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.values
     }
 
     /// Returns all values with their indices.
@@ -128,14 +171,20 @@ impl<T> Slab<T> {
     fn make_slot(&mut self) -> u32 {
         #[allow(clippy::cast_possible_truncation, reason = "limits keep the values far below 2^32")]
         let index = self.slots.len() as u32;
-        self.slots.push(Slot { generation: 0, content: None });
+        self.slots.push(Slot { generation: self.generation, content: None });
         index
+    }
+
+    fn is_free(&self, index: u32) -> bool {
+        self.slots.get(index as usize).is_some_and(|slot| slot.content.is_none())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::BTreeMap;
+    use proptest::prelude::*;
 
     #[test]
     fn a_key_of_a_removed_value_is_invalid() {
@@ -153,5 +202,58 @@ mod tests {
         assert_eq!(slab.key(third.index()), Some(third));
         assert_eq!(slab.iter().map(|(_, value)| *value).collect::<alloc::string::String>(), "cb");
         assert_eq!((slab.len(), slab.get(9)), (2, None));
+    }
+
+    #[test]
+    fn free_slots_at_the_end_are_given_back_and_their_keys_stay_invalid() {
+        let mut slab = Slab::new();
+        let keys: Vec<Key> = (0..10_000).map(|number| slab.insert(number)).collect();
+        for key in &keys[1..] {
+            slab.remove(key.index());
+            slab.shrink();
+        }
+        assert_eq!((slab.slots.len(), slab.len()), (1, 1));
+        assert!(slab.slots.capacity() <= KEPT && slab.free.capacity() <= 4 * KEPT);
+        let again: Vec<Key> = (0..10_000).map(|number| slab.insert(number)).collect();
+        assert!(keys[1..].iter().all(|&key| slab.find(key).is_none()), "removed before");
+        assert!(again.iter().enumerate().all(|(number, &key)| slab.find(key) == Some(&number)));
+        assert_eq!(slab.len(), 10_001);
+    }
+
+    #[test]
+    fn a_value_in_the_last_slot_keeps_the_others() {
+        let mut slab = Slab::new();
+        let keys: Vec<Key> = (0..1_000).map(|number| slab.insert(number)).collect();
+        for key in &keys[..999] {
+            slab.remove(key.index());
+            assert_eq!(slab.shrink(), None);
+        }
+        slab.remove(999);
+        assert_eq!((slab.shrink(), slab.len()), (Some(0), 0));
+    }
+
+    proptest! {
+        #[test]
+        fn a_slab_behaves_as_a_map(steps in prop::collection::vec(0_u32..100, 0..600)) {
+            let mut slab = Slab::new();
+            let mut model = BTreeMap::new();
+            let mut removed = Vec::new();
+            for (number, step) in steps.into_iter().enumerate() {
+                if step < 50 {
+                    let key = slab.insert(number);
+                    prop_assert!(!removed.contains(&key), "a key is used once");
+                    model.insert(key, number);
+                } else if let Some((&key, &number)) = model.iter().nth(step as usize % 7) {
+                    model.remove(&key);
+                    removed.push(key);
+                    prop_assert_eq!(slab.remove(key.index()), Some(number));
+                    // Without the threshold of `shrink`, so that it is frequent.
+                    slab.give_back_slots();
+                }
+                prop_assert_eq!(slab.len(), model.len());
+                prop_assert!(model.iter().all(|(&key, number)| slab.find(key) == Some(number)));
+                prop_assert!(removed.iter().all(|&key| slab.find(key).is_none()));
+            }
+        }
     }
 }

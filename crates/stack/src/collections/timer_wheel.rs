@@ -10,6 +10,7 @@
 //! expires at the old time, and its owner arms it again for the current deadline. Nearly every
 //! segment postpones a transport timer, and hardly any of them expires.
 
+use crate::collections::give_back;
 use crate::collections::list::{Links, List};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -181,6 +182,19 @@ impl<Id: TimerId> TimerWheel<Id> {
     #[inline]
     pub(crate) const fn next(&self) -> Instant {
         self.next
+    }
+
+    /// Disarms the timers from `number` on, and gives back their memory.
+    #[cold]
+    pub(crate) fn shrink(&mut self, number: u32) {
+        let end = u32::try_from(self.timers.len()).unwrap_or(u32::MAX);
+        (number..end).for_each(|id| {
+            self.take_out(id);
+        });
+        self.find_next();
+        self.timers.truncate(number as usize);
+        give_back(&mut self.timers);
+        self.links.shrink(number as usize);
     }
 
     /// Advances the current tick up to `tick`, from one occupied slot to the next, until a timer is

@@ -16,8 +16,10 @@ pub(crate) mod prefetch;
 pub(crate) use binding::Binding;
 pub(crate) use flow::{Flow, FlowHash};
 
+use crate::collections::KEPT;
 use crate::demux::flow::Hosts;
 use crate::demux::prefetch::LookupPrefetch;
+use core::hint::cold_path;
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
 
@@ -44,6 +46,28 @@ impl<const HOSTS: usize> Packed<HOSTS> {
     #[inline(always)]
     fn is_of(&self, hosts: &[u8; HOSTS], ports: [u8; 4]) -> bool {
         self.ports == ports && self.hosts == *hosts
+    }
+}
+
+impl Packed<8> {
+    fn hash(&self, hasher: &SipHasher13) -> u64 {
+        hash(hasher, &Flow { hosts: Hosts::V4(self.hosts), ports: self.ports }).wide()
+    }
+}
+
+impl Packed<32> {
+    fn hash(&self, hasher: &SipHasher13) -> u64 {
+        hash(hasher, &Flow { hosts: Hosts::V6(self.hosts), ports: self.ports }).wide()
+    }
+}
+
+/// Gives back memory of a table of which less than an eighth is used. The cost is in proportion to
+/// the entries that were removed before.
+#[inline]
+fn give_back_table<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64) {
+    if table.capacity() > 8 * table.len() + KEPT {
+        cold_path();
+        table.shrink_to(2 * table.len(), hash);
     }
 }
 
@@ -81,23 +105,17 @@ impl Tables {
         let ports = flow.ports;
         match flow.hosts {
             Hosts::V4(hosts) => {
-                let of =
-                    |entry: &Packed<8>| Flow { hosts: Hosts::V4(entry.hosts), ports: entry.ports };
-                self.ipv4.insert_unique(key.wide(), Packed { hosts, ports, socket }, |entry| {
-                    hash(hasher, &of(entry)).wide()
-                });
+                let entry = Packed { hosts, ports, socket };
+                self.ipv4.insert_unique(key.wide(), entry, |entry| entry.hash(hasher));
             }
             Hosts::V6(hosts) => {
-                let of =
-                    |entry: &Packed<32>| Flow { hosts: Hosts::V6(entry.hosts), ports: entry.ports };
-                self.ipv6.insert_unique(key.wide(), Packed { hosts, ports, socket }, |entry| {
-                    hash(hasher, &of(entry)).wide()
-                });
+                let entry = Packed { hosts, ports, socket };
+                self.ipv6.insert_unique(key.wide(), entry, |entry| entry.hash(hasher));
             }
         }
     }
 
-    fn remove(&mut self, key: FlowHash, flow: &Flow, socket: u32) {
+    fn remove(&mut self, hasher: &SipHasher13, key: FlowHash, flow: &Flow, socket: u32) {
         let ports = flow.ports;
         match &flow.hosts {
             Hosts::V4(hosts) => {
@@ -105,6 +123,7 @@ impl Tables {
                 if let Ok(entry) = self.ipv4.find_entry(key.wide(), is_it) {
                     entry.remove();
                 }
+                give_back_table(&mut self.ipv4, |entry| entry.hash(hasher));
             }
             Hosts::V6(hosts) => {
                 let is_it =
@@ -112,6 +131,7 @@ impl Tables {
                 if let Ok(entry) = self.ipv6.find_entry(key.wide(), is_it) {
                     entry.remove();
                 }
+                give_back_table(&mut self.ipv6, |entry| entry.hash(hasher));
             }
         }
     }
@@ -235,7 +255,7 @@ impl Demux {
 
     /// Removes `flow`, whose hash is `key`, unless it belongs to another socket than `socket`.
     pub(crate) fn remove_hashed(&mut self, key: FlowHash, flow: &Flow, socket: u32) {
-        self.table.remove(key, flow, socket);
+        self.table.remove(&self.hasher, key, flow, socket);
         if self.last.as_ref().is_some_and(|last| last.flow == *flow) {
             self.last = None;
         }

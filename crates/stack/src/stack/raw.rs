@@ -135,7 +135,7 @@ impl Stack {
         self.raw.retain(|&other| other != index);
         self.interface.ready.remove(Sender::Socket(index));
         self.events.forget(index);
-        self.sockets.remove(index);
+        self.remove_socket(index);
         Ok(())
     }
 }

@@ -211,6 +211,13 @@ impl Memory {
         self.stop_waiting(connection);
     }
 
+    /// Gives back the memory of connections from the index `sockets` on, which hold nothing.
+    #[cold]
+    pub(crate) fn shrink(&mut self, sockets: usize) {
+        self.holders.shrink(sockets);
+        self.writers.shrink(sockets);
+    }
+
     /// Removes a connection from the queue of waiting writers.
     #[inline]
     pub(crate) fn stop_waiting(&mut self, connection: u32) {

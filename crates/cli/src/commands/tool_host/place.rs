@@ -24,8 +24,7 @@ pub(super) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure
         let found = peer.addresses();
         found.map_err(|error| Failure::input(format!("`{host}` has no zone: {error}")))?;
     }
-    let addresses =
-        peer.addresses_without_zone().map_err(|error| unknown(error.to_string()))?;
+    let addresses = peer.addresses_without_zone().map_err(|error| unknown(error.to_string()))?;
     let addresses: Vec<_> = addresses.iter().map(SocketAddr::ip).collect();
     let prefers_ipv6 = own.is_some_and(|own| own.address().is_ipv6());
     let preferred = addresses.iter().find(|address| address.is_ipv6() == prefers_ipv6);

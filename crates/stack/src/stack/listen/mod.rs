@@ -186,7 +186,7 @@ impl Stack {
         }
         self.close_forwarder(index);
         self.events.forget(index);
-        self.sockets.remove(index);
+        self.remove_socket(index);
         Ok(())
     }
 

@@ -66,7 +66,7 @@ impl Stack {
         self.flows.remove_hashed(socket.fields.flow_hash, &socket.flow(), index);
         self.leave_time_wait(index);
         self.memory.forget(index, 0);
-        self.sockets.remove(index);
+        self.remove_socket(index);
         true
     }
 }

@@ -11,6 +11,7 @@ pub(super) mod output;
 mod time_wait;
 mod zero_copy;
 
+use crate::collections::timer_wheel::TimerId;
 use crate::ready::Sender;
 use crate::stack::Stack;
 use crate::tcp::Owner;
@@ -139,10 +140,29 @@ impl Stack {
         }
     }
 
+    /// Removes a closed socket, which is in no queue any more.
+    pub(crate) fn remove_socket(&mut self, index: u32) {
+        if let Some(slots) = self.sockets.remove(index) {
+            self.shrink_tables(slots);
+        }
+    }
+
+    /// Gives back the memory that tables have for sockets from the index `slots` on.
+    #[cold]
+    fn shrink_tables(&mut self, slots: usize) {
+        let first = u32::try_from(slots).unwrap_or(u32::MAX);
+        self.events.shrink(slots);
+        self.memory.shrink(slots);
+        self.queues.shrink(slots);
+        self.interface.ready.shrink(first);
+        self.local_ready.shrink(first);
+        self.timers.shrink(TcpTimer::Connection(first).number());
+    }
+
     /// Frees a connection.
     fn drop_connection(&mut self, index: u32) {
         self.forget_memory(index);
-        self.sockets.remove(index);
+        self.remove_socket(index);
     }
 
     /// Releases a connection from its application, after the connection was closed or aborted.

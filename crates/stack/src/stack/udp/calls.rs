@@ -302,7 +302,7 @@ impl Stack {
         self.interface.ready.remove(Sender::Socket(index));
         self.events.forget(index);
         self.interface.groups.remove_socket(self.now, index);
-        self.sockets.remove(index);
+        self.remove_socket(index);
         self.send_group_reports(self.now);
         self.schedule_replies();
         Ok(())
