@@ -12,20 +12,12 @@ pub(crate) fn try_each<T>(
 ) -> io::Result<T> {
     let mut failure = None;
     for address in addresses.to_socket_addrs()? {
-        match attempt(canonical(address)) {
+        match attempt(address) {
             Ok(done) => return Ok(done),
             Err(error) => failure = Some(error),
         }
     }
     Err(failure.unwrap_or_else(|| Error::NoAddress.into()))
-}
-
-/// Converts an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`) to IPv4.
-pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
-    match address.ip().to_canonical() {
-        ip if ip == address.ip() => address,
-        ip => SocketAddr::new(ip, address.port()),
-    }
 }
 
 #[cfg(test)]
@@ -43,7 +35,8 @@ mod tests {
         let expected = SocketAddr::from(([192, 0, 2, 1], 80));
         assert_eq!(first("192.0.2.1:80").unwrap(), expected);
         assert_eq!(first((Ipv4Addr::new(192, 0, 2, 1), 80)).unwrap(), expected);
-        assert_eq!(first("[::ffff:192.0.2.1]:80").unwrap(), expected);
+        let mapped = "[::ffff:192.0.2.1]:80";
+        assert_eq!(first(mapped).unwrap(), mapped.parse().unwrap(), "its form is kept");
         let ipv6: SocketAddr = "[2001:db8::1]:80".parse().unwrap();
         assert_eq!(first(&[ipv6, expected][..]).unwrap(), ipv6);
     }

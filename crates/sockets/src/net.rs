@@ -1,6 +1,6 @@
 //! A network, and the operations for which `std::net` has free functions: connect, bind, listen.
 
-use crate::address::{canonical, try_each};
+use crate::address::try_each;
 use crate::builder::Builder;
 use crate::error::{End, Error};
 use crate::forwarder::Forwarder;
@@ -131,9 +131,8 @@ impl Net {
         if timeout.is_zero() {
             return Err(Error::ZeroTimeout.into());
         }
-        let peer = canonical(*address);
         let options = ConnectOptions::default();
-        Ok(self.open(peer, &options, &[], WaitLimit::Within(timeout))?.0)
+        Ok(self.open(*address, &options, &[], WaitLimit::Within(timeout))?.0)
     }
 
     /// Opens a connection on the next shard in rotation, or on the one that owns the local port.

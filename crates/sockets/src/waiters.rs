@@ -95,6 +95,10 @@ impl Registry {
 
     pub(crate) fn remove(&mut self, id: SocketId) {
         self.sockets.remove(&id);
+        // The cost is in proportion to the sockets that were removed before.
+        if self.sockets.capacity() > 8 * self.sockets.len() + 64 {
+            self.sockets.shrink_to(2 * self.sockets.len());
+        }
         if self.forwarder.map(SocketId::Listen) == Some(id) {
             self.forwarder = None;
         }
