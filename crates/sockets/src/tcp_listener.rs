@@ -168,8 +168,8 @@ impl TcpListener {
         Ok(listener.call(|stack, _| stack.tcp_listen_addr(listener.handle))?)
     }
 
-    /// Does the listener exclude IPv4 (`IPV6_V6ONLY`)? One at `[::]` accepts both IP versions unless
-    /// [`ListenOptions::only_v6`] is set, and shows IPv4 addresses in their IPv6 form.
+    /// Does the listener exclude IPv4 (`IPV6_V6ONLY`)? One at `[::]` accepts both IP versions
+    /// unless [`ListenOptions::only_v6`] is set, and shows IPv4 addresses in their IPv6 form.
     ///
     /// # Errors
     /// `Unsupported` for a listener at an IPv4 address; `NotConnected` after

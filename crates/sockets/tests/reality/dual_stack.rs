@@ -13,7 +13,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// What a call returned: an address without its port, a number, or the kind of an error.
+/// The name of a step, and its result: an address without its port, a number, or an error.
 type Seen = (String, Result<String, ErrorKind>);
 
 /// Returns what the program sees. Its two copies differ only in how sockets are opened.
@@ -101,7 +101,7 @@ macro_rules! outcomes {
             for (peer, form) in [("127.0.0.1", "[::ffff:127.0.0.1]"), ("[::1]", "[::1]")] {
                 let socket = udp(&format!("{local}:0"), only_v6).unwrap();
                 socket.set_read_timeout(second).unwrap();
-                // A port that nobody has any more.
+                // A port whose socket is closed.
                 let closed = udp(&format!("{peer}:0"), false).unwrap().local_addr().unwrap().port();
                 if let Err(error) = socket.connect(format!("{form}:{closed}")) {
                     note(format!("{case}: connect UDP to {form}"), Err(error));
