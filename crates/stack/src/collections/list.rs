@@ -160,9 +160,11 @@ impl Links {
     /// Gives back the memory of items from `length` on, as far as none of them is in a list.
     #[cold]
     pub(crate) fn shrink(&mut self, length: usize) {
+        // Only nodes that can go are examined, so that each is examined once.
+        let length = length.min(self.nodes.len());
         let in_list = |node: &Node| node.previous != OUTSIDE;
-        let least = self.nodes.iter().rposition(in_list).map_or(0, |last| last + 1);
-        self.nodes.truncate(length.max(least));
+        let last = self.nodes[length..].iter().rposition(in_list);
+        self.nodes.truncate(last.map_or(length, |last| length + last + 1));
         give_back(&mut self.nodes);
     }
 

@@ -97,6 +97,7 @@ impl<T> Slab<T> {
 
     #[cold]
     fn give_back_slots(&mut self) -> Option<usize> {
+        // The search passes only slots that go now.
         let last = self.slots.iter().rposition(|slot| slot.content.is_some());
         let length = last.map_or(0, |last| last + 1);
         let latest = self.slots.drain(length..).map(|slot| slot.generation).max()?;
