@@ -440,16 +440,8 @@ fn over_relay(
     why: &'static [&'static str],
     json: &Path,
 ) -> Result<String, Box<dyn Error>> {
-    let far_network = Network::new()?;
-    let (far, far_route) = (kernel.far, kernel.far_route);
-    let far_tap = far_network
-        .run(move || tap("far", FAR, far, far_route).map_err(|error| error.to_string()))?;
-    // Both ends have a network of their own, because settings, and what the kernel learns of a
-    // peer, would change the later plants.
-    let near_network = Network::new()?;
-    let (near, near_route) = (kernel.near, kernel.near_route);
-    let near_tap = near_network
-        .run(move || tap("near", NEAR, near, near_route).map_err(|error| error.to_string()))?;
+    let (far_network, far_tap) = end("far", FAR, kernel.far, kernel.far_route)?;
+    let (near_network, near_tap) = end("near", NEAR, kernel.near, kernel.near_route)?;
     let impairments = kernel.impairments.parse::<Impairments>()?;
     let far_side = Impair::new(far_tap, impairments, 1_988 + kernel.seed);
     let relay = Relay::start(near_tap, far_side, kernel.ring);
@@ -498,6 +490,20 @@ impl Drop for Ended {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Creates an end of the path, with its TAP device. It has a network of its own, because settings,
+/// and what the kernel learns of a peer, would change the later plants.
+fn end(
+    name: &'static str,
+    address: Ipv4Addr,
+    settings: &'static [(&str, &str)],
+    route: &'static str,
+) -> Result<(Network, Tap), Box<dyn Error>> {
+    let network = Network::new()?;
+    let tap = network
+        .run(move || tap(name, address, settings, route).map_err(|error| error.to_string()))?;
+    Ok((network, tap))
 }
 
 /// Opens a TAP device with an address in the current namespace, and applies the sysctl settings and

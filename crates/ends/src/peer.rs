@@ -39,7 +39,7 @@ impl Peer {
                 io::ErrorKind::InvalidInput,
                 format!("the address is link-local: append the interface, such as {address}%eth0"),
             )),
-            _ => Ok((self.host.as_str(), self.port).to_socket_addrs()?.collect()),
+            _ => self.resolved(),
         }
     }
 
@@ -51,8 +51,12 @@ impl Peer {
     pub fn addresses_without_zone(&self) -> io::Result<Vec<SocketAddr>> {
         match split_zone(&self.host) {
             Some((address, _)) => Ok(vec![SocketAddr::new(address.into(), self.port)]),
-            None => Ok((self.host.as_str(), self.port).to_socket_addrs()?.collect()),
+            None => self.resolved(),
         }
+    }
+
+    fn resolved(&self) -> io::Result<Vec<SocketAddr>> {
+        Ok((self.host.as_str(), self.port).to_socket_addrs()?.collect())
     }
 }
 
@@ -116,7 +120,7 @@ impl FromStr for Peer {
 }
 
 /// Splits `HOST:PORT`, `[HOST]:PORT` or `HOST`. Returns `None` for misplaced brackets.
-fn host_and_port(text: &str) -> Option<(&str, Option<&str>)> {
+pub(crate) fn host_and_port(text: &str) -> Option<(&str, Option<&str>)> {
     if let Some(inside) = text.strip_prefix('[') {
         let (host, rest) = inside.split_once(']')?;
         split_zone(host)?;

@@ -1,7 +1,7 @@
 //! A listening socket that an interrupt can stop.
 
 use crate::interrupt::Interrupt;
-use crate::peer::{split_zone, zoned};
+use crate::peer::{host_and_port, split_zone, zoned};
 use crate::socket::{Listening, Network, Options, Stream, is_pause};
 use rustix::event::{Timespec, poll};
 use std::fmt;
@@ -43,9 +43,9 @@ impl FromStr for ListenAt {
 
 /// Splits an IPv6 address with the name of an interface, and a port: `[fe80::1%eth0]:1988`.
 fn named_zone(text: &str) -> Option<(Ipv6Addr, &str, u16)> {
-    let (inside, port) = text.strip_prefix('[')?.split_once("]:")?;
-    let (address, zone) = split_zone(inside)?;
-    Some((address, zone?, port.parse().ok()?))
+    let (host, port) = host_and_port(text)?;
+    let (address, zone) = split_zone(host)?;
+    Some((address, zone?, port?.parse().ok()?))
 }
 
 /// Formats the address in the form that `FromStr` parses.

@@ -68,8 +68,10 @@ macro_rules! outcomes {
             }
             // Another listener at the same port. Ours may be at one address beside one at all
             // addresses, which Linux refuses.
-            let others = ["0.0.0.0", "[::]", "[::ffff:0.0.0.0]"];
-            for other in others.iter().filter(|_| ["[::]", "[::ffff:0.0.0.0]"].contains(&local)) {
+            let is_at_all = ["[::]", "[::ffff:0.0.0.0]"].contains(&local);
+            let others: &[&str] =
+                if is_at_all { &["0.0.0.0", "[::]", "[::ffff:0.0.0.0]"] } else { &[] };
+            for other in others {
                 let second = listen(&format!("{other}:{port}"), false).map(|_| String::new());
                 note(format!("{case}: listen at {other}"), second);
             }
@@ -129,7 +131,7 @@ fn kind(error: &io::Error) -> ErrorKind {
     }
 }
 
-/// The kernel's listener or datagram socket, with its option. Bound like those of `std`.
+/// Opens a listener or a datagram socket of the kernel, with the options that `std` sets.
 fn kernels(given: &str, only_v6: bool, kind: SocketType) -> io::Result<OwnedFd> {
     let address: SocketAddr = given.parse().unwrap();
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };

@@ -88,8 +88,8 @@ impl<T> Slab<T> {
     }
 
     /// Gives back slots and their memory, once three quarters of them are free and the last one is.
-    /// Returns the number of slots that remain if there are fewer now. The amortised cost is
-    /// constant, because each slot is given back once.
+    /// Returns the number of slots that remain if there are fewer now. The search passes only slots
+    /// that are given back, so the amortised cost is constant.
     #[inline]
     pub(crate) fn shrink(&mut self) -> Option<usize> {
         if self.slots.len() > 4 * self.values + KEPT { self.give_back_slots() } else { None }
@@ -97,7 +97,6 @@ impl<T> Slab<T> {
 
     #[cold]
     fn give_back_slots(&mut self) -> Option<usize> {
-        // The search passes only slots that go now.
         let last = self.slots.iter().rposition(|slot| slot.content.is_some());
         let length = last.map_or(0, |last| last + 1);
         let latest = self.slots.drain(length..).map(|slot| slot.generation).max()?;

@@ -123,6 +123,9 @@ impl Records {
         self.by_flow.remove(&record.flow, index);
         let list = if record.is_polled { &mut self.polled } else { &mut self.fresh };
         self.links.remove(list, index);
+        if let Some(slots) = self.slab.shrink() {
+            self.links.shrink(slots);
+        }
         Some(record)
     }
 

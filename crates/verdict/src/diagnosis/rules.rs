@@ -105,6 +105,7 @@ const NO_QUEUE: &str = "a full queue at least doubles the round trip; jitter sta
 const NOT_THERE: &str = "the receiver does not drop them";
 const REPEATED: &str = "a queue that is too short overflows again and again";
 const QUEUE: &str = "packets wait in a queue on the path";
+const WINDOW_OPEN: &str = "a slow receiver would fill its window";
 
 /// All rules of a diagnosis. A limit may have several rules.
 pub const RULES: &[Rule] = &[
@@ -225,7 +226,7 @@ pub const RULES: &[Rule] = &[
         )],
         expectations: &[
             &[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)],
-            // Other traffic may fill the link. If a larger buffer takes a part of it from them, the
+            // Other traffic may fill the link. If a larger buffer gains a larger share of it, the
             // buffer is the limit.
             &[Expectation::Keeps(Change::SendBufferDoubled, 0.85, 1.15)],
         ],
@@ -239,7 +240,7 @@ pub const RULES: &[Rule] = &[
             at_least(Figure::NetworkHolds, 0.3, 0.6, MAJORITY),
             at_least(Figure::RoundTripRatio, 1.05, 1.25, QUEUE),
             at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),
-            at_most(Figure::WindowFull, 0.3, 0.6, "a slow receiver would fill its window"),
+            at_most(Figure::WindowFull, 0.3, 0.6, WINDOW_OPEN),
         ],
         expectations: &[
             &[Expectation::QueueFalls(Change::Paced, 0.5)],
@@ -256,7 +257,7 @@ pub const RULES: &[Rule] = &[
             at_least(Figure::BufferFull, 0.3, 0.6, MAJORITY),
             at_least(Figure::RoundTripRatio, 1.05, 1.25, QUEUE),
             at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),
-            at_most(Figure::WindowFull, 0.3, 0.6, "a slow receiver would fill its window"),
+            at_most(Figure::WindowFull, 0.3, 0.6, WINDOW_OPEN),
         ],
         expectations: &[
             &[Expectation::QueueFalls(Change::Paced, 0.5)],

@@ -19,8 +19,8 @@ pub(super) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure
     };
     let peer = Peer { host: host.to_owned(), port: 0 };
     if host.contains('%') {
-        // linerate's host has one interface, which is the zone of all its addresses. The one in
-        // `host` must at least exist.
+        // linerate's host has one interface, which is the zone of all its addresses. A misspelt
+        // name is reported nevertheless.
         let found = peer.addresses();
         found.map_err(|error| Failure::input(format!("`{host}` has no zone: {error}")))?;
     }
