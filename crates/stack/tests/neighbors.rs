@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
-use linerate_stack::Event;
-use linerate_testkit::{Pair, Setup, Side};
+use linerate_stack::{ConnectOptions, Event, ListenOptions};
+use linerate_testkit::{Fate, Pair, Setup, Side};
 use linerate_units::Duration;
 use linerate_wire::{
     ArpOperation, ArpPacket, EtherType, EthernetFrame, EthernetHeader, MacAddress, VlanTags,
 };
 use std::cell::RefCell;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
 fn pair() -> Pair {
@@ -245,4 +245,30 @@ fn packets_to_an_unresolved_neighbour_are_counted_as_discarded() {
     pair.run_for(Duration::from_secs(4));
     let counters = pair.stack(Side::Left).counters();
     assert_eq!((counters.neighbor.failures, counters.ip.out_discards), (1, 3));
+}
+
+#[test]
+fn data_to_a_forgotten_neighbour_is_sent_once_it_is_resolved_again() {
+    let mut pair = pair();
+    let to = SocketAddr::new(Side::Right.address().into(), 80);
+    let listener = pair.stack(Side::Right).tcp_listen(to, &ListenOptions::default()).unwrap();
+    let now = pair.now;
+    let client = pair.stack(Side::Left).tcp_connect(now, to, &ConnectOptions::default()).unwrap();
+    pair.run_for(Duration::from_secs(1));
+    let (server, _) = pair.stack(Side::Right).tcp_accept(listener).unwrap();
+    // The neighbour is silent until it is forgotten.
+    pair.set_filter(|_, side, _| (side == Side::Right).then_some(Fate::Lose));
+    pair.run_for(Duration::from_secs(120));
+    ping(&mut pair, Side::Right.address(), 1);
+    pair.run_for(Duration::from_secs(10));
+    pair.set_filter(|_, _, _| None);
+    let (now, written) = (pair.now, [7; 4 * 1_448 + 600]);
+    let taken = pair.stack(Side::Left).tcp_write(now, client, &written);
+    assert_eq!(taken, Ok(written.len()));
+    pair.turn();
+    pair.stack(Side::Left).check();
+    pair.run_for(Duration::from_secs(5));
+    let (now, mut read) = (pair.now, [0; 4 * 1_448 + 601]);
+    assert_eq!(pair.stack(Side::Right).tcp_read(now, server, &mut read), Ok(written.len()));
+    assert_eq!(read[..written.len()], written);
 }

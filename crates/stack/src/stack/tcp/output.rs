@@ -79,6 +79,9 @@ impl Stack {
             return TransmitOutcome::Nothing;
         };
         if !is_known {
+            // The headers of a batch have no MAC address yet. Without this, its segments would be
+            // sent after those that the connection offers next.
+            self.batch.forget();
             return self.frame_packet(next_hop, &frame[frames.header..written.length], &mut []);
         }
         TransmitOutcome::Frame(written)
