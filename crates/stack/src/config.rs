@@ -12,13 +12,13 @@ use core::num::NonZeroU16;
 use core::ops::RangeInclusive;
 use linerate_wire::{IpCidr, MacAddress};
 
-/// The configuration of a host.
+/// The configuration of a host, and of its first interface.
 #[derive(Clone, Debug)]
 pub struct StackConfig {
-    /// The MAC address of the interface. Links that carry IP packets without a link header ignore
-    /// it.
+    /// The MAC address of the first interface. Links that carry IP packets without a link header
+    /// ignore it.
     pub mac: MacAddress,
-    /// The addresses of the host, with their networks. Each network gets a direct route.
+    /// The addresses of the first interface, with their networks. Each network gets a direct route.
     pub addresses: Vec<IpCidr>,
     /// Further routes. A route to the network of an address replaces its direct route, for example
     /// to set a window clamp or an MTU.
@@ -102,6 +102,54 @@ impl StackConfig {
     pub fn shared_network(self) -> Self {
         Self { dad_transmits: 1, ..self }
     }
+
+    /// Returns the configuration of the first interface.
+    pub(crate) fn first_interface(&self) -> InterfaceConfig {
+        InterfaceConfig {
+            mac: self.mac,
+            addresses: self.addresses.clone(),
+            dad_transmits: self.dad_transmits,
+            ipv6_autoconfiguration: self.ipv6_autoconfiguration,
+            dhcp: self.dhcp.clone().filter(|_| self.shard == Shard::ONLY),
+        }
+    }
+}
+
+/// The configuration of a further interface of a host ([`Stack::add_interface`]).
+///
+/// [`Stack::add_interface`]: crate::Stack::add_interface
+#[derive(Clone, Debug)]
+pub struct InterfaceConfig {
+    /// See [`StackConfig::mac`].
+    pub mac: MacAddress,
+    /// See [`StackConfig::addresses`].
+    pub addresses: Vec<IpCidr>,
+    /// See [`StackConfig::dad_transmits`].
+    pub dad_transmits: u8,
+    /// See [`StackConfig::ipv6_autoconfiguration`].
+    pub ipv6_autoconfiguration: Option<Autoconfiguration>,
+    /// See [`StackConfig::dhcp`].
+    pub dhcp: Option<DhcpConfig>,
+}
+
+impl InterfaceConfig {
+    /// Creates the configuration of an interface with one address, and defaults otherwise.
+    #[must_use]
+    pub fn new(mac: MacAddress, address: IpCidr) -> Self {
+        Self { addresses: Vec::from([address]), ..Self::unconfigured(mac) }
+    }
+
+    /// Creates the configuration of an interface without an address.
+    #[must_use]
+    pub const fn unconfigured(mac: MacAddress) -> Self {
+        Self {
+            mac,
+            addresses: Vec::new(),
+            dad_transmits: 0,
+            ipv6_autoconfiguration: None,
+            dhcp: None,
+        }
+    }
 }
 
 /// The limits of a host. Each queue has one, so that no peer can make it grow without bound.
@@ -119,7 +167,9 @@ pub struct Limits {
     /// When memory runs short, buffers release unused memory, stop growing, and drop out-of-order
     /// data, and writers have to wait.
     pub buffer_bytes: usize,
-    /// Addresses of the interface, in every state.
+    /// Interfaces of the host.
+    pub interfaces: usize,
+    /// Addresses of each interface, in every state.
     pub addresses: usize,
     /// Default routers that have advertised themselves. A further one replaces one with a lower
     /// preference, or is ignored. RFC 4861 §6.3.4 requires at least two.
@@ -198,6 +248,7 @@ impl Default for Limits {
             time_wait: 16_384,
             orphans: 16_384,
             buffer_bytes: 256 << 20,
+            interfaces: 64,
             addresses: 64,
             routers: 8,
             prefixes: 16,

@@ -49,17 +49,32 @@ pub enum Error {
     /// The socket is of IPv4, and the option is one of IPv6 sockets.
     #[error("the socket at {0} is of IPv4, and only sockets of IPv6 can exclude IPv4")]
     NotIpv6(SocketAddr),
-    /// The host has no interface with this index, which is the zone of a link-local address.
+    /// The host has no interface with this number, which is the zone of a link-local address.
     #[error(
-        "{address} is link-local, and the host has no interface {zone}: give the index of its \
+        "{address} is link-local, and the host has no interface {zone}: give the number of its \
          interface, or none"
     )]
     UnknownZone {
         /// The link-local address.
         address: Ipv6Addr,
-        /// The index.
+        /// The number.
         zone: u32,
     },
+    /// The host has several interfaces, and the link-local address does not name one of them.
+    #[error("{0} is link-local, and the host has several interfaces: name one as its zone")]
+    MissingZone(Ipv6Addr),
+    /// The host has no interface with this number.
+    #[error("the host has no interface {0}: add it first")]
+    UnknownInterface(u32),
+    /// The host has reached its limit of interfaces.
+    #[error("the host has {limit} interfaces already: remove some, or raise its limit")]
+    TooManyInterfaces {
+        /// The limit of interfaces.
+        limit: usize,
+    },
+    /// The only interface of a host cannot be removed.
+    #[error("a host keeps its only interface: add another one first")]
+    OnlyInterface,
     /// The address cannot be one of an interface: multicast, broadcast, loopback, or unspecified.
     #[error("{0} cannot be an address of an interface: give it a unicast address of its network")]
     UnusableAddress(IpAddr),

@@ -20,14 +20,16 @@ impl Error {
             Self::AddressNotOurs(_)
             | Self::NoAddress
             | Self::PortsExhausted(_)
+            | Self::UnknownInterface(_)
             | Self::NotJoined(_) => ErrorKind::AddrNotAvailable,
             Self::NoRoute(_) | Self::OnlyIpv6(_) | Self::UnknownZone { .. } => {
                 ErrorKind::NetworkUnreachable
             }
-            Self::NotIpv6(_) => ErrorKind::Unsupported,
+            Self::NotIpv6(_) | Self::OnlyInterface => ErrorKind::Unsupported,
             Self::InvalidDestination(_)
             | Self::OtherVersion { .. }
             | Self::MappedBind(_)
+            | Self::MissingZone(_)
             | Self::UnusableAddress(_)
             | Self::NotAGroup(_)
             | Self::Loopback(_)
@@ -36,6 +38,7 @@ impl Error {
             Self::BroadcastForbidden(_) => ErrorKind::PermissionDenied,
             Self::TooManySockets { .. }
             | Self::TooManyAddresses { .. }
+            | Self::TooManyInterfaces { .. }
             | Self::TooManyGroups { .. }
             | Self::TooManySources { .. } => ErrorKind::QuotaExceeded,
             Self::Refused => ErrorKind::ConnectionRefused,

@@ -1,6 +1,8 @@
 //! Keys for the secret hashes of a host. Each is derived from the seed for one purpose, so that
 //! knowledge of one key reveals nothing about the others.
 
+use crate::ip::zone::FIRST_INTERFACE;
+use alloc::format;
 use linerate_units::Duration;
 use siphasher::sip::{SipHasher13, SipHasher24};
 
@@ -12,6 +14,19 @@ pub(crate) struct Keys {
 
 impl Keys {
     pub(crate) const fn new(seed: [u8; 32]) -> Self {
+        Self { seed }
+    }
+
+    /// Returns the keys of an interface. Those of the first one are the keys of the host.
+    pub(crate) fn of_interface(&self, number: u16) -> Self {
+        if u32::from(number) == FIRST_INTERFACE {
+            return *self;
+        }
+        let purpose = format!("interface {number}");
+        let mut seed = [0; 32];
+        for (index, word) in (0..).zip(seed.as_chunks_mut::<8>().0) {
+            *word = self.draw(&purpose, index).to_be_bytes();
+        }
         Self { seed }
     }
 

@@ -113,7 +113,7 @@ mod tx;
 mod udp;
 
 pub use collections::token_bucket::RateLimit;
-pub use config::{Limits, StackConfig};
+pub use config::{InterfaceConfig, Limits, StackConfig};
 pub use counters::{
     Counters, DhcpCounters, GroupCounters, IcmpCounters, IpCounters, NeighborCounters,
     NeighborDiscoveryCounters, ReceiveCounters, TcpCounters, TcpExtraCounters, TransmitCounters,
@@ -144,7 +144,8 @@ pub use link::{
 };
 pub use raw::{RawOptions, RawPacket};
 pub use stack::Stack;
-pub use stack::turn::{Budget, Turn};
+pub use stack::groups::MulticastInterface;
+pub use stack::turn::{Budget, InterfaceLink, Turn};
 pub use steering::{FIRST_SHARD, Shard, Steered, Steering};
 pub use tcp::connect_options::ConnectOptions;
 pub use tcp::fast_open::cookie::FastOpenKeys;

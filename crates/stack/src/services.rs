@@ -16,12 +16,20 @@ pub(crate) enum Service {
     Groups,
     /// The DHCP client.
     Dhcp,
+    /// The other interfaces of the host.
+    Interfaces,
 }
 
 impl Service {
     /// All services, in the order of [`Deadlines`].
-    const ALL: [Self; 5] =
-        [Self::Reassembly, Self::Addresses, Self::Routers, Self::Groups, Self::Dhcp];
+    const ALL: [Self; 6] = [
+        Self::Reassembly,
+        Self::Addresses,
+        Self::Routers,
+        Self::Groups,
+        Self::Dhcp,
+        Self::Interfaces,
+    ];
 }
 
 /// The deadline of each service.

@@ -4,6 +4,7 @@ use crate::collections::slab::{Key, Slab};
 use crate::error::Error;
 use crate::event::{Event, RawEvent, UdpEvent};
 use crate::handle::{ListenHandle, RawHandle, TcpHandle, UdpHandle};
+use crate::ip::egress::Egress;
 use crate::raw::RawSocket;
 use crate::tcp::listen::Listener;
 use crate::tcp::{CompactSocket, Owner, TcpSocket, TcpView};
@@ -164,6 +165,26 @@ impl Sockets {
 
     pub(crate) fn get(&self, index: u32) -> Option<&Socket> {
         self.slab.get(index)
+    }
+
+    /// Sets the number of the interface over which the packets of a socket leave, if it was
+    /// `before`, or for `None` in any case. Returns whether it was set.
+    pub(crate) fn set_interface(&mut self, index: u32, before: Option<u16>, number: u16) -> bool {
+        let replaced = |egress: &mut Egress| {
+            let is_it = before.is_none_or(|before| egress.interface() == before);
+            if is_it {
+                egress.set_interface(number);
+            }
+            is_it
+        };
+        match self.slab.get_mut(index) {
+            Some(Socket::Tcp(socket)) => replaced(&mut socket.egress),
+            Some(Socket::Compact(socket)) => replaced(&mut socket.fields.egress),
+            Some(Socket::TimeWait(socket)) => replaced(&mut socket.fields.egress),
+            Some(Socket::Udp(socket)) => replaced(&mut socket.egress),
+            Some(Socket::Raw(socket)) => replaced(&mut socket.egress),
+            Some(Socket::Listen(_)) | None => false,
+        }
     }
 
     /// Returns the socket at this index, with its key.

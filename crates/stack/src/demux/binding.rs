@@ -3,42 +3,38 @@
 
 use crate::demux::Flow;
 use crate::error::Error;
-use crate::ip::zone::{check_zone, with_zone};
+use crate::ip::zone::with_zone;
 use crate::ports::Ports;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
 
 /// Converts an address and port that an application has given to those in the headers of packets:
 /// drops the zone and the flow label, and converts the IPv6 form of an IPv4 address to IPv4.
-///
-/// # Errors
-/// [`Error::UnknownZone`].
 #[inline]
-pub(crate) fn end_of_packets(given: SocketAddr) -> Result<SocketAddr, Error> {
+pub(crate) fn end_of_packets(given: SocketAddr) -> SocketAddr {
     match given {
-        SocketAddr::V4(_) => Ok(given),
+        SocketAddr::V4(_) => given,
         SocketAddr::V6(given) => {
-            check_zone(&given)?;
-            Ok(SocketAddr::new(IpAddr::V6(*given.ip()).to_canonical(), given.port()))
+            SocketAddr::new(IpAddr::V6(*given.ip()).to_canonical(), given.port())
         }
     }
 }
 
-/// Converts an address and port in the headers of packets to those that an application sees: adds
-/// the zone, and converts an IPv4 address to its IPv6 form if `is_mapped`.
+/// Converts an address and port to those that an application sees: an IPv4 address to its IPv6 form
+/// if `is_mapped`.
 pub(crate) const fn end_of_application(end: SocketAddr, is_mapped: bool) -> SocketAddr {
     match end {
         SocketAddr::V4(end) if is_mapped => {
             SocketAddr::V6(SocketAddrV6::new(end.ip().to_ipv6_mapped(), end.port(), 0, 0))
         }
-        end => with_zone(end),
+        end => end,
     }
 }
 
 /// The local address of a listener or of a UDP socket, with its address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Binding {
-    /// The local address and port in the headers of packets: an IPv4 address if the application
-    /// has given one in IPv6 form.
+    /// The local address and port in the headers of packets, with their zone: an IPv4 address if
+    /// the application has given one in IPv6 form.
     local: SocketAddr,
     family: Family,
 }
@@ -60,13 +56,13 @@ impl Binding {
     pub(crate) const NONE: Self =
         Self::to_flow(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0));
 
-    /// Creates the binding to an address that an application has given. `only_v6` excludes IPv4
-    /// from a socket for IPv6.
+    /// Creates the binding to an address of `interface` that an application has given. `only_v6`
+    /// excludes IPv4 from a socket for IPv6.
     ///
     /// # Errors
-    /// [`Error::UnknownZone`], [`Error::MappedBind`].
-    pub(crate) fn new(given: SocketAddr, only_v6: bool) -> Result<Self, Error> {
-        let local = end_of_packets(given)?;
+    /// [`Error::MappedBind`].
+    pub(crate) fn new(given: SocketAddr, only_v6: bool, interface: u16) -> Result<Self, Error> {
+        let local = with_zone(end_of_packets(given), interface);
         let family = match (given, local) {
             (SocketAddr::V4(_), _) => Family::Ipv4,
             (SocketAddr::V6(_), SocketAddr::V4(_)) if only_v6 => {
@@ -182,7 +178,7 @@ mod tests {
     use alloc::vec::Vec;
 
     fn bind(given: &str, only_v6: bool) -> Binding {
-        Binding::new(given.parse().unwrap(), only_v6).unwrap()
+        Binding::new(given.parse().unwrap(), only_v6, 1).unwrap()
     }
 
     fn flows(binding: &Binding) -> Vec<SocketAddr> {
@@ -217,7 +213,7 @@ mod tests {
         for given in ["[::]:7", "[::ffff:192.0.2.1]:7", "[2001:db8::1]:7"] {
             let shown = bind(given, false).shown(ipv4);
             assert_eq!(shown, "[::ffff:192.0.2.9]:80".parse().unwrap(), "{given}");
-            assert_eq!(end_of_packets(shown), Ok(ipv4));
+            assert_eq!(end_of_packets(shown), ipv4);
         }
         assert_eq!(bind("0.0.0.0:7", false).shown(ipv4), ipv4);
     }
@@ -243,18 +239,11 @@ mod tests {
     #[test]
     fn a_socket_for_ipv6_only_has_no_ipv4_address() {
         let given = "[::ffff:192.0.2.1]:7".parse().unwrap();
-        assert_eq!(Binding::new(given, true), Err(Error::MappedBind(given)));
+        assert_eq!(Binding::new(given, true, 1), Err(Error::MappedBind(given)));
         assert_eq!(bind("[::]:7", true).only_v6(), Some(true));
         assert_eq!(bind("[::]:7", false).only_v6(), Some(false));
         assert_eq!(bind("0.0.0.0:7", true).only_v6(), None);
         assert_eq!(bind("[2001:db8::1]:7", false).only_v6(), Some(true), "as on Linux");
         assert_eq!(bind("[::ffff:192.0.2.1]:7", false).only_v6(), Some(false));
-    }
-
-    #[test]
-    fn the_zone_of_a_binding_must_exist() {
-        let given = "[fe80::1%2]:7".parse().unwrap();
-        let refused = Error::UnknownZone { address: "fe80::1".parse().unwrap(), zone: 2 };
-        assert_eq!(Binding::new(given, false), Err(refused));
     }
 }

@@ -149,8 +149,13 @@ pub(crate) struct Expired {
 }
 
 impl Neighbors {
-    /// Creates an empty cache.
-    pub(crate) fn new(limits: NeighborLimits, hasher: SipHasher13, draws: Draws) -> Self {
+    /// Creates an empty cache, whose generations begin with `first_generation`.
+    pub(crate) fn new(
+        limits: NeighborLimits,
+        hasher: SipHasher13,
+        draws: Draws,
+        first_generation: u64,
+    ) -> Self {
         Self {
             table: AddressTable::new(hasher),
             entries: Slab::new(),
@@ -164,7 +169,7 @@ impl Neighbors {
             requests: List::EMPTY,
             release_links: Links::new(),
             released: List::EMPTY,
-            generation: 0,
+            generation: first_generation,
             limits,
             timing: Timing { reachable: REACHABLE, interval: INTERVAL },
             draws,

@@ -31,9 +31,15 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// Describes the first packet of `flow`, whose addresses get their zones.
-    pub(crate) fn new(transport: Transport, flow: &Flow, options: TcpOptions) -> Self {
-        let [source, destination] = [flow.remote(), flow.local()].map(with_zone);
+    /// Describes the first packet of `flow` on `interface`, whose addresses get their zones.
+    pub(crate) fn new(
+        transport: Transport,
+        flow: &Flow,
+        interface: u16,
+        options: TcpOptions,
+    ) -> Self {
+        let [source, destination] =
+            [flow.remote(), flow.local()].map(|end| with_zone(end, interface));
         Self { transport, source, destination, options }
     }
 }

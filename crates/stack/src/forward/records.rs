@@ -14,6 +14,8 @@ pub(crate) struct Deferred {
     pub(crate) flow: Flow,
     /// Index of the listener of the forwarder that accepted it.
     pub(crate) listener: u32,
+    /// Number of the interface on which it has arrived.
+    pub(crate) interface: u16,
     /// Whether the application has been told of this handshake.
     is_polled: bool,
     /// The packet with the SYN, without the data of the SYN.
@@ -65,8 +67,9 @@ impl Records {
     }
 
     /// Adds a record for `flow`, which must not have one.
-    pub(crate) fn insert(&mut self, flow: Flow, listener: u32, packet: Box<[u8]>) {
-        let index = self.slab.insert(Deferred { flow, listener, is_polled: false, packet }).index();
+    pub(crate) fn insert(&mut self, flow: Flow, listener: u32, interface: u16, packet: Box<[u8]>) {
+        let record = Deferred { flow, listener, interface, is_polled: false, packet };
+        let index = self.slab.insert(record).index();
         self.by_flow.insert(&flow, index);
         self.links.push_back(&mut self.fresh, index);
     }

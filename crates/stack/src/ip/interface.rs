@@ -1,10 +1,9 @@
 //! An interface of the host: its link, its addresses, and the state of the protocols on the link.
 
 use crate::collections::packet_queue::PacketQueue;
-use crate::config::{Limits, StackConfig};
+use crate::config::{InterfaceConfig, Limits};
 use crate::dhcp::DhcpService;
 use crate::dhcp::client::DhcpClient;
-use crate::error::Error;
 use crate::ethernet::neighbor::Neighbors;
 use crate::ip::address::{AddressOrigin, InterfaceAddress};
 use crate::ip::addresses::Addresses;
@@ -18,7 +17,7 @@ use crate::ip::routers::Routers;
 use crate::ip::selection::best_source;
 use crate::keys::{Draws, Keys};
 use crate::link::{Capabilities, Medium, SMALLEST_MTU};
-use crate::ready::Ready;
+use crate::ready::{Ready, Sender};
 use crate::rx::flow_cache::FlowCache;
 use crate::services::{Deadlines, Service};
 use crate::tx::Reply;
@@ -28,12 +27,18 @@ use linerate_units::Instant;
 use linerate_wire::ipv6_multicast::solicited_node;
 use linerate_wire::{IpCidr, MacAddress};
 
+/// The bits of the number of a generation of neighbours. The bits above are the number of the
+/// interface, so that no MAC address of one interface is taken for that of another.
+const GENERATIONS: u32 = 48;
+
 /// The assumed capabilities until a link is attached.
 const UNATTACHED: Capabilities = Capabilities::new(Medium::Ethernet, 1_500);
 
 /// A network interface of a host: everything that belongs to one link.
 #[derive(Debug)]
 pub(crate) struct Interface {
+    /// Its number, which is the zone of its link-local addresses.
+    pub(crate) number: u16,
     pub(crate) mac: MacAddress,
     /// The addresses, including the link-local one of IPv6.
     pub(crate) addresses: Addresses,
@@ -56,6 +61,9 @@ pub(crate) struct Interface {
     pub(crate) dhcp: Option<DhcpService>,
     /// The senders of the link.
     pub(crate) ready: Ready,
+    /// Did the last turn on the link leave frames for which it had no room? Noted by
+    /// [`Stack::turn_on_links`](crate::Stack::turn_on_links).
+    pub(crate) is_blocked: bool,
     /// Packets of the host itself that wait for the link: ARP, ICMP, resets.
     pub(crate) replies: PacketQueue<Reply>,
     /// The packet that is being sent in fragments. Invariant: while there is one, the host itself
@@ -99,17 +107,25 @@ pub(crate) enum Audience {
 impl Interface {
     /// Creates an interface. If it has an IPv6 address, or takes addresses from routers, the
     /// link-local one of the MAC address is added, which every interface needs (RFC 4291 §2.1).
-    pub(crate) fn new(config: &StackConfig, keys: &Keys) -> Self {
-        let (mac, limits) = (config.mac, &config.limits);
+    pub(crate) fn new(
+        number: u16,
+        config: &InterfaceConfig,
+        limits: &Limits,
+        frame_prediction: bool,
+        keys: &Keys,
+    ) -> Self {
+        let mac = config.mac;
         let autoconfiguration = config.ipv6_autoconfiguration;
-        let dhcp = config.dhcp.clone().filter(|_| config.shard.count.get() == 1);
+        let dhcp = config.dhcp.clone();
+        let keys = &keys.of_interface(number);
         let mut interface = Self {
+            number,
             mac,
             addresses: Addresses::default(),
             groups: groups(limits, keys),
             capabilities: UNATTACHED,
             frames: Frames::of(&UNATTACHED),
-            flow_cache: FlowCache::new(config.frame_prediction),
+            flow_cache: FlowCache::new(frame_prediction),
             detections: Detections::new(config.dad_transmits, Draws::new(keys, "detection")),
             discovery: Discovery::new(
                 autoconfiguration,
@@ -124,9 +140,11 @@ impl Interface {
                 limits.neighbors,
                 keys.table("neighbours"),
                 Draws::new(keys, "reachable times"),
+                u64::from(number) << GENERATIONS,
             ),
             dhcp: dhcp.map(|dhcp| DhcpService::new(DhcpClient::new(dhcp, mac, keys))),
             ready: Ready::new(),
+            is_blocked: false,
             replies: PacketQueue::new(limits.reply_bytes),
             fragmenter: Fragmenter::new(),
             deadlines: Deadlines::new(),
@@ -179,7 +197,22 @@ impl Interface {
         self.frames = Frames::of(&capabilities);
     }
 
-    /// Is this an address of this host? `::1` and all of 127.0.0.0/8 are (RFC 1122 §3.2.1.3).
+    /// Has the host itself something to send on the link?
+    pub(crate) fn has_replies(&self) -> bool {
+        !self.replies.is_empty() || self.neighbors.wants_transmit() || self.fragmenter.is_busy()
+    }
+
+    /// Checks the invariants of the interface.
+    pub(crate) fn check(&self) {
+        self.addresses.check();
+        self.discovery.check();
+        self.neighbors.check();
+        self.replies.check();
+        let is_scheduled = self.ready.contains(Sender::Replies);
+        assert!(is_scheduled || !self.has_replies(), "replies are in the ring of senders");
+    }
+
+    /// Is this an address of this interface? `::1` and all of 127.0.0.0/8 are (RFC 1122 §3.2.1.3).
     pub(crate) fn is_ours(&self, address: IpAddr) -> bool {
         self.addresses.in_use().iter().any(|own| own.address() == address) || address.is_loopback()
     }
@@ -189,21 +222,7 @@ impl Interface {
         self.addresses.in_use().iter().any(|own| own.address() == address)
     }
 
-    /// Checks that an application may send from `own` to `destination`. The source must be an
-    /// address of this host, and a loopback address must not leave it (RFC 1122 §3.2.1.3).
-    #[inline(never)]
-    pub(crate) fn check_source(&self, own: IpAddr, destination: IpAddr) -> Result<(), Error> {
-        if own.is_ipv4() != destination.is_ipv4() {
-            return Err(Error::OtherVersion { local: own, remote: destination });
-        }
-        if !self.is_ours(own) {
-            return Err(Error::AddressNotOurs(own));
-        }
-        let leaves = !self.is_ours(destination);
-        if own.is_loopback() && leaves { Err(Error::Loopback(own)) } else { Ok(()) }
-    }
-
-    /// Classifies a destination address.
+    /// Classifies a destination address, without regard to other interfaces.
     pub(crate) fn audience(&self, address: IpAddr) -> Audience {
         if self.is_ours(address) {
             return Audience::Us;
@@ -301,8 +320,9 @@ mod tests {
     use alloc::vec::Vec;
 
     fn with(mac: [u8; 6], addresses: Vec<IpCidr>) -> Interface {
-        let config = StackConfig { addresses, ..StackConfig::unconfigured(MacAddress::new(mac)) };
-        Interface::new(&config, &Keys::new([1; 32]))
+        let mac = MacAddress::new(mac);
+        let config = InterfaceConfig { addresses, ..InterfaceConfig::unconfigured(mac) };
+        Interface::new(1, &config, &Limits::default(), true, &Keys::new([1; 32]))
     }
 
     fn interface() -> Interface {

@@ -5,6 +5,7 @@ pub(crate) mod addresses;
 pub(crate) mod autoconfiguration;
 pub(crate) mod detection;
 pub(crate) mod discovery;
+pub(crate) mod egress;
 pub(crate) mod fragment_ids;
 pub(crate) mod fragmentation;
 pub(crate) mod group_filter;

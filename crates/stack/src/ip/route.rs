@@ -1,6 +1,7 @@
 //! The routing table, with longest-prefix match.
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::num::NonZeroU32;
 use linerate_wire::IpCidr;
@@ -26,6 +27,9 @@ pub struct Route {
     /// The cost of the route: of several to the same destinations, the one with the lowest metric
     /// is used, and the others replace it when it is removed.
     pub metric: u32,
+    /// The number of the interface over which the packets leave. `None` selects that on whose
+    /// network the gateway is, or else the first one.
+    pub interface: Option<u32>,
 }
 
 impl Route {
@@ -40,6 +44,7 @@ impl Route {
             initial_receive_window: None,
             mtu: None,
             metric: 0,
+            interface: None,
         }
     }
 
@@ -84,13 +89,43 @@ pub(crate) struct RouteWindows {
     pub(crate) initial_receive_window: Option<NonZeroU32>,
 }
 
+/// The origin of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RouteOrigin {
+    /// The application.
+    Static,
+    /// A lease of a DHCP server.
+    Dhcp,
+    /// An advertisement of a router.
+    Advertised,
+    /// A redirect of a router.
+    Redirect,
+    /// An address of the host, which has its network on the link.
+    Direct,
+}
+
+/// A route in the table.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    route: Route,
+    origin: RouteOrigin,
+}
+
+impl Entry {
+    /// Of several routes to the same destinations, the one with the lowest rank is used: that with
+    /// the lowest metric, then that of the first origin, so that nothing that the host learns
+    /// replaces what the application has configured.
+    const fn rank(&self) -> (u32, RouteOrigin, Option<u32>) {
+        (self.route.metric, self.origin, self.route.interface)
+    }
+}
+
 /// The routing table of a host.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
-    /// The routes by prefix length and network: of each, the one with the lowest metric.
-    routes: BTreeMap<(u8, IpAddr), Route>,
-    /// Routes to destinations with one of a lower metric, which are not used, by metric.
-    higher: BTreeMap<(u8, IpAddr, u32), Route>,
+    /// The routes by prefix length and network, those to the same destinations in the order of
+    /// their rank. Invariant: no list is empty, and each rank occurs once.
+    routes: BTreeMap<(u8, IpAddr), Vec<Entry>>,
     /// The prefix lengths of IPv4 and of IPv6 that occur, so that a lookup tries no others.
     prefix_lengths: [PrefixLengths; 2],
     generation: u64,
@@ -130,51 +165,65 @@ const fn version(address: IpAddr) -> usize {
     address.is_ipv6() as usize
 }
 
+/// Returns the key of the routes to these destinations.
+fn key(destination: IpCidr) -> (u8, IpAddr) {
+    (destination.prefix_length(), destination.network())
+}
+
 impl Routes {
-    /// Adds a route, which replaces one to the same destinations with the same metric.
-    pub(crate) fn insert(&mut self, route: Route) {
-        let (prefix_length, network) =
-            (route.destination.prefix_length(), route.destination.network());
-        let key = (prefix_length, network);
-        match self.routes.get(&key).map(|known| known.metric) {
-            Some(metric) if metric < route.metric => {
-                self.higher.insert((prefix_length, network, route.metric), route);
-                return;
-            }
-            Some(metric) if metric > route.metric => {
-                if let Some(known) = self.routes.get(&key) {
-                    self.higher.insert((prefix_length, network, metric), *known);
-                }
-            }
-            _ => {}
+    /// Adds a route. It replaces one to the same destinations with the same metric and origin, over
+    /// the same interface.
+    pub(crate) fn insert(&mut self, origin: RouteOrigin, route: Route) {
+        let (prefix_length, network) = key(route.destination);
+        let entry = Entry { route, origin };
+        let known = self.routes.entry((prefix_length, network)).or_default();
+        match known.binary_search_by_key(&entry.rank(), Entry::rank) {
+            Ok(place) => known[place] = entry,
+            Err(place) => known.insert(place, entry),
         }
-        self.routes.insert(key, route);
         self.prefix_lengths[version(network)].set(prefix_length, true);
         self.generation += 1;
     }
 
-    /// Removes the route to exactly these destinations with the lowest metric.
+    /// Removes the route to exactly these destinations that is used.
     pub(crate) fn remove(&mut self, destination: IpCidr) -> Option<Route> {
-        let (prefix_length, network) = (destination.prefix_length(), destination.network());
-        let removed = self.routes.remove(&(prefix_length, network))?;
-        let of_network = (prefix_length, network, 0)..=(prefix_length, network, u32::MAX);
-        let next = self.higher.range(of_network).next().map(|(&key, _)| key);
-        if let Some(next) = next.and_then(|key| self.higher.remove(&key)) {
-            self.routes.insert((prefix_length, network), next);
+        let used = *self.routes.get(&key(destination))?.first()?;
+        self.retain(key(destination), |entry| entry.rank() != used.rank());
+        Some(used.route)
+    }
+
+    /// Removes the routes to exactly these destinations of this origin, over this interface.
+    pub(crate) fn withdraw(&mut self, destination: IpCidr, origin: RouteOrigin, interface: u32) {
+        self.retain(key(destination), |entry| {
+            entry.origin != origin || entry.route.interface != Some(interface)
+        });
+    }
+
+    /// Removes the routes over an interface.
+    pub(crate) fn remove_interface(&mut self, interface: u32) {
+        for key in self.routes.keys().copied().collect::<Vec<_>>() {
+            self.retain(key, |entry| entry.route.interface != Some(interface));
         }
+    }
+
+    /// Keeps those of the routes to these destinations that `is_kept` selects.
+    fn retain(&mut self, key: (u8, IpAddr), is_kept: impl Fn(&Entry) -> bool) {
+        let Some(known) = self.routes.get_mut(&key) else { return };
+        let before = known.len();
+        known.retain(is_kept);
+        let left = known.len();
+        self.generation += u64::from(left < before);
+        if left > 0 {
+            return;
+        }
+        self.routes.remove(&key);
+        let (prefix_length, network) = key;
         let is_like = |&(length, other): &(u8, IpAddr)| {
             length == prefix_length && version(other) == version(network)
         };
         if !self.routes.keys().any(is_like) {
             self.prefix_lengths[version(network)].set(prefix_length, false);
         }
-        self.generation += 1;
-        Some(removed)
-    }
-
-    /// Returns the route to exactly these destinations.
-    pub(crate) fn get(&self, destination: IpCidr) -> Option<&Route> {
-        self.routes.get(&(destination.prefix_length(), destination.network()))
     }
 
     /// Makes the users of earlier lookups repeat them, because something else that they depend on
@@ -188,8 +237,8 @@ impl Routes {
         let mut untried = self.prefix_lengths[version(destination)];
         while let Some(prefix_length) = untried.pop() {
             let network = IpCidr::new(destination, prefix_length)?.network();
-            if let Some(route) = self.routes.get(&(prefix_length, network)) {
-                return Some(route);
+            if let Some(known) = self.routes.get(&(prefix_length, network)) {
+                return known.first().map(|used| &used.route);
             }
         }
         None
@@ -203,15 +252,15 @@ impl Routes {
     /// Panics if an invariant is broken.
     pub(crate) fn check(&self) {
         let mut known = [PrefixLengths::default(); 2];
-        for &(prefix_length, network) in self.routes.keys() {
+        for (&(prefix_length, network), entries) in &self.routes {
             known[version(network)].set(prefix_length, true);
+            assert!(!entries.is_empty(), "no list of routes is empty");
+            assert!(
+                entries.is_sorted_by(|one, next| one.rank() < next.rank()),
+                "routes are ordered by their rank"
+            );
         }
         assert_eq!(self.prefix_lengths, known, "the prefix lengths are those of the routes");
-        for (&(prefix_length, network, metric), route) in &self.higher {
-            let lower = self.routes.get(&(prefix_length, network));
-            assert!(lower.is_some_and(|lower| lower.metric < metric), "a lower metric is used");
-            assert_eq!(route.metric, metric, "routes are ordered by their metric");
-        }
     }
 }
 
@@ -237,7 +286,7 @@ mod tests {
         for (destination, next_hop_generation) in
             [("0.0.0.0/0", 1), ("192.0.2.0/24", 2), ("192.0.2.128/25", 3)]
         {
-            routes.insert(via(destination, next_hop_generation));
+            routes.insert(RouteOrigin::Static, via(destination, next_hop_generation));
         }
         assert_eq!(gateway(&routes, [192, 0, 2, 200]), Some(3));
         assert_eq!(gateway(&routes, [192, 0, 2, 100]), Some(2));
@@ -247,8 +296,8 @@ mod tests {
     #[test]
     fn changes_increase_the_generation_and_removal_uncovers_a_shorter_prefix() {
         let mut routes = Routes::default();
-        routes.insert(via("0.0.0.0/0", 1));
-        routes.insert(via("192.0.2.0/24", 2));
+        routes.insert(RouteOrigin::Static, via("0.0.0.0/0", 1));
+        routes.insert(RouteOrigin::Static, via("192.0.2.0/24", 2));
         let before = routes.generation();
         assert!(routes.remove("192.0.2.9/24".parse().unwrap()).is_some());
         assert!(routes.generation() > before);
@@ -263,7 +312,7 @@ mod tests {
         let mut routes = Routes::default();
         let with = |gateway, metric| Route { metric, ..via("192.0.2.0/24", gateway) };
         for (next_hop, metric) in [(2, 200), (1, 100), (3, 300), (4, 200)] {
-            routes.insert(with(next_hop, metric));
+            routes.insert(RouteOrigin::Static, with(next_hop, metric));
         }
         let network = "192.0.2.0/24".parse().unwrap();
         for expected in [1, 4, 3] {
@@ -287,7 +336,7 @@ mod tests {
             [("192.0.2.0/24", 1), ("198.51.100.0/24", 2), ("192.0.2.128/25", 3)]
         {
             let before = routes.generation();
-            routes.insert(via(destination, next_hop_generation));
+            routes.insert(RouteOrigin::Static, via(destination, next_hop_generation));
             assert!(routes.generation() > before, "a new route may be more specific");
         }
         assert!(routes.remove("192.0.2.0/24".parse().unwrap()).is_some());
@@ -299,7 +348,7 @@ mod tests {
     #[test]
     fn a_destination_on_the_link_is_its_own_next_hop() {
         let mut routes = Routes::default();
-        routes.insert(Route::direct("192.0.2.0/24".parse().unwrap()));
+        routes.insert(RouteOrigin::Static, Route::direct("192.0.2.0/24".parse().unwrap()));
         assert_eq!(gateway(&routes, [192, 0, 2, 100]), Some(100));
     }
 
@@ -312,7 +361,7 @@ mod tests {
         };
         let networks = ["::/0", "2001:db8::/32", "2001:db8::7/128", "192.0.2.0/24"];
         for network in networks {
-            routes.insert(Route::direct(network.parse().unwrap()));
+            routes.insert(RouteOrigin::Static, Route::direct(network.parse().unwrap()));
         }
         for (destination, network) in [
             ("2001:db8::7", Some("2001:db8::7/128")),
@@ -326,5 +375,28 @@ mod tests {
         assert!(routes.remove(IpCidr::ALL_IPV6).is_some());
         assert_eq!(find(&routes, "::1"), None);
         assert_eq!(routes.remove(IpCidr::ALL_IPV4), None);
+    }
+
+    #[test]
+    fn what_the_host_learns_never_replaces_a_configured_route() {
+        let mut routes = Routes::default();
+        let over = |gateway, interface| Route { interface, ..via("0.0.0.0/0", gateway) };
+        routes.insert(RouteOrigin::Advertised, over(4, Some(1)));
+        routes.insert(RouteOrigin::Dhcp, over(3, Some(2)));
+        routes.insert(RouteOrigin::Dhcp, over(2, Some(1)));
+        routes.insert(RouteOrigin::Static, over(1, None));
+        routes.insert(RouteOrigin::Dhcp, over(5, Some(1)));
+        assert_eq!(gateway(&routes, [192, 0, 2, 9]), Some(1));
+        assert!(routes.remove(IpCidr::ALL_IPV4).is_some());
+        assert_eq!(gateway(&routes, [192, 0, 2, 9]), Some(5), "the lease was renewed");
+        routes.withdraw(IpCidr::ALL_IPV4, RouteOrigin::Dhcp, 1);
+        assert_eq!(gateway(&routes, [192, 0, 2, 9]), Some(3));
+        let before = routes.generation();
+        routes.withdraw(IpCidr::ALL_IPV4, RouteOrigin::Redirect, 2);
+        assert_eq!(routes.generation(), before, "there was none");
+        routes.remove_interface(2);
+        assert_eq!(gateway(&routes, [192, 0, 2, 9]), Some(4));
+        routes.remove_interface(1);
+        assert_eq!(gateway(&routes, [192, 0, 2, 9]), None);
     }
 }

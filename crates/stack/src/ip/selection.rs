@@ -1,8 +1,8 @@
 //! Selection of source addresses, and the order of destinations (RFC 6724).
 //!
-//! Rules that do not apply are left out: home addresses (rule 4 of both lists), several interfaces
-//! (source rule 5), the prefixes of each next hop (source rule 5.5), encapsulation (destination
-//! rule 7).
+//! Rules that do not apply are left out: home addresses (rule 4 of both lists), addresses of other
+//! interfaces than the outgoing one, which are no candidates here (source rule 5), the prefixes of
+//! each next hop (source rule 5.5), encapsulation (destination rule 7).
 
 use crate::ip::address::{AddressOrigin, AddressState, InterfaceAddress};
 use core::cmp::Ordering;

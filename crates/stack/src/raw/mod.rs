@@ -1,6 +1,7 @@
 //! Raw IP sockets: their options, and their queues of packets.
 
 use crate::collections::packet_queue::PacketQueue;
+use crate::ip::egress::Egress;
 use core::net::IpAddr;
 use linerate_wire::{Protocol, TypeOfService};
 
@@ -59,6 +60,8 @@ pub(crate) struct RawSocket {
     pub(crate) received: PacketQueue<RawPacket>,
     /// Packets ready to be sent.
     pub(crate) to_send: PacketQueue<()>,
+    /// The way on which the first of them leaves.
+    pub(crate) egress: Egress,
     /// Whether the send queue was full, so that the application wants an event when it has room.
     pub(crate) wants_writable: bool,
 }
@@ -72,6 +75,7 @@ impl RawSocket {
             type_of_service: options.type_of_service,
             received: PacketQueue::new(options.receive_bytes),
             to_send: PacketQueue::new(options.send_bytes),
+            egress: Egress::over(0),
             wants_writable: false,
         }
     }

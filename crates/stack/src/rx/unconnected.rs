@@ -32,8 +32,9 @@ pub(crate) struct Unconnected {
     /// Number of segments of connections that had arrived when the waiting segments last had their
     /// turn.
     connected: u64,
-    /// The packets of waiting segments. Invariant: at most [`WAITING`].
-    waiting: VecDeque<Vec<u8>>,
+    /// The packets of waiting segments, each with the number of the interface on which it arrived.
+    /// Invariant: at most [`WAITING`].
+    waiting: VecDeque<(u16, Vec<u8>)>,
     /// Free buffers, for reuse. Invariant: at most [`WAITING`], together with those in `waiting`.
     spare: Vec<Vec<u8>>,
     /// State of the random number generator (64-bit xorshift). Invariant: not zero.
@@ -69,20 +70,20 @@ impl Unconnected {
         self.handled == A_TURN
     }
 
-    /// Queues the segment in `packet`. Returns false if a segment is dropped: this one if it is too
-    /// long, or a random waiting one if the queue is full.
-    pub(crate) fn push(&mut self, packet: &[u8]) -> bool {
+    /// Queues the segment in `packet`, which has arrived on `interface`. Returns false if a segment
+    /// is dropped: this one if it is too long, or a random waiting one if the queue is full.
+    pub(crate) fn push(&mut self, interface: u16, packet: &[u8]) -> bool {
         if packet.len() > LARGEST {
             return false;
         }
         let has_room = self.waiting.len() < WAITING;
         if has_room {
             let packet = copy(packet, self.spare.pop().unwrap_or_default());
-            self.waiting.push_back(packet);
+            self.waiting.push_back((interface, packet));
         } else {
             let place = self.draw(WAITING);
             let lost = &mut self.waiting[place];
-            *lost = copy(packet, core::mem::take(lost));
+            *lost = (interface, copy(packet, core::mem::take(&mut lost.1)));
         }
         has_room
     }
@@ -99,9 +100,9 @@ impl Unconnected {
         count
     }
 
-    /// Removes and returns the packet that has waited longest. The caller should return its buffer
-    /// by [`give_back`](Self::give_back).
-    pub(crate) fn pop(&mut self) -> Option<Vec<u8>> {
+    /// Removes and returns the packet that has waited longest, with the interface on which it
+    /// arrived. The caller should return its buffer by [`give_back`](Self::give_back).
+    pub(crate) fn pop(&mut self) -> Option<(u16, Vec<u8>)> {
         self.waiting.pop_front()
     }
 
@@ -121,7 +122,10 @@ impl Unconnected {
     pub(crate) fn check(&self) {
         assert!(self.handled <= A_TURN, "a turn handles a limited number of segments");
         assert!(self.waiting.len() + self.spare.len() <= WAITING, "waiting segments are limited");
-        assert!(self.waiting.iter().all(|packet| packet.len() <= LARGEST), "and so is their size");
+        assert!(
+            self.waiting.iter().all(|(_, packet)| packet.len() <= LARGEST),
+            "and so is their size"
+        );
     }
 
     /// Returns a random number below `end`.
@@ -148,12 +152,12 @@ mod tests {
 
     /// Queues a packet that contains `number`.
     fn push(queue: &mut Unconnected, number: usize) -> bool {
-        queue.push(&number.to_be_bytes())
+        queue.push(1, &number.to_be_bytes())
     }
 
     fn waiting(queue: &mut Unconnected) -> Vec<usize> {
         let packets = core::iter::from_fn(|| queue.pop());
-        packets.map(|packet| usize::from_be_bytes(packet.try_into().unwrap())).collect()
+        packets.map(|(_, packet)| usize::from_be_bytes(packet.try_into().unwrap())).collect()
     }
 
     #[test]
@@ -194,13 +198,13 @@ mod tests {
     #[test]
     fn a_too_long_packet_is_dropped_and_buffers_are_reused() {
         let mut queue = Unconnected::new(1);
-        assert!(!queue.push(&[0; LARGEST + 1]) && queue.is_empty());
-        assert!(queue.push(&[1; LARGEST]));
-        let packet = queue.pop().unwrap();
+        assert!(!queue.push(1, &[0; LARGEST + 1]) && queue.is_empty());
+        assert!(queue.push(1, &[1; LARGEST]));
+        let (_, packet) = queue.pop().unwrap();
         let memory = packet.as_ptr();
         queue.give_back(packet);
         assert!(push(&mut queue, 7));
-        let packet = queue.pop().unwrap();
+        let (_, packet) = queue.pop().unwrap();
         assert_eq!(packet.as_ptr(), memory);
     }
 }

@@ -5,7 +5,7 @@ use crate::event::Event;
 use crate::ip::address::{AddressOptions, AddressOrigin, AddressState, InterfaceAddress};
 use crate::ip::addresses::AddressChange;
 use crate::ip::interface::link_local_cidr;
-use crate::ip::route::Route;
+use crate::ip::route::{Route, RouteOrigin};
 use crate::ip::selection::{Candidate, compare_destinations};
 use crate::services::Service;
 use crate::sockets::Socket;
@@ -18,15 +18,15 @@ use linerate_wire::IpCidr;
 
 /// # Addresses
 impl Stack {
-    /// Returns the addresses of the host in every state, including its link-local one.
+    /// Returns the addresses of the interface in every state, including its link-local one.
     #[must_use]
     pub fn addresses(&self) -> &[InterfaceAddress] {
         self.interface.addresses.all()
     }
 
-    /// Adds an address, or renews the lifetimes of a known one. Its network gets a direct route,
-    /// unless there is a route to exactly this network. The first IPv6 address brings the
-    /// link-local one (RFC 4291 §2.1). [`Event::Addresses`] reports the change.
+    /// Adds an address to the interface, or renews the lifetimes of a known one. Its network gets a
+    /// direct route. The first IPv6 address brings the link-local one (RFC 4291
+    /// §2.1). [`Event::Addresses`] reports the change.
     ///
     /// Listeners and UDP sockets that were bound to this address while it was absent receive again.
     ///
@@ -61,9 +61,9 @@ impl Stack {
         Ok(())
     }
 
-    /// Removes an address, and the direct route to its network if no other address needs it.
-    /// Returns the removed address, or `None` if the host does not have it. [`Event::Addresses`]
-    /// reports the change.
+    /// Removes an address of the interface, and the direct route to its network if no other
+    /// address needs it. Returns the removed address, or `None` if the interface does not have it.
+    /// [`Event::Addresses`] reports the change.
     ///
     /// A host must not send from an address that is not its own (RFC 4862 §5.5.4). So connections
     /// of the address end at once with [`linerate_tcp::Error::AddressRemoved`], without a reset to
@@ -76,26 +76,36 @@ impl Stack {
         Some(removed)
     }
 
-    /// Are the addresses ready: is the detection of duplicates over, and, if the host takes
-    /// addresses from routers, has it at least one?
+    /// Are the addresses ready: is the detection of duplicates over, and has each interface that
+    /// takes addresses from routers at least one?
     #[must_use]
     pub fn is_addressed(&self) -> bool {
-        let is = |state| self.addresses().iter().any(|own| own.state == state);
         let is_formed =
             |own: &InterfaceAddress| own.origin == AddressOrigin::Stable && own.state.is_usable();
-        let expects_routers = self.interface.discovery.config.is_some();
-        !is(AddressState::Tentative) && (!expects_routers || self.addresses().iter().any(is_formed))
+        self.all_interfaces().all(|interface| {
+            let addresses = interface.addresses.all();
+            let expects_routers = interface.discovery.config.is_some();
+            !addresses.iter().any(|own| own.state == AddressState::Tentative)
+                && (!expects_routers || addresses.iter().any(is_formed))
+        })
     }
 
     /// Returns the address from which packets to `destination` are sent; `None` without a route or
     /// an address.
     #[must_use]
     pub fn source_towards(&self, destination: IpAddr) -> Option<IpAddr> {
-        if self.interface.is_ours(destination) {
+        self.source_over(self.interface_towards(destination), destination)
+    }
+
+    /// Returns the address from which packets to `destination` are sent over an interface.
+    pub(crate) fn source_over(&self, number: u16, destination: IpAddr) -> Option<IpAddr> {
+        if self.is_ours(destination) {
             return Some(destination);
         }
         let next_hop = self.routes.lookup(destination)?.next_hop(destination);
-        self.interface.source_towards(next_hop, destination)
+        let mut interfaces = self.all_interfaces();
+        let interface = interfaces.find(|interface| interface.number == number)?;
+        interface.source_towards(next_hop, destination)
     }
 
     /// Orders destinations, for instance the addresses of a name, so that the first one is to be
@@ -104,7 +114,8 @@ impl Stack {
     pub fn select_destinations(&self, destinations: &mut [IpAddr]) {
         let candidate = |&destination: &IpAddr| {
             let own = self.source_towards(destination).map(|source| {
-                let own = self.interface.addresses.get(source).copied();
+                let mut interfaces = self.all_interfaces();
+                let own = interfaces.find_map(|known| known.addresses.get(source).copied());
                 let loopback =
                     InterfaceAddress::permanent(IpCidr::single(source), AddressOrigin::Static);
                 own.unwrap_or(loopback)
@@ -122,8 +133,10 @@ impl Stack {
         if self.interface.addresses.insert(added) {
             self.detect_duplicates_of(added.cidr.address());
         }
-        if added.covers_link() && self.routes.get(added.cidr).is_none() {
-            self.routes.insert(Route::direct(added.cidr));
+        if added.covers_link() {
+            let interface = Some(self.served());
+            let direct = Route { interface, ..Route::direct(added.cidr) };
+            self.routes.insert(RouteOrigin::Direct, direct);
         }
         self.handle_address_change();
     }
@@ -136,18 +149,13 @@ impl Stack {
                 && own.cidr.prefix_length() == removed.cidr.prefix_length()
                 && own.cidr.network() == removed.cidr.network()
         };
-        let is_direct = |route: &Route| *route == Route::direct(route.destination);
         let network = removed.cidr;
         self.interface
             .discovery
             .formed
             .retain(|formed| IpAddr::V6(formed.address) != network.address());
-        if removed.covers_link()
-            && !self.addresses().iter().any(is_same)
-            && !self.interface.discovery.routers.prefixes().contains(&network)
-            && self.routes.get(removed.cidr).is_some_and(is_direct)
-        {
-            self.routes.remove(removed.cidr);
+        if removed.covers_link() && !self.addresses().iter().any(is_same) {
+            self.routes.withdraw(network, RouteOrigin::Direct, self.served());
         }
         self.handle_address_change();
         self.end_connections_of(removed.cidr.address());
@@ -155,7 +163,7 @@ impl Stack {
 
     /// Discards the cached results that depend on the addresses, and informs the application.
     pub(crate) fn handle_address_change(&mut self) {
-        self.interface.flow_cache.forget_hosts();
+        self.all_interfaces_mut().for_each(|interface| interface.flow_cache.forget_hosts());
         self.cached_route = None;
         self.routes.invalidate();
         self.interface.join_solicited_nodes(self.now);
@@ -167,7 +175,7 @@ impl Stack {
     /// Ends the connections of an address that the host no longer has. A forwarder may still accept
     /// its packets.
     pub(super) fn end_connections_of(&mut self, address: IpAddr) {
-        if self.interface.is_ours(address) || self.forwards_to(address) {
+        if self.is_ours(address) || self.forwards_to(address) {
             return;
         }
         let state_if_affected = |socket: &Socket| {

@@ -6,7 +6,7 @@ use crate::dhcp::lease::DhcpLease;
 use crate::event::Event;
 use crate::ip::Arrived;
 use crate::ip::address::{AddressOptions, AddressOrigin};
-use crate::ip::route::Route;
+use crate::ip::route::{Route, RouteOrigin};
 use crate::link::Medium;
 use crate::ready::Sender;
 use crate::services::Service;
@@ -41,7 +41,7 @@ const PARAMETERS: [u8; 8] = [
 
 /// # DHCP
 impl Stack {
-    /// Returns the lease of the address that a DHCP server has granted.
+    /// Returns the lease of the address that a DHCP server has granted to the interface.
     #[must_use]
     pub fn dhcp_lease(&self) -> Option<&DhcpLease> {
         self.interface.dhcp.as_ref()?.client.lease()
@@ -163,9 +163,11 @@ impl Stack {
             return;
         }
         let mtu = lease.mtu.map(usize::from);
-        let direct = Route { mtu, ..Route::direct(lease.address) };
+        let interface = Some(self.served());
+        let over = |route| Route { mtu, interface, ..route };
+        let direct = over(Route::direct(lease.address));
         let gateway = lease.routers.first();
-        let default = gateway.map(|&router| Route { mtu, ..Route::via(IpCidr::ALL_IPV4, router) });
+        let default = gateway.map(|&router| over(Route::via(IpCidr::ALL_IPV4, router)));
         let wanted: Vec<Route> = mtu.map(|_| direct).into_iter().chain(default).collect();
         self.replace_dhcp_routes(wanted);
         let is_usable = self.interface.is_ours(lease.address.address());
@@ -183,18 +185,16 @@ impl Stack {
         self.events.note_change(Event::Dhcp);
     }
 
-    /// Replaces the routes of the lease. A route that the application has replaced stays.
+    /// Replaces the routes of the lease.
     fn replace_dhcp_routes(&mut self, wanted: Vec<Route>) {
         let Some(service) = &mut self.interface.dhcp else { return };
         if service.routes == wanted {
             return;
         }
         for old in core::mem::replace(&mut service.routes, wanted.clone()) {
-            if self.routes.get(old.destination) == Some(&old) {
-                self.routes.remove(old.destination);
-            }
+            self.routes.withdraw(old.destination, RouteOrigin::Dhcp, self.served());
         }
-        wanted.into_iter().for_each(|route| self.routes.insert(route));
+        wanted.into_iter().for_each(|route| self.routes.insert(RouteOrigin::Dhcp, route));
     }
 }
 

@@ -26,7 +26,10 @@ impl Stack {
         sequence: u16,
         data: &[u8],
     ) -> Result<(), Error> {
-        self.send_echo(now, destination.into(), Echo { identifier, sequence, data })
+        let destination = destination.into();
+        let interface = self.interface_towards(destination);
+        let echo = Echo { identifier, sequence, data };
+        self.serving(interface, |stack| stack.send_echo(now, destination, echo))
     }
 
     fn send_echo(

@@ -8,7 +8,6 @@ use crate::ip::interface::is_link_local;
 use crate::link::Medium;
 use crate::ready::Sender;
 use crate::services::Service;
-use crate::sockets::Socket;
 use crate::stack::Stack;
 use crate::tx::Reply;
 use alloc::collections::VecDeque;
@@ -22,11 +21,58 @@ use linerate_wire::{
     Ipv4Packet, Ipv6Header, Ipv6Packet, Protocol, TypeOfService, igmp, ipv6_multicast, mld,
 };
 
+/// The interface of a multicast membership, as an application names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MulticastInterface {
+    /// That of the socket's datagrams to groups ([`Stack::udp_set_multicast_interface`]), or else
+    /// the first one.
+    Default,
+    /// The interface that has this address.
+    Address(IpAddr),
+    /// The interface with this number.
+    Number(u32),
+}
+
+/// Names an interface like `IP_ADD_MEMBERSHIP`: by one of its addresses, or the default by
+/// `0.0.0.0`.
+impl From<Ipv4Addr> for MulticastInterface {
+    fn from(address: Ipv4Addr) -> Self {
+        if address.is_unspecified() { Self::Default } else { Self::Address(address.into()) }
+    }
+}
+
+/// Names an interface like `IPV6_ADD_MEMBERSHIP`: by its number, or the default by zero.
+impl From<u32> for MulticastInterface {
+    fn from(number: u32) -> Self {
+        if number == 0 { Self::Default } else { Self::Number(number) }
+    }
+}
+
 /// # Application calls: multicast
 impl Stack {
-    /// Joins a multicast group: the socket receives the datagrams to the group and to its own port,
-    /// from all sources, or from one. Further calls can add sources, but not to a membership in all
-    /// of them. The routers of the link learn of it at once.
+    /// Returns the number of the interface that an application names for a membership of a socket,
+    /// for [`Stack::on`].
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::AddressNotOurs`], [`Error::UnknownInterface`].
+    pub fn multicast_interface(
+        &self,
+        handle: UdpHandle,
+        given: impl Into<MulticastInterface>,
+    ) -> Result<u32, Error> {
+        let chosen = self.sockets.udp(handle)?.multicast_interface;
+        match given.into() {
+            MulticastInterface::Default => Ok(chosen.unwrap_or_else(|| self.served())),
+            MulticastInterface::Address(own) => {
+                self.interface_with(own).ok_or(Error::AddressNotOurs(own))
+            }
+            MulticastInterface::Number(number) => self.numbered(number).map(u32::from),
+        }
+    }
+
+    /// Joins a multicast group on the interface: the socket receives the datagrams to the group and
+    /// to its own port, from all sources, or from one. Further calls can add sources, but not to a
+    /// membership in all of them. The routers of the link learn of it at once.
     ///
     /// # Errors
     /// [`Error::NotAGroup`], [`Error::OtherVersion`], [`Error::AlreadyJoined`], or a limit:
@@ -71,7 +117,7 @@ impl Stack {
         source: IpAddr,
     ) -> Result<(), Error> {
         let change = MembershipChange::Block(source);
-        self.change_membership(now, handle, group.into(), Some(source), change)
+        self.change_sources(now, handle, group.into(), source, change)
     }
 
     /// Admits an excluded source again.
@@ -86,7 +132,33 @@ impl Stack {
         source: IpAddr,
     ) -> Result<(), Error> {
         let change = MembershipChange::Unblock(source);
-        self.change_membership(now, handle, group.into(), Some(source), change)
+        self.change_sources(now, handle, group.into(), source, change)
+    }
+
+    /// Sets the interface over which datagrams of this socket to multicast groups leave, by default
+    /// the first one. The zone of a link-local group comes first.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::UnknownInterface`].
+    pub fn udp_set_multicast_interface(
+        &mut self,
+        handle: UdpHandle,
+        interface: Option<u32>,
+    ) -> Result<(), Error> {
+        if let Some(interface) = interface {
+            self.numbered(interface)?;
+        }
+        self.sockets.udp_mut(handle)?.1.multicast_interface = interface;
+        Ok(())
+    }
+
+    /// Returns the interface over which datagrams of this socket to multicast groups leave, if one
+    /// was set.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn udp_multicast_interface(&self, handle: UdpHandle) -> Result<Option<u32>, Error> {
+        Ok(self.sockets.udp(handle)?.multicast_interface)
     }
 
     /// Sets the TTL or hop limit of datagrams to multicast groups. Those with zero do not leave the
@@ -124,6 +196,24 @@ impl Stack {
     /// [`Error::Closed`].
     pub fn udp_multicast_loop(&self, handle: UdpHandle) -> Result<bool, Error> {
         Ok(self.sockets.udp(handle)?.multicast_loop)
+    }
+
+    /// Changes the sources of a membership on the interface on which the socket has one.
+    fn change_sources(
+        &mut self,
+        now: Instant,
+        handle: UdpHandle,
+        group: IpAddr,
+        source: IpAddr,
+        change: MembershipChange,
+    ) -> Result<(), Error> {
+        let mut result = Err(Error::NotJoined(group));
+        self.serving_each(|stack| {
+            if matches!(result, Err(Error::NotJoined(_))) {
+                result = stack.change_membership(now, handle, group, Some(source), change);
+            }
+        });
+        result
     }
 
     fn change_membership(
@@ -333,13 +423,6 @@ impl Stack {
         self.counted.ip.out_requests += 1;
         self.counted.groups.out_errors += u64::from(!kept);
         kept
-    }
-
-    /// Panics if an invariant is broken.
-    pub(super) fn check_groups(&self) {
-        self.interface
-            .groups
-            .check(|index| matches!(self.sockets.get(index), Some(Socket::Udp(_))));
     }
 }
 

@@ -168,7 +168,7 @@ impl Stack {
                 if (mtu as usize) < Ipv6Header::MIN_MTU
         );
         let sender = report.source();
-        let is_ours = self.interface.is_ours(sender) || self.forwards_to(sender);
+        let is_ours = self.is_ours(sender) || self.forwards_to(sender);
         // A report about a fragment names a recent identification, which only nodes on the path
         // know.
         let is_forged = report.identification().is_some_and(|identification| {

@@ -64,12 +64,13 @@ impl Stack {
             && [Protocol::ICMPV6, Protocol::IGMP, Protocol::HOP_BY_HOP].contains(&arrived.protocol);
         let is_invalid = !arrival.is_local
             && (!(self.interface.is_possible_source(source) || is_probe)
+                || self.others_have(source)
                 || destination.is_loopback());
         if is_invalid {
             self.counted.ip.in_header_errors += 1;
             return None;
         }
-        let mut audience = self.interface.audience(destination);
+        let mut audience = self.audience(destination);
         if audience == Audience::Others && self.forwards_to(destination) {
             audience = Audience::Us;
         }
@@ -130,11 +131,16 @@ impl Stack {
         Ok(PathInfo { mtu: reported.map_or(path.mtu, |mtu| mtu.min(path.mtu)), ..path })
     }
 
-    /// Returns the path to a destination that is not in the route cache.
+    /// Returns the path to a destination that is not in the route cache, over its interface.
     #[inline(never)]
     fn find_path_to(&mut self, now: Instant, destination: IpAddr) -> Result<PathInfo, Error> {
+        let interface = self.interface_towards(destination);
+        self.serving(interface, |stack| stack.find_path_here(now, destination))
+    }
+
+    fn find_path_here(&mut self, now: Instant, destination: IpAddr) -> Result<PathInfo, Error> {
         let interface = &self.interface;
-        if interface.is_ours(destination) {
+        if self.is_ours(destination) {
             return Ok(PathInfo::unlimited(destination, LOCAL_MTU, Audience::Us));
         }
         if destination.is_multicast() || interface.audience(destination) == Audience::Broadcast {
@@ -185,15 +191,25 @@ impl Stack {
             mtu: route.mtu,
             windows: route.windows(),
         };
-        if !self.interface.is_ours(destination) {
+        if !self.is_ours(destination) {
             self.cached_route = Some(route);
         }
         Some(route)
     }
 
-    /// Queues a packet of the host itself, whose `length` bytes of payload `write` writes. Returns
-    /// false if the queue is full.
+    /// Queues a packet of the host itself, whose `length` bytes of payload `write` writes, on the
+    /// interface towards its destination. Returns false if the queue is full.
     pub(crate) fn send_packet(
+        &mut self,
+        header: &IpHeader,
+        length: usize,
+        write: impl FnOnce(&mut [u8]),
+    ) -> bool {
+        let interface = self.interface_towards(header.destination());
+        self.serving(interface, |stack| stack.queue_packet(header, length, write))
+    }
+
+    fn queue_packet(
         &mut self,
         header: &IpHeader,
         length: usize,
@@ -205,9 +221,9 @@ impl Stack {
             let at = header.emit(length, bytes);
             write(&mut bytes[at..]);
         };
-        let kept = if self.interface.is_ours(header.destination()) {
+        let kept = if self.is_ours(header.destination()) {
             self.local_ready.push(Sender::Replies);
-            self.local.push_with((), total, emit)
+            self.local.push_with(self.interface.number, total, emit)
         } else {
             self.interface.ready.push(Sender::Replies);
             self.interface.replies.push_with(Reply::Packet, total, emit)
@@ -263,8 +279,8 @@ impl Stack {
         if self.local.is_empty() {
             self.local_ready.remove(Sender::Replies);
         }
-        if let Some(((), packet)) = next {
-            self.handle_packet(arrival, &packet);
+        if let Some((interface, packet)) = next {
+            self.serving(interface, |stack| stack.handle_packet(arrival, &packet));
             self.local.recycle(packet);
         }
     }

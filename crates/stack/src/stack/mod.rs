@@ -11,10 +11,11 @@ mod echo;
 mod fast_open;
 mod forward;
 mod fragments;
-mod groups;
+pub(crate) mod groups;
 mod handover;
 mod icmp;
 mod icmpv6;
+mod interfaces;
 mod ip;
 mod listen;
 mod memory;
@@ -46,7 +47,8 @@ use crate::ip::identification::Identification;
 use crate::ip::interface::Interface;
 use crate::ip::path_mtu::PathMtus;
 use crate::ip::reassembly::Reassembly;
-use crate::ip::route::{Route, Routes};
+use crate::ip::route::{Route, RouteOrigin, Routes};
+use crate::ip::zone::FIRST_INTERFACE;
 use crate::keys::Keys;
 use crate::link::{Capabilities, Medium};
 use crate::ports::Ports;
@@ -67,6 +69,7 @@ use crate::tcp::listen::syn_cookie::SynCookieIssuer;
 use crate::tcp::memory::Memory;
 use crate::tcp::{HostHeaders, TcpConfigs, TcpTimer, TimeWait};
 use crate::tx::ScatterGather;
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::hint::cold_path;
@@ -80,7 +83,12 @@ use linerate_wire::IpCidr;
 /// return output. [`crate::Host`] combines a stack with a link.
 #[derive(Debug)]
 pub struct Stack {
+    /// The interface that is being served ([`interfaces`]).
     pub(crate) interface: Interface,
+    /// The other interfaces.
+    pub(crate) others: Vec<Box<Interface>>,
+    /// The keys from which those of further interfaces are derived.
+    pub(crate) keys: Keys,
     /// The result of the last route lookup for another host.
     pub(crate) cached_route: Option<CachedRoute>,
     /// Segments that are being coalesced, or the GRO run that the last frames belong to. Invariant:
@@ -137,8 +145,8 @@ pub struct Stack {
     pub(crate) local_ready: Ready,
     /// A buffer for segments from this host to itself.
     pub(crate) scratch: Vec<u8>,
-    /// Packets from this host to itself.
-    pub(crate) local: PacketQueue<()>,
+    /// Packets from this host to itself, with the number of the interface of their addresses.
+    pub(crate) local: PacketQueue<u16>,
     /// Frames for other shards of the host, by their number.
     pub(crate) handovers: PacketQueue<u16>,
     pub(crate) events: EventQueue,
@@ -166,12 +174,15 @@ impl Stack {
         let keys = Keys::new(seed);
         let limits = config.limits;
         let mut routes = Routes::default();
-        let interface = Interface::new(&config, &keys);
-        let direct = interface.addresses.in_use().iter().map(|&network| Route::direct(network));
-        direct.chain(config.routes).for_each(|route| routes.insert(route));
+        let (first, prediction) = (config.first_interface(), config.frame_prediction);
+        #[allow(clippy::cast_possible_truncation, reason = "it is one")]
+        let interface = Interface::new(FIRST_INTERFACE as u16, &first, &limits, prediction, &keys);
+        config.routes.into_iter().for_each(|route| routes.insert(RouteOrigin::Static, route));
         let (isn, no_hosts) = (IsnGenerator::new(&keys), Hosts::V4([0; 8]));
         let mut stack = Self {
             interface,
+            others: Vec::new(),
+            keys,
             cached_route: None,
             coalesced: None,
             routes,
@@ -222,8 +233,7 @@ impl Stack {
             counted: Counters::default(),
             now: Instant::ZERO,
         };
-        stack.detect_duplicates_of_all();
-        stack.schedule_discovery();
+        stack.begin_interface();
         stack
     }
 
@@ -236,13 +246,16 @@ impl Stack {
         }
     }
 
-    /// Adds a route, which replaces a route to the same destinations. Existing connections use it
-    /// for their packets, but keep their window clamp and MTU.
+    /// Adds a route, which replaces an added one to the same destinations with the same metric and
+    /// interface, and is used instead of one that the host has learnt from a DHCP server or a
+    /// router, or derived from an address. Existing connections use it for their packets, but keep
+    /// their window clamp and MTU; one whose packets then exceed the MTU of their link ends.
     pub fn add_route(&mut self, route: Route) {
-        self.routes.insert(route);
+        self.routes.insert(RouteOrigin::Static, route);
     }
 
-    /// Removes the route to exactly these destinations.
+    /// Removes the route to exactly these destinations that is used, whatever its origin. Another
+    /// one to the same destinations takes its place.
     pub fn remove_route(&mut self, destination: IpCidr) -> Option<Route> {
         self.routes.remove(destination)
     }
@@ -301,7 +314,8 @@ impl Stack {
         self.interface.poll_timeout().min(self.timers.next()).min(self.deadlines.next())
     }
 
-    /// Is there a frame to send? The frame may still have to wait for address resolution.
+    /// Is there a frame to send on the link? The frame may still have to wait for address
+    /// resolution.
     #[inline]
     #[must_use]
     pub fn wants_transmit(&self) -> bool {
@@ -314,16 +328,19 @@ impl Stack {
     /// Returns the counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        let mut counters =
-            Counters { neighbor: *self.interface.neighbors.counters(), ..self.counted };
-        let predicted = self.interface.flow_cache.hits;
+        let mut counters = self.counted;
+        let (mut predicted, mut prefetched) = (0, 0);
+        for interface in self.all_interfaces() {
+            counters.neighbor += *interface.neighbors.counters();
+            predicted += interface.flow_cache.hits;
+            prefetched += interface.flow_cache.prefetched;
+        }
         counters.receive.packets += predicted;
         counters.ip.in_receives += predicted;
         counters.ip.in_delivers += predicted;
         counters.tcp.in_segments += predicted;
         let (repeats, lookups) = self.flows.repeats();
-        counters.tcp_extra.flow_repeats =
-            repeats + predicted - self.interface.flow_cache.prefetched;
+        counters.tcp_extra.flow_repeats = repeats + predicted - prefetched;
         counters.tcp_extra.flow_lookups = lookups + predicted;
         counters
     }
@@ -344,7 +361,8 @@ impl Stack {
     /// or packets that wait for ARP?
     #[must_use]
     pub fn holds_packets(&self) -> bool {
-        self.has_replies() || self.interface.neighbors.has_queued_packets()
+        self.all_interfaces()
+            .any(|interface| interface.has_replies() || interface.neighbors.has_queued_packets())
     }
 
     /// Checks the invariants of the host and of its parts. Visits everything, so it is meant for
@@ -354,15 +372,11 @@ impl Stack {
     /// If an invariant is broken.
     pub fn check(&self) {
         self.routes.check();
-        self.interface.addresses.check();
-        self.interface.discovery.check();
-        self.interface.neighbors.check();
+        self.all_interfaces().for_each(|interface| self.check_interface(interface));
         self.path_mtus.check();
-        self.check_groups();
         self.reassembly.check();
         self.check_raw();
         self.fast_opens.check();
-        self.interface.replies.check();
         self.local.check();
         self.handovers.check();
         self.unconnected.check();
@@ -373,18 +387,12 @@ impl Stack {
             "coalesced segments are flushed after each batch"
         );
         assert!(self.flows.has_no_batch(), "a lookup prefetch ends with its batch");
-        let is_scheduled = self.interface.ready.contains(Sender::Replies);
-
-        assert!(is_scheduled || !self.has_replies(), "replies are in the ring of senders");
         let is_scheduled = self.local_ready.contains(Sender::Replies);
         assert!(
             is_scheduled || (self.local.is_empty() && self.unconnected.is_empty()),
             "local packets are in the ring of local senders"
         );
-        for sender in self.interface.ready.iter().chain(self.local_ready.iter()) {
-            let Sender::Socket(index) = sender else { continue };
-            assert!(self.sockets.get(index).is_some(), "senders are existing sockets");
-        }
+        self.check_senders(&self.local_ready);
         for index in self.events.sockets() {
             assert!(self.sockets.get(index).is_some(), "events are of existing sockets");
         }
@@ -411,6 +419,20 @@ impl Stack {
             self.sockets.iter().map(keys).sum::<usize>(),
             "the tables contain only keys of listeners and UDP sockets"
         );
+    }
+
+    /// Checks the invariants of an interface.
+    fn check_interface(&self, interface: &Interface) {
+        interface.check();
+        interface.groups.check(|index| matches!(self.sockets.get(index), Some(Socket::Udp(_))));
+        self.check_senders(&interface.ready);
+    }
+
+    fn check_senders(&self, ready: &Ready) {
+        for sender in ready.iter() {
+            let Sender::Socket(index) = sender else { continue };
+            assert!(self.sockets.get(index).is_some(), "senders are existing sockets");
+        }
     }
 
     /// Advances the clock of the host. The clock never goes back, even if the time stamps of the

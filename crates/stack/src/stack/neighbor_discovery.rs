@@ -4,7 +4,7 @@
 use crate::ethernet::neighbor::{Advertised, NeighborRequest};
 use crate::ip::Arrived;
 use crate::ip::address::AddressState;
-use crate::ip::route::Route;
+use crate::ip::route::{Route, RouteOrigin};
 use crate::link::Medium;
 use crate::link::arrival::is_possible_sender;
 use crate::stack::Stack;
@@ -119,8 +119,8 @@ impl Stack {
             self.interface.discovery.routers.all().iter().any(|known| known.address == source);
         if !is_first_hop
             || !is_trusted
-            || self.interface.is_ours(target.into())
-            || self.interface.is_ours(destination.into())
+            || self.is_ours(target.into())
+            || self.is_ours(destination.into())
         {
             self.counted.neighbor_discovery.refused_redirects += 1;
             return;
@@ -129,9 +129,10 @@ impl Stack {
         let network = IpCidr::single(destination.into());
         let mtu = self.interface.discovery.mtu;
         let route = if is_router { Route::via(network, target) } else { Route::direct(network) };
-        self.routes.insert(Route { mtu, ..route });
+        let interface = Some(self.served());
+        self.routes.insert(RouteOrigin::Redirect, Route { mtu, interface, ..route });
         if let Some(replaced) = self.interface.discovery.redirects.insert(now, network, target) {
-            self.routes.remove(replaced);
+            self.withdraw(replaced, RouteOrigin::Redirect);
         }
         if let Some(mac) = target_mac.filter(|&mac| is_possible_sender(mac)) {
             self.interface.neighbors.note_sender(now, target.into(), mac, is_router);

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::event::RawEvent;
 use crate::handle::RawHandle;
 use crate::ip::Arrived;
+use crate::ip::egress::Egress;
 use crate::ip::interface::Audience;
 use crate::raw::{RawOptions, RawPacket, RawSocket};
 use crate::ready::Sender;
@@ -52,6 +53,17 @@ impl Stack {
     ) -> Result<(), Error> {
         self.advance_clock(now);
         let destination = destination.into();
+        let interface = self.interface_towards(destination);
+        self.serving(interface, |stack| stack.queue_raw(now, handle, destination, payload))
+    }
+
+    fn queue_raw(
+        &mut self,
+        now: Instant,
+        handle: RawHandle,
+        destination: IpAddr,
+        payload: &[u8],
+    ) -> Result<(), Error> {
         let (index, socket) = self.sockets.raw_mut(handle)?;
         let (is_ipv6, protocol) = (socket.is_ipv6, socket.protocol);
         let (hops, type_of_service) = (socket.hops, socket.type_of_service);
@@ -60,7 +72,7 @@ impl Stack {
         if destination.is_unspecified() || destination.is_ipv6() != is_ipv6 {
             return Err(invalid);
         }
-        let audience = self.interface.audience(destination);
+        let audience = self.audience(destination);
         if audience == Audience::Broadcast && !destination.is_multicast() {
             return Err(Error::BroadcastForbidden(destination));
         }
@@ -80,10 +92,19 @@ impl Stack {
                 fill_icmpv6_checksum(&header, &mut packet[at..]);
             }
         };
-        let is_local = self.interface.is_ours(destination);
+        let is_local = self.is_ours(destination);
+        let interface = self.interface.number;
         let Ok((_, socket)) = self.sockets.raw_mut(handle) else { return Err(Error::Closed) };
-        let queue = if is_local { &mut self.local } else { &mut socket.to_send };
-        let kept = queue.push_with((), header.length() + payload.len(), emit);
+        if !is_local && socket.to_send.is_empty() {
+            socket.egress = Egress::over(interface);
+        }
+        let egress = socket.egress;
+        let total = header.length() + payload.len();
+        let kept = if is_local {
+            self.local.push_with(interface, total, emit)
+        } else {
+            socket.to_send.push_with((), total, emit)
+        };
         if !kept && !is_local {
             socket.wants_writable = true;
             return Err(Error::WouldBlock);
@@ -94,7 +115,7 @@ impl Stack {
         if is_local {
             self.local_ready.push(Sender::Replies);
         } else {
-            self.interface.ready.push(Sender::Socket(index));
+            self.ring(egress.interface()).push(Sender::Socket(index));
         }
         Ok(())
     }
@@ -131,9 +152,10 @@ impl Stack {
     /// # Errors
     /// [`Error::Closed`] if it was already closed.
     pub fn raw_close(&mut self, handle: RawHandle) -> Result<(), Error> {
-        let (index, _) = self.sockets.raw_mut(handle)?;
+        let (index, socket) = self.sockets.raw_mut(handle)?;
+        let egress = socket.egress;
         self.raw.retain(|&other| other != index);
-        self.interface.ready.remove(Sender::Socket(index));
+        self.ring(egress.interface()).remove(Sender::Socket(index));
         self.events.forget(index);
         self.remove_socket(index);
         Ok(())
@@ -202,7 +224,7 @@ impl Stack {
             socket.received.check();
             socket.to_send.check();
             assert!(
-                socket.to_send.is_empty() || self.interface.ready.contains(Sender::Socket(index)),
+                socket.to_send.is_empty() || self.is_sender(socket.egress.interface(), index),
                 "a socket with packets is in the ring"
             );
         }

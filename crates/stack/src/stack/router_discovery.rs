@@ -7,7 +7,7 @@
 use crate::ip::Arrived;
 use crate::ip::address::AddressState;
 use crate::ip::interface::is_link_local;
-use crate::ip::route::Route;
+use crate::ip::route::{Route, RouteOrigin};
 use crate::ip::routers::{DefaultRouter, RouterChange};
 use crate::services::Service;
 use crate::stack::Stack;
@@ -96,9 +96,7 @@ impl Stack {
         }
         self.interface.discovery.mtu = mtu;
         for network in self.interface.discovery.routers.prefixes() {
-            if self.routes.get(network).is_some_and(|route| route.gateway.is_none()) {
-                self.routes.insert(Route { mtu, ..Route::direct(network) });
-            }
+            self.insert_advertised(Route::direct(network));
         }
         // Installed again, with the new MTU.
         self.withdraw_default_route();
@@ -114,11 +112,8 @@ impl Stack {
         if prefix.is_on_link {
             let lifetime = lifetime(prefix.valid_lifetime);
             match self.interface.discovery.routers.set_prefix(now, network, lifetime) {
-                Ok(true) if self.routes.get(network).is_none() => {
-                    let mtu = self.interface.discovery.mtu;
-                    self.routes.insert(Route { mtu, ..Route::direct(network) });
-                }
-                Ok(_) => {}
+                Ok(true) => self.insert_advertised(Route::direct(network)),
+                Ok(false) => {}
                 Err(_) => self.count_refused_entry(true),
             }
         }
@@ -127,36 +122,42 @@ impl Stack {
         }
     }
 
-    /// Makes the best router the next hop of the default route, unless the application has
-    /// configured that route.
+    /// Adds a route of the routers, with the MTU that they have advertised. It is used unless the
+    /// application has configured one to the same destinations.
+    fn insert_advertised(&mut self, route: Route) {
+        let (mtu, interface) = (self.interface.discovery.mtu, Some(self.served()));
+        self.routes.insert(RouteOrigin::Advertised, Route { mtu, interface, ..route });
+    }
+
+    /// Makes the best router the next hop of the default route.
     pub(super) fn update_default_route(&mut self) {
         let best = self.interface.discovery.routers.best();
         if best.is_some() && best == self.interface.discovery.installed {
             return;
         }
         self.withdraw_default_route();
-        if let Some(router) = best
-            && self.routes.get(IpCidr::ALL_IPV6).is_none()
-        {
-            let mtu = self.interface.discovery.mtu;
-            self.routes.insert(Route { mtu, ..Route::via(IpCidr::ALL_IPV6, router) });
+        if let Some(router) = best {
+            self.insert_advertised(Route::via(IpCidr::ALL_IPV6, router));
             self.interface.discovery.installed = Some(router);
             self.counted.neighbor_discovery.router_changes += 1;
         }
     }
 
     fn withdraw_default_route(&mut self) {
-        let Some(router) = self.interface.discovery.installed.take() else { return };
-        let is_ours = |route: &Route| route.gateway == Some(router.into());
-        if self.routes.get(IpCidr::ALL_IPV6).is_some_and(is_ours) {
-            self.routes.remove(IpCidr::ALL_IPV6);
+        if self.interface.discovery.installed.take().is_some() {
+            self.withdraw(IpCidr::ALL_IPV6, RouteOrigin::Advertised);
         }
+    }
+
+    /// Removes a route that the host has learnt on the interface.
+    pub(super) fn withdraw(&mut self, destination: IpCidr, origin: RouteOrigin) {
+        self.routes.withdraw(destination, origin, self.served());
     }
 
     /// Handles a neighbour that does not answer: another router takes its place (RFC 4861 §7.3.3).
     pub(crate) fn handle_lost_neighbor(&mut self, now: Instant, neighbor: IpAddr) {
         while let Some(destination) = self.interface.discovery.redirects.remove_target(neighbor) {
-            self.routes.remove(destination);
+            self.withdraw(destination, RouteOrigin::Redirect);
         }
         if self.interface.discovery.routers.suspect(now, neighbor) {
             self.update_default_route();
@@ -170,28 +171,19 @@ impl Stack {
             self.solicit_routers();
         }
         while let Some(destination) = self.interface.discovery.redirects.expire(now) {
-            self.routes.remove(destination);
+            self.withdraw(destination, RouteOrigin::Redirect);
         }
         while let Some(change) = self.interface.discovery.routers.expire(now) {
             match change {
                 RouterChange::Router => {}
-                RouterChange::PrefixExpired(network) => self.withdraw_prefix(network),
+                RouterChange::PrefixExpired(network) => {
+                    self.withdraw(network, RouteOrigin::Advertised);
+                }
             }
         }
         self.update_default_route();
         self.replace_temporary_addresses(now);
         self.schedule_discovery();
-    }
-
-    fn withdraw_prefix(&mut self, network: IpCidr) {
-        let covers = self.addresses().iter().any(|own| {
-            own.covers_link()
-                && own.cidr.prefix_length() == network.prefix_length()
-                && own.cidr.network() == network.network()
-        });
-        if !covers && self.routes.get(network).is_some_and(|route| route.gateway.is_none()) {
-            self.routes.remove(network);
-        }
     }
 
     /// Sends a router solicitation, from our link-local address if it is usable. The first shard

@@ -7,16 +7,28 @@ use linerate_units::Instant;
 impl Stack {
     /// Handles the timeout of one service. Returns false if none is due.
     pub(crate) fn handle_service_timeout(&mut self, now: Instant) -> bool {
-        let due = self.deadlines.take_due(now);
-        let due = due.or_else(|| self.interface.deadlines.take_due(now));
-        let Some(service) = due else { return false };
+        match self.deadlines.take_due(now) {
+            Some(service) => self.handle_due(now, service),
+            None => return self.handle_interface_service_timeout(now),
+        }
+        true
+    }
+
+    /// Handles the timeout of one service of the interface that is being served. Returns false if
+    /// none is due.
+    pub(crate) fn handle_interface_service_timeout(&mut self, now: Instant) -> bool {
+        let due = self.interface.deadlines.take_due(now);
+        due.inspect(|&service| self.handle_due(now, service)).is_some()
+    }
+
+    fn handle_due(&mut self, now: Instant, service: Service) {
         match service {
             Service::Reassembly => self.handle_reassembly_timeout(now),
             Service::Addresses => self.handle_addresses_timeout(now),
             Service::Routers => self.handle_discovery_timeout(now),
             Service::Dhcp => self.handle_dhcp_timeout(now),
             Service::Groups => self.send_group_reports(now),
+            Service::Interfaces => self.handle_interfaces_timeout(now),
         }
-        true
     }
 }

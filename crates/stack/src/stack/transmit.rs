@@ -118,17 +118,10 @@ impl Stack {
         None
     }
 
-    /// Has the host itself something to send?
-    pub(crate) fn has_replies(&self) -> bool {
-        !self.interface.replies.is_empty()
-            || self.interface.neighbors.wants_transmit()
-            || self.interface.fragmenter.is_busy()
-    }
-
     /// Adds the host itself to the ring of senders, if it has something to send. Call it after any
     /// operation that may queue a reply or a request, or resolve a neighbour.
     pub(crate) fn schedule_replies(&mut self) {
-        if self.has_replies() {
+        if self.interface.has_replies() {
             self.interface.ready.push(Sender::Replies);
         }
     }
@@ -148,6 +141,9 @@ impl Stack {
         sender: Sender,
         frame: &mut [u8],
     ) -> Option<TxFrame> {
+        if !self.others.is_empty() && self.move_sender(sender) {
+            return None;
+        }
         let outcome = match sender {
             Sender::Replies => self.transmit_reply(now, frame),
             Sender::Socket(index) => match self.sockets.get(index) {
@@ -229,7 +225,7 @@ impl Stack {
             (None, IpAddr::V4(group)) if group.is_multicast() => {
                 return NextHop::Mac(MacAddress::of_ipv4_multicast(group));
             }
-            (None, _) if self.interface.audience(destination) == Audience::Broadcast => {
+            (None, _) if self.audience(destination) == Audience::Broadcast => {
                 return NextHop::Mac(MacAddress::BROADCAST);
             }
             (None, _) => self.find_route(destination),

@@ -59,6 +59,29 @@ impl Default for Turn {
     }
 }
 
+impl Turn {
+    /// Returns the result of this turn and of another one on another link.
+    fn plus(self, other: Self) -> Self {
+        Self {
+            received: self.received + other.received,
+            transmitted: self.transmitted + other.transmitted,
+            timers: self.timers + other.timers,
+            next: self.next.min(other.next),
+            more: self.more || other.more,
+            blocked: self.blocked || other.blocked,
+        }
+    }
+}
+
+/// A link, and the number of the interface that it carries ([`Stack::add_interface`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterfaceLink<L> {
+    /// The number of the interface.
+    pub interface: u32,
+    /// The link.
+    pub link: L,
+}
+
 /// A host during a turn, as the sink and the source of its link's frames.
 pub(crate) struct HostTurn<'a> {
     pub(crate) stack: &'a mut Stack,
@@ -137,6 +160,37 @@ impl Stack {
         }
         let received = self.receive_without_prefetch(link, budget.receive, now);
         self.run_timers_and_transmit(received, link, budget, now)
+    }
+
+    /// Performs a turn on the link of each interface, with the budget for each.
+    ///
+    /// # Errors
+    /// As for [`Host::turn`](crate::Host::turn), from the last link that failed. The others have
+    /// had their turn.
+    pub fn turn_on_links<'a, L: Link + 'a>(
+        &mut self,
+        links: impl IntoIterator<Item = &'a mut InterfaceLink<L>>,
+        budget: Budget,
+        now: Instant,
+    ) -> Result<Turn, LinkError> {
+        let mut all = Ok(Turn::default());
+        for InterfaceLink { interface, link } in links {
+            let turn = self.on(*interface, |stack| {
+                let turn = stack.turn(link, budget, now);
+                stack.interface.is_blocked = turn.is_ok_and(|turn| turn.blocked);
+                turn
+            });
+            // An interface may be removed before its link.
+            let Ok(turn) = turn else { continue };
+            all = match (all, turn) {
+                (Ok(all), Ok(turn)) => Ok(all.plus(turn)),
+                (_, Err(error)) | (Err(error), Ok(_)) => Err(error),
+            };
+        }
+        let all = all?;
+        let more = all.more || self.can_transmit();
+        let next = if more { now } else { self.poll_timeout() };
+        Ok(Turn { more, next, ..all })
     }
 
     /// Performs a turn on a link with segmentation offload, or of a host with lookup prefetch. With
@@ -274,7 +328,11 @@ impl Stack {
     /// room are disregarded, since they have to wait for the link.
     #[must_use]
     pub fn wants_turn_since(&self, last: &Turn) -> bool {
-        let can_send = self.wants_transmit() && !last.blocked;
+        let can_send = if self.others.is_empty() {
+            self.wants_transmit() && !last.blocked
+        } else {
+            self.can_transmit()
+        };
         !last.more && (can_send || self.has_local() || self.poll_timeout() < last.next)
     }
 }

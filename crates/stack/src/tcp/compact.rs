@@ -4,6 +4,7 @@
 use super::{Owner, TcpSocket, headers::Headers};
 use crate::demux::flow::Hosts;
 use crate::demux::{Flow, FlowHash};
+use crate::ip::egress::Egress;
 use crate::tcp::grant::Granted;
 use alloc::boxed::Box;
 use core::ops::Deref;
@@ -54,7 +55,7 @@ pub(crate) struct SocketFields {
     room: u32,
     /// Type of service and TTL of its packets.
     service: [u8; 2],
-    is_local: bool,
+    pub(crate) egress: Egress,
     is_mapped: bool,
     state: State,
 }
@@ -142,7 +143,7 @@ impl SocketFields {
             flow_hash: socket.flow_hash,
             room: socket.room,
             service: socket.headers.service(),
-            is_local: socket.is_local,
+            egress: socket.egress,
             is_mapped: socket.is_mapped,
             state: socket.state,
         }
@@ -165,7 +166,7 @@ impl<C: Compact> CompactSocket<C> {
             flow_hash: kept.flow_hash,
             headers,
             room: kept.room,
-            is_local: kept.is_local,
+            egress: kept.egress,
             is_mapped: kept.is_mapped,
             state: kept.state,
             ..TcpSocket::with_empty_state(connection)

@@ -7,9 +7,11 @@
 use super::TcpSocket;
 use crate::collections::timer_wheel::TimerWheel;
 use crate::event::EventQueue;
+use crate::ip::interface::Interface;
 use crate::ready::{Ready, Sender};
 use crate::tcp::memory::Memory;
 use crate::tcp::{Owner, TcpTimer};
+use alloc::boxed::Box;
 use core::hint::cold_path;
 use linerate_tcp::{Events, State};
 
@@ -19,7 +21,8 @@ pub(crate) const PATH_EVENTS: Events = Events::SOFT_ERROR.union(Events::PATH_MTU
 /// The parts of a host that a step of a connection can affect.
 pub(crate) struct StepEffects<'a> {
     pub(crate) memory: &'a Memory,
-    pub(crate) ready: &'a mut Ready,
+    pub(crate) interface: &'a mut Interface,
+    pub(crate) others: &'a mut [Box<Interface>],
     pub(crate) local_ready: &'a mut Ready,
     pub(crate) timers: &'a mut TimerWheel<TcpTimer>,
     pub(crate) events: &'a mut EventQueue,
@@ -30,7 +33,8 @@ macro_rules! step_effects {
     ($stack:expr) => {
         $crate::tcp::dispatch::StepEffects {
             memory: &$stack.memory,
-            ready: &mut $stack.interface.ready,
+            interface: &mut $stack.interface,
+            others: &mut $stack.others,
             local_ready: &mut $stack.local_ready,
             timers: &mut $stack.timers,
             events: &mut $stack.events,
@@ -86,8 +90,8 @@ impl StepEffects<'_> {
     #[inline(always)]
     pub(crate) fn schedule(&mut self, index: u32, socket: &TcpSocket) {
         if socket.connection.wants_transmit() {
-            let ready = if socket.is_local { &mut *self.local_ready } else { &mut *self.ready };
-            ready.push(Sender::Socket(index));
+            let ring = socket.egress.ring(self.interface, self.others, self.local_ready);
+            ring.push(Sender::Socket(index));
         }
     }
 

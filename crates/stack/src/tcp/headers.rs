@@ -359,6 +359,11 @@ impl HostHeaders {
         self.hosts == *hosts
     }
 
+    /// Returns the template without MAC addresses.
+    pub(crate) fn unresolved(&self) -> Self {
+        Self { next_hop_generation: UNRESOLVED, ..*self }
+    }
+
     /// Returns the offset of the timestamp clock.
     pub(crate) const fn timestamp_offset(&self) -> u32 {
         self.timestamp_offset

@@ -24,6 +24,8 @@ pub(crate) use time_wait::{TcpTimer, TimeWait};
 use crate::demux::binding::end_of_application;
 use crate::demux::flow::Hosts;
 use crate::demux::{Flow, FlowHash};
+use crate::ip::egress::Egress;
+use crate::ip::zone::with_zone;
 use crate::tcp::grant::Granted;
 use crate::tcp::grant::PooledBuffers;
 use core::net::SocketAddr;
@@ -46,7 +48,7 @@ pub(crate) enum Owner {
 }
 
 /// Value of `next_hop_generation` if the MAC address was never resolved.
-const UNRESOLVED: u64 = u64::MAX;
+pub(crate) const UNRESOLVED: u64 = u64::MAX;
 
 /// A connection, and the state that the host keeps for it. The fields that every segment needs come
 /// first.
@@ -67,8 +69,8 @@ pub(crate) struct TcpSocket {
     pub(crate) owner: Owner,
     /// Size of the largest segment that the connection may write, in bytes.
     pub(crate) room: u32,
-    /// Whether the peer is this host itself.
-    pub(crate) is_local: bool,
+    /// The way on which its segments leave.
+    pub(crate) egress: Egress,
     /// The state of the connection when its last step was dispatched.
     pub(crate) state: State,
     /// Whether the connection has left the tables, and stays only until the application has read
@@ -94,7 +96,7 @@ impl TcpSocket {
     pub(crate) fn prefetch(&self) -> bool {
         prefetch_through(&self.headers, &self.pooled);
         self.connection.warm();
-        !self.is_local
+        !self.egress.is_local()
     }
 
     /// Prefetches the data that sending a segment and receiving its acknowledgement need.
@@ -111,12 +113,16 @@ impl TcpSocket {
 
     /// Returns the local address and port as the application sees them.
     pub(crate) fn shown_local(&self) -> SocketAddr {
-        end_of_application(self.flow().local(), self.is_mapped)
+        self.shown(self.flow().local())
     }
 
     /// Returns the address and port of the peer as the application sees them.
     pub(crate) fn shown_remote(&self) -> SocketAddr {
-        end_of_application(self.flow().remote(), self.is_mapped)
+        self.shown(self.flow().remote())
+    }
+
+    fn shown(&self, end: SocketAddr) -> SocketAddr {
+        end_of_application(with_zone(end, self.egress.interface()), self.is_mapped)
     }
 
     /// Creates a socket for a connection. Its other fields have their initial values.
@@ -131,7 +137,7 @@ impl TcpSocket {
             armed: Instant::NEVER,
             owner: Owner::Orphan,
             room: 0,
-            is_local: false,
+            egress: Egress::over(0),
             state: connection.state(),
             is_retired: false,
             is_mapped: false,

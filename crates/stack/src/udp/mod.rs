@@ -3,6 +3,7 @@
 use crate::collections::packet_queue::PacketQueue;
 use crate::demux::{Binding, Flow};
 use crate::error::Error;
+use crate::ip::egress::Egress;
 use crate::ip::header_length;
 use core::net::{IpAddr, SocketAddr};
 use linerate_units::{Duration, Instant};
@@ -102,6 +103,10 @@ pub(crate) struct UdpSocket {
     pub(crate) received: PacketQueue<SocketAddr>,
     /// Packets ready to be sent.
     pub(crate) to_send: PacketQueue<()>,
+    /// The way on which the first of them leaves.
+    pub(crate) egress: Egress,
+    /// The number of the interface over which datagrams to groups leave, if one was chosen.
+    pub(crate) multicast_interface: Option<u32>,
     /// Was a datagram refused because the send queue was full, without a writable event since then?
     pub(crate) wants_writable: bool,
     /// An error reported by the network, for the next call of the application.
@@ -141,6 +146,8 @@ impl UdpSocket {
             fragmentation: options.fragmentation,
             received: PacketQueue::new(options.receive_bytes),
             to_send: PacketQueue::with_room_for(headers(binding.local().ip()), options.send_bytes),
+            egress: Egress::over(0),
+            multicast_interface: None,
             wants_writable: false,
             error: None,
             forwarded: None,

@@ -10,7 +10,7 @@ fn neighbors() -> Neighbors {
 
 fn limited_neighbors(limits: NeighborLimits) -> Neighbors {
     let keys = Keys::new([5; 32]);
-    Neighbors::new(limits, keys.table("neighbours"), Draws::new(&keys, "reachable times"))
+    Neighbors::new(limits, keys.table("neighbours"), Draws::new(&keys, "reachable times"), 0)
 }
 
 fn address(host: u8) -> IpAddr {

@@ -118,7 +118,7 @@ impl Stack {
     /// function has applied the policy of the forwarder.
     pub(crate) fn may_answer_echo(&mut self, arrived: &Arrived<'_>) -> bool {
         let destination = arrived.destination();
-        if arrived.is_broadcast || self.interface.is_ours(destination) {
+        if arrived.is_broadcast || self.is_ours(destination) {
             return true;
         }
         let mut forwarders = self.forwarding.forwarders.iter();
@@ -139,7 +139,7 @@ impl Stack {
             self.forwarding.forwarders.remove(place);
             self.forwarding.records.remove_of(listener);
             // Packets to the addresses of the forwarder are no longer for this host.
-            (self.interface.flow_cache.ipv4, self.interface.flow_cache.ipv6) = (None, None);
+            self.all_interfaces_mut().for_each(|interface| interface.flow_cache.forget_hosts());
         }
     }
 

@@ -77,10 +77,10 @@ impl Stack {
 
     pub(super) fn poll_deferred(&mut self) -> Option<ForwardEvent> {
         let (handle, record) = self.forwarding.records.poll()?;
-        let flow = record.flow;
+        let (flow, interface) = (record.flow, record.interface);
         let (arrived, _) = Arrived::parse(Arrival::of_stored(Instant::ZERO), &record.packet)?;
         let syn = Segment::parse(arrived.payload).ok()?;
-        let opening = Opening::new(Transport::Tcp, &flow, syn.options());
+        let opening = Opening::new(Transport::Tcp, &flow, interface, syn.options());
         Some(ForwardEvent::Deferred(handle, opening))
     }
 
@@ -111,7 +111,8 @@ impl Stack {
             return;
         }
         let Some(place) = self.forwarding.of_listener(listener) else { return };
-        let opening = Opening::new(Transport::Tcp, &flow, syn.options());
+        let interface = self.interface.number;
+        let opening = Opening::new(Transport::Tcp, &flow, interface, syn.options());
         self.forwarding.counted.syns += 1;
         match (self.forwarding.forwarders[place].hook)(&opening) {
             Verdict::Accept => self.handle_syn(arrived, listener, syn),
@@ -131,7 +132,8 @@ impl Stack {
             records.cancel(oldest);
             self.forwarding.counted.recycled += 1;
         }
-        self.forwarding.records.insert(flow, listener, packet);
+        let interface = self.interface.number;
+        self.forwarding.records.insert(flow, listener, interface, packet);
     }
 
     /// Handles a reset that belongs to no connection: ends a deferred handshake with the same
@@ -173,7 +175,7 @@ impl Stack {
     ) -> Option<R> {
         let (arrived, _) = Arrived::parse(Arrival::of_stored(self.now), &record.packet)?;
         let syn = Segment::parse(arrived.payload).ok()?;
-        Some(act(self, &arrived, &syn))
+        Some(self.serving(record.interface, |stack| act(stack, &arrived, &syn)))
     }
 }
 

@@ -5,6 +5,8 @@ use crate::error::Error;
 use crate::forward::{ForwardEvent, Opening, Rejection, Transport, Verdict};
 use crate::handle::UdpHandle;
 use crate::ip::Arrived;
+use crate::ip::egress::Egress;
+use crate::ip::zone::with_zone;
 use crate::link::arrival::Arrival;
 use crate::sockets::Socket;
 use crate::stack::Stack;
@@ -59,7 +61,8 @@ impl Stack {
         if let Some(flow) = &mut socket.forwarded {
             flow.list = UdpFlowList::Unanswered;
         }
-        let opening = opening(&Flow::new(socket.binding.local(), socket.peer?));
+        let flow = Flow::new(socket.binding.local(), socket.peer?);
+        let opening = opening(&flow, socket.egress.interface());
         Some(ForwardEvent::Datagrams(handle, opening))
     }
 
@@ -77,7 +80,7 @@ impl Stack {
         let verdict = if remote.port() == 0 || local.port() == 0 {
             Verdict::Drop
         } else {
-            (self.forwarding.forwarders[place].hook)(&opening(flow))
+            (self.forwarding.forwarders[place].hook)(&opening(flow, self.interface.number))
         };
         match verdict {
             Verdict::Accept | Verdict::Defer => self.open_udp_flow(place, flow),
@@ -120,7 +123,8 @@ impl Stack {
             UdpOptions { receive_bytes: queues, send_bytes: queues, ..UdpOptions::default() };
         let forwarded = UdpFlow { idle, last: self.now, list: UdpFlowList::Fresh };
         let socket = UdpSocket {
-            peer: Some(remote),
+            peer: Some(with_zone(remote, self.interface.number)),
+            egress: Egress::over(self.interface.number),
             forwarded: Some(forwarded),
             ..UdpSocket::new(Binding::to_flow(local), &queues)
         };
@@ -189,6 +193,6 @@ impl Stack {
     }
 }
 
-fn opening(flow: &Flow) -> Opening {
-    Opening::new(Transport::Udp, flow, TcpOptions::default())
+fn opening(flow: &Flow, interface: u16) -> Opening {
+    Opening::new(Transport::Udp, flow, interface, TcpOptions::default())
 }

@@ -65,9 +65,19 @@ impl Stack {
         local: impl Into<SocketAddr>,
         options: &ListenOptions,
     ) -> Result<ListenHandle, Error> {
-        let binding = Binding::new(local.into(), options.only_v6)?;
+        let local = local.into();
+        let interface = self.interface_for(&local)?;
+        self.serving(interface, |stack| stack.listen(local, options))
+    }
+
+    fn listen(
+        &mut self,
+        local: SocketAddr,
+        options: &ListenOptions,
+    ) -> Result<ListenHandle, Error> {
+        let binding = Binding::new(local, options.only_v6, self.interface.number)?;
         let local = binding.local().ip();
-        if !local.is_unspecified() && !self.interface.is_ours(local) {
+        if !local.is_unspecified() && !self.is_ours(local) {
             return Err(Error::AddressNotOurs(local));
         }
         self.sockets.has_room()?;

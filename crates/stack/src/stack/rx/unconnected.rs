@@ -36,7 +36,8 @@ impl Stack {
             return self.answer_unconnected(arrived, segment);
         }
         self.counted.tcp_extra.unconnected_deferred += 1;
-        let has_room = segment.joined.is_none() && self.unconnected.push(arrived.bytes);
+        let interface = self.interface.number;
+        let has_room = segment.joined.is_none() && self.unconnected.push(interface, arrived.bytes);
         self.counted.tcp_extra.unconnected_drops += u64::from(!has_room);
     }
 
@@ -45,8 +46,8 @@ impl Stack {
     pub(crate) fn serve_unconnected(&mut self) {
         let segments = self.interface.flow_cache.hits + self.counted.tcp.in_segments;
         for _ in 0..self.unconnected.begin_turn(segments) {
-            let Some(packet) = self.unconnected.pop() else { break };
-            self.handle_waiting(&packet);
+            let Some((interface, packet)) = self.unconnected.pop() else { break };
+            self.serving(interface, |stack| stack.handle_waiting(&packet));
             self.unconnected.give_back(packet);
         }
     }

@@ -61,7 +61,7 @@ impl Stack {
     /// Returns whether there is at least one that fits a frame of `room` bytes.
     pub(crate) fn resume_batch(&mut self, now: Instant, room: usize) -> bool {
         let Some(index) = self.batch.owner else { return false };
-        let generation = self.routes.generation() + self.interface.neighbors.generation();
+        let generation = self.next_hop_generation();
         let Some(socket) = self.sockets.tcp_at(index) else { return false };
         if room < self.batch.tcp + socket.room as usize || socket.next_hop_generation != generation
         {

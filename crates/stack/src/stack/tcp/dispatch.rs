@@ -65,6 +65,7 @@ impl Stack {
     fn handle_path_events(&mut self, index: u32, events: Events) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         let (connection, peer) = (&socket.connection, socket.flow().hosts.remote());
+        let interface = socket.egress.interface();
         let is_silent = events.contains(Events::SOFT_ERROR)
             && connection.soft_error() == Some(SoftError::Silent);
         if events.contains(Events::PATH_MTU) && connection.is_path_mtu_confirmed() {
@@ -74,7 +75,7 @@ impl Stack {
             self.path_mtus.note_found(self.now, peer, mtu, is_estimated);
         }
         if is_silent {
-            self.suspect_path_to(peer);
+            self.serving(interface, |stack| stack.suspect_path_to(peer));
         }
     }
 

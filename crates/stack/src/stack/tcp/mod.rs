@@ -118,7 +118,8 @@ impl Stack {
         let (owner, flow) = (socket.owner, socket.flow());
         let flow_hash = socket.flow_hash;
         let is_waiting = socket.state == State::TimeWait;
-        let ready = if socket.is_local { &mut self.local_ready } else { &mut self.interface.ready };
+        let egress = socket.egress;
+        let ready = egress.ring(&mut self.interface, &mut self.others, &mut self.local_ready);
         if ready.contains(Sender::Socket(index)) {
             cold_path();
             ready.remove(Sender::Socket(index));
@@ -154,7 +155,7 @@ impl Stack {
         self.events.shrink(slots);
         self.memory.shrink(slots);
         self.queues.shrink(slots);
-        self.interface.ready.shrink(first);
+        self.all_interfaces_mut().for_each(|interface| interface.ready.shrink(first));
         self.local_ready.shrink(first);
         self.timers.shrink(TcpTimer::Connection(first).number());
     }
@@ -250,12 +251,13 @@ impl Stack {
             "each connection is found by its flow"
         );
         assert_eq!(socket.state, socket.connection.state(), "each change of state was dispatched");
-        let ready = if socket.is_local { &self.local_ready } else { &self.interface.ready };
+        let is_in_ring = if socket.egress.is_local() {
+            self.local_ready.contains(Sender::Socket(index))
+        } else {
+            self.is_sender(socket.egress.interface(), index)
+        };
         let is_sender = socket.connection.wants_transmit();
-        assert!(
-            !is_sender || ready.contains(Sender::Socket(index)),
-            "a connection with data to send is in the ring"
-        );
+        assert!(!is_sender || is_in_ring, "a connection with data to send is in the ring");
         self.check_timer(index, socket);
         assert!(socket.connection.events().is_empty(), "all events were noted");
         assert!(!socket.connection.is_released(), "an ended connection has left the tables");

@@ -6,6 +6,7 @@ use crate::demux::flow::Hosts;
 use crate::error::Error;
 use crate::handle::TcpHandle;
 use crate::ip::PathInfo;
+use crate::ip::egress::Egress;
 use crate::ip::interface::Audience;
 use crate::stack::Stack;
 use crate::steering::Shard;
@@ -36,7 +37,9 @@ impl Stack {
         remote: impl Into<SocketAddr>,
         options: &ConnectOptions,
     ) -> Result<TcpHandle, Error> {
-        self.connect(now, remote.into(), options)
+        let remote = remote.into();
+        let interface = self.interface_for(&remote)?;
+        self.serving(interface, |stack| stack.connect(now, remote, options))
     }
 
     fn connect(
@@ -47,7 +50,7 @@ impl Stack {
     ) -> Result<TcpHandle, Error> {
         self.advance_clock(now);
         let is_mapped = remote.is_ipv6();
-        let remote = end_of_packets(remote)?;
+        let remote = end_of_packets(remote);
         let is_mapped = is_mapped && remote.is_ipv4();
         let is_unspecified = remote.port() == 0 || remote.ip().is_unspecified();
         if is_unspecified || remote.ip().is_multicast() {
@@ -60,7 +63,8 @@ impl Stack {
         self.sockets.has_room()?;
         let mut flow = Flow::between(Hosts::new(path.source, remote.ip()), 0, remote.port());
         if let Some(local) = options.local {
-            self.bind_flow(&mut flow, end_of_packets(local)?)?;
+            self.check_zone(&local)?;
+            self.bind_flow(&mut flow, end_of_packets(local))?;
         }
         // Connections of the host with itself stay in this shard, independent of the steering of
         // the link.
@@ -88,7 +92,7 @@ impl Stack {
         flow.set_local_port(local.port());
         if !local.ip().is_unspecified() && local.ip() != flow.hosts.local() {
             let remote = flow.hosts.remote();
-            self.interface.check_source(local.ip(), remote)?;
+            self.check_source(local.ip(), remote)?;
             flow.hosts = Hosts::new(local.ip(), remote);
         }
         Ok(())
@@ -166,7 +170,7 @@ impl Stack {
             armed,
             owner: owner_field,
             room,
-            is_local,
+            egress,
             state,
             is_retired,
             is_mapped,
@@ -181,7 +185,9 @@ impl Stack {
         (*owner_field, *state) = (owner, connection.state());
         (*is_retired, *is_mapped) = (false, false);
         *room = u32::try_from(path.link_payload).unwrap_or(u32::MAX);
-        *is_local = path_info.audience == Audience::Us;
+        let interface = self.interface.number;
+        let is_local = path_info.audience == Audience::Us;
+        *egress = if is_local { Egress::local(interface) } else { Egress::over(interface) };
         *armed = Instant::NEVER;
         let handle = self.sockets.insert_tcp(socket);
         self.flows.insert_hashed(flow_hash, &flow, handle.index());

@@ -44,7 +44,7 @@ impl Stack {
         if self.interface.capabilities.offloads.checksums {
             return SegmentOutcome::NotReady;
         }
-        let generation = self.routes.generation() + self.interface.neighbors.generation();
+        let generation = self.next_hop_generation();
         let frames = self.interface.frames;
         let room = frame.len().min(frames.room);
         let medium = (frames.header, false);
@@ -91,7 +91,7 @@ impl Stack {
     /// the generation changes.
     #[inline]
     fn next_hop_of(&mut self, now: Instant, index: u32) -> NextHop {
-        let generation = self.routes.generation() + self.interface.neighbors.generation();
+        let generation = self.next_hop_generation();
         let Some(socket) = self.sockets.tcp_at(index) else { return NextHop::NoRoute };
         if socket.next_hop_generation == generation {
             return NextHop::Mac(self.interface.mac);
@@ -102,7 +102,7 @@ impl Stack {
 
     fn resolve_next_hop_of(&mut self, now: Instant, index: u32, peer: IpAddr) -> NextHop {
         let next_hop = self.resolve_next_hop(now, peer);
-        let generation = self.routes.generation() + self.interface.neighbors.generation();
+        let generation = self.next_hop_generation();
         if let NextHop::Mac(mac) = next_hop
             && let Some(socket) = self.sockets.tcp_at(index)
         {
@@ -226,12 +226,13 @@ impl Stack {
         frame: &[u8],
     ) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
-        let ready = if socket.is_local { &mut self.local_ready } else { &mut self.interface.ready };
+        let is_local = socket.egress.is_local();
+        let ready = if is_local { &mut self.local_ready } else { &mut self.interface.ready };
         // A GSO frame counts as several frames of the sender's turn.
         ready.count(u32::try_from(sent.segments()).unwrap_or(u32::MAX) - 1);
         // The headers of a batch are copies with one identification, so it cannot be used if the
         // identification counts packets.
-        if socket.is_local || self.identification.is_counting() {
+        if is_local || self.identification.is_counting() {
             return;
         }
         if let Some(batch) = socket.connection.driver().poll_batch(now, sent.header) {
@@ -247,7 +248,12 @@ impl Stack {
         let medium = (Medium::Ip.header_length(), true);
         match self.write_segment(now, index, medium, CompletedBy::Host, None, &mut packet) {
             SegmentOutcome::Frame(written) => {
-                self.handle_packet(arrival, &packet[..written.length]);
+                let socket = self.sockets.full_at(index);
+                let interface = socket.map(|socket| socket.egress.interface());
+                let packet = &packet[..written.length];
+                self.serving(interface.unwrap_or(self.interface.number), |stack| {
+                    stack.handle_packet(arrival, packet);
+                });
             }
             SegmentOutcome::Nothing | SegmentOutcome::NotReady => {
                 self.local_ready.remove(Sender::Socket(index));

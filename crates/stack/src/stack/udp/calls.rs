@@ -4,6 +4,7 @@ use crate::demux::binding::end_of_packets;
 use crate::demux::{Binding, Flow};
 use crate::error::Error;
 use crate::handle::UdpHandle;
+use crate::ip::zone::with_zone;
 use crate::ready::Sender;
 use crate::stack::Stack;
 use crate::tx::Reply;
@@ -29,10 +30,16 @@ impl Stack {
         local: impl Into<SocketAddr>,
         options: &UdpOptions,
     ) -> Result<UdpHandle, Error> {
-        let binding = Binding::new(local.into(), options.only_v6)?;
+        let local = local.into();
+        let interface = self.interface_for(&local)?;
+        self.serving(interface, |stack| stack.bind_udp(local, options))
+    }
+
+    fn bind_udp(&mut self, local: SocketAddr, options: &UdpOptions) -> Result<UdpHandle, Error> {
+        let binding = Binding::new(local, options.only_v6, self.interface.number)?;
         let address = binding.local().ip();
         let is_open = address.is_unspecified() || address.is_multicast();
-        if !is_open && !self.interface.is_ours(address) {
+        if !is_open && !self.is_ours(address) {
             return Err(Error::AddressNotOurs(address));
         }
         self.sockets.has_room()?;
@@ -54,7 +61,9 @@ impl Stack {
         peer: impl Into<SocketAddr>,
     ) -> Result<(), Error> {
         self.advance_clock(now);
-        let peer = end_of_packets(peer.into())?;
+        let given = peer.into();
+        let interface = self.interface_of_datagrams(handle, &given)?;
+        let peer = with_zone(end_of_packets(given), interface);
         let socket = self.sockets.udp(handle)?;
         let binding = socket.binding;
         if socket.forwarded.is_some() {
@@ -62,7 +71,7 @@ impl Stack {
             return Err(Error::AddressInUse(binding.shown_local()));
         }
         let may = (socket.broadcast, false);
-        self.check_destination(now, &binding, peer, may)?;
+        self.serving(interface, |stack| stack.check_destination(now, &binding, peer, may))?;
         self.sockets.udp_mut(handle)?.1.peer = Some(peer);
         Ok(())
     }
@@ -94,7 +103,39 @@ impl Stack {
         data: &[u8],
     ) -> Result<(), Error> {
         self.advance_clock(now);
-        let remote = end_of_packets(remote.into())?;
+        let given = remote.into();
+        let interface = self.interface_of_datagrams(handle, &given)?;
+        let remote = end_of_packets(given);
+        self.serving(interface, |stack| stack.send_datagram(now, handle, remote, data))
+    }
+
+    /// Returns the number of the interface by which a socket's datagrams to `given` leave. Those to
+    /// a group without a zone leave by the interface that the socket has chosen.
+    pub(super) fn interface_of_datagrams(
+        &self,
+        handle: UdpHandle,
+        given: &SocketAddr,
+    ) -> Result<u16, Error> {
+        let chosen = self.sockets.udp(handle)?.multicast_interface;
+        let has_no_zone = |given: &SocketAddr| match given {
+            SocketAddr::V4(_) => true,
+            SocketAddr::V6(given) => given.scope_id() == 0,
+        };
+        match chosen {
+            Some(chosen) if given.ip().is_multicast() && has_no_zone(given) => {
+                self.numbered(chosen)
+            }
+            _ => self.interface_for(given),
+        }
+    }
+
+    fn send_datagram(
+        &mut self,
+        now: Instant,
+        handle: UdpHandle,
+        remote: SocketAddr,
+        data: &[u8],
+    ) -> Result<(), Error> {
         let (index, socket) = self.sockets.udp_mut(handle)?;
         let (binding, fragmentation) = (socket.binding, socket.fragmentation);
         let may = (socket.broadcast, socket.forwarded.is_some());
@@ -251,9 +292,12 @@ impl Stack {
         let socket = self.sockets.udp(handle)?;
         let local = socket.binding.local();
         let peer = socket.peer.filter(|_| local.ip().is_unspecified());
-        let source = peer.and_then(|peer| self.source_towards(peer.ip()));
-        let local = source.map_or(local, |source| SocketAddr::new(source, local.port()));
-        Ok(socket.binding.shown(local))
+        let source = peer.and_then(|peer| {
+            let interface = self.interface_for(&peer).ok()?;
+            let source = SocketAddr::new(self.source_over(interface, peer.ip())?, local.port());
+            Some(with_zone(source, interface))
+        });
+        Ok(socket.binding.shown(source.unwrap_or(local)))
     }
 
     /// Returns the peer of a connected socket.
@@ -289,6 +333,12 @@ impl Stack {
     /// # Errors
     /// [`Error::Closed`] if it was already closed.
     pub fn udp_close(&mut self, handle: UdpHandle) -> Result<(), Error> {
+        let (_, socket) = self.sockets.udp_mut(handle)?;
+        let interface = socket.egress.interface();
+        self.serving(interface, |stack| stack.close_udp(handle))
+    }
+
+    fn close_udp(&mut self, handle: UdpHandle) -> Result<(), Error> {
         let (index, socket) = self.sockets.udp_mut(handle)?;
         let (flows, forwarded) = (socket.flows(), socket.forwarded);
         while let Some(((), packet)) = socket.to_send.pop() {
@@ -301,9 +351,10 @@ impl Stack {
         }
         self.interface.ready.remove(Sender::Socket(index));
         self.events.forget(index);
-        self.interface.groups.remove_socket(self.now, index);
+        let now = self.now;
+        self.all_interfaces_mut().for_each(|interface| interface.groups.remove_socket(now, index));
         self.remove_socket(index);
-        self.send_group_reports(self.now);
+        self.serving_each(|stack| stack.send_group_reports(now));
         self.schedule_replies();
         Ok(())
     }

@@ -10,7 +10,9 @@ use crate::error::Error;
 use crate::event::UdpEvent;
 use crate::icmp::{Problem, Report};
 use crate::ip::Arrived;
+use crate::ip::egress::Egress;
 use crate::ip::interface::Audience;
+use crate::ip::zone::with_zone;
 use crate::ready::Sender;
 use crate::sockets::Socket;
 use crate::stack::Stack;
@@ -79,8 +81,9 @@ impl Stack {
 
     /// Adds a datagram to the receive queue of a socket.
     fn deliver_datagram(&mut self, index: u32, flow: &Flow, data: &[u8]) {
+        let from = with_zone(flow.remote(), self.interface.number);
         let Some(socket) = self.sockets.udp_at(index) else { return };
-        if socket.received.push(flow.remote(), data) {
+        if socket.received.push(from, data) {
             self.counted.udp.in_datagrams += 1;
             self.events.note(index, UdpEvent::Readable.bit());
             self.note_datagram(index, false);
@@ -104,7 +107,7 @@ impl Stack {
         {
             return Some(index);
         }
-        let remote = flow.remote();
+        let remote = with_zone(flow.remote(), self.interface.number);
         let accepts = |stack: &mut Self, index: &u32| {
             stack.sockets.udp_at(*index).is_some_and(|socket| socket.accepts(remote))
         };
@@ -150,7 +153,8 @@ impl Stack {
         remote: SocketAddr,
         data: &[u8],
     ) -> bool {
-        let is_local = self.interface.is_ours(remote.ip());
+        let is_local = self.is_ours(remote.ip());
+        let interface = self.interface.number;
         let Some(socket) = self.sockets.udp_at(index) else { return false };
         let header = IpHeader::new(to.source, remote.ip(), Protocol::UDP);
         let Some(mut header) = header else { return false };
@@ -176,7 +180,7 @@ impl Stack {
         };
         if is_group && socket.multicast_loop && self.interface.groups.contains(remote.ip()) {
             // A copy that finds no room is lost, like on a link.
-            let kept = self.local.push_with((), header.length() + length, emit);
+            let kept = self.local.push_with(interface, header.length() + length, emit);
             self.counted.ip.out_discards += u64::from(!kept);
             self.local_ready.push(Sender::Replies);
         }
@@ -184,8 +188,16 @@ impl Stack {
             self.counted.udp.out_datagrams += 1;
             return true;
         }
-        let queue = if is_local { &mut self.local } else { &mut socket.to_send };
-        let kept = queue.push_with((), header.length() + length, emit);
+        if !is_local && socket.to_send.is_empty() {
+            socket.egress = Egress::over(interface);
+        }
+        let egress = socket.egress;
+        let total = header.length() + length;
+        let kept = if is_local {
+            self.local.push_with(interface, total, emit)
+        } else {
+            socket.to_send.push_with((), total, emit)
+        };
         if !kept && !is_local {
             socket.wants_writable = true;
             self.counted.udp.send_buffer_errors += 1;
@@ -198,7 +210,7 @@ impl Stack {
         if is_local {
             self.local_ready.push(Sender::Replies);
         } else {
-            self.interface.ready.push(Sender::Socket(index));
+            self.ring(egress.interface()).push(Sender::Socket(index));
         }
         self.note_datagram(index, true);
         true
@@ -243,16 +255,16 @@ impl Stack {
             return Err(Error::InvalidDestination(remote));
         }
         let is_group = address.is_multicast();
-        if self.interface.audience(address) == Audience::Broadcast && !is_group && !broadcast {
+        if self.audience(address) == Audience::Broadcast && !is_group && !broadcast {
             return Err(Error::BroadcastForbidden(address));
         }
         let path = self.datagram_path_to(now, address)?;
         let is_open = bound.is_unspecified() || bound.is_multicast();
         let source = if is_open { path.source } else { bound };
         if !is_forwarded {
-            self.interface.check_source(source, address)?;
+            self.check_source(source, address)?;
         }
-        let largest = if self.interface.is_ours(address) {
+        let largest = if self.is_ours(address) {
             data_limit(path.mtu, address)
         } else {
             largest_datagram(address)
@@ -267,7 +279,7 @@ impl Stack {
         assert!(socket.flows().all(is_found), "each socket is found by what it is bound to");
         let has_datagrams = !socket.to_send.is_empty();
         assert!(
-            !has_datagrams || self.interface.ready.contains(Sender::Socket(index)),
+            !has_datagrams || self.is_sender(socket.egress.interface(), index),
             "a socket with datagrams is in the ring"
         );
     }

@@ -1,6 +1,7 @@
 //! Datagrams to multicast groups, which several sockets may receive.
 
 use crate::demux::Flow;
+use crate::ip::zone::with_zone;
 use crate::stack::Stack;
 use alloc::vec::Vec;
 
@@ -9,7 +10,8 @@ impl Stack {
     /// bound to its port.
     #[inline(never)]
     pub(super) fn deliver_to_group(&mut self, flow: &Flow, data: &[u8]) {
-        let (group, remote) = (flow.local(), flow.remote());
+        let group = flow.local();
+        let remote = with_zone(flow.remote(), self.interface.number);
         let members: Vec<u32> = self.interface.groups.members(group.ip(), remote.ip()).collect();
         let mut is_delivered = false;
         for index in members {

@@ -27,11 +27,24 @@ impl Stack {
         data: &[u8],
         segment: NonZeroUsize,
     ) -> Result<(), Error> {
-        let remote = end_of_packets(remote.into())?;
+        let given = remote.into();
         if data.len() <= segment.get() {
-            return self.udp_send_to(now, handle, remote, data);
+            return self.udp_send_to(now, handle, given, data);
         }
         self.advance_clock(now);
+        let interface = self.interface_of_datagrams(handle, &given)?;
+        let remote = end_of_packets(given);
+        self.serving(interface, |stack| stack.send_segments(now, handle, remote, data, segment))
+    }
+
+    fn send_segments(
+        &mut self,
+        now: Instant,
+        handle: UdpHandle,
+        remote: SocketAddr,
+        data: &[u8],
+        segment: NonZeroUsize,
+    ) -> Result<(), Error> {
         let (index, socket) = self.sockets.udp_mut(handle)?;
         let count = data.len().div_ceil(segment.get());
         let headers = header_length(remote.ip()) + UdpHeader::LENGTH;

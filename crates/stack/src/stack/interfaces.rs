@@ -1,0 +1,430 @@
+//! The interfaces of a host, which are added and removed at run time.
+//!
+//! [`Stack::interface`](crate::Stack) is the interface whose link is being driven, or that of the
+//! current call; all others wait in `others`. So the code for packets of a link needs no number of
+//! an interface, and a host with one interface pays for no choice. [`Stack::serving`] exchanges the
+//! two for a step that concerns another interface.
+
+use crate::config::InterfaceConfig;
+use crate::error::Error;
+use crate::ip::egress::Egress;
+use crate::ip::interface::{Audience, Interface, is_link_local};
+use crate::ip::route::{Route, RouteOrigin};
+use crate::ip::zone::needs_zone;
+use crate::link::Capabilities;
+use crate::ready::{Ready, Sender};
+use crate::services::Service;
+use crate::sockets::Socket;
+use crate::stack::Stack;
+use crate::stack::transmit::destination_of;
+use crate::tcp::UNRESOLVED;
+use crate::tx::Reply;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::net::{IpAddr, SocketAddr, SocketAddrV6};
+use linerate_units::Instant;
+
+/// # Interfaces
+///
+/// A host begins with one interface. Each further one has its own link, addresses, neighbours,
+/// groups, routers and DHCP lease; sockets, routes and limits are the host's. Methods about an
+/// interface (addresses, groups, DHCP, frames, turns) are about the first one, and within
+/// [`Stack::on`] about another one.
+///
+/// A packet to an address of the host is accepted on any of its interfaces, unless the address is
+/// link-local (the weak host model of RFC 1122 §3.3.4.2). It leaves over the interface of the route
+/// to its destination.
+impl Stack {
+    /// Adds an interface on a link with these capabilities, and returns its number. Sockets see the
+    /// number as the zone of link-local addresses.
+    ///
+    /// # Errors
+    /// [`Error::TooManyInterfaces`].
+    pub fn add_interface(
+        &mut self,
+        now: Instant,
+        config: &InterfaceConfig,
+        link: Capabilities,
+    ) -> Result<u32, Error> {
+        self.advance_clock(now);
+        let limit = self.limits.interfaces;
+        let is_free = |number: &u16| !self.has_interface(*number);
+        let number = (1..Egress::NUMBERS).find(is_free).filter(|_| self.others.len() + 1 < limit);
+        let number = number.ok_or(Error::TooManyInterfaces { limit })?;
+        let is_cached = self.interface.flow_cache.is_enabled;
+        let added = Interface::new(number, config, &self.limits, is_cached, &self.keys);
+        self.others.push(Box::new(added));
+        self.serving(number, |stack| {
+            stack.begin_interface();
+            stack.attach(link);
+            stack.handle_address_change();
+        });
+        Ok(number.into())
+    }
+
+    /// Removes an interface. Its addresses are [removed](Stack::remove_address), and its routes are
+    /// forgotten. After the first one was removed, another one takes its place.
+    ///
+    /// # Errors
+    /// [`Error::UnknownInterface`]; [`Error::OnlyInterface`] for the last one.
+    pub fn remove_interface(&mut self, now: Instant, number: u32) -> Result<(), Error> {
+        self.advance_clock(now);
+        let removed = self.numbered(number)?;
+        let other = self.others.first().ok_or(Error::OnlyInterface)?.number;
+        self.serving(removed, |stack| {
+            for own in stack.addresses().iter().map(|own| own.cidr.address()).collect::<Vec<_>>() {
+                stack.remove_address(now, own);
+            }
+        });
+        if self.interface.number == removed {
+            self.serve(other);
+        }
+        self.routes.remove_interface(number);
+        let place = self.others.iter().position(|known| known.number == removed);
+        if let Some(mut gone) = place.map(|place| self.others.remove(place)) {
+            while let Some((_, packet)) = gone.replies.pop() {
+                self.counted.ip.out_discards += 1;
+                gone.replies.recycle(packet);
+            }
+            self.adopt_sockets(&gone);
+        }
+        self.schedule_others();
+        self.handle_address_change();
+        Ok(())
+    }
+
+    /// Makes another interface that of the sockets of a removed one.
+    fn adopt_sockets(&mut self, gone: &Interface) {
+        let own = self.interface.number;
+        for index in self.sockets.iter().map(|(index, _)| index).collect::<Vec<_>>() {
+            if self.sockets.set_interface(index, Some(gone.number), own)
+                && let Some(socket) = self.sockets.full_at(index)
+            {
+                socket.next_hop_generation = UNRESOLVED;
+            }
+        }
+        for sender in gone.ready.iter().filter(|&sender| sender != Sender::Replies) {
+            self.interface.ready.push(sender);
+        }
+        self.recent_headers = self.recent_headers.unresolved();
+    }
+
+    /// Returns the numbers of the interfaces.
+    pub fn interfaces(&self) -> impl Iterator<Item = u32> + '_ {
+        self.all_interfaces().map(|interface| interface.number.into())
+    }
+
+    /// Performs calls that are about this interface.
+    ///
+    /// ```
+    /// use linerate_stack::{Capabilities, InterfaceConfig, Medium, Stack, StackConfig};
+    /// use linerate_units::Instant;
+    /// use linerate_wire::MacAddress;
+    ///
+    /// let first = StackConfig::new(MacAddress::ZERO, "192.0.2.1/24".parse()?);
+    /// let mut stack = Stack::new(first, [7; 32]);
+    /// let second = InterfaceConfig::new(MacAddress::ZERO, "198.51.100.1/24".parse()?);
+    /// let link = Capabilities::new(Medium::Ip, 1_500);
+    /// let number = stack.add_interface(Instant::ZERO, &second, link)?;
+    /// let own = stack.on(number, |stack| stack.addresses()[0].cidr)?;
+    /// assert_eq!(own, "198.51.100.1/24".parse()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownInterface`].
+    pub fn on<T>(
+        &mut self,
+        interface: u32,
+        calls: impl FnOnce(&mut Self) -> T,
+    ) -> Result<T, Error> {
+        let number = self.numbered(interface)?;
+        Ok(self.serving(number, calls))
+    }
+
+    /// Returns the number of the interface that has this address.
+    #[must_use]
+    pub fn interface_with(&self, address: IpAddr) -> Option<u32> {
+        let mut all = self.all_interfaces();
+        all.find(|known| known.is_configured(address)).map(|known| known.number.into())
+    }
+
+    /// Returns the number of the interface that is being served.
+    pub(crate) const fn served(&self) -> u32 {
+        self.interface.number as u32
+    }
+
+    pub(super) fn numbered(&self, number: u32) -> Result<u16, Error> {
+        let known = u16::try_from(number).ok().filter(|&number| self.has_interface(number));
+        known.ok_or(Error::UnknownInterface(number))
+    }
+
+    pub(crate) fn has_interface(&self, number: u16) -> bool {
+        self.all_interfaces().any(|interface| interface.number == number)
+    }
+
+    pub(crate) fn all_interfaces(&self) -> impl Iterator<Item = &Interface> {
+        core::iter::once(&self.interface).chain(self.others.iter().map(|other| &**other))
+    }
+
+    pub(crate) fn all_interfaces_mut(&mut self) -> impl Iterator<Item = &mut Interface> {
+        let others = self.others.iter_mut().map(|other| &mut **other);
+        core::iter::once(&mut self.interface).chain(others)
+    }
+
+    /// Performs a step that concerns this interface.
+    #[inline]
+    pub(crate) fn serving<T>(&mut self, number: u16, step: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.interface.number;
+        if number != before {
+            self.serve(number);
+        }
+        let result = step(self);
+        if number != before {
+            self.serve(before);
+        }
+        result
+    }
+
+    /// Performs a step for each interface.
+    pub(super) fn serving_each(&mut self, mut step: impl FnMut(&mut Self)) {
+        let numbers = self.others.iter().map(|other| other.number).collect::<Vec<_>>();
+        step(self);
+        numbers.into_iter().for_each(|number| self.serving(number, &mut step));
+    }
+
+    /// Makes this the interface that is being served. What was begun for the other one is completed
+    /// first.
+    #[cold]
+    fn serve(&mut self, number: u16) {
+        let is_it = |other: &&mut Box<Interface>| other.number == number;
+        self.flush_coalesced();
+        self.end_data_run();
+        self.commit_batch();
+        self.batch.forget();
+        self.cached_route = None;
+        if let Some(other) = self.others.iter_mut().find(is_it) {
+            core::mem::swap(&mut self.interface, &mut **other);
+        }
+        self.schedule_others();
+    }
+
+    /// Is a socket in the ring of senders of this interface?
+    pub(super) fn is_sender(&self, interface: u16, index: u32) -> bool {
+        let mut all = self.all_interfaces();
+        all.find(|known| known.number == interface)
+            .is_some_and(|known| known.ready.contains(Sender::Socket(index)))
+    }
+
+    /// Returns the ring of senders of an interface.
+    pub(crate) fn ring(&mut self, number: u16) -> &mut Ready {
+        Egress::over(number).ring(&mut self.interface, &mut self.others, &mut self.local_ready)
+    }
+}
+
+/// # The choice of an interface
+impl Stack {
+    /// Is this an address of the host? One of another interface is, unless it is link-local.
+    pub(crate) fn is_ours(&self, address: IpAddr) -> bool {
+        self.interface.is_ours(address) || self.others_have(address)
+    }
+
+    /// Has another interface this address, which is not link-local?
+    pub(crate) fn others_have(&self, address: IpAddr) -> bool {
+        !self.others.is_empty()
+            && !is_link_local(address)
+            && self.others.iter().any(|other| other.is_configured(address))
+    }
+
+    /// Classifies a destination address.
+    pub(crate) fn audience(&self, address: IpAddr) -> Audience {
+        match self.interface.audience(address) {
+            Audience::Others if self.others_have(address) => Audience::Us,
+            audience => audience,
+        }
+    }
+
+    /// Checks that an application may send from `own` to `destination`. The source must be an
+    /// address of this host, and a loopback address must not leave it (RFC 1122 §3.2.1.3).
+    #[inline(never)]
+    pub(crate) fn check_source(&self, own: IpAddr, destination: IpAddr) -> Result<(), Error> {
+        if own.is_ipv4() != destination.is_ipv4() {
+            return Err(Error::OtherVersion { local: own, remote: destination });
+        }
+        if !self.is_ours(own) {
+            return Err(Error::AddressNotOurs(own));
+        }
+        let leaves = !self.is_ours(destination);
+        if own.is_loopback() && leaves { Err(Error::Loopback(own)) } else { Ok(()) }
+    }
+
+    /// Returns the number of the interface for an application's address: the zone of a link-local
+    /// one, or else the interface of the route to it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownZone`], [`Error::MissingZone`].
+    #[inline]
+    pub(crate) fn interface_for(&self, given: &SocketAddr) -> Result<u16, Error> {
+        match given {
+            SocketAddr::V6(given) if needs_zone(*given.ip()) => self.zone(given),
+            _ => Ok(self.interface_towards(given.ip())),
+        }
+    }
+
+    /// Returns the zone of a link-local address. Zero stands for the only interface.
+    #[cold]
+    fn zone(&self, given: &SocketAddrV6) -> Result<u16, Error> {
+        let (address, zone) = (*given.ip(), given.scope_id());
+        match u16::try_from(zone) {
+            Ok(0) if self.others.is_empty() => Ok(self.interface.number),
+            Ok(0) => Err(Error::MissingZone(address)),
+            Ok(number) if self.has_interface(number) => Ok(number),
+            _ => Err(Error::UnknownZone { address, zone }),
+        }
+    }
+
+    /// Checks that the zone of a local address, if it has one, is the interface being served.
+    pub(crate) fn check_zone(&self, local: &SocketAddr) -> Result<(), Error> {
+        match local {
+            SocketAddr::V6(local) if needs_zone(*local.ip()) && local.scope_id() != 0 => {
+                let (address, zone) = (*local.ip(), local.scope_id());
+                let is_served = zone == u32::from(self.interface.number);
+                if is_served { Ok(()) } else { Err(Error::UnknownZone { address, zone }) }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the number of the interface over which packets to `destination` leave. Those of
+    /// addresses that are meaningful on every link leave over the one that is being served.
+    #[inline]
+    pub(crate) fn interface_towards(&self, destination: IpAddr) -> u16 {
+        if self.others.is_empty() {
+            return self.interface.number;
+        }
+        self.route_interface(destination.to_canonical())
+    }
+
+    #[cold]
+    fn route_interface(&self, destination: IpAddr) -> u16 {
+        let is_of_link = match destination {
+            IpAddr::V4(destination) => destination.is_broadcast(),
+            IpAddr::V6(destination) => destination.is_unicast_link_local(),
+        };
+        if is_of_link || destination.is_multicast() || self.is_ours(destination) {
+            return self.interface.number;
+        }
+        let route = self.routes.lookup(destination);
+        route.map_or(self.interface.number, |route| self.interface_of(route))
+    }
+
+    /// Returns the number of the interface of a route: its own, or that on whose network its
+    /// gateway is, or else the first one.
+    fn interface_of(&self, route: &Route) -> u16 {
+        let of_gateway = || self.routes.lookup(route.gateway?)?.interface;
+        let number = route.interface.or_else(of_gateway).and_then(|number| number.try_into().ok());
+        let first = || self.all_interfaces().map(|interface| interface.number).min();
+        number.filter(|&number| self.has_interface(number)).or_else(first).unwrap_or_default()
+    }
+
+    /// Returns the generation of routes and neighbours in which a MAC address on the interface that
+    /// is being served was resolved.
+    #[inline(always)]
+    pub(crate) const fn next_hop_generation(&self) -> u64 {
+        self.routes.generation() + self.interface.neighbors.generation()
+    }
+
+    /// Moves a sender whose next packet leaves over another interface to the ring of that one,
+    /// because routes have changed, or because the packets of a socket have several destinations.
+    /// Returns whether it was moved.
+    #[cold]
+    pub(super) fn move_sender(&mut self, sender: Sender) -> bool {
+        if self.interface.fragmenter.is_busy() {
+            return false;
+        }
+        let Some(destination) = self.destination_of_next(sender) else { return false };
+        let number = self.interface_towards(destination);
+        if number == self.interface.number {
+            return false;
+        }
+        match sender {
+            Sender::Replies => self.move_reply(number),
+            Sender::Socket(index) => {
+                self.interface.ready.remove(sender);
+                self.sockets.set_interface(index, None, number);
+                self.ring(number).push(sender);
+            }
+        }
+        true
+    }
+
+    /// Returns the destination of the next packet of a sender, if it may be that of another
+    /// interface.
+    fn destination_of_next(&self, sender: Sender) -> Option<IpAddr> {
+        let packet = match sender {
+            Sender::Replies => match self.interface.replies.front()? {
+                (Reply::Packet, packet) => packet,
+                (Reply::Arp(_), _) => return None,
+            },
+            Sender::Socket(index) => match self.sockets.get(index)? {
+                Socket::Tcp(socket) => {
+                    let is_resolved = socket.next_hop_generation == self.next_hop_generation();
+                    return (!is_resolved).then(|| socket.flow().hosts.remote());
+                }
+                Socket::Udp(socket) => socket.to_send.front()?.1,
+                Socket::Raw(socket) => socket.to_send.front()?.1,
+                Socket::Compact(_) | Socket::TimeWait(_) | Socket::Listen(_) => return None,
+            },
+        };
+        destination_of(packet)
+    }
+
+    fn move_reply(&mut self, number: u16) {
+        let Some((reply, packet)) = self.interface.replies.pop() else { return };
+        let mut others = self.others.iter_mut();
+        let kept = others.find(|other| other.number == number).is_some_and(|other| {
+            other.ready.push(Sender::Replies);
+            other.replies.push(reply, &packet)
+        });
+        self.counted.ip.out_discards += u64::from(!kept);
+        self.interface.replies.recycle(packet);
+    }
+
+    /// Sets the deadline of what is due on other interfaces than the one that is being served. They
+    /// change only while they are.
+    fn schedule_others(&mut self) {
+        let next = self.others.iter().map(|other| other.poll_timeout()).min();
+        self.deadlines.set(Service::Interfaces, next.unwrap_or(Instant::NEVER));
+    }
+
+    /// Runs what is due on another interface than the one that is being served.
+    pub(super) fn handle_interfaces_timeout(&mut self, now: Instant) {
+        let mut others = self.others.iter();
+        let due = others.find(|other| other.poll_timeout() <= now).map(|other| other.number);
+        if let Some(number) = due {
+            self.serving(number, |stack| {
+                // One timer, as for the interface that was being served.
+                let _ = stack.handle_neighbor_timeout(now)
+                    || stack.handle_interface_service_timeout(now);
+            });
+        }
+        self.schedule_others();
+    }
+
+    /// Has an interface frames for which its link had room in its last turn?
+    pub(crate) fn can_transmit(&self) -> bool {
+        self.all_interfaces().any(|known| !known.ready.is_empty() && !known.is_blocked)
+    }
+
+    /// Begins the detection of duplicates and the discovery of routers on a new interface, and adds
+    /// the routes to its networks.
+    pub(super) fn begin_interface(&mut self) {
+        let number = self.interface.number;
+        for &network in self.interface.addresses.in_use() {
+            let interface = Some(number.into());
+            self.routes.insert(RouteOrigin::Direct, Route { interface, ..Route::direct(network) });
+        }
+        self.detect_duplicates_of_all();
+        self.schedule_discovery();
+    }
+}
