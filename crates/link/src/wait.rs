@@ -2,6 +2,7 @@
 
 use crate::MonotonicClock;
 use crate::eventfd::Eventfd;
+use linerate_stack::InterfaceLink;
 use linerate_units::{Clock, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -92,51 +93,111 @@ impl Waiter {
         link: &mut impl Readiness,
         deadline: Instant,
     ) -> Result<Wake, WaitError> {
-        self.spin(link);
-        if !self.shared.fall_asleep() {
-            return Ok(Wake { link: link.is_ready(), doorbell: true });
-        }
-        if !link.prepare_to_sleep() {
-            return Ok(Wake { link: true, doorbell: self.shared.wake_up(false) });
-        }
-        let slept = self.sleep(link, deadline);
-        let signalled = slept.unwrap_or_default();
-        link.awake(signalled.link);
-        let doorbell = self.shared.wake_up(signalled.doorbell);
-        slept.map(|woken| Wake { link: woken.link, doorbell })
+        self.wait_for_any(std::slice::from_mut(link), deadline)
     }
 
-    fn spin(&self, link: &mut impl Readiness) {
+    /// Waits like [`Waiter::wait`], for any of several links.
+    ///
+    /// # Errors
+    /// [`WaitError`] if the system cannot poll.
+    pub fn wait_for_any(
+        &mut self,
+        links: &mut [impl Readiness],
+        deadline: Instant,
+    ) -> Result<Wake, WaitError> {
+        self.spin(links);
+        if !self.shared.fall_asleep() {
+            return Ok(Wake { link: is_any_ready(links), doorbell: true });
+        }
+        if let Some(ready) = links.iter_mut().position(|link| !link.prepare_to_sleep()) {
+            links[..ready].iter_mut().for_each(|link| link.awake(false));
+            return Ok(Wake { link: true, doorbell: self.shared.wake_up(false) });
+        }
+        let slept = self.sleep(links, deadline);
+        let signalled = slept.as_ref().ok();
+        for (index, link) in links.iter_mut().enumerate() {
+            link.awake(signalled.is_some_and(|signalled| signalled.links[index]));
+        }
+        let doorbell = self.shared.wake_up(signalled.is_some_and(|signalled| signalled.doorbell));
+        slept.map(|woken| Wake { link: woken.links.contains(&true), doorbell })
+    }
+
+    fn spin(&self, links: &mut [impl Readiness]) {
         for _ in 0..self.spins {
-            if link.is_ready() || self.shared.is_rung() {
+            if is_any_ready(links) || self.shared.is_rung() {
                 return;
             }
             spin_loop();
         }
     }
 
-    /// Sleeps until an event or the deadline. Returns the reason why the sleep ended.
-    fn sleep(&self, link: &impl Readiness, deadline: Instant) -> Result<Wake, WaitError> {
-        let deadline = deadline.min(link.next_deadline());
-        let interest =
-            if link.wants_room() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        let event = self.shared.event.as_fd();
-        // Without a second descriptor, the last entry is a placeholder that is not polled.
-        let second = link.wakeup_fd();
-        let mut fds = [
-            PollFd::from_borrowed_fd(event, PollFlags::IN),
-            PollFd::from_borrowed_fd(link.fd(), interest),
-            PollFd::from_borrowed_fd(second.unwrap_or(event), PollFlags::IN),
-        ];
-        let count = if second.is_some() { 3 } else { 2 };
-        match poll(&mut fds[..count], time_left(deadline).as_ref()) {
-            Ok(_) => Ok(Wake {
-                link: fds[1..count].iter().any(|fd| !fd.revents().is_empty()),
-                doorbell: !fds[0].revents().is_empty(),
-            }),
-            Err(Errno::INTR) => Ok(Wake::default()),
-            Err(errno) => Err(WaitError { errno: errno.raw_os_error() }),
+    /// Sleeps until an event or the deadline. Returns the reasons why the sleep ended.
+    fn sleep(&self, links: &[impl Readiness], deadline: Instant) -> Result<Signalled, WaitError> {
+        let deadline = links.iter().fold(deadline, |next, link| next.min(link.next_deadline()));
+        // The descriptors of each link follow each other.
+        let mut fds = vec![PollFd::from_borrowed_fd(self.shared.event.as_fd(), PollFlags::IN)];
+        for link in links {
+            let room = if link.wants_room() { PollFlags::OUT } else { PollFlags::empty() };
+            fds.push(PollFd::from_borrowed_fd(link.fd(), PollFlags::IN | room));
+            let second = link.wakeup_fd();
+            fds.extend(second.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         }
+        let is_signalled = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        match poll(&mut fds, time_left(deadline).as_ref()) {
+            Ok(_) => {}
+            Err(Errno::INTR) => fds.iter_mut().for_each(PollFd::clear_revents),
+            Err(errno) => return Err(WaitError { errno: errno.raw_os_error() }),
+        }
+        let mut of_links = fds[1..].iter();
+        let links = links.iter().map(|link| {
+            let count = if link.wakeup_fd().is_some() { 2 } else { 1 };
+            of_links.by_ref().take(count).filter(|fd| is_signalled(fd)).count() > 0
+        });
+        Ok(Signalled { doorbell: is_signalled(&fds[0]), links: links.collect() })
+    }
+}
+
+/// The reasons why a sleep ended.
+#[derive(Debug)]
+struct Signalled {
+    doorbell: bool,
+    /// Was a descriptor of this link signalled?
+    links: Vec<bool>,
+}
+
+/// Is one of the links ready?
+fn is_any_ready(links: &mut [impl Readiness]) -> bool {
+    links.iter_mut().fold(false, |ready, link| ready | link.is_ready())
+}
+
+/// A link of a host with several interfaces.
+impl<L: Readiness> Readiness for InterfaceLink<L> {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.link.fd()
+    }
+
+    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.link.wakeup_fd()
+    }
+
+    fn wants_room(&self) -> bool {
+        self.link.wants_room()
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.link.is_ready()
+    }
+
+    fn prepare_to_sleep(&mut self) -> bool {
+        self.link.prepare_to_sleep()
+    }
+
+    fn awake(&mut self, signalled: bool) {
+        self.link.awake(signalled);
+    }
+
+    fn next_deadline(&self) -> Instant {
+        self.link.next_deadline()
     }
 }
 

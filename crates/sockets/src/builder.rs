@@ -6,8 +6,12 @@ use crate::net::Net;
 use crate::reactor::Reactor;
 use crate::shared::Shared;
 use linerate_link::shard::{HandoverWatch, ShardError, share};
-use linerate_link::{Readiness, ShardLink, Waiter, random_bytes};
-use linerate_stack::{Budget, Link, SMALLEST_MTU, Shard, Stack, StackConfig};
+use linerate_link::{MonotonicClock, Readiness, ShardLink, Waiter, random_bytes};
+use linerate_stack::{
+    Budget, FIRST_INTERFACE, InterfaceConfig, InterfaceLink, Link, SMALLEST_MTU, Shard, Stack,
+    StackConfig,
+};
+use linerate_units::Clock;
 use parking_lot::Mutex;
 use std::fmt;
 use std::io;
@@ -18,6 +22,8 @@ use std::thread;
 pub struct Builder<L> {
     /// The queues of the link: at least one.
     queues: Vec<L>,
+    /// Further interfaces, with their links.
+    interfaces: Vec<(InterfaceConfig, L)>,
     config: StackConfig,
     seed: Option<[u8; 32]>,
     name: String,
@@ -32,6 +38,7 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
     pub fn new(link: L, config: StackConfig) -> Self {
         Self {
             queues: vec![link],
+            interfaces: Vec::new(),
             config,
             seed: None,
             name: "linerate".to_owned(),
@@ -58,6 +65,15 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
     #[must_use]
     pub fn queues(mut self, further: impl IntoIterator<Item = L>) -> Self {
         self.queues.extend(further);
+        self
+    }
+
+    /// Adds an interface on a further link, which the same thread drives. The first one that is
+    /// added has number 2, which is the zone of its link-local addresses, the next one 3, and so
+    /// on. [`AnyLink`](linerate_link::AnyLink) is a type for links of different kinds.
+    #[must_use]
+    pub fn interface(mut self, config: InterfaceConfig, link: L) -> Self {
+        self.interfaces.push((config, link));
         self
     }
 
@@ -101,19 +117,19 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
     /// # Errors
     /// The error of the operating system if it provides no random numbers, no descriptor or no
     /// thread;
-    /// `InvalidInput` for more queues than a host can have shards, or for a link whose MTU is
-    /// smaller
-    /// than [`SMALLEST_MTU`].
+    /// `InvalidInput` for more queues than a host can have shards, for a link whose MTU is smaller
+    /// than [`SMALLEST_MTU`], or for several queues and several interfaces; `QuotaExceeded` beyond
+    /// the limit of interfaces.
     pub fn start(mut self) -> io::Result<Net> {
         let seed = self.seed.map_or_else(random_bytes, Ok)?;
         let mut queues = std::mem::take(&mut self.queues);
+        if queues.len() > 1 && !self.interfaces.is_empty() {
+            return Err(Error::ShardedInterfaces.into());
+        }
         if queues.len() == 1 {
-            return self.start_on(
-                queues.drain(..).map(|link| (link, Shard::ONLY)),
-                seed,
-                Vec::new(),
-                |link| link,
-            );
+            let further = std::mem::take(&mut self.interfaces);
+            let first = queues.drain(..).map(|link| (link, Shard::ONLY));
+            return self.start_on(first, further, seed, Vec::new(), |link| link);
         }
         let links = share(queues, seed).map_err(|error| match error {
             ShardError::Queues(_) => io::Error::new(io::ErrorKind::InvalidInput, error),
@@ -124,44 +140,56 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
             let shard = link.shard();
             (link, shard)
         });
-        self.start_on(links, seed, watches, ShardLink::into_queue)
+        self.start_on(links, Vec::new(), seed, watches, ShardLink::into_queue)
     }
 
-    /// Starts a host or shard on each of `links`. `into_queue` recovers the application's link.
+    /// Starts a host or shard on each of `links`. A single host has the `further` interfaces.
+    /// `into_queue` recovers the application's link.
     fn start_on<M: Link + Readiness + Send + 'static>(
         self,
         links: impl Iterator<Item = (M, Shard)>,
+        mut further: Vec<(InterfaceConfig, M)>,
         seed: [u8; 32],
         watches: Vec<HandoverWatch>,
         into_queue: impl Fn(M) -> L + Copy + Send + 'static,
     ) -> io::Result<Net> {
         let mut begun = Vec::new();
         for (link, shard) in links {
-            if link.capabilities().mtu < SMALLEST_MTU {
-                // A host whose link is too narrow for its queued packets would turn for ever.
-                return Err(Error::NarrowLink(link.capabilities().mtu).into());
+            for link in std::iter::once(&link).chain(further.iter().map(|(_, link)| link)) {
+                if link.capabilities().mtu < SMALLEST_MTU {
+                    // A host whose link is too narrow for its queued packets would turn for ever.
+                    return Err(Error::NarrowLink(link.capabilities().mtu).into());
+                }
             }
             let waiter = Waiter::new().map_err(io::Error::other)?.with_spins(self.spins);
             let limits = self.config.limits.among(shard.count);
             let mut stack = Stack::new(StackConfig { shard, limits, ..self.config.clone() }, seed);
             stack.attach(link.capabilities());
+            let mut links = vec![InterfaceLink { interface: FIRST_INTERFACE, link }];
+            for (config, link) in further.drain(..) {
+                let interface =
+                    stack.add_interface(MonotonicClock.now(), &config, link.capabilities());
+                let interface = interface.map_err(Error::from)?;
+                links.push(InterfaceLink { interface, link });
+            }
             let shared = Arc::new(Shared::new(stack, waiter.doorbell()));
-            begun.push((shared, link, waiter, shard));
+            begun.push((shared, links, waiter, shard));
         }
         let shards: Arc<[_]> = begun.iter().map(|(shared, ..)| Arc::clone(shared)).collect();
         // From here on, dropping `net` on failure stops the threads that have started.
         let net = Net::new(Arc::clone(&shards), watches);
         let on_end = Arc::new(Mutex::new(self.on_end));
-        for (shared, link, waiter, shard) in begun {
+        for (shared, links, waiter, shard) in begun {
             let (on_end, shards) = (Arc::clone(&on_end), Arc::clone(&shards));
-            let reactor = Reactor { shared, link, waiter, budget: self.budget, shards };
+            let reactor = Reactor { shared, links, waiter, budget: self.budget, shards };
             let name = match shard {
                 Shard::ONLY => self.name.clone(),
                 Shard { number, .. } => format!("{}-{number}", self.name),
             };
             net.add_thread(thread::Builder::new().name(name).spawn(move || {
-                let link = into_queue(reactor.run());
-                on_end.lock()(link);
+                for InterfaceLink { link, .. } in reactor.run() {
+                    on_end.lock()(into_queue(link));
+                }
             })?);
         }
         Ok(net)
@@ -174,6 +202,7 @@ impl<L: fmt::Debug> fmt::Debug for Builder<L> {
         let mut fields = f.debug_struct("Builder");
         fields
             .field("queues", &self.queues)
+            .field("interfaces", &self.interfaces)
             .field("config", &self.config)
             .field("name", &self.name);
         fields.field("budget", &self.budget).field("spins", &self.spins).finish_non_exhaustive()

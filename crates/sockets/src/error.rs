@@ -49,6 +49,9 @@ pub enum Error {
     /// The network has several shards, and the call needs one.
     #[error("a network with several shards cannot forward flows: start it on one link")]
     Shards,
+    /// The network was to have several queues and several interfaces.
+    #[error("a network with several queues has one interface: give it one queue of each link")]
+    ShardedInterfaces,
     /// The value is outside the range of the option.
     #[error("{value} is no valid {option}: give {range}")]
     InvalidOption {
@@ -125,6 +128,7 @@ impl Error {
             Self::NoAddress
             | Self::ZeroTimeout
             | Self::NarrowLink(_)
+            | Self::ShardedInterfaces
             | Self::ListenerShutDown
             | Self::InvalidOption { .. } => ErrorKind::InvalidInput,
             Self::Registered => ErrorKind::AlreadyExists,

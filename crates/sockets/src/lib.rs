@@ -208,9 +208,9 @@ pub use linerate_link::shard::Handovers;
 pub use linerate_stack::{
     AddressOptions, AddressOrigin, AddressState, Autoconfiguration, Budget, ConnectOptions,
     Counters, Destinations, DhcpConfig, DhcpLease, EchoPolicy, ForwardOptions, ForwardStatistics,
-    Fragmentation, InterfaceAddress, Limits, ListenOptions, ListenStatistics, NeighborLimits,
-    Opening, RateLimit, ReassemblyLimits, Rejection, Route, StackConfig, SynCookies, Transport,
-    UdpOptions, Verdict,
+    Fragmentation, InterfaceAddress, InterfaceConfig, Limits, ListenOptions, ListenStatistics,
+    NeighborLimits, Opening, RateLimit, ReassemblyLimits, Rejection, Route, StackConfig,
+    SynCookies, Transport, UdpOptions, Verdict,
 };
 pub use linerate_tcp::{
     AckRule, Acknowledged, BufferSize, Config, CongestionName, Controller, CustomCongestion,

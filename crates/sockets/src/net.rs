@@ -14,8 +14,8 @@ use linerate_link::Readiness;
 use linerate_link::shard::{HandoverWatch, Handovers};
 use linerate_stack::{
     AddressOptions, ConnectOptions, Counters, Destinations, DhcpLease, Error as HostError,
-    FIRST_SHARD, ForwardOptions, InterfaceAddress, Link, ListenOptions, Opening, Route,
-    StackConfig, UdpOptions, Verdict,
+    FIRST_INTERFACE, FIRST_SHARD, ForwardOptions, InterfaceAddress, Link, ListenOptions, Opening,
+    Route, Stack, StackConfig, UdpOptions, Verdict,
 };
 use linerate_wire::IpCidr;
 use parking_lot::Mutex;
@@ -54,6 +54,8 @@ use std::time::{Duration, Instant};
 #[derive(Clone)]
 pub struct Net {
     running: Arc<Running>,
+    /// The interface that calls about an interface concern ([`Net::on`]).
+    interface: u32,
 }
 
 impl Net {
@@ -68,7 +70,8 @@ impl Net {
     /// Creates the network of these shards. Their threads are started later ([`Net::add_thread`]).
     pub(crate) fn new(shards: Arc<[Arc<Shared>]>, watches: Vec<HandoverWatch>) -> Self {
         let (threads, next) = (Mutex::default(), AtomicUsize::new(0));
-        Self { running: Arc::new(Running { shards, watches, threads, next }) }
+        let running = Arc::new(Running { shards, watches, threads, next });
+        Self { running, interface: FIRST_INTERFACE }
     }
 
     /// Adds the thread of a shard, to be joined at the end.
@@ -213,12 +216,48 @@ impl Net {
         Ok(Forwarder::open(self.first(), destinations, options, hook)?)
     }
 
+    /// Returns this network, for calls about another interface than the first one
+    /// ([`Builder::interface`]): [`Net::addresses`], [`Net::add_address`], [`Net::remove_address`],
+    /// [`Net::dhcp_lease`] and [`Net::dhcp_release`].
+    ///
+    /// ```
+    /// # use linerate_link::memory::{MemoryConfig, pair};
+    /// # use linerate_sockets::{InterfaceConfig, Net, StackConfig};
+    /// # let (left, _peer) = pair(MemoryConfig::default())?;
+    /// # let (right, _other_peer) = pair(MemoryConfig::default())?;
+    /// let first = StackConfig::new("02:00:00:00:00:01".parse()?, "10.0.1.1/24".parse()?);
+    /// let second = InterfaceConfig::new("02:00:00:00:00:02".parse()?, "10.0.2.1/24".parse()?);
+    /// let net = Net::builder(left, first).interface(second, right).start()?;
+    /// assert_eq!(net.interfaces()?, [1, 2]);
+    /// assert_eq!(net.on(2)?.addresses()?[0].cidr, "10.0.2.1/24".parse()?);
+    /// // Sockets belong to all interfaces.
+    /// let _listener = net.bind("10.0.2.1:80")?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `AddrNotAvailable` if the host has no such interface; or if the network has panicked.
+    pub fn on(&self, interface: u32) -> io::Result<Self> {
+        if !self.interfaces()?.contains(&interface) {
+            return Err(Error::Host(HostError::UnknownInterface(interface)).into());
+        }
+        Ok(Self { interface, ..self.clone() })
+    }
+
+    /// Returns the numbers of the interfaces, which are the zones of their link-local addresses.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn interfaces(&self) -> io::Result<Vec<u32>> {
+        Ok(self.first().access()?.stack.interfaces().collect())
+    }
+
     /// Returns the addresses of the host in every state, including its link-local one.
     ///
     /// # Errors
     /// If the network has panicked.
     pub fn addresses(&self) -> io::Result<Vec<InterfaceAddress>> {
-        Ok(self.first().access()?.stack.addresses().to_vec())
+        self.on_interface(self.first(), |stack, _| stack.addresses().to_vec())
     }
 
     /// Waits until the addresses of the host are usable: the detection of duplicates is over, and,
@@ -259,9 +298,8 @@ impl Net {
     /// limit of addresses; or if the network has panicked.
     pub fn add_address(&self, address: IpCidr, options: &AddressOptions) -> io::Result<()> {
         for shard in &*self.running.shards {
-            let mut access = shard.access()?;
-            let now = access.now();
-            access.stack.add_address(now, address, options).map_err(Error::from)?;
+            let add = |stack: &mut Stack, now| stack.add_address(now, address, options);
+            self.on_interface(shard, add)?.map_err(Error::from)?;
         }
         Ok(())
     }
@@ -275,9 +313,8 @@ impl Net {
     pub fn remove_address(&self, address: IpAddr) -> io::Result<Option<InterfaceAddress>> {
         let mut removed = None;
         for shard in &*self.running.shards {
-            let mut access = shard.access()?;
-            let now = access.now();
-            removed = access.stack.remove_address(now, address).or(removed);
+            let remove = |stack: &mut Stack, now| stack.remove_address(now, address);
+            removed = self.on_interface(shard, remove)?.or(removed);
         }
         Ok(removed)
     }
@@ -287,8 +324,7 @@ impl Net {
     /// # Errors
     /// If the network has panicked.
     pub fn dhcp_lease(&self) -> io::Result<Option<DhcpLease>> {
-        let Some(shard) = self.running.shards.first() else { return Ok(None) };
-        Ok(shard.access()?.stack.dhcp_lease().cloned())
+        self.on_interface(self.first(), |stack, _| stack.dhcp_lease().cloned())
     }
 
     /// Gives the address back to the DHCP server. Its connections end.
@@ -297,9 +333,7 @@ impl Net {
     /// If the network has panicked.
     pub fn dhcp_release(&self) -> io::Result<()> {
         for shard in &*self.running.shards {
-            let mut access = shard.access()?;
-            let now = access.now();
-            access.stack.dhcp_release(now);
+            self.on_interface(shard, Stack::dhcp_release)?;
         }
         Ok(())
     }
@@ -383,6 +417,18 @@ impl Net {
             shards.map(|shard| shard.wait_for_orphans(deadline)).collect();
         self.shutdown();
         if is_idle?.contains(&false) { Err(Error::Unfinished(timeout).into()) } else { Ok(()) }
+    }
+
+    /// Executes a call about the interface on one shard.
+    fn on_interface<T>(
+        &self,
+        shard: &Shared,
+        call: impl FnOnce(&mut Stack, linerate_units::Instant) -> T,
+    ) -> io::Result<T> {
+        let mut access = shard.access()?;
+        let now = access.now();
+        let called = access.stack.on(self.interface, |stack| call(stack, now));
+        Ok(called.map_err(Error::from)?)
     }
 
     /// Returns the shard that holds everything except connections and listeners.

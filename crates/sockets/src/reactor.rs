@@ -5,7 +5,7 @@ use crate::error::End;
 use crate::shared::{Shared, State};
 use crate::waiters::SocketId;
 use linerate_link::{FreedMemory, Readiness, Waiter, return_free_memory};
-use linerate_stack::{Budget, Link};
+use linerate_stack::{Budget, InterfaceLink, Link};
 use parking_lot::MutexGuard;
 use std::sync::Arc;
 use std::thread;
@@ -32,7 +32,8 @@ pub struct Activity {
 /// The state of the reactor thread.
 pub(crate) struct Reactor<L> {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) link: L,
+    /// The links of the interfaces.
+    pub(crate) links: Vec<InterfaceLink<L>>,
     pub(crate) waiter: Waiter,
     pub(crate) budget: Budget,
     /// All shards of the host. If one stops, all of them stop: packets for a missing shard would be
@@ -54,16 +55,21 @@ impl Activity {
 }
 
 impl<L: Link + Readiness> Reactor<L> {
-    /// Drives the host until the application stops it or the link fails. Returns the link.
-    pub(crate) fn run(mut self) -> L {
+    /// Drives the host until the application stops it or a link fails. Returns the links.
+    pub(crate) fn run(mut self) -> Vec<InterfaceLink<L>> {
         let guard = PanicGuard { shared: &self.shared, shards: &self.shards };
-        let end = Self::run_loop(&self.shared, &mut self.link, &mut self.waiter, self.budget);
+        let end = Self::run_loop(&self.shared, &mut self.links, &mut self.waiter, self.budget);
         drop(guard);
         stop_other_shards(&self.shared, &self.shards, end);
-        self.link
+        self.links
     }
 
-    fn run_loop(shared: &Shared, link: &mut L, waiter: &mut Waiter, budget: Budget) -> End {
+    fn run_loop(
+        shared: &Shared,
+        links: &mut [InterfaceLink<L>],
+        waiter: &mut Waiter,
+        budget: Budget,
+    ) -> End {
         let mut freed_memory = FreedMemory::new();
         loop {
             let mut state = shared.lock();
@@ -71,14 +77,14 @@ impl<L: Link + Readiness> Reactor<L> {
                 return end;
             }
             if let Some(why) = state.stop_reason {
-                Self::abort_sockets(&mut state, link, budget);
+                Self::abort_sockets(&mut state, links, budget);
                 // The lock is kept, so that no other thread can see an aborted connection without
                 // the reason for it.
                 state.mark_ended(why, shared.turned());
                 return why;
             }
             let now = state.now();
-            let turn = match state.stack.turn(link, budget, now) {
+            let turn = match state.stack.turn_on_links(&mut *links, budget, now) {
                 Ok(turn) => turn,
                 Err(error) => {
                     state.stop_reason = Some(End::Link(error));
@@ -103,14 +109,14 @@ impl<L: Link + Readiness> Reactor<L> {
                 return_free_memory();
                 shared.lock().activity.returned_bytes += freed as u64;
             }
-            if let Err(error) = waiter.wait(link, turn.next.min(freed_memory.deadline())) {
+            if let Err(error) = waiter.wait_for_any(links, turn.next.min(freed_memory.deadline())) {
                 shared.lock().stop_reason.get_or_insert(End::Wait(error));
             }
         }
     }
 
-    /// Aborts all sockets, and sends the resets as far as the link has room for them.
-    fn abort_sockets(state: &mut State, link: &mut L, budget: Budget) {
+    /// Aborts all sockets, and sends the resets as far as the links have room for them.
+    fn abort_sockets(state: &mut State, links: &mut [InterfaceLink<L>], budget: Budget) {
         let now = state.now();
         let sockets: Vec<_> = state.registry.sockets().collect();
         for socket in sockets {
@@ -125,7 +131,7 @@ impl<L: Link + Readiness> Reactor<L> {
         }
         state.stack.tcp_abort_orphans(now);
         for _ in 0..FINAL_TURNS {
-            match state.stack.turn(link, budget, now) {
+            match state.stack.turn_on_links(&mut *links, budget, now) {
                 Ok(turn) if turn.more => {}
                 _ => break,
             }

@@ -4,7 +4,9 @@ use crate::error::Error;
 use crate::host::{Driver, Net, State};
 use crate::reactor::{Reactor, Signals};
 use linerate_link::{MonotonicClock, Readiness, random_bytes};
-use linerate_stack::{Budget, Link, SMALLEST_MTU, Stack, StackConfig};
+use linerate_stack::{
+    Budget, FIRST_INTERFACE, InterfaceConfig, InterfaceLink, Link, SMALLEST_MTU, Stack, StackConfig,
+};
 use linerate_units::{Clock, Instant};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -37,6 +39,8 @@ use std::sync::Arc;
 pub struct Builder<L> {
     link: L,
     config: StackConfig,
+    /// Further interfaces, with their links.
+    interfaces: Vec<(InterfaceConfig, L)>,
     seed: Option<[u8; 32]>,
     budget: Budget,
     names: BTreeMap<String, Vec<IpAddr>>,
@@ -46,7 +50,16 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
     pub(crate) fn new(link: L, config: StackConfig) -> Self {
         let localhost = vec![Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
         let names = [("localhost".to_owned(), localhost)].into();
-        Self { link, config, seed: None, budget: Budget::default(), names }
+        Self { link, config, interfaces: Vec::new(), seed: None, budget: Budget::default(), names }
+    }
+
+    /// Adds an interface on a further link, which the same task drives. The first one that is added
+    /// has number 2, which is the zone of its link-local addresses, the next one 3, and so on.
+    /// [`AnyLink`](linerate_link::AnyLink) is a type for links of different kinds.
+    #[must_use]
+    pub fn interface(mut self, config: InterfaceConfig, link: L) -> Self {
+        self.interfaces.push((config, link));
+        self
     }
 
     /// Sets the seed of everything that peers must not be able to guess: sequence numbers, ports,
@@ -79,23 +92,30 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
     /// # Errors
     /// The error of the operating system if it provides no random numbers or no descriptor, or if
     /// the link's descriptor cannot be polled; `InvalidInput` for a link whose MTU is smaller than
-    /// [`SMALLEST_MTU`].
+    /// [`SMALLEST_MTU`]; `QuotaExceeded` beyond the limit of interfaces.
     ///
     /// # Panics
     /// Outside a tokio runtime, and in one without I/O (`enable_io`).
     pub fn start(self) -> io::Result<Net> {
-        let Self { link, config, seed, budget, names } = self;
-        let capabilities = link.capabilities();
-        if capabilities.mtu < SMALLEST_MTU {
-            // A host whose link is too narrow for its queued packets would turn for ever.
-            return Err(Error::NarrowLink(capabilities.mtu).into());
+        let Self { link, config, interfaces, seed, budget, names } = self;
+        for link in std::iter::once(&link).chain(interfaces.iter().map(|(_, link)| link)) {
+            let mtu = link.capabilities().mtu;
+            if mtu < SMALLEST_MTU {
+                // A host whose link is too narrow for its queued packets would turn for ever.
+                return Err(Error::NarrowLink(mtu).into());
+            }
         }
         let tcp_config = config.tcp;
         let mut stack = Stack::new(config, seed.map_or_else(random_bytes, Ok)?);
-        stack.attach(capabilities);
+        stack.attach(link.capabilities());
+        let mut links = vec![InterfaceLink { interface: FIRST_INTERFACE, link }];
+        for (config, link) in interfaces {
+            let added = stack.add_interface(MonotonicClock.now(), &config, link.capabilities());
+            links.push(InterfaceLink { interface: added.map_err(Error::from)?, link });
+        }
         let state = Arc::new(Mutex::new(State::new(stack, &tcp_config)));
         let signals = Arc::new(Signals::default());
-        let reactor = Reactor::new(Arc::clone(&state), link, Arc::clone(&signals), budget)?;
+        let reactor = Reactor::new(Arc::clone(&state), links, Arc::clone(&signals), budget)?;
         tokio::spawn(reactor.run());
         Ok(Net::new(state, Box::new(LinkDriver { signals, names })))
     }
@@ -107,6 +127,7 @@ impl<L: fmt::Debug> fmt::Debug for Builder<L> {
         f.debug_struct("Builder")
             .field("link", &self.link)
             .field("config", &self.config)
+            .field("interfaces", &self.interfaces)
             .field("budget", &self.budget)
             .field("names", &self.names)
             .finish_non_exhaustive()

@@ -6,7 +6,8 @@ use crate::error::{End, Error};
 use crate::waiters::{Registry, SocketId};
 use linerate_link::Readiness;
 use linerate_stack::{
-    AddressOptions, Counters, DhcpLease, InterfaceAddress, Link, Stack, StackConfig, Turn,
+    AddressOptions, Counters, DhcpLease, Error as HostError, FIRST_INTERFACE, InterfaceAddress,
+    Link, Stack, StackConfig, Turn,
 };
 use linerate_tcp::Config;
 use linerate_units::Instant;
@@ -140,6 +141,8 @@ pub(crate) fn turn<T>(
 #[derive(Clone)]
 pub struct Net {
     shared: Arc<Shared>,
+    /// The interface that calls about an interface concern ([`Net::on`]).
+    interface: u32,
 }
 
 impl Net {
@@ -153,7 +156,7 @@ impl Net {
     }
 
     pub(crate) fn new(state: Arc<Mutex<State>>, driver: Box<dyn Driver>) -> Self {
-        Self { shared: Arc::new(Shared { state, driver }) }
+        Self { shared: Arc::new(Shared { state, driver }), interface: FIRST_INTERFACE }
     }
 
     /// Returns the host of the current task.
@@ -217,10 +220,45 @@ impl Net {
         self.shared.state.lock().end
     }
 
+    /// Returns this host, for calls about another interface than the first one
+    /// ([`Builder::interface`]): [`Net::addresses`], [`Net::add_address`], [`Net::remove_address`],
+    /// [`Net::dhcp_lease`] and [`Net::dhcp_release`].
+    ///
+    /// ```
+    /// # use linerate_link::memory::{MemoryConfig, pair};
+    /// # use linerate_tokio::{InterfaceConfig, Net, StackConfig};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let (left, _peer) = pair(MemoryConfig::default())?;
+    /// # let (right, _other_peer) = pair(MemoryConfig::default())?;
+    /// let first = StackConfig::new("02:00:00:00:00:01".parse()?, "10.0.1.1/24".parse()?);
+    /// let second = InterfaceConfig::new("02:00:00:00:00:02".parse()?, "10.0.2.1/24".parse()?);
+    /// let net = Net::builder(left, first).interface(second, right).start()?;
+    /// assert_eq!(net.interfaces(), [1, 2]);
+    /// assert_eq!(net.on(2)?.addresses()[0].cidr, "10.0.2.1/24".parse()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `AddrNotAvailable` if the host has no such interface.
+    pub fn on(&self, interface: u32) -> io::Result<Self> {
+        if !self.interfaces().contains(&interface) {
+            return Err(Error::Host(HostError::UnknownInterface(interface)).into());
+        }
+        Ok(Self { interface, ..self.clone() })
+    }
+
+    /// Returns the numbers of the interfaces, which are the zones of their link-local addresses.
+    #[must_use]
+    pub fn interfaces(&self) -> Vec<u32> {
+        self.shared.state.lock().stack.interfaces().collect()
+    }
+
     /// Returns the addresses of the host in every state, including its link-local one.
     #[must_use]
     pub fn addresses(&self) -> Vec<InterfaceAddress> {
-        self.shared.state.lock().stack.addresses().to_vec()
+        self.on_interface(|stack, _| stack.addresses().to_vec()).unwrap_or_default()
     }
 
     /// Adds an address, or renews the lifetimes of a known one. Its network gets a direct route.
@@ -229,15 +267,15 @@ impl Net {
     /// `InvalidInput` for a multicast, loopback or unspecified address; `QuotaExceeded` at the
     /// limit of addresses.
     pub fn add_address(&self, address: IpCidr, options: &AddressOptions) -> io::Result<()> {
-        let added = self.call(|state, now| state.stack.add_address(now, address, options));
-        added.map_err(|error| Error::from(error).into())
+        let added = self.on_interface(|stack, now| stack.add_address(now, address, options));
+        added.flatten().map_err(|error| Error::from(error).into())
     }
 
     /// Removes and returns an address. Its connections end at once with `ConnectionAborted`,
     /// without a reset to the peer. Listeners and UDP sockets stay bound to it, and receive nothing
     /// until it is added again.
     pub fn remove_address(&self, address: IpAddr) -> Option<InterfaceAddress> {
-        self.call(|state, now| state.stack.remove_address(now, address))
+        self.on_interface(|stack, now| stack.remove_address(now, address)).ok()?
     }
 
     /// Returns the lease of the DHCP server, once there is one ([`StackConfig::dhcp`]).
@@ -245,12 +283,19 @@ impl Net {
     /// [`StackConfig::dhcp`]: crate::StackConfig::dhcp
     #[must_use]
     pub fn dhcp_lease(&self) -> Option<DhcpLease> {
-        self.shared.state.lock().stack.dhcp_lease().cloned()
+        self.on_interface(|stack, _| stack.dhcp_lease().cloned()).ok()?
     }
 
     /// Gives the address back to the DHCP server. Its connections end.
     pub fn dhcp_release(&self) {
-        self.call(|state, now| state.stack.dhcp_release(now));
+        // There is nothing to release on an interface that is gone.
+        let _ = self.on_interface(Stack::dhcp_release);
+    }
+
+    /// Executes a call about the interface.
+    fn on_interface<T>(&self, call: impl FnOnce(&mut Stack, Instant) -> T) -> Result<T, HostError> {
+        let interface = self.interface;
+        self.call(|state, now| state.stack.on(interface, |stack| call(stack, now)))
     }
 
     /// Returns the counters of the host, named as in /proc/net/snmp.

@@ -43,8 +43,8 @@ pub use host::{Entered, Net, Scoped, SocketEntry};
 pub use linerate_stack::{
     AddressOptions, AddressOrigin, AddressState, Autoconfiguration, Budget, Counters, Destinations,
     DhcpConfig, DhcpLease, EchoPolicy, ForwardOptions, ForwardStatistics, Fragmentation,
-    InterfaceAddress, ListenOptions, Opening, Rejection, Route, StackConfig, Transport, UdpOptions,
-    Verdict,
+    InterfaceAddress, InterfaceConfig, ListenOptions, Opening, Rejection, Route, StackConfig,
+    Transport, UdpOptions, Verdict,
 };
 pub use linerate_tcp::{
     Acknowledged, Config, CongestionName, Controller, CustomCongestion, FastRecovery, Lost,

@@ -1,5 +1,5 @@
-//! The task that drives a host on a real link: receive frames, run timers, transmit frames, and
-//! wait for the link, the sockets or the next deadline.
+//! The task that drives a host on real links: receive frames, run timers, transmit frames, and
+//! wait for the links, the sockets or the next deadline.
 //!
 //! epoll reports each change of readiness once. So readiness is cleared before the link is drained,
 //! and a turn that leaves frames in the link is followed by another one.
@@ -7,7 +7,7 @@
 use crate::error::End;
 use crate::host::{State, turn};
 use linerate_link::{MonotonicClock, Readiness};
-use linerate_stack::{Budget, Link};
+use linerate_stack::{Budget, InterfaceLink, Link};
 use linerate_units::{Clock, Instant};
 use parking_lot::Mutex;
 use rustix::time::{
@@ -54,13 +54,39 @@ impl Signals {
 /// The driver of one host.
 pub(crate) struct Reactor<L> {
     state: Arc<Mutex<State>>,
-    link: L,
+    links: Vec<InterfaceLink<L>>,
+    /// The descriptors of each link.
+    descriptors: Vec<Descriptors>,
     signals: Arc<Signals>,
     budget: Budget,
+    timer: Timer,
+}
+
+/// The descriptors of a link, registered with the runtime.
+struct Descriptors {
     readiness: AsyncFd<OwnedFd>,
     /// The second descriptor of the link, if it has one.
     wakeup: Option<AsyncFd<OwnedFd>>,
-    timer: Timer,
+}
+
+impl Descriptors {
+    fn of(link: &impl Readiness) -> io::Result<Self> {
+        let readiness = register(link.fd(), Interest::READABLE | Interest::WRITABLE)?;
+        let wakeup = link.wakeup_fd().map(|fd| register(fd, Interest::READABLE)).transpose()?;
+        Ok(Self { readiness, wakeup })
+    }
+
+    /// Is a descriptor ready, or will it wake the task?
+    fn poll_signalled(&self, context: &mut Context<'_>, wants_room: bool) -> io::Result<bool> {
+        let mut is_signalled = is_ready(self.readiness.poll_read_ready(context))?;
+        if wants_room {
+            is_signalled |= is_ready(self.readiness.poll_write_ready(context))?;
+        }
+        if let Some(wakeup) = &self.wakeup {
+            is_signalled |= is_ready(wakeup.poll_read_ready(context))?;
+        }
+        Ok(is_signalled)
+    }
 }
 
 /// The result of a turn.
@@ -74,13 +100,12 @@ struct Step {
 impl<L: Link + Readiness> Reactor<L> {
     pub(crate) fn new(
         state: Arc<Mutex<State>>,
-        link: L,
+        links: Vec<InterfaceLink<L>>,
         signals: Arc<Signals>,
         budget: Budget,
     ) -> io::Result<Self> {
-        let readiness = register(link.fd(), Interest::READABLE | Interest::WRITABLE)?;
-        let wakeup = link.wakeup_fd().map(|fd| register(fd, Interest::READABLE)).transpose()?;
-        Ok(Self { state, link, signals, budget, readiness, wakeup, timer: Timer::new()? })
+        let descriptors = links.iter().map(Descriptors::of).collect::<io::Result<_>>()?;
+        Ok(Self { state, links, descriptors, signals, budget, timer: Timer::new()? })
     }
 
     /// Drives the host until it has stopped, or until it is no longer used.
@@ -109,10 +134,10 @@ impl<L: Link + Readiness> Reactor<L> {
     }
 
     fn step(&mut self, due: &mut Vec<Waker>) -> Step {
-        let Self { state, link, budget, .. } = self;
+        let Self { state, links, budget, .. } = self;
         turn(state, due, |state| {
             let now = MonotonicClock.now();
-            match state.stack.turn(link, *budget, now) {
+            match state.stack.turn_on_links(links, *budget, now) {
                 Ok(turn) => state.last = turn,
                 Err(error) => state.stop(End::Link(error), now),
             }
@@ -125,42 +150,46 @@ impl<L: Link + Readiness> Reactor<L> {
         })
     }
 
-    /// Sends the resets of a stopped host as far as the link has room for them.
+    /// Sends the resets of a stopped host as far as the links have room for them.
     fn send_resets(&mut self) {
         let mut state = self.state.lock();
         for _ in 0..FINAL_TURNS {
-            match state.stack.turn(&mut self.link, self.budget, MonotonicClock.now()) {
+            let now = MonotonicClock.now();
+            match state.stack.turn_on_links(&mut self.links, self.budget, now) {
                 Ok(turn) if turn.more => {}
                 _ => break,
             }
         }
     }
 
-    /// Waits until the link has frames or room, a socket requests a turn, or the time `next` has
+    /// Waits until a link has frames or room, a socket requests a turn, or the time `next` has
     /// come.
     async fn wait(&mut self, next: Instant) -> io::Result<()> {
-        if !self.link.prepare_to_sleep() {
+        if let Some(ready) = self.links.iter_mut().position(|link| !link.prepare_to_sleep()) {
+            self.links[..ready].iter_mut().for_each(|link| link.awake(false));
             yield_now().await;
             return Ok(());
         }
-        self.timer.arm(next.min(self.link.next_deadline()))?;
-        let wants_room = self.link.wants_room();
-        let Self { signals, readiness, wakeup, timer, .. } = self;
+        let deadline = self.links.iter().fold(next, |next, link| next.min(link.next_deadline()));
+        self.timer.arm(deadline)?;
+        // The future below holds no reference to a link, which need not be `Sync`.
+        let mut states: Vec<_> = self.links.iter().map(|link| (link.wants_room(), false)).collect();
+        let Self { descriptors, signals, timer, .. } = self;
         let mut wanted = pin!(signals.wanted.notified());
         let outcome = poll_fn(|context| {
-            let mut is_signalled = is_ready(readiness.poll_read_ready(context))?;
-            if wants_room {
-                is_signalled |= is_ready(readiness.poll_write_ready(context))?;
-            }
-            if let Some(wakeup) = wakeup {
-                is_signalled |= is_ready(wakeup.poll_read_ready(context))?;
+            let mut is_signalled = false;
+            for (descriptors, (wants_room, signalled)) in descriptors.iter().zip(&mut states) {
+                *signalled |= descriptors.poll_signalled(context, *wants_room)?;
+                is_signalled |= *signalled;
             }
             let is_due = timer.poll_expired(context)? | wanted.as_mut().poll(context).is_ready();
-            if is_signalled || is_due { Poll::Ready(Ok(is_signalled)) } else { Poll::Pending }
+            if is_signalled || is_due { Poll::Ready(Ok(())) } else { Poll::Pending }
         })
         .await;
-        self.link.awake(*outcome.as_ref().unwrap_or(&false));
-        outcome.map(drop)
+        for (link, (_, signalled)) in self.links.iter_mut().zip(states) {
+            link.awake(signalled);
+        }
+        outcome
     }
 }
 

@@ -10,7 +10,7 @@ use linerate_link::{MemoryLink, Tap, TapConfig};
 use linerate_stack::StackConfig;
 use linerate_tcp::BufferSize;
 use linerate_tokio::net::{TcpListener, TcpStream, UdpSocket};
-use linerate_tokio::{End, Net};
+use linerate_tokio::{End, InterfaceConfig, Net};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown};
 use std::time::Duration;
@@ -275,4 +275,44 @@ fn a_thread_can_have_a_host() {
         }
         assert!(Net::current().is_none());
     });
+}
+
+#[test]
+fn a_host_with_two_interfaces_serves_both() {
+    for runtime in [current_thread(), two_threads()] {
+        let ((inner, inner_peer), (outer, outer_peer)) = (cable(), cable());
+        runtime.block_on(async {
+            let second = InterfaceConfig::new(
+                "02:00:00:00:01:01".parse().unwrap(),
+                "10.0.1.1/24".parse().unwrap(),
+            );
+            let server = Net::builder(inner, config(1)).interface(second, outer).start().unwrap();
+            assert_eq!(server.interfaces(), [1, 2]);
+            let listener = server.scope(TcpListener::bind("[::]:7")).await.unwrap();
+            tokio::spawn(serve_echo(listener));
+            let far = StackConfig::new(
+                "02:00:00:00:01:02".parse().unwrap(),
+                "10.0.1.2/24".parse().unwrap(),
+            );
+            let transfers =
+                [(inner_peer, config(2), "10.0.0.1:7"), (outer_peer, far, "10.0.1.1:7")].map(
+                    |(link, config, to)| async move {
+                        let client = Net::builder(link, config).start().unwrap();
+                        let stream = client.scope(TcpStream::connect(to)).await.unwrap();
+                        let (mut read, mut write) = stream.into_split();
+                        let sender = tokio::spawn(async move {
+                            write.write_all(&pattern(BULK)).await.unwrap();
+                        });
+                        let mut received = Vec::new();
+                        read.read_to_end(&mut received).await.unwrap();
+                        sender.await.unwrap();
+                        assert!(received == pattern(BULK));
+                    },
+                );
+            let [one, other] = transfers;
+            tokio::join!(one, other);
+            assert_eq!(server.on(2).unwrap().addresses()[0].cidr, "10.0.1.1/24".parse().unwrap());
+            assert_eq!(server.on(3).unwrap_err().kind(), ErrorKind::AddrNotAvailable);
+        });
+    }
 }

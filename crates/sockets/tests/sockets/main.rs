@@ -7,6 +7,7 @@ mod congestion;
 mod datagrams;
 mod endings;
 mod forwarder;
+mod interfaces;
 mod listeners;
 mod networks;
 #[path = "../common/pattern.rs"]

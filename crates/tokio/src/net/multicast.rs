@@ -1,7 +1,7 @@
 //! Multicast: memberships in groups, and the options of datagrams to groups.
 
 use super::udp::UdpSocket;
-use linerate_stack::{Error as HostError, Stack};
+use linerate_stack::{Error as HostError, MulticastInterface, Stack};
 use linerate_units::Instant;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,14 +9,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// # Multicast
 impl UdpSocket {
     /// Joins a multicast group: the socket receives its datagrams to the port of the socket.
-    /// `interface` is an address of the host, or the unspecified one: a host has one interface.
+    /// `interface` is an address of the interface, or `0.0.0.0` for that of
+    /// [`UdpSocket::set_multicast_if_v4`].
     ///
     /// # Errors
     /// `InvalidInput` if `group` is no multicast group, or of the other IP version than the socket;
     /// `AddrInUse` if the socket has joined it already; `AddrNotAvailable` for another interface;
     /// `QuotaExceeded` at the limits of the host.
     pub fn join_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
-        self.change(interface.into(), group, None, Stack::udp_join)
+        self.change(interface, group, None, Stack::udp_join)
     }
 
     /// Leaves a multicast group.
@@ -25,7 +26,7 @@ impl UdpSocket {
     /// `AddrNotAvailable` if the socket has not joined it; those of
     /// [`UdpSocket::join_multicast_v4`].
     pub fn leave_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
-        self.change(interface.into(), group, None, Stack::udp_leave)
+        self.change(interface, group, None, Stack::udp_leave)
     }
 
     /// Receives the datagrams of one source to a multicast group. Further calls add sources.
@@ -40,7 +41,7 @@ impl UdpSocket {
         interface: Ipv4Addr,
     ) -> io::Result<()> {
         let source = Some(source.into());
-        self.change(interface.into(), group, source, Stack::udp_join)
+        self.change(interface, group, source, Stack::udp_join)
     }
 
     /// Ends the membership of [`UdpSocket::join_ssm_v4`] for one source.
@@ -54,18 +55,19 @@ impl UdpSocket {
         interface: Ipv4Addr,
     ) -> io::Result<()> {
         let source = Some(source.into());
-        self.change(interface.into(), group, source, Stack::udp_leave)
+        self.change(interface, group, source, Stack::udp_leave)
     }
 
     /// Joins a multicast group: the socket receives its datagrams to the port of the socket.
-    /// `interface` is zero or one: a host has one interface.
+    /// `interface` is the number of the interface, or zero for that of
+    /// [`UdpSocket::set_multicast_if_v6`].
     ///
     /// # Errors
     /// `InvalidInput` if `group` is no multicast group, or of the other IP version than the socket;
     /// `AddrInUse` if the socket has joined it already; `AddrNotAvailable` for another interface;
     /// `QuotaExceeded` at the limits of the host.
     pub fn join_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
-        self.change(interface_of(interface), *group, None, Stack::udp_join)
+        self.change(interface, *group, None, Stack::udp_join)
     }
 
     /// Leaves a multicast group.
@@ -74,7 +76,7 @@ impl UdpSocket {
     /// `AddrNotAvailable` if the socket has not joined it; those of
     /// [`UdpSocket::join_multicast_v6`].
     pub fn leave_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
-        self.change(interface_of(interface), *group, None, Stack::udp_leave)
+        self.change(interface, *group, None, Stack::udp_leave)
     }
 
     /// Receives the datagrams of one source to a multicast group. Further calls add sources.
@@ -89,7 +91,7 @@ impl UdpSocket {
         interface: u32,
     ) -> io::Result<()> {
         let source = Some((*source).into());
-        self.change(interface_of(interface), *group, source, Stack::udp_join)
+        self.change(interface, *group, source, Stack::udp_join)
     }
 
     /// Ends the membership of [`UdpSocket::join_ssm_v6`] for one source.
@@ -103,7 +105,7 @@ impl UdpSocket {
         interface: u32,
     ) -> io::Result<()> {
         let source = Some((*source).into());
-        self.change(interface_of(interface), *group, source, Stack::udp_leave)
+        self.change(interface, *group, source, Stack::udp_leave)
     }
 
     /// Excludes a source from a group that the socket receives from all sources.
@@ -195,21 +197,55 @@ impl UdpSocket {
         self.socket.call(|stack, _| stack.udp_multicast_hops(self.handle)).map(u32::from)
     }
 
+    /// Sets the interface over which datagrams of this socket to IPv4 groups leave, by one of its
+    /// addresses; `0.0.0.0` for the first one, which is the default.
+    ///
+    /// # Errors
+    /// `AddrNotAvailable` if no interface has the address.
+    pub fn set_multicast_if_v4(&self, interface: &Ipv4Addr) -> io::Result<()> {
+        self.set_interface((*interface).into())
+    }
+
+    /// Sets the interface over which datagrams of this socket to IPv6 groups without a zone leave,
+    /// by its number; zero for the first one, which is the default.
+    ///
+    /// # Errors
+    /// `AddrNotAvailable` if the host has no such interface.
+    pub fn set_multicast_if_v6(&self, interface: u32) -> io::Result<()> {
+        self.set_interface(interface.into())
+    }
+
+    /// Returns the number of the interface over which datagrams of this socket to groups leave;
+    /// zero for the default.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn multicast_if_v6(&self) -> io::Result<u32> {
+        let chosen = self.socket.call(|stack, _| stack.udp_multicast_interface(self.handle))?;
+        Ok(chosen.unwrap_or(0))
+    }
+
+    fn set_interface(&self, interface: MulticastInterface) -> io::Result<()> {
+        self.socket.call(|stack, _| {
+            let chosen = match interface {
+                MulticastInterface::Default => None,
+                interface => Some(stack.multicast_interface(self.handle, interface)?),
+            };
+            stack.udp_set_multicast_interface(self.handle, chosen)
+        })
+    }
+
     fn change(
         &self,
-        interface: IpAddr,
+        interface: impl Into<MulticastInterface>,
         group: impl Into<IpAddr>,
         source: Option<IpAddr>,
         change: Change,
     ) -> io::Result<()> {
-        let group = group.into();
+        let (interface, group) = (interface.into(), group.into());
         self.socket.call(|stack, now| {
-            let is_ours = interface.is_unspecified()
-                || stack.addresses().iter().any(|own| own.cidr.address() == interface);
-            if !is_ours {
-                return Err(HostError::AddressNotOurs(interface));
-            }
-            change(stack, now, self.handle, group, source)
+            let interface = stack.multicast_interface(self.handle, interface)?;
+            stack.on(interface, |stack| change(stack, now, self.handle, group, source))?
         })
     }
 }
@@ -222,9 +258,3 @@ type Change = fn(
     IpAddr,
     Option<IpAddr>,
 ) -> Result<(), HostError>;
-
-/// Returns the unspecified address for the number of an existing interface, and for others one that
-/// no host has.
-fn interface_of(index: u32) -> IpAddr {
-    if index <= 1 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::BROADCAST.into() }
-}
