@@ -1,5 +1,6 @@
 //! `cargo xtask api`: compares the public items of crates for applications with the listings in
-//! `docs/api/`, so that every change of an interface is noticed.
+//! `docs/api/`, so that every change of an interface is noticed, and finds public types whose
+//! documentation has no example.
 //!
 //! The source is scanned line by line. That suffices, because rustfmt determines the layout, and
 //! the lint `unreachable_pub` ensures that every `pub` item is reachable.
@@ -10,11 +11,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates whose public items are listed.
-const CRATES: [&str; 2] = ["sockets", "tokio"];
+const CRATES: [&str; 3] = ["gateway", "sockets", "tokio"];
 
-/// Compares the public items of all listed crates with their listings.
+/// Compares the public items of all listed crates with their listings, and checks that their types
+/// have examples.
 pub(crate) fn compare() -> Result<(), Error> {
     let mut changed = Vec::new();
+    let mut missing = Vec::new();
     for name in CRATES {
         let (path, listing) = listing(name)?;
         let accepted = fs::read_to_string(&path).unwrap_or_default();
@@ -24,6 +27,13 @@ pub(crate) fn compare() -> Result<(), Error> {
         for line in accepted.lines().filter(|line| !listing.lines().any(|known| known == *line)) {
             changed.push(format!("- {name}: {line}"));
         }
+        for (place, content) in sources(name)? {
+            let items = without_example(&content).into_iter();
+            missing.extend(items.map(|item| format!("{name}/{}: {item}", place.display())));
+        }
+    }
+    if !missing.is_empty() {
+        return Err(Error::Examples { missing: missing.join("\n") });
     }
     if changed.is_empty() { Ok(()) } else { Err(Error::Api { changed: changed.join("\n") }) }
 }
@@ -43,22 +53,49 @@ pub(crate) fn accept() -> Result<(), Error> {
 
 /// Returns the path of a crate's listing, and the text that it should have.
 fn listing(name: &str) -> Result<(PathBuf, String), Error> {
-    let source = root().join("crates").join(name).join("src");
-    let mut files = Vec::new();
-    collect(&source, &mut files)?;
-    files.sort();
     let mut text = String::new();
-    for file in files {
-        let read = fs::read_to_string(&file);
-        let content = read.map_err(|source| Error::Read { path: file.clone(), source })?;
+    for (place, content) in sources(name)? {
         let items = items(&content);
         if !items.is_empty() {
-            let place = file.strip_prefix(&source).unwrap_or(&file).display();
-            text.push_str(&format!("{place}\n"));
+            text.push_str(&format!("{}\n", place.display()));
             items.iter().for_each(|item| text.push_str(&format!("    {item}\n")));
         }
     }
     Ok((root().join("docs/api").join(format!("{name}.txt")), text))
+}
+
+/// Returns the source files of a crate, in the order of their paths, with their contents.
+fn sources(name: &str) -> Result<Vec<(PathBuf, String)>, Error> {
+    let source = root().join("crates").join(name).join("src");
+    let mut files = Vec::new();
+    collect(&source, &mut files)?;
+    files.sort();
+    let read = |file: PathBuf| {
+        let content = fs::read_to_string(&file);
+        let content = content.map_err(|source| Error::Read { path: file.clone(), source })?;
+        Ok((file.strip_prefix(&source).unwrap_or(&file).to_owned(), content))
+    };
+    files.into_iter().map(read).collect()
+}
+
+/// Returns the public types and traits of a source file whose documentation has no example.
+fn without_example(source: &str) -> Vec<&str> {
+    let mut missing = Vec::new();
+    let mut has_example = false;
+    for line in source.lines().take_while(|line| *line != "#[cfg(test)]") {
+        if line.starts_with("///") {
+            has_example |= line.contains("```");
+        } else if !line.starts_with('#') {
+            let is_type = ["pub struct ", "pub enum ", "pub trait "]
+                .iter()
+                .any(|kind| line.starts_with(kind));
+            if is_type && !has_example {
+                missing.push(line.trim_end_matches([' ', '{', ';']));
+            }
+            has_example = false;
+        }
+    }
+    missing
 }
 
 /// Appends the paths of the source files in a folder and its subfolders.
@@ -202,5 +239,40 @@ mod tests {
             "pub trait Does :: fn it(&self)",
         ];
         assert_eq!(items(source), expected);
+    }
+
+    #[test]
+    fn types_without_an_example_are_found() {
+        let source = "\
+/// One.
+///
+/// ```
+/// let one = 1;
+/// ```
+#[derive(Clone)]
+pub struct One {
+    /// Two.
+    pub two: u8,
+}
+
+/// Three.
+#[derive(Clone)]
+pub enum Three {}
+
+/// ```
+/// a_function();
+/// ```
+pub fn a_function() {}
+
+pub trait Four: Sized {
+    fn four();
+}
+
+struct Private;
+
+#[cfg(test)]
+pub struct NotListed;
+";
+        assert_eq!(without_example(source), ["pub enum Three {}", "pub trait Four: Sized"]);
     }
 }

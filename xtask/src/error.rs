@@ -49,6 +49,12 @@ pub(crate) enum Error {
         /// The added and removed lines of the listing.
         changed: String,
     },
+    /// Public types have no example.
+    #[error("these types have no example in their documentation: add one\n{missing}")]
+    Examples {
+        /// The types, one a line.
+        missing: String,
+    },
     /// The output of `cargo metadata` lacks a field.
     #[error("`cargo metadata` prints no {0}: has its format changed?")]
     Metadata(&'static str),

@@ -32,7 +32,7 @@ fn usage() -> String {
 usage: cargo xtask <verb>
 
   api [--accept] compares the public items of the crates for applications with docs/api/ (or
-                 updates the listings)
+                 updates the listings), and finds types without an example
   bench          measures the processor time of linerate and of other stacks: see `bench --help`
   check          checks formatting, lints, documentation, layers, words and interfaces, as for every
                  change

@@ -14,6 +14,20 @@ const DEFAULT_ADDRESSES: [(IpAddr, u8); 2] = [
 ];
 
 /// The configuration of a gateway.
+///
+/// ```
+/// use linerate_gateway::GatewayConfig;
+///
+/// // Clients of either IP version may reach everything except this private network.
+/// let config = GatewayConfig {
+///     addresses: vec!["10.9.0.1/24".parse()?, "fd09::1/64".parse()?],
+///     denied: vec!["192.168.0.0/16".parse()?],
+///     flows: 10_000,
+///     ..GatewayConfig::default()
+/// };
+/// assert!(!config.host_loopback, "nor the services of this machine");
+/// # Ok::<(), linerate_wire::ParseIpCidrError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct GatewayConfig {
     /// Addresses of the gateway on its link, with the prefix length of the clients' network. Flows
@@ -44,6 +58,18 @@ pub struct GatewayConfig {
 }
 
 /// A DNS server that clients see, and that relays queries over UDP and TCP to a resolver.
+///
+/// ```
+/// use linerate_gateway::{DnsRelay, GatewayConfig};
+///
+/// let relay = DnsRelay {
+///     addresses: vec!["10.0.2.3".parse()?, "fd00::3".parse()?],
+///     resolver: "127.0.0.53:53".parse()?,
+/// };
+/// let config = GatewayConfig { dns: Some(relay), ..GatewayConfig::default() };
+/// # assert!(config.dns.is_some());
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DnsRelay {
     /// Addresses at which clients send their queries, of either IP version.

@@ -8,6 +8,18 @@ use std::net::SocketAddr;
 use thiserror::Error;
 
 /// The reason why a gateway cannot start or continue.
+///
+/// ```
+/// use linerate_gateway::{Gateway, GatewayConfig, GatewayError};
+/// use linerate_link::memory::{MemoryConfig, pair};
+///
+/// let (link, _clients) = pair(MemoryConfig::default())?;
+/// let mut gateway = Gateway::new(link, &GatewayConfig::default(), [7; 32])?;
+/// let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
+/// let error = gateway.serve_metrics(taken.local_addr()?).unwrap_err();
+/// assert!(matches!(error, GatewayError::Metrics { .. }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum GatewayError {

@@ -39,6 +39,22 @@ const FLOW: usize = 1_024;
 const LAST_TURNS: usize = 64;
 
 /// A gateway that relays flows from a link to the kernel's network.
+///
+/// ```
+/// use linerate_gateway::{Gateway, GatewayConfig};
+/// use linerate_link::memory::{MemoryConfig, pair};
+/// use std::io::Write;
+/// use std::os::fd::AsFd;
+///
+/// let (link, _clients) = pair(MemoryConfig::default())?;
+/// let mut gateway = Gateway::new(link, &GatewayConfig::default(), [7; 32])?;
+/// let (drain, mut stop) = std::io::pipe()?;
+/// stop.write_all(b"stop")?;
+/// // It returns when its flows have ended; here there are none.
+/// let summary = gateway.run(drain.as_fd(), None)?;
+/// assert_eq!(summary.tcp_accepted, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Gateway<L> {
     pub(crate) host: Host<L>,

@@ -11,6 +11,19 @@ use std::fmt::{self, Write};
 use std::net::SocketAddr;
 
 /// The counters of a gateway since it was created.
+///
+/// ```
+/// use linerate_gateway::{Gateway, GatewayConfig};
+/// use linerate_link::memory::{MemoryConfig, pair};
+///
+/// let (link, _clients) = pair(MemoryConfig::default())?;
+/// let gateway = Gateway::new(link, &GatewayConfig::default(), [7; 32])?;
+/// let counters = gateway.counters();
+/// assert_eq!(counters.tcp_bytes_up + counters.udp_bytes_up, 0);
+/// // The text for Prometheus has the same counters.
+/// assert!(gateway.metrics_text().contains("linerate_gateway"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GatewayCounters {

@@ -19,6 +19,21 @@ use std::sync::Arc;
 use std::thread;
 
 /// The configuration of a network that has not started yet.
+///
+/// ```
+/// use linerate_link::memory::{MemoryConfig, pair};
+/// use linerate_sockets::{Budget, Net, StackConfig};
+///
+/// let (link, _peer) = pair(MemoryConfig::default())?;
+/// let config = StackConfig::new("02:00:00:00:00:01".parse()?, "10.0.0.1/24".parse()?);
+/// let net = Net::builder(link, config)
+///     .name("tunnel")
+///     .budget(Budget { receive: 256, ..Budget::default() })
+///     .when_ended(|_link| println!("the link is free again"))
+///     .start()?;
+/// net.shutdown();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Builder<L> {
     /// The queues of the link: at least one.
     queues: Vec<L>,

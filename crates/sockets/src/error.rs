@@ -9,6 +9,21 @@ use std::time::Duration;
 use thiserror::Error;
 
 /// The error inside the [`io::Error`] that a socket returns ([`io::Error::get_ref`]).
+///
+/// ```
+/// use linerate_sockets::{Error, Net, StackConfig};
+/// use std::io::ErrorKind;
+///
+/// # use linerate_link::memory::{MemoryConfig, pair};
+/// # let (left, _peer) = pair(MemoryConfig::default())?;
+/// # let config = StackConfig::new("02:00:00:00:00:01".parse()?, "10.0.0.1/24".parse()?);
+/// let net = Net::builder(left, config).start()?;
+/// let error = net.bind("192.0.2.1:80").unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::AddrNotAvailable);
+/// let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+/// assert!(matches!(inner, Some(Error::Host(linerate_stack::Error::AddressNotOurs(_)))));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -89,6 +104,19 @@ pub enum Error {
 
 /// The reason why the host of a [`Net`](crate::Net) has stopped. All its sockets have ended with
 /// it.
+///
+/// ```
+/// use linerate_sockets::{End, Net, StackConfig};
+///
+/// # use linerate_link::memory::{MemoryConfig, pair};
+/// # let (left, _peer) = pair(MemoryConfig::default())?;
+/// # let config = StackConfig::new("02:00:00:00:00:01".parse()?, "10.0.0.1/24".parse()?);
+/// let net = Net::builder(left, config).start()?;
+/// assert_eq!(net.end(), None);
+/// net.shutdown();
+/// assert_eq!(net.end(), Some(End::ShutDown));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum End {
     /// The application shut it down.

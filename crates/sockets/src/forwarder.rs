@@ -53,6 +53,22 @@ pub struct Forwarder {
 }
 
 /// A new flow of a [`Forwarder`].
+///
+/// ```
+/// use linerate_sockets::{Flow, Forwarder, Rejection};
+///
+/// /// Serves flows until the network stops.
+/// fn serve(forwarder: &Forwarder) -> std::io::Result<()> {
+///     loop {
+///         match forwarder.accept()? {
+///             Flow::Tcp(stream) => println!("a connection to {}", stream.local_addr()?),
+///             Flow::Udp(socket) => println!("datagrams to {}", socket.local_addr()?),
+///             Flow::Handshake(handshake) => handshake.reject(Rejection::Reset)?,
+///             _ => {}
+///         }
+///     }
+/// }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Flow {
@@ -67,6 +83,18 @@ pub enum Flow {
 }
 
 /// A deferred connection. Dropping it leaves the client without an answer, so it repeats its SYN.
+///
+/// ```
+/// use linerate_sockets::{Handshake, Rejection, TcpStream};
+///
+/// /// Accepts a client once the kernel has reached its destination, and refuses it otherwise.
+/// fn connect(handshake: Handshake) -> std::io::Result<Option<(TcpStream, std::net::TcpStream)>> {
+///     match std::net::TcpStream::connect(handshake.destination()) {
+///         Ok(far) => Ok(Some((handshake.accept()?, far))),
+///         Err(_) => handshake.reject(Rejection::Reset).map(|()| None),
+///     }
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Handshake {
     shared: Arc<Shared>,

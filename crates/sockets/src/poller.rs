@@ -72,6 +72,22 @@ struct Queue {
 }
 
 /// The directions in which a program waits for a socket.
+///
+/// ```
+/// use linerate_sockets::{Interest, Net, Poller, StackConfig};
+///
+/// # use linerate_link::memory::{MemoryConfig, pair};
+/// # let (left, _peer) = pair(MemoryConfig::default())?;
+/// # let config = StackConfig::new("02:00:00:00:00:01".parse()?, "10.0.0.1/24".parse()?);
+/// let net = Net::builder(left, config).start()?;
+/// let socket = net.bind_udp("127.0.0.1:0")?;
+/// let poller = Poller::new()?;
+/// poller.register(&socket, 0, Interest::Both)?;
+/// let mut events = Vec::new();
+/// poller.wait(&mut events, None)?;
+/// assert!(events[0].writable, "an empty queue has room");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Data, the end of a stream, a connection or a datagram.
@@ -83,6 +99,25 @@ pub enum Interest {
 }
 
 /// A socket that may have become ready.
+///
+/// ```
+/// use linerate_sockets::{Interest, Net, Poller, StackConfig};
+///
+/// # use linerate_link::memory::{MemoryConfig, pair};
+/// # let (left, _peer) = pair(MemoryConfig::default())?;
+/// # let config = StackConfig::new("02:00:00:00:00:01".parse()?, "10.0.0.1/24".parse()?);
+/// let net = Net::builder(left, config).start()?;
+/// let socket = net.bind_udp("127.0.0.1:7")?;
+/// let poller = Poller::new()?;
+/// poller.register(&socket, 42, Interest::Read)?;
+/// socket.send_to(b"to itself", "127.0.0.1:7")?;
+/// let mut events = Vec::new();
+/// while events.is_empty() {
+///     poller.wait(&mut events, None)?;
+/// }
+/// assert_eq!((events[0].token, events[0].readable), (42, true));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The token of the registration.
@@ -229,6 +264,24 @@ impl Registration {
 }
 
 /// A socket that can be registered with a [`Poller`]: a reference to any socket of this crate.
+///
+/// ```
+/// use linerate_sockets::{Interest, Net, Poller, Source, StackConfig};
+///
+/// /// Registers sockets of any kind.
+/// fn register<'a>(poller: &Poller, sources: [Source<'a>; 2]) -> std::io::Result<()> {
+///     let mut numbered = (0..).zip(sources);
+///     numbered.try_for_each(|(token, source)| poller.register(source, token, Interest::Read))
+/// }
+///
+/// # use linerate_link::memory::{MemoryConfig, pair};
+/// # let (left, _peer) = pair(MemoryConfig::default())?;
+/// # let config = StackConfig::new("02:00:00:00:00:01".parse()?, "10.0.0.1/24".parse()?);
+/// let net = Net::builder(left, config).start()?;
+/// let (listener, socket) = (net.bind("127.0.0.1:80")?, net.bind_udp("127.0.0.1:80")?);
+/// register(&Poller::new()?, [(&listener).into(), (&socket).into()])?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a>(Socket<'a>);
 

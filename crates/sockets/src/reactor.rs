@@ -14,6 +14,21 @@ use std::thread;
 const FINAL_TURNS: usize = 64;
 
 /// Counters of the threads of a network: how much they worked, and how often they woke each other.
+///
+/// ```
+/// use linerate_sockets::{Net, StackConfig};
+///
+/// # use linerate_link::memory::{MemoryConfig, pair};
+/// # let (left, _peer) = pair(MemoryConfig::default())?;
+/// # let config = StackConfig::new("02:00:00:00:00:01".parse()?, "10.0.0.1/24".parse()?);
+/// let net = Net::builder(left, config).start()?;
+/// let before = net.activity();
+/// let listener = net.bind("127.0.0.1:80")?;
+/// let _client = net.connect("127.0.0.1:80")?;
+/// assert!(net.activity().turns > before.turns);
+/// # drop(listener);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Activity {

@@ -251,6 +251,21 @@ fn accept_next(
 
 /// An iterator over incoming connections. It never ends; when the network has stopped, every item
 /// is an error.
+///
+/// ```
+/// use linerate_sockets::{Net, StackConfig};
+///
+/// # use linerate_link::memory::{MemoryConfig, pair};
+/// # let (left, _peer) = pair(MemoryConfig::default())?;
+/// # let config = StackConfig::new("02:00:00:00:00:01".parse()?, "10.0.0.1/24".parse()?);
+/// let net = Net::builder(left, config).start()?;
+/// let listener = net.bind("127.0.0.1:80")?;
+/// let clients = [net.connect("127.0.0.1:80")?, net.connect("127.0.0.1:80")?];
+/// for (client, stream) in clients.iter().zip(listener.incoming()) {
+///     assert_eq!(stream?.peer_addr()?, client.local_addr()?);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Incoming<'a> {
     listener: &'a TcpListener,

@@ -8,6 +8,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 /// Values that are converted to addresses, as `tokio::net::ToSocketAddrs`. Names are those of the
 /// network's hosts, and have an address of each IP version, in the order of RFC 6724 §6. The
 /// operating system's resolver is never asked.
+///
+/// ```
+/// use linerate_tokio::net::{TcpListener, TcpStream};
+/// use linerate_tokio::sim;
+///
+/// sim::lo(async {
+///     let _listener = TcpListener::bind("127.0.0.1:7").await.unwrap();
+///     // A text, a name or an address with a port, an address of `std`.
+///     let address: std::net::SocketAddr = "127.0.0.1:7".parse().unwrap();
+///     TcpStream::connect("localhost:7").await.unwrap();
+///     TcpStream::connect(("localhost", 7)).await.unwrap();
+///     TcpStream::connect(address).await.unwrap();
+/// });
+/// ```
 pub trait ToSocketAddrs {
     /// Returns the addresses. `net` resolves names.
     ///

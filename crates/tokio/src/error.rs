@@ -6,6 +6,19 @@ use std::time::Duration;
 use thiserror::Error;
 
 /// The error inside the [`io::Error`] that a socket returns ([`io::Error::get_ref`]).
+///
+/// ```
+/// use linerate_tokio::net::TcpStream;
+/// use linerate_tokio::{Error, sim};
+/// use std::io::ErrorKind;
+///
+/// sim::lo(async {
+///     let error = TcpStream::connect("nosuch:80").await.unwrap_err();
+///     assert_eq!(error.kind(), ErrorKind::NotFound);
+///     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+///     assert_eq!(inner, Some(&Error::UnknownName("nosuch".to_owned())));
+/// });
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -57,6 +70,17 @@ pub enum Error {
 }
 
 /// The reason why a host has stopped. All its sockets have ended with it.
+///
+/// ```
+/// use linerate_tokio::{End, Net, sim};
+///
+/// sim::lo(async {
+///     let net = Net::current().unwrap();
+///     assert_eq!(net.end(), None);
+///     net.shutdown();
+///     assert_eq!(net.end(), Some(End::ShutDown));
+/// });
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum End {
     /// The application shut it down.

@@ -138,6 +138,22 @@ pub(crate) fn turn<T>(
 
 /// A host. Clones refer to the same one. Sockets belong to the host of the task that opens them
 /// ([`Net::scope`]).
+///
+/// ```
+/// use linerate_tokio::net::{TcpListener, TcpStream};
+/// use linerate_tokio::{Net, sim};
+///
+/// let network = sim::Network::builder().build();
+/// let (server, client) = (network.host("server"), network.host("client"));
+/// let of_server: Net = server.net().clone();
+/// client.run(async move {
+///     // Sockets belong to the host of the task that opens them: here to the server.
+///     let listener = of_server.scope(TcpListener::bind("0.0.0.0:80")).await.unwrap();
+///     let stream = TcpStream::connect("server:80").await.unwrap();
+///     assert_eq!(listener.accept().await.unwrap().1, stream.local_addr().unwrap());
+///     assert_eq!(of_server.sockets().len(), 1, "the accepted connection was dropped");
+/// });
+/// ```
 #[derive(Clone)]
 pub struct Net {
     shared: Arc<Shared>,
@@ -353,6 +369,22 @@ impl fmt::Debug for Net {
 }
 
 /// A future on a host ([`Net::scope`]).
+///
+/// ```
+/// use linerate_tokio::net::UdpSocket;
+/// use linerate_tokio::sim;
+///
+/// let network = sim::Network::builder().build();
+/// let (one, other) = (network.host("one"), network.host("other"));
+/// let net = other.net().clone();
+/// let expected = other.ipv4().unwrap();
+/// one.run(async move {
+///     // A future of its own can be spawned; it stays on its host.
+///     let scoped = net.scope(async move { UdpSocket::bind((expected, 9)).await });
+///     let socket = tokio::task::spawn_local(scoped).await.unwrap().unwrap();
+///     assert_eq!(socket.local_addr().unwrap().ip(), expected);
+/// });
+/// ```
 pub struct Scoped<F> {
     net: Net,
     future: Pin<Box<F>>,
@@ -376,6 +408,18 @@ impl<F> fmt::Debug for Scoped<F> {
 }
 
 /// A guard that sets the host of a thread until it is dropped ([`Net::enter`]).
+///
+/// ```
+/// use linerate_tokio::{Net, sim};
+///
+/// let network = sim::Network::builder().build();
+/// let host = network.host("host");
+/// assert!(Net::current().is_none());
+/// let entered = host.net().enter();
+/// assert!(Net::current().is_some());
+/// drop(entered);
+/// assert!(Net::current().is_none());
+/// ```
 #[derive(Debug)]
 pub struct Entered {
     _restore: Restore,
@@ -394,6 +438,18 @@ impl Drop for Restore {
 }
 
 /// An open socket, as netstat lists it.
+///
+/// ```
+/// use linerate_tokio::net::TcpListener;
+/// use linerate_tokio::{Net, sim};
+///
+/// sim::lo(async {
+///     let _listener = TcpListener::bind("127.0.0.1:80").await.unwrap();
+///     let sockets = Net::current().unwrap().sockets();
+///     assert_eq!((sockets[0].protocol, sockets[0].state.as_str()), ("tcp", "Listen"));
+///     assert!(sockets[0].to_string().contains("127.0.0.1:80"));
+/// });
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketEntry {
     /// `tcp` or `udp`.

@@ -44,6 +44,23 @@ pub struct Forwarder {
 }
 
 /// A new flow of a [`Forwarder`].
+///
+/// ```
+/// use linerate_tokio::Rejection;
+/// use linerate_tokio::net::{Flow, Forwarder};
+///
+/// /// Serves flows until the host stops.
+/// async fn serve(forwarder: Forwarder) -> std::io::Result<()> {
+///     loop {
+///         match forwarder.accept().await? {
+///             Flow::Tcp(stream) => println!("a connection to {}", stream.local_addr()?),
+///             Flow::Udp(socket) => println!("datagrams to {}", socket.local_addr()?),
+///             Flow::Handshake(handshake) => handshake.reject(Rejection::Reset)?,
+///             _ => {}
+///         }
+///     }
+/// }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Flow {
@@ -58,6 +75,22 @@ pub enum Flow {
 }
 
 /// A deferred connection. Dropping it leaves the client without an answer, so it repeats its SYN.
+///
+/// ```
+/// use linerate_tokio::Rejection;
+/// use linerate_tokio::net::Handshake;
+///
+/// /// Relays a connection to its destination, and refuses it if that refuses.
+/// async fn relay(handshake: Handshake) -> std::io::Result<()> {
+///     match tokio::net::TcpStream::connect(handshake.destination()).await {
+///         Ok(mut far) => {
+///             let mut near = handshake.accept().await?;
+///             tokio::io::copy_bidirectional(&mut near, &mut far).await.map(drop)
+///         }
+///         Err(_) => handshake.reject(Rejection::Reset),
+///     }
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Handshake {
     net: Net,

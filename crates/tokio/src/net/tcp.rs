@@ -12,10 +12,58 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The borrowed read half ([`TcpStream::split`]). Dereferences to the stream.
+///
+/// ```
+/// use linerate_tokio::net::{TcpListener, TcpStream};
+/// use linerate_tokio::sim;
+/// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+///
+/// sim::lo(async {
+///     let listener = TcpListener::bind("127.0.0.1:7").await.unwrap();
+///     let mut client = TcpStream::connect("127.0.0.1:7").await.unwrap();
+///     let (mut server, _) = listener.accept().await.unwrap();
+///     client.write_all(b"ping").await.unwrap();
+///     let (mut read, mut write) = server.split();
+///     let mut bytes = [0; 4];
+///     read.read_exact(&mut bytes).await.unwrap();
+///     write.write_all(&bytes).await.unwrap();
+///     client.read_exact(&mut bytes).await.unwrap();
+///     assert_eq!(&bytes, b"ping");
+/// });
+/// ```
 #[derive(Debug)]
 pub struct ReadHalf<'a>(pub(super) &'a TcpStream);
 
 /// The borrowed write half ([`TcpStream::split`]). Dereferences to the stream.
+///
+/// ```
+/// use linerate_tokio::net::{TcpListener, TcpStream};
+/// use linerate_tokio::sim;
+/// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+///
+/// sim::lo(async {
+///     let listener = TcpListener::bind("127.0.0.1:7").await.unwrap();
+///     let mut client = TcpStream::connect("127.0.0.1:7").await.unwrap();
+///     let (mut server, _) = listener.accept().await.unwrap();
+///     let (mut read, mut write) = client.split();
+///     // Both halves at once: more than the buffers hold.
+///     let (sent, received) = (vec![7; 4 << 20], &mut vec![0; 4 << 20]);
+///     let echo = async {
+///         let (mut read, mut write) = server.split();
+///         tokio::io::copy(&mut read, &mut write).await
+///     };
+///     let transfer = async {
+///         let (sent, received) = tokio::join!(write.write_all(&sent), read.read_exact(received));
+///         sent.and(received.map(drop))
+///     };
+///     tokio::select! {
+///         biased;
+///         outcome = transfer => outcome.unwrap(),
+///         _ = echo => panic!("the client closes nothing"),
+///     }
+///     assert!(received.iter().all(|&byte| byte == 7));
+/// });
+/// ```
 #[derive(Debug)]
 pub struct WriteHalf<'a>(pub(super) &'a TcpStream);
 
@@ -46,6 +94,26 @@ pub struct OwnedReadHalf {
 
 /// The owned write half ([`TcpStream::into_split`]). Dereferences to the stream. Dropping it closes
 /// the sending direction.
+///
+/// ```
+/// use linerate_tokio::net::{TcpListener, TcpStream};
+/// use linerate_tokio::sim;
+/// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+///
+/// sim::lo(async {
+///     let listener = TcpListener::bind("127.0.0.1:7").await.unwrap();
+///     let mut client = TcpStream::connect("127.0.0.1:7").await.unwrap();
+///     let (mut server, _) = listener.accept().await.unwrap();
+///     let (_read, mut write) = client.into_split();
+///     tokio::task::spawn_local(async move {
+///         write.write_all(b"the end").await.unwrap();
+///         // Here the half is dropped, which closes the sending direction.
+///     });
+///     let mut text = String::new();
+///     server.read_to_string(&mut text).await.unwrap();
+///     assert_eq!(text, "the end");
+/// });
+/// ```
 #[derive(Debug)]
 pub struct OwnedWriteHalf {
     stream: Arc<TcpStream>,
@@ -94,6 +162,20 @@ impl Drop for OwnedWriteHalf {
 }
 
 /// Two halves that belong to different streams.
+///
+/// ```
+/// use linerate_tokio::net::tcp::ReuniteError;
+/// use linerate_tokio::net::{TcpListener, TcpStream};
+/// use linerate_tokio::sim;
+///
+/// sim::lo(async {
+///     let listener = TcpListener::bind("127.0.0.1:7").await.unwrap();
+///     let (read, write) = TcpStream::connect("127.0.0.1:7").await.unwrap().into_split();
+///     let (_other_read, other_write) = listener.accept().await.unwrap().0.into_split();
+///     let ReuniteError(read, _other_write) = read.reunite(other_write).unwrap_err();
+///     assert!(read.reunite(write).is_ok());
+/// });
+/// ```
 #[derive(Debug)]
 pub struct ReuniteError(pub OwnedReadHalf, pub OwnedWriteHalf);
 

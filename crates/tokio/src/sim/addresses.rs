@@ -9,6 +9,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub(super) const MOST_HOSTS: usize = 65_000;
 
 /// The IP versions of a network. Hosts have an address of each.
+///
+/// ```
+/// use linerate_tokio::sim::{IpVersions, Network};
+///
+/// let network = Network::builder().ip_versions(IpVersions::V6).build();
+/// let host = network.host("host");
+/// assert!(host.ipv4().is_none() && host.ipv6().is_some());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IpVersions {
     /// IPv4 and IPv6.

@@ -49,6 +49,17 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use world::World;
 
 /// The configuration of a [`Network`].
+///
+/// ```
+/// use linerate_tokio::sim::{Impairments, Network};
+/// use std::time::Duration;
+///
+/// let link: Impairments = "delay=20ms,loss=1%,rate=10Mb/s".parse()?;
+/// let network =
+///     Network::builder().seed(7).link(link).time_limit(Duration::from_secs(60)).build();
+/// assert_eq!(network.elapsed(), Duration::ZERO);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Builder {
     seed: u64,
@@ -280,6 +291,23 @@ impl fmt::Debug for Network {
 }
 
 /// A host of a [`Network`].
+///
+/// ```
+/// use linerate_tokio::net::{TcpListener, TcpStream};
+/// use linerate_tokio::sim::Network;
+///
+/// let network = Network::builder().build();
+/// let server = network.host("server");
+/// server.spawn(async {
+///     let listener = TcpListener::bind("0.0.0.0:80").await.unwrap();
+///     while listener.accept().await.is_ok() {}
+/// });
+/// let address = server.address();
+/// let peer = network.host("client").run(async {
+///     TcpStream::connect("server:80").await.unwrap().peer_addr().unwrap()
+/// });
+/// assert_eq!(peer.ip(), address);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Host {
     network: Network,

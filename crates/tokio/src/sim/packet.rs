@@ -9,6 +9,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The decision of a rule about a packet.
+///
+/// ```
+/// use linerate_tokio::net::UdpSocket;
+/// use linerate_tokio::sim::{Network, Verdict};
+///
+/// let network = Network::builder().build();
+/// let _guard = network.rule(|_| Verdict::Duplicate);
+/// network.host("one").spawn(async {
+///     let socket = UdpSocket::bind("0.0.0.0:7").await.unwrap();
+///     socket.send_to(b"twice", "other:7").await.unwrap();
+/// });
+/// network.host("other").run(async {
+///     let socket = UdpSocket::bind("0.0.0.0:7").await.unwrap();
+///     for _ in 0..2 {
+///         assert_eq!(socket.recv(&mut [0; 9]).await.unwrap(), 5);
+///     }
+/// });
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The packet goes on to the next rule, and then to its path.
@@ -111,6 +129,26 @@ impl fmt::Display for Packet<'_> {
 }
 
 /// Removes a rule when it is dropped.
+///
+/// ```
+/// use linerate_tokio::net::{TcpListener, TcpStream};
+/// use linerate_tokio::sim::{Network, Verdict};
+/// use std::time::Duration;
+/// use tokio::time::timeout;
+///
+/// let network = Network::builder().build();
+/// network.host("server").spawn(async {
+///     let listener = TcpListener::bind("0.0.0.0:80").await.unwrap();
+///     while listener.accept().await.is_ok() {}
+/// });
+/// let guard = network.rule(|_| Verdict::Drop);
+/// network.host("client").run(async move {
+///     let connect = || timeout(Duration::from_secs(5), TcpStream::connect("server:80"));
+///     assert!(connect().await.is_err(), "all packets are dropped");
+///     drop(guard);
+///     assert!(connect().await.is_ok());
+/// });
+/// ```
 #[must_use = "dropping the guard removes the rule"]
 pub struct RuleGuard {
     pub(super) world: Arc<Mutex<World>>,

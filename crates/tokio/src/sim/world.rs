@@ -22,6 +22,20 @@ use std::task::Waker;
 const BUDGET: Budget = Budget { receive: 64, timers: 64, transmit: 64 };
 
 /// A summary of the packets that hosts have sent. Two runs with equal traces have sent the same.
+///
+/// ```
+/// use linerate_tokio::net::TcpStream;
+/// use linerate_tokio::sim::{Network, Trace};
+///
+/// fn trace(seed: u64) -> Trace {
+///     let network = Network::builder().seed(seed).build();
+///     let _server = network.host("server");
+///     network.host("client").run(async { TcpStream::connect("server:80").await.unwrap_err() });
+///     network.trace()
+/// }
+/// assert_eq!(trace(1), trace(1));
+/// assert_ne!(trace(1), trace(2), "sequence numbers and ports follow from the seed");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Trace {
