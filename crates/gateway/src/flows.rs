@@ -47,6 +47,8 @@ pub(crate) enum Flow {
         far: UdpSocket,
         /// The host's UDP socket to the client.
         client: UdpHandle,
+        /// Has the destination sent a datagram, or an error?
+        is_answered: bool,
     },
 }
 
@@ -165,7 +167,7 @@ mod tests {
     fn flow(stack: &mut Stack) -> Flow {
         let address: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();
         let client = stack.udp_bind(address, &UdpOptions::default()).unwrap();
-        Flow::Udp { far: UdpSocket::bind("127.0.0.1:0").unwrap(), client }
+        Flow::Udp { far: UdpSocket::bind("127.0.0.1:0").unwrap(), client, is_answered: false }
     }
 
     #[test]

@@ -6,13 +6,14 @@ use crate::error::{CLOCK, GatewayError};
 use crate::flows::{Flow, Flows};
 use crate::metrics::GatewayCounters;
 use crate::metrics_server::MetricsServer;
+use crate::pace::Pace;
 use crate::poller::{Poller, Token};
 use linerate_link::{FreedMemory, Readiness, return_free_memory};
 use linerate_stack::{
     Destinations, Event, ForwardEvent, ForwardOptions, Host, Limits, Link, ListenOptions, Route,
     Stack, StackConfig, TcpHandle, Turn, UdpEvent,
 };
-use linerate_units::{Clock, Duration, Instant};
+use linerate_units::{Clock, Instant};
 use linerate_wire::IpCidr;
 use rustix::event::epoll::EventFlags;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -27,12 +28,6 @@ const DNS: u16 = 53;
 const OTHER_FILES: u64 = 64;
 /// Maximum number of new flows that one turn handles.
 const NEW_FLOWS: usize = 64;
-/// Under overload, new flows get at most the time divided by this number. A flood must not slow
-/// other flows down: opening and connecting a socket takes as long as relaying a GSO frame. Other
-/// new flows wait in the host, which limits their number.
-const NEW_FLOW_SHARE: u64 = 8;
-/// Maximum time that new flows take in one turn.
-const NEW_FLOW_BURST: Duration = Duration::from_millis(5);
 /// Estimated memory of an idle flow in bytes.
 const FLOW: usize = 1_024;
 /// Maximum number of turns in which a stopped gateway sends its last packets.
@@ -73,12 +68,10 @@ pub struct Gateway<L> {
     /// The connections that were accepted last, oldest first. Their handshakes may be incomplete.
     /// Invariant: at most `HALF_OPEN`.
     pub(crate) half_open: VecDeque<TcpHandle>,
-    /// Time that new flows may still take under overload.
-    new_flow_time: Duration,
-    /// Time at which the last turn handled new flows.
-    turned: Instant,
-    /// Has the last turn left new flows unhandled?
-    has_new_flows: bool,
+    pub(crate) pace: Pace,
+    /// Time at which new flows are handled that the last turn has left; [`Instant::NEVER`] without
+    /// such flows.
+    new_flows_at: Instant,
     freed_memory: FreedMemory,
     config: GatewayConfig,
     /// The decisions about new flows, shared with the hook of the forwarders.
@@ -139,9 +132,8 @@ impl<L: Link + Readiness> Gateway<L> {
             datagram: vec![0; 65_535].into(),
             half_open: VecDeque::new(),
             freed_memory: FreedMemory::new(),
-            new_flow_time: NEW_FLOW_BURST,
-            turned: CLOCK.now(),
-            has_new_flows: false,
+            pace: Pace::new(CLOCK.now()),
+            new_flows_at: Instant::NEVER,
             config: config.clone(),
             admission,
         })
@@ -211,10 +203,10 @@ impl<L: Link + Readiness> Gateway<L> {
         let stack = self.host.stack();
         let is_busy = turn.more
             || stack.wants_turn_since(turn)
-            || self.has_new_flows
+            || self.new_flows_at <= CLOCK.now()
             || !self.again.is_empty()
             || !self.again_udp.is_empty();
-        let next = turn.next.min(stack.poll_timeout()).min(deadline);
+        let next = turn.next.min(stack.poll_timeout()).min(deadline).min(self.new_flows_at);
         let next = next.min(self.freed_memory.deadline());
         self.poller.wait(self.host.link_mut(), next, !is_busy)?;
         let ready = std::mem::take(&mut self.poller.ready);
@@ -266,18 +258,16 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Handles new, cancelled and expired flows. Under overload, which `is_saturated` indicates,
-    /// new flows get only a share of the time.
+    /// Handles new, cancelled and expired flows, at the pace that new flows have.
     fn begin_flows(&mut self, is_saturated: bool) {
         let begun = CLOCK.now();
-        let earned = begun.since(self.turned) / NEW_FLOW_SHARE;
-        self.turned = begun;
-        self.new_flow_time = (self.new_flow_time + earned).min(NEW_FLOW_BURST);
-        let limit = if is_saturated { self.new_flow_time } else { NEW_FLOW_BURST };
-        self.has_new_flows = limit == Duration::ZERO;
-        if self.has_new_flows {
+        self.new_flows_at = Instant::NEVER;
+        let Some(limit) = self.pace.begin(begun, is_saturated) else {
+            if self.host.stack().new_flows() > 0 {
+                self.new_flows_at = self.pace.resumes();
+            }
             return;
-        }
+        };
         let mut left = NEW_FLOWS;
         while let Some(event) = self.stack().poll_forward() {
             let is_new = matches!(event, ForwardEvent::Deferred(..) | ForwardEvent::Datagrams(..));
@@ -290,13 +280,14 @@ impl<L: Link + Readiness> Gateway<L> {
             }
             if is_new {
                 left -= 1;
-                self.has_new_flows = left == 0 || CLOCK.now().since(begun) >= limit;
-                if self.has_new_flows {
+                if left == 0 || CLOCK.now().since(begun) >= limit {
+                    // The pace decides in the next turn, which is due at once.
+                    self.new_flows_at = begun;
                     break;
                 }
             }
         }
-        self.new_flow_time = self.new_flow_time - CLOCK.now().since(begun);
+        self.pace.spend(CLOCK.now().since(begun));
     }
 
     /// Returns the address to which a flow is relayed, or `None` if the configuration refuses the

@@ -29,6 +29,7 @@ mod flows;
 mod gateway;
 mod metrics;
 mod metrics_server;
+mod pace;
 mod poller;
 mod tcp;
 mod udp;

@@ -26,7 +26,7 @@ const PIECE: usize = 256 << 10;
 /// Maximum number of recent connections whose handshake may be incomplete. A further connection
 /// removes the oldest one if its client has not answered; a legitimate client answers within a
 /// round trip (RFC 4987 §3.4).
-const HALF_OPEN: usize = 4_096;
+const HALF_OPEN: usize = 1_024;
 
 /// The reason why a relayed connection ends.
 #[derive(Clone, Copy)]
@@ -73,6 +73,7 @@ impl<L: Link + Readiness> Gateway<L> {
 
     /// Answers the client in a way that tells why its destination cannot be connected.
     fn refuse(&mut self, now: Instant, deferred: DeferredHandle, errno: Errno) {
+        self.pace.note_useless();
         let rejection = match errno {
             Errno::CONNREFUSED | Errno::CONNRESET => Some(Rejection::Reset),
             errno => unreachable_for(errno).map(Rejection::Unreachable),
@@ -162,6 +163,7 @@ impl<L: Link + Readiness> Gateway<L> {
             && *state & bits::OPEN == 0
         {
             self.counters.half_open_recycled += 1;
+            self.pace.note_useless();
             self.end_far(index);
             let _ = self.stack().tcp_abort(CLOCK.now(), oldest);
         }
@@ -175,6 +177,7 @@ impl<L: Link + Readiness> Gateway<L> {
             && let Some(Flow::Tcp { state, .. }) = self.flows.get_mut(index)
         {
             *state |= bits::OPEN;
+            self.pace.note_useful();
         }
         self.pump(index);
         if event == Event::Closed && self.flows.by_tcp.contains_key(&client) {
@@ -186,6 +189,7 @@ impl<L: Link + Readiness> Gateway<L> {
     /// Removes a flow whose client has given up its handshake.
     pub(crate) fn cancel_tcp(&mut self, deferred: DeferredHandle) {
         if let Some(&index) = self.flows.by_deferred.get(&deferred) {
+            self.pace.note_useless();
             self.end_far(index);
         }
     }
@@ -236,8 +240,11 @@ impl<L: Link + Readiness> Gateway<L> {
 
     fn end_tcp(&mut self, index: u32, end: End) {
         let now = CLOCK.now();
-        let Some(Flow::Tcp { client, .. }) = self.flows.get_mut(index) else { return };
+        let Some(Flow::Tcp { client, state, .. }) = self.flows.get_mut(index) else { return };
         let client = *client;
+        if *state & bits::OPEN == 0 {
+            self.pace.note_useless();
+        }
         let _ = match end {
             End::OfClient => {
                 self.counters.tcp_reset += 1;

@@ -43,7 +43,7 @@ impl<L: Link + Readiness> Gateway<L> {
                     let _ = self.stack().udp_close(client);
                     return;
                 }
-                self.flows.insert(Flow::Udp { far, client });
+                self.flows.insert(Flow::Udp { far, client, is_answered: false });
                 self.counters.udp_opened += 1;
                 self.send_datagrams(index);
             }
@@ -71,7 +71,9 @@ impl<L: Link + Readiness> Gateway<L> {
     }
 
     fn send_datagrams(&mut self, index: u32) {
-        let Some(Flow::Udp { far, client }) = self.flows.get_mut(index) else { return };
+        let Some(Flow::Udp { far, client, is_answered }) = self.flows.get_mut(index) else {
+            return;
+        };
         let (client, stack) = (*client, self.host.stack_mut());
         let mut is_refused = false;
         while let Ok((length, _)) = stack.udp_receive_from(client, &mut self.datagram) {
@@ -88,6 +90,9 @@ impl<L: Link + Readiness> Gateway<L> {
             }
         }
         if is_refused {
+            if !std::mem::replace(is_answered, true) {
+                self.pace.note_useless();
+            }
             let now = CLOCK.now();
             let _ = self.stack().forward_unreachable(now, client, Unreachable::Port);
         }
@@ -96,20 +101,30 @@ impl<L: Link + Readiness> Gateway<L> {
     /// Relays datagrams from the destination to its client, after an epoll event.
     pub(crate) fn handle_far_udp(&mut self, index: u32) {
         let now = CLOCK.now();
-        let Some(Flow::Udp { far, client }) = self.flows.get_mut(index) else { return };
+        let Some(Flow::Udp { far, client, is_answered }) = self.flows.get_mut(index) else {
+            return;
+        };
         let (client, stack) = (*client, self.host.stack_mut());
         for _ in 0..SHARE {
             match far.recv(&mut self.datagram) {
-                Ok(length) => match stack.udp_send(now, client, &self.datagram[..length]) {
-                    Ok(()) => self.counters.udp_bytes_down += length as u64,
-                    Err(Error::Closed) => {
-                        self.flows.remove(index);
-                        return;
+                Ok(length) => {
+                    if !std::mem::replace(is_answered, true) {
+                        self.pace.note_useful();
                     }
-                    // The datagram is too long for the link, or its queue is full.
-                    Err(_) => self.counters.datagrams_dropped += 1,
-                },
+                    match stack.udp_send(now, client, &self.datagram[..length]) {
+                        Ok(()) => self.counters.udp_bytes_down += length as u64,
+                        Err(Error::Closed) => {
+                            self.flows.remove(index);
+                            return;
+                        }
+                        // The datagram is too long for the link, or its queue is full.
+                        Err(_) => self.counters.datagrams_dropped += 1,
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    if !std::mem::replace(is_answered, true) {
+                        self.pace.note_useless();
+                    }
                     let _ = stack.forward_unreachable(now, client, Unreachable::Port);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -129,8 +144,10 @@ impl<L: Link + Readiness> Gateway<L> {
 
     /// Removes a flow whose client's socket the host has closed.
     pub(crate) fn expire_udp(&mut self, client: UdpHandle) {
-        if let Some(&index) = self.flows.by_udp.get(&client) {
-            self.flows.remove(index);
+        if let Some(&index) = self.flows.by_udp.get(&client)
+            && let Some(Flow::Udp { is_answered: false, .. }) = self.flows.remove(index)
+        {
+            self.pace.note_useless();
         }
     }
 }

@@ -1,0 +1,160 @@
+//! The pace of new flows. Each costs the kernel a socket and often a connection, with the work of
+//! its server: about 45 µs. So beside a flood of new flows the others would starve.
+//!
+//! New flows get a share of the time: an eighth while the gateway is saturated. A flood is told
+//! from a busy client by its flows, which come to nothing: their client completes no handshake, or
+//! their destination refuses. While most flows are so, new ones get a small share in any case,
+//! since they also take the time of the kernel and of other programs.
+
+use linerate_units::{Duration, Instant};
+
+/// While the gateway is saturated, new flows get at most the time divided by this number.
+const SHARE: u64 = 8;
+/// During a flood, they get at most the time divided by this number.
+const SHARE_OF_FLOOD: u64 = 64;
+/// Maximum time that new flows take in one turn.
+const BURST: Duration = Duration::from_millis(5);
+/// Time that must be left before new flows are begun.
+const LEAST: Duration = Duration::from_micros(100);
+/// Number of flows in the statistics of outcomes, which are then halved.
+const OUTCOMES: u32 = 256;
+/// Time after which the statistics are halved in any case.
+const MEMORY: Duration = Duration::from_secs(1);
+
+/// The time that new flows may take, and the outcomes of earlier ones.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    /// Time that new flows may take. Invariant: at most [`BURST`].
+    left: Duration,
+    /// Time at which `left` was last increased.
+    earned: Instant,
+    /// Time at which the outcomes were last halved.
+    halved: Instant,
+    useful: u32,
+    useless: u32,
+}
+
+impl Pace {
+    pub(crate) const fn new(now: Instant) -> Self {
+        Self { left: BURST, earned: now, halved: now, useful: 0, useless: 0 }
+    }
+
+    /// Notes a flow that transfers data: its client has completed the handshake, or its destination
+    /// has answered.
+    pub(crate) const fn note_useful(&mut self) {
+        self.useful += 1;
+        self.limit_outcomes();
+    }
+
+    /// Notes a flow that has come to nothing.
+    pub(crate) const fn note_useless(&mut self) {
+        self.useless += 1;
+        self.limit_outcomes();
+    }
+
+    const fn limit_outcomes(&mut self) {
+        if self.useful + self.useless >= OUTCOMES {
+            self.halve_outcomes();
+        }
+    }
+
+    const fn halve_outcomes(&mut self) {
+        (self.useful, self.useless) = (self.useful / 2, self.useless / 2);
+    }
+
+    /// Have most of the recent flows come to nothing?
+    fn is_flood(&self) -> bool {
+        self.useless >= OUTCOMES / 4 && self.useless > 4 * self.useful
+    }
+
+    fn share(&self) -> u64 {
+        if self.is_flood() { SHARE_OF_FLOOD } else { SHARE }
+    }
+
+    /// Returns the time that new flows may take at `now`; `None` if they have to wait.
+    pub(crate) fn begin(&mut self, now: Instant, is_saturated: bool) -> Option<Duration> {
+        let earned = now.since(self.earned) / self.share();
+        self.earned = now;
+        self.left = (self.left + earned).min(BURST);
+        if now.since(self.halved) >= MEMORY {
+            self.halved = now;
+            self.halve_outcomes();
+        }
+        if !is_saturated && !self.is_flood() {
+            return Some(BURST);
+        }
+        (self.left >= LEAST).then_some(self.left)
+    }
+
+    /// Subtracts the time that new flows have taken.
+    pub(crate) fn spend(&mut self, spent: Duration) {
+        self.left = self.left - spent;
+    }
+
+    /// Returns the time until which new flows have to wait.
+    pub(crate) fn resumes(&self) -> Instant {
+        self.earned + (LEAST - self.left) * self.share()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Instant = Instant::ZERO;
+
+    fn after(micros: u64) -> Instant {
+        START + Duration::from_micros(micros)
+    }
+
+    /// Returns the time that new flows take of a second, if more of them always wait.
+    fn taken(pace: &mut Pace, is_saturated: bool) -> Duration {
+        let (mut now, mut taken) = (after(2_000_000), Duration::ZERO);
+        while now < after(3_000_000) {
+            match pace.begin(now, is_saturated) {
+                Some(limit) => {
+                    pace.spend(limit);
+                    (now, taken) = (now + limit, taken + limit);
+                }
+                None => now = pace.resumes(),
+            }
+        }
+        taken
+    }
+
+    #[test]
+    fn new_flows_get_a_share_of_a_saturated_gateway() {
+        let taken = taken(&mut Pace::new(START), true);
+        assert!((Duration::from_millis(120)..Duration::from_millis(132)).contains(&taken));
+        assert_eq!(Pace::new(START).begin(after(1), false), Some(BURST), "or as much as they need");
+    }
+
+    #[test]
+    fn flows_that_come_to_nothing_get_a_small_share() {
+        let mut pace = Pace::new(after(2_000_000));
+        for _ in 0..10_000 {
+            pace.note_useless();
+        }
+        let taken = taken(&mut pace, false);
+        assert!((Duration::from_millis(15)..Duration::from_millis(22)).contains(&taken), "{taken}");
+    }
+
+    #[test]
+    fn a_client_with_some_refused_flows_is_no_flood() {
+        let mut pace = Pace::new(START);
+        for _ in 0..1_000 {
+            (0..3).for_each(|_| pace.note_useless());
+            pace.note_useful();
+        }
+        assert_eq!(pace.begin(after(1), false), Some(BURST));
+        // Nor are a few refused ones, or many that were long ago.
+        let mut pace = Pace::new(START);
+        (0..OUTCOMES / 4 - 1).for_each(|_| pace.note_useless());
+        assert_eq!(pace.begin(after(1), false), Some(BURST));
+        (0..OUTCOMES).for_each(|_| pace.note_useless());
+        for second in 1..4 {
+            pace.begin(after(second * 1_000_000), false);
+        }
+        assert_eq!(pace.begin(after(4_000_000), false), Some(BURST));
+    }
+}
