@@ -20,6 +20,7 @@ mod conversations;
 mod dual_stack;
 mod floods;
 mod fragments;
+mod interfaces;
 mod ipv6;
 mod isn_recorder;
 mod kernel;
