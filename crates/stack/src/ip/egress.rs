@@ -14,6 +14,9 @@ pub(crate) struct Egress(u16);
 const LOCAL: u16 = 1 << 15;
 
 impl Egress {
+    /// The way over the first interface, until another one is known.
+    pub(crate) const FIRST: Self = Self(1);
+
     /// The number that follows the largest number of an interface.
     pub(crate) const NUMBERS: u16 = LOCAL;
 

@@ -75,7 +75,7 @@ impl RawSocket {
             type_of_service: options.type_of_service,
             received: PacketQueue::new(options.receive_bytes),
             to_send: PacketQueue::new(options.send_bytes),
-            egress: Egress::over(0),
+            egress: Egress::FIRST,
             wants_writable: false,
         }
     }

@@ -1,9 +1,9 @@
 //! The interfaces of a host, which are added and removed at run time.
 //!
-//! [`Stack::interface`](crate::Stack) is the interface whose link is being driven, or that of the
-//! current call; all others wait in `others`. So the code for packets of a link needs no number of
-//! an interface, and a host with one interface pays for no choice. [`Stack::serving`] exchanges the
-//! two for a step that concerns another interface.
+//! The field `interface` of [`Stack`] is the one that is being served: whose link is driven, or
+//! which the current call concerns. All others wait in the field `others`. So the code for packets
+//! of a link needs no number of an interface, and a host with one interface pays for no choice.
+//! [`Stack::serving`] exchanges the two for a step that concerns another interface.
 
 use crate::config::InterfaceConfig;
 use crate::error::Error;
@@ -17,6 +17,7 @@ use crate::services::Service;
 use crate::sockets::Socket;
 use crate::stack::Stack;
 use crate::stack::transmit::destination_of;
+use crate::steering::Shard;
 use crate::tcp::UNRESOLVED;
 use crate::tx::Reply;
 use alloc::boxed::Box;
@@ -52,7 +53,11 @@ impl Stack {
         let number = (1..Egress::NUMBERS).find(is_free).filter(|_| self.others.len() + 1 < limit);
         let number = number.ok_or(Error::TooManyInterfaces { limit })?;
         let is_cached = self.interface.flow_cache.is_enabled;
-        let added = Interface::new(number, config, &self.limits, is_cached, &self.keys);
+        let config = InterfaceConfig {
+            dhcp: config.dhcp.clone().filter(|_| self.shard == Shard::ONLY),
+            ..config.clone()
+        };
+        let added = Interface::new(number, &config, &self.limits, is_cached, &self.keys);
         self.others.push(Box::new(added));
         self.serving(number, |stack| {
             stack.begin_interface();

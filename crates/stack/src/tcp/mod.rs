@@ -137,7 +137,7 @@ impl TcpSocket {
             armed: Instant::NEVER,
             owner: Owner::Orphan,
             room: 0,
-            egress: Egress::over(0),
+            egress: Egress::FIRST,
             state: connection.state(),
             is_retired: false,
             is_mapped: false,

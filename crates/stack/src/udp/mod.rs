@@ -146,7 +146,7 @@ impl UdpSocket {
             fragmentation: options.fragmentation,
             received: PacketQueue::new(options.receive_bytes),
             to_send: PacketQueue::with_room_for(headers(binding.local().ip()), options.send_bytes),
-            egress: Egress::over(0),
+            egress: Egress::FIRST,
             multicast_interface: None,
             wants_writable: false,
             error: None,
