@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use linerate_link::capture_file::CaptureWriter;
 use linerate_link::namespace::{isolated_test, skip_test};
 use linerate_link::tap::TapError;
-use linerate_link::{MonotonicClock, Tap, TapConfig, Waiter};
+use linerate_link::{Capture, MonotonicClock, Tap, TapConfig, Waiter};
 use linerate_stack::{DhcpConfig, DhcpLease, Event, Host, Stack, StackConfig};
+use linerate_testkit::tshark;
 use linerate_units::{Clock, Instant};
 use linerate_wire::MacAddress;
 use std::fs;
@@ -68,17 +70,30 @@ impl Drop for Server {
     }
 }
 
+/// The name of the capture in its folder.
+const CAPTURE: &str = "dhcp.pcapng";
+
 /// A host on a TAP device that gets its address by DHCP.
 struct Client {
-    host: Host<Tap>,
+    host: Host<Capture<Tap>>,
     waiter: Waiter,
+    folder: tempfile::TempDir,
 }
 
 impl Client {
     fn new(tap: Tap, config: DhcpConfig) -> Self {
         let config = StackConfig::unconfigured(MacAddress::new([2, 0, 0, 0, 0, 2])).dhcp(config);
-        let host = Host::new(Stack::new(config, [7; 32]), tap);
-        Self { host, waiter: Waiter::new().unwrap() }
+        let folder = tempfile::tempdir().unwrap();
+        let capture = CaptureWriter::create(folder.path().join(CAPTURE)).unwrap();
+        let host = Host::new(Stack::new(config, [7; 32]), Capture::new(tap, "lr0", capture));
+        Self { host, waiter: Waiter::new().unwrap(), folder }
+    }
+
+    /// Checks that tshark accepts all frames, and that there are some of these filters.
+    fn end(self, expected: &[&str]) {
+        self.host.into_parts().1.into_parts().1.finish().unwrap();
+        let unwanted = "_ws.expert.severity >= \"Warning\"";
+        tshark::assert_accepts(&self.folder.path().join(CAPTURE), unwanted, expected);
     }
 
     /// Runs the host until `done` returns true.
@@ -154,6 +169,7 @@ fn dnsmasq_grants_renews_and_takes_back_an_address() {
         while !fs::read_to_string(&server.leases).unwrap().is_empty() {}
         let events = std::iter::from_fn(|| client.host.stack_mut().poll_event());
         assert!(events.into_iter().any(|event| event == Event::Dhcp));
+        client.end(&["dhcp.option.dhcp == 1", "dhcp.option.dhcp == 3", "dhcp.option.dhcp == 7"]);
     });
 }
 
@@ -168,6 +184,7 @@ fn dnsmasq_refuses_an_address_of_another_network_and_grants_its_own() {
         let lease = client.lease_after(Instant::ZERO);
         assert_eq!(lease.address.to_string(), "10.0.0.50/24");
         assert_eq!(client.host.stack().counters().dhcp.in_naks, 1);
+        client.end(&["dhcp.option.dhcp == 6"]);
     });
 }
 

@@ -17,6 +17,7 @@ mod pair;
 mod script;
 mod test_link;
 pub mod transfer;
+pub mod tshark;
 mod wire;
 
 pub use access::Access;

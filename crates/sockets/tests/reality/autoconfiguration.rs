@@ -1,6 +1,7 @@
 //! Addresses and routes from Debian's radvd, and neighbour unreachability detection against the
 //! kernel.
 
+use crate::captured::Captured;
 use crate::kernel::open;
 use crate::transfers::{download, upload};
 use linerate_link::namespace::{isolated_test, skip_test};
@@ -69,7 +70,7 @@ impl Drop for Radvd {
     }
 }
 
-fn network() -> Option<(Net, KernelInterface)> {
+fn network(captured: &Captured) -> Option<(Net, KernelInterface)> {
     let tap = open(&TapConfig { offloads: false, ..TapConfig::default() })?;
     let interface = tap.interface().clone();
     interface.add_address(KERNEL, 64).unwrap();
@@ -81,7 +82,7 @@ fn network() -> Option<(Net, KernelInterface)> {
     let mut config = StackConfig::new(mac, "10.0.0.2/24".parse().unwrap()).shared_network();
     config.addresses.clear();
     config.ipv6_autoconfiguration = Some(Autoconfiguration::STABLE.with_temporary_addresses());
-    Some((Net::builder(tap, config).start().unwrap(), interface))
+    Some((captured.start(tap, config), interface))
 }
 
 fn address_of(net: &Net, origin: AddressOrigin) -> Ipv6Addr {
@@ -96,7 +97,8 @@ fn address_of(net: &Net, origin: AddressOrigin) -> Ipv6Addr {
 #[test]
 fn a_host_takes_addresses_and_a_router_from_radvd_and_connects_in_both_directions() {
     isolated_test(|| {
-        let Some((net, interface)) = network() else { return };
+        let captured = Captured::new();
+        let Some((net, interface)) = network(&captured) else { return };
         let Some(mut radvd) = Radvd::start(&interface) else { return };
         if let Err(error) = net.wait_for_addresses(DEADLINE) {
             panic!("{error}: {:?}, {}", net.addresses(), radvd.end());
@@ -128,6 +130,8 @@ fn a_host_takes_addresses_and_a_router_from_radvd_and_connects_in_both_direction
         let counters = net.counters().unwrap();
         assert_eq!(counters.neighbor_discovery.duplicates, 0);
         assert_eq!((counters.icmp.in_errors, counters.ip.in_header_errors), (0, 0));
+        // Solicitations and advertisements of routers and neighbours, and reports of groups.
+        captured.end(&net, &[133, 134, 135, 136, 143].map(|kind| format!("icmpv6.type == {kind}")));
     });
 }
 
@@ -135,7 +139,8 @@ fn a_host_takes_addresses_and_a_router_from_radvd_and_connects_in_both_direction
 #[test]
 fn the_probes_of_the_kernel_are_answered() {
     isolated_test(|| {
-        let Some((net, interface)) = network() else { return };
+        let captured = Captured::new();
+        let Some((net, interface)) = network(&captured) else { return };
         // The kernel considers neighbours stale, and probes those in use, as soon as possible.
         let folder = format!("/proc/sys/net/ipv6/neigh/{}", interface.name());
         for (name, value) in [("base_reachable_time_ms", "10"), ("delay_first_probe_time", "0")] {

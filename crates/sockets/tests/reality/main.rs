@@ -16,6 +16,7 @@
 
 mod against;
 mod autoconfiguration;
+mod captured;
 mod conversations;
 mod dual_stack;
 mod floods;

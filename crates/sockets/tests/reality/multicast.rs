@@ -1,6 +1,7 @@
 //! Multicast through a bridge of the kernel that forwards only to members, which it learns from our
 //! IGMP and MLD reports: receiving from the kernel, and sending to it.
 
+use crate::captured::Captured;
 use crate::kernel::open;
 use linerate_link::namespace::{Network, isolated_test, skip_test};
 use linerate_link::{KernelInterface, TapConfig};
@@ -51,7 +52,7 @@ fn run(program: &str, arguments: &str) -> Option<String> {
 
 /// Creates a bridge with a querier, our host behind a TAP device at one port, and a network of the
 /// kernel at another.
-fn bridged() -> Option<(Net, Network)> {
+fn bridged(captured: &Captured) -> Option<(Net, Network)> {
     let tap = open(&TapConfig { offloads: false, ..TapConfig::default() })?;
     let options =
         "type bridge mcast_snooping 1 mcast_querier 1 mcast_igmp_version 3 mcast_mld_version 2";
@@ -78,7 +79,7 @@ fn bridged() -> Option<(Net, Network)> {
     let mac = "02:00:00:00:00:02".parse().unwrap();
     let mut config = StackConfig::new(mac, "10.0.0.2/24".parse().unwrap());
     config.addresses.push("2001:db8::2/64".parse().unwrap());
-    Some((Net::builder(tap, config).start().unwrap(), far))
+    Some((captured.start(tap, config), far))
 }
 
 /// Waits until the bridge knows a member of the group.
@@ -88,7 +89,8 @@ fn wait_for_member(group: IpAddr) {
 }
 
 fn is_forwarded(addresses: Addresses) {
-    let Some((net, far)) = bridged() else { return };
+    let captured = Captured::new();
+    let Some((net, far)) = bridged(&captured) else { return };
     let Addresses { ours, kernels, group, any } = addresses;
     let receiver = net.bind_udp((any, PORT)).unwrap();
     let marker = net.bind_udp((ours, 0)).unwrap();
@@ -132,6 +134,12 @@ fn is_forwarded(addresses: Addresses) {
     receiver.send_to(b"from us", (other, PORT)).unwrap();
     let (length, from) = socket.recv_from(&mut data).unwrap();
     assert_eq!((&data[..length], from), (&b"from us"[..], (ours, PORT).into()));
+    // A query of the bridge, and our report.
+    let messages = match group {
+        IpAddr::V4(_) => ["igmp.type == 0x11", "igmp.type == 0x22"],
+        IpAddr::V6(_) => ["icmpv6.type == 130", "icmpv6.type == 143"],
+    };
+    captured.end(&net, &messages.map(str::to_owned));
 }
 
 #[test]

@@ -1,0 +1,40 @@
+//! Captures of our host's frames, which tshark judges.
+
+use linerate_link::capture_file::CaptureWriter;
+use linerate_link::{Capture, Tap};
+use linerate_sockets::{Net, StackConfig};
+use linerate_testkit::tshark;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// A capture that is being written.
+pub(crate) struct Captured {
+    folder: TempDir,
+}
+
+impl Captured {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("host.pcapng")
+    }
+
+    /// Starts a network on the device, with its frames in the capture.
+    pub(crate) fn start(&self, tap: Tap, config: StackConfig) -> Net {
+        let writer = CaptureWriter::create(self.path()).unwrap();
+        Net::builder(Capture::new(tap, "lr0", writer), config)
+            .when_ended(|link| link.into_parts().1.finish().unwrap())
+            .start()
+            .unwrap()
+    }
+
+    /// Ends the network, and asserts that tshark accepts its frames and finds some of each of these
+    /// filters.
+    pub(crate) fn end(self, net: &Net, expected: &[String]) {
+        net.shutdown();
+        let expected: Vec<_> = expected.iter().map(String::as_str).collect();
+        tshark::assert_accepts(&self.path(), "_ws.expert.severity == \"Error\"", &expected);
+    }
+}

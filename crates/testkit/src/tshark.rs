@@ -1,0 +1,32 @@
+//! A judge of captures that is not ours: tshark, if it is installed.
+
+use std::path::Path;
+use std::process::Command;
+
+/// A display filter for what no frame may be: malformed, with a wrong checksum, or suspicious.
+const PROBLEMS: &str = "_ws.malformed || ip.checksum.status == \"Bad\" \
+                        || udp.checksum.status == \"Bad\" || tcp.checksum.status == \"Bad\" \
+                        || icmp.checksum.status == \"Bad\" || icmpv6.checksum.status == \"Bad\" \
+                        || igmp.checksum.status == \"Bad\"";
+
+/// Asserts that tshark finds no problem in a capture, nor a frame of the display filter `unwanted`,
+/// and at least one frame of each of the filters `expected`. Does nothing without tshark.
+///
+/// # Panics
+/// If tshark complains, or cannot read the capture.
+pub fn assert_accepts(capture: &Path, unwanted: &str, expected: &[&str]) {
+    let found = |filter: &str| {
+        let mut tshark = Command::new("tshark");
+        for protocol in ["ip", "udp", "tcp"] {
+            tshark.args(["-o", &format!("{protocol}.check_checksum:TRUE")]);
+        }
+        let output = tshark.arg("-r").arg(capture).args(["-Y", filter]).output().ok()?;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let Some(problems) = found(&format!("{PROBLEMS} || {unwanted}")) else { return };
+    assert_eq!(problems, "", "tshark complains");
+    for expected in expected {
+        assert_ne!(found(expected).as_deref(), Some(""), "no frame of {expected}");
+    }
+}
