@@ -118,6 +118,23 @@ fn of_connection(error: StackError) -> Error {
 }
 
 impl Scene {
+    /// Returns whether an end of a connection has timed out.
+    fn has_timed_out(&mut self, index: usize, side: Side) -> bool {
+        let error = match self {
+            Self::Connections(pair) => match side {
+                Side::Left => pair.client.error(),
+                Side::Right => pair.server.as_ref().and_then(Connection::error),
+            },
+            Self::Hosts(hosts) => {
+                let (left, right) = hosts.handles[index];
+                let handle = if side == Side::Left { Some(left) } else { right };
+                let stack = hosts.pair.stack(side);
+                handle.and_then(|handle| stack.tcp(handle)?.error())
+            }
+        };
+        error == Some(Error::TimedOut)
+    }
+
     /// Returns whether the server of this connection exists.
     fn has_server(&self, index: usize) -> bool {
         match self {
@@ -299,13 +316,19 @@ impl Stage {
 
     /// Returns whether all applications have finished. Exceptions are servers whose clients have
     /// given up: one that no handshake reached has nothing to do, and one that got no reset waits
-    /// in vain for its peer (RFC 9293 §3.5.1, half-open connection).
-    fn is_over(&self) -> bool {
-        self.applications.iter().enumerate().all(|(index, [client, server])| {
-            let was_never_reached = client.failed.is_some() && !self.scene.has_server(index);
-            let is_over =
-                |one: &Application, other: &Application| one.is_done() || other.has_given_up();
-            is_over(client, server) && (is_over(server, client) || was_never_reached)
+    /// in vain for its peer (RFC 9293 §3.5.1, half-open connection). On a bad network a connection
+    /// can also time out after its application has finished, which then is not told.
+    fn is_over(&mut self) -> bool {
+        let Self { scene, applications, is_bad, .. } = self;
+        applications.iter().enumerate().all(|(index, [client, server])| {
+            let was_never_reached = client.failed.is_some() && !scene.has_server(index);
+            let mut is_over = |one: &Application, other: &Application, far: Side| {
+                one.is_done()
+                    || other.has_given_up()
+                    || (*is_bad && scene.has_timed_out(index, far))
+            };
+            is_over(client, server, Side::Right)
+                && (is_over(server, client, Side::Left) || was_never_reached)
         })
     }
 
