@@ -307,10 +307,12 @@ fn a_host_with_two_interfaces_serves_both() {
                         read.read_to_end(&mut received).await.unwrap();
                         sender.await.unwrap();
                         assert!(received == pattern(BULK));
+                        client
                     },
                 );
             let [one, other] = transfers;
-            tokio::join!(one, other);
+            // A client that ends takes its link away, and with it the host of the server.
+            let _clients = tokio::join!(one, other);
             assert_eq!(server.on(2).unwrap().addresses()[0].cidr, "10.0.1.1/24".parse().unwrap());
             assert_eq!(server.on(3).unwrap_err().kind(), ErrorKind::AddrNotAvailable);
         });
