@@ -19,7 +19,8 @@ pub(crate) fn compare() -> Result<(), Error> {
     let mut changed = Vec::new();
     let mut missing = Vec::new();
     for name in CRATES {
-        let (path, listing) = listing(name)?;
+        let (path, sources) = (listing_path(name), sources(name)?);
+        let listing = listing(&sources);
         let accepted = fs::read_to_string(&path).unwrap_or_default();
         for line in listing.lines().filter(|line| !accepted.lines().any(|known| known == *line)) {
             changed.push(format!("+ {name}: {line}"));
@@ -27,8 +28,8 @@ pub(crate) fn compare() -> Result<(), Error> {
         for line in accepted.lines().filter(|line| !listing.lines().any(|known| known == *line)) {
             changed.push(format!("- {name}: {line}"));
         }
-        for (place, content) in sources(name)? {
-            let items = without_example(&content).into_iter();
+        for (place, content) in &sources {
+            let items = without_example(content).into_iter();
             missing.extend(items.map(|item| format!("{name}/{}: {item}", place.display())));
         }
     }
@@ -41,7 +42,7 @@ pub(crate) fn compare() -> Result<(), Error> {
 /// Writes the listings of all listed crates.
 pub(crate) fn accept() -> Result<(), Error> {
     for name in CRATES {
-        let (path, listing) = listing(name)?;
+        let (path, listing) = (listing_path(name), listing(&sources(name)?));
         let write = |path: &Path| {
             fs::create_dir_all(path.parent().unwrap_or(path))?;
             fs::write(path, listing)
@@ -51,17 +52,22 @@ pub(crate) fn accept() -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the path of a crate's listing, and the text that it should have.
-fn listing(name: &str) -> Result<(PathBuf, String), Error> {
+/// Returns the path of a crate's listing.
+fn listing_path(name: &str) -> PathBuf {
+    root().join("docs/api").join(format!("{name}.txt"))
+}
+
+/// Returns the text that the listing of a crate with these source files should have.
+fn listing(sources: &[(PathBuf, String)]) -> String {
     let mut text = String::new();
-    for (place, content) in sources(name)? {
-        let items = items(&content);
+    for (place, content) in sources {
+        let items = items(content);
         if !items.is_empty() {
             text.push_str(&format!("{}\n", place.display()));
             items.iter().for_each(|item| text.push_str(&format!("    {item}\n")));
         }
     }
-    Ok((root().join("docs/api").join(format!("{name}.txt")), text))
+    text
 }
 
 /// Returns the source files of a crate, in the order of their paths, with their contents.

@@ -203,7 +203,6 @@ impl<L: Link + Readiness> Gateway<L> {
         let stack = self.host.stack();
         let is_busy = turn.more
             || stack.wants_turn_since(turn)
-            || self.new_flows_at <= CLOCK.now()
             || !self.again.is_empty()
             || !self.again_udp.is_empty();
         let next = turn.next.min(stack.poll_timeout()).min(deadline).min(self.new_flows_at);

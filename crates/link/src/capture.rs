@@ -2,10 +2,9 @@
 
 use crate::capture_file::{CaptureFile, CaptureWriter, Direction, Record, Sink};
 use crate::clock::{MonotonicClock, time_of_day};
-use crate::wait::Readiness;
+use crate::wait::{Readiness, forward_readiness};
 use linerate_stack::{Capabilities, FrameSource, Link, LinkError, RxFrame, TxFrame, ZeroCopyFrame};
 use linerate_units::{Clock, Duration, Instant};
-use std::os::fd::BorrowedFd;
 
 /// The link `L`, which copies its frames of both directions to a capture. A received frame is
 /// stamped with its time of arrival, a sent one with the time at which it was passed to the link.
@@ -130,33 +129,7 @@ impl<F: FrameSource, S: Sink, C: Clock> FrameSource for Recorded<'_, F, S, C> {
 }
 
 impl<L: Readiness, S: Sink, C> Readiness for Capture<L, S, C> {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.link.fd()
-    }
-
-    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.link.wakeup_fd()
-    }
-
-    fn wants_room(&self) -> bool {
-        self.link.wants_room()
-    }
-
-    fn is_ready(&mut self) -> bool {
-        self.link.is_ready()
-    }
-
-    fn prepare_to_sleep(&mut self) -> bool {
-        self.link.prepare_to_sleep()
-    }
-
-    fn awake(&mut self, signalled: bool) {
-        self.link.awake(signalled);
-    }
-
-    fn next_deadline(&self) -> Instant {
-        self.link.next_deadline()
-    }
+    forward_readiness!();
 }
 
 /// Writes the frames of one link to the capture.

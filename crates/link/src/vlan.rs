@@ -1,13 +1,12 @@
 //! A wrapper that puts a host into one VLAN (IEEE 802.1Q) of a link with tagged frames.
 
-use crate::wait::Readiness;
+use crate::wait::{Readiness, forward_readiness};
 use linerate_stack::{
     Capabilities, FrameSource, Link, LinkError, Offloads, PartialChecksum, RxChecksum, RxFrame,
     TxChecksum, TxFrame, ZeroCopyFrame,
 };
 use linerate_units::Instant;
 use linerate_wire::{EtherType, VlanTag};
-use std::os::fd::BorrowedFd;
 
 /// Length of the two MAC addresses, behind which a tag is inserted, in bytes.
 const ADDRESSES: usize = 12;
@@ -183,33 +182,7 @@ impl<L: Link> Link for Vlan<L> {
 }
 
 impl<L: Readiness> Readiness for Vlan<L> {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.link.fd()
-    }
-
-    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.link.wakeup_fd()
-    }
-
-    fn wants_room(&self) -> bool {
-        self.link.wants_room()
-    }
-
-    fn is_ready(&mut self) -> bool {
-        self.link.is_ready()
-    }
-
-    fn prepare_to_sleep(&mut self) -> bool {
-        self.link.prepare_to_sleep()
-    }
-
-    fn awake(&mut self, signalled: bool) {
-        self.link.awake(signalled);
-    }
-
-    fn next_deadline(&self) -> Instant {
-        self.link.next_deadline()
-    }
+    forward_readiness!();
 }
 
 #[cfg(test)]

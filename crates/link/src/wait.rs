@@ -51,6 +51,40 @@ pub trait Readiness {
     fn next_deadline(&self) -> Instant;
 }
 
+/// Defines the methods of [`Readiness`] for a wrapper whose field `link` decides all of them.
+macro_rules! forward_readiness {
+    () => {
+        fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
+            self.link.fd()
+        }
+
+        fn wakeup_fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+            self.link.wakeup_fd()
+        }
+
+        fn wants_room(&self) -> bool {
+            self.link.wants_room()
+        }
+
+        fn is_ready(&mut self) -> bool {
+            self.link.is_ready()
+        }
+
+        fn prepare_to_sleep(&mut self) -> bool {
+            self.link.prepare_to_sleep()
+        }
+
+        fn awake(&mut self, signalled: bool) {
+            self.link.awake(signalled);
+        }
+
+        fn next_deadline(&self) -> linerate_units::Instant {
+            self.link.next_deadline()
+        }
+    };
+}
+pub(crate) use forward_readiness;
+
 /// The end of a [`Doorbell`] at which a thread waits, for a link as well.
 #[derive(Debug)]
 pub struct Waiter {
@@ -172,33 +206,7 @@ fn is_any_ready(links: &mut [impl Readiness]) -> bool {
 
 /// A link of a host with several interfaces.
 impl<L: Readiness> Readiness for InterfaceLink<L> {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.link.fd()
-    }
-
-    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.link.wakeup_fd()
-    }
-
-    fn wants_room(&self) -> bool {
-        self.link.wants_room()
-    }
-
-    fn is_ready(&mut self) -> bool {
-        self.link.is_ready()
-    }
-
-    fn prepare_to_sleep(&mut self) -> bool {
-        self.link.prepare_to_sleep()
-    }
-
-    fn awake(&mut self, signalled: bool) {
-        self.link.awake(signalled);
-    }
-
-    fn next_deadline(&self) -> Instant {
-        self.link.next_deadline()
-    }
+    forward_readiness!();
 }
 
 /// Returns the time until `deadline`, or `None` if it is never reached.

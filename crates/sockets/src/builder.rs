@@ -8,8 +8,7 @@ use crate::shared::Shared;
 use linerate_link::shard::{HandoverWatch, ShardError, share};
 use linerate_link::{MonotonicClock, Readiness, ShardLink, Waiter, random_bytes};
 use linerate_stack::{
-    Budget, FIRST_INTERFACE, InterfaceConfig, InterfaceLink, Link, SMALLEST_MTU, Shard, Stack,
-    StackConfig,
+    Budget, InterfaceConfig, InterfaceLink, Link, SMALLEST_MTU, Shard, Stack, StackConfig,
 };
 use linerate_units::Clock;
 use parking_lot::Mutex;
@@ -119,9 +118,9 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         Self { spins, ..self }
     }
 
-    /// Sets a function that receives the link when the network has ended, for instance to finish a
+    /// Sets a function that receives each link when the network has ended, for instance to finish a
     /// capture or to read the link's counters. It runs on the thread of the network, once for each
-    /// queue. By default the link is dropped.
+    /// queue and each further interface. By default the links are dropped.
     #[must_use]
     pub fn when_ended(self, on_end: impl FnMut(L) + Send + 'static) -> Self {
         Self { on_end: Box::new(on_end), ..self }
@@ -131,10 +130,9 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
     ///
     /// # Errors
     /// The error of the operating system if it provides no random numbers, no descriptor or no
-    /// thread;
-    /// `InvalidInput` for more queues than a host can have shards, for a link whose MTU is smaller
-    /// than [`SMALLEST_MTU`], or for several queues and several interfaces; `QuotaExceeded` beyond
-    /// the limit of interfaces.
+    /// thread; `InvalidInput` for more queues than a host can have shards, for a link whose MTU is
+    /// smaller than [`SMALLEST_MTU`], or for several queues and several interfaces; `QuotaExceeded`
+    /// beyond the limit of interfaces.
     pub fn start(mut self) -> io::Result<Net> {
         let seed = self.seed.map_or_else(random_bytes, Ok)?;
         let mut queues = std::mem::take(&mut self.queues);
@@ -179,14 +177,8 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
             let waiter = Waiter::new().map_err(io::Error::other)?.with_spins(self.spins);
             let limits = self.config.limits.among(shard.count);
             let mut stack = Stack::new(StackConfig { shard, limits, ..self.config.clone() }, seed);
-            stack.attach(link.capabilities());
-            let mut links = vec![InterfaceLink { interface: FIRST_INTERFACE, link }];
-            for (config, link) in further.drain(..) {
-                let interface =
-                    stack.add_interface(MonotonicClock.now(), &config, link.capabilities());
-                let interface = interface.map_err(Error::from)?;
-                links.push(InterfaceLink { interface, link });
-            }
+            let links = stack.attach_links(MonotonicClock.now(), link, further.drain(..));
+            let links = links.map_err(Error::from)?;
             let shared = Arc::new(Shared::new(stack, waiter.doorbell()));
             begun.push((shared, links, waiter, shard));
         }

@@ -207,7 +207,7 @@ impl UdpSocket {
     /// # Errors
     /// `AddrNotAvailable` if no interface has the address.
     pub fn set_multicast_if_v4(&self, interface: &Ipv4Addr) -> io::Result<()> {
-        self.set_interface((*interface).into())
+        self.set_interface(*interface)
     }
 
     /// Sets the interface over which datagrams of this socket to IPv6 groups without a zone leave,
@@ -216,7 +216,7 @@ impl UdpSocket {
     /// # Errors
     /// `AddrNotAvailable` if the host has no such interface.
     pub fn set_multicast_if_v6(&self, interface: u32) -> io::Result<()> {
-        self.set_interface(interface.into())
+        self.set_interface(interface)
     }
 
     /// Returns the number of the interface over which datagrams of this socket to groups leave;
@@ -230,14 +230,9 @@ impl UdpSocket {
         Ok(chosen.unwrap_or(0))
     }
 
-    fn set_interface(&self, interface: MulticastInterface) -> io::Result<()> {
-        Ok(self.socket.call(|stack, _| {
-            let chosen = match interface {
-                MulticastInterface::Default => None,
-                interface => Some(stack.multicast_interface(self.socket.handle, interface)?),
-            };
-            stack.udp_set_multicast_interface(self.socket.handle, chosen)
-        })?)
+    fn set_interface(&self, interface: impl Into<MulticastInterface>) -> io::Result<()> {
+        let handle = self.socket.handle;
+        Ok(self.socket.call(|stack, _| stack.udp_set_multicast_interface(handle, interface))?)
     }
 
     fn change(

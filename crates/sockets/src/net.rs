@@ -238,10 +238,9 @@ impl Net {
     /// # Errors
     /// `AddrNotAvailable` if the host has no such interface; or if the network has panicked.
     pub fn on(&self, interface: u32) -> io::Result<Self> {
-        if !self.interfaces()?.contains(&interface) {
-            return Err(Error::Host(HostError::UnknownInterface(interface)).into());
-        }
-        Ok(Self { interface, ..self.clone() })
+        let net = Self { interface, ..self.clone() };
+        net.on_interface(self.first(), |_, _| ())?;
+        Ok(net)
     }
 
     /// Returns the numbers of the interfaces, which are the zones of their link-local addresses.

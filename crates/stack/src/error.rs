@@ -64,7 +64,7 @@ pub enum Error {
     #[error("{0} is link-local, and the host has several interfaces: name one as its zone")]
     MissingZone(Ipv6Addr),
     /// The host has no interface with this number.
-    #[error("the host has no interface {0}: add it first")]
+    #[error("the host has no interface {0}: give the number of one that it has")]
     UnknownInterface(u32),
     /// The host has reached its limit of interfaces.
     #[error("the host has {limit} interfaces already: remove some, or raise its limit")]

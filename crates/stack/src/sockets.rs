@@ -167,23 +167,15 @@ impl Sockets {
         self.slab.get(index)
     }
 
-    /// Sets the number of the interface over which the packets of a socket leave, if it was
-    /// `before`, or for `None` in any case. Returns whether it was set.
-    pub(crate) fn set_interface(&mut self, index: u32, before: Option<u16>, number: u16) -> bool {
-        let replaced = |egress: &mut Egress| {
-            let is_it = before.is_none_or(|before| egress.interface() == before);
-            if is_it {
-                egress.set_interface(number);
-            }
-            is_it
-        };
-        match self.slab.get_mut(index) {
-            Some(Socket::Tcp(socket)) => replaced(&mut socket.egress),
-            Some(Socket::Compact(socket)) => replaced(&mut socket.fields.egress),
-            Some(Socket::TimeWait(socket)) => replaced(&mut socket.fields.egress),
-            Some(Socket::Udp(socket)) => replaced(&mut socket.egress),
-            Some(Socket::Raw(socket)) => replaced(&mut socket.egress),
-            Some(Socket::Listen(_)) | None => false,
+    /// Returns the way of the packets of a socket; `None` for a listener.
+    pub(crate) fn egress_mut(&mut self, index: u32) -> Option<&mut Egress> {
+        match self.slab.get_mut(index)? {
+            Socket::Tcp(socket) => Some(&mut socket.egress),
+            Socket::Compact(socket) => Some(&mut socket.fields.egress),
+            Socket::TimeWait(socket) => Some(&mut socket.fields.egress),
+            Socket::Udp(socket) => Some(&mut socket.egress),
+            Socket::Raw(socket) => Some(&mut socket.egress),
+            Socket::Listen(_) => None,
         }
     }
 

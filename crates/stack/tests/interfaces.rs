@@ -443,14 +443,14 @@ fn groups_are_joined_on_one_interface() {
 
     // A sender chooses its interface: here none, the second one, and one that is not there.
     for (chosen, interface) in [(None, 1), (Some(2), 2)] {
-        network.stack(CENTER).udp_set_multicast_interface(member, chosen).unwrap();
+        network.stack(CENTER).udp_set_multicast_interface(member, chosen.unwrap_or(0)).unwrap();
         assert_eq!(network.stack(CENTER).udp_multicast_interface(member), Ok(chosen));
         let (now, before) = (network.now, network.sent((CENTER, interface), Protocol::UDP));
         network.stack(CENTER).udp_send_to(now, member, to, b"to all").unwrap();
         network.run_for(SECOND);
         assert_eq!(network.sent((CENTER, interface), Protocol::UDP), before + 1);
     }
-    let unknown = network.stack(CENTER).udp_set_multicast_interface(member, Some(3));
+    let unknown = network.stack(CENTER).udp_set_multicast_interface(member, 3_u32);
     assert_eq!(unknown, Err(Error::UnknownInterface(3)));
     let leaves = network.sent((CENTER, 2), Protocol::IGMP);
     network.stack(CENTER).udp_close(member).unwrap();

@@ -1,4 +1,4 @@
-//! A judge of captures that is not ours: tshark, if it is installed.
+//! Checks captures with tshark, an independent implementation of the protocols, if it is installed.
 
 use std::path::Path;
 use std::process::Command;

@@ -4,9 +4,7 @@ use crate::error::Error;
 use crate::host::{Driver, Net, State};
 use crate::reactor::{Reactor, Signals};
 use linerate_link::{MonotonicClock, Readiness, random_bytes};
-use linerate_stack::{
-    Budget, FIRST_INTERFACE, InterfaceConfig, InterfaceLink, Link, SMALLEST_MTU, Stack, StackConfig,
-};
+use linerate_stack::{Budget, InterfaceConfig, Link, SMALLEST_MTU, Stack, StackConfig};
 use linerate_units::{Clock, Instant};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -107,12 +105,8 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         }
         let tcp_config = config.tcp;
         let mut stack = Stack::new(config, seed.map_or_else(random_bytes, Ok)?);
-        stack.attach(link.capabilities());
-        let mut links = vec![InterfaceLink { interface: FIRST_INTERFACE, link }];
-        for (config, link) in interfaces {
-            let added = stack.add_interface(MonotonicClock.now(), &config, link.capabilities());
-            links.push(InterfaceLink { interface: added.map_err(Error::from)?, link });
-        }
+        let links = stack.attach_links(MonotonicClock.now(), link, interfaces);
+        let links = links.map_err(Error::from)?;
         let state = Arc::new(Mutex::new(State::new(stack, &tcp_config)));
         let signals = Arc::new(Signals::default());
         let reactor = Reactor::new(Arc::clone(&state), links, Arc::clone(&signals), budget)?;

@@ -179,6 +179,18 @@ fn a_reader_that_stops_closes_the_window_of_the_kernel() {
     });
 }
 
+/// Sends data to an echo server, and checks what comes back.
+async fn exchange_bulk(stream: TcpStream) {
+    let (mut read, mut write) = stream.into_split();
+    let sender = tokio::spawn(async move {
+        write.write_all(&pattern(BULK)).await.unwrap();
+    });
+    let mut received = Vec::new();
+    read.read_to_end(&mut received).await.unwrap();
+    sender.await.unwrap();
+    assert!(received == pattern(BULK));
+}
+
 #[test]
 fn two_hosts_on_a_cable_exchange_data_on_any_runtime() {
     for runtime in [current_thread(), two_threads()] {
@@ -189,14 +201,7 @@ fn two_hosts_on_a_cable_exchange_data_on_any_runtime() {
             let listener = server.scope(TcpListener::bind("10.0.0.1:7")).await.unwrap();
             tokio::spawn(serve_echo(listener));
             let stream = client.scope(TcpStream::connect("10.0.0.1:7")).await.unwrap();
-            let (mut read, mut write) = stream.into_split();
-            let sender = tokio::spawn(async move {
-                write.write_all(&pattern(BULK)).await.unwrap();
-            });
-            let mut received = Vec::new();
-            read.read_to_end(&mut received).await.unwrap();
-            sender.await.unwrap();
-            assert!(received == pattern(BULK));
+            exchange_bulk(stream).await;
         });
     }
 }
@@ -299,14 +304,7 @@ fn a_host_with_two_interfaces_serves_both() {
                     |(link, config, to)| async move {
                         let client = Net::builder(link, config).start().unwrap();
                         let stream = client.scope(TcpStream::connect(to)).await.unwrap();
-                        let (mut read, mut write) = stream.into_split();
-                        let sender = tokio::spawn(async move {
-                            write.write_all(&pattern(BULK)).await.unwrap();
-                        });
-                        let mut received = Vec::new();
-                        read.read_to_end(&mut received).await.unwrap();
-                        sender.await.unwrap();
-                        assert!(received == pattern(BULK));
+                        exchange_bulk(stream).await;
                         client
                     },
                 );

@@ -25,8 +25,8 @@ impl Stack {
     }
 
     /// Adds an address to the interface, or renews the lifetimes of a known one. Its network gets a
-    /// direct route. The first IPv6 address brings the link-local one (RFC 4291
-    /// §2.1). [`Event::Addresses`] reports the change.
+    /// direct route. The first IPv6 address brings the link-local one (RFC 4291 §2.1).
+    /// [`Event::Addresses`] reports the change.
     ///
     /// Listeners and UDP sockets that were bound to this address while it was absent receive again.
     ///
@@ -103,9 +103,7 @@ impl Stack {
             return Some(destination);
         }
         let next_hop = self.routes.lookup(destination)?.next_hop(destination);
-        let mut interfaces = self.all_interfaces();
-        let interface = interfaces.find(|interface| interface.number == number)?;
-        interface.source_towards(next_hop, destination)
+        self.interface_numbered(number)?.source_towards(next_hop, destination)
     }
 
     /// Orders destinations, for instance the addresses of a name, so that the first one is to be

@@ -139,16 +139,17 @@ impl Stack {
     /// the first one. The zone of a link-local group comes first.
     ///
     /// # Errors
-    /// [`Error::Closed`], [`Error::UnknownInterface`].
+    /// [`Error::Closed`], [`Error::AddressNotOurs`], [`Error::UnknownInterface`].
     pub fn udp_set_multicast_interface(
         &mut self,
         handle: UdpHandle,
-        interface: Option<u32>,
+        interface: impl Into<MulticastInterface>,
     ) -> Result<(), Error> {
-        if let Some(interface) = interface {
-            self.numbered(interface)?;
-        }
-        self.sockets.udp_mut(handle)?.1.multicast_interface = interface;
+        let chosen = match interface.into() {
+            MulticastInterface::Default => None,
+            interface => Some(self.multicast_interface(handle, interface)?),
+        };
+        self.sockets.udp_mut(handle)?.1.multicast_interface = chosen;
         Ok(())
     }
 

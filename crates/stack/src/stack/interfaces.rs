@@ -11,16 +11,18 @@ use crate::ip::egress::Egress;
 use crate::ip::interface::{Audience, Interface, is_link_local};
 use crate::ip::route::{Route, RouteOrigin};
 use crate::ip::zone::needs_zone;
-use crate::link::Capabilities;
+use crate::link::{Capabilities, Link};
 use crate::ready::{Ready, Sender};
 use crate::services::Service;
 use crate::sockets::Socket;
 use crate::stack::Stack;
 use crate::stack::transmit::destination_of;
+use crate::stack::turn::InterfaceLink;
 use crate::steering::Shard;
 use crate::tcp::UNRESOLVED;
 use crate::tx::Reply;
 use alloc::boxed::Box;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr, SocketAddrV6};
 use linerate_units::Instant;
@@ -67,6 +69,27 @@ impl Stack {
         Ok(number.into())
     }
 
+    /// Attaches the link of the only interface, and adds an interface for each further link.
+    /// Returns the links with the numbers of their interfaces, for
+    /// [`Stack::turn_on_links`].
+    ///
+    /// # Errors
+    /// [`Error::TooManyInterfaces`].
+    pub fn attach_links<L: Link>(
+        &mut self,
+        now: Instant,
+        first: L,
+        further: impl IntoIterator<Item = (InterfaceConfig, L)>,
+    ) -> Result<Vec<InterfaceLink<L>>, Error> {
+        self.attach(first.capabilities());
+        let mut links = vec![InterfaceLink { interface: self.served(), link: first }];
+        for (config, link) in further {
+            let interface = self.add_interface(now, &config, link.capabilities())?;
+            links.push(InterfaceLink { interface, link });
+        }
+        Ok(links)
+    }
+
     /// Removes an interface. Its addresses are [removed](Stack::remove_address), and its routes are
     /// forgotten. After the first one was removed, another one takes its place.
     ///
@@ -102,9 +125,12 @@ impl Stack {
     fn adopt_sockets(&mut self, gone: &Interface) {
         let own = self.interface.number;
         for index in self.sockets.iter().map(|(index, _)| index).collect::<Vec<_>>() {
-            if self.sockets.set_interface(index, Some(gone.number), own)
-                && let Some(socket) = self.sockets.full_at(index)
-            {
+            let egress = self.sockets.egress_mut(index);
+            let Some(egress) = egress.filter(|egress| egress.interface() == gone.number) else {
+                continue;
+            };
+            egress.set_interface(own);
+            if let Some(socket) = self.sockets.full_at(index) {
                 socket.next_hop_generation = UNRESOLVED;
             }
         }
@@ -165,7 +191,11 @@ impl Stack {
     }
 
     pub(crate) fn has_interface(&self, number: u16) -> bool {
-        self.all_interfaces().any(|interface| interface.number == number)
+        self.interface_numbered(number).is_some()
+    }
+
+    pub(crate) fn interface_numbered(&self, number: u16) -> Option<&Interface> {
+        self.all_interfaces().find(|interface| interface.number == number)
     }
 
     pub(crate) fn all_interfaces(&self) -> impl Iterator<Item = &Interface> {
@@ -216,8 +246,7 @@ impl Stack {
 
     /// Is a socket in the ring of senders of this interface?
     pub(super) fn is_sender(&self, interface: u16, index: u32) -> bool {
-        let mut all = self.all_interfaces();
-        all.find(|known| known.number == interface)
+        self.interface_numbered(interface)
             .is_some_and(|known| known.ready.contains(Sender::Socket(index)))
     }
 
@@ -356,7 +385,9 @@ impl Stack {
             Sender::Replies => self.move_reply(number),
             Sender::Socket(index) => {
                 self.interface.ready.remove(sender);
-                self.sockets.set_interface(index, None, number);
+                if let Some(egress) = self.sockets.egress_mut(index) {
+                    egress.set_interface(number);
+                }
                 self.ring(number).push(sender);
             }
         }

@@ -203,7 +203,7 @@ impl UdpSocket {
     /// # Errors
     /// `AddrNotAvailable` if no interface has the address.
     pub fn set_multicast_if_v4(&self, interface: &Ipv4Addr) -> io::Result<()> {
-        self.set_interface((*interface).into())
+        self.set_interface(*interface)
     }
 
     /// Sets the interface over which datagrams of this socket to IPv6 groups without a zone leave,
@@ -212,7 +212,7 @@ impl UdpSocket {
     /// # Errors
     /// `AddrNotAvailable` if the host has no such interface.
     pub fn set_multicast_if_v6(&self, interface: u32) -> io::Result<()> {
-        self.set_interface(interface.into())
+        self.set_interface(interface)
     }
 
     /// Returns the number of the interface over which datagrams of this socket to groups leave;
@@ -225,14 +225,8 @@ impl UdpSocket {
         Ok(chosen.unwrap_or(0))
     }
 
-    fn set_interface(&self, interface: MulticastInterface) -> io::Result<()> {
-        self.socket.call(|stack, _| {
-            let chosen = match interface {
-                MulticastInterface::Default => None,
-                interface => Some(stack.multicast_interface(self.handle, interface)?),
-            };
-            stack.udp_set_multicast_interface(self.handle, chosen)
-        })
+    fn set_interface(&self, interface: impl Into<MulticastInterface>) -> io::Result<()> {
+        self.socket.call(|stack, _| stack.udp_set_multicast_interface(self.handle, interface))
     }
 
     fn change(
