@@ -86,8 +86,8 @@ fn number(digits: &str) -> Option<(&str, &str)> {
     (!is_empty && !fraction.contains('.') && fraction.len() <= 12).then_some((whole, fraction))
 }
 
-/// Multiplies the number `whole.fraction` by `factor`, exactly. Returns `None` if the product
-/// exceeds 64 bits.
+/// Multiplies the number `whole.fraction` by `factor` in integer arithmetic, rounded down. Returns
+/// `None` if a part is not a number, or if a part or the product exceeds 64 bits.
 fn scaled(whole: &str, fraction: &str, factor: u64) -> Option<u64> {
     let parse = |part: &str| if part.is_empty() { Some(0) } else { part.parse::<u64>().ok() };
     let denominator = 10_u128.pow(u32::try_from(fraction.len()).ok()?);

@@ -38,7 +38,7 @@ pub(crate) enum MembershipChange {
     JoinSource(IpAddr),
     /// Receive from no source.
     Leave,
-    /// Receive from one source less.
+    /// Stop receiving from this source.
     LeaveSource(IpAddr),
     /// Exclude a source from all.
     Block(IpAddr),

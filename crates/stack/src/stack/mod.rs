@@ -133,7 +133,7 @@ pub struct Stack {
     pub(crate) queues: Links,
     pub(crate) time_wait: TimeWait,
     pub(crate) orphans: usize,
-    /// The identification of packets with TCP segments.
+    /// Generator of the Identification field of IPv4 packets that carry TCP segments.
     pub(crate) identification: Identification,
     /// The header template of the host pair of the last opened connection.
     pub(crate) recent_headers: HostHeaders,

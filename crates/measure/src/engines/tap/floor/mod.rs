@@ -28,7 +28,8 @@ use progress::FloorProgress;
 use std::net::UdpSocket;
 use std::thread;
 
-/// Transfers the requested bytes once. Returns the device and the time.
+/// Measures the time to transfer the requested bytes through the device without TCP. Returns the
+/// measurement and the device.
 pub(crate) fn measure(
     tap: Tap,
     direction: Direction,
