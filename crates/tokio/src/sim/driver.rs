@@ -90,6 +90,13 @@ impl Clockwork {
         Running(self)
     }
 
+    /// Returns the start of the current run and the time, both in virtual time.
+    fn run(&self) -> Option<(Instant, Instant)> {
+        let mut state = self.state.lock();
+        let (_, began) = state.started?;
+        Some((began, state.now()))
+    }
+
     pub(super) fn is_running(&self) -> bool {
         self.state.lock().started.is_some()
     }
@@ -196,10 +203,9 @@ impl Driver {
     /// Called before the thread parks, when all tasks wait. Returns when a task is woken, when the
     /// timers of tokio come first, or when there is nothing to do before the alarm.
     pub(super) fn handle_idle(&self) {
-        let Some((_, at)) = self.clockwork.state.lock().started else { return };
+        let Some((began, mut now)) = self.clockwork.run() else { return };
         let mut woken = self.woken.lock();
         loop {
-            let now = self.clockwork.now();
             // A rule can panic. Unwinding must not pass through the runtime.
             let stepped = catch_unwind(AssertUnwindSafe(|| {
                 let mut world = self.world.lock();
@@ -224,17 +230,18 @@ impl Driver {
             }
             let next = next.min(self.limit).max(now);
             // In this run, tokio's timers expire at whole milliseconds after its start.
-            let into = now.since(at).as_nanos() % MILLISECOND;
+            let into = now.since(began).as_nanos() % MILLISECOND;
             let boundary = now + Duration::from_nanos(MILLISECOND - into);
             if next < boundary {
                 advance(next.since(now));
+                now = next;
             } else if into > 0 {
                 // tokio advances its clock by whole milliseconds, so the clock is first moved to
                 // the boundary of one.
                 return advance(boundary.since(now));
             } else {
-                let whole = next.since(at).as_nanos() / MILLISECOND * MILLISECOND;
-                return self.set_alarm(at + Duration::from_nanos(whole));
+                let whole = next.since(began).as_nanos() / MILLISECOND * MILLISECOND;
+                return self.set_alarm(began + Duration::from_nanos(whole));
             }
         }
     }
