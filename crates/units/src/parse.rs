@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use thiserror::Error;
 
-/// The error of a text that is not an amount of the requested unit. The person who typed the text
+/// The error for text that is not an amount of the requested unit. The person who typed the text
 /// can correct it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]

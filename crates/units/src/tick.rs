@@ -1,7 +1,7 @@
 //! Simulated time in picoseconds, for simulated hardware. The unit is a picosecond because one bit
-//! at 100 Gb/s lasts a whole number of them.
+//! at 100 Gb/s lasts exactly 10 ps.
 //!
-//! Simulated software reads clocks ([`crate::Instant`]), and never sees this time.
+//! Simulated software reads clocks ([`crate::Instant`]), and has no access to this time.
 
 use crate::{Duration, Instant, Rate};
 use core::fmt;
