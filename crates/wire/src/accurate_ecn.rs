@@ -9,7 +9,7 @@ const MOST: usize = 3;
 /// The length of a counter in an AccECN option, in bytes.
 const FIELD: usize = 3;
 
-/// The order of the counters in an option. A shortened option omits the last ones.
+/// The order of the counters in an option. A shortened option omits the last counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EcnOrder {
     /// ECT(0), CE, ECT(1): kind 172.
@@ -18,7 +18,7 @@ pub enum EcnOrder {
     One,
 }
 
-/// The low 24 bits of up to three byte counters.
+/// The content of an AccECN option: the low 24 bits of up to three byte counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EcnCounts {
     order: EcnOrder,
@@ -53,7 +53,7 @@ impl EcnCounts {
     }
 
     /// Parses the AccECN option whose data is `data`. Bytes after the last whole counter are
-    /// padding (RFC 9768 §3.2.3). Returns `None` if `kind` is another option.
+    /// padding (RFC 9768 §3.2.3). Returns `None` if `kind` is not that of an AccECN option.
     pub(crate) fn parse(kind: u8, data: &[u8]) -> Option<Self> {
         let order = match kind {
             ORDER_0 => EcnOrder::Zero,

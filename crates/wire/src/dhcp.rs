@@ -42,7 +42,7 @@ pub mod option {
     pub const REQUESTED_ADDRESS: u8 = 50;
     /// The duration of the lease in seconds.
     pub const LEASE_TIME: u8 = 51;
-    /// Which of the fields `sname` and `file` contain further options.
+    /// A bit mask of the fields that contain further options: 1 for `file`, 2 for `sname`.
     pub const OVERLOAD: u8 = 52;
     /// The type of the message: see [`DhcpMessageType`](super::DhcpMessageType).
     pub const MESSAGE_TYPE: u8 = 53;
@@ -181,8 +181,8 @@ impl<'a> DhcpOptions<'a> {
         if overload > 3 {
             return Err(field("option overload", overload.into()));
         }
-        // Other fields must not overload further ones, so only this field is searched for the
-        // option.
+        // The fields `file` and `sname` must not contain an overload option, so only the `options`
+        // field is searched for it.
         let file = if overload & 1 != 0 { file } else { &[] };
         let name = if overload & 2 != 0 { name } else { &[] };
         check(file)?;
@@ -190,8 +190,8 @@ impl<'a> DhcpOptions<'a> {
         Ok(Self { fields: [options, file, name] })
     }
 
-    /// Returns the data of each option with this code, in order. A long option has several (RFC
-    /// 3396).
+    /// Returns the data of each option with this code, in order. A long option is split into
+    /// several options with the same code (RFC 3396).
     pub fn parts(&self, code: u8) -> impl Iterator<Item = &'a [u8]> {
         let fields = self.fields.into_iter().flat_map(|bytes| Options { bytes });
         fields.filter(move |&(found, _)| found == code).map(|(_, data)| data)
@@ -211,7 +211,8 @@ impl<'a> DhcpOptions<'a> {
         length.filter(|&length| length > 0).map(|length| &into[..length])
     }
 
-    /// Returns the value of an option as a 32-bit number.
+    /// Returns the first four bytes of an option as a number. Returns `None` if the option is
+    /// missing or shorter than four bytes.
     #[must_use]
     pub fn word(&self, code: u8) -> Option<u32> {
         let mut bytes = [0; 4];
@@ -219,7 +220,8 @@ impl<'a> DhcpOptions<'a> {
         bytes.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
     }
 
-    /// Returns the first address in an option.
+    /// Returns the first address in an option. Returns `None` if the option is missing or shorter
+    /// than four bytes.
     #[must_use]
     pub fn address(&self, code: u8) -> Option<Ipv4Addr> {
         self.word(code).map(Ipv4Addr::from_bits)
@@ -317,7 +319,8 @@ impl<'a> DhcpWriter<'a> {
         self.length = end;
     }
 
-    /// Appends the end marker, and returns the length of the message.
+    /// Appends the end marker, and returns the length of the message in bytes. The message is
+    /// padded to [`MIN_LENGTH`].
     #[must_use]
     pub fn finish(mut self) -> usize {
         self.append(&[option::END]);

@@ -1,9 +1,9 @@
 //! TCP Fast Open cookies (RFC 7413 §4.1.1). A server gives a client a cookie, and the client
 //! returns it with the data on its next SYN. Only that server can interpret it.
 //!
-//! Before the option was assigned kind 34 it was sent as an experimental option (RFC 6994): kind
-//! 254, whose data begins with 0xF989. Some peers still send it, so a cookie stores which option
-//! carries it.
+//! Before the option was assigned kind 34, it was sent as an experimental option (RFC 6994): kind
+//! 254, with data that begins with 0xF989. Some peers still send the experimental option, so a
+//! cookie stores which of the two options carries it.
 
 use core::fmt;
 
@@ -14,7 +14,7 @@ const EXPERIMENT: u8 = 254;
 /// The experiment identifier of Fast Open (RFC 7413 appendix B).
 const MAGIC: [u8; 2] = [0xf9, 0x89];
 
-/// A cookie of 4 to 16 bytes, an even number. An empty cookie is the request for one.
+/// A Fast Open cookie: an even number of bytes from 4 to 16. An empty cookie requests a cookie.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FastOpenCookie {
     /// Invariant: bytes from `length` on are zero.
@@ -32,7 +32,8 @@ impl FastOpenCookie {
     const MOST: usize = 16;
     const LONGEST_OPTION: usize = Self::MOST + 4;
 
-    /// Creates a cookie of these bytes. Returns `None` if their number is odd, or not from 4 to 16.
+    /// Creates a cookie of these bytes; no bytes are a request for a cookie. Returns `None` if
+    /// their number is odd, 2, or more than 16.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let length = bytes.len();
@@ -57,7 +58,8 @@ impl FastOpenCookie {
         self.length == 0
     }
 
-    /// Returns the cookie, to be carried by the experimental option or by that of RFC 7413.
+    /// Returns the same cookie, carried by the experimental option if `experimental` is set, and
+    /// otherwise by the option of RFC 7413.
     #[must_use]
     pub const fn carried(self, experimental: bool) -> Self {
         Self { experimental, ..self }
@@ -101,7 +103,8 @@ impl FastOpenCookie {
         field
     }
 
-    /// Parses the data of an option of this `kind`. Returns `None` if it is not a Fast Open option.
+    /// Parses the data of an option of this `kind`. Returns `None` if it is not a Fast Open option,
+    /// or if its cookie has an invalid length.
     pub(crate) fn parse(kind: u8, data: &[u8]) -> Option<Self> {
         match (kind, data) {
             (FAST_OPEN, data) => Self::new(data),

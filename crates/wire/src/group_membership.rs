@@ -5,7 +5,7 @@ use crate::icmpv6::mld;
 use crate::{IpHeader, Malformed, igmp};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The version of IGMP, with the corresponding one of MLD.
+/// A version of IGMP, and the corresponding version of MLD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GroupVersion {
     /// IGMPv1 (RFC 1112): hosts report the groups that they join, and do not announce leaving.
@@ -224,8 +224,8 @@ impl<'a> GroupReport<'a> {
         Self { bytes, length: Self::HEADER, records: 0 }
     }
 
-    /// Appends a record with as many of `sources` as there is room for. Returns the number of those
-    /// sources, or `None` if there is no room for a record without sources.
+    /// Appends a record with as many of `sources` as there is room for. Returns the number of
+    /// sources written, or `None` if there is no room for a record without sources.
     pub fn record(
         &mut self,
         kind: GroupRecordKind,
@@ -254,8 +254,8 @@ impl<'a> GroupReport<'a> {
         self.length = end;
     }
 
-    /// Completes the report with its header and checksum, and returns its length. The report will
-    /// be sent in a packet with the IP header `header`.
+    /// Completes the report with its header and checksum, and returns its length in bytes. `header`
+    /// is the IP header of the packet that will carry the report.
     #[must_use]
     pub fn finish(self, header: &IpHeader) -> usize {
         match header {

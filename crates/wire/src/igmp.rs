@@ -5,10 +5,10 @@ use crate::layout::{half, octets, room, split_fixed};
 use crate::{GroupMessage, GroupQuery, GroupVersion, Malformed, Sum};
 use core::net::{IpAddr, Ipv4Addr};
 
-/// The group of all hosts on the network. Every host is a member, and does not report it (RFC 1112
-/// §4).
+/// The group of all hosts on the network. Every host is a member, and does not report its
+/// membership (RFC 1112 §4).
 pub const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
-/// The group of all routers on the network. Hosts send it the announcement that they leave a group.
+/// The group of all routers on the network. Hosts announce to this group that they leave a group.
 pub const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 2);
 /// The multicast address to which hosts send reports of IGMPv3 (RFC 3376 §4.2.14).
 pub const REPORT_RECEIVERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 22);
@@ -100,7 +100,7 @@ pub(crate) fn emit_short(kind: u8, group: Ipv4Addr, bytes: &mut [u8]) -> usize {
     finish(&mut bytes[..SHORT_LENGTH])
 }
 
-/// Writes the checksum of the message, and returns the length.
+/// Writes the checksum into `message`, and returns the length of `message` in bytes.
 pub(crate) fn finish(message: &mut [u8]) -> usize {
     let checksum = Sum::of(message).finish();
     message[2..4].copy_from_slice(&checksum.to_be_bytes());

@@ -10,7 +10,7 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IpCidr {
     address: IpAddr,
-    /// The length of the prefix in bits. Invariant: at most the bits of the address.
+    /// The length of the prefix in bits. Invariant: at most 32 for IPv4, or 128 for IPv6.
     prefix_length: u8,
 }
 
@@ -106,7 +106,7 @@ impl fmt::Display for IpCidr {
     }
 }
 
-/// The error of a text that is not an address with a prefix. The user who typed it can correct it.
+/// The error for text that is not an address with a prefix. The user who typed it can correct it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "not an address with a prefix: write one as in 192.0.2.1/24, with a prefix up to 32, or as in \

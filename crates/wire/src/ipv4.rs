@@ -86,9 +86,9 @@ impl Ipv4Header {
         fixed[10..12].copy_from_slice(&checksum.to_be_bytes());
     }
 
-    /// Completes the header of a reassembled datagram that fills `bytes`, and begins with the
-    /// header of its first fragment. Writes the total length, the fragment fields and the checksum.
-    /// Returns false if the datagram is too long for the length field.
+    /// Completes the header of a reassembled datagram. `bytes` is the whole datagram, and begins
+    /// with the header of the first fragment. Writes the total length, the fragment fields and the
+    /// checksum. Returns false if the datagram is too long for the length field.
     ///
     /// # Panics
     /// If `bytes` is shorter than its header.
@@ -113,11 +113,14 @@ impl Ipv4Header {
         self.emit_with_options(&[], payload_length, bytes)
     }
 
-    /// Writes a header like [`Ipv4Header::emit`], with `options` after the fixed part.
+    /// Writes the header of a packet with `options` after the fixed part, including its checksum,
+    /// to the start of `bytes`. Returns the header's length in bytes. The packet has
+    /// `payload_length` bytes of payload.
     ///
     /// # Panics
-    /// Like [`Ipv4Header::emit`], and if the length of `options` is not a multiple of four bytes,
-    /// or exceeds forty.
+    /// If `bytes` is shorter than the header, or the packet is longer than 65,535 bytes. Also if
+    /// the fragment offset is not a multiple of eight, or the length of `options` is not a multiple
+    /// of four bytes or exceeds forty.
     pub fn emit_with_options(
         &self,
         options: &[u8],

@@ -48,21 +48,22 @@ pub struct Ipv4Options<'a> {
 }
 
 impl<'a> Ipv4Options<'a> {
-    /// Creates an iterator over [`Ipv4Packet::options`](crate::Ipv4Packet::options).
+    /// Creates an iterator over `options`, which are those of an
+    /// [`Ipv4Packet`](crate::Ipv4Packet::options).
     #[must_use]
     pub const fn of(options: &'a [u8]) -> Self {
         Self { rest: options, at: Ipv4Header::LENGTH }
     }
 
-    /// Returns the offset in the header of the next option. After an error, this is the offset of
-    /// the malformed option.
+    /// Returns the offset of the next option in the header, in bytes. After an error, this is the
+    /// offset of the malformed option.
     #[must_use]
     pub const fn at(&self) -> usize {
         self.at
     }
 
-    /// Writes the options that routers must copy to every fragment to `into`, padded to a multiple
-    /// of four bytes. Returns their length.
+    /// Copies to `into` those options that routers must copy to every fragment, padded to a
+    /// multiple of four bytes. Returns the padded length in bytes.
     #[must_use]
     pub fn copied(self, into: &mut [u8; 40]) -> usize {
         let mut length = 0;

@@ -1,9 +1,9 @@
 //! The layout of bytes on the wire: headers, options, checksums and serial-number arithmetic.
 //!
-//! This crate contains neither time nor connections, and does not allocate. Every parser returns a
-//! valid value, or a [`Malformed`] that names the violated rule; no input causes a panic. Every
-//! `emit` writes to the start of a buffer, and panics if the buffer is too short, which is a
-//! mistake of its caller.
+//! This crate uses no clock, keeps no connection state, and does not allocate. Every parser returns
+//! a valid value, or a [`Malformed`] that names the violated rule; no input causes a panic. Every
+//! `emit` function writes to the start of a buffer. It panics if the buffer is too short, which is
+//! an error of the caller.
 //!
 //! # Emitting and parsing a packet
 //!

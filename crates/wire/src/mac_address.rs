@@ -49,7 +49,8 @@ impl MacAddress {
         self == Self::BROADCAST
     }
 
-    /// Is this a group address, such as the broadcast address? Its first bit on the wire is one.
+    /// Is this a group address, such as the broadcast address? The first transmitted bit of a group
+    /// address is one.
     #[must_use]
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 != 0
@@ -70,7 +71,7 @@ impl fmt::Debug for MacAddress {
     }
 }
 
-/// The error of a text that is not a MAC address. The user who typed it can correct it.
+/// The error for text that is not a MAC address. The user who typed it can correct it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not a MAC address: write six pairs of hexadecimal digits, as in 02:00:5e:10:00:ff")]
 pub struct ParseMacAddressError(());

@@ -3,8 +3,8 @@
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
 
-/// A TCP sequence number. Sequence numbers wrap, so they have no total order. One is *before* or
-/// *after* another, which is meaningful only if they are less than 2^31 apart.
+/// A TCP sequence number. Sequence numbers wrap, so they have no total order. A number is *before*
+/// or *after* another number; this order is meaningful only if the two are less than 2^31 apart.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct SeqNum(u32);
@@ -92,8 +92,9 @@ impl Sub<u32> for SeqNum {
     }
 }
 
-/// Returns the distance from `earlier` forward to this number. The result is meaningful only if the
-/// order of both is known; otherwise use [`SeqNum::before`].
+/// Returns the distance from `earlier` forward to this number, modulo 2^32. The result is
+/// meaningful only if `earlier` is known to be the earlier number; otherwise use
+/// [`SeqNum::before`].
 impl Sub for SeqNum {
     type Output = u32;
     fn sub(self, earlier: Self) -> u32 {

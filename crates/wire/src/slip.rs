@@ -1,5 +1,6 @@
-//! SLIP (RFC 1055), which frames IP packets on a serial line. One byte value marks the end of a
-//! packet. Another one escapes both values where they occur in a packet.
+//! SLIP (RFC 1055), which frames IP packets on a serial line. One byte value (END) marks the end of
+//! a packet. Another value (ESC) begins a sequence of two bytes that replaces an END or ESC within
+//! a packet.
 
 /// The byte that marks the end of a packet.
 const END: u8 = 0o300;

@@ -86,7 +86,7 @@ pub struct Segment<'a> {
     pub payload: &'a [u8],
     /// If the link has coalesced several segments into this one (GRO), the number of data bytes in
     /// each of them; the last may have had fewer. Not part of the header, so [`parse`](Self::parse)
-    /// returns `None`.
+    /// sets it to `None`.
     pub joined: Option<NonZeroU16>,
 }
 
@@ -140,7 +140,8 @@ impl<'a> Segment<'a> {
         })
     }
 
-    /// Returns the number of data bytes in the largest segment that the peer sent.
+    /// Returns the number of data bytes in the largest of the segments that the link coalesced into
+    /// this segment, or the length of the payload if none were coalesced.
     #[must_use]
     pub fn largest_piece(&self) -> usize {
         self.joined
@@ -231,7 +232,7 @@ impl TcpHeader {
     pub const CHECKSUM_OFFSET: usize = 16;
 
     /// Writes the fixed part to the start of `bytes`, with zero for the checksum. The caller writes
-    /// the options, `options_length` bytes; here they only affect the data offset.
+    /// the options. Their length, `options_length` bytes, only affects the data offset here.
     ///
     /// # Panics
     /// If `bytes` is shorter than the fixed part, or `options_length` is no multiple of four or
@@ -294,8 +295,8 @@ impl TcpHeader {
         ]
     }
 
-    /// Writes the ports into the segment at `bytes`, which was emitted with zero for both. `sum` is
-    /// the checksum's sum over that segment. Returns the sum that includes the ports.
+    /// Writes the ports into the segment at the start of `bytes`, whose port fields must be zero.
+    /// `sum` is the checksum's sum over that segment. Returns the sum that includes the ports.
     ///
     /// # Panics
     /// If `bytes` is shorter than the fixed header.
@@ -307,8 +308,8 @@ impl TcpHeader {
         sum.add_u16(source).add_u16(destination)
     }
 
-    /// Writes the checksum into the segment at `bytes`, which was emitted with zero there. `pseudo`
-    /// is the sum over the pseudo-header, and `sum` the sum over the segment.
+    /// Writes the checksum into the segment at the start of `bytes`. `pseudo` is the sum over the
+    /// pseudo-header, and `sum` the sum over the segment with a checksum field of zero.
     ///
     /// # Panics
     /// If `bytes` is shorter than the fixed header.
@@ -318,8 +319,8 @@ impl TcpHeader {
             .copy_from_slice(&(pseudo + sum).finish().to_be_bytes());
     }
 
-    /// Verifies the checksum of the segment that fills `bytes`. `pseudo` is the sum over its
-    /// pseudo-header.
+    /// Verifies the checksum of the segment that fills `bytes`. `pseudo` is the sum over the
+    /// pseudo-header of the segment.
     ///
     /// # Errors
     /// [`Malformed::Checksum`] if it is wrong: such a segment is discarded (RFC 9293 MUST-3).

@@ -189,7 +189,7 @@ impl TcpOptions {
     /// timestamps.
     pub const SYN_LENGTH: usize = 20;
 
-    /// Parses an option field. An option whose length is impossible ends the field, but those
+    /// Parses an option field. An option whose length is impossible ends the field, but the options
     /// before it are valid (RFC 9293 MUST-7). An option whose length is wrong for its kind is
     /// skipped. If an option is repeated, the last one is used.
     #[inline]
@@ -335,7 +335,7 @@ impl TcpOptions {
     }
 
     /// Writes the options to the start of `field`, aligned by NOPs, and returns their
-    /// [length](TcpOptions::length). SACK blocks without room are omitted, the last ones first.
+    /// [length](TcpOptions::length). SACK blocks that do not fit are omitted, the last ones first.
     ///
     /// # Panics
     /// If `field` is shorter than [`TcpOptions::length`].

@@ -35,9 +35,9 @@ impl UdpHeader {
         Self::LENGTH
     }
 
-    /// Writes the checksum into the datagram at `bytes`, which was emitted with zero there.
-    /// `pseudo` is the sum over the pseudo-header, and `sum` the sum over the datagram. A checksum
-    /// of zero is sent as all ones, which is equal to zero in ones' complement.
+    /// Writes the checksum into the datagram at the start of `bytes`. `pseudo` is the sum over the
+    /// pseudo-header, and `sum` the sum over the datagram with a checksum field of zero. A computed
+    /// checksum of zero is sent as all ones, which is equal to zero in ones' complement.
     ///
     /// # Panics
     /// If `bytes` is shorter than the header.

@@ -1,4 +1,5 @@
-//! The IP versions as types, for the recognition of common packets, which is compiled for each.
+//! Types for the IP versions. The code that recognises common packets is generic over them, and is
+//! compiled once for each version.
 
 use crate::ipv4::fixed_header;
 use crate::plain_packet::{add, is_valid, low_word};
@@ -55,17 +56,18 @@ pub trait IpVersion: Copy + Debug + Eq + 'static {
     fn addresses(head: &Self::Head) -> Self::Addresses;
     /// Returns both addresses, then both ports, as bytes of the packet.
     fn ends(head: &Self::Head) -> Self::Ends;
-    /// Returns the addresses and ports in headers with timestamps.
+    /// Returns both addresses, then both ports, from headers with timestamps.
     fn ends_of(headers: &Self::Headers) -> Self::Ends;
     /// Returns the checksum's sum over both addresses.
     fn address_sum(addresses: &Self::Addresses) -> u64;
     /// Splits headers with timestamps from the rest of `bytes`.
     fn split(bytes: &[u8]) -> Option<(&Self::Headers, &[u8])>;
-    /// Can `found` be the headers of the next data packet after that of `known`? Checks all fields
-    /// but the checksum of the segment.
+    /// Can `found` be the headers of the expected next data packet? `known` are the headers of the
+    /// previous packet, with the sequence number that is expected next. Checks all fields except
+    /// the checksum of the segment.
     fn is_next_data(known: &Self::Headers, found: &Self::Headers) -> bool;
-    /// Can `found` be the headers of a later ACK than that of `known`? Checks all fields but the
-    /// checksum of the segment.
+    /// Can `found` be the headers of a later ACK of the connection that sent an ACK with the
+    /// headers `known`? Checks all fields except the checksum of the segment.
     fn is_later_ack(known: &Self::Headers, found: &Self::Headers) -> bool;
 }
 
@@ -240,14 +242,15 @@ impl IpVersion for V6 {
     }
 }
 
-/// The offset of a byte in a header, and a mask of the bits in which two packets may differ.
+/// The offset of a byte in a header, and a mask of the bits of this byte in which two packets may
+/// differ.
 type Difference = (usize, u8);
 
 #[allow(clippy::cast_possible_truncation, reason = "the flag is in the lower eight bits")]
 const PUSH: u8 = TcpFlags::PSH.bits() as u8;
 
-/// The bits in which the TCP headers of consecutive data packets may differ, apart from the
-/// sequence number, whose next value is known: PSH and the checksum.
+/// The bits in which the TCP header of a data packet may differ from the expected header: PSH and
+/// the checksum. The expected header already contains the next sequence number.
 const DATA: &[Difference] = &[(13, PUSH), (16, 0xff), (17, 0xff)];
 /// The bits in which the TCP headers of consecutive ACKs may differ: acknowledgement number, window
 /// and checksum.
@@ -279,7 +282,8 @@ const fn mask<const LENGTH: usize>(
 }
 
 /// Is `found` a valid header that differs from the valid `known` only in the bits of one of the
-/// masks? The IPv4 headers of consecutive packets are mostly equal, so that case is tested first.
+/// masks? The IPv4 headers of consecutive packets are mostly equal, so `with_equal_ip` is tested
+/// first.
 #[inline(always)]
 fn is_like_v4(
     known: &[u8; TIMESTAMPED_V4],
@@ -314,8 +318,8 @@ fn differ_only<const LENGTH: usize>(
     any == 0
 }
 
-/// Is the checksum of the IPv4 header correct? Not inlined, because the header is mostly equal to
-/// that of the previous packet.
+/// Is the checksum of the IPv4 header correct? Not inlined, because it is rarely called: most
+/// headers are equal to the IPv4 header of the previous packet.
 #[cold]
 #[inline(never)]
 fn is_header_intact(headers: &[u8; TIMESTAMPED_V4]) -> bool {

@@ -103,7 +103,7 @@ impl fmt::Display for VlanTag {
     }
 }
 
-/// The error of a text that is not a VLAN. IEEE 802.1Q reserves the IDs 0 (no VLAN) and 4,095.
+/// The error for text that is not a VLAN. IEEE 802.1Q reserves the IDs 0 (no VLAN) and 4,095.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "write the ID of a VLAN from 1 to 4094, with a priority from 0 to 7 if needed: 100 or 100:5"

@@ -15,8 +15,9 @@ pub(super) const fn add(left: u16, right: u16) -> u16 {
 /// zero: so a sum is zero only if every summand was.
 #[allow(clippy::cast_possible_truncation, reason = "the upper halves are wanted")]
 pub(super) const fn fold(number: u64) -> u16 {
-    // Both halves of this sum are upper half plus lower half, and the carry of the lower one is
-    // added to the upper one, as ones' complement requires.
+    // The rotation exchanges the halves, so each half of this sum is the upper plus the lower half
+    // of `number`. The carry out of the lower half is added to the upper half, as ones' complement
+    // requires.
     let word = (number.wrapping_add(number.rotate_left(32)) >> 32) as u32;
     (word.wrapping_add(word.rotate_left(16)) >> 16) as u16
 }

@@ -151,7 +151,7 @@ struct Columns {
     /// An eighth of the true sums, for pairs of columns, as signed numbers like those of [`Lanes`].
     /// Averages are rounded up, so eight times this value is never less than the true sum. It
     /// exceeds the sum by at most 12 for each step and column, which is 49,152 in [`PART`] bytes.
-    /// That is less than 65,536, the distance of two sums that overflow to the same value.
+    /// That is less than 65,536, the least difference between two sums that wrap to the same value.
     eighths: __m256i,
 }
 
@@ -186,7 +186,7 @@ struct Lanes {
     odd: __m256i,
 }
 
-/// A mask for the last `n` bytes of a block: the 32 bytes from offset `n`.
+/// The source of masks for a block: the 32 bytes from offset `n` are a mask for the last `n` bytes.
 const MASK: [u8; 2 * BLOCK] = {
     let mut mask = [0; 2 * BLOCK];
     let mut at = BLOCK;
@@ -256,8 +256,8 @@ impl Lanes {
         taken_off.wrapping_add_signed(i64::from(above) - i64::from(more))
     }
 
-    /// Adds the words after the last whole block. Returns what these lanes lack: 32,768 for each
-    /// word that was added, and the last byte if the length is odd.
+    /// Adds the words after the last whole block. Returns the number to be added to the sum of
+    /// these lanes: 32,768 for each word that was added, and the last byte if the length is odd.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn add_rest(&mut self, bytes: &[u8]) -> u64 {
@@ -287,7 +287,7 @@ fn in_pairs(words: __m256i) -> __m256i {
 #[target_feature(enable = "avx2")]
 #[inline]
 fn load(block: &[u8; BLOCK]) -> __m256i {
-    // SAFETY: the reference covers the 32 bytes that are read; this load asks for no alignment.
+    // SAFETY: the reference covers the 32 bytes that are read; this load requires no alignment.
     unsafe { _mm256_loadu_si256(block.as_ptr().cast()) }
 }
 
@@ -319,6 +319,6 @@ fn copy_pair(pair: &[u8; PAIR], to: &mut [u8; PAIR]) -> (__m256i, __m256i) {
 #[target_feature(enable = "avx2")]
 #[inline]
 fn store(vector: __m256i, block: &mut [u8; BLOCK]) {
-    // SAFETY: the reference covers the 32 bytes that are written; this store asks for no alignment.
+    // SAFETY: the reference covers the 32 bytes that are written; this store requires no alignment.
     unsafe { _mm256_storeu_si256(block.as_mut_ptr().cast(), vector) }
 }

@@ -149,14 +149,14 @@ fn in_pairs(words: __m512i) -> __m512i {
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn load(block: &[u8; BLOCK]) -> __m512i {
-    // SAFETY: the reference covers the 64 bytes that are read; this load asks for no alignment.
+    // SAFETY: the reference covers the 64 bytes that are read; this load requires no alignment.
     unsafe { _mm512_loadu_si512(block.as_ptr().cast()) }
 }
 
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn store(vector: __m512i, block: &mut [u8; BLOCK]) {
-    // SAFETY: the reference covers the 64 bytes that are written; this store asks for no alignment.
+    // SAFETY: the reference covers the 64 bytes that are written; this store requires no alignment.
     unsafe { _mm512_storeu_si512(block.as_mut_ptr().cast(), vector) }
 }
 

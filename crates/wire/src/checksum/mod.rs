@@ -32,7 +32,7 @@ use arithmetic::{add, fold};
 use core::net::{Ipv4Addr, Ipv6Addr};
 use core::ops::{Add, AddAssign};
 
-/// The checksum's sum over some of the bytes that it covers.
+/// The ones'-complement sum over some of the bytes that a checksum covers.
 ///
 /// Sums of parts can be combined: by [`Sum::append`] for a part at any offset, and by `+` for a
 /// part at an even offset.

@@ -89,8 +89,8 @@ fn sum_of_few(bytes: &[u8]) -> u64 {
     word + half + odd
 }
 
-/// Adds two numbers in 64-bit ones' complement. The sum equals the true one modulo 65,535, and is
-/// zero only if both numbers are.
+/// Adds two numbers in 64-bit ones' complement. The result equals the true sum modulo 65,535, and
+/// is zero only if both numbers are zero.
 #[inline]
 const fn add(left: u64, right: u64) -> u64 {
     let (sum, carry) = left.overflowing_add(right);
@@ -123,8 +123,8 @@ impl Lanes {
 }
 
 /// Returns the sum over the 32-bit halves of 64-bit words. `whole` is the sum of the words modulo
-/// 2^64, and `upper` the sum of their upper halves. A sum of halves equals that of the words modulo
-/// 65,535, since 2^32 ≡ 1 (mod 65,535).
+/// 2^64, and `upper` the sum of their upper halves. The sum of the halves equals the sum of the
+/// words modulo 65,535, since 2^32 ≡ 1 (mod 65,535).
 const fn halves(whole: u64, upper: u64) -> u64 {
     whole.wrapping_sub(upper << 32) + upper
 }

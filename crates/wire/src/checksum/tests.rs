@@ -201,7 +201,7 @@ proptest! {
     }
 }
 
-/// A 16-bit word that is often zero, all ones, or next to one of them.
+/// A 16-bit word that often has a boundary value, such as zero, all ones, or a neighbour of these.
 #[derive(Clone, Copy, Debug)]
 struct BoundaryWord(u16);
 
@@ -236,7 +236,7 @@ fn zeros_with_a_zero_checksum_are_not_valid() {
     assert!(Sum::of(&[0, 0, 0xff, 0xff, 0, 0]).is_valid());
 }
 
-/// Whenever two words or two averages are averaged, their sum is odd, so the result is rounded up.
+/// Each pair of words or averages in the test data has an odd sum, so every average is rounded up.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_avx2_copy_sums_correctly_if_all_averages_are_rounded_up() {

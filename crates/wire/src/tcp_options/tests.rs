@@ -109,7 +109,7 @@ fn timestamps_before_blocks_are_parsed_as_they_are_byte_by_byte() {
 }
 
 /// Parsing word by word equals parsing byte by byte. Tested with the SYNs of this stack and of
-/// Linux, with any one bit inverted, and with any truncation.
+/// Linux, with each single bit inverted, and with each truncation.
 #[test]
 fn parsing_by_words_equals_parsing_by_bytes() {
     let fields: [&[u8]; 3] = [
@@ -184,7 +184,7 @@ fn emitted_options_have_lengths_and_fill_the_field() {
             ecn: is_set(7).then_some(EcnCounts::new(EcnOrder::Zero, 1, 2, 3).cut_to(1)),
             sack: SackBlocks::default(),
         };
-        // Timestamps and byte counters together leave no room for a block.
+        // Timestamps and byte counters together leave no room for a SACK block.
         let has_blocks = is_set(4) && !(is_set(3) && is_set(7));
         if has_blocks {
             options.sack.push(block(10, 20));

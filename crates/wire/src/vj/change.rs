@@ -3,7 +3,7 @@
 
 /// C: the packet belongs to another connection than the packet before it.
 pub(super) const CONNECTION: u8 = 0x40;
-/// I: the IP identification has not grown by one, and its difference follows.
+/// I: the IP identification has not grown by one, and its difference follows the mask.
 pub(super) const IDENTIFICATION: u8 = 0x20;
 /// P: PSH is set.
 pub(super) const PUSH: u8 = 0x10;
@@ -11,7 +11,7 @@ pub(super) const SEQUENCE: u8 = 0x08;
 pub(super) const ACKNOWLEDGEMENT: u8 = 0x04;
 pub(super) const WINDOW: u8 = 0x02;
 pub(super) const URGENT: u8 = 0x01;
-/// The four bits whose unlikely combinations encode the two special cases.
+/// The four bits of which two improbable combinations encode the two special cases.
 pub(super) const SPECIALS: u8 = SEQUENCE | ACKNOWLEDGEMENT | WINDOW | URGENT;
 /// Special case: sequence and acknowledgement number have both grown by the length of the previous
 /// data, as when a host echoes typed characters.

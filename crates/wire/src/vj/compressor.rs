@@ -1,4 +1,4 @@
-//! The sending end of a serial line with header compression (RFC 1144 §3.2.3).
+//! The header compressor for the packets sent on a serial line (RFC 1144 §3.2.3).
 
 use super::change::{
     ACKNOWLEDGEMENT, CONNECTION, ECHOED, IDENTIFICATION, Numbers, ONE_WAY, PUSH, SEQUENCE,
@@ -37,9 +37,9 @@ impl VjCompressor {
         Self::default()
     }
 
-    /// Compresses the IPv4 packet in place, and returns the bytes to send, which are never more
-    /// than the packet had. Returns the packet unchanged if it is not a TCP segment of an
-    /// established connection.
+    /// Compresses the IPv4 packet in place, and returns the bytes to send, at most as many as the
+    /// packet had. Returns the packet unchanged if it is not a TCP segment of an established
+    /// connection.
     pub fn compress<'a>(&mut self, packet: &'a mut [u8]) -> &'a mut [u8] {
         let Some(shape) = compressible(packet) else { return packet };
         self.packets += 1;
@@ -131,8 +131,8 @@ fn difference(before: &Saved, packet: &[u8], shape: Shape) -> Option<Difference>
     {
         (mask, numbers) = (ECHOED, Numbers::default());
     } else if mask == 0 && (data > 0 || now.data() == 0) {
-        // This is a retransmission or a keep-alive: the other end may have missed a packet, so
-        // whole headers are sent.
+        // This is a retransmission or a keep-alive: the peer may have missed a packet, so whole
+        // headers are sent.
         return None;
     }
     let identification = now.ip_half(4).wrapping_sub(before.ip_half(4));

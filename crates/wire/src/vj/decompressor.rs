@@ -1,4 +1,4 @@
-//! The receiving end of a serial line with header compression (RFC 1144 §3.2.4).
+//! The header decompressor for the packets received from a serial line (RFC 1144 §3.2.4).
 
 use super::change::{
     ACKNOWLEDGEMENT, CONNECTION, ECHOED, IDENTIFICATION, ONE_WAY, PUSH, SEQUENCE, SPECIALS, URGENT,
@@ -13,12 +13,12 @@ use thiserror::Error;
 #[derive(Clone, Debug, Default)]
 pub struct VjDecompressor {
     slots: [Option<Saved>; VJ_SLOTS],
-    /// The slot of the last packet. `None` after an error, because a lost packet may have changed
-    /// the slot.
+    /// The slot of the last packet. `None` after an error, because a lost packet may have named
+    /// another slot.
     last: Option<u8>,
 }
 
-/// The reason why received bytes do not form a packet. The line or its other end is at fault. TCP
+/// The reason why received bytes do not form a packet. The serial line or the peer is at fault. TCP
 /// recovers by retransmission, and retransmissions have whole headers (RFC 1144 §4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -31,7 +31,7 @@ pub enum VjError {
     #[error("slot {0} holds no header")]
     EmptySlot(u8),
     /// The packet has an unknown type, is truncated within its header, or its header is damaged or
-    /// not that of a TCP segment.
+    /// is not the header of a TCP segment.
     #[error("the packet is of an unknown type, damaged, or cut short")]
     Malformed,
     /// The output buffer is too short for the decompressed packet.
@@ -49,13 +49,14 @@ impl VjDecompressor {
         Self::default()
     }
 
-    /// Notes that the line has lost or damaged bytes. Until a packet names its connection, those
-    /// that do not are rejected.
+    /// Records that the serial line has lost or damaged bytes. Packets that do not name their
+    /// connection are rejected until a packet names its connection.
     pub const fn note_error(&mut self) {
         self.last = None;
     }
 
-    /// Decompresses the packet in `line` to `packet`, and returns its length in bytes.
+    /// Decompresses the packet in `line` to `packet`, and returns the length of the decompressed
+    /// packet in bytes.
     ///
     /// # Errors
     /// [`VjError`] if `line` does not contain a valid packet.
@@ -78,7 +79,7 @@ impl VjDecompressor {
     }
 
     /// Restores a packet with whole headers, whose protocol field contains the number of its slot.
-    /// Keeps the headers in that slot.
+    /// Stores the headers in that slot.
     fn restore(&mut self, line: &[u8], packet: &mut [u8]) -> Result<usize, VjError> {
         let length = copy([line, &[]], packet)?;
         let packet = &mut packet[..length];
@@ -86,8 +87,8 @@ impl VjDecompressor {
         packet[0] = packet[0] & 0x0f | 0x40;
         packet[9] = Protocol::TCP.number();
         let shape = Shape::of(packet, Protocol::TCP.number()).ok_or(VjError::Malformed)?;
-        // Only packets with whole headers have an IP checksum that was computed before the line
-        // (RFC 1144, note 49).
+        // Only packets with whole headers have an IP checksum that was computed before the packet
+        // entered the serial line (RFC 1144, note 49).
         if Sum::of(&packet[..shape.ip]).finish() != 0 {
             return Err(VjError::Malformed);
         }

@@ -1,5 +1,5 @@
 //! Header compression on a serial line (RFC 1144): TCP/IP headers take three to sixteen bytes
-//! instead of forty. Fields that the other end can derive from the previous packet are not sent.
+//! instead of forty. Fields that the peer can derive from the previous packet are not sent.
 //!
 //! The compressor marks the type of each packet in the high bits of its first byte, which hold the
 //! IP version in an unchanged packet (RFC 1144 appendix A). `0x4` and `0x6` are unchanged packets
@@ -15,8 +15,8 @@ mod saved;
 pub use compressor::VjCompressor;
 pub use decompressor::{VjDecompressor, VjError};
 
-/// The number of connections whose headers each end keeps. The author of RFC 1144 saw no case in
-/// which more were useful (note 14).
+/// The number of connections whose headers each endpoint keeps. The author of RFC 1144 saw no case
+/// in which more were useful (note 14).
 pub const VJ_SLOTS: usize = 16;
 
 /// The packet types, in the high bits of a packet's first byte.

@@ -1,4 +1,4 @@
-//! The last headers of a connection, which both ends of a serial line keep.
+//! The last headers of a connection, which both endpoints of a serial line keep.
 
 use crate::{Ipv4Header, Sum, TcpFlags, TcpHeader};
 
