@@ -84,7 +84,7 @@ impl fmt::Display for Ipv4Cidr {
     }
 }
 
-/// The error of a text that is not an address with a prefix. The user who typed it can correct it.
+/// The error for text that is not an address with a prefix. The user who typed it can correct it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not an IPv4 address with a prefix: write one as in 192.0.2.1/24, with a prefix up to 32")]
 pub struct ParseIpv4CidrError(());

@@ -1,4 +1,4 @@
-//! Recognition of an ACK that follows another one of the same flow in a batch.
+//! Recognition of an ACK that follows another ACK of the same flow in a batch.
 //!
 //! The ACKs for a bulk transfer differ in the acknowledgement number, the window, the checksums,
 //! and with IPv4 the identification. The other fields are compared with those of the previous ACK,
@@ -22,7 +22,7 @@ pub struct NextAck<V: IpVersion = V4> {
     length: usize,
 }
 
-/// A valid ACK that matches the last one, and may replace it by [`NextAck::take`].
+/// A valid ACK that matches the last ACK. [`NextAck::take`] makes it the last ACK.
 #[derive(Clone, Copy, Debug)]
 pub struct LaterAck {
     /// The TCP header from the sequence number to the checksum, in native byte order.
@@ -30,9 +30,9 @@ pub struct LaterAck {
 }
 
 impl<V: IpVersion> NextAck<V> {
-    /// Stores the headers of the valid ACK in `packet`, to recognise the next one. No ACK will
+    /// Stores the headers of the valid ACK in `packet`, to recognise the next ACK. No ACK will
     /// match if the TCP header has other options than timestamps. Returns `None` if the header is
-    /// longer than one with timestamps.
+    /// longer than a header with timestamps only.
     #[inline(always)]
     #[must_use]
     pub fn after(packet: &PlainPacket<'_, V>) -> Option<Self> {
@@ -45,8 +45,8 @@ impl<V: IpVersion> NextAck<V> {
         Self::after_segment(packet.segment())
     }
 
-    /// Stores the TCP header at `bytes`, whose IP header is not available, so no ACK will match.
-    /// Returns `None` if the header is longer than one with timestamps.
+    /// Stores the TCP header that fills `bytes`. Its IP header is not available, so no ACK will
+    /// match. Returns `None` if the header is longer than a header with timestamps only.
     #[inline]
     #[must_use]
     pub fn after_segment(bytes: &[u8]) -> Option<Self> {
@@ -72,15 +72,15 @@ impl<V: IpVersion> NextAck<V> {
             return None;
         }
         let (known, found) = (varying::<V>(&self.headers), varying::<V>(headers));
-        // The last ACK had a valid checksum, so this one is valid if the words that differ have an
-        // equal sum.
+        // The last ACK had a valid checksum, so this ACK is valid if the sum over the words that
+        // may differ is equal.
         if !is_valid(add(!add(known[0], known[1]), add(found[0], found[1]))) {
             return None;
         }
         Some(LaterAck { words: found })
     }
 
-    /// Makes `later` the last ACK, with which the next one is compared.
+    /// Makes `later` the last ACK, with which the next ACK is compared.
     #[inline(always)]
     pub fn take(&mut self, later: LaterAck) {
         let places = self.headers.as_mut()[V::HEADER + SEQ..].as_chunks_mut::<8>().0;
@@ -244,8 +244,8 @@ mod tests {
     }
 
     proptest! {
-        /// However a packet is changed: if it matches, it is valid, and differs from the previous
-        /// packet only in the permitted bits.
+        /// A changed packet that matches is valid, and differs from the previous packet only in the
+        /// permitted bits.
         #[test]
         fn accepted_packets_are_valid_for_the_full_parser(
             spoilt in prop::collection::vec((0..HEADERS, any::<u8>()), 0..4),

@@ -2,8 +2,8 @@
 //!
 //! The packets of a bulk transfer differ in the sequence number, the checksums, PSH, and with IPv4
 //! the identification. The other fields are compared with those of the previous packet, several at
-//! a time, and not parsed again. The previous packet was valid, so the next one is valid if the
-//! fields that differ are.
+//! a time, and not parsed again. The previous packet was valid, so only the fields that differ must
+//! be verified.
 
 use crate::checksum::copy_and_sum;
 use crate::layout::{half, word};
@@ -21,16 +21,17 @@ const WITH_TIMESTAMPS: u8 = 8 << 4;
 /// The expected headers of the next packet in a GRO run.
 #[derive(Clone, Copy, Debug)]
 pub struct NextPacket<V: IpVersion = V4> {
-    /// The headers of the last packet, but with the sequence number of the next one.
+    /// The headers of the last packet, but with the sequence number of the next packet.
     headers: V::Headers,
     /// The number of data bytes in each packet.
     length: usize,
-    /// The checksum's sum over the fields that may differ, and over the other fields in their
-    /// words, of a valid segment.
+    /// The checksum's sum over part of a valid segment: its data, and the words of its header that
+    /// contain fields which may differ.
     sum: u64,
 }
 
-/// A packet that continues a GRO run, if its checksum is correct. It has not been verified yet.
+/// A packet that continues a GRO run, if its checksum is correct. The checksum has not been
+/// verified yet.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketOfRun<'a> {
     /// The sum over the header fields that may differ, including the control bits.
@@ -115,10 +116,10 @@ impl<V: IpVersion> NextPacket<V> {
     }
 
     /// Copies the data of `packet` to `to`. If the checksum is correct, returns true, and the
-    /// packet becomes the last one of the run.
+    /// packet becomes the last packet of the run.
     ///
     /// # Panics
-    /// If the length of `to` is not that of the data.
+    /// If the length of `to` differs from the length of the data.
     #[inline(always)]
     #[must_use]
     pub fn take(&mut self, packet: PacketOfRun<'_>, to: &mut [u8]) -> bool {
@@ -351,8 +352,7 @@ mod tests {
     }
 
     proptest! {
-        /// However a packet is changed: if it is accepted, it is valid and has the expected
-        /// headers.
+        /// A changed packet that is accepted is valid, and has the expected headers.
         #[test]
         fn accepted_packets_are_valid_for_the_full_parser(
             spoilt in prop::collection::vec((0..LENGTH, any::<u8>()), 0..4),

@@ -22,9 +22,9 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
     /// The length of the IP and TCP headers without options, in bytes.
     const HEADERS: usize = V::HEADER + TcpHeader::LENGTH;
 
-    /// Parses the packet at the start of `bytes`. Returns `None` if it is malformed or has another
-    /// form. Then [`crate::Ipv4Packet::parse`] and [`crate::Ipv6Packet::parse`] can tell which.
-    /// They accept every packet that this function accepts.
+    /// Parses the packet at the start of `bytes`. Returns `None` if it is malformed, or if it is
+    /// not plain. [`crate::Ipv4Packet::parse`] and [`crate::Ipv6Packet::parse`] distinguish these
+    /// cases. They accept every packet that this function accepts.
     #[inline(always)]
     #[must_use]
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
@@ -175,8 +175,8 @@ pub(crate) const fn add(left: u64, right: u64) -> u64 {
     sum + carry as u64
 }
 
-/// Is `sum`, taken over a packet including its checksum, that of a valid packet: does it fold to
-/// all ones? Such a sum is not zero, because the packet's version or protocol is part of it.
+/// Does `sum`, taken over a packet including its checksum, fold to all ones, as it does for a valid
+/// packet? The sum is never zero, because the packet's version or protocol is part of it.
 #[inline(always)]
 pub(crate) const fn is_valid(sum: u64) -> bool {
     sum.is_multiple_of(0xffff)

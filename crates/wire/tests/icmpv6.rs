@@ -11,7 +11,7 @@ use proptest::option;
 use proptest::prelude::*;
 use std::net::Ipv6Addr;
 
-/// Generates any address, or often one with a special meaning in Neighbour Discovery.
+/// Generates any address, and often an address with a special meaning in Neighbour Discovery.
 fn address() -> impl Strategy<Value = Ipv6Addr> {
     prop_oneof![
         any::<u128>().prop_map(Ipv6Addr::from_bits),

@@ -115,8 +115,8 @@ prop_compose! {
     }
 }
 
-/// Generates options that fit a field together. SACK blocks are not combined with the options of a
-/// SYN, which leave no room.
+/// Generates options that fit an option field together. SACK blocks are not combined with the
+/// options of a SYN, which leave no room for blocks.
 fn tcp_options() -> impl Strategy<Value = TcpOptions> {
     let timestamps = option::of(any::<(u32, u32)>())
         .prop_map(|pair| pair.map(|(value, echo)| Timestamps { value, echo }));

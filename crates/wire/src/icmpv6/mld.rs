@@ -26,8 +26,8 @@ pub(crate) const V2_REPORT: u8 = 143;
 const V2_QUERY: usize = 28;
 
 /// Parses the ICMPv6 message that fills `bytes`. Returns `None` if it is not an MLD message. The
-/// caller must have verified the checksum: [`Icmpv6Message::parse`](crate::Icmpv6Message::parse)
-/// does, and returns such messages as [`Icmpv6Message::Other`](crate::Icmpv6Message::Other).
+/// caller must have verified the checksum. [`Icmpv6Message::parse`](crate::Icmpv6Message::parse)
+/// verifies it, and returns MLD messages as [`Icmpv6Message::Other`](crate::Icmpv6Message::Other).
 ///
 /// The caller must also check the source address and the Router Alert option.
 ///
@@ -106,7 +106,7 @@ pub(crate) fn emit_short(
     finish(header, fixed)
 }
 
-/// Writes the checksum of the message, and returns the length.
+/// Writes the checksum into `message`, and returns the length of `message` in bytes.
 pub(crate) fn finish(header: &Ipv6Header, message: &mut [u8]) -> usize {
     let pseudo = header.pseudo_header(Protocol::ICMPV6, message.len());
     let checksum = (pseudo + Sum::of(message)).finish();

@@ -85,7 +85,7 @@ pub struct Ipv6Extensions<'a> {
 
 impl<'a> Ipv6Extensions<'a> {
     /// The maximum number of extension headers of a packet. RFC 8200 has no limit; this one bounds
-    /// the work that a hostile packet causes.
+    /// the processing time of a hostile packet.
     pub const MOST: u32 = 8;
 
     /// Creates an iterator over the headers of `packet`, which begins with a fixed header and ends
@@ -102,7 +102,8 @@ impl<'a> Ipv6Extensions<'a> {
         }
     }
 
-    /// Returns the type of the next header: of the payload, once the iterator has ended.
+    /// Returns the type of the next header. After the iterator has ended, this is the protocol of
+    /// the payload.
     #[must_use]
     pub const fn protocol(&self) -> Protocol {
         self.next

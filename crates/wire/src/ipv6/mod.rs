@@ -53,7 +53,7 @@ impl Ipv6Header {
     }
 
     /// Returns the checksum's sum over the pseudo-header, for `length` bytes of `protocol` (RFC
-    /// 8200 §8.1). `protocol` is that of the payload, after any extension headers.
+    /// 8200 §8.1). `protocol` is the protocol of the payload, after any extension headers.
     #[must_use]
     pub fn pseudo_header(&self, protocol: Protocol, length: usize) -> Sum {
         checksum::pseudo_header_v6(self.source, self.destination, protocol, length)
@@ -159,8 +159,8 @@ impl<'a> Ipv6Packet<'a> {
     /// header is not the first extension header (RFC 8200 §4.1). Also if there are more than
     /// [`Ipv6Extensions::MOST`] extension headers or two fragment headers, or the extension headers
     /// do not end within the first fragment (RFC 7112 §5). Also if a fragment ends beyond 65,535
-    /// bytes, or has a length that is not a multiple of eight and is not the last (RFC 8200 §4.5).
-    /// The header of the payload is not checked.
+    /// bytes, or a fragment before the last has a length that is not a multiple of eight (RFC 8200
+    /// §4.5). The header of the payload is not checked.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let fixed = Self::parse_fixed(bytes)?;
         let mut extensions = Self::extensions(bytes)?;
@@ -183,7 +183,7 @@ impl<'a> Ipv6Packet<'a> {
     /// Returns an iterator over the extension headers of the packet at the start of `bytes`.
     ///
     /// # Errors
-    /// [`Malformed`] like [`Ipv6Packet::parse_fixed`].
+    /// [`Malformed`] if the version is not 6, or a length exceeds `bytes`.
     pub fn extensions(bytes: &'a [u8]) -> Result<Ipv6Extensions<'a>, Malformed> {
         let fixed = Self::parse_fixed(bytes)?;
         let bytes = &bytes[..Ipv6Header::LENGTH + fixed.payload.len()];

@@ -28,7 +28,7 @@ pub enum Ipv6OptionAction {
     Discard,
     /// Discard the packet, and report this to the source by ICMPv6.
     Report,
-    /// Discard the packet, and report this unless the destination was a multicast group.
+    /// Discard the packet, and report this by ICMPv6 unless the destination was a multicast group.
     ReportIfUnicast,
 }
 

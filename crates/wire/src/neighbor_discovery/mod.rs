@@ -19,8 +19,8 @@ pub enum NdMessage<'a> {
     /// The parameters of a link, advertised by one of its routers.
     RouterAdvertisement(RouterAdvertisement<'a>),
     /// A request for the MAC address of the target, or a check that the target is still reachable.
-    /// If its source is the unspecified address, it asks whether another host uses the target
-    /// address (RFC 4862 §5.4).
+    /// If its source is the unspecified address, the sender checks that no other host uses the
+    /// target address (RFC 4862 §5.4).
     NeighborSolicitation {
         /// The address of the target, which must not be multicast.
         target: Ipv6Addr,
@@ -82,12 +82,12 @@ pub struct RouterAdvertisement<'a> {
 /// The preference of a default router over others (RFC 4191 §2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RouterPreference {
-    /// The router is used only if there is no other one.
+    /// The router is used only if there is no router of a higher preference.
     Low,
-    /// The preference of routers that do not state one.
+    /// The preference of routers that do not state a preference.
     #[default]
     Medium,
-    /// The router is used before others.
+    /// The router is used before routers of a lower preference.
     High,
 }
 
@@ -123,8 +123,8 @@ const SOLICITED: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
 
 impl<'a> NdMessage<'a> {
-    /// The required hop limit of all messages. A smaller one proves that a router forwarded the
-    /// message, which therefore does not come from the link.
+    /// The required hop limit of all messages. A smaller hop limit proves that a router forwarded
+    /// the message, so the message comes from outside the link.
     pub const HOP_LIMIT: u8 = 255;
 
     /// Creates the IP header for a message of Neighbour Discovery.
@@ -142,8 +142,8 @@ impl<'a> NdMessage<'a> {
         ROUTER_SOLICITATION <= kind && kind <= REDIRECT
     }
 
-    /// Parses the ICMPv6 message that has `body` after its checksum. Returns `None` if it is not
-    /// one of Neighbour Discovery.
+    /// Parses the ICMPv6 message that has `body` after its checksum. Returns `None` if it is not a
+    /// message of Neighbour Discovery.
     pub(crate) fn parse(
         header: &Ipv6Header,
         kind: u8,

@@ -164,8 +164,8 @@ impl<'a> NdOptions<'a> {
     /// No options.
     pub const NONE: NdOptions<'static> = NdOptions(&[]);
 
-    /// The maximum number of options in a message. RFC 4861 has no limit; this one bounds the work
-    /// that a hostile message causes. A message of 1,500 bytes has room for 46 prefixes.
+    /// The maximum number of options in a message. RFC 4861 has no limit; this one bounds the
+    /// processing time of a hostile message. A message of 1,500 bytes has room for 46 prefixes.
     pub const MOST: u32 = 64;
 
     /// Parses the options that fill `bytes`.

@@ -45,8 +45,8 @@ pub(super) fn write(
     write_verdict(f, TcpHeader::verify_checksum(bytes, pseudo).is_ok())
 }
 
-/// Are AE, CWR and ECE of this segment the ACE counter of AccECN? Only the handshake determines
-/// that, but two signs are reliable: AE outside a SYN, and an AccECN option (RFC 9768).
+/// Do AE, CWR and ECE of this segment contain the ACE counter of AccECN? Only the handshake
+/// determines that, but two signs are reliable: AE outside a SYN, and an AccECN option (RFC 9768).
 fn counts_marks(segment: &Segment<'_>) -> bool {
     let flags = segment.flags();
     !flags.intersects(TcpFlags::SYN | TcpFlags::RST)
@@ -153,8 +153,8 @@ mod tests {
         PacketLine(&segment(flags, options, payload_length)).to_string()
     }
 
-    /// Returns a packet with a segment of these flags and options, and `payload_length` bytes of
-    /// data.
+    /// Returns a packet with a TCP segment that has these flags and options, and `payload_length`
+    /// bytes of data.
     fn segment(flags: TcpFlags, options: &TcpOptions, payload_length: usize) -> Vec<u8> {
         let ip = Ipv4Header::new(
             Ipv4Addr::new(192, 0, 2, 1),

@@ -25,7 +25,8 @@ fn byte_at(seq: u32) -> u8 {
     (seq.wrapping_mul(2_654_435_761) >> 23).to_le_bytes()[0]
 }
 
-/// Checks a received packet. Returns whether its TCP checksum is correct.
+/// Checks a received packet: the test's data must be unchanged if the TCP checksum is correct.
+/// Returns whether it is correct.
 fn is_accepted(packet: &[u8]) -> bool {
     let Ok(ip) = Ipv4Packet::parse(packet) else { return false };
     let pseudo = ip.header.pseudo_header(ip.payload.len());
@@ -79,13 +80,13 @@ fn wrong_bytes_never_pass_the_checksum() {
     let (mut line, mut out) = (Line::default(), [0; 300]);
     let (mut accepted, mut refused, mut is_behind) = (0, 0, false);
     for _ in 0..PACKETS {
-        // The sender learns of a loss after some more packets, as by a timeout.
+        // The sender detects a loss after some more packets, as by a timeout.
         let is_resending = is_behind && random.below(8) == 0;
         is_behind &= !is_resending;
         let packet = sender.next(is_resending);
         let mut bytes = line.compress(&packet);
         match random.below(40) {
-            // Two kinds of loss: one that the framing detects, and one that it does not.
+            // There are two kinds of loss: the framing detects the first kind, but not the second.
             0 => {
                 line.decompressor.note_error();
                 is_behind = true;

@@ -18,8 +18,8 @@ fn first() -> Fields {
     }
 }
 
-/// Sends `first` and `second`, checks that both arrive unchanged, and returns the bytes on the line
-/// of `second`.
+/// Sends `first` and `second`, checks that both arrive unchanged, and returns the bytes of `second`
+/// on the line.
 fn after(first: &Fields, second: &Fields) -> Vec<u8> {
     let mut line = Line::default();
     line.carry(&first.packet());
@@ -140,8 +140,8 @@ fn a_connection_is_named_when_it_changes() {
     };
     line.carry(&segment(1, 1));
     line.carry(&segment(2, 1));
-    // The second connection has slot 1. The identification does not grow by one, so the difference
-    // of zero is encoded, in three bytes.
+    // The second connection has slot 1. The identification does not grow by one, so its difference,
+    // zero, is encoded in three bytes.
     assert_eq!(line.carry(&segment(2, 2))[0], 0xaf);
     assert_eq!(line.carry(&segment(1, 2))[..2], [0xef, 0]);
     assert_eq!(line.carry(&segment(1, 3))[0], 0xaf);

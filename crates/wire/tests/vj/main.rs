@@ -1,5 +1,5 @@
-//! Tests of header compression (RFC 1144): packets survive unchanged, in as few bytes as the RFC
-//! says.
+//! Tests of header compression (RFC 1144): packets arrive unchanged, and take as few bytes on the
+//! line as the RFC says.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
