@@ -113,7 +113,7 @@ pub enum ParseLinkError {
     /// The path of the serial device is missing.
     #[error("a serial line needs a device here: write serial:DEVICE@BAUD")]
     NoSerialDevice,
-    /// The baud rate is not one that serial lines have.
+    /// The baud rate is not one of those that serial lines support.
     #[error(transparent)]
     Baud(#[from] ParseBaudError),
 }
@@ -125,8 +125,8 @@ pub struct LinkOptions {
     pub offloads: bool,
     /// The VLAN of the host, for a TAP device or a packet socket.
     pub vlan: Option<VlanTag>,
-    /// Whether TCP/IP headers are compressed (RFC 1144), for a serial line. `None` means that they
-    /// are.
+    /// Whether TCP/IP headers are compressed (RFC 1144), for a serial line. `None` enables
+    /// compression.
     pub header_compression: Option<bool>,
     /// The largest packet in bytes, for a serial line. `None` means 296, or 1,280 with an IPv6
     /// address. Network interfaces have an MTU of their own.
@@ -222,9 +222,9 @@ impl AnyLink {
         }
     }
 
-    /// Returns whether the link compresses headers. The host should then increment the IP
-    /// identification by one for each packet and send no TCP timestamps, without which little can
-    /// be compressed.
+    /// Returns whether the link compresses headers. If it does, the host should increment the IP
+    /// identification by one for each packet, and send no TCP timestamps. Otherwise little can be
+    /// compressed.
     #[must_use]
     pub const fn compresses_headers(&self) -> bool {
         match self {
@@ -233,7 +233,7 @@ impl AnyLink {
         }
     }
 
-    /// Describes for users how frames enter and leave the program.
+    /// Returns a description, for users, of how frames enter and leave the program.
     #[must_use]
     pub fn description(&self) -> &'static str {
         match self {
@@ -341,7 +341,7 @@ pub enum OpenError {
     OwnMtu(LinkSpec),
 }
 
-/// Evaluates an expression for the link inside an `AnyLink`, of whatever variant.
+/// Evaluates an expression for the link inside any variant of an `AnyLink`.
 macro_rules! each {
     ($any:expr, $link:ident => $call:expr) => {
         match $any {

@@ -6,8 +6,9 @@ use crate::wait::{Readiness, forward_readiness};
 use linerate_stack::{Capabilities, FrameSource, Link, LinkError, RxFrame, TxFrame, ZeroCopyFrame};
 use linerate_units::{Clock, Duration, Instant};
 
-/// The link `L`, which copies its frames of both directions to a capture. A received frame is
-/// stamped with its time of arrival, a sent one with the time at which it was passed to the link.
+/// A wrapper around the link `L` that copies the frames of both directions to a capture. A received
+/// frame is stamped with its time of arrival. A sent frame is stamped with the time at which it was
+/// passed to the link.
 ///
 /// Frames are captured as they pass between host and link: a GSO or GRO frame is one packet, and a
 /// partial checksum is not completed.
@@ -54,7 +55,7 @@ impl<L, S: Sink, C> Capture<L, S, C> {
         &self.link
     }
 
-    /// Returns the link and the writer, which can go on with another link.
+    /// Returns the link and the writer. The writer can then be used for another link.
     pub fn into_parts(self) -> (L, CaptureWriter<S>) {
         (self.link, self.recorder.writer)
     }

@@ -1,9 +1,10 @@
-//! A frame source made of a closure. Links expect the frames of a host, and tests send single ones.
+//! A frame source made of a closure, so that `Link::transmit` can share the code of
+//! `Link::transmit_from`.
 
 use linerate_stack::{FrameSource, TxFrame, ZeroCopyFrame};
 use linerate_units::Instant;
 
-/// A frame source that calls a closure for each frame. It always claims to have frames.
+/// A frame source that calls a closure for each frame. It always reports that it has frames.
 pub(crate) struct ClosureSource<F> {
     pub(crate) now: Instant,
     pub(crate) fill: F,

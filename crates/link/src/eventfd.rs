@@ -1,5 +1,5 @@
-//! An eventfd: a wake-up event with a file descriptor, so that one `poll` can wait for it and for
-//! others.
+//! An eventfd: a wake-up event with a file descriptor, so that one `poll` can wait for this event
+//! and for other descriptors.
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{Errno, read, write};

@@ -32,7 +32,7 @@ impl FreedMemory {
         Self { peak: 0, freed: 0, deadline: Instant::NEVER }
     }
 
-    /// Notes that the buffers of the host hold `held` bytes now.
+    /// Records that the buffers of the host hold `held` bytes now.
     pub fn note(&mut self, now: Instant, held: usize) {
         self.peak = self.peak.max(held);
         self.freed = self.peak - held;
@@ -43,7 +43,7 @@ impl FreedMemory {
         }
     }
 
-    /// Returns when [`take_due`](Self::take_due) should be called at the latest.
+    /// Returns the time at which [`take_due`](Self::take_due) should be called at the latest.
     #[must_use]
     pub const fn deadline(&self) -> Instant {
         self.deadline

@@ -1,7 +1,6 @@
-//! Information about the kernel's TCP sockets, and those of their options that no safe library
-//! sets.
+//! Information about the kernel's TCP sockets, and socket options that no safe library can set.
 //!
-//! `linerate` measures the kernel's TCP beside its own, and compares these values.
+//! `linerate` measures the kernel's TCP as well as its own, and compares these values.
 
 use crate::sys::socket_option;
 use std::ffi::c_int;
@@ -34,6 +33,7 @@ impl TcpInfo {
     }
 
     /// Returns the value of a field, named without its prefix `tcpi_`. Times are in microseconds.
+    /// Returns `None` if the kernel does not provide the field.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<u64> {
         match name {
@@ -44,16 +44,16 @@ impl TcpInfo {
         }
     }
 
-    /// Returns the window scale shifts of the peer and of this end. They are bit fields of four
-    /// bits, whose order depends on the C ABI.
+    /// Returns the window scale shifts of the peer and of this endpoint. They are bit fields of
+    /// four bits, whose order depends on the C ABI.
     fn shifts(&self) -> Option<(u64, u64)> {
         let byte = u64::from(*self.bytes[..self.length].get(6)?);
         let (low, high) = (byte & 0xf, byte >> 4);
         Some(if cfg!(target_endian = "little") { (low, high) } else { (high, low) })
     }
 
-    /// Returns whether the delivery rate was limited by the application. It is the first bit of a
-    /// byte, which is the lowest one on little-endian machines.
+    /// Returns whether the delivery rate was limited by the application. The flag is the first bit
+    /// of a byte: the lowest bit on little-endian machines, the highest bit on others.
     fn is_app_limited(&self) -> Option<bool> {
         let byte = *self.bytes[..self.length].get(7)?;
         Some(byte & if cfg!(target_endian = "little") { 1 } else { 0x80 } != 0)
@@ -255,8 +255,8 @@ mod tests {
     fn unread_bytes_are_counted_in_the_queues() {
         let (mut near, far) = pair();
         near.write_all(&[7; 5_000]).unwrap();
-        // In this order: data acknowledged before the first query is in the receive queue at the
-        // second one.
+        // The order matters: data acknowledged before the first query are in the receive queue at
+        // the second query.
         let queued = unacknowledged_bytes(&near).unwrap() + memory(&far).unwrap().receive_queue;
         assert!(queued >= 5_000);
         assert_eq!(memory(&far).unwrap().drops, 0);

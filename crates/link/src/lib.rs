@@ -3,13 +3,14 @@
 //!
 //! A link implements [`linerate_stack::Link`]:
 //!
-//! - [`MemoryLink`]: its other end is in the same process.
-//! - [`Tap`]: its other end is the kernel of this machine.
+//! - [`MemoryLink`]: both of its endpoints are in the same process.
+//! - [`Tap`]: its peer is the kernel of this machine.
 //! - [`PacketLink`]: shares an interface with the kernel through a packet socket.
 //! - [`XdpLink`]: shares an interface with the kernel at its driver (AF_XDP).
 //! - [`SerialLink`]: a serial line, with SLIP and header compression.
-//! - [`AnyLink`]: one of the last four, selected by a text such as `tap:lr0`.
-//! - [`packet_queue`](packet_queue::packet_queue): raw IP packets of the application itself.
+//! - [`AnyLink`]: one of the previous four, selected by a text such as `tap:lr0`.
+//! - [`packet_queue`](packet_queue::packet_queue): IP packets that the application itself sends and
+//!   receives.
 //! - [`StreamLink`]: a Unix stream in the format of QEMU.
 //! - [`Capture`]: writes the frames of another link to a file.
 //! - [`Vlan`]: a VLAN of another link.

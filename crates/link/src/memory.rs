@@ -1,7 +1,7 @@
-//! A link inside the process. Each of its two ends can be used by a thread of its own.
+//! A link inside the process. Each of its two endpoints can be used by a different thread.
 //!
-//! A frame is written once, and the other end reads it from the same memory. Transmission takes no
-//! time. When the ring is full, the link accepts no frames.
+//! A frame is written once, and the peer reads it from the same memory. Transmission takes no time.
+//! When the ring is full, the link accepts no frames.
 //!
 //! The link uses event descriptors and the system call `membarrier`. Without `membarrier`, each
 //! batch of frames takes some ten nanoseconds more. A sandbox that kills the process for unknown
@@ -24,8 +24,7 @@ use thiserror::Error;
 
 /// The length of an 802.1Q tag in bytes, for which a slot has room in addition to the full MTU.
 const TAG: usize = 4;
-/// The number of frames after which a batch is published early, so that the other end can begin to
-/// read.
+/// The number of frames after which a batch is published early, so that the peer can begin to read.
 const PUBLISH_INTERVAL: usize = 16;
 
 /// The configuration of a memory link.
@@ -80,7 +79,7 @@ pub enum MemoryError {
     },
 }
 
-/// Creates a link, and returns its two ends.
+/// Creates a link, and returns its two endpoints.
 ///
 /// # Errors
 /// [`MemoryError`] if the configuration is invalid, or the system has no descriptor left.
@@ -88,11 +87,11 @@ pub fn pair(config: MemoryConfig) -> Result<(MemoryLink, MemoryLink), MemoryErro
     pair_with_clock(config, MonotonicClock)
 }
 
-/// Creates a link of `count` queues, and returns the queues of each end. A frame sent on a queue
-/// arrives on the queue with the same index.
+/// Creates a link of `count` queues, and returns the queues of each endpoint. A frame sent on a
+/// queue arrives on the queue with the same index.
 ///
 /// # Errors
-/// As for [`pair`].
+/// [`MemoryError`] if the configuration is invalid, or the system has no descriptor left.
 pub fn queues(
     config: MemoryConfig,
     count: usize,
@@ -103,7 +102,7 @@ pub fn queues(
 /// Creates a link whose frames are stamped with their time of arrival by `clock`.
 ///
 /// # Errors
-/// As for [`pair`].
+/// [`MemoryError`] if the configuration is invalid, or the system has no descriptor left.
 pub fn pair_with_clock<C: Clock + Clone>(
     config: MemoryConfig,
     clock: C,
@@ -137,8 +136,8 @@ fn new_eventfd() -> Result<Arc<Eventfd>, MemoryError> {
     Ok(Arc::new(event))
 }
 
-/// One end of a link inside the process. After the other end has been dropped, frames under way
-/// still arrive. Then the link is down.
+/// One endpoint of a link inside the process. After the peer has been dropped, the frames that it
+/// has sent still arrive. Then the link is down.
 #[derive(Debug)]
 pub struct MemoryLink<C = MonotonicClock> {
     sender: Producer,
@@ -148,8 +147,8 @@ pub struct MemoryLink<C = MonotonicClock> {
     config: MemoryConfig,
     clock: C,
     wakeup: Arc<Eventfd>,
-    // The last field, because fields are dropped in order: when the other end is woken, it must
-    // find the rings abandoned.
+    // The last field, because fields are dropped in order: when the peer is woken, it must find the
+    // rings abandoned.
     other: OtherWakeup,
 }
 
@@ -172,8 +171,8 @@ impl<C: Clock> Link for MemoryLink<C> {
             return Ok(0);
         }
         if !self.receiver.has_frame() {
-            // Check in this order, so that no frame is missed that was sent just before the other
-            // end was dropped.
+            // Check in this order, so that no frame is missed that was sent just before the peer
+            // was dropped.
             let is_down = self.receiver.is_abandoned() && !self.receiver.has_frame();
             return if is_down { Err(LinkError::Down) } else { Ok(0) };
         }
@@ -212,7 +211,7 @@ impl<C: Clock> Link for MemoryLink<C> {
         self.transmit_from(budget, &mut ClosureSource { now, fill })
     }
 
-    /// Sends frames of a host. Each is stamped with the time of the host's current turn.
+    /// Sends frames of a host. Each frame is stamped with the time of the host's current turn.
     #[inline(always)]
     fn transmit_from(
         &mut self,
@@ -220,8 +219,8 @@ impl<C: Clock> Link for MemoryLink<C> {
         source: &mut impl FrameSource,
     ) -> Result<usize, LinkError> {
         self.starved = false;
-        // In most turns a host that receives has nothing to send. That the other end was dropped is
-        // reported by `receive`.
+        // In most turns, a receiving host has nothing to send. `receive` reports whether the peer
+        // was dropped.
         if !source.has_frames() {
             return Ok(0);
         }
@@ -246,7 +245,7 @@ impl<C: Clock> Link for MemoryLink<C> {
 }
 
 impl<C> MemoryLink<C> {
-    /// Publishes the written frames, and wakes the other end if it sleeps.
+    /// Publishes the written frames, and wakes the peer if it sleeps.
     fn publish(&mut self) {
         if self.sender.publish() {
             self.other.wake();
@@ -294,8 +293,8 @@ impl<C: Clock> Readiness for MemoryLink<C> {
             || (self.starved && self.sender.has_room())
     }
 
-    /// Also prepares a sleep until there is room. The consumer then sets the event, so the
-    /// descriptor need not be polled for writing.
+    /// Prepares a sleep until a frame arrives, and also until there is room if room was lacking.
+    /// The consumer then sets the event, so the descriptor need not be polled for writing.
     fn prepare_to_sleep(&mut self) -> bool {
         let sleeps = self.receiver.fall_asleep()
             && !self.receiver.is_abandoned()
@@ -327,7 +326,7 @@ impl<C: Clock> Readiness for MemoryLink<C> {
     }
 }
 
-/// The wake-up event of the other end. Dropping it sets the event.
+/// The wake-up event of the peer. Dropping this value sets the event.
 #[derive(Debug)]
 struct OtherWakeup(Arc<Eventfd>);
 

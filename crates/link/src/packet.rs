@@ -1,13 +1,14 @@
 //! A packet socket: a link over an interface that the kernel continues to use.
 //!
-//! The host has a MAC address on the network, that of the interface or another one, and receives
-//! the frames for this address and for groups. The kernel receives them too: if both have the same
-//! IP address, both answer. With the MAC address of the interface, the kernel drops packets for IP
-//! addresses that it does not have, unless it forwards packets.
+//! The host has its own MAC address, or uses the MAC address of the interface. It receives the
+//! frames for this address and for groups. The kernel receives them too: if host and kernel have
+//! the same IP address, both reply. With the MAC address of the interface, the kernel drops packets
+//! for IP addresses that it does not have, unless it forwards packets.
 //!
 //! Each frame has a virtio-net header with its offloads (`PACKET_VNET_HDR`). NICs coalesce received
-//! frames, and virtual cables omit checksums, so GRO frames of up to 64 KiB arrive in any case.
-//! With offloads the host also sends GSO frames, which the kernel segments if the interface cannot.
+//! frames, and virtual cables omit checksums, so GRO frames of up to 64 KiB arrive even without
+//! offloads. With offloads the host also sends GSO frames, which the kernel segments if the
+//! interface cannot.
 
 use crate::MonotonicClock;
 use crate::kernel_interface::{InterfaceError, KernelInterface, explain};
@@ -43,10 +44,10 @@ const QUEUE_BYTES: i32 = 8 << 20;
 pub struct PacketConfig {
     /// The name of the interface.
     pub interface: String,
-    /// The MAC address of the host, or `None` for that of the interface.
+    /// The MAC address of the host, or `None` for the MAC address of the interface.
     pub mac: Option<[u8; 6]>,
     /// Whether the host sends GSO frames and leaves checksums to the interface. Without offloads,
-    /// every sent frame could be sent on a wire as it is.
+    /// every sent frame is complete: a NIC could send it without a change.
     pub offloads: bool,
     /// The VLAN whose frames are received, without their tags. `None` for untagged frames.
     pub vlan: Option<VlanTag>,
@@ -123,7 +124,7 @@ impl PacketLink {
     /// Opens the interface for a host in the VLAN of `tag`, which sends frames with this tag.
     ///
     /// # Errors
-    /// Like [`open`](Self::open).
+    /// [`PacketError`], which names what is missing, and the remedy.
     pub fn open_vlan(config: &PacketConfig, tag: VlanTag) -> Result<Vlan<Self>, PacketError> {
         let link = Self::open(&PacketConfig { vlan: Some(tag), ..config.clone() })?;
         Ok(Vlan::over_filter(link, tag))
@@ -132,7 +133,7 @@ impl PacketLink {
     /// Checks whether this process may open packet sockets.
     ///
     /// # Errors
-    /// Like [`open`](Self::open).
+    /// [`PacketError`] if it may not, or if the kernel has no packet sockets.
     pub fn probe() -> Result<(), PacketError> {
         open_socket().map(drop)
     }
@@ -231,8 +232,9 @@ impl PacketLink {
         Ok(true)
     }
 
-    /// Sends the waiting frames, and after them the last one together with the parts of `rest`. If
-    /// the kernel has no room, the parts are copied into the last one's buffer.
+    /// Sends the waiting frames. The last of them is sent by a call of its own, together with the
+    /// parts of `rest`, which follow its bytes. If the kernel has no room, the parts are copied
+    /// into the buffer of this frame.
     fn send_gathered(&mut self, rest: [&[u8]; 2]) -> Result<(), LinkError> {
         let place = self.waiting.1 - 1;
         self.waiting.1 = place;
@@ -329,7 +331,7 @@ impl Link for PacketLink {
         Ok(sent)
     }
 
-    /// Sends a frame with borrowed data by a call of its own, without copying the data; other
+    /// Sends a frame with borrowed data by a call of its own, without copying the data. Other
     /// frames are sent in batches. Without offloads all data are copied.
     fn transmit_from(
         &mut self,
@@ -432,8 +434,8 @@ const TAG: u32 = 0xffff_f000 + 44;
 /// from the frame.
 const TAG_PRESENT: u32 = 0xffff_f000 + 48;
 
-/// Returns a filter that accepts IPv4, IPv6 and ARP frames to this MAC address or to a group: those
-/// of VLAN `vlan`, or untagged ones.
+/// Returns a filter that accepts IPv4, IPv6 and ARP frames to this MAC address or to a group. The
+/// frames must belong to VLAN `vlan`, or be untagged if `vlan` is `None`.
 fn filter([a, b, c, d, e, f]: [u8; 6], vlan: Option<VlanTag>) -> [Instruction; 17] {
     let (first, last) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([0, 0, e, f]));
     let (present, mask, id) = match vlan {

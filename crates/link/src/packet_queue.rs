@@ -1,8 +1,9 @@
-//! A link whose other end is a queue of IP packets in the same program: for tunnels, such as
-//! WireGuard, whose packets come from and go to code of the application.
+//! A link that exchanges IP packets with other code of the same program through a queue. It serves
+//! tunnels such as WireGuard, whose packets come from and go to code of the application.
 //!
-//! The host gets a [`QueueLink`], the application a [`PacketQueue`]. Both can be used by a thread
-//! of their own. Each direction holds a limited number of packets, and counts what does not fit.
+//! The host uses a [`QueueLink`], and the application a [`PacketQueue`], each in any thread. Each
+//! direction holds a limited number of packets. Packets that the application cannot push are
+//! counted.
 //!
 //! ```
 //! use linerate_link::packet_queue::{PushError, QueueConfig, packet_queue};
@@ -51,8 +52,8 @@ pub struct QueueConfig {
     /// The largest IP packet in bytes: [`linerate_stack::SMALLEST_MTU`] to 65,535.
     pub mtu: usize,
     /// The number of packets that each direction can hold: 1 to 65,536, rounded up to a power of
-    /// two. The memory for this number of largest packets is allocated at once, for both
-    /// directions.
+    /// two. The memory for this number of packets of the largest size is allocated at once, for
+    /// both directions.
     pub capacity: usize,
 }
 
@@ -63,7 +64,7 @@ impl Default for QueueConfig {
     }
 }
 
-/// Creates a packet queue. Returns the link for the host, and the application's end.
+/// Creates a packet queue. Returns the link for the host, and the queue for the application.
 ///
 /// # Errors
 /// [`MemoryError`] if the configuration is invalid, or the system has no descriptor left.
@@ -75,15 +76,15 @@ pub fn packet_queue(config: QueueConfig) -> Result<(QueueLink, PacketQueue), Mem
     Ok((QueueLink(link), queue))
 }
 
-/// The host's end of a packet queue. After the application's end has been dropped, packets under
-/// way still arrive. Then the link is down.
+/// The host's endpoint of a packet queue. After the application has dropped its [`PacketQueue`],
+/// the packets that it has pushed still arrive. Then the link is down.
 #[derive(Debug)]
 pub struct QueueLink(MemoryLink);
 
-/// The application's end of a packet queue.
+/// The application's endpoint of a packet queue.
 ///
-/// This end implements [`Readiness`], so that a [`crate::Waiter`] can wait for packets, and for
-/// room after [`PushError::Full`].
+/// It implements [`Readiness`], so that a [`crate::Waiter`] can wait for packets, and for room
+/// after [`PushError::Full`].
 #[derive(Debug)]
 pub struct PacketQueue {
     link: MemoryLink,
@@ -150,8 +151,9 @@ impl PacketQueue {
         }
     }
 
-    /// Passes the host's next packet to `take`, in the memory of the queue. Returns `None` if there
-    /// is no packet, for the moment or because the [host is gone](Self::is_closed).
+    /// Passes the host's next packet to `take`, without copying it, and returns the result of
+    /// `take`. Returns `None` if there is no packet at the moment, or because the [host is
+    /// gone](Self::is_closed).
     pub fn pop<R>(&mut self, take: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let (mut take, mut result) = (Some(take), None);
         let received = self.link.receive(1, |frame| {
@@ -164,8 +166,8 @@ impl PacketQueue {
     /// Returns whether the host has dropped its end and all of its packets have been taken.
     #[must_use]
     pub fn is_closed(&mut self) -> bool {
-        // Check in this order, so that packets are seen which the host sent before it dropped its
-        // end.
+        // Check in this order, so that packets are found which the host sent before it dropped its
+        // endpoint.
         let is_down = self.link.transmit(0, |_| None) == Err(LinkError::Down);
         let mut has_packet = false;
         self.link.peek(1, |_| has_packet = true);
@@ -221,7 +223,7 @@ impl Link for QueueLink {
     }
 }
 
-/// Implements [`Readiness`] by that of the inner link.
+/// Implements [`Readiness`] for a wrapper, by the methods of its inner link.
 macro_rules! readiness_of_inside {
     ($wrapper:ty, $inside:tt) => {
         impl Readiness for $wrapper {

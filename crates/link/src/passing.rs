@@ -37,7 +37,7 @@ pub fn send(socket: &UnixStream, fd: impl AsFd) -> io::Result<()> {
 /// Receives a file descriptor from the process at the other end of `socket`.
 ///
 /// # Errors
-/// [`io::ErrorKind::UnexpectedEof`] if the other end has sent none, or an error of the system.
+/// [`io::ErrorKind::UnexpectedEof`] if the peer has sent no descriptor, or an error of the system.
 pub fn receive(socket: &UnixStream) -> io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut message = RecvAncillaryBuffer::new(&mut space);

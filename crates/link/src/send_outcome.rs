@@ -15,7 +15,7 @@ pub(crate) enum SendOutcome {
     Failed(Errno),
 }
 
-/// Calls `send` again while a signal interrupts it, and classifies its result.
+/// Calls `send` until no signal interrupts it, and classifies its result.
 pub(crate) fn send_uninterrupted(mut send: impl FnMut() -> Result<usize, Errno>) -> SendOutcome {
     loop {
         return match send() {

@@ -1,8 +1,8 @@
 //! Receive buffers that a host can keep.
 //!
 //! There is one buffer for each frame of a batch. A buffer that the host keeps is replaced by
-//! another one, and is reused after the host has dropped it. The number of buffers remembered for
-//! reuse is limited; further ones are freed when the host drops them.
+//! another buffer, and is reused after the host has dropped it. The number of buffers remembered
+//! for reuse is limited. Further buffers are freed when the host drops them.
 
 use std::collections::VecDeque;
 use std::iter::repeat_n;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// KiB each, they hold as much as two sockets with large buffers.
 const REMEMBERED: usize = 32;
 
-/// Receive buffers for one batch of frames, and those that the host has kept.
+/// Receive buffers for one batch of frames, and the buffers that the host has kept.
 #[derive(Debug)]
 pub(crate) struct SharedBuffers {
     /// The buffer for each frame of a batch.
@@ -49,7 +49,7 @@ impl SharedBuffers {
     }
 
     /// Replaces the buffer at this place if the host keeps it. Hosts tend to drop kept buffers in
-    /// order, so the search for a reusable one begins with the oldest.
+    /// order, so the search for a reusable buffer begins with the oldest.
     fn free(&mut self, place: usize) {
         if Arc::strong_count(&self.places[place]) == 1 {
             return;

@@ -1,5 +1,5 @@
-//! A stream of frames, each preceded by its length in four bytes. This is the format of QEMU's
-//! `-netdev stream` and `-netdev socket`, here over a Unix socket.
+//! A link over a Unix stream socket, on which each frame follows its length in four bytes. This is
+//! the format of QEMU's `-netdev stream` and `-netdev socket`.
 
 use crate::MonotonicClock;
 use crate::wait::Readiness;
@@ -20,7 +20,7 @@ const INCOMING: usize = 256 << 10;
 /// Size of the buffer for writing, in bytes.
 const OUTGOING: usize = 256 << 10;
 
-/// A link over a Unix stream, whose frames each follow their length (4 bytes, in network order).
+/// A link over a Unix stream, on which each frame follows its length (4 bytes, in network order).
 /// Its peer is a virtual machine, or another process with such a link.
 ///
 /// ```
@@ -66,10 +66,10 @@ pub enum StreamError {
 }
 
 impl StreamLink {
-    /// Creates a link over `stream`. `mtu` is the largest packet that the host sends.
+    /// Creates a link over `stream`. `mtu` is the largest packet that the host sends, in bytes.
     ///
     /// # Errors
-    /// [`StreamError`].
+    /// [`StreamError`] if the MTU is invalid, or the system refuses to configure the socket.
     pub fn new(stream: UnixStream, medium: Medium, mtu: usize) -> Result<Self, StreamError> {
         if !(SMALLEST_MTU..=65_535).contains(&mtu) {
             return Err(StreamError::Mtu(mtu));
@@ -94,6 +94,7 @@ impl StreamLink {
     }
 
     /// Returns the range of the next complete frame in the buffer, and marks it as received.
+    /// Returns `None` if there is no complete frame.
     fn next_frame(&mut self) -> Result<Option<std::ops::Range<usize>>, LinkError> {
         loop {
             let unread = &self.incoming[self.unread.clone()];
@@ -230,8 +231,8 @@ impl Readiness for StreamLink {
         self.written < self.outgoing.len()
     }
 
-    /// Returns true if a complete frame is in the buffer, because the descriptor does not become
-    /// readable for it.
+    /// Returns true if a complete frame is in the buffer. Its bytes have been read already, so the
+    /// descriptor does not become readable for it.
     fn is_ready(&mut self) -> bool {
         let unread = &self.incoming[self.unread.clone()];
         self.is_over

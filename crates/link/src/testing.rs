@@ -218,7 +218,8 @@ pub(crate) fn check_frames_are_stamped_on_arrival<L: Link>(over: impl FnOnce(Own
     }
 }
 
-/// A source of one GSO frame. Its data are borrowed if the field is true.
+/// A source of one GSO frame, which remains to be sent while the field is true. The data of the
+/// frame are borrowed if the link supports that.
 struct OneGsoFrame(bool);
 
 impl OneGsoFrame {
@@ -254,7 +255,7 @@ pub(crate) fn check_offloads_are_described<L: Link>(over: impl FnOnce(OwnedFd) -
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     let mut link = over(ours.into());
     assert_eq!(link.transmit(1, |frame| OneGsoFrame(true).fill(frame)), Ok(1));
-    // The next frame must not find the header of this one in the buffer.
+    // The next frame must not get the header of this frame, which the buffer still contains.
     assert_eq!(link.transmit(1, |_| Some(TxFrame::whole(60))), Ok(1));
     assert_eq!(link.transmit_from(9, &mut OneGsoFrame(true)), Ok(1));
     let [size, headers, start, offset] = [5, 34 + 20, 34, 16].map(u16::to_ne_bytes);
@@ -282,7 +283,7 @@ pub(crate) fn check_the_largest_frame_is_received<L: Link>(over: impl FnOnce(Own
     assert!(seen == bytes[virtio::LENGTH..]);
 }
 
-/// A source of at most one frame, whose host performs its turn at the given time.
+/// A source of at most one frame. The first field is the time of the host's turn.
 pub(crate) struct SingleFrame(pub(crate) Instant, pub(crate) Option<&'static [u8]>);
 
 impl FrameSource for SingleFrame {

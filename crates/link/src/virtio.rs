@@ -1,5 +1,6 @@
 //! The virtio-net header in front of each frame of a device with offloads (`struct virtio_net_hdr`,
-//! Virtual I/O Device 1.2 §5.1.6). It tells which checksums and segmentation are still to be done.
+//! Virtual I/O Device 1.2 §5.1.6). It specifies whether the frame's checksum must still be
+//! completed, and whether the frame must still be segmented.
 //!
 //! The header is untrusted input. A frame with an invalid header is dropped and counted.
 

@@ -13,11 +13,12 @@ const ADDRESSES: usize = 12;
 const TAG: usize = VlanTag::LENGTH;
 
 /// A link in one VLAN of another link, whose medium is Ethernet. Sent frames get the tag, with its
-/// priority. Received frames lose it; untagged ones and those of other VLANs are dropped and
-/// counted.
+/// priority. The tag of received frames is removed. Untagged frames and frames of other VLANs are
+/// dropped and counted.
 ///
-/// The MTU is that of the link, if it takes tagged frames that are longer ([`Capabilities`]), and
-/// four bytes less otherwise. Offloads work as without a tag. A received frame is copied.
+/// The MTU is equal to the MTU of the inner link, if that link can carry a tag in addition
+/// ([`Capabilities`]), and otherwise four bytes less. Offloads work as without a tag. A received
+/// frame is copied.
 ///
 /// ```
 /// use linerate_link::memory::{MemoryConfig, pair};
@@ -98,7 +99,8 @@ fn untagged<'a>(frame: &RxFrame<'_>, id: u16, room: &'a mut Vec<u8>) -> Option<R
     Some(RxFrame { checksum, segment: frame.segment, ..plain })
 }
 
-/// Inserts the tag into a frame, which was written four bytes further on to make room for it.
+/// Inserts the tag into a frame, which was written at an offset of four bytes to leave room for the
+/// tag.
 fn tagged(bytes: &mut [u8], frame: TxFrame, tag: VlanTag) -> TxFrame {
     bytes.copy_within(TAG..TAG + ADDRESSES, 0);
     bytes[ADDRESSES..ADDRESSES + TAG].copy_from_slice(&tag.bytes());
@@ -114,7 +116,7 @@ fn tagged(bytes: &mut [u8], frame: TxFrame, tag: VlanTag) -> TxFrame {
     TxFrame { length: frame.length + TAG, checksum, ..frame }
 }
 
-/// A source of the host's frames, into which it inserts the tag.
+/// A source of the host's frames that inserts the tag into each frame.
 struct TaggedFrames<'a, S> {
     source: &'a mut S,
     tag: VlanTag,

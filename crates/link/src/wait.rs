@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use thiserror::Error;
 
-/// The conditions by which a program can wait for a link.
+/// A link for which a [`Waiter`] can wait.
 ///
-/// No method has a default, so that a wrapper around another link must forward all of them. If it
-/// omitted one, its user could sleep while frames wait inside. For a link whose descriptor
-/// [`fd`](Self::fd) signals everything, the other methods return `None`, false, false, true,
-/// nothing and [`Instant::NEVER`], in this order.
+/// No method has a default, so that a wrapper around another link must forward all of them. If a
+/// wrapper omitted a method, its user could sleep while frames wait in the inner link. For a link
+/// whose descriptor [`fd`](Self::fd) signals everything, the other methods return `None`, false,
+/// false, true, nothing and [`Instant::NEVER`], in this order.
 pub trait Readiness {
     /// Returns a descriptor to poll, which is readable if there is something to receive. A link
     /// with a wake-up event of its own makes it readable when
@@ -32,8 +32,8 @@ pub trait Readiness {
     /// waits until [`fd`](Self::fd) is writable.
     fn wants_room(&self) -> bool;
 
-    /// Returns true if the link knows, without a system call, that there is something to receive,
-    /// or room that was lacking. False does not exclude either.
+    /// Returns true if there is something to receive, or room that was lacking, as far as the link
+    /// can determine without a system call. After false, either is still possible.
     fn is_ready(&mut self) -> bool;
 
     /// Prepares for a sleep of the caller. Returns false if there is already something to receive,
@@ -41,13 +41,13 @@ pub trait Readiness {
     /// that arrives from then on.
     fn prepare_to_sleep(&mut self) -> bool;
 
-    /// Ends a sleep that [`prepare_to_sleep`](Self::prepare_to_sleep) has permitted. `signalled`
-    /// tells whether it ended because [`fd`](Self::fd) or [`wakeup_fd`](Self::wakeup_fd) was
+    /// Ends a sleep that [`prepare_to_sleep`](Self::prepare_to_sleep) has permitted. `signalled` is
+    /// true if the sleep ended because [`fd`](Self::fd) or [`wakeup_fd`](Self::wakeup_fd) was
     /// readable.
     fn awake(&mut self, signalled: bool);
 
-    /// Returns the time at which the link itself has work to do, such as passing on a delayed
-    /// frame.
+    /// Returns the time at which the link must be called even if no event occurs, for example to
+    /// pass on a delayed frame.
     fn next_deadline(&self) -> Instant;
 }
 
@@ -85,7 +85,7 @@ macro_rules! forward_readiness {
 }
 pub(crate) use forward_readiness;
 
-/// The end of a [`Doorbell`] at which a thread waits, for a link as well.
+/// A waiter, by which one thread waits for a link and for a [`Doorbell`] at once.
 #[derive(Debug)]
 pub struct Waiter {
     shared: Arc<SharedState>,
@@ -103,8 +103,7 @@ impl Waiter {
     }
 
     /// Makes the waiter poll `rounds` times before each sleep, a few nanoseconds each. This is
-    /// worthwhile if the other end is a thread on a CPU of its own, and wasteful if CPUs are
-    /// shared.
+    /// worthwhile if the peer is a thread on another CPU, and wasteful if threads share a CPU.
     #[must_use]
     pub fn with_spins(self, rounds: u32) -> Self {
         Self { spins: rounds, ..self }
@@ -116,9 +115,9 @@ impl Waiter {
         Doorbell { shared: Arc::clone(&self.shared) }
     }
 
-    /// Waits until `link` has something, the doorbell rings, or a deadline has passed: `deadline`
-    /// (of [`MonotonicClock`]) or that of the link. Returns at once if the doorbell has rung since
-    /// the last call. Can also return without a reason, such as after a signal.
+    /// Waits until `link` is ready, the doorbell rings, or a deadline has passed: `deadline` (of
+    /// [`MonotonicClock`]) or the deadline of the link. Returns at once if the doorbell has rung
+    /// since the last call. Can also return without a reason, such as after a signal.
     ///
     /// # Errors
     /// [`WaitError`] if the system cannot poll.
@@ -130,7 +129,8 @@ impl Waiter {
         self.wait_for_any(std::slice::from_mut(link), deadline)
     }
 
-    /// Waits like [`Waiter::wait`], for any of several links.
+    /// Waits until any of `links` is ready, the doorbell rings, or a deadline has passed, as
+    /// [`Waiter::wait`] does for one link.
     ///
     /// # Errors
     /// [`WaitError`] if the system cannot poll.
@@ -219,7 +219,7 @@ fn time_left(deadline: Instant) -> Option<Timespec> {
     Some(Timespec { tv_sec: seconds, tv_nsec: i64::try_from(nanos % 1_000_000_000).unwrap_or(0) })
 }
 
-/// The reason why a wait ended. Both fields are false if it was a deadline, or if there was no
+/// The reason why a wait ended. Both fields are false if a deadline has passed, or if there was no
 /// reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wake {
@@ -229,7 +229,8 @@ pub struct Wake {
     pub doorbell: bool,
 }
 
-/// The system cannot create or poll a descriptor. The process has too many, or memory is exhausted.
+/// The system cannot create or poll a descriptor: the process has too many descriptors, or memory
+/// is exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "the system has no wake-up descriptor left (error {errno}): close files, or raise the limit \
@@ -241,8 +242,8 @@ pub struct WaitError {
     pub errno: i32,
 }
 
-/// A handle by which any thread can wake a [`Waiter`]. Several rings between two waits count as
-/// one. Ringing for a waiter that is awake costs one atomic operation and no system call.
+/// A handle by which any thread can wake a [`Waiter`]. Several rings between two waits count as one
+/// ring. Ringing for a waiter that is awake costs one atomic operation and no system call.
 #[derive(Clone, Debug)]
 pub struct Doorbell {
     shared: Arc<SharedState>,
@@ -285,7 +286,8 @@ impl SharedState {
         self.state.load(Ordering::Relaxed) == RUNG
     }
 
-    /// Changes from awake to asleep. Returns false, and stays awake, if the doorbell has rung.
+    /// Changes the state from awake to asleep. Returns false, and stays awake, if the doorbell has
+    /// rung.
     fn fall_asleep(&self) -> bool {
         let sleeps = self
             .state
@@ -297,8 +299,8 @@ impl SharedState {
         sleeps
     }
 
-    /// Changes to awake. Returns whether the doorbell has rung. A concurrent ring can set the event
-    /// after it was cleared here; the next sleep then ends without a reason.
+    /// Changes the state to awake. Returns whether the doorbell has rung. A concurrent ring can set
+    /// the event after it was cleared here; the next sleep then ends without a reason.
     fn wake_up(&self, signalled: bool) -> bool {
         if signalled {
             self.event.clear();
