@@ -1,8 +1,9 @@
-//! One direction of an impaired link: what happens to each frame, and the frames under way.
+//! One direction of an impaired link: it decides how each frame is impaired, and holds the frames
+//! under way.
 //!
-//! A frame that is not lost passes two stages. The first one is the delay, a queue that keeps the
-//! order. In the second one, a few frames are held until others have overtaken them. A frame that
-//! has passed both stages is ready to be received. A frame that neither stage holds is passed on
+//! A frame that is not lost passes two stages. The first stage is the delay, a queue that keeps the
+//! order. The second stage holds a few frames until others have overtaken them. A frame that has
+//! passed both stages is ready to be received. A frame that neither stage holds is passed on
 //! without a copy.
 
 use super::mark::{mark, place_of_mark};
@@ -60,10 +61,10 @@ impl Bit {
 pub struct Held {
     bytes: Vec<u8>,
     checksum: RxChecksum,
-    /// The segment size of a GRO frame; `None` for another frame.
+    /// The segment size of a GRO frame; `None` if this is not a GRO frame.
     segment: Option<NonZeroU16>,
-    /// The time at which the frame leaves the delay stage, and later that at which it leaves the
-    /// reordering stage.
+    /// The time at which the frame leaves the delay stage. After the reordering stage, the time at
+    /// which the frame left that stage.
     arrived: Instant,
     /// Whether the frame is to be held for reordering after its delay.
     set_aside: bool,
@@ -84,7 +85,7 @@ struct Overtaken {
     frame: Held,
     /// The number of frames that must still overtake this one.
     passes: u32,
-    /// The latest time at which it is released, however many frames have overtaken it.
+    /// The latest time at which the frame is released, even if too few frames have overtaken it.
     until: Instant,
 }
 
@@ -153,8 +154,8 @@ impl Lane {
         &self.counters
     }
 
-    /// Accepts a frame. Returns true if it passes unchanged, ahead of all ready frames. Otherwise
-    /// it was dropped, or becomes ready now or later.
+    /// Accepts a frame. Returns true if the caller must pass it on unchanged, ahead of all ready
+    /// frames. Otherwise the frame was dropped, or becomes ready now or later.
     pub(super) fn offer(&mut self, frame: RxFrame<'_>, medium: Medium, now: Instant) -> bool {
         let mut decisions =
             self.generators.draw(&self.impairment, self.burst_begins, frame.bytes.len());
@@ -199,8 +200,8 @@ impl Lane {
         passes
     }
 
-    /// Returns whether the frame is dropped at random: it begins a burst of losses, or belongs to
-    /// one.
+    /// Returns whether the frame is dropped at random, because it begins a burst of losses or
+    /// belongs to a burst.
     fn is_lost(&mut self, decisions: &Decisions) -> bool {
         if self.burst_remaining > 0 {
             self.burst_remaining -= 1;
@@ -274,7 +275,8 @@ impl Lane {
         self.held() == 0
     }
 
-    /// Returns the time at which the next frame becomes ready.
+    /// Returns the time at which the next frame becomes ready; [`Instant::NEVER`] if no frame is
+    /// held.
     #[must_use]
     pub fn next_release(&self) -> Instant {
         let delayed = self.delayed.front().map_or(Instant::NEVER, |frame| frame.arrived);
@@ -343,8 +345,8 @@ impl Lane {
         }
     }
 
-    /// Counts a frame that overtakes all held ones, and releases those that enough frames have
-    /// overtaken.
+    /// Counts a frame that overtakes all held frames, and releases the held frames that enough
+    /// frames have overtaken.
     #[inline(always)]
     fn count_pass(&mut self, now: Instant) {
         if !self.aside.is_empty() {

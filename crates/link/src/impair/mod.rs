@@ -1,4 +1,4 @@
-//! A link that loses, delays and damages frames. A seed determines which ones.
+//! A link that loses, delays and damages frames. A seed determines the affected frames.
 
 mod lane;
 mod mark;
@@ -19,12 +19,13 @@ use std::os::fd::BorrowedFd;
 /// The link `L`, whose frames are lost, marked, duplicated, corrupted, delayed and reordered as
 /// specified by [`Impairments`].
 ///
-/// The seed, and the number of earlier frames in its direction, determine what happens to a frame.
-/// The arrival of a delayed frame depends on the clock. Delayed frames move on whenever the link is
-/// used in either direction; [`Readiness::next_deadline`] returns the time of the next one.
+/// The seed, and the number of earlier frames in its direction, determine how a frame is impaired.
+/// The arrival of a delayed frame depends on the clock. Delayed frames are passed on whenever the
+/// link is used in either direction; [`Readiness::next_deadline`] returns the time at which the
+/// next frame is due.
 ///
-/// Frames are impaired as on a wire. A GRO frame of the inner link is first cut into segments with
-/// a checksum each, and the host is told to send no GSO frames.
+/// Frames are impaired as on a wire. A GRO frame of the inner link is first split into segments,
+/// each with its own checksum. The link reports no offloads, so the host sends no GSO frames.
 #[derive(Debug)]
 pub struct Impair<L, C = MonotonicClock> {
     link: L,
@@ -82,8 +83,8 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
     ) -> Result<usize, LinkError> {
         let now = self.clock.now();
         let medium = self.link.capabilities().medium;
-        // If the inner link cannot send, the next transmission reports its error. Frames can be
-        // received all the same.
+        // If the inner link cannot send, the next transmission reports its error. Frames can still
+        // be received.
         let _ = self.send_due(now);
         self.receive.release(now);
         let mut received = self.hand_over_ready(budget, &mut on_frame);
@@ -217,8 +218,8 @@ impl<L: Readiness, C: Clock> Readiness for Impair<L, C> {
     }
 
     /// Returns the time at which the next received frame becomes ready, or the next sent frame
-    /// leaves. A sent frame whose time has come is excluded: the inner link had no room for it, and
-    /// wakes the caller when it has.
+    /// leaves. A sent frame that is due already is excluded: the inner link had no room for it, and
+    /// wakes the caller when there is room.
     fn next_deadline(&self) -> Instant {
         let ours = self.receive.next_release().min(self.transmit.next_release());
         ours.min(self.link.next_deadline())

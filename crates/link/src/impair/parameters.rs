@@ -19,7 +19,7 @@ pub struct Impairment {
     /// The proportion of frames that arrive twice, the copy directly behind the original.
     pub duplicate: Probability,
     /// The proportion of frames that arrive with one inverted bit at a random position. There is no
-    /// frame check sequence to detect it.
+    /// frame check sequence to detect the error.
     pub corrupt: Probability,
     /// The proportion of frames that are held until others have overtaken them.
     pub reorder: Probability,
@@ -39,10 +39,10 @@ pub struct Impairment {
     pub queue: Bytes,
     /// The maximum number of frames that are under way or held. Further frames are dropped.
     pub limit: usize,
-    /// The length of the longest frame that passes, in bytes. Longer ones are dropped silently,
+    /// The length of the longest frame that passes, in bytes. Longer frames are dropped silently,
     /// like on a path with a black hole for path MTU discovery.
     pub longest: Option<Bytes>,
-    /// The number of frames that pass whatever their length, before `longest` applies.
+    /// The number of frames that pass at any length, before `longest` applies.
     pub longest_after: u64,
 }
 

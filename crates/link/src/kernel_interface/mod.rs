@@ -84,8 +84,8 @@ impl KernelInterface {
         Ok(Self { name: name.to_owned(), index: reply.get(4..).and_then(number).unwrap_or(0) })
     }
 
-    /// Returns an interface that may be in another network namespace, so that only its name is
-    /// known.
+    /// Returns the interface called `name`, which may be in another network namespace. Its index is
+    /// then zero.
     pub(crate) fn elsewhere(name: &str) -> Self {
         let index = Self::named(name).map_or(0, |interface| interface.index);
         Self { name: name.to_owned(), index }
@@ -94,7 +94,7 @@ impl KernelInterface {
     /// Returns the loopback interface, which is down in a new network namespace.
     ///
     /// # Errors
-    /// [`InterfaceError`] if the system does not answer.
+    /// [`InterfaceError`] if the system reports an error.
     pub fn loopback() -> Result<Self, InterfaceError> {
         Self::named("lo")
     }
@@ -170,7 +170,7 @@ impl KernelInterface {
     /// Takes the interface down.
     ///
     /// # Errors
-    /// Like [`set_up`](Self::set_up).
+    /// [`InterfaceError`], such as for lack of permission.
     pub fn set_down(&self) -> Result<(), InterfaceError> {
         self.perform("take down", self.change(0, UP)).map(drop)
     }
@@ -340,8 +340,9 @@ impl KernelInterface {
         Ok(counters.into_iter().map(|counter| (counter.name, counter.value)).collect())
     }
 
-    /// Returns the counters of the interface's root queue discipline, which include those below it.
-    /// Returns `None` for a discipline that does not count, such as `noqueue`.
+    /// Returns the counters of the interface's root queue discipline, which include the counters of
+    /// the disciplines below it. Returns `None` for a discipline that does not count, such as
+    /// `noqueue`.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for an interface that no longer exists.
@@ -394,8 +395,8 @@ fn queue_counters(reply: &[u8], index: u32) -> Option<QueueCounters> {
     Some(QueueCounters { dropped: field(2)?, requeued: field(3)?, overlimits: field(4)? })
 }
 
-/// Is `route`, a `struct rtmsg` with its attributes, the one by which the kernel accepts packets to
-/// its IPv6 address `address`?
+/// Is `route`, a `struct rtmsg` with its attributes, the local route by which the kernel accepts
+/// packets to its IPv6 address `address`?
 fn is_route_of_own_address(route: &[u8], address: &[u8]) -> bool {
     let is_local = route.get(1) == Some(&128) && route.get(7) == Some(&LOCAL);
     is_local && attributes(route, ROUTE_PART).any(|attribute| attribute == (RTA_DST, address))

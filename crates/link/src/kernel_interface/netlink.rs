@@ -108,7 +108,7 @@ impl Request {
         Ok(socket)
     }
 
-    /// Requests all objects of a type. Returns the fixed part and the attributes of each.
+    /// Requests all objects of a type. Returns the fixed part and the attributes of each object.
     pub(super) fn dump(mut self) -> Result<Vec<Vec<u8>>, Errno> {
         self.bytes[6..8].copy_from_slice(&DUMP.to_ne_bytes());
         let socket = self.send()?;
@@ -164,7 +164,7 @@ impl RouteAnnouncements {
         Ok(Self(socket))
     }
 
-    /// Waits until a route was added whose fixed part and attributes are `is_wanted`.
+    /// Waits until a route is added for whose fixed part and attributes `is_wanted` returns true.
     pub(super) fn wait_for(&self, is_wanted: impl Fn(&[u8]) -> bool) -> Result<(), Errno> {
         let mut buffer = vec![0; 32 * 1024];
         loop {

@@ -65,8 +65,9 @@ fn queue_counters_are_those_of_the_root_of_the_interface() {
     assert_eq!(queue_counters(&reply, 7), None, "a queue below the root");
 }
 
-/// One end of a virtual cable stays in this network namespace, the other moves to a second one. A
-/// route over the cable leads to an address of the second one's loopback interface.
+/// One interface of a virtual cable stays in this network namespace, and the other moves to a
+/// second namespace. A route over the cable leads to an address of the second namespace's loopback
+/// interface.
 #[test]
 fn two_networks_are_connected_by_a_virtual_cable() {
     isolated_test(|| {

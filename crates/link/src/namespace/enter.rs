@@ -35,7 +35,7 @@ pub fn enter(isolation: Isolation) -> Result<(), NamespaceError> {
 /// namespace that owns it. As for [`enter`], this process must have no other thread.
 ///
 /// # Errors
-/// [`NamespaceError::Join`].
+/// [`NamespaceError::Join`], for example if the process does not exist.
 pub fn join(process: u32) -> Result<(), NamespaceError> {
     let explain = |source| NamespaceError::Join { process, source };
     let open = |kind| fs::File::open(format!("/proc/{process}/ns/{kind}")).map_err(explain);
@@ -54,7 +54,7 @@ pub fn join(process: u32) -> Result<(), NamespaceError> {
 /// interface up.
 ///
 /// # Errors
-/// Like [`enter`].
+/// [`NamespaceError`], which names the restriction of the machine, and the remedy.
 pub fn enter_private_network() -> Result<(), NamespaceError> {
     if enter(Isolation::Network).is_err() {
         enter(Isolation::UserAndNetwork)?;
@@ -63,7 +63,7 @@ pub fn enter_private_network() -> Result<(), NamespaceError> {
 }
 
 /// Starts `command` in a new network namespace, as described at [`enter`]. This process stays in
-/// its own, and may have any number of threads.
+/// its own namespaces, and may have any number of threads.
 ///
 /// # Errors
 /// [`NamespaceError`], which names the restriction of the machine and the remedy, or that the
@@ -91,8 +91,8 @@ fn start(mut command: Command, isolation: Isolation, stop_after: bool) -> Result
         stop_after,
     );
     command.spawn().map_err(|error| {
-        // `command` keeps the other end of the pipe open, so a blocking read would never see its
-        // end.
+        // `command` keeps the write end of the pipe open, so a blocking read would never reach the
+        // end of the stream.
         let mut step = [0];
         let reported = ioctl_fionbio(&report, true).is_ok() && report.read(&mut step).is_ok();
         Stopped { step: if reported { Step::of(step[0]) } else { None }, error }

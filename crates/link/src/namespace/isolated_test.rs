@@ -30,12 +30,13 @@ pub fn isolated_test<F: FnOnce()>(body: F) {
     run_in(Isolation::UserAndNetwork, body);
 }
 
-/// Runs `body` like [`isolated_test`], but as root of the machine, as loading programs into the
-/// kernel requires. If the test program does not run as root, the test is skipped with a message.
-/// This holds even with `CI=true`, because not running as root is the user's choice.
+/// Runs `body` in a new network like [`isolated_test`], but as root of the machine, which is
+/// required to load programs into the kernel. If the test program does not run as root, the test is
+/// skipped with a message. This holds even with `CI=true`, because not running as root is the
+/// user's choice.
 ///
 /// # Panics
-/// Like [`isolated_test`].
+/// If the test fails in the child, with all its output.
 pub fn isolated_test_of_root<F: FnOnce()>(body: F) {
     if !geteuid().is_root() {
         return print_skipped(&"it needs root of the machine");
@@ -102,13 +103,13 @@ fn check_output(output: &Output) {
 }
 
 /// Writes a line to standard error, where the harness does not capture it as it does `eprintln!`. A
-/// single write keeps the line whole among those of other tests.
+/// single write keeps the line whole among the lines of other tests.
 fn print_uncaptured(line: &str) {
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Returns the test harness's name of the test that contains the closure of type `name`: without
-/// the crate in front and the closure at the end.
+/// Returns the name of a test in the test harness. `name` is the type name of a closure in the
+/// test. Removes the crate at the start and the closure at the end.
 fn name_of_test(name: &str) -> &str {
     let path = name.split_once("::").map_or(name, |(_, path)| path);
     path.split("::{{closure}}").next().unwrap_or(path)

@@ -10,12 +10,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
-/// A network namespace with a thread that executes work inside it. When this value is dropped and
-/// no process is left inside, the kernel deletes the namespace with its interfaces.
+/// A network namespace with a thread that executes closures inside it. When this value is dropped
+/// and no process is left inside, the kernel deletes the namespace with its interfaces.
 #[derive(Debug)]
 pub struct Network {
     id: u32,
-    /// Channel for the work of the thread; `None` while this value is being dropped.
+    /// Channel for the closures that the thread executes; `None` while this value is being dropped.
     work: Option<Sender<Work>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -54,7 +54,8 @@ impl Network {
     /// disabled at both ends.
     ///
     /// # Errors
-    /// Like [`Network::new`], and [`NamespaceError::Interface`].
+    /// An error of [`Network::new`], or [`NamespaceError::Interface`] if the cable cannot be
+    /// created.
     pub fn behind_cable(
         [near, far]: [&str; 2],
         address: Ipv4Addr,

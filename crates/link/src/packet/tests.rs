@@ -132,7 +132,7 @@ fn frames_to_a_mac_address_that_differs_in_one_byte_are_not_received() {
         ours[12..14].copy_from_slice(&[8, 0]);
         let others = (0..6).map(|at| {
             let mut other = ours.clone();
-            // Changes another bit than the lowest one, which would make it a group address.
+            // Inverts a bit other than the lowest bit, which would make this a group address.
             other[at] ^= 0x10;
             other
         });

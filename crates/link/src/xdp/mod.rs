@@ -1,16 +1,16 @@
-//! AF_XDP: frames for the host's addresses pass from the driver into memory that is shared with
-//! this program, before the kernel's network stack sees them. Sent frames take the opposite
+//! A link by AF_XDP. The driver passes frames for the host's addresses into memory that is shared
+//! with this program, so they bypass the kernel's network stack. Sent frames take the opposite
 //! direction.
 //!
 //! An XDP program on the interface selects frames by IP address ([`XdpConfig::addresses`]). The
 //! kernel receives all other frames, and the host uses the MAC address of the interface. Dropping
 //! the link detaches the program.
 //!
-//! Some drivers copy frames between their own memory and the shared one; [`XdpLink::is_zero_copy`]
-//! tells. There are no offloads, so the host computes and verifies all checksums. The other end of
-//! a virtual cable must compute them too. Its offload must be turned off
-//! ([`KernelInterface::set_checksum_offload`], or `ethtool -K NAME tx off`), otherwise all its
-//! frames look damaged.
+//! Some drivers copy frames between their own memory and the shared memory; see
+//! [`XdpLink::is_zero_copy`]. There are no offloads, so the host computes and verifies all
+//! checksums. On a virtual cable, the peer must compute them too. Its offload must be turned off
+//! ([`KernelInterface::set_checksum_offload`], or `ethtool -K NAME tx off`), otherwise the host
+//! discards all its frames as damaged.
 
 mod error;
 mod program;
@@ -36,12 +36,12 @@ use std::sync::Arc;
 /// Number of bytes in front of a frame that the kernel reserves for XDP programs
 /// (`XDP_PACKET_HEADROOM`).
 const HEADROOM: usize = 256;
-/// The possible sizes of a frame's memory, in bytes.
+/// The possible sizes of a frame's buffer, in bytes.
 const FRAME_SIZES: [u32; 2] = [2_048, 4_096];
 /// The length of an Ethernet header with a VLAN tag, in bytes.
 const TAGGED_HEADER: usize = 18;
 /// The maximum number of received frames that are stamped with one time of arrival. They arrived
-/// within microseconds.
+/// within microseconds of each other.
 const STAMPED_AT_ONCE: usize = 64;
 
 /// The configuration of an AF_XDP link.
@@ -54,21 +54,22 @@ pub struct XdpConfig {
     /// The IP addresses of the host, from 1 to 64.
     pub addresses: Vec<Ipv4Addr>,
     /// The number of frames for each direction: 64 to 65,536, rounded up to a power of two. They
-    /// should hold the windows of all peers. The receive memory is used in turn, so if it exceeds
-    /// the processor's cache, receiving takes 14 % more time.
+    /// should hold the windows of all peers. The receive buffers are used in rotation, so if all of
+    /// them together exceed the processor's cache, receiving takes 14 % more time.
     pub frames: usize,
-    /// Whether the XDP program runs in the driver, if the driver supports that.
+    /// Whether the XDP program runs in the driver, if the driver supports that. Otherwise the
+    /// program runs after the driver.
     ///
-    /// In the driver of a virtual cable, each frame is copied once more to make room for the
-    /// program; after the driver, a full segment takes a seventh less time (measured with one
-    /// queue). But after the driver nothing is zero-copy, and GSO frames arrive, which are lost and
-    /// counted. To prevent them, the other end must not send them (`ethtool -K NAME tx off`), and
-    /// this end must not coalesce (`ethtool -K NAME gro off`).
+    /// The driver of a virtual cable copies each frame once more to make room for the program.
+    /// After the driver, a full segment takes a seventh less time (measured with one queue). But
+    /// after the driver nothing is zero-copy, and GSO frames arrive, which are lost and counted. To
+    /// prevent them, the peer must not send them (`ethtool -K NAME tx off`), and this interface
+    /// must not coalesce (`ethtool -K NAME gro off`).
     pub in_driver: bool,
     /// Whether zero-copy is tried first, before copying.
     pub zero_copy: bool,
-    /// The maximum time for which the driver works on this queue when the host requests frames;
-    /// interrupts are then not used (`SO_PREFER_BUSY_POLL`). For a thread that has a CPU of its
+    /// The maximum time for which the driver polls this queue when the host requests frames.
+    /// Interrupts are then not used (`SO_PREFER_BUSY_POLL`). For a thread that has a CPU of its
     /// own.
     pub busy_poll: Option<Duration>,
 }
@@ -118,8 +119,8 @@ pub struct XdpLink {
     busy: bool,
     /// Whether the last transmission ended because no frame was free.
     starved: bool,
-    // Declared after the socket, so that it is dropped later: frames go to the socket as long as it
-    // exists.
+    // Declared after the socket, so that it is dropped later: frames reach the socket as long as
+    // the socket exists.
     _program: Arc<Program>,
 }
 
@@ -137,7 +138,7 @@ impl XdpLink {
     /// [`crate::shard`]).
     ///
     /// # Errors
-    /// Like [`open`](Self::open).
+    /// [`XdpError`], which names what is missing, and the remedy.
     pub fn open_queues(config: &XdpConfig, count: u32) -> Result<Vec<Self>, XdpError> {
         let addresses = config.addresses.len();
         if !(1..=MOST_ADDRESSES).contains(&addresses) {
@@ -183,7 +184,7 @@ impl XdpLink {
     /// Checks whether this process may load XDP programs, and the kernel supports them.
     ///
     /// # Errors
-    /// Like [`open`](Self::open).
+    /// [`XdpError`], which names what is missing, and the remedy.
     pub fn probe() -> Result<(), XdpError> {
         program::probe()
             .map_err(|error| XdpError::of("load a program into the kernel", "", 0, &error))
@@ -195,7 +196,7 @@ impl XdpLink {
         &self.interface
     }
 
-    /// Returns the MAC address of the host, which is that of the interface.
+    /// Returns the MAC address of the host, which is the MAC address of the interface.
     #[must_use]
     pub const fn mac(&self) -> [u8; 6] {
         self.mac
@@ -352,8 +353,9 @@ impl Readiness for XdpLink {
         self.socket.as_fd()
     }
 
-    /// Returns true also if the driver has not taken all frames. It sends them only when called
-    /// again, and the host might call it no earlier than for a retransmission.
+    /// Returns whether no frame was free, or the driver has not taken all frames. The driver sends
+    /// the others only when called again, and the host might call it no earlier than for a
+    /// retransmission.
     fn wants_room(&self) -> bool {
         self.starved || self.socket.wants_call()
     }

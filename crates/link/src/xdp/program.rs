@@ -1,5 +1,5 @@
-//! The XDP program that selects the frames for this host: ARP packets about one of its addresses,
-//! and IPv4 packets to one of them. All other frames go to the kernel.
+//! The XDP program that selects the frames for this host: ARP packets whose target is one of its
+//! addresses, and IPv4 packets to one of its addresses. All other frames go to the kernel.
 //!
 //! The program consists of BPF instructions (RFC 9669) of eight bytes: opcode, source and
 //! destination register, offset, operand.
@@ -52,8 +52,8 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Attaches a program for `addresses` to the interface with this index, in its driver or after
-    /// it.
+    /// Attaches a program for `addresses` to the interface with this index, either in its driver or
+    /// after the driver.
     pub(super) fn new(
         interface: u32,
         addresses: &[Ipv4Addr],

@@ -1,4 +1,4 @@
-//! Tests at the ends of a virtual cable, whose driver supports AF_XDP with copies.
+//! Tests of AF_XDP links at the ends of a virtual cable, whose driver supports AF_XDP with copies.
 
 use super::*;
 use crate::Waiter;
@@ -10,7 +10,7 @@ use std::net::UdpSocket;
 
 const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-/// The kernel's IP address at the near end of the cable.
+/// The kernel's IP address on the near interface, which the host shares with the kernel.
 const BESIDE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
 
 /// Creates a virtual cable. Both its ends are up in this network namespace.
@@ -66,8 +66,8 @@ fn share_an_interface(in_driver: bool) {
     let datagram = next(&mut link);
     assert_eq!((&datagram[..6], &datagram[42..47]), (&mac[..], &b"to us"[..]));
     let mut back = sent_back(&datagram);
-    // The datagram has a partial checksum, which nothing on a virtual cable completes. Zero means
-    // that there is none.
+    // The datagram has a partial checksum, which nothing on a virtual cable completes. A checksum
+    // of zero means that the datagram has none.
     back[40..42].fill(0);
     assert_eq!(send(&mut link, [back]), Ok(1));
     assert_eq!(socket.recv(&mut received).unwrap(), 5);

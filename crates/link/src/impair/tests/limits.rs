@@ -180,7 +180,7 @@ fn a_bottleneck_serialises_frames_and_limits_its_queue() {
     assert_eq!(ends.ours.transmitted().overflowed, 15);
 }
 
-/// Frames of 100 bytes exceed the configured length.
+/// The test's frames have 100 bytes, which the first link passes and the second link does not.
 #[test]
 fn too_long_frames_are_dropped_after_the_given_number() {
     let mut wide = ends("longest=100", 1, 64);

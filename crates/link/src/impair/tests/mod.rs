@@ -16,7 +16,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 type Inner = MemoryLink<ManualClock>;
 
-/// An impaired link, the far end of it, and their clock.
+/// An impaired link, its peer, and their clock.
 struct Ends {
     ours: Impair<Inner, ManualClock>,
     theirs: Inner,
@@ -143,7 +143,7 @@ fn a_burst_drops_consecutive_frames_and_keeps_the_proportion() {
         assert_eq!(arrived.len() as u64, 20_000 - u64::from(lost));
         let expected = percent * 200;
         assert!(lost.abs_diff(expected) <= expected / 5, "{percent} %: {lost} lost");
-        // A gap of zero is a burst that follows another one immediately.
+        // A gap is zero without a loss, and exceeds five if bursts follow each other immediately.
         let gaps = arrived.windows(2).map(|pair| pair[1] - pair[0] - 1);
         assert!(gaps.into_iter().all(|gap| gap % 5 == 0), "{percent} %");
     }
@@ -199,7 +199,7 @@ fn a_held_frame_is_released_after_its_time() {
     ends.pass(4);
     assert!(ends.sent(0).is_empty());
     ends.pass(1);
-    // Receiving is enough to make a sent frame move on.
+    // Receiving also passes on the sent frames that are due.
     assert!(take(&mut ends.ours).is_empty());
     assert_eq!(take(&mut ends.theirs), [0]);
     assert_eq!(ends.ours.next_deadline(), Instant::NEVER);
