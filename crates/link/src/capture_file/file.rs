@@ -40,7 +40,7 @@ impl CaptureFile {
 
     fn begin(&mut self) -> io::Result<()> {
         self.made = None;
-        // Pipes and devices cannot be truncated, so only a regular file is.
+        // Pipes and devices cannot be truncated, so only a regular file is truncated.
         if self.file.metadata()?.is_file() {
             self.file.set_len(0)?;
         }

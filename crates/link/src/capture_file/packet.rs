@@ -53,8 +53,8 @@ impl LinkType {
     pub(super) const fn from_number(number: u16) -> Self {
         match number {
             1 => Self::Ethernet,
-            // Raw IP, and IP of a specific version. 12 and 14 are the numbers of raw IP inside of
-            // programs on most systems and on OpenBSD (DLT_RAW), which some of them write to files.
+            // Raw IP, and IP of a specific version. Programs use 12 (on OpenBSD 14) for raw IP
+            // internally (DLT_RAW), and some programs write this number to files.
             12 | 14 | 101 | 228 | 229 => Self::Ip,
             other => Self::Other(other),
         }

@@ -16,8 +16,8 @@ pub(super) struct Pcap {
 }
 
 impl Pcap {
-    /// Reads the header after its magic number, from which the caller knows the byte order and the
-    /// unit of time stamps.
+    /// Reads the header after its magic number, from which the caller has derived the byte order
+    /// and the unit of time stamps.
     pub(super) fn open(
         input: &mut Input<impl Read>,
         order: ByteOrder,

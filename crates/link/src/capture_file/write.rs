@@ -40,7 +40,7 @@ pub struct CaptureWriter<S: Sink = CaptureFile> {
     buffer: Vec<u8>,
     /// The number of packets in `buffer`.
     buffered_packets: u64,
-    /// The number of bytes in the sink, which are all of whole blocks.
+    /// The number of bytes in the sink, which consist of whole blocks.
     written: u64,
     interfaces: u32,
     packets: u64,

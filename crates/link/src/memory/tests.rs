@@ -18,7 +18,7 @@ fn narrow() -> (MemoryLink, MemoryLink) {
     pair(MemoryConfig { capacity: 1, ..MemoryConfig::default() }).unwrap()
 }
 
-/// Returns whether the wake-up event of this end has been set.
+/// Returns whether the wake-up event of this endpoint has been set.
 fn is_signalled(link: &MemoryLink) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(link.fd(), PollFlags::IN)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
@@ -215,8 +215,8 @@ fn an_end_that_found_room_before_sleeping_is_not_signalled() {
 #[test]
 fn no_wake_up_is_lost_between_two_threads() {
     const FRAMES: u64 = 8_000;
-    // With a ring of two frames, each end sleeps about as often because it is full as because it is
-    // empty.
+    // With a ring of two frames, each endpoint sleeps about as often because the ring is full as
+    // because it is empty.
     let config = MemoryConfig { capacity: 2, ..MemoryConfig::default() };
     let (mut left, mut right) = pair(config).unwrap();
     let sender = thread::spawn(move || {

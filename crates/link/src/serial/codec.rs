@@ -1,5 +1,6 @@
-//! The two ends of one direction of a serial line: SLIP (RFC 1055), optionally with header
-//! compression (RFC 1144). They know bytes and packets, but neither devices nor time.
+//! An encoder and a decoder for one direction of a serial line: SLIP (RFC 1055), optionally with
+//! header compression (RFC 1144). They convert between packets and bytes, and use no device and no
+//! clock.
 
 use super::LARGEST_MTU;
 use linerate_wire::{SlipDecoder, VjCompressor, VjDecompressor, VjError};
@@ -7,14 +8,14 @@ use linerate_wire::{SlipDecoder, VjCompressor, VjDecompressor, VjError};
 /// Bytes that a packet can grow by decompression: the longest headers.
 const HEADERS: usize = 128;
 
-/// The sending end of a serial line.
+/// An encoder for the packets that are sent on a serial line.
 #[derive(Debug)]
 pub struct LineEncoder {
     compressor: Option<Box<VjCompressor>>,
 }
 
 impl LineEncoder {
-    /// Creates the end of a line, with header compression or without.
+    /// Creates an encoder, with header compression or without.
     #[must_use]
     pub fn new(header_compression: bool) -> Self {
         Self { compressor: header_compression.then(Box::default) }
@@ -30,7 +31,7 @@ impl LineEncoder {
     }
 }
 
-/// The receiving end of a serial line.
+/// A decoder for the bytes that are received from a serial line.
 #[derive(Debug)]
 pub struct LineDecoder {
     decoder: SlipDecoder<Box<[u8]>>,
@@ -39,7 +40,7 @@ pub struct LineDecoder {
     packet: Box<[u8]>,
 }
 
-/// The meaning of a byte that ends a packet.
+/// The result of a byte that ends a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LineInput<'a> {
     /// A packet.
@@ -48,18 +49,18 @@ pub enum LineInput<'a> {
         packet: &'a [u8],
         /// Its length on the line, without framing.
         line_length: usize,
-        /// The first byte on the line, which tells the type.
+        /// The first byte of the packet on the line, which specifies the packet type.
         kind: u8,
     },
     /// A damaged packet was dropped: invalid escapes, impossible lengths or headers, unknown types.
     Damaged,
-    /// A packet was dropped because the one before it may be lost: it names no connection (RFC 1144
-    /// §4.1).
+    /// A packet was dropped because it names no connection, and the packet before it may be lost
+    /// (RFC 1144 §4.1).
     Tossed,
 }
 
 impl LineDecoder {
-    /// Creates the end of a line, with header compression or without.
+    /// Creates a decoder, with header compression or without.
     #[must_use]
     pub fn new(header_compression: bool) -> Self {
         Self {

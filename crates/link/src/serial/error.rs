@@ -24,7 +24,7 @@ pub enum SerialError {
         /// The path of the device.
         device: String,
     },
-    /// The device is not a terminal, such as a regular file.
+    /// The device is not a terminal, but a regular file, for example.
     #[error("{device} is no terminal: name a serial device or a pseudo-terminal")]
     NoTerminal {
         /// The path of the device.
@@ -44,7 +44,7 @@ pub enum SerialError {
         /// The requested rate.
         baud: u32,
     },
-    /// The baud rate is not one that serial lines have.
+    /// The baud rate is not one of those that serial lines support.
     #[error("a serial line cannot have {0} baud: choose 50 to 4000000")]
     BaudRange(u32),
     /// The MTU is too small or too large.

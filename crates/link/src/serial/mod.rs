@@ -3,16 +3,17 @@
 //!
 //! A byte takes ten bit times. The link itself writes at this pace: a pseudo-terminal has no rate,
 //! and the driver of a real device would queue kilobytes, which are seconds at 2,400 baud. The
-//! link's own queue is thus the only one. It accepts a packet while it holds fewer than
+//! link's own queue is thus the only queue. It accepts a packet while it holds fewer than
 //! [`SerialConfig::queue`] bytes; the host keeps further packets.
 //!
-//! Both ends must agree on header compression, because nothing is negotiated. Compression needs a
-//! host with predictable headers: the IPv4 identification grows by one per packet, and segments
-//! have no timestamps, which would change in every segment (RFC 1144 §3.2.3 compares all options).
+//! Both endpoints must agree on header compression, because nothing is negotiated. Compression
+//! needs a host with predictable headers: the IPv4 identification grows by one per packet, and
+//! segments have no timestamps, which would change in every segment (RFC 1144 §3.2.3 compares all
+//! options).
 //!
-//! The first four bits of a packet tell its type. RFC 1144 uses 4 (IPv4), 7 and 8 to 15. IPv6
-//! packets (6) therefore pass unchanged, with and without compression. For them, both ends must
-//! have an MTU of at least 1,280 bytes (RFC 8200 §5).
+//! The first four bits of a packet specify its type. RFC 1144 uses 4 (IPv4), 7 and 8 to 15. IPv6
+//! packets (6) therefore pass unchanged, with and without compression. For them, both endpoints
+//! must have an MTU of at least 1,280 bytes (RFC 8200 §5).
 
 mod codec;
 mod counters;
@@ -45,7 +46,7 @@ const INCOMING: usize = 4_096;
 /// Parses the rate of a serial line in baud.
 ///
 /// # Errors
-/// [`ParseBaudError`].
+/// [`ParseBaudError`] if the text is not a number in [`BAUD`].
 pub fn parse_baud(text: &str) -> Result<u32, ParseBaudError> {
     let baud = text.parse().ok().filter(|baud| BAUD.contains(baud));
     baud.ok_or_else(|| ParseBaudError(text.to_owned()))
@@ -56,11 +57,12 @@ pub fn parse_baud(text: &str) -> Result<u32, ParseBaudError> {
 pub struct SerialConfig {
     /// The rate in bits per second. A byte takes ten bits.
     pub baud: u32,
-    /// Whether TCP/IP headers are compressed. The other end must do the same.
+    /// Whether TCP/IP headers are compressed. The peer must have the same setting.
     pub header_compression: bool,
     /// The largest packet that is sent, in bytes. Packets of up to 1,500 bytes are received.
     pub mtu: usize,
-    /// The number of waiting bytes from which the link accepts no further packet.
+    /// The length of the queue in bytes: while this many bytes wait, the link accepts no further
+    /// packet.
     pub queue: usize,
 }
 
@@ -103,7 +105,8 @@ impl SerialConfig {
 /// })?;
 /// let mut waiter = Waiter::new()?;
 /// while far.receive(1, |packet| assert_eq!(packet.bytes, [0x45; 100]))? == 0 {
-///     // The packet takes 9 ms, during which the line asks for turns.
+///     // The line transmits the packet in 9 ms. The waiter returns each time more bytes are due,
+///     // and `transmit()` writes them, even if no new packet is passed.
 ///     waiter.wait(&mut near, Instant::NEVER)?;
 ///     near.transmit(0, |_| None)?;
 /// }
@@ -124,7 +127,7 @@ pub struct SerialLink {
     queue: LineQueue,
     /// Whether the device has no room for bytes that are due to be written.
     is_blocked: bool,
-    /// Whether the other end has closed the line.
+    /// Whether the peer has closed the line.
     is_over: bool,
     counters: SerialCounters,
 }
@@ -135,16 +138,17 @@ impl SerialLink {
     /// programs.
     ///
     /// # Errors
-    /// [`SerialError`].
+    /// [`SerialError`], such as for a missing device, or for a rate that the device does not
+    /// support.
     pub fn open(device: &str, config: &SerialConfig) -> Result<Self, SerialError> {
         config.check()?;
         Ok(Self::over(Terminal::open(device, config.baud)?, config))
     }
 
-    /// Creates a pseudo-terminal, and returns a link for each of its ends.
+    /// Creates a pseudo-terminal, and returns a link for each of its two ends.
     ///
     /// # Errors
-    /// [`SerialError`].
+    /// [`SerialError`], such as for an invalid configuration.
     pub fn pair(config: &SerialConfig) -> Result<[Self; 2], SerialError> {
         config.check()?;
         Ok(Terminal::pair(config.baud)?.map(|terminal| Self::over(terminal, config)))
@@ -343,7 +347,7 @@ impl Readiness for SerialLink {
 
     fn awake(&mut self, _signalled: bool) {}
 
-    /// Returns the time at which the next bytes are due. While the device has no room, the
+    /// Returns the time at which the next bytes are due. While the device has no room, its
     /// descriptor signals instead.
     fn next_deadline(&self) -> Instant {
         if self.is_blocked { Instant::NEVER } else { self.queue.next_write() }

@@ -63,7 +63,7 @@ impl Terminal {
         // Created here, so that the errors below drop it, which restores the modes.
         let terminal = Self { fd, former: Some(former) };
         tcsetattr(&terminal.fd, OptionalActions::Now, &modes).map_err(failed)?;
-        // Hardware that cannot run at this rate keeps its old one without an error.
+        // Hardware that cannot run at this rate keeps its old rate without an error.
         let now = tcgetattr(&terminal.fd).map_err(failed)?.output_speed();
         if now.abs_diff(baud) > baud / 33 {
             return Err(SerialError::Baud { device: named(), baud });
@@ -90,7 +90,7 @@ impl Terminal {
     /// Writes without waiting. Returns the number of bytes written: zero if there is no room.
     ///
     /// # Errors
-    /// Like [`read`](Self::read).
+    /// `EPIPE` if the other end is closed, or an error of the system.
     pub(super) fn write(&self, bytes: &[u8]) -> Result<usize, Errno> {
         match rustix::io::retry_on_intr(|| rustix::io::write(&self.fd, bytes)) {
             Err(Errno::AGAIN) => Ok(0),

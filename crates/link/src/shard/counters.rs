@@ -9,7 +9,7 @@ pub struct Handovers {
     /// Frames that arrived on this shard's queue and were handed over to other shards. A frame for
     /// all shards counts once for each other shard.
     pub given: u64,
-    /// Frames that arrived on queues of other shards and were taken over by this one.
+    /// Frames that arrived on queues of other shards and were taken over by this shard.
     pub taken: u64,
     /// Frames that arrived on this shard's queue and were lost, because the ring of their shard was
     /// full.

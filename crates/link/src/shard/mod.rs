@@ -1,11 +1,11 @@
-//! The queues of one link for the shards of one host. A shard hands over each received frame that
-//! belongs to another shard.
+//! Distributes the queues of one link among the shards of one host. A shard hands over each
+//! received frame that belongs to another shard.
 //!
-//! A NIC that spreads flows over its queues does not know the shards. A kernel sends a flow to the
+//! A NIC spreads flows over its queues without regard to the shards. A kernel sends a flow to the
 //! queue on which it last received a packet of that flow, and a new flow to any queue. Therefore
-//! each shard determines the shard of a received frame ([`Steering`]), and copies the frame into a
-//! ring of that shard if it is another one. No frame is copied if the NIC selects queues by the
-//! same hash, or the kernel has learned the queue.
+//! each shard determines to which shard a received frame belongs ([`Steering`]). A frame of another
+//! shard is copied into a ring of that shard. No frame is copied if the NIC selects queues by the
+//! same hash, or the kernel sends the flow to the queue of its shard.
 
 mod counters;
 mod handed_over_frame;
@@ -72,7 +72,8 @@ pub enum ShardError {
     Descriptor(#[from] WaitError),
 }
 
-/// Connects the queues of one link for the shards of a host with this `seed`.
+/// Connects the queues of one link for the shards of a host, and returns the link of each shard.
+/// `seed` is the seed of the host.
 ///
 /// # Errors
 /// [`ShardError`] if there is no queue, or the system has no descriptor left.
@@ -159,7 +160,7 @@ impl<L> ShardLink<L> {
             // The result can be ignored: a producer that finds the ring full drops frames instead
             // of sleeping, so it need not be woken.
             let _ = inbox.release();
-            // An inbox with more frames than the budget waits until all others have had their turn.
+            // An inbox with more frames than the budget is read again after all other inboxes.
             self.turn = (self.turn + 1) % self.inboxes.len();
         }
         self.counted.taken += taken as u64;
@@ -168,7 +169,7 @@ impl<L> ShardLink<L> {
 }
 
 impl<L: Link> Link for ShardLink<L> {
-    /// Frames that are handed over count towards the budget too, since they cost work.
+    /// Frames that are handed over count towards the budget too, since they take processing time.
     fn receive(
         &mut self,
         budget: usize,

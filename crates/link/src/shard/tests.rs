@@ -12,8 +12,8 @@ use std::thread;
 
 const SEED: [u8; 32] = [3; 32];
 
-/// Creates a memory link of `count` queues. Returns the queues of the far end, and the near end as
-/// links of shards.
+/// Creates a memory link of `count` queues. Returns the queues of the far endpoint, and the near
+/// endpoint as links of shards.
 fn cable(config: MemoryConfig, count: usize) -> (Vec<MemoryLink>, Vec<ShardLink<MemoryLink>>) {
     let (far, near) = queues(config, count).unwrap();
     (far, share(near, SEED).unwrap())
@@ -79,7 +79,7 @@ fn a_frame_of_the_host_itself_is_handed_over() {
     let counted =
         [0, 1, 2].map(|shard| (near[shard].handovers().given, near[shard].handovers().taken));
     assert_eq!(counted, [(1, 0), (0, 0), (0, 1)]);
-    // Neither the shard itself nor one that does not exist has a ring.
+    // There is no ring to the shard itself, or to a shard that does not exist.
     near[0].hand_over(0, RxFrame::plain(&packet, Instant::ZERO));
     near[0].hand_over(3, RxFrame::plain(&packet, Instant::ZERO));
     assert_eq!(near[0].handovers().given, 1);
@@ -354,7 +354,7 @@ fn no_wake_up_is_lost_between_two_shards() {
     while given < FRAMES {
         send(&mut far[0], &packet);
         giver.receive(64, |_| ()).unwrap();
-        // A dropped frame does not count as handed over, so another one is sent for it.
+        // A dropped frame does not count as handed over, so another frame is sent for it.
         given = usize::try_from(giver.handovers().given).unwrap();
     }
     taking.join().unwrap();

@@ -1,7 +1,7 @@
-//! A TAP or TUN device: a link whose other end is the network stack of the kernel.
+//! A TAP or TUN device: a link to the network stack of the kernel.
 //!
 //! Frames that the kernel sends on the interface are received here, and vice versa. The interface
-//! is deleted with the link, unless it was created as a persistent one.
+//! is deleted with the link, unless it was created as a persistent interface.
 //!
 //! With offloads, GSO frames of up to 64 KiB pass whole in both directions, and checksums are
 //! omitted: there is no wire that could damage a frame.
@@ -44,8 +44,8 @@ pub struct TapConfig {
     /// The largest IP packet in bytes. If an existing interface has another MTU, it is changed.
     pub mtu: usize,
     /// Whether to use offloads, as with a NIC. GSO frames of TCP then pass whole in both directions
-    /// (`IFF_VNET_HDR`), and checksums are not computed. Without offloads, every frame could be
-    /// sent on a wire as it is.
+    /// (`IFF_VNET_HDR`), and checksums are not computed. Without offloads, every frame is complete:
+    /// a NIC could send it without a change.
     pub offloads: bool,
 }
 
@@ -93,7 +93,7 @@ impl Tap {
     /// interface must have been created with several queues.
     ///
     /// # Errors
-    /// Like [`open`](Self::open), and [`TapError::Queues`] if `count` is zero or exceeds the
+    /// An error of [`open`](Self::open), or [`TapError::Queues`] if `count` is zero or exceeds the
     /// kernel's limit.
     pub fn open_queues(config: &TapConfig, count: usize) -> Result<Vec<Self>, TapError> {
         if !(1..=MOST_QUEUES).contains(&count) {
@@ -132,10 +132,11 @@ impl Tap {
         Ok(Self::over(device, interface, config))
     }
 
-    /// Uses a device that another process has opened and attached, such as the parent of this one
-    /// in another network namespace. The kernel tells whether it is TAP or TUN, and whether it has
-    /// offloads; `mtu` is the largest IP packet of the interface. The [interface](Self::interface)
-    /// can be configured only if it is in the network namespace of the calling thread.
+    /// Creates a link over a device that another process has opened and attached, such as the
+    /// parent process in another network namespace. The kernel reports whether it is TAP or TUN,
+    /// and whether it has offloads; `mtu` is the largest IP packet of the interface, in bytes. The
+    /// [interface](Self::interface) can be configured only if it is in the network namespace of the
+    /// calling thread.
     ///
     /// # Errors
     /// [`TapError::NoTap`] if the descriptor is not a TUN or TAP device;
@@ -190,7 +191,7 @@ impl Tap {
         }
     }
 
-    /// Returns the interface at the kernel's end.
+    /// Returns the kernel's interface that the link uses.
     #[must_use]
     pub const fn interface(&self) -> &KernelInterface {
         &self.interface
@@ -210,7 +211,7 @@ impl Tap {
     }
 
     /// Reads up to `lengths.len()` frames, and stores their lengths. Returns their number, and the
-    /// error that ended the reading.
+    /// error that ended the reading, if any.
     ///
     /// This function and the two that send are inlined into the calling loops. Returning from a
     /// function after a system call costs far more than the return itself (see the page on TAP
@@ -291,7 +292,7 @@ impl Link for Tap {
         self.receive_into(budget, &mut on_frame)
     }
 
-    /// Invalid frames count towards the budget too, because they cost work.
+    /// Invalid frames count towards the budget too, because they take processing time.
     fn receive_into(
         &mut self,
         budget: usize,

@@ -1,12 +1,12 @@
-//! A TUN or TAP device whose queues form one link: answered flows arrive on the first queue, which
-//! is read first.
+//! A TUN or TAP device whose queues form one link. Flows to which this endpoint has replied arrive
+//! on the first queue, which is read first.
 //!
-//! A device with one queue has one FIFO for all flows. A flood from the kernel's side fills it, and
-//! the kernel drops packets of other flows before this end can read them. With several queues, the
-//! kernel sends a flow to the queue on which it last received a packet of that flow, and other
-//! flows to a queue chosen by hash. This link sends on the first queue only. The first queue
-//! therefore carries all flows that this end has answered, but only one in [`QUEUES`] flows of a
-//! flood of new ones.
+//! A device with one queue has one FIFO for all flows. A flood of packets from the kernel fills it,
+//! and the kernel drops packets of other flows before this endpoint can read them. With several
+//! queues, the kernel sends a flow to the queue on which it last received a packet of that flow,
+//! and other flows to a queue chosen by hash. This link sends on the first queue only. The first
+//! queue therefore carries all flows to which this endpoint has replied. Of a flood of new flows,
+//! it carries only one in [`QUEUES`].
 
 use super::{Tap, TapConfig, TapError};
 use crate::wait::Readiness;
@@ -37,16 +37,16 @@ impl SteeredTap {
     /// Opens the interface with [`QUEUES`] queues, and creates it if it does not exist.
     ///
     /// # Errors
-    /// Like [`Tap::open_queues`].
+    /// An error of [`Tap::open_queues`].
     pub fn open(config: &TapConfig) -> Result<Self, TapError> {
         Self::over(Tap::open_queues(config, QUEUES)?)
     }
 
-    /// Uses the queues of a device that another process has opened, each as by [`Tap::from_fd`].
-    /// The device must have no other queues.
+    /// Creates a link over all queues of a device that another process has opened. Each queue is
+    /// used as by [`Tap::from_fd`].
     ///
     /// # Errors
-    /// Like [`Tap::from_fd`], and [`TapError::Queues`] without a descriptor.
+    /// An error of [`Tap::from_fd`], or [`TapError::Queues`] if `queues` is empty.
     pub fn from_fds(queues: Vec<OwnedFd>, mtu: usize) -> Result<Self, TapError> {
         let queues = queues.into_iter().map(|queue| Tap::from_fd(queue, mtu));
         Self::over(queues.collect::<Result<_, _>>()?)
@@ -67,7 +67,7 @@ impl SteeredTap {
         Ok(Self { first, others, any_other, next: 0 })
     }
 
-    /// Returns the first queue, which carries the flows that this end has answered.
+    /// Returns the first queue, which carries the flows to which this endpoint has replied.
     #[must_use]
     pub const fn first(&self) -> &Tap {
         &self.first

@@ -37,7 +37,7 @@ fn record(
     writer.write(&Record { interface, time, direction, bytes });
 }
 
-/// Returns a capture with two packets of one interface and one of another.
+/// Returns a capture with two packets of one interface and one packet of another interface.
 fn small_capture() -> Vec<u8> {
     let mut file = Vec::new();
     let mut writer = CaptureWriter::new(&mut file);
@@ -236,7 +236,8 @@ fn pcap_is_read_in_both_byte_orders_and_both_units_of_time() {
     }
 }
 
-/// Returns a block in big-endian order, in which the writer produces none on usual machines.
+/// Returns a block in big-endian order. On most machines, the writer produces only little-endian
+/// blocks.
 fn big_endian_block(kind: u32, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 12).unwrap().to_be_bytes();
     [&kind.to_be_bytes(), &length, body, &length].concat()
