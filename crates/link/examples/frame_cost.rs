@@ -110,7 +110,7 @@ fn send_all(mut link: MemoryLink, spins: u32) {
         match sent {
             Ok(0) => drop(waiter.wait(&mut link, Instant::NEVER)),
             Ok(sent) => left -= sent,
-            // The other end has been dropped, after it received all frames.
+            // The peer has been dropped, after it received all frames.
             Err(_) => return,
         }
     }

@@ -26,7 +26,7 @@ struct Server {
 
 impl Server {
     /// Starts dnsmasq on the interface, with these options in addition. Skips the test and returns
-    /// `None` if it is not installed.
+    /// `None` if dnsmasq is not installed.
     fn start(interface: &str, options: &[&str]) -> Option<Self> {
         let leases = std::env::temp_dir().join(format!("linerate-{}.leases", std::process::id()));
         let mut command = Command::new("dnsmasq");
@@ -89,7 +89,7 @@ impl Client {
         Self { host, waiter: Waiter::new().unwrap(), folder }
     }
 
-    /// Checks that tshark accepts all frames, and that there are some of these filters.
+    /// Checks that tshark accepts all frames, and that some frames match each of these filters.
     fn end(self, expected: &[&str]) {
         self.host.into_parts().1.into_parts().1.finish().unwrap();
         let unwanted = "_ws.expert.severity >= \"Warning\"";
@@ -113,7 +113,7 @@ impl Client {
     }
 }
 
-/// Opens a TAP device whose kernel end has the address of the server.
+/// Opens a TAP device whose kernel interface has the address of the server.
 fn tap() -> Option<Tap> {
     let tap = match Tap::open(&TapConfig { offloads: false, ..TapConfig::default() }) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {

@@ -56,7 +56,7 @@ fn turn<L: Link + Readiness>(
     }
 }
 
-/// Runs a host that sends back what it receives, until `is_over`.
+/// Runs a host that sends received data back, until `is_over`.
 fn echo<L: Link + Readiness>(host: &mut Host<L>, own: IpAddr, is_over: &AtomicBool) {
     let address = SocketAddr::new(own, 7);
     let listener = host.stack_mut().tcp_listen(address, &ListenOptions::default()).unwrap();
@@ -89,7 +89,7 @@ fn pass_on<L: Link>(host: &mut Host<L>, handle: TcpHandle, held: &mut Vec<u8>) -
     read + written > 0
 }
 
-/// Sends the data to a host that sends them back, and checks what returns.
+/// Sends the data to a host that sends them back, and checks the returned data.
 fn exchange<L: Link + Readiness>(host: &mut Host<L>, other: IpAddr) {
     let (sent, mut written, mut back) = (pattern(), 0, Vec::new());
     let (now, options) = (MonotonicClock.now(), ConnectOptions::default());

@@ -36,7 +36,7 @@ fn host(last_octet: u8, link: SerialLink) -> Host<SerialLink> {
     Host::new(Stack::new(config, [last_octet; 32]), link)
 }
 
-/// A transfer between two hosts, both of which one thread drives.
+/// A transfer between two hosts, which one thread drives.
 struct Transfer {
     client: Host<SerialLink>,
     server: Host<SerialLink>,

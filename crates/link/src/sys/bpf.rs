@@ -1,5 +1,5 @@
-//! The system call `bpf(2)`: loads an XDP program, fills the map in which it finds sockets, and
-//! attaches it to an interface.
+//! The system call `bpf(2)`: loads an XDP program, fills the map in which the program finds
+//! sockets, and attaches the program to an interface.
 
 use std::ffi::{c_long, c_void};
 use std::io;

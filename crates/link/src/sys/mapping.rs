@@ -1,4 +1,4 @@
-//! Memory mappings: anonymous ones, and ones that are shared with the kernel.
+//! Memory mappings: anonymous mappings, and mappings that are shared with the kernel.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::io;

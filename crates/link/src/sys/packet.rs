@@ -43,8 +43,8 @@ pub(crate) fn attach_filter(socket: impl AsFd, program: &[Instruction]) -> io::R
     let length = u16::try_from(code.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let program = libc::sock_fprog { len: length, filter: code.as_mut_ptr() };
     let size = libc::socklen_t::try_from(size_of_val(&program)).unwrap_or(0);
-    // SAFETY: the option is a `sock_fprog` whose pointer and length are those of `code`. That
-    // outlives the call, and the kernel copies it.
+    // SAFETY: the option is a `sock_fprog` with the pointer and the length of `code`, which
+    // outlives the call. The kernel copies it.
     let result = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),

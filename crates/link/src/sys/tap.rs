@@ -72,7 +72,8 @@ pub(crate) fn attach(
 }
 
 /// Returns the name and the flags of the interface to which `device` is attached. Fails with
-/// `EINVAL` for a descriptor of another device, with `EBADFD` for one that is not attached.
+/// `EINVAL` for a descriptor of another device, and with `EBADFD` for a device that is not
+/// attached.
 pub(crate) fn attached(device: BorrowedFd<'_>) -> Result<([u8; 16], u16), Errno> {
     let status = fstat(device)?;
     let is_character = FileType::from_raw_mode(status.st_mode) == FileType::CharacterDevice;
@@ -82,8 +83,8 @@ pub(crate) fn attached(device: BorrowedFd<'_>) -> Result<([u8; 16], u16), Errno>
     let mut request = InterfaceRequest { name: [0; 16], flags: 0, unused: [0; 22] };
     // SAFETY: the number is that of TUNGETIFF, whose argument has the layout of `struct ifreq`.
     let call = unsafe { Updater::<TUNGETIFF, InterfaceRequest>::new(&mut request) };
-    // SAFETY: the kernel accesses the 40 bytes of the request and nothing else. The device is that
-    // of TUN and TAP, by its number.
+    // SAFETY: the kernel accesses the 40 bytes of the request and nothing else. The device number
+    // has been checked to be that of `/dev/net/tun`.
     unsafe { ioctl(device, call) }?;
     Ok((request.name, request.flags))
 }
@@ -98,7 +99,7 @@ pub(crate) fn set_header_length(device: BorrowedFd<'_>, length: usize) -> Result
 }
 
 /// Sets whether this program accepts offloads. They must also be cleared explicitly, because a
-/// persistent interface keeps those of the previous program.
+/// persistent interface keeps the offloads of the previous program.
 pub(crate) fn set_offloads(device: BorrowedFd<'_>, wanted: bool) -> Result<(), Errno> {
     let offloads = if wanted { CHECKSUMS | TCP4_SEGMENTATION | TCP6_SEGMENTATION } else { 0 };
     // SAFETY: the number is that of TUNSETOFFLOAD, whose argument is a number and not a pointer.

@@ -39,8 +39,8 @@ impl Step {
 #[derive(Debug)]
 pub(crate) struct NewNamespaces {
     flags: UnshareFlags,
-    /// Line of the user map, such as `0 1000 1`: user 0 inside is user 1000 outside, and there are
-    /// no others.
+    /// Line of the user map, such as `0 1000 1`: user 0 inside is user 1000 outside, and no other
+    /// user exists inside.
     user_map: Vec<u8>,
     group_map: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! The end of a ring that reads frames.
+//! The consumer of a ring, which reads frames.
 
 use super::shared::{Filled, Label, Shared};
 use super::sleep::{announce_sleep, wake_sleeper};
@@ -7,7 +7,7 @@ use std::hint::cold_path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The end of a ring that reads frames.
+/// The consumer of a ring, which reads frames.
 #[derive(Debug)]
 pub(crate) struct Consumer {
     pub(super) shared: Arc<Shared>,
@@ -18,9 +18,9 @@ pub(crate) struct Consumer {
     start: usize,
     /// Index up to which slots have been released to the producer. Equal to `shared.head`.
     released: usize,
-    /// Value of `head` when this end last checked whether the producer sleeps.
+    /// Value of `head` when the consumer last checked whether the producer sleeps.
     checked: usize,
-    /// Last value that this end has read from `shared.filled.tail`.
+    /// Last value that the consumer has read from `shared.filled.tail`.
     tail_seen: usize,
 }
 
@@ -36,8 +36,8 @@ impl Consumer {
     }
 
     /// Takes at most `most` of the frames that the last call of [`has_frame`](Self::has_frame) has
-    /// seen, each with its time stamp. Their slots stay in use until [`Consumer::release`], even if
-    /// the iterator is dropped earlier.
+    /// found, each with its time stamp. Their slots stay in use until [`Consumer::release`], even
+    /// if the iterator is dropped earlier.
     #[inline]
     pub(crate) fn frames(&mut self, most: usize) -> Frames<'_> {
         let next = self.head;
@@ -52,8 +52,8 @@ impl Consumer {
         self.head.wrapping_sub(self.released)
     }
 
-    /// Returns the frame behind the next `ahead` ones, if [`has_frame`](Self::has_frame) has
-    /// already seen it.
+    /// Returns the frame that follows the next `ahead` frames, if [`has_frame`](Self::has_frame)
+    /// has found it already. Does not take the frame.
     #[inline]
     pub(crate) fn peek(&self, ahead: usize) -> Option<&[u8]> {
         let known = self.tail_seen.wrapping_sub(self.head);
@@ -95,12 +95,12 @@ impl Consumer {
             return false;
         }
         self.released = self.head;
-        // Both stores release, so that the producer overwrites slots only after this end has read
-        // them.
+        // Both stores release, so that the producer overwrites slots only after the consumer has
+        // read them.
         if self.tail_seen.wrapping_sub(self.checked) <= self.shared.mask {
-            // The producer cannot be asleep now. It sleeps only with a full ring; had the ring been
-            // full since the last check, there would be frames not seen yet, and the release of
-            // those includes the check.
+            // The producer cannot be asleep now. It sleeps only with a full ring. If the ring had
+            // been full since the last check, there would be frames not seen yet, and the check is
+            // made when those are released.
             self.shared.head.0.store(self.head, Ordering::Release);
             return false;
         }
@@ -112,7 +112,7 @@ impl Consumer {
         wake_sleeper(&self.shared.flags.0.producer_asleep)
     }
 
-    /// Announces that this end will sleep until a frame arrives. If there is a frame, announces
+    /// Announces that the consumer will sleep until a frame arrives. If there is a frame, announces
     /// nothing and returns false.
     pub(crate) fn fall_asleep(&mut self) -> bool {
         let flags = &self.shared.flags.0;
@@ -124,13 +124,13 @@ impl Consumer {
         })
     }
 
-    /// Withdraws the announcement that this end sleeps.
+    /// Withdraws the announcement that the consumer sleeps.
     pub(crate) fn awake(&self) {
         self.shared.flags.0.consumer_asleep.store(false, Ordering::Relaxed);
     }
 
     /// Returns whether the producer has been dropped. Frames that it published before can still be
-    /// read, so the caller must look for frames once more after true.
+    /// read, so the caller must check for frames once more after true.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.shared.flags.0.producer_gone.load(Ordering::Acquire)
     }
@@ -157,8 +157,8 @@ impl<'a> Iterator for Frames<'a> {
         let place = self.next;
         self.next = place.wrapping_add(1);
         // SAFETY: `released ≤ start + place < tail_seen ≤ tail`, so the producer has published this
-        // slot. It does not write to the slot before `release`, which needs the consumer, and that
-        // is borrowed as long as this frame.
+        // slot. It does not write to the slot before `release`, which needs the consumer. The
+        // consumer is borrowed as long as this frame.
         read(unsafe { self.shared.slot(place) })
     }
 }
@@ -171,7 +171,7 @@ fn read<'a>((label, frame): (&'a Label, &'a [u8])) -> Option<(&'a [u8], u64)> {
     Some((frame.get(..usize::try_from(length).ok()?)?, stamp))
 }
 
-/// Tells the producer that the consumer is gone. The owner of the consumer must wake the producer.
+/// Marks the consumer as gone. The owner of the consumer must wake the producer.
 impl Drop for Consumer {
     fn drop(&mut self) {
         self.shared.flags.0.consumer_gone.store(true, Ordering::Relaxed);

@@ -1,18 +1,19 @@
 //! A ring of frames between two threads: a producer writes frames into its memory, and a consumer
 //! reads them there.
 //!
-//! The ends share two free-running indices. `tail` belongs to the producer: every slot before it
-//! has been filled. `head` belongs to the consumer: every slot before it is free again. Each index
-//! has its own cache lines. Each end keeps a copy of the other's index, and reads the shared one
-//! only when the ring is full or empty according to the copy. A batch of frames thus moves only two
-//! cache lines of bookkeeping.
+//! Producer and consumer share two free-running indices. `tail` belongs to the producer: every slot
+//! before it has been filled. `head` belongs to the consumer: every slot before it is free again.
+//! Each index has its own cache lines. Each endpoint keeps a copy of the other endpoint's index,
+//! and reads the shared index only when the ring is full or empty according to the copy. A batch of
+//! frames thus moves only two cache lines of bookkeeping.
 //!
-//! If one thread has both ends, an empty ring [starts over](Producer::start_over) at its first
-//! slot. The used memory is then only as large as the frames under way, and stays in the cache.
+//! If one thread uses both endpoints, an empty ring [starts over](Producer::start_over) at its
+//! first slot. The used memory is then only as large as the frames under way, and stays in the
+//! cache.
 //!
 //! The ring itself never waits. [`Producer::publish`] and [`Consumer::release`] return whether the
-//! other end sleeps, so that the caller must wake it. Until the consumer has slept for the first
-//! time, frames are published by a plain store, and afterwards by an atomic exchange.
+//! other endpoint sleeps, so that the caller must wake it. Until the consumer has slept for the
+//! first time, frames are published by a plain store, and afterwards by an atomic exchange.
 
 mod consumer;
 mod producer;

@@ -1,4 +1,4 @@
-//! The end of a ring that writes frames.
+//! The producer of a ring, which writes frames.
 
 use super::shared::{Filled, Label, OwnLines, Shared};
 use super::sleep::{announce_sleep, wake_sleeper};
@@ -11,7 +11,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 /// byte took 8 % longer.
 pub(super) const START_OVER_AFTER: usize = 64;
 
-/// The end of a ring that writes frames.
+/// The producer of a ring, which writes frames.
 #[derive(Debug)]
 pub(crate) struct Producer {
     pub(super) shared: Arc<Shared>,
@@ -22,7 +22,7 @@ pub(crate) struct Producer {
     start: usize,
     /// Index up to which frames have been published. Always equal to `shared.filled.tail`.
     published: usize,
-    /// Last value that this end has read from `shared.head`.
+    /// Last value that the producer has read from `shared.head`.
     head_seen: usize,
 }
 
@@ -38,7 +38,7 @@ impl Producer {
         if !self.has_room() {
             return None;
         }
-        // SAFETY: `tail` is this end's own index and its slot is free, so the consumer does not
+        // SAFETY: `tail` is the producer's own index and its slot is free, so the consumer does not
         // access it before `publish`. `&mut self` permits only one reference until the offer is
         // gone.
         let (label, frame) = unsafe { self.shared.slot_mut(self.tail.wrapping_sub(self.start)) };
@@ -94,7 +94,7 @@ impl Producer {
         if !flags.0.consumer_has_slept.load(Ordering::Relaxed) {
             tail.store(self.tail, Ordering::Release);
             // A fence of the compiler suffices. Between its first announcement that it will sleep
-            // and its last look at the index, the consumer executes `membarrier` for both threads.
+            // and its last read of the index, the consumer executes `membarrier` for both threads.
             compiler_fence(Ordering::SeqCst);
             if !flags.0.consumer_has_slept.load(Ordering::Relaxed) {
                 return false;
@@ -106,9 +106,9 @@ impl Producer {
         wake_sleeper(&flags.0.consumer_asleep)
     }
 
-    /// Announces that this end will sleep until there is room. If there is room, announces nothing
-    /// and returns false. All frames must have been published: the consumer looks for a sleeping
-    /// producer only after it has seen a full ring.
+    /// Announces that the producer will sleep until there is room. If there is room, announces
+    /// nothing and returns false. All frames must have been published: the consumer checks for a
+    /// sleeping producer only after it has found a full ring.
     pub(crate) fn fall_asleep(&mut self) -> bool {
         debug_assert_eq!(self.published, self.tail, "all frames are published");
         announce_sleep(&self.shared.flags.0.producer_asleep, || {
@@ -116,7 +116,7 @@ impl Producer {
         })
     }
 
-    /// Withdraws the announcement that this end sleeps.
+    /// Withdraws the announcement that the producer sleeps.
     pub(crate) fn awake(&self) {
         self.shared.flags.0.producer_asleep.store(false, Ordering::Relaxed);
     }
@@ -137,14 +137,14 @@ pub(crate) struct Offered<'a> {
 }
 
 impl Offered<'_> {
-    /// Returns the memory for the frame, which has room for the largest one.
+    /// Returns the memory for the frame, which has room for the largest frame.
     #[inline]
     pub(crate) const fn frame(&mut self) -> &mut [u8] {
         self.frame
     }
 
     /// Completes the slot: it holds a frame of `length` bytes with time stamp `stamp`. The consumer
-    /// sees it after the next [`Producer::publish`].
+    /// can read the frame after the next [`Producer::publish`].
     #[inline]
     pub(crate) fn commit(self, length: usize, stamp: u64) {
         let length = length.min(self.frame.len()) as u64;
@@ -154,7 +154,7 @@ impl Offered<'_> {
     }
 }
 
-/// Tells the consumer that the producer is gone. The owner of the producer must wake the consumer.
+/// Marks the producer as gone. The owner of the producer must wake the consumer.
 impl Drop for Producer {
     fn drop(&mut self) {
         // Release: a thread that sees the flag also sees the last published index.

@@ -20,7 +20,7 @@ pub(super) struct Shared {
     pub(super) filled: OwnLines<Filled>,
     pub(super) head: OwnLines<AtomicUsize>,
     pub(super) flags: OwnLines<Flags>,
-    /// The slots, of `stride` bytes each. The indices determine which end may access a slot.
+    /// The slots, of `stride` bytes each. The indices determine which endpoint may access a slot.
     memory: Box<[UnsafeCell<Line>]>,
     /// The distance between two slots in bytes, a multiple of the cache line.
     pub(super) stride: usize,
@@ -30,9 +30,9 @@ pub(super) struct Shared {
     room: usize,
 }
 
-// SAFETY: `memory` is the only part that is not `Sync` by itself. The one `Producer` writes to a
-// slot only while the indices mark it as free, and the one `Consumer` reads it only while they mark
-// it as filled. Both indices are passed by release and acquire.
+// SAFETY: `memory` is the only part that is not `Sync` by itself. The only `Producer` writes to a
+// slot only while the indices mark the slot as free. The only `Consumer` reads a slot only while
+// they mark it as filled. Both indices are passed by release and acquire.
 unsafe impl Sync for Shared {}
 // SAFETY: no part is bound to a thread, and the indices guard `memory` as described for `Sync`.
 unsafe impl Send for Shared {}
@@ -59,7 +59,7 @@ impl Shared {
         }
     }
 
-    /// Returns the label and the frame of slot `place`, counted from the first one and modulo the
+    /// Returns the label and the frame of slot `place`, counted from the first slot, modulo the
     /// number of slots.
     ///
     /// # Safety
@@ -115,13 +115,13 @@ pub(super) struct Filled {
     pub(super) start: AtomicUsize,
 }
 
-/// The flags of both ends. They are read for every batch but written only when an end sleeps or is
-/// dropped, so that both CPUs can keep the cache line.
+/// The flags of both endpoints. They are read for every batch but written only when an endpoint
+/// sleeps or is dropped, so that both CPUs can keep the cache line.
 #[derive(Debug, Default)]
 pub(super) struct Flags {
-    /// Whether the consumer has ever slept. Until then the producer publishes by a plain store; if
-    /// one thread has both ends, that is for ever. Initially true if the system lacks the
-    /// [barrier](barrier) that this needs.
+    /// Whether the consumer has ever slept. Until then the producer publishes by a plain store. If
+    /// one thread uses both endpoints, the consumer never sleeps. Initially true if the system
+    /// lacks the [barrier](barrier) that this needs.
     pub(super) consumer_has_slept: AtomicBool,
     pub(super) consumer_asleep: AtomicBool,
     pub(super) producer_asleep: AtomicBool,

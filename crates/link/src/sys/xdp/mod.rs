@@ -99,7 +99,7 @@ impl XdpSocket {
         Ok(opened)
     }
 
-    /// Returns the received frames, at most `left`, which is reduced by each frame that is taken.
+    /// Returns at most `left` received frames. Each frame that is taken reduces `left` by one.
     /// [`finish_receiving`](Self::finish_receiving) returns the taken frames to the kernel.
     #[inline]
     pub(crate) fn arrived<'a>(&'a mut self, left: &'a mut usize) -> Arrived<'a> {
@@ -113,7 +113,7 @@ impl XdpSocket {
     }
 
     /// Returns the taken frames to the kernel. Calls the kernel if it needs frames, or if `polls`
-    /// says that it works only when called.
+    /// is true, which means that the kernel receives only when called.
     pub(crate) fn finish_receiving(&mut self, polls: bool) {
         self.receive.release();
         self.fill.publish();
@@ -158,7 +158,7 @@ impl XdpSocket {
     /// Takes back the frames that have been sent. Returns whether a frame is free.
     pub(crate) fn reclaim(&mut self) -> bool {
         while let Some(address) = self.completion.next() {
-            // The kernel's addresses are not trusted. Those outside the frames for sending are
+            // The kernel's addresses are not trusted. Addresses outside the frames for sending are
             // ignored, and so are more addresses than there are frames.
             if let Some(frame) = self.shape.leaving(address)
                 && self.free.len() < self.shape.frames as usize
@@ -262,9 +262,9 @@ impl<'a> Iterator for Arrived<'a> {
                 {
                     let start = self.memory.start.wrapping_add(start);
                     // SAFETY: the bytes lie within a receive frame, and so within the memory. The
-                    // kernel has passed the frame by the receive ring, and does not access it
-                    // before it sees it in the fill ring. That takes `finish_receiving`, which must
-                    // wait for the end of `'a`.
+                    // kernel has passed the frame by the receive ring. It does not access the frame
+                    // before `finish_receiving` puts it into the fill ring, which is not possible
+                    // before the end of `'a`.
                     return Some(unsafe { slice::from_raw_parts(start, length as usize) });
                 }
             }

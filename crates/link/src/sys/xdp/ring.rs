@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Flag `XDP_RING_NEED_WAKEUP` of a ring: the kernel works on it only when called.
+/// Flag `XDP_RING_NEED_WAKEUP` of a ring: the kernel processes the ring only when called.
 const NEEDS_WAKEUP: u32 = 1;
 
 /// The offsets of a ring's parts in its mapping: producer index, consumer index, entries, flags.
@@ -22,7 +22,7 @@ pub(super) struct Ring<T> {
     size: u32,
     /// The index up to which this program has written or read entries.
     own: u32,
-    /// The last value that this program has read of the kernel's index.
+    /// The last value that this program has read from the kernel's index.
     seen: u32,
 }
 
@@ -59,7 +59,7 @@ impl<T: Copy> Ring<T> {
     }
 
     fn entry(&self, index: u32) -> *mut T {
-        // The size is a power of two, so the masked index is one that `over` has checked.
+        // The size is a power of two, so `over` has checked the place of each masked index.
         self.entries.wrapping_add((index & (self.size - 1)) as usize)
     }
 }
@@ -139,7 +139,7 @@ impl<T: Copy> Outgoing<T> {
     }
 }
 
-/// The kernel's side of a ring, which tests play themselves.
+/// The kernel's operations on a ring, which tests perform themselves.
 #[cfg(test)]
 impl<T: Copy> Ring<T> {
     /// Creates an empty ring in memory of its own. Its indices will soon wrap around to 0.

@@ -21,14 +21,14 @@ impl Shape {
         address & !(self.frame_size as u64 - 1)
     }
 
-    /// Returns the address of the frame for receiving that contains this address, or `None` if it
-    /// is outside of those.
+    /// Returns the address of the frame for receiving that contains this address, or `None` if the
+    /// address is outside of these frames.
     pub(super) fn arriving(self, address: u64) -> Option<u64> {
         (address < self.beginning(self.frames)).then(|| self.frame_of(address))
     }
 
-    /// Returns the address of the frame for sending that contains this address, or `None` if it is
-    /// outside of those.
+    /// Returns the address of the frame for sending that contains this address, or `None` if the
+    /// address is outside of these frames.
     pub(super) fn leaving(self, address: u64) -> Option<u64> {
         let all = self.beginning(self.frames)..self.beginning(2 * self.frames);
         all.contains(&address).then(|| self.frame_of(address))

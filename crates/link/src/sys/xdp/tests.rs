@@ -1,5 +1,5 @@
-//! Tests of an AF_XDP socket without a kernel. They play the kernel's part, and pass invalid
-//! descriptors.
+//! Tests of an AF_XDP socket without a kernel. The tests perform the kernel's operations on the
+//! rings, and pass invalid descriptors.
 
 use super::*;
 use std::os::unix::net::UnixDatagram;
