@@ -20,7 +20,7 @@ pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     Ok(duplicate(number)?)
 }
 
-/// Sends a file descriptor to the process at the other end of `socket`.
+/// Sends a file descriptor to the peer process of `socket`.
 ///
 /// # Errors
 /// An error of the system.
@@ -34,7 +34,7 @@ pub fn send(socket: &UnixStream, fd: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Receives a file descriptor from the process at the other end of `socket`.
+/// Receives a file descriptor from the peer process of `socket`.
 ///
 /// # Errors
 /// [`io::ErrorKind::UnexpectedEof`] if the peer has sent no descriptor, or an error of the system.

@@ -34,7 +34,8 @@ const TCP_OVER_IPV4: u8 = 1;
 const TCP_OVER_IPV6: u8 = 4;
 
 /// Bit `VIRTIO_NET_HDR_GSO_ECN` of the GSO type: the first segment has CWR. It can be ignored,
-/// because the TCP header has CWR as well. Packet sockets may set it without being asked to.
+/// because the TCP header has CWR as well. Packet sockets may set it although no program has
+/// requested it.
 const SIGNALS_CONGESTION: u8 = 0x80;
 
 /// The offload information of a received frame, from its virtio-net header.

@@ -16,8 +16,8 @@ const TAG: usize = VlanTag::LENGTH;
 /// priority. The tag of received frames is removed. Untagged frames and frames of other VLANs are
 /// dropped and counted.
 ///
-/// The MTU is equal to the MTU of the inner link, if that link can carry a tag in addition
-/// ([`Capabilities`]), and otherwise four bytes less. Offloads work as without a tag. A received
+/// The MTU is that of the inner link, if the inner link has room for the tag in addition
+/// ([`Capabilities`]). Otherwise it is four bytes less. Offloads work as without a tag. A received
 /// frame is copied.
 ///
 /// ```

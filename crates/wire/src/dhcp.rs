@@ -38,7 +38,7 @@ pub mod option {
     pub const DOMAIN_NAME: u8 = 15;
     /// The MTU of the interface.
     pub const INTERFACE_MTU: u8 = 26;
-    /// The address that the client wants.
+    /// The address that the client requests.
     pub const REQUESTED_ADDRESS: u8 = 50;
     /// The duration of the lease in seconds.
     pub const LEASE_TIME: u8 = 51;
@@ -48,7 +48,7 @@ pub mod option {
     pub const MESSAGE_TYPE: u8 = 53;
     /// The server's address, which identifies it.
     pub const SERVER_ID: u8 = 54;
-    /// The codes of the options that the client wants.
+    /// The codes of the options that the client requests.
     pub const PARAMETER_LIST: u8 = 55;
     /// The length of the longest message that the client accepts, in bytes.
     pub const MAX_MESSAGE_SIZE: u8 = 57;

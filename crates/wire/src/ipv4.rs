@@ -73,8 +73,8 @@ impl Ipv4Header {
         checksum::pseudo_header_v4(self.source, self.destination, self.protocol, length)
     }
 
-    /// Sets the ECN field of the packet at the start of `bytes` to CE, as a congested router does,
-    /// and updates the checksum (RFC 3168 §5, RFC 1624).
+    /// Sets the ECN field of the packet at the start of `bytes` to CE, as a congested router does
+    /// (RFC 3168 §5). Updates the checksum (RFC 1624).
     ///
     /// # Panics
     /// If `bytes` is shorter than [`Ipv4Header::LENGTH`].

@@ -17,7 +17,7 @@ pub struct Ipv4Option<'a> {
 }
 
 impl Ipv4Option<'_> {
-    /// Returns the type.
+    /// Returns the type of the option.
     #[must_use]
     pub const fn kind(&self) -> u8 {
         self.bytes[0]

@@ -91,7 +91,8 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
     #[inline(always)]
     #[must_use]
     pub fn segment(&self) -> &'a [u8] {
-        // This tells the compiler a minimum length, so that the caller's parser need not check it.
+        // This guarantees a minimum length to the compiler, so that the caller's parser need not
+        // check it.
         self.head();
         &self.bytes[V::HEADER..]
     }

@@ -43,9 +43,9 @@ impl SeqNum {
     /// Are the `length` numbers from this one on all among the `room` numbers from `start` on?
     /// Returns false if `length` is zero.
     ///
-    /// It is not enough to compare the first and last number by [`before`](Self::before) and
-    /// [`after`](Self::after) with the ends of the range, because numbers that are 2^31 away can
-    /// pass both comparisons.
+    /// Comparing the first and last number with the ends of the range by [`before`](Self::before)
+    /// and [`after`](Self::after) is not enough: numbers that are 2^31 away can pass both
+    /// comparisons.
     #[must_use]
     pub const fn all_within(self, length: u32, start: Self, room: u32) -> bool {
         let offset = self.0.wrapping_sub(start.0);

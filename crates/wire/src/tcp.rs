@@ -141,7 +141,7 @@ impl<'a> Segment<'a> {
     }
 
     /// Returns the number of data bytes in the largest of the segments that the link coalesced into
-    /// this segment, or the length of the payload if none were coalesced.
+    /// this segment. Without coalescing, returns the length of the payload.
     #[must_use]
     pub fn largest_piece(&self) -> usize {
         self.joined

@@ -201,8 +201,8 @@ impl Probability {
         self.threshold > 0
     }
 
-    /// Returns the probability that a frame outside a burst begins a burst of `length` frames, if
-    /// `self` is to be the proportion of frames in bursts. On average, `length * (1 / self - 1)`
+    /// Returns the probability that a frame outside a burst begins a burst of `length` frames.
+    /// `self` is the wanted proportion of frames in bursts. On average, `length * (1 / self - 1)`
     /// frames must then lie between two bursts.
     #[allow(
         clippy::cast_possible_truncation,

@@ -282,7 +282,7 @@ impl KernelInterface {
             .map(drop)
     }
 
-    /// Deletes the interface. Deleting one end of a virtual cable deletes the other end too.
+    /// Deletes the interface. Deleting one interface of a virtual cable also deletes the other.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for a physical interface.

@@ -1,4 +1,4 @@
-//! A second network namespace, so that a test can have both ends of a cable on one machine.
+//! A second network namespace, so that a test can have both interfaces of a cable on one machine.
 
 use super::enter::enter;
 use super::error::NamespaceError;
@@ -49,9 +49,9 @@ impl Network {
         Ok(Self { id, work: Some(work), thread: Some(thread) })
     }
 
-    /// Creates a network at the far end of a virtual cable. Returns it with the near end, which is
-    /// up in the current network. The far end has `address`/24, the near end no address. IPv6 is
-    /// disabled at both ends.
+    /// Creates a network at the far end of a virtual cable. Returns the network, and the interface
+    /// at the near end, which is up in the current network. The far interface has `address`/24, the
+    /// near interface has no address. IPv6 is disabled on both.
     ///
     /// # Errors
     /// An error of [`Network::new`], or [`NamespaceError::Interface`] if the cable cannot be

@@ -74,7 +74,7 @@ impl SerialConfig {
     pub const MTU_IPV6: usize = 1_280;
 
     /// Creates a configuration with header compression and an MTU of 296 bytes. The queue is as
-    /// large as the MTU, so that one packet waits while another one is sent.
+    /// large as the MTU, so that one packet waits while another packet is sent.
     #[must_use]
     pub const fn new(baud: u32) -> Self {
         Self { baud, header_compression: true, mtu: Self::MTU, queue: Self::MTU }

@@ -41,7 +41,7 @@ impl LineQueue {
     /// Appends a packet, already framed.
     pub(super) fn push(&mut self, now: Instant, packet: impl Iterator<Item = u8>) {
         if self.bytes.is_empty() {
-            // A line that was idle must not send the next bytes faster, so a new busy period begins
+            // Idle time must not speed up the next bytes, so a new busy period begins. It begins
             // now, or when the last written byte has left.
             self.busy_since = now.max(self.left_at(self.written));
             self.written = 0;

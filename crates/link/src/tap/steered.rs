@@ -3,10 +3,10 @@
 //!
 //! A device with one queue has one FIFO for all flows. A flood of packets from the kernel fills it,
 //! and the kernel drops packets of other flows before this endpoint can read them. With several
-//! queues, the kernel sends a flow to the queue on which it last received a packet of that flow,
-//! and other flows to a queue chosen by hash. This link sends on the first queue only. The first
-//! queue therefore carries all flows to which this endpoint has replied. Of a flood of new flows,
-//! it carries only one in [`QUEUES`].
+//! queues, the kernel sends a flow to the queue on which it last received a packet of that flow. A
+//! hash selects the queue of other flows. This link sends on the first queue only. The first queue
+//! therefore carries all flows to which this endpoint has replied. Of a flood of new flows, it
+//! carries only one in [`QUEUES`].
 
 use super::{Tap, TapConfig, TapError};
 use crate::wait::Readiness;

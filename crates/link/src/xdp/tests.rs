@@ -13,7 +13,7 @@ const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 /// The kernel's IP address on the near interface, which the host shares with the kernel.
 const BESIDE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
 
-/// Creates a virtual cable. Both its ends are up in this network namespace.
+/// Creates a virtual cable, whose two interfaces are up in this network namespace.
 fn cable() -> [KernelInterface; 2] {
     let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
     for end in [&near, &far] {

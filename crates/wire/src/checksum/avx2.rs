@@ -48,8 +48,8 @@ impl Avx2 {
 pub(super) const PART: usize = 64 << 10;
 
 /// The number of bytes in a step of the copying loop. With one load and one store in a step,
-/// compilers replace the stores by a call of `memcpy` and sum in a second loop, which takes 1.5
-/// times as long.
+/// compilers replace the stores by a call of `memcpy`. They then sum in a second loop, which takes
+/// 1.5 times as long.
 const STEP: usize = 8 * BLOCK;
 
 /// The number of bytes in a small step, which handles the bytes that are left after the large

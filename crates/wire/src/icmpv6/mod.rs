@@ -51,7 +51,7 @@ impl<'a> Icmpv6Message<'a> {
     /// Parses the message that fills `bytes`, the payload of a packet with `header`.
     ///
     /// The caller must discard messages of Neighbour Discovery that arrived in fragments (RFC 6980
-    /// §5), because the message does not show whether its packet was fragmented.
+    /// §5). The message does not show whether its packet was fragmented.
     ///
     /// # Errors
     /// [`Malformed`] if the message is truncated, its checksum is wrong, or an error does not quote

@@ -1,5 +1,5 @@
-//! The change mask of a compressed header, whose bits say which fields have changed since the
-//! previous packet, and the numbers that follow the mask (RFC 1144 §3.2.2).
+//! The change mask of a compressed header, and the numbers that follow it (RFC 1144 §3.2.2). The
+//! bits of the mask say which fields have changed since the previous packet.
 
 /// C: the packet belongs to another connection than the packet before it.
 pub(super) const CONNECTION: u8 = 0x40;

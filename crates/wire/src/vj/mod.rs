@@ -1,11 +1,11 @@
 //! Header compression on a serial line (RFC 1144): TCP/IP headers take three to sixteen bytes
 //! instead of forty. Fields that the peer can derive from the previous packet are not sent.
 //!
-//! The compressor marks the type of each packet in the high bits of its first byte, which hold the
+//! The compressor marks the type of each packet in the high bits of the first byte, which hold the
 //! IP version in an unchanged packet (RFC 1144 appendix A). `0x4` and `0x6` are unchanged packets
 //! of IPv4 and IPv6; the RFC does not use the second value. `0x7` is a packet with whole headers:
-//! both ends keep these in a slot, whose number the protocol field contains. A set highest bit
-//! marks headers that are encoded as differences to those in a slot.
+//! both endpoints store these in a slot, whose number is in the protocol field. A set highest bit
+//! marks headers that are encoded as differences to the headers in a slot.
 
 mod change;
 mod compressor;

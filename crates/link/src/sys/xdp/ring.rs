@@ -168,7 +168,7 @@ impl<T: Copy> Incoming<T> {
 
 #[cfg(test)]
 impl<T: Copy> Outgoing<T> {
-    /// Sets the flag by which the kernel asks to be called.
+    /// Sets the flag by which the kernel requests to be called.
     pub(super) fn kernel_sleeps(&mut self, sleeps: bool) {
         let Self(ring) = self;
         ring.index(ring.flags).store(if sleeps { NEEDS_WAKEUP } else { 0 }, Ordering::Relaxed);
