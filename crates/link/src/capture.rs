@@ -133,7 +133,7 @@ impl<L: Readiness, S: Sink, C> Readiness for Capture<L, S, C> {
     forward_readiness!();
 }
 
-/// Writes the frames of one link to the capture.
+/// A writer that copies the frames of one link to the capture.
 #[derive(Debug)]
 struct Recorder<S: Sink, C> {
     writer: CaptureWriter<S>,

@@ -139,7 +139,7 @@ mod tests {
         TcpOptions::parse(field).ecn.unwrap()
     }
 
-    /// RFC 9768 §3.2.3, table 5.
+    /// The expected counters of each order and length are those of RFC 9768 §3.2.3, table 5.
     #[test]
     fn the_length_and_the_order_determine_the_counters() {
         for (order, kind) in [(EcnOrder::Zero, 172), (EcnOrder::One, 174)] {

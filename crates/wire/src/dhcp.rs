@@ -380,7 +380,7 @@ mod tests {
         assert_eq!(message.options.address(option::ROUTER), None);
     }
 
-    /// RFC 2131 §2 and table 5.
+    /// Checks the reserved fields by RFC 2131 §2 and table 5.
     #[test]
     fn reserved_fields_of_a_request_are_zero() {
         let mut bytes = [0xee; 400];

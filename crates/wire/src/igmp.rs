@@ -174,7 +174,7 @@ mod tests {
         assert!(record.sources.iter().eq(source));
     }
 
-    /// RFC 3376 §4.1.10, §4.2.11.
+    /// Checks RFC 3376 §4.1.10 and §4.2.11.
     #[test]
     fn bytes_behind_a_message_are_covered_by_its_checksum_and_ignored() {
         let mut bytes = [0x11, 100, 0, 0, 239, 1, 2, 3, 2, 125, 0, 0, 7, 7, 7, 7, 7, 8];

@@ -169,7 +169,8 @@ impl<L> ShardLink<L> {
 }
 
 impl<L: Link> Link for ShardLink<L> {
-    /// Frames that are handed over count towards the budget too, since they take processing time.
+    /// Receives frames of this shard's queue, and frames that other shards have handed over. Frames
+    /// that this shard hands over count towards the budget too, since they take processing time.
     fn receive(
         &mut self,
         budget: usize,

@@ -292,7 +292,8 @@ impl Link for Tap {
         self.receive_into(budget, &mut on_frame)
     }
 
-    /// Invalid frames count towards the budget too, because they take processing time.
+    /// Receives frames of the device. Invalid frames count towards the budget too, because they
+    /// take processing time.
     fn receive_into(
         &mut self,
         budget: usize,

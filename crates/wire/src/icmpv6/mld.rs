@@ -130,7 +130,7 @@ mod tests {
         parse(bytes).unwrap().unwrap()
     }
 
-    /// RFC 3810 §5.1.12, §5.2.11.
+    /// Checks RFC 3810 §5.1.12 and §5.2.11.
     #[test]
     fn bytes_behind_a_message_are_ignored() {
         let mut bytes = [0; V2_QUERY + 6];

@@ -16,7 +16,7 @@ use crate::{
 use core::fmt;
 use parts::{Carried, Piece, write_verdict};
 
-/// Prints an Ethernet frame as one line.
+/// A formatter that prints an Ethernet frame as one line.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameLine<'a>(
     /// The frame, without its check sequence.
@@ -79,7 +79,7 @@ fn write_frame(f: &mut fmt::Formatter<'_>, bytes: &[u8], bases: SequenceBases) -
     }
 }
 
-/// Prints an IP packet of either version as one line.
+/// A formatter that prints an IP packet of either version as one line.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketLine<'a>(
     /// The packet, possibly with padding after it.

@@ -53,7 +53,7 @@ fn counts_marks(segment: &Segment<'_>) -> bool {
         && (flags.contains(TcpFlags::AE) || segment.options().ecn.is_some())
 }
 
-/// Formats the control bits of a segment as letters, and ACK as a dot.
+/// A formatter that prints the control bits of a segment as letters, and ACK as a dot.
 struct FlagLetters(TcpFlags);
 
 impl fmt::Display for FlagLetters {
@@ -79,8 +79,8 @@ impl fmt::Display for FlagLetters {
     }
 }
 
-/// Formats the known TCP options, separated by commas. SACK blocks are relative to the given
-/// sequence number.
+/// A formatter that prints the known TCP options, separated by commas. SACK blocks are relative to
+/// the given sequence number.
 struct OptionWords<'a>(&'a TcpOptions, SeqNum);
 
 impl fmt::Display for OptionWords<'_> {
@@ -123,7 +123,7 @@ impl fmt::Display for OptionWords<'_> {
     }
 }
 
-/// Formats the byte counters of an AccECN option, in the order of the option.
+/// A formatter that prints the byte counters of an AccECN option, in the order of the option.
 struct CountWords(EcnCounts);
 
 impl fmt::Display for CountWords {

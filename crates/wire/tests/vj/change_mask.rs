@@ -4,7 +4,7 @@
 use super::{COMPRESSED, Fields, Line, UNCOMPRESSED};
 use linerate_wire::TcpFlags;
 
-/// The first segment of each test, with ten bytes of data.
+/// Returns the fields of the first segment of each test, which has ten bytes of data.
 fn first() -> Fields {
     Fields {
         connection: 1,

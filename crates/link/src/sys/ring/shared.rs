@@ -119,9 +119,9 @@ pub(super) struct Filled {
 /// sleeps or is dropped, so that both CPUs can keep the cache line.
 #[derive(Debug, Default)]
 pub(super) struct Flags {
-    /// Whether the consumer has ever slept. Until then the producer publishes by a plain store. If
-    /// one thread uses both endpoints, the consumer never sleeps. Initially true if the system
-    /// lacks the [barrier](barrier) that this needs.
+    /// Whether the consumer has ever slept. Until then the producer publishes by a plain store: for
+    /// ever, if one thread uses both endpoints. Initially true if the system lacks the
+    /// [barrier](barrier) that a first sleep needs.
     pub(super) consumer_has_slept: AtomicBool,
     pub(super) consumer_asleep: AtomicBool,
     pub(super) producer_asleep: AtomicBool,
