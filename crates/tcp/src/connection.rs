@@ -53,6 +53,8 @@ pub struct Connection {
     pub(crate) memory: MemoryGrant,
     pub(crate) config: SharedConfig,
     pub(crate) receiver: Receiver,
+    /// Here, because each read compares the receive buffer with its preferred size.
+    pub(crate) preferences: Preferences,
     pub(crate) timers: Timers,
     pub(crate) user_timeouts: UserTimeouts,
     pub(crate) ecn: Notification,
@@ -62,7 +64,6 @@ pub struct Connection {
     pub(crate) next_challenge: Instant,
     /// The time of the last keep-alive probe that was sent after the peer's last segment.
     pub(crate) keep_alive_probed: Instant,
-    pub(crate) preferences: Preferences,
     pub(crate) path: Path,
     /// The state of TCP Fast Open, allocated on use to keep half-open connections small.
     pub(crate) fast_open: Option<Box<FastOpen>>,
