@@ -52,7 +52,8 @@ usage: cargo xtask <verb>
   rfc [--run]    checks that the tests that specs/ names for each requirement exist (and pass)
   rfc --texts FOLDER
                  compares specs/ with the normative sentences of the texts rfcNNNN.txt
-  verdict [WORD] plants limits, asks `linerate why` for them, and prints what it named
+  verdict        plants limits, asks `linerate why` for them, and prints what it named: see
+                 `verdict --help`
   words          checks the language: retired words, comments, widths, commit subjects
   words PATH...  checks the language of these files and folders only"
     )

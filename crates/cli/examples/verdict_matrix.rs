@@ -8,12 +8,14 @@
 //! `not-identified` are not.
 //!
 //! ```sh
-//! cargo xtask verdict                    # all plants
+//! cargo xtask verdict                    # all plants, for about 25 minutes
 //! cargo xtask verdict sim                # those whose name begins with the word
+//! cargo xtask verdict sim reports        # keeps the JSON reports in this folder
 //! ```
 
 #![allow(clippy::print_stdout, reason = "the program prints its table")]
 
+use clap::Parser;
 use linerate_link::impair::{Impair, Impairments};
 use linerate_link::namespace::{Isolation, Network, enter};
 use linerate_link::tap::{Tap, TapConfig};
@@ -42,6 +44,20 @@ const HELD: usize = 4_096;
 /// First argument of the process that keeps a CPU busy half of the time. The names of the plants
 /// that start it begin with this word.
 const BYSTANDER: &str = "bystander";
+
+/// Plants limits, asks `linerate why` for them, and prints how often each was named.
+///
+/// A wrong name fails the program; `contended` and `not-identified` do not. All plants take about
+/// 25 minutes, on a machine that does nothing else.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask verdict")]
+struct Options {
+    /// Only plants whose name begins with this word
+    #[arg(default_value = "")]
+    word: String,
+    /// Keeps the JSON reports in this folder
+    folder: Option<PathBuf>,
+}
 
 /// A path with one deliberate limit, and the name by which `linerate why` must report it.
 struct Plant {
@@ -354,12 +370,11 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     if std::env::args().nth(1).as_deref() == Some(BYSTANDER) {
         bystand();
     }
+    let Options { word, folder: kept } = Options::parse();
     // `unshare` of a user namespace requires a process with a single thread.
     enter(Isolation::UserAndNetwork)?;
     KernelInterface::loopback()?.set_up()?;
-    let word = std::env::args().nth(1).unwrap_or_default();
     let folder = tempfile::tempdir()?;
-    let kept = std::env::args().nth(2).map(PathBuf::from);
     let mut matrix: BTreeMap<(&str, String), u32> = BTreeMap::new();
     let plants = plants();
     let alone = plants.iter().map(|plant| (plant.name.to_owned(), false, plant));
@@ -394,6 +409,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         };
         println!("{name:<26} planted {:<18} named {named}", plant.limit);
         *matrix.entry((plant.limit, named)).or_default() += 1;
+    }
+    if matrix.is_empty() {
+        eprintln!("error: no plant has a name that begins with '{word}'");
+        return Ok(ExitCode::from(2));
     }
     Ok(report(&matrix))
 }
