@@ -171,17 +171,17 @@ pub struct Limits {
     pub interfaces: usize,
     /// Addresses of each interface, in every state.
     pub addresses: usize,
-    /// Default routers that have advertised themselves. A further one replaces one with a lower
-    /// preference, or is ignored. RFC 4861 §6.3.4 requires at least two.
+    /// Default routers that have advertised themselves. At the limit, a new router replaces a
+    /// router of lower preference, or is ignored. RFC 4861 §6.3.4 requires at least two.
     pub routers: usize,
     /// Prefixes of the link that routers have advertised, and addresses with stable identifiers
     /// from them. Further ones are ignored.
     pub prefixes: usize,
-    /// Redirects of routers; a further one replaces the oldest.
+    /// Redirects of routers. At the limit, a new redirect replaces the oldest.
     pub redirects: usize,
     /// The limits of the ARP cache.
     pub neighbors: NeighborLimits,
-    /// Multicast groups that sockets have joined; a further one is refused.
+    /// Multicast groups that sockets have joined. At the limit, joining another group fails.
     pub groups: usize,
     /// Sources in the filter of a multicast group, for all sockets together.
     pub group_sources: usize,
@@ -189,7 +189,8 @@ pub struct Limits {
     pub path_mtus: usize,
     /// The limits of reassembly.
     pub reassembly: ReassemblyLimits,
-    /// Servers in the cache of Fast Open cookies, and server ports that have refused Fast Open.
+    /// Servers in the cache of Fast Open cookies. A second cache with the same limit holds the
+    /// server ports that have refused Fast Open. Both evict the least recently used entry.
     pub fast_open_servers: usize,
     /// Bytes of queued replies (ARP, ICMP, resets), and of datagrams of closed sockets.
     pub reply_bytes: usize,

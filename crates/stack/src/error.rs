@@ -128,7 +128,7 @@ pub enum Error {
         /// The largest size that fits, in bytes.
         limit: usize,
     },
-    /// The address is not that of a multicast group.
+    /// The address is not a multicast address.
     #[error("{0} is not a multicast group: give an address of 224.0.0.0/4 or ff00::/8")]
     NotAGroup(IpAddr),
     /// The socket receives the group already, from the given source or from all.

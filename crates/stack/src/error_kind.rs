@@ -1,4 +1,4 @@
-//! The mapping of errors to those of the operating system's sockets, for crates with `std`.
+//! The mapping of errors to [`std::io::ErrorKind`], as sockets of the operating system return them.
 
 use crate::error::Error;
 use std::io::ErrorKind;

@@ -134,8 +134,8 @@ mod tests {
         assert_eq!(alone.hash(&to(REMOTE)), hash);
     }
 
-    /// Connections to other destinations must not affect the ports of this one, unless they share
-    /// the counter.
+    /// The ports for one destination do not depend on connections to other destinations, unless
+    /// these share the counter.
     #[test]
     fn each_destination_has_its_own_sequence() {
         let mut ports = ports(1);

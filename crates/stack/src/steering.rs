@@ -8,8 +8,9 @@
 //! | ARP, Neighbour Discovery | all shards: each has its own neighbours; only the first answers |
 //! | all others: UDP, echoes, fragments, invalid packets | the first shard |
 //!
-//! Only the first fragment of a segment has its ports, so the first shard reassembles the segments
-//! of all connections, and hands those of other shards over ([`crate::Link::hand_over`]).
+//! Only the first fragment of a segment has its ports, so the first shard reassembles the
+//! fragmented segments of all connections, and hands the segments of other shards over
+//! ([`crate::Link::hand_over`]).
 
 use crate::ip::is_ipv6;
 use crate::keys::Keys;

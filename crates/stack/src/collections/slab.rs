@@ -44,8 +44,8 @@ pub(crate) struct Slab<T> {
     free: Vec<u32>,
     /// Number of values.
     values: usize,
-    /// The generation of a new slot. Invariant: later than that of any key of a slot that was given
-    /// back.
+    /// The generation of a new slot. Invariant: later than the generation of every key whose slot
+    /// was freed.
     generation: u32,
 }
 

@@ -1,5 +1,6 @@
-//! The addresses of sockets as applications see them, and those of packets: IPv4 addresses in
-//! their IPv6 form (RFC 4291 §2.5.5.2), sockets of both IP versions (RFC 3493 §3.7), and zones.
+//! Conversion between the addresses in packets and the addresses that applications see: IPv4
+//! addresses in their IPv6 form (RFC 4291 §2.5.5.2), sockets of both IP versions (RFC 3493 §3.7),
+//! and zones.
 
 use crate::demux::Flow;
 use crate::error::Error;

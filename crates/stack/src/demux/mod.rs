@@ -292,8 +292,9 @@ impl Demux {
         true
     }
 
-    /// Advances to the next frame of the batch. If the batch found its socket and the one-entry
-    /// cache has another one, the socket replaces that. Returns the replaced entry.
+    /// Advances to the next frame of the batch. If the lookup of the batch has found the socket of
+    /// the frame, and the one-entry cache holds another socket, the found socket replaces the
+    /// entry. Returns the replaced entry.
     pub(crate) fn step_to_announced(&mut self, flow: Option<Flow>) -> Option<Replaced> {
         let run = self.prefetch.step();
         let (flow, socket) = (flow?, run?.socket?);

@@ -11,7 +11,7 @@ use linerate_wire::MacAddress;
 use linerate_wire::dhcp::{DhcpHeader, DhcpMessage, DhcpMessageType, option};
 use siphasher::sip::SipHasher24;
 
-/// Delay before the first retransmission. It doubles for each further one (RFC 2131 §4.1).
+/// Delay before the first retransmission. It doubles with each retransmission (RFC 2131 §4.1).
 const FIRST_DELAY: Duration = Duration::from_secs(4);
 /// Maximum number of doublings of the retransmission delay: to 64 seconds.
 const MAX_DOUBLINGS: u32 = 4;
@@ -96,7 +96,8 @@ pub(crate) struct DhcpClient {
     requested_at: Instant,
     /// Number of transmissions of the current message.
     sent: u32,
-    /// Number of refusals and conflicts since the last lease. They slow further attempts down.
+    /// Number of restarts since the last lease, such as after a refusal. Each restart is delayed
+    /// longer than the previous one.
     setbacks: u32,
     next: Instant,
     /// The lease in use, or the lease whose address is being probed.
@@ -322,8 +323,8 @@ impl DhcpClient {
         Vec::from([DhcpAction::Configure(lease)])
     }
 
-    /// Returns to INIT after a refusal or a conflict. Each further one increases the delay, so that
-    /// no server can keep the client busy.
+    /// Returns to INIT, such as after a refusal. The delay grows with each restart, so that no
+    /// server can keep the client busy.
     fn restart(&mut self, now: Instant) -> Vec<DhcpAction> {
         let delay = match self.setbacks {
             0 => Duration::ZERO,

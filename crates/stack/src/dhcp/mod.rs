@@ -12,8 +12,8 @@ use core::net::Ipv4Addr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DhcpConfig {
-    /// An address that the host had before. The client requests it first, and looks for another one
-    /// only if no server confirms it (RFC 2131 §4.4.2).
+    /// An address that the host had before. The client requests it first, and discovers other
+    /// addresses only if no server confirms it (RFC 2131 §4.4.2).
     pub previous: Option<Ipv4Addr>,
     /// Whether to probe by ARP that no other host has the address before it is used (RFC 2131
     /// §4.4.1). This takes a second. Links without ARP are not probed.

@@ -406,8 +406,9 @@ impl Neighbors {
         index
     }
 
-    /// Removes the oldest entry that was never used, or else the least recently used one. There is
-    /// always one, because the limit of unresolved neighbours is below that of all.
+    /// Removes the oldest entry that was never used, or else the least recently used entry. There
+    /// is always a removable entry, because the limit of unresolved neighbours is lower than the
+    /// limit of all neighbours.
     fn make_room(&mut self) {
         if let Some(index) = self.unused.first().or_else(|| self.used.first()) {
             self.counters.table_overflows += 1;

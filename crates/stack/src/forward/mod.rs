@@ -82,7 +82,7 @@ pub(crate) struct Forwarding {
     pub(crate) records: Records,
     pub(crate) udp: UdpFlows,
     /// UDP flows that the host has ended, to be reported. Invariant: at most the limit of flows,
-    /// because the application gets these events before those of new flows.
+    /// because the application receives these events before the events of new flows.
     pub(crate) expired: VecDeque<UdpHandle>,
     pub(crate) counted: ForwardStatistics,
 }

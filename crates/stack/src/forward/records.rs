@@ -33,9 +33,9 @@ pub(crate) struct Records {
     fresh: List,
     /// Records that the application has been told of, oldest first.
     polled: List,
-    /// Handshakes that the application was told of and that have ended without its answer, to be
-    /// reported. Invariant: at most the limit of records, because the application gets these events
-    /// before those of new records.
+    /// Handshakes that were reported to the application and ended before it decided about them.
+    /// Their end is still to be reported. Invariant: at most the limit of records, because the
+    /// application receives these events before the events of new records.
     pub(crate) cancelled: VecDeque<DeferredHandle>,
 }
 

@@ -108,7 +108,8 @@ fn with_identifier(prefix: Ipv6Addr, mut candidates: impl Iterator<Item = u64>) 
     Ipv6Addr::from_bits(network | u128::from(identifier))
 }
 
-/// Is the identifier that of the subnet routers, or of a reserved anycast address (RFC 5453)?
+/// Is this the interface identifier of the subnet-router anycast address, or of another reserved
+/// anycast address (RFC 5453)?
 const fn is_reserved(identifier: u64) -> bool {
     identifier == 0 || (identifier >= 0xfdff_ffff_ffff_ff80 && identifier <= 0xfdff_ffff_ffff_ffff)
 }

@@ -14,7 +14,7 @@ pub(crate) struct Egress(u16);
 const LOCAL: u16 = 1 << 15;
 
 impl Egress {
-    /// The way over the first interface, until another one is known.
+    /// The first interface, which is used until the route is known.
     pub(crate) const FIRST: Self = Self(1);
 
     /// The number that follows the largest number of an interface.

@@ -17,7 +17,7 @@ impl Filter {
         Self { is_exclude: true, sources: BTreeSet::new() }
     }
 
-    /// Creates the filter of a membership of one source.
+    /// Creates a filter that admits only `source`.
     pub(crate) fn one_source(source: IpAddr) -> Self {
         Self { is_exclude: false, sources: BTreeSet::from([source]) }
     }

@@ -34,13 +34,13 @@ pub(crate) struct GroupLimits {
 pub(crate) enum MembershipChange {
     /// Receive from all sources.
     Join,
-    /// Receive from one source more.
+    /// Receive also from this source.
     JoinSource(IpAddr),
     /// Receive from no source.
     Leave,
     /// Stop receiving from this source.
     LeaveSource(IpAddr),
-    /// Exclude a source from all.
+    /// Exclude this source from a membership of all sources.
     Block(IpAddr),
     /// Admit an excluded source again.
     Unblock(IpAddr),
@@ -110,7 +110,8 @@ impl Group {
         }
     }
 
-    /// Returns the union of the filters, with `changed` in place of the one of its socket.
+    /// Returns the union of the filters of all sockets. `changed` is the number of a socket and its
+    /// new filter, which replaces its present filter.
     fn union(&self, changed: Option<(u32, &Filter)>) -> Filter {
         let any = Filter::any_source();
         let of_host = self.is_of_host.then_some(&any);
@@ -520,7 +521,7 @@ fn changed_filter(
     if is_changed { Ok(Some(filter)) } else { Err(Error::AlreadyJoined(group)) }
 }
 
-/// Is the group the one of all hosts, in which membership has no beginning and no end?
+/// Is this the all-hosts group, which every host joins and never leaves?
 fn is_all_hosts(group: IpAddr) -> bool {
     match group {
         IpAddr::V4(group) => group == igmp::ALL_HOSTS,

@@ -28,7 +28,7 @@ use linerate_wire::ipv6_multicast::solicited_node;
 use linerate_wire::{IpCidr, MacAddress};
 
 /// The bits of the number of a generation of neighbours. The bits above are the number of the
-/// interface, so that no MAC address of one interface is taken for that of another.
+/// interface, so that a MAC address resolved on one interface is never used on another interface.
 const GENERATIONS: u32 = 48;
 
 /// The assumed capabilities until a link is attached.
@@ -180,8 +180,8 @@ impl Interface {
         self.addresses.all().iter().any(|own| is_link_local(own.cidr.address()))
     }
 
-    /// Joins the solicited-node groups of the addresses, and leaves those of former ones (RFC 4291
-    /// §2.8). Must be called after a change of the addresses.
+    /// Joins the solicited-node groups of the present addresses, and leaves the groups of removed
+    /// addresses (RFC 4291 §2.8). Must be called after a change of the addresses.
     pub(crate) fn join_solicited_nodes(&mut self, now: Instant) {
         let group = |own: &InterfaceAddress| match own.cidr.address() {
             IpAddr::V4(_) => None,
@@ -217,7 +217,7 @@ impl Interface {
         self.addresses.in_use().iter().any(|own| own.address() == address) || address.is_loopback()
     }
 
-    /// Is this one of the configured addresses? Loopback addresses are not.
+    /// Is this a configured address of the interface? Loopback addresses are not configured.
     pub(crate) fn is_configured(&self, address: IpAddr) -> bool {
         self.addresses.in_use().iter().any(|own| own.address() == address)
     }

@@ -55,8 +55,9 @@ pub(crate) struct Arrived<'a> {
 }
 
 impl<'a> Arrived<'a> {
-    /// Parses a packet of either IP version. Returns it, and whether it is a fragment, or has
-    /// options or extension headers. The payload is then that of the packet itself.
+    /// Parses a packet of either IP version. Returns the packet, and true if it is a fragment, or
+    /// has options or extension headers. The payload is then only the part in this packet, and in
+    /// IPv6 still begins with the extension headers.
     pub(crate) fn parse(arrival: Arrival<'a>, bytes: &'a [u8]) -> Option<(Self, bool)> {
         if is_ipv6(bytes) {
             Self::parse_ipv6(arrival, bytes)

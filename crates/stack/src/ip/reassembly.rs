@@ -81,13 +81,13 @@ pub(crate) struct FragmentHeader {
 /// The result of a fragment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Insertion {
-    /// Other fragments are missing, or the fragment repeats another one.
+    /// Other fragments are still missing, or this fragment has arrived before.
     Incomplete,
     /// The packet is complete.
     Complete(Vec<u8>),
     /// The fragment was dropped at a limit.
     AtLimit,
-    /// It overlaps another one or contradicts it, so its datagram was discarded.
+    /// The fragment overlaps or contradicts an earlier fragment, so the datagram was discarded.
     Overlap,
     /// Its datagram was discarded before.
     Discarded,
@@ -155,9 +155,9 @@ struct First {
 enum Place {
     /// It fills a part of a hole, and becomes the fragment with this index.
     Hole(usize),
-    /// It repeats another one.
+    /// The fragment has arrived before.
     Repeated,
-    /// It overlaps another one, or ends beyond the last one.
+    /// The fragment overlaps an earlier fragment, or ends beyond the last fragment.
     Overlap,
 }
 
@@ -366,7 +366,8 @@ impl Parts {
         Some(headers)
     }
 
-    /// Returns the whole packet, if it is valid: its header is that of the first fragment.
+    /// Returns the whole packet, with the header of the first fragment. `None` if the packet is
+    /// invalid.
     fn into_packet(self) -> Option<Vec<u8>> {
         let First { headers, header, .. } = self.first?;
         let kept = header.map_or(headers.len(), |header| header.at);
@@ -383,8 +384,8 @@ impl Parts {
         };
         let has = |ecn: Ecn| self.marks & 1 << ecn as u8 != 0;
         if has(Ecn::Ce) {
-            // RFC 3168 §5.3: the mark of one fragment is that of the packet, but a packet that is
-            // not ECN-capable is dropped instead.
+            // RFC 3168 §5.3: if any fragment is marked CE, the packet is marked CE. If another
+            // fragment is Not-ECT, the packet is dropped instead.
             if has(Ecn::NotEct) {
                 return None;
             }

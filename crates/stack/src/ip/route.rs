@@ -17,15 +17,15 @@ pub struct Route {
     /// the path with little memory.
     pub window_clamp: Option<u32>,
     /// The initial congestion window of connections over this route, in segments (`initcwnd` of
-    /// Linux). `None` uses that of the connection's configuration.
+    /// Linux). `None` uses the initial window of the connection's configuration.
     pub initial_window: Option<NonZeroU32>,
     /// The initial receive window of connections over this route, in segments of the announced MSS
     /// (`initrwnd` of Linux). Only receive buffers of a tuned size use it; others offer their size.
     pub initial_receive_window: Option<NonZeroU32>,
     /// The size of the largest IP packet in bytes, if it is smaller than the MTU of the link.
     pub mtu: Option<usize>,
-    /// The cost of the route: of several to the same destinations, the one with the lowest metric
-    /// is used, and the others replace it when it is removed.
+    /// The cost of the route. Among routes to the same destinations, the route with the lowest
+    /// metric is used. When it is removed, the next one takes its place.
     pub metric: u32,
     /// The number of the interface over which the packets leave. `None` selects that on whose
     /// network the gateway is, or else the first one.
@@ -112,9 +112,9 @@ struct Entry {
 }
 
 impl Entry {
-    /// Of several routes to the same destinations, the one with the lowest rank is used: that with
-    /// the lowest metric, then that of the first origin, so that nothing that the host learns
-    /// replaces what the application has configured.
+    /// Returns the rank of the route. Among routes to the same destinations, the route with the
+    /// lowest rank is used: the lowest metric first, then the first origin. Thus a learned route
+    /// never replaces a configured route of the same metric.
     const fn rank(&self) -> (u32, RouteOrigin, Option<u32>) {
         (self.route.metric, self.origin, self.route.interface)
     }
@@ -206,7 +206,7 @@ impl Routes {
         }
     }
 
-    /// Keeps those of the routes to these destinations that `is_kept` selects.
+    /// Removes the routes to these destinations for which `is_kept` returns false.
     fn retain(&mut self, key: (u8, IpAddr), is_kept: impl Fn(&Entry) -> bool) {
         let Some(known) = self.routes.get_mut(&key) else { return };
         let before = known.len();

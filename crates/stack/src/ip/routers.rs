@@ -18,7 +18,8 @@ pub struct DefaultRouter {
     pub preference: RouterPreference,
     /// The time at which it ceases to be a default router.
     pub valid_until: Instant,
-    /// The router did not answer: until this time it is used only without another one.
+    /// Set if the router did not answer: until this time, it is used only if there is no other
+    /// router.
     pub suspect_until: Option<Instant>,
 }
 
@@ -125,7 +126,7 @@ impl Routers {
     }
 
     /// Ranks a router that does not answer behind the others for a minute (RFC 4861 §6.3.6).
-    /// Returns whether the address is that of a router.
+    /// Returns whether `address` belongs to a known router.
     pub(crate) fn suspect(&mut self, now: Instant, address: IpAddr) -> bool {
         let router = self.routers.iter_mut().find(|router| IpAddr::V6(router.address) == address);
         let is_router = router.is_some();
@@ -143,8 +144,8 @@ impl Routers {
         self.routers.len() < before
     }
 
-    /// Returns the best router: one that answers, with the highest preference. Among those that do
-    /// not answer, the one that failed first, so that all are tried in turn.
+    /// Returns the best router: among the routers that answer, the one with the highest preference.
+    /// If none answers, the router that failed first, so that all are tried in turn.
     pub(crate) fn best(&self) -> Option<Ipv6Addr> {
         let answers = |router: &&DefaultRouter| router.suspect_until.is_none();
         // The first of equal routers is kept, so that an equal newcomer changes nothing.

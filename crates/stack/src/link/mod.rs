@@ -31,7 +31,7 @@ pub trait Link {
     /// them as a batch.
     ///
     /// # Errors
-    /// Like [`Link::receive`].
+    /// The errors of [`Link::receive`].
     fn receive_into(
         &mut self,
         budget: usize,
@@ -67,7 +67,7 @@ pub trait Link {
     /// default calls [`Link::transmit`].
     ///
     /// # Errors
-    /// Like [`Link::transmit`].
+    /// The errors of [`Link::transmit`].
     fn transmit_from(
         &mut self,
         budget: usize,

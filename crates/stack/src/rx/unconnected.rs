@@ -71,7 +71,8 @@ impl Unconnected {
     }
 
     /// Queues the segment in `packet`, which has arrived on `interface`. Returns false if a segment
-    /// is dropped: this one if it is too long, or a random waiting one if the queue is full.
+    /// is dropped: the new segment if it is too long, or a random waiting segment if the queue is
+    /// full.
     pub(crate) fn push(&mut self, interface: u16, packet: &[u8]) -> bool {
         if packet.len() > LARGEST {
             return false;
@@ -88,9 +89,9 @@ impl Unconnected {
         has_room
     }
 
-    /// Begins the turn of the waiting segments, after those of connections. `segments` is the
+    /// Begins to handle the waiting segments, after the segments of connections. `segments` is the
     /// number of all segments that have arrived so far. Returns how many waiting segments may be
-    /// handled: all of them, if no segment of a connection has arrived since their last turn.
+    /// handled now: all of them, if no segment of a connection has arrived since the previous call.
     pub(crate) fn begin_turn(&mut self, segments: u64) -> usize {
         let connected = segments.wrapping_sub(self.arrived);
         let is_busy = core::mem::replace(&mut self.connected, connected) != connected;

@@ -39,9 +39,9 @@ impl Stack {
         self.schedule_address_changes();
     }
 
-    /// Adds an IPv4 link-local address, as a host does that gets no other one (RFC 3927). It is
-    /// drawn at random. If duplicates are detected, it is probed first, and replaced by another one
-    /// when another host has it. Packets from it stay on the link.
+    /// Adds a random IPv4 link-local address, for a host that gets no other address (RFC 3927). If
+    /// the host detects duplicates, the address is probed first, and replaced if another host has
+    /// it. Packets from it stay on the link.
     ///
     /// # Errors
     /// [`Error::TooManyAddresses`].

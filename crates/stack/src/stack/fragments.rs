@@ -226,8 +226,9 @@ impl Stack {
 
 /// # Sent fragments
 impl Stack {
-    /// Must the packet be checked against the MTU of its path before it is sent? Datagrams of IPv4
-    /// that may be fragmented are without DF, those of IPv6 cannot be distinguished.
+    /// Must the packet be checked against the MTU of its path before it is sent? This applies to
+    /// packets longer than the interface's MTU, to IPv4 packets without DF, which may be
+    /// fragmented, and to IPv6 packets longer than the minimum MTU, because IPv6 has no such flag.
     #[inline]
     pub(crate) fn may_need_fragments(&self, packet: &[u8]) -> bool {
         packet.len() > self.interface.capabilities.mtu

@@ -88,8 +88,8 @@ impl Stack {
         self.change_membership(now, handle, group.into(), source, change)
     }
 
-    /// Leaves a multicast group, or ends the membership for one source of several that were joined.
-    /// A closed socket leaves its groups.
+    /// Leaves a multicast group. If `source` is given, only stops receiving from this source. A
+    /// closed socket leaves its groups.
     ///
     /// # Errors
     /// [`Error::NotAGroup`], [`Error::NotJoined`].
@@ -104,11 +104,11 @@ impl Stack {
         self.change_membership(now, handle, group.into(), source, change)
     }
 
-    /// Excludes a source from a membership in all of them.
+    /// Stops receiving from `source`, while the socket receives from all other sources.
     ///
     /// # Errors
-    /// [`Error::NotJoined`], [`Error::AlreadyJoined`] if the socket receives only given sources or
-    /// has excluded this one, or [`Error::TooManySources`].
+    /// [`Error::NotJoined`], [`Error::AlreadyJoined`] if the socket receives from given sources
+    /// only, or has blocked this source already, or [`Error::TooManySources`].
     pub fn udp_block_source(
         &mut self,
         now: Instant,

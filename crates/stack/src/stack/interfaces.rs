@@ -1,8 +1,8 @@
 //! The interfaces of a host, which are added and removed at run time.
 //!
-//! The field `interface` of [`Stack`] is the one that is being served: whose link is driven, or
-//! which the current call concerns. All others wait in the field `others`. So the code for packets
-//! of a link needs no number of an interface, and a host with one interface pays for no choice.
+//! The field `interface` of [`Stack`] holds the current interface: its link is being polled, or the
+//! current call concerns it. The field `others` holds all other interfaces. Thus the code that
+//! handles packets needs no interface number, and a host with one interface has no extra cost.
 //! [`Stack::serving`] exchanges the two for a step that concerns another interface.
 
 use crate::config::InterfaceConfig;
@@ -29,10 +29,10 @@ use linerate_units::Instant;
 
 /// # Interfaces
 ///
-/// A host begins with one interface. Each further one has its own link, addresses, neighbours,
-/// groups, routers and DHCP lease; sockets, routes and limits are the host's. Methods about an
-/// interface (addresses, groups, DHCP, frames, turns) are about the first one, and within
-/// [`Stack::on`] about another one.
+/// A host begins with one interface. Each interface has its own link, addresses, neighbours,
+/// groups, routers and DHCP lease. All interfaces share the host's sockets, routes and limits.
+/// Methods about an interface (addresses, groups, DHCP, frames, turns) apply to the first
+/// interface, and within [`Stack::on`] to the interface that is given there.
 ///
 /// A packet to an address of the host is accepted on any of its interfaces, unless the address is
 /// link-local (the weak host model of RFC 1122 §3.3.4.2). It leaves over the interface of the route
@@ -91,7 +91,7 @@ impl Stack {
     }
 
     /// Removes an interface. Its addresses are [removed](Stack::remove_address), and its routes are
-    /// forgotten. After the first one was removed, another one takes its place.
+    /// forgotten. If the first interface is removed, another interface takes its place.
     ///
     /// # Errors
     /// [`Error::UnknownInterface`]; [`Error::OnlyInterface`] for the last one.
@@ -121,7 +121,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Makes another interface that of the sockets of a removed one.
+    /// Makes the sockets that sent over the removed interface `gone` send over the current
+    /// interface.
     fn adopt_sockets(&mut self, gone: &Interface) {
         let own = self.interface.number;
         for index in self.sockets.iter().map(|(index, _)| index).collect::<Vec<_>>() {
@@ -228,7 +229,7 @@ impl Stack {
         numbers.into_iter().for_each(|number| self.serving(number, &mut step));
     }
 
-    /// Makes this the interface that is being served. What was begun for the other one is completed
+    /// Makes this the current interface. Unfinished work of the previous interface is completed
     /// first.
     #[cold]
     fn serve(&mut self, number: u16) {
@@ -329,8 +330,9 @@ impl Stack {
         }
     }
 
-    /// Returns the number of the interface over which packets to `destination` leave. Those of
-    /// addresses that are meaningful on every link leave over the one that is being served.
+    /// Returns the number of the interface over which packets to `destination` leave. Addresses
+    /// that exist on every link, such as link-local addresses, are reached over the current
+    /// interface.
     #[inline]
     pub(crate) fn interface_towards(&self, destination: IpAddr) -> u16 {
         if self.others.is_empty() {
@@ -394,8 +396,8 @@ impl Stack {
         true
     }
 
-    /// Returns the destination of the next packet of a sender, if it may be that of another
-    /// interface.
+    /// Returns the destination of the next packet of a sender, if the packet may have to leave over
+    /// another interface.
     fn destination_of_next(&self, sender: Sender) -> Option<IpAddr> {
         let packet = match sender {
             Sender::Replies => match self.interface.replies.front()? {
@@ -426,14 +428,14 @@ impl Stack {
         self.interface.replies.recycle(packet);
     }
 
-    /// Sets the deadline of what is due on other interfaces than the one that is being served. They
-    /// change only while they are.
+    /// Sets the deadline of the interfaces that are not current. Their deadlines change only while
+    /// they are current.
     fn schedule_others(&mut self) {
         let next = self.others.iter().map(|other| other.poll_timeout()).min();
         self.deadlines.set(Service::Interfaces, next.unwrap_or(Instant::NEVER));
     }
 
-    /// Runs what is due on another interface than the one that is being served.
+    /// Runs the timers that are due on interfaces that are not current.
     pub(super) fn handle_interfaces_timeout(&mut self, now: Instant) {
         let mut others = self.others.iter();
         let due = others.find(|other| other.poll_timeout() <= now).map(|other| other.number);

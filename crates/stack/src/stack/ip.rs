@@ -52,7 +52,8 @@ impl Stack {
     fn check_addresses(&mut self, arrived: &Arrived<'_>) -> Option<bool> {
         let (arrival, hosts) = (&arrived.arrival, &arrived.hosts);
         let is_plain = !arrival.is_local && !arrival.is_link_broadcast;
-        // Packets arrive in runs of one flow, so the result is usually that of the previous packet.
+        // Packets arrive in runs of one flow, so the result is usually the same as for the previous
+        // packet.
         if is_plain && self.interface.flow_cache.knows(hosts) {
             return Some(false);
         }

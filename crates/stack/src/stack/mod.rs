@@ -1,5 +1,5 @@
-//! The host: its state, its construction and its getters. The submodules implement the protocols;
-//! their state is in the modules beside this one, which do not use [`Stack`].
+//! The host: its state, its construction and its getters. The submodules implement the protocols.
+//! The state of the protocols is in the sibling modules of this module, which do not use [`Stack`].
 
 mod addresses;
 mod arp;
@@ -87,7 +87,7 @@ pub struct Stack {
     pub(crate) interface: Interface,
     /// The other interfaces.
     pub(crate) others: Vec<Box<Interface>>,
-    /// The keys from which those of further interfaces are derived.
+    /// The keys from which the keys of added interfaces are derived.
     pub(crate) keys: Keys,
     /// The result of the last route lookup for another host.
     pub(crate) cached_route: Option<CachedRoute>,

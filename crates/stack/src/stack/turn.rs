@@ -60,7 +60,7 @@ impl Default for Turn {
 }
 
 impl Turn {
-    /// Returns the result of this turn and of another one on another link.
+    /// Returns the combined result of two turns on different links.
     fn plus(self, other: Self) -> Self {
         Self {
             received: self.received + other.received,
@@ -324,8 +324,8 @@ impl Stack {
         error
     }
 
-    /// Is another turn due before the one that `last` announced? Frames for which the link had no
-    /// room are disregarded, since they have to wait for the link.
+    /// Is a turn due earlier than `last` has announced? Frames for which the link had no room are
+    /// ignored, because they have to wait for the link.
     #[must_use]
     pub fn wants_turn_since(&self, last: &Turn) -> bool {
         let can_send = if self.others.is_empty() {

@@ -104,8 +104,8 @@ impl CompactSocket<TimeWaitRecord> {
         Some(Box::new(Self { connection, fields: SocketFields::of(socket) }))
     }
 
-    /// Overwrites a record whose TIME-WAIT has ended by that of `socket`. Returns false without a
-    /// change if a record cannot hold the state of `socket`.
+    /// Overwrites a record whose TIME-WAIT has ended with the TIME-WAIT record of `socket`. Returns
+    /// false without a change if a record cannot hold the state of `socket`.
     #[inline(always)]
     pub(crate) fn overwrite(&mut self, socket: &TcpSocket) -> bool {
         let is_kept = socket.is_only_in_time_wait()

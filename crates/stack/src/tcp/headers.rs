@@ -317,7 +317,8 @@ impl Headers {
         total
     }
 
-    /// Writes the headers for a link whose header is `before` bytes shorter than that of Ethernet.
+    /// Writes the headers for a link whose header is `before` bytes shorter than an Ethernet
+    /// header.
     #[cold]
     fn write_to_other_medium(
         &self,

@@ -35,7 +35,7 @@ impl IsnGenerator {
     }
 
     /// Returns the offset of the timestamp clock between two hosts. It is constant, so that the
-    /// timestamps of a new incarnation are later than those of the previous one.
+    /// timestamps of a new incarnation are later than the timestamps of the previous incarnation.
     pub(crate) fn timestamp_offset(&self, hosts: &Hosts) -> u32 {
         let (remote, local) = hosts.bytes().split_at(hosts.bytes().len() / 2);
         let mut key = [0; 32];

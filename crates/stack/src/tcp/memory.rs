@@ -131,7 +131,8 @@ impl Memory {
         }
     }
 
-    /// Panics if the grant of a connection is not the one that is due.
+    /// Panics if the memory grant of a connection differs from the grant that the accounting
+    /// requires.
     pub(crate) fn check_granted(&self, socket: &TcpSocket) {
         if socket.granted.changes == self.changes {
             let grant = self.grant(socket.held, socket.granted.has_moved);

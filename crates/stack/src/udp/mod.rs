@@ -179,8 +179,8 @@ pub(crate) const fn data_limit(mtu: usize, destination: IpAddr) -> usize {
     mtu.saturating_sub(headers(destination))
 }
 
-/// Returns the data in the largest datagram to `destination`, fragmented or not: its length field
-/// and the one of the IP header have sixteen bits.
+/// Returns the maximum number of data bytes in a datagram to `destination`, fragmented or not. The
+/// length fields of UDP and IP have sixteen bits.
 pub(crate) const fn largest_datagram(destination: IpAddr) -> usize {
     let headers = match destination {
         IpAddr::V4(_) => headers(destination),

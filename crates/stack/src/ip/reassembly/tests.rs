@@ -189,7 +189,7 @@ fn congestion_marks_are_kept_and_never_given_to_packets_without_ecn() {
 fn a_packet_longer_than_its_length_field_is_invalid() {
     let mut reassembly = Reassembly::new(ReassemblyLimits::default());
     let payload = vec![0; 65_512];
-    // The header of the last fragment is shorter than the one of the first.
+    // The header of the last fragment is shorter than the header of the first.
     let headers = [&[0x4f][..], &HEADERS[1..], &[1; 40]].concat();
     let first = Fragment { headers: &headers, ..fragment(9, 0, &payload, true) };
     insert(&mut reassembly, &first);

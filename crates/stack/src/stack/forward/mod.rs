@@ -23,8 +23,8 @@ use linerate_wire::Unreachable;
 /// # Application calls: forwarders
 impl Stack {
     /// Accepts flows to `destinations`, which need not be addresses of this host. `hook` decides
-    /// about the first packet of each flow. If several forwarders match, the one that was created
-    /// first decides. Listeners and sockets at the same address have precedence. Multicast,
+    /// about the first packet of each flow. If several forwarders match, the forwarder that was
+    /// created first decides. Listeners and sockets at the same address have precedence. Multicast,
     /// broadcast and loopback addresses never match, nor do IPv6 addresses of link-local scope and
     /// IPv4-mapped ones.
     ///

@@ -264,8 +264,8 @@ impl Stack {
         }
     }
 
-    /// Handles a frame of another flow than the cached one. If the hosts are those of the previous
-    /// packet, link header and addresses need not be checked again.
+    /// Handles a frame whose flow is not the cached flow. If the frame has the same two addresses
+    /// as the previous packet, link header and addresses need not be checked again.
     #[inline(never)]
     pub(super) fn handle_other_flow(&mut self, frame: &RxFrame<'_>) {
         if !self.handle_known_hosts::<V4>(frame) && !self.handle_known_hosts::<V6>(frame) {

@@ -33,7 +33,7 @@ impl Stack {
     /// [`Stack::tcp_write`].
     ///
     /// # Errors
-    /// Like [`Stack::tcp_write`].
+    /// The errors of [`Stack::tcp_write`].
     pub fn tcp_write_urgent(
         &mut self,
         now: Instant,
@@ -163,7 +163,7 @@ impl Stack {
     /// Copies received data without removing it. Otherwise like [`Stack::tcp_read`].
     ///
     /// # Errors
-    /// Like [`Stack::tcp_read`].
+    /// The errors of [`Stack::tcp_read`].
     pub fn tcp_peek(&self, handle: TcpHandle, into: &mut [u8]) -> Result<usize, Error> {
         Ok(self.sockets.tcp(handle)?.connection.peek(into)?)
     }

@@ -202,8 +202,8 @@ impl Stack {
     #[inline(never)]
     fn expire_connection(&mut self, now: Instant, index: u32) {
         if let Some(end) = self.sockets.time_wait_end(index) {
-            // If TIME-WAIT is not over, the timer is that of the former full connection, and a
-            // later one is armed.
+            // If TIME-WAIT is not over, this timer was armed for the former full connection. A
+            // later timer is armed.
             if end <= now {
                 self.end_record(index);
             }

@@ -215,7 +215,7 @@ impl Stack {
         SegmentOutcome::Frame(written)
     }
 
-    /// Prepares for the next segment: a batch may follow the one that was `sent`.
+    /// Prepares for the next segment: an ACK batch may follow the segment that was `sent`.
     #[inline(never)]
     fn prepare_next(
         &mut self,

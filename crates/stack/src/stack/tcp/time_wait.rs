@@ -82,7 +82,8 @@ impl Stack {
         }
     }
 
-    /// Checks that a timer is armed in time for a connection: its own, or that of the queue.
+    /// Checks that a timer is armed in time for a connection: its own timer, or the timer of the
+    /// queue.
     pub(super) fn check_timer(&self, index: u32, socket: &TcpSocket) {
         let deadline = socket.connection.poll_timeout();
         let armed = self.timers.deadline(TcpTimer::Connection(index));

@@ -31,7 +31,7 @@ impl Stack {
     /// ```
     ///
     /// # Errors
-    /// Like [`Stack::tcp_write`].
+    /// The errors of [`Stack::tcp_write`].
     pub fn tcp_write_with(
         &mut self,
         now: Instant,
@@ -74,7 +74,7 @@ impl Stack {
     /// ```
     ///
     /// # Errors
-    /// Like [`Stack::tcp_read`]; `take` is not called then.
+    /// The errors of [`Stack::tcp_read`]. In case of an error, `take` is not called.
     pub fn tcp_read_with(
         &mut self,
         now: Instant,
@@ -106,7 +106,7 @@ impl Stack {
     /// ```
     ///
     /// # Errors
-    /// Like [`Stack::tcp_write`].
+    /// The errors of [`Stack::tcp_write`].
     pub fn tcp_write_shared(
         &mut self,
         now: Instant,
@@ -124,7 +124,7 @@ impl Stack {
     /// other links it is a copy.
     ///
     /// # Errors
-    /// Like [`Stack::tcp_read`].
+    /// The errors of [`Stack::tcp_read`].
     pub fn tcp_read_shared(
         &mut self,
         now: Instant,

@@ -168,7 +168,7 @@ impl Stack {
     /// Copies the next datagram like [`Stack::udp_receive_from`], without removing it.
     ///
     /// # Errors
-    /// Like [`Stack::udp_receive_from`].
+    /// The errors of [`Stack::udp_receive_from`].
     pub fn udp_peek_from(
         &mut self,
         handle: UdpHandle,
@@ -284,7 +284,7 @@ impl Stack {
     }
 
     /// Returns the address that the socket is bound to. For a connected socket that is bound to all
-    /// addresses, it is the one from which the socket sends to its peer.
+    /// addresses, returns the source address of its packets to the peer.
     ///
     /// # Errors
     /// [`Error::Closed`].

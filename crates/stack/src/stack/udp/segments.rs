@@ -17,8 +17,8 @@ impl Stack {
     /// Either all are queued or none.
     ///
     /// # Errors
-    /// Like [`Stack::udp_send_to`]. [`Error::MessageTooLong`] also if the send queue can never hold
-    /// all of them.
+    /// The errors of [`Stack::udp_send_to`]. [`Error::MessageTooLong`] also if the send queue can
+    /// never hold all segments.
     pub fn udp_send_segments(
         &mut self,
         now: Instant,
@@ -77,7 +77,7 @@ impl Stack {
     /// that does not fit is cut off.
     ///
     /// # Errors
-    /// Like [`Stack::udp_receive_from`].
+    /// The errors of [`Stack::udp_receive_from`].
     pub fn udp_receive_segments(
         &mut self,
         handle: UdpHandle,

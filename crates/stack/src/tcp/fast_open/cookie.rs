@@ -206,8 +206,8 @@ mod tests {
         );
     }
 
-    /// The expected cookie is that of Linux at 192.168.0.1 for 192.0.2.1, with `tcp_fastopen_key`
-    /// set to zeros.
+    /// The expected cookie is the cookie that Linux at 192.168.0.1 sends to 192.0.2.1, with
+    /// `tcp_fastopen_key` set to zeros.
     #[test]
     fn cookies_equal_those_of_linux_with_the_same_key() {
         let mut fast_open_cookies = fast_open_cookies(1);

@@ -139,7 +139,7 @@ impl StoredSyn {
     }
 
     /// Reconstructs the SYN, and encodes its options in `field`. Ports, window and timestamp are
-    /// those of `like`, a later segment of the same peer. `is_accurate` says whether the SYN
+    /// copied from `like`, a later segment of the same peer. `is_accurate` says whether the SYN
     /// requested accurate ECN.
     pub(crate) fn syn<'a>(
         &self,
