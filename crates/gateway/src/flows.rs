@@ -144,7 +144,7 @@ impl Flows {
         self.slots.get_mut(index as usize)?.flow.as_mut()
     }
 
-    /// Is the flow at `index` the one of this generation, and not a later one?
+    /// Does the flow at `index` have this generation, so that the slot was not reused?
     pub(crate) fn is_current(&self, index: u32, generation: u32) -> bool {
         let slot = self.slots.get(index as usize);
         slot.is_some_and(|slot| slot.generation == generation && slot.flow.is_some())
@@ -163,7 +163,7 @@ mod tests {
     use linerate_stack::{Stack, StackConfig, UdpOptions};
     use linerate_wire::MacAddress;
 
-    /// Returns a flow whose handle differs from those of all other flows.
+    /// Returns a flow whose handle differs from the handles of all other flows.
     fn flow(stack: &mut Stack) -> Flow {
         let address: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();
         let client = stack.udp_bind(address, &UdpOptions::default()).unwrap();

@@ -197,7 +197,7 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Waits for events, and handles those of sockets. Returns true if an immediate end was
+    /// Waits for events, and handles the events of sockets. Returns true if an immediate end was
     /// requested.
     fn wait(&mut self, turn: &Turn, deadline: Instant) -> Result<bool, GatewayError> {
         let stack = self.host.stack();

@@ -6,8 +6,8 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-/// Maximum number of clients. A further one replaces the oldest, so that silent clients cannot
-/// block others.
+/// Maximum number of clients. At the limit, a new client replaces the oldest, so that silent
+/// clients cannot block others.
 const CLIENTS: usize = 16;
 /// Maximum length of a request's head in bytes.
 const LARGEST_HEAD: usize = 8 << 10;

@@ -5,8 +5,8 @@ use crate::host::Net;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-/// Values that are converted to addresses, as `tokio::net::ToSocketAddrs`. Names are those of the
-/// network's hosts, and have an address of each IP version, in the order of RFC 6724 §6. The
+/// Values that are converted to addresses, as `tokio::net::ToSocketAddrs`. Names are the names of
+/// the network's hosts, and have an address of each IP version, in the order of RFC 6724 §6. The
 /// operating system's resolver is never asked.
 ///
 /// ```

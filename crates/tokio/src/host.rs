@@ -28,7 +28,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Net>> = const { RefCell::new(None) };
 }
 
-/// The driver that turns a host: that of a simulated network or of a real link.
+/// The driver that polls a host: the driver of a simulated network, or of a real link.
 pub(crate) trait Driver: fmt::Debug + Send + Sync {
     /// Returns the time.
     fn now(&self) -> Instant;

@@ -8,13 +8,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// # Multicast
 impl UdpSocket {
-    /// Joins a multicast group: the socket receives its datagrams to the port of the socket.
-    /// `interface` is an address of the interface, or `0.0.0.0` for that of
-    /// [`UdpSocket::set_multicast_if_v4`].
+    /// Joins a multicast group: the socket receives datagrams to the group and its own port.
+    /// `interface` is an address of the interface. `0.0.0.0` selects the interface that
+    /// [`UdpSocket::set_multicast_if_v4`] has set.
     ///
     /// # Errors
     /// `InvalidInput` if `group` is no multicast group, or of the other IP version than the socket;
-    /// `AddrInUse` if the socket has joined it already; `AddrNotAvailable` for another interface;
+    /// `AddrInUse` if the socket is a member already; `AddrNotAvailable` for an unknown interface;
     /// `QuotaExceeded` at the limits of the host.
     pub fn join_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
         self.change(interface, group, None, Stack::udp_join)
@@ -23,7 +23,7 @@ impl UdpSocket {
     /// Leaves a multicast group.
     ///
     /// # Errors
-    /// `AddrNotAvailable` if the socket has not joined it; those of
+    /// `AddrNotAvailable` if the socket is no member; otherwise the errors of
     /// [`UdpSocket::join_multicast_v4`].
     pub fn leave_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
         self.change(interface, group, None, Stack::udp_leave)
@@ -58,13 +58,13 @@ impl UdpSocket {
         self.change(interface, group, source, Stack::udp_leave)
     }
 
-    /// Joins a multicast group: the socket receives its datagrams to the port of the socket.
-    /// `interface` is the number of the interface, or zero for that of
-    /// [`UdpSocket::set_multicast_if_v6`].
+    /// Joins a multicast group: the socket receives datagrams to the group and its own port.
+    /// `interface` is the number of the interface. Zero selects the interface that
+    /// [`UdpSocket::set_multicast_if_v6`] has set.
     ///
     /// # Errors
     /// `InvalidInput` if `group` is no multicast group, or of the other IP version than the socket;
-    /// `AddrInUse` if the socket has joined it already; `AddrNotAvailable` for another interface;
+    /// `AddrInUse` if the socket is a member already; `AddrNotAvailable` for an unknown interface;
     /// `QuotaExceeded` at the limits of the host.
     pub fn join_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
         self.change(interface, *group, None, Stack::udp_join)
@@ -73,7 +73,7 @@ impl UdpSocket {
     /// Leaves a multicast group.
     ///
     /// # Errors
-    /// `AddrNotAvailable` if the socket has not joined it; those of
+    /// `AddrNotAvailable` if the socket is no member; otherwise the errors of
     /// [`UdpSocket::join_multicast_v6`].
     pub fn leave_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
         self.change(interface, *group, None, Stack::udp_leave)

@@ -208,7 +208,7 @@ impl TcpStream {
     /// Calls `attempt` if the stream is ready in one of the directions of `interest`.
     ///
     /// # Errors
-    /// `WouldBlock` if it is not ready; those of `attempt`.
+    /// `WouldBlock` if the stream is not ready; otherwise the errors of `attempt`.
     pub fn try_io<R>(
         &self,
         interest: Interest,

@@ -78,7 +78,8 @@ impl UdpSocket {
     /// has called its destination unreachable.
     ///
     /// # Errors
-    /// `NotConnected` if the socket is not that of a forwarded flow, or if the flow has expired.
+    /// `NotConnected` if the socket does not belong to a forwarded flow, or if the flow has
+    /// expired.
     pub fn report_unreachable(&self, error: Unreachable) -> io::Result<()> {
         self.socket.call(|stack, now| stack.forward_unreachable(now, self.handle, error))
     }
@@ -172,7 +173,7 @@ impl UdpSocket {
     /// Receives a datagram that has arrived.
     ///
     /// # Errors
-    /// `WouldBlock` if there is none; those of [`UdpSocket::recv_from`].
+    /// `WouldBlock` if there is no datagram; otherwise the errors of [`UdpSocket::recv_from`].
     pub fn try_recv_from(&self, into: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         let (length, from) = self
             .socket
@@ -183,7 +184,7 @@ impl UdpSocket {
     /// Sends a datagram.
     ///
     /// # Errors
-    /// `WouldBlock` if the send queue is full; those of [`UdpSocket::send_to`].
+    /// `WouldBlock` if the send queue is full; otherwise the errors of [`UdpSocket::send_to`].
     pub fn try_send_to(&self, data: &[u8], target: SocketAddr) -> io::Result<usize> {
         self.socket.attempt(Direction::Write, |stack, now| {
             stack.udp_send_to(now, self.handle, target, data)
@@ -212,7 +213,7 @@ impl UdpSocket {
     /// Sends a datagram to the peer.
     ///
     /// # Errors
-    /// `WouldBlock` if the send queue is full; those of [`UdpSocket::send`].
+    /// `WouldBlock` if the send queue is full; otherwise the errors of [`UdpSocket::send`].
     pub fn try_send(&self, data: &[u8]) -> io::Result<usize> {
         let send = |stack: &mut Stack, now| stack.udp_send(now, self.handle, data);
         self.socket.attempt(Direction::Write, send)?;
@@ -326,7 +327,7 @@ impl UdpSocket {
     /// Calls `attempt` if the socket is ready in one of the directions of `interest`.
     ///
     /// # Errors
-    /// `WouldBlock` if it is not ready; those of `attempt`.
+    /// `WouldBlock` if the socket is not ready; otherwise the errors of `attempt`.
     pub fn try_io<R>(
         &self,
         interest: Interest,

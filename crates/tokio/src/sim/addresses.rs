@@ -34,8 +34,8 @@ impl IpVersions {
         (self != Self::V6).then_some(Ipv4Addr::new(10, 0, high, low))
     }
 
-    /// Returns a unique local address (RFC 4193). Its precedence is lower than that of IPv4
-    /// (RFC 6724 §2.1), so programs that know only IPv4 reach each other by name at once.
+    /// Returns a unique local address (RFC 4193). Its precedence is lower than the precedence of
+    /// IPv4 (RFC 6724 §2.1), so programs that know only IPv4 reach each other by name at once.
     pub(super) fn ipv6(self, host: usize) -> Option<Ipv6Addr> {
         (self != Self::V4).then_some(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, suffix(host)))
     }

@@ -323,7 +323,7 @@ impl Host {
         &self.name
     }
 
-    /// Returns the address: that of IPv4, or in a network without IPv4 that of IPv6.
+    /// Returns the IPv4 address of the host, or in a network without IPv4 its IPv6 address.
     #[must_use]
     pub fn address(&self) -> IpAddr {
         let ipv6 = || self.ipv6().unwrap_or(Ipv6Addr::UNSPECIFIED);

@@ -66,7 +66,7 @@ pub enum Verdict {
 /// });
 /// ```
 ///
-/// Its `Display` is one line, like that of `tcpdump`.
+/// Its `Display` is one line in the style of `tcpdump`.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
     /// The virtual time.

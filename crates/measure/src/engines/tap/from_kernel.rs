@@ -69,7 +69,8 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
     outcome(taken, sent)
 }
 
-/// The result of the kernel's end, which sends.
+/// The sender's part of the result. In this direction the kernel's TCP sends, and linerate's TCP
+/// receives.
 struct Sent {
     /// Time of the first write, by the clock of linerate's end.
     began: linerate_units::Instant,
