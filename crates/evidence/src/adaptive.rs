@@ -28,8 +28,8 @@ const MAX_CANDIDATES: usize = 2_048;
 const PARTS: usize = 4;
 
 /// Returns the run that follows `runs`, or `None` if all were made or the next one would exceed the
-/// budget. Without a budget, the order is that of the schedule. A full segment carries `payload`
-/// bytes.
+/// budget. Without a budget, the runs follow the order of the schedule. A full segment carries
+/// `payload` bytes.
 #[must_use]
 pub fn next_run(design: &Design, payload: u32, runs: &[RunRecord]) -> Option<PlannedRun> {
     if design.budget.is_none() {

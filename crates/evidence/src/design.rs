@@ -92,13 +92,13 @@ impl Design {
         share.map_or(self.max_time, |share| share.min(self.max_time))
     }
 
-    /// Returns the number of runs, including those of the baseline.
+    /// Returns the number of runs, including baseline runs.
     #[must_use]
     pub fn run_count(&self) -> u64 {
         self.cell_run_count() + self.baseline_count()
     }
 
-    /// Returns the number of runs, excluding those of the baseline.
+    /// Returns the number of runs, excluding baseline runs.
     #[must_use]
     pub fn cell_run_count(&self) -> u64 {
         self.cell_count() * u64::from(self.repeat.get())

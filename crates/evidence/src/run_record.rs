@@ -15,7 +15,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 pub struct RunRecord {
     /// Position in the order of all runs, from 0.
     pub order: u32,
-    /// Number of the run among those of its cell, from 0.
+    /// Number of the run among the runs of its cell, from 0.
     pub repeat: u32,
     /// The sender's socket buffer.
     pub send_buffer: BufferRecord,

@@ -9,7 +9,7 @@ use oorandom::Rand64;
 pub struct PlannedRun {
     /// Position in the schedule, from 0.
     pub order: u32,
-    /// Number of the run among those of its cell, from 0.
+    /// Number of the run among the runs of its cell, from 0.
     pub repeat: u32,
     /// The pair of buffers.
     pub cell: Cell,

@@ -26,7 +26,8 @@ impl BestSoFar {
         let Some(median) = self.median(cell) else { return };
         match self.best {
             Some((best, rate)) if best != cell && median <= rate => {}
-            // The median of the best cell has fallen, and may now be below that of another one.
+            // The median of the best cell has fallen, and may now be below the median of another
+            // cell.
             Some((best, rate)) if best == cell && median < rate => self.best = self.search(),
             _ => self.best = Some((cell, median)),
         }

@@ -57,7 +57,7 @@ impl Observer for NoObserver {
 /// The progress of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// Number of completed runs, including those of earlier processes.
+    /// Number of completed runs, including the runs of earlier processes.
     pub done: u64,
     /// Number of runs in the plan.
     pub total: u64,

@@ -31,7 +31,7 @@ pub(crate) fn text(report: &Report<'_>, style: Style) -> String {
     text
 }
 
-/// Returns the cells of each send buffer with a label, or those of the diagonal as one row.
+/// Returns a labelled row of cells for each send buffer, or the cells of the diagonal as one row.
 fn rows<'a>(report: &'a Report<'a>) -> Vec<(String, Vec<&'a CellSummary<'a>>)> {
     if report.design.diagonal {
         return vec![("both".to_owned(), report.table.diagonal())];

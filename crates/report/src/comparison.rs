@@ -34,7 +34,7 @@ pub enum Incomparable {
     /// The named sweep has no complete run.
     #[error("{0} has no complete run: finish it with `linerate sweep --resume`")]
     NoRuns(String),
-    /// One sweep was measured in real time, the other one simulated in virtual time.
+    /// One sweep was measured in real time, the other was simulated in virtual time.
     #[error(
         "{measured} is measured and {simulated} is simulated in virtual time: compare like \
              with like"

@@ -6,7 +6,7 @@ use linerate_evidence::stats::{Deviation, Sample};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// The fit of the model of epochs. Deviations are those of logarithms of rates.
+/// The fit of the model of epochs. Deviations are deviations of the logarithm of the rate.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Model {
     /// Deviation of the runs from the medians of their cells.

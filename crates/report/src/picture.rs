@@ -249,7 +249,8 @@ fn captions(lines: &[String]) -> String {
     lines.iter().enumerate().map(line).collect()
 }
 
-/// Returns the position of the centre of a row or column; `margin` is that of the first one's edge.
+/// Returns the position of the centre of a row or column; `margin` is the position of the first
+/// row's or column's edge.
 const fn middle(margin: usize, number: usize) -> usize {
     margin + number * CELL + CELL / 2
 }

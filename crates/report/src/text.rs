@@ -41,7 +41,7 @@ fn is_verdict(finding: &Finding) -> bool {
     matches!(finding.kind, Contended | Precision | Limits | Predicted)
 }
 
-/// Returns the findings as a list of sentences, except those of the verdict.
+/// Returns the findings as a list of sentences, without the findings of the verdict.
 fn findings_text(findings: &[Finding], style: Style) -> String {
     let mut text = "What it means\n".to_owned();
     for finding in findings.iter().filter(|finding| !is_verdict(finding)) {

@@ -19,8 +19,8 @@ const GAIN: f64 = 1.05;
 /// Minimum gain from a doubled buffer by which the buffer counts as a limit: the rate with it over
 /// the rate without it. The minimum also applies if both buffers are doubled together.
 const RAISES: f64 = 1.2;
-/// Minimum ratio of two buffer sizes whose effect is converted to that of doubling. Conversion
-/// enlarges noise: a smaller ratio would turn a chance difference of 7 % into a limit.
+/// Minimum ratio of two buffer sizes whose effect is converted to the effect of doubling.
+/// Conversion enlarges noise: a smaller ratio would turn a chance difference of 7 % into a limit.
 const LEAST_RATIO: f64 = 1.5;
 
 /// Factor for the size with which the largest buffer is compared; the nearest listed size is used.

@@ -1,10 +1,10 @@
 //! The comparison of two sweeps: how throughput changed, and how certain the change is.
 //!
-//! Each cell is paired with that of the other sweep. Its change is the logarithm of the ratio of
-//! the medians. Two kinds of noise are distinguished. The scatter of runs within a cell determines
-//! the interval of that cell's change; it is pooled over all cells of both sweeps, because a cell
-//! has few runs. A slow period of the machine affects all cells alike, so the interval of the
-//! overall change follows from the means of consecutive parts of each sweep.
+//! Each cell is paired with the same cell of the other sweep. Its change is the logarithm of the
+//! ratio of the medians. Two kinds of noise are distinguished. The scatter of runs within a cell
+//! determines the interval of that cell's change; it is pooled over all cells of both sweeps,
+//! because a cell has few runs. A slow period of the machine affects all cells alike, so the
+//! interval of the overall change follows from the means of consecutive parts of each sweep.
 
 use crate::log_ratio::logarithm;
 use crate::table::Table;
@@ -15,7 +15,8 @@ use linerate_evidence::{Cell, RunRecord};
 const PARTS: usize = 10;
 /// Error probability of the 95 % intervals.
 const ERROR: f64 = 0.05;
-/// Ratio of a median's standard error to that of a mean, for a normal distribution: √(π/2).
+/// Ratio of a median's standard error to a mean's standard error, for a normal distribution:
+/// √(π/2).
 const OF_A_MEDIAN: f64 = 1.253_314_137_315_5;
 
 /// The changes of throughput from one sweep to another, as logarithms of ratios.

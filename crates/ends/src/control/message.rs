@@ -68,7 +68,7 @@ pub struct RunSpec {
     pub verify: Option<u64>,
     /// Maximum duration of the run in milliseconds, counted from the first byte.
     pub max_milliseconds: u64,
-    /// MSS that the sink announces in bytes; `None` selects that of the interface.
+    /// MSS that the sink announces in bytes; `None` selects the MSS of the interface.
     pub max_segment: Option<u16>,
     /// Delay in milliseconds from the first byte to the start of observation; `None` for no
     /// observation.

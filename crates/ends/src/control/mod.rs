@@ -1,4 +1,4 @@
-//! The control connection of a sink: how a sweep on one machine sets up runs on another one.
+//! The control connection of a sink: how a sweep on one machine sets up runs on another machine.
 //!
 //! Control and data connections use one TCP port. A connection that starts with
 //! `greeting::CONTROL` is a control connection; one that starts with a data greeting carries the

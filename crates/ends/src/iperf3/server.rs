@@ -27,8 +27,8 @@ const MAX_SIZE: f64 = (1 << 20) as f64;
 const DEFAULT_SIZE: usize = 128 << 10;
 /// The iperf3 error number for an option that is not implemented.
 const NOT_IMPLEMENTED: u32 = 13;
-/// Maximum number of connections in addition to those of a test; they get an answer that rejects
-/// them.
+/// Maximum number of connections in addition to the connections of a test. They receive an answer
+/// that rejects them.
 const SPARE: usize = 16;
 
 /// An event of the server, for its output.
@@ -208,7 +208,7 @@ fn serve_test(
 }
 
 impl Shared<'_> {
-    /// Ends the test of `cookie`, so that another one can begin.
+    /// Ends the test of `cookie`, so that the next test can begin.
     fn release(&self, cookie: Cookie) {
         let mut current = lock(&self.current);
         if current.as_ref().is_some_and(|test| test.cookie == cookie) {

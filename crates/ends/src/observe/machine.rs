@@ -25,7 +25,7 @@ impl MachineCounters {
     }
 
     /// Parses lines of `/proc/stat`: `cpuN user nice system idle iowait irq softirq steal guest
-    /// guest_nice`. The time of guests is already included in that of users.
+    /// guest_nice`. The user time already includes the time of guests.
     fn parse(text: &str) -> Self {
         let cpu = |line: &str| {
             let rest = line.strip_prefix("cpu")?;

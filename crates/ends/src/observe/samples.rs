@@ -121,8 +121,8 @@ impl Samples {
     }
 
     /// Returns the delivery rate that 5 % of the samples exceed, in bytes per second. The maximum
-    /// would be misleading, because acknowledgements that arrive together give a rate above that of
-    /// the path.
+    /// would be misleading, because acknowledgements that arrive together give a rate above the
+    /// path's rate.
     pub(super) fn peak_delivery_rate(&self) -> Option<u64> {
         let mut rates = self.delivery_rates.clone();
         rates.sort_unstable();

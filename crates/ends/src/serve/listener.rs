@@ -84,7 +84,7 @@ pub enum ListenError {
          for all"
     )]
     NotOurs(SocketAddr),
-    /// The address, given first, is not that of the linerate host.
+    /// The first address does not belong to the linerate host, which has the second address.
     #[error("{0} is not the address of linerate's host: listen at {1}, or at a port alone")]
     NotOfHost(SocketAddr, IpAddr),
     /// The system reports another error.

@@ -3,10 +3,10 @@
 
 /// An endless sequence of bytes that depends on a seed.
 ///
-/// The bytes are those of the words w(0), w(1), … in little-endian order. w(n) is n plus the seed,
-/// times an odd constant, with the high half folded into the low one. All words differ, and a shift
-/// by any distance changes nearly every byte. The next word costs one addition, which is cheap
-/// compared with copying.
+/// The bytes are the words w(0), w(1), … in little-endian order. w(n) is n plus the seed, times an
+/// odd constant, with the high half folded into the low one. All words differ, and a shift by any
+/// distance changes nearly every byte. The next word costs one addition, which is cheap compared
+/// with copying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
     seed: u64,

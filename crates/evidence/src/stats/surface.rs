@@ -46,7 +46,8 @@ pub struct SurfaceModel {
     /// The round-trip time with a small window in seconds: from sending a byte until its
     /// acknowledgement makes room for the next one.
     pub round_trip: f64,
-    /// Ratio of the window that a byte of receive buffer provides to that of a byte of send buffer.
+    /// Window that a byte of receive buffer provides, divided by the window that a byte of send
+    /// buffer provides.
     pub receive_share: f64,
     /// How much the work on data overlaps with the round trip: 1 if their times add up, large if
     /// the longer one determines the rate.

@@ -58,8 +58,8 @@ pub(crate) fn another_cpu() -> Option<usize> {
     two_cpus()?.into_iter().find(|&cpu| cpu != current)
 }
 
-/// Returns the first two CPUs that the process may use. It asks for those of the main thread, which
-/// is never pinned.
+/// Returns the first two CPUs that the process may use. The main thread is queried, because it is
+/// never pinned.
 fn two_cpus() -> Option<[usize; 2]> {
     let allowed = sched_getaffinity(Some(getpid())).ok()?;
     let mut cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));

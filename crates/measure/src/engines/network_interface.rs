@@ -104,7 +104,8 @@ fn longest(table: &str, row: impl Fn(&str) -> Option<(u32, String)>) -> Option<S
     best.map(|(_, name)| name)
 }
 
-/// Returns the framing of packets on `interface`; without one, that of a path inside this machine.
+/// Returns the framing of packets on `interface`; without an interface, the framing of a path
+/// inside this machine.
 pub(crate) fn framing(interface: Option<&Interface>, options: u32) -> Framing {
     match interface {
         None => Framing::ethernet_in_memory(options),

@@ -215,7 +215,7 @@ fn ends<'a>(
     Some((outcome.program(&format!("{name}: source"))?, outcome.program(&format!("{name}: sink"))?))
 }
 
-/// Collects the counters of one end, and those of its machine.
+/// Collects the counters of one endpoint and of its machine.
 fn counters(program: &ProgramReport, outcome: &Outcome) -> EndCounters {
     let mut end = EndCounters::default();
     if let Some(tcp) = &program.tcp {

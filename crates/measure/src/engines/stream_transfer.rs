@@ -48,7 +48,8 @@ impl Carried {
     }
 }
 
-/// Writes the requested bytes to `near` in one thread, and reads them from `far` in another one.
+/// Writes the requested bytes to `near` in one thread, and reads them from `far` in a second
+/// thread.
 pub(crate) fn carry(
     near: &Stream,
     far: &Stream,

@@ -64,8 +64,8 @@ impl FarEnd {
     }
 
     /// Finds out which program listens at `peer`. A program that waits for more bytes of its own
-    /// protocol does not answer the other one, so iperf3's protocol is tried first at iperf3's
-    /// default port.
+    /// protocol does not answer a message of the other protocol. Therefore iperf3's protocol is
+    /// tried first at iperf3's default port.
     ///
     /// # Errors
     /// The peer cannot be reached, or is neither a sink nor an iperf3 server.

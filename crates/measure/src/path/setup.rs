@@ -1,4 +1,4 @@
-//! The parameters of a run: those of the application, changed by one intervention.
+//! The parameters of a run: the parameters of the application, changed by one intervention.
 
 use super::Application;
 use super::far_end::FarEnd;
@@ -52,7 +52,7 @@ pub(super) struct Setup {
 }
 
 impl Plain {
-    /// Returns the properties of a run without intervention. The peak is that of the first one,
+    /// Returns the properties of a run without intervention. The peak is the peak of the first run,
     /// `earlier`.
     pub(super) fn of(evidence: &RunEvidence, earlier: Option<Self>) -> Self {
         let (near, far) = (&evidence.sender.connection, &evidence.receiver.connection);

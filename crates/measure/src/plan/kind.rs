@@ -17,7 +17,7 @@ pub enum BenchKind {
     Serial,
     /// The kernel's TCP at both ends, over loopback or to another machine.
     Kernel,
-    /// linerate's TCP on an interface of this machine, to a sink on another one.
+    /// linerate's TCP on an interface of this machine, to a sink on another machine.
     Interface,
     /// linerate's TCP at both ends, on the machines of a scenario in virtual time.
     Sim,

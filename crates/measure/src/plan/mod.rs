@@ -19,7 +19,7 @@ use linerate_units::{Duration, Rate};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 
-/// A validated plan. Its fields are those of [`Draft`], read-only.
+/// A validated plan. It has the same fields as [`Draft`], read-only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Draft", into = "Draft")]
 pub struct Plan(Draft);

@@ -132,7 +132,7 @@ impl Store {
         Ok(())
     }
 
-    /// Saves a completed run, which must be that of [`Store::next_run`].
+    /// Saves a completed run, which must be the run that [`Store::next_run`] returned.
     ///
     /// # Errors
     /// It cannot be written. The folder can be resumed in any case.
@@ -192,8 +192,8 @@ fn whole_lines(text: &[u8]) -> &[u8] {
     &text[..end]
 }
 
-/// Reads the runs of a file. Each run must be that of the schedule, or one of the plan's cells if a
-/// time budget makes the order depend on results.
+/// Reads the runs of a file. Each run must be the next run of the schedule. If a time budget makes
+/// the order depend on results, it may be a run of any cell of the plan.
 fn read_runs(
     path: &Path,
     text: &[u8],

@@ -59,7 +59,7 @@ pub(crate) fn content(report: &Report<'_>) -> String {
     )
 }
 
-/// Returns the names of all counters of any run, beginning with those of [`FIRST`].
+/// Returns the names of all counters of any run, beginning with the names in [`FIRST`].
 fn names_of(runs: &[RunRecord]) -> Vec<String> {
     let ends = runs.iter().flat_map(|run| [&run.counters.sender, &run.counters.receiver]);
     let names: BTreeSet<&str> =

@@ -8,8 +8,8 @@ use linerate_evidence::stats::as_f64;
 use linerate_evidence::{BufferSize, notation};
 use linerate_verdict::CellSummary;
 
-/// Returns the section's content: curves for two equal buffers, and for each buffer with the
-/// largest size of the other one.
+/// Returns the section's content: one curve for equal buffers, and a curve for each buffer while
+/// the other buffer has its largest size.
 pub(crate) fn content(report: &Report<'_>) -> String {
     let table = &report.table;
     let (Some(&send), Some(&receive)) = (table.sends().last(), table.receives().last()) else {

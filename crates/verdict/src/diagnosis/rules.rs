@@ -268,8 +268,8 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::All,
     },
-    // Losses that pacing avoids can also be those of a short queue, at which a paced sender is
-    // faster. Only all three effects together tell the two apart.
+    // Losses that pacing avoids can also come from a short queue, at which a paced sender is
+    // faster. Only all three effects together distinguish the two causes.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[

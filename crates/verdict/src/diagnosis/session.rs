@@ -21,7 +21,8 @@ const MAX_REPEATS: usize = 3;
 const MIN_TRIED_SCORE: f64 = 0.05;
 /// Minimum confidence for a limit to be named.
 const MIN_CONFIDENCE: f64 = 0.3;
-/// Minimum lead of the named limit's confidence over that of any other limit.
+/// Minimum difference between the confidence of the named limit and the confidence of any other
+/// limit.
 const MIN_LEAD: f64 = 0.2;
 /// Minimum relative half-width of an effect's interval. It allows for clocks and scheduling.
 const MIN_WIDTH: f64 = 0.03;
@@ -256,7 +257,7 @@ impl Diagnosis {
         self.first.iter().chain(self.plain.iter().map(|(_, run)| run))
     }
 
-    /// Compares the losses of `run` with those of all runs without intervention together. The
+    /// Compares the losses of `run` with the losses of all runs without intervention together. The
     /// counters include the start of each connection, because a short run has few losses.
     fn losses(&self, run: &RunEvidence) -> Option<Losses> {
         let of = |run: &RunEvidence| {
@@ -272,9 +273,9 @@ impl Diagnosis {
             .then(|| Losses { count, expected: lost / all * sent })
     }
 
-    /// Returns the ratio of the queueing delay of `run` to that of `around`, the runs without
-    /// intervention before and after it. The shortest round-trip time of all runs is taken as that
-    /// without a queue.
+    /// Returns the queueing delay of `run`, divided by the queueing delay of `around`, the runs
+    /// without intervention before and after it. The shortest round-trip time of all runs is taken
+    /// as the round-trip time without a queue.
     fn queue_ratio(&self, run: &RunEvidence, around: &[&RunEvidence]) -> Option<f64> {
         let all = self.all_plain().chain(self.changed.iter().map(|(.., run)| run));
         let shortest = all
@@ -295,7 +296,7 @@ impl Diagnosis {
         let squares = logs().map(|log| (log - centre).powi(2)).sum::<f64>();
         let degrees = count_f64(self.plain.len().saturating_sub(1).max(1));
         // A run is compared with the mean of two others, so the variance of the difference is 1 +
-        // 1/2 times that of a run.
+        // 1/2 times the variance of a run.
         let deviation = (squares / degrees * 1.5).sqrt();
         (WIDTH * deviation).max(MIN_WIDTH)
     }

@@ -9,7 +9,8 @@ use linerate_evidence::RunEvidence;
 
 /// Minimum confidence for a limit to be named.
 const MIN_CONFIDENCE: f64 = 0.3;
-/// Minimum lead of the named limit's confidence over that of any other limit.
+/// Minimum difference between the confidence of the named limit and the confidence of any other
+/// limit.
 const MIN_LEAD: f64 = 0.2;
 
 /// Returns the limit that the rules identify. `plain` holds the counters of the cell, `effects` the

@@ -353,7 +353,7 @@ fn a_send_buffer_larger_than_the_path_does_not_hide_the_link() {
     let full = Figures { states: BUFFER, round_trip_ratio: 4.0, ..PLAIN };
     let verdict = diagnose(full, &[(Change::Paced, 0.9, 0)], &[]);
     assert_eq!(verdict.limit, Limit::LinkRate, "{verdict:#?}");
-    // The queue is that of other traffic.
+    // Other traffic causes the queue.
     let gains = [(Change::SendBufferDoubled, 1.8, 0), (Change::Paced, 0.9, 0)];
     assert_eq!(diagnose(full, &gains, &[]).limit, Limit::SendBuffer);
 }

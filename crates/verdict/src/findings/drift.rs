@@ -1,8 +1,8 @@
 //! The finding about drift: whether the machine's speed changed during the sweep.
 //!
 //! The runs have a random order, so drift widens the intervals of all cells and favours none. It
-//! matters when the sweep is compared with another one. A slow period in the middle leaves the two
-//! halves alike, so shorter parts are compared too.
+//! matters when the sweep is compared with another sweep. A slow period in the middle leaves the
+//! two halves alike, so shorter parts are compared too.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;
@@ -24,8 +24,8 @@ const FEWEST_OF_PART: usize = 12;
 /// Number of random orders of the runs with which the observed order is compared.
 const ORDERS: u64 = 400;
 
-/// Maximum share of random orders whose parts differ as much as those of the observed order, for
-/// the difference to count as drift.
+/// The difference between parts counts as drift if at most this share of random orders has parts
+/// that differ as much.
 const CHANCE: f64 = 0.01;
 
 /// Minimum ratio of the largest difference between parts to the change between halves. Below it,

@@ -1,9 +1,9 @@
 //! The finding about the ridge: whether throughput is highest where both buffers are equal.
 //!
 //! Each cell beside the diagonal is compared with the diagonal cell of its smaller buffer. The mean
-//! over all cells on one side of the diagonal is the effect of a larger receive buffer; on the
-//! other side, that of a larger send buffer. Each effect has an interval. There is a ridge if both
-//! effects reduce throughput.
+//! over all cells on one side of the diagonal is the effect of a larger receive buffer. The mean on
+//! the other side is the effect of a larger send buffer. Each effect has an interval. There is a
+//! ridge if both effects reduce throughput.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;

@@ -19,9 +19,9 @@ const TIMERS: [(&str, &str); 4] = [
     (names::SMALL_WINDOW_TIMEOUTS, "small-window timeout"),
 ];
 
-/// Maximum ratio of a cell's rate to that of its best neighbour for the cell to be called slow. The
-/// rate of a neighbour with a larger buffer is first reduced in proportion to the buffers, because
-/// half the buffer may carry half as much.
+/// A cell is called slow if its rate, divided by the rate of its best neighbour, is at most this.
+/// The rate of a neighbour with a larger buffer is first reduced in proportion to the buffers,
+/// because half the buffer may carry half as much.
 const PART: f64 = 0.1;
 
 /// Minimum share of a cell's duration that expired timers could account for, if they count as its
@@ -59,9 +59,9 @@ pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
 struct Compared<'a> {
     cell: &'a CellSummary<'a>,
     neighbour: &'a CellSummary<'a>,
-    /// Ratio of the cell's rate to that of the neighbour.
+    /// The cell's rate, divided by the neighbour's rate.
     part: f64,
-    /// Ratio of the neighbour's buffer to that of the cell, for the buffer that differs; at least
+    /// The neighbour's buffer, divided by the cell's buffer, for the buffer that differs; at least
     /// 1.
     larger: f64,
 }

@@ -3,7 +3,7 @@
 //! It uses a socket pair of the kernel (`AF_UNIX`), with `write` and `read` calls of the same
 //! sizes, and the same two copies into the kernel and out of it. As on the loopback device there is
 //! no checksum, but also no TCP, IP, device or acknowledgement. Buffers have the kernel's default
-//! size, because those of the plan are a part of TCP's work.
+//! size, because the buffer sizes of the plan belong to TCP, which the floor leaves out.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;

@@ -9,7 +9,7 @@ use linerate_units::Instant;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Wraps the link of linerate's host, or that of the sender if both ends are linerate's.
+/// Wraps the link of linerate's host. If both endpoints use linerate, wraps the sender's link.
 #[derive(Debug)]
 pub(crate) struct Wrapping {
     impairments: Option<Impairments>,

@@ -45,7 +45,7 @@ pub(crate) fn measure(
         });
         (joined(writer), joined(reader))
     });
-    // If one end stops early, the other one reports that the link is down. After an interrupt, that
+    // If one endpoint stops early, its peer reports that the link is down. After an interrupt, that
     // error would be misleading.
     let (began, ended) = match (began, ended) {
         (Err(BenchError::Interrupted), _) | (_, Err(BenchError::Interrupted)) => {

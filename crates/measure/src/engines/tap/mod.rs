@@ -159,7 +159,7 @@ impl Bench for TapBench {
     ) -> Result<Option<Floor>, BenchError> {
         if self.offloads {
             // A floor measurement sends one datagram in each frame, so its time cannot be compared
-            // with that of GSO frames.
+            // with the time of GSO frames.
             return Ok(None);
         }
         let tap = self.take_device()?;

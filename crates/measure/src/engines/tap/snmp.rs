@@ -22,7 +22,7 @@ pub(crate) fn read() -> Result<Numbers, BenchError> {
     Ok(WORDS.map(|(group, word, _)| number(&text, group, word).unwrap_or(0)))
 }
 
-/// Adds the increase of each counter to those of an end.
+/// Adds the increase of each counter to the counters of an endpoint.
 pub(crate) fn note_difference(before: Numbers, after: Numbers, into: &mut EndCounters) {
     for ((_, _, name), (before, after)) in WORDS.iter().zip(before.iter().zip(after)) {
         into.set(name, after.saturating_sub(*before));

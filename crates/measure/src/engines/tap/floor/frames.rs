@@ -15,7 +15,7 @@ use linerate_wire::{
     EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, Sum, UdpHeader, VlanTags,
 };
 
-/// UDP port of linerate's end: that of the discard service (RFC 863).
+/// UDP port of linerate's endpoint: the port of the discard service (RFC 863).
 pub(crate) const PORT: u16 = 9;
 /// Offset of the UDP header in a packet, in bytes.
 const UDP: usize = Ipv4Header::LENGTH;
