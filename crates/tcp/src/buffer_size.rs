@@ -22,7 +22,7 @@ pub enum BufferSize {
     },
 }
 
-/// In a compact connection, a fixed size is stored as a tuned one whose initial size is zero.
+/// A compact connection stores a fixed size as a tuned size whose initial size is zero.
 impl Pack for BufferSize {
     fn pack(&self, into: &mut Packer<'_>) {
         match *self {
@@ -72,7 +72,8 @@ impl BufferSize {
         }
     }
 
-    /// Sets the initial size of a tuned buffer, within its maximum.
+    /// Returns the size with `bytes` as the initial size of a tuned buffer, limited to its maximum.
+    /// A fixed size is unchanged.
     #[must_use]
     pub(crate) fn starting_at(self, bytes: u32) -> Self {
         match self {
@@ -82,7 +83,8 @@ impl BufferSize {
     }
 }
 
-/// Creates a fixed size, because the application has chosen it. Limits it to [`LARGEST_BUFFER`].
+/// Creates a fixed size, because the application has chosen it. The size is limited to
+/// [`LARGEST_BUFFER`].
 impl From<usize> for BufferSize {
     fn from(size: usize) -> Self {
         Self::Fixed(saturated(size))

@@ -115,8 +115,8 @@ pub struct Config {
     /// Whether the congestion window is reduced after an idle time of one RTO (RFC 5681 §4.1).
     /// Disable this only on dedicated paths, whose capacity does not change.
     pub restart_after_idle: bool,
-    /// The maximum MSS to announce and to send (`TCP_MAXSEG`), if that of the path is larger. At
-    /// least 48 bytes.
+    /// An upper limit for the MSS to announce and for the size of segments sent (`TCP_MAXSEG`), in
+    /// bytes, at least 48. `None` means that only the path limits them.
     pub largest_segment: Option<u16>,
     /// The condition for searching the path MTU by probes (PLPMTUD, RFC 4821).
     pub path_search: PathSearch,
@@ -154,9 +154,9 @@ pub struct Config {
     /// The time after which unacknowledged data aborts the connection, in place of R2. `None` means
     /// that only R2 applies. [`crate::Connection::set_user_timeout`] changes it.
     pub user_timeout: Option<Duration>,
-    /// Whether the user timeout is advertised to the peer, and the peer may change ours unless the
-    /// application has set one (RFC 5482: ENABLED). A few middleboxes drop segments with unknown
-    /// options.
+    /// Whether the user timeout is advertised to the peer, and the peer's advertisement may change
+    /// ours (RFC 5482: ENABLED). A timeout that the application has set is never changed. A few
+    /// middleboxes drop segments with unknown options.
     pub user_timeout_option: bool,
     /// The limits of a user timeout that the peer's advertisement can set (RFC 5482: L_LIMIT,
     /// U_LIMIT).
@@ -173,9 +173,10 @@ pub struct Config {
     /// or for a closed window to open.
     pub orphan_timeout: Duration,
     /// The maximum number of separate ranges of out-of-order data that are stored. A segment that
-    /// would need another range is dropped. If a queue on the path overflows in slow start, every
-    /// other segment is lost and each of the others is a range; a lower limit would drop more
-    /// segments than that queue.
+    /// would need another range is dropped. The default allows for a queue on the path that
+    /// overflows in slow start. Then every other segment is lost, and each segment that arrives
+    /// forms a range of its own. With a lower limit, the receiver would drop more segments than
+    /// that queue.
     pub reassembly_ranges: usize,
 }
 

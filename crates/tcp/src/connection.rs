@@ -45,8 +45,8 @@ pub struct Connection {
     pub(crate) last_received: Instant,
     pub(crate) acks: AckPolicy,
     pub(crate) agreement: Agreement,
-    /// Whether a segment must be sent before all other output: a SYN or SYN-ACK, or in an
-    /// established connection an acknowledgement without data and SACK blocks.
+    /// Whether a segment must be sent before all other output: a SYN or SYN-ACK, or, in an
+    /// established connection, an acknowledgement that carries neither data nor SACK blocks.
     pub(crate) first_due: bool,
     pub(crate) events: Events,
     /// The memory that the host allows the buffers to allocate.
@@ -74,7 +74,7 @@ pub struct Connection {
     pub(crate) keep_alive_due: bool,
     /// The reset that must be sent, if any.
     pub(crate) reset_due: Option<Box<Reset>>,
-    /// Whether this end opened the connection by a SYN.
+    /// Whether this endpoint opened the connection by a SYN.
     pub(crate) active: bool,
     /// Whether the application has closed the connection and will not use it any more.
     pub(crate) released: bool,
@@ -129,16 +129,16 @@ impl Connection {
     }
 
     /// Returns the time when [`crate::Driver::handle_timeout`] must be called next, or
-    /// [`Instant::NEVER`]. Every call of another method may change it, in both directions.
+    /// [`Instant::NEVER`]. A call of any other method may move this time earlier or later.
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
         self.timers.next()
     }
 
-    /// Returns a lower bound of [`Connection::poll_timeout`], which is cheaper to read. It is the
-    /// earliest deadline since the last call of [`crate::Driver::handle_timeout`], although that
-    /// deadline may have moved since. A driver that calls the method whenever this time has come is
-    /// never late, and makes few needless calls.
+    /// Returns a lower bound of [`Connection::poll_timeout`] that is cheaper to read: the earliest
+    /// deadline that was set since the last call of [`crate::Driver::handle_timeout`]. That timer
+    /// may have been moved to a later time since. A driver that calls `handle_timeout` whenever
+    /// this time has come is never late, and makes few needless calls.
     #[inline]
     #[must_use]
     pub const fn earliest_timeout(&self) -> Instant {

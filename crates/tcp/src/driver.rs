@@ -74,9 +74,9 @@ impl<'a> Driver<'a> {
     }
 
     /// Ignores the acknowledgement `segment`, which would complete the handshake without data,
-    /// until some time after the peer's SYN (`TCP_DEFER_ACCEPT`). The SYN-ACK is retransmitted
-    /// then. Returns false if that time is over, or `segment` is not such an acknowledgement: the
-    /// caller must then handle it.
+    /// until some time after the peer's SYN (`TCP_DEFER_ACCEPT`). At that time the SYN-ACK is
+    /// retransmitted. Returns false if the time is over, or if `segment` is not such an
+    /// acknowledgement. The caller must then handle `segment`.
     #[inline]
     pub fn defer_handshake(
         self,
@@ -94,10 +94,12 @@ impl<'a> Driver<'a> {
         self.0.handle_segment(now, segment)
     }
 
-    /// Handles a segment like [`Driver::handle_segment`]. `ecn` is the codepoint of its packet, set
-    /// by an ECN-capable sender or a congested router (RFC 3168 §5). If the segment lies in
-    /// `memory`, which must not be written while shared, its data need not be copied: the
-    /// connection keeps a reference if the data fills at least half of `memory`.
+    /// Handles a segment that belongs to this connection and has a valid checksum. `ecn` is the
+    /// codepoint of its packet, set by an ECN-capable sender or a congested router (RFC 3168 §5).
+    ///
+    /// `memory` is the buffer that contains the segment, if the connection may keep a reference to
+    /// it. If the data fills at least half of this buffer, the connection does so instead of
+    /// copying the data. The buffer must not be written while it is shared.
     #[inline]
     pub fn handle_segment_with(
         self,
@@ -163,9 +165,9 @@ impl<'a> Driver<'a> {
     }
 
     /// Writes the next segment to the start of `bytes`, with zero for ports and checksum. Returns
-    /// `None` if there is none. Call it until it returns `None` or [`Connection::wants_transmit`]
-    /// is false. After it has written a segment, [`Driver::poll_batch`] may offer further segments
-    /// that differ only in their numbers.
+    /// `None` if there is no segment to send. Call it until it returns `None` or
+    /// [`Connection::wants_transmit`] is false. After it has written a segment,
+    /// [`Driver::poll_batch`] may offer further segments that differ only in their numbers.
     ///
     /// # Panics
     /// If `bytes` has no room for the largest segment that this connection's path may take
@@ -218,17 +220,17 @@ impl<'a> Driver<'a> {
         self.0.memory = grant;
     }
 
-    /// Swaps the memory of the send buffer with `memory`, if the buffer is empty and both have
-    /// equal size, so that the host can provide memory that is in the CPU's cache. Returns whether
-    /// it did.
+    /// Swaps the memory of the send buffer with `memory`, if the buffer is empty and both memories
+    /// have equal size. Thus the host can provide memory that is in the CPU's cache. Returns
+    /// whether the memories were swapped.
     #[inline]
     pub fn exchange_send_memory(self, memory: &mut Box<[u8]>) -> bool {
         self.0.sender.buffer.exchange(memory)
     }
 
-    /// Swaps the memory of the receive buffer with `memory`, if the buffer is empty and both have
-    /// equal size, so that the host can provide memory that is in the CPU's cache. Returns whether
-    /// it did.
+    /// Swaps the memory of the receive buffer with `memory`, if the buffer is empty and both
+    /// memories have equal size. Thus the host can provide memory that is in the CPU's cache.
+    /// Returns whether the memories were swapped.
     #[inline]
     pub fn exchange_receive_memory(self, memory: &mut Box<[u8]>) -> bool {
         self.0.receiver.assembler.is_empty() && self.0.receiver.buffer.exchange(memory)

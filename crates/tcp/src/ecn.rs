@@ -25,8 +25,9 @@ pub enum EcnRule {
     /// ECN is not requested, but accepted if the peer requests it (Linux's default for RFC 3168,
     /// `tcp_ecn` 2).
     Accept,
-    /// Our SYN requests ECN (Linux's `tcp_ecn` 1 and 3). Some middleboxes drop such SYNs, so the
-    /// second SYN omits the request; if AccECN is requested, the third one does.
+    /// Our SYN requests ECN (Linux's `tcp_ecn` 1 and 3). Some middleboxes drop such SYNs. A request
+    /// for RFC 3168 is therefore omitted from the second SYN, and a request for AccECN from the
+    /// third.
     Request,
 }
 
@@ -77,11 +78,11 @@ pub(crate) struct Notification {
     /// The number of bytes, plus one, that had been sent when a mark last reduced the congestion
     /// window. Further marks on these bytes do not reduce it again. Zero if no mark has reduced it.
     reduced_before: u64,
-    /// The configured rule for RFC 3168; the next field is that for AccECN.
+    /// The configured rule for RFC 3168. `accurate_rule` is the rule for AccECN.
     rule: EcnRule,
     accurate_rule: EcnRule,
     past: EcnSignals,
-    /// The codepoint of packets with new data: ECT(0) once both ends have agreed on ECN.
+    /// The codepoint of packets with new data: ECT(0) once both endpoints have agreed on ECN.
     codepoint: Ecn,
     /// The ECN flags of every segment. In RFC 3168 mode: ECE from the receipt of a mark until the
     /// peer's CWR. In AccECN mode: the ACE field.
@@ -103,9 +104,9 @@ impl Notification {
         }
     }
 
-    /// Returns the ECN flags of our SYN, if `sent` SYNs were not answered. The first two request
-    /// AccECN (RFC 9768 §3.1.4.1), and later ones no ECN at all, because a client must not request
-    /// RFC 3168 after AccECN (§3.1.5).
+    /// Returns the ECN flags of our SYN, if `sent` SYNs were not answered. If AccECN is configured,
+    /// the first two SYNs request it (RFC 9768 §3.1.4.1). Later SYNs request no ECN at all, because
+    /// a client must not request RFC 3168 after AccECN (§3.1.5).
     pub(crate) fn flags_of_syn(&self, sent: u32) -> TcpFlags {
         match (self.accurate_rule, self.rule) {
             (EcnRule::Request, _) if sent < 2 => TcpFlags::ACE,
@@ -115,8 +116,8 @@ impl Notification {
     }
 
     /// Returns the ECN flags of our SYN-ACK, if `sent` SYN-ACKs were not acknowledged. In AccECN
-    /// mode they report the codepoint of the latest SYN (RFC 9768 table 2), but not from the third
-    /// SYN-ACK on (§3.2.3.2.2).
+    /// mode, the first two SYN-ACKs report the codepoint of the latest SYN (RFC 9768 table 2).
+    /// Later SYN-ACKs carry no ECN flags (§3.2.3.2.2).
     pub(crate) fn flags_of_syn_ack(&self, sent: u32) -> TcpFlags {
         if let Some(accurate) = &self.accurate {
             return if sent < 2 { ace_for_codepoint(accurate.syn) } else { TcpFlags::empty() };
@@ -151,7 +152,7 @@ impl Notification {
     }
 
     /// Whether the first SYN or SYN-ACK of the peer, with these flags, selects the AccECN mode.
-    /// Reserved combinations of flags select it, too (RFC 9768 §3.1.3).
+    /// Reserved combinations of flags also select it (RFC 9768 §3.1.3).
     fn selects_accurate_mode(&self, flags: TcpFlags) -> bool {
         if flags.contains(TcpFlags::ACK) {
             self.accurate_rule == EcnRule::Request && !matches!(flags.ace(), 0b000 | 0b001 | 0b111)
@@ -223,7 +224,7 @@ impl Notification {
         self.accurate.is_some()
     }
 
-    /// Whether both ends have agreed on ECN, in either mode.
+    /// Whether both endpoints have agreed on ECN, in either mode.
     pub(crate) fn is_on(&self) -> bool {
         self.accurate.is_some() || self.codepoint != Ecn::NotEct
     }
@@ -251,7 +252,7 @@ impl Notification {
         self.echo
     }
 
-    /// Returns the ECN flags that segments with new data carry in addition.
+    /// Returns the ECN flags that segments with new data carry in addition to [`Self::echo`].
     pub(crate) fn flags_of_new_data(&self) -> TcpFlags {
         if self.past.contains(EcnSignals::CWR_DUE) { TcpFlags::CWR } else { TcpFlags::empty() }
     }
@@ -396,7 +397,8 @@ mod tests {
         }
     }
 
-    /// RFC 9768 §3.1.5: after a refusal of ECN, a server sends Not-ECT, but a client does not.
+    /// RFC 9768 §3.1.5: after a SYN or SYN-ACK without ECN, a server sends Not-ECT. A client still
+    /// sends ECT(0).
     #[test]
     fn a_refusal_makes_a_server_send_not_ect_and_keeps_the_mode() {
         let (ask, answer) = (SYN | TcpFlags::ACE, SYN_ACK | TcpFlags::of_ace(0b010));

@@ -12,8 +12,8 @@ use linerate_wire::Timestamps;
 
 /// # Application calls: the end
 impl Connection {
-    /// Starts the timer of a connection that the application has released: for its linger time, or
-    /// in FIN-WAIT-2 for the peer's FIN.
+    /// Starts the timer of a connection that the application has released. In FIN-WAIT-2 it limits
+    /// the wait for the peer's FIN, and in other states the linger time.
     pub(crate) fn start_orphan_timer(&mut self, now: Instant) {
         let unacknowledged_timeout = match (self.state, self.linger()) {
             (State::FinWait2, _) => self.orphan_timeout(),
@@ -24,7 +24,7 @@ impl Connection {
     }
 
     /// Resets the connection (ABORT, RFC 9293 §3.10.5). In TIME-WAIT it is closed without a reset,
-    /// since both ends have closed normally.
+    /// since both endpoints have closed normally.
     pub fn abort(&mut self, now: Instant) {
         self.slow(|connection| {
             if connection.state == State::TimeWait {
@@ -35,7 +35,8 @@ impl Connection {
         });
     }
 
-    /// Resets the connection because of `error`, when no segment of the peer has caused it.
+    /// Resets the connection because of `error`. Use it if no segment of the peer has caused the
+    /// error.
     pub(crate) fn abort_by_ourselves(&mut self, now: Instant, error: Error) {
         let timestamps = self.timestamps.on.then(|| self.timestamps.stamp(now));
         self.abort_with(error, timestamps);
@@ -50,8 +51,8 @@ impl Connection {
             | State::FinWait1
             | State::FinWait2
             | State::CloseWait => true,
-            // Both ends have closed, so no reset is needed, unless data was not sent or not read
-            // (RFC 2525 §2.17).
+            // Both endpoints have closed, so no reset is needed, unless data was not sent or not
+            // read (RFC 2525 §2.17).
             State::Closing | State::LastAck => {
                 self.sender.has_unsent(self.snd.max) || !self.receiver.buffer.is_empty()
             }
@@ -69,7 +70,8 @@ impl Connection {
         self.output_due = true;
     }
 
-    /// Ends the connection. Data that was received in order can still be read.
+    /// Ends the connection, because of `error` unless it was closed normally. Data that was
+    /// received in order can still be read.
     pub(crate) fn end(&mut self, error: Option<Error>) {
         if self.state == State::Closed {
             return;

@@ -22,8 +22,8 @@ pub(crate) struct Expectation {
     /// The expected data offset and flags of the next segment. Zero, which no segment has, means
     /// that no header is predicted.
     header: u16,
-    /// The number of full segments of new data that may be sent after the last one without a call
-    /// of [`Connection::choose`] for each.
+    /// The number of full segments of new data that may follow the last segment without a call of
+    /// [`Connection::choose`] for each.
     burst: u8,
     /// Whether a header is predicted and only plain output is due: new data, the FIN, and the
     /// acknowledgement of data received in order.
@@ -34,7 +34,7 @@ impl Expectation {
     /// The state of a new connection, in which no header is predicted.
     pub(crate) const NONE: Self = Self { header: 0, burst: 0, is_plain: false };
 
-    /// Derives the values of `connection`. The burst is zero, which ends a burst.
+    /// Derives the values from `connection`. The burst is zero, which ends a burst.
     #[inline(always)]
     fn of(connection: &Connection) -> Self {
         match connection.state {
@@ -66,7 +66,7 @@ impl Expectation {
         self.is_plain
     }
 
-    /// Returns the number of full segments of new data that may be sent after the last one without
+    /// Returns the number of full segments of new data that may follow the last segment without
     /// being chosen individually.
     #[inline(always)]
     pub(crate) const fn burst(self) -> u8 {
@@ -80,7 +80,7 @@ impl Expectation {
     }
 }
 
-/// The values are not stored in a compact connection, but derived again when it is restored.
+/// A compact connection does not store the values. They are derived again when it is restored.
 impl Pack for Expectation {
     fn pack(&self, _: &mut Packer<'_>) {}
 
@@ -99,8 +99,8 @@ impl Connection {
         result
     }
 
-    /// Handles a predicted control segment like [`Self::slow`], which cannot be inlined here
-    /// because of its closure.
+    /// Handles a predicted control segment, and then derives the expectation again. [`Self::slow`]
+    /// cannot be inlined here because of its closure.
     #[inline(always)]
     pub(crate) fn slow_control(&mut self, now: Instant, segment: Valid<'_>, run: ControlRun) {
         self.take_predicted_control(now, segment, run);
@@ -133,8 +133,8 @@ impl Connection {
             | self.ecn.is_option_due(BY_ECN);
         let by_application =
             sender.urgent.is_some() | self.rare.as_ref().is_some_and(|rare| rare.shape_output());
-        // An answer to an unacceptable segment may remain due after the segment of `first_due` was
-        // sent.
+        // An answer to an unacceptable segment may remain due after the segment that `first_due`
+        // requested was sent.
         self.first_due
             | self.reset_due.is_some()
             | by_timers

@@ -59,7 +59,7 @@ pub(crate) struct FastOpen {
     data_sent: u32,
     /// FastOpened (RFC 7413 §4.2): whether data may be sent before the handshake is complete.
     opened: bool,
-    /// Whether the receiver of a SYN with data, the peer or we, has accepted any of the data.
+    /// Whether data on a SYN was accepted, by the peer or by this endpoint.
     accepted: bool,
     lesson: Option<FastOpenLesson>,
 }
@@ -234,8 +234,7 @@ impl Connection {
         length
     }
 
-    /// Whether the receiver of a SYN with data, the peer or we, has accepted any of it
-    /// (`TCPI_OPT_SYN_DATA`).
+    /// Whether data on a SYN was accepted, by the peer or by this endpoint (`TCPI_OPT_SYN_DATA`).
     pub(crate) fn is_syn_data_accepted(&self) -> bool {
         self.fast_open.as_ref().is_some_and(|fast_open| fast_open.accepted)
     }

@@ -49,11 +49,11 @@ impl Connection {
     }
 
     /// Checks that `twin`, which has processed the same input without header prediction, is equal
-    /// in state, output and events. The predicted header may differ, so it is copied to `twin`
-    /// first. Copying a whole connection instead would copy its buffers.
+    /// in state, output and events. The predicted header may differ, so it is first copied from
+    /// this connection to `twin`. A copy of the whole connection would also copy its buffers.
     ///
     /// # Panics
-    /// If they differ.
+    /// If the connections differ.
     pub fn assert_agrees_with(&self, twin: &mut Self) {
         twin.expectation.copy_prediction_from(self.expectation);
         twin.preferences.header_prediction = self.preferences.header_prediction;
@@ -79,19 +79,19 @@ impl Connection {
         assert_eq!(*self, expected, "a refused segment has changed its connection");
     }
 
-    /// Checks that this connection equals `twin`. Here data was stored before its checksum was
-    /// verified, and in `twin` afterwards. Buffer memory without data may differ, so it is copied
-    /// to `twin` first.
+    /// Checks that this connection equals `twin`, in which the same data was stored only after its
+    /// checksum was verified. This connection has stored the data before the verification. Buffer
+    /// memory without data may differ, so it is first copied to `twin`.
     ///
     /// # Panics
-    /// If they differ.
+    /// If the connections differ.
     pub fn assert_behaves_like(&self, twin: &mut Self) {
         twin.receiver.copy_unused_memory(&self.receiver, &self.rcv);
         twin.sender.buffer.copy_unused_memory(&self.sender.buffer);
         assert_eq!(self, twin, "data stored before its checksum was verified has had an effect");
     }
 
-    /// Checks that compacting and restoring the connection would not change it.
+    /// Checks that the connection does not change if it is compacted and restored.
     fn check_rest(&self) {
         if let Some(compact) = self.compact() {
             assert_eq!(compact.look(), *self, "compaction has changed the connection");
@@ -102,7 +102,7 @@ impl Connection {
     /// each segment individually. The burst of `asked` may be longer, because it began later.
     ///
     /// # Panics
-    /// If they differ.
+    /// If the connections differ.
     pub fn assert_went_on_like(&self, asked: &mut Self) {
         assert!(
             self.expectation.burst() <= asked.expectation.burst(),

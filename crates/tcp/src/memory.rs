@@ -25,8 +25,8 @@ pub struct MemoryGrant {
     pub is_awaited: bool,
 }
 
-/// In a compact connection a grant is stored in one bit if it is unlimited, because the host sets
-/// it again before each step.
+/// A compact connection stores an unlimited grant in one bit. This suffices, because the host sets
+/// the grant again before each step.
 impl Pack for MemoryGrant {
     fn pack(&self, into: &mut Packer<'_>) {
         let limited = (*self != Self::UNLIMITED)
@@ -201,7 +201,7 @@ impl Connection {
             return;
         }
         if self.snd.flight() == 0 {
-            // Evidence for a spurious recovery would have arrived before, so the recovery will not
+            // Evidence for a spurious recovery would have arrived by now, so the recovery will not
             // be undone.
             self.sender.undo = None;
         }

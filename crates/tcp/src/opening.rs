@@ -34,17 +34,17 @@ pub struct Seeds {
     pub timestamp_offset: u32,
 }
 
-/// The end that opens the connection (RFC 9293 §3.10.1).
+/// The endpoint that opens the connection (RFC 9293 §3.10.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Open {
-    /// This end opens the connection by a SYN.
+    /// This endpoint opens the connection by a SYN.
     Active,
     /// The peer opens the connection; its SYN has arrived.
     Passive,
 }
 
-/// Generates both `open` and `reopen` from one list of initial values. The configuration is missing
-/// in the list, because a reopened connection may keep its own.
+/// Generates both `open` and `reopen` from one list of initial values. The list does not contain
+/// the configuration, because a reopened connection may keep its own configuration.
 macro_rules! begins {
     (($config:ident, $path:ident, $seeds:ident, $open:ident, $now:ident) {
         $(let $name:ident = $known:expr;)*
@@ -53,8 +53,8 @@ macro_rules! begins {
     }) => {
         impl Connection {
             /// Returns a connection in its initial state. The caller can move it to its place in
-            /// memory before it continues: after a passive open, by
-            /// [`crate::Driver::learn_from_syn`].
+            /// memory before it processes any segment. After a passive open, the caller continues
+            /// with [`crate::Driver::learn_from_syn`].
             #[must_use]
             pub fn open(
                 config: SharedConfig,
@@ -315,7 +315,7 @@ mod tests {
         Seeds { initial_sequence: SeqNum::new(number), timestamp_offset: number }
     }
 
-    /// Exchanges segments between both ends until neither has any to send.
+    /// Exchanges segments between both endpoints until neither has a segment to send.
     fn exchange(now: Instant, ends: [&mut Connection; 2]) {
         let [one, other] = ends;
         let mut frame = [0; 1_480];

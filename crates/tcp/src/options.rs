@@ -15,7 +15,7 @@ const LARGEST_SHIFT: u8 = 14;
 /// The timestamps option of a connection (RFC 7323 §3 to §5). Its clock ticks in milliseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TimestampState {
-    /// Whether both ends have agreed to use timestamps.
+    /// Whether both endpoints have agreed to use timestamps.
     pub(crate) on: bool,
     /// TS.Recent: the peer's timestamp that our segments echo.
     pub(crate) recent: u32,
@@ -56,7 +56,8 @@ impl TimestampState {
     }
 
     /// Sets TS.Recent, if the segment contains the sequence number that we acknowledged last (RFC
-    /// 7323 §4.3). Thus a delayed acknowledgement echoes the earliest segment that it covers.
+    /// 7323 §4.3). Thus a delayed acknowledgement echoes the timestamp of the earliest segment that
+    /// it covers.
     pub(crate) fn note(
         &mut self,
         timestamps: Timestamps,
@@ -75,8 +76,8 @@ impl TimestampState {
         self.recent_at = now;
     }
 
-    /// Returns the round trip in milliseconds, measured by the echo in a segment. `None` if there
-    /// is no echo, or it lies in the future.
+    /// Returns the round-trip time that the timestamp echo in `segment` shows, to the millisecond.
+    /// `None` if there is no echo, or if the echo lies in the future.
     pub(crate) fn echoed_round_trip(
         &self,
         segment: &Segment<'_>,
@@ -85,8 +86,8 @@ impl TimestampState {
         self.round_trip_of(self.of(segment)?, now)
     }
 
-    /// Returns the round trip measured by `timestamps`. `None` if the connection does not use
-    /// timestamps, or the echo is missing or lies in the future.
+    /// Returns the round-trip time that `timestamps` show, to the millisecond. `None` if the echo
+    /// is missing or lies in the future.
     pub(crate) fn round_trip_of(&self, timestamps: Timestamps, now: Instant) -> Option<Duration> {
         let (echo, clock) = (timestamps.echo, self.clock(now));
         let is_past = echo != 0 && !before(clock, echo);
@@ -106,8 +107,8 @@ fn low_word(number: u64) -> u32 {
     }
 }
 
-/// The options that a connection offers and, after the handshake, those that both ends have agreed
-/// on.
+/// The options that a connection offers and, after the handshake, those that both endpoints have
+/// agreed on.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Agreement {
     /// The shift by which we scale the windows that we announce.
@@ -116,7 +117,7 @@ pub(crate) struct Agreement {
     pub(crate) send_shift: u8,
     /// Whether windows are scaled. If not, both shifts are zero.
     pub(crate) scaling: bool,
-    /// Whether both ends have agreed on SACK.
+    /// Whether both endpoints have agreed on SACK.
     pub(crate) selective_acks: bool,
 }
 

@@ -11,7 +11,7 @@ use linerate_wire::TcpHeader;
 /// consist mostly of headers, and a hostile peer could multiply our work.
 pub(crate) const SMALLEST_PEER_MSS: u32 = 48;
 
-/// The length of an IPv4 header without options in bytes; the next constant is that for IPv6.
+/// The length in bytes of an IPv4 header without options.
 pub(crate) const IPV4_HEADER: u8 = 20;
 const IPV6_HEADER: u8 = 40;
 
@@ -52,13 +52,13 @@ packed!(Path {
 });
 
 impl Path {
-    /// Creates the path of an IPv4 connection, whose MTU is that of the first link.
+    /// Creates the path of an IPv4 connection with the MTU of the first link, in bytes.
     #[must_use]
     pub const fn ipv4(mtu: usize) -> Self {
         Self::with_header(mtu, IPV4_HEADER)
     }
 
-    /// Creates the path of an IPv6 connection, whose MTU is that of the first link.
+    /// Creates the path of an IPv6 connection with the MTU of the first link, in bytes.
     #[must_use]
     pub const fn ipv6(mtu: usize) -> Self {
         Self::with_header(mtu, IPV6_HEADER)
@@ -89,7 +89,7 @@ impl Path {
         PathMtu::new(packet(self.mtu_payload), packet(self.link_payload.max(self.mtu_payload)))
     }
 
-    /// Returns the MSS to announce, from which the length of options is not subtracted (RFC 6691).
+    /// Returns the MSS to announce, in bytes. The length of options is not subtracted (RFC 6691).
     pub(crate) fn mss(self) -> u32 {
         let most = u32::from(self.mss_clamp.unwrap_or(u16::MAX)).max(SMALLEST_PEER_MSS);
         saturated(self.mtu_payload.saturating_sub(TcpHeader::LENGTH)).clamp(SMALLEST_PEER_MSS, most)

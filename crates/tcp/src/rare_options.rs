@@ -24,7 +24,8 @@ pub(crate) struct RareOptions {
     cork: bool,
     /// SND.UNA and the end of the written data at the last call of [`Connection::expect_more`].
     more: Option<(SeqNum, SeqNum)>,
-    /// The end of the written data at the last release of all data that was held back.
+    /// The end of the written data when [`Connection::flush_cork`] last released the data held
+    /// back.
     flushed: Option<SeqNum>,
     /// The sequence numbers at which records end, in order.
     ///
@@ -195,8 +196,8 @@ impl Connection {
     }
 
     /// Removes record boundaries that are acknowledged, and announcements that a later write has
-    /// ended. Otherwise a sequence number would seem to lie ahead again after half the sequence
-    /// space.
+    /// ended. Otherwise, half the sequence space later, an old sequence number would seem to lie
+    /// ahead.
     #[cold]
     pub(crate) fn tidy_rare_options(&mut self) {
         let (una, end) = (self.snd.una, self.sender.buffer.end());
@@ -221,8 +222,8 @@ impl Connection {
         self.rare.as_ref().is_some_and(|rare| rare.more.is_some_and(|(_, written)| written == end))
     }
 
-    /// Whether a segment that ends at `end` needs PSH: it ends a record, or the written data
-    /// without an announcement of more.
+    /// Whether a segment that ends at `end` needs PSH: either it ends a record, or it ends the
+    /// written data and no more data is announced.
     pub(crate) fn is_pushed(&self, end: SeqNum) -> bool {
         let is_last = end == self.sender.buffer.end();
         (is_last && !self.is_more_expected(end)) || self.ends_record(end)

@@ -13,14 +13,14 @@ pub const SMALLEST_BUFFER_MEMORY: usize = 4 << 10;
 /// The period after which the maximum of recently used bytes is halved.
 const RECENT: Duration = Duration::from_millis(100);
 
-/// A ring buffer. Bytes are addressed by their offset from the head, which is the first byte in
-/// use.
+/// A ring buffer. Bytes are addressed by their offset from the head, which is the first byte of
+/// data.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ring {
     storage: Box<[u8]>,
     head: usize,
-    /// The maximum of the bytes in use recently. It is halved at most once in each period of
-    /// [`RECENT`], when memory is to be freed.
+    /// The maximum number of bytes in use recently. [`Ring::give_back_unused`] halves it, at most
+    /// once in each period of [`RECENT`].
     used: u32,
     period: u32,
 }
@@ -39,7 +39,7 @@ impl Ring {
     }
 
     /// Swaps the memory of the ring, which must be empty, with `memory` if both have equal size.
-    /// Returns whether it did.
+    /// Returns whether they were swapped.
     pub(crate) fn exchange(&mut self, memory: &mut Box<[u8]>) -> bool {
         let fits = self.storage.len() == memory.len();
         if fits {
@@ -48,8 +48,8 @@ impl Ring {
         fits
     }
 
-    /// Returns the number of bytes that `grant` allows to allocate. The first allocation may use
-    /// the minimum that the grant guarantees.
+    /// Returns the number of bytes that `grant` allows the ring to allocate. For the first
+    /// allocation this is at least [`MemoryGrant::least`].
     fn allowance(&self, grant: &MemoryGrant) -> usize {
         (if self.storage.is_empty() { grant.room.max(grant.least) } else { grant.room }) as usize
     }
@@ -91,8 +91,8 @@ impl Ring {
     }
 
     /// Frees memory that exceeds both the first `needed` bytes and twice the recent use. If recent
-    /// use were ignored, an application that reads each segment at once would free and allocate
-    /// memory for each.
+    /// use were ignored, an application that reads each segment at once would cause an allocation
+    /// and a deallocation for each segment.
     pub(crate) fn give_back_unused(&mut self, now: Instant, needed: usize) {
         let period = now.since(Instant::ZERO).as_millis() / RECENT.as_millis();
         let period = u32::try_from(period).unwrap_or(u32::MAX);
@@ -137,8 +137,8 @@ impl Ring {
         }
     }
 
-    /// Returns room for `length` bytes at `offset` from the head, if the memory has it in one
-    /// piece.
+    /// Returns room for `length` bytes at `offset` from the head. `None` if the room is not
+    /// contiguous, or exceeds the ring's memory.
     #[inline(always)]
     pub(crate) fn place_of_next(&mut self, offset: usize, length: usize) -> Option<&mut [u8]> {
         if offset + length > self.storage.len() {
@@ -148,7 +148,7 @@ impl Ring {
         self.storage.get_mut(at..at + length)
     }
 
-    /// Returns the room in one piece after the `length` bytes at
+    /// Returns the contiguous room after the `length` bytes at
     /// [`place_of_next`](Self::place_of_next).
     #[inline(always)]
     pub(crate) fn following(&self, offset: usize, length: usize) -> Following {
@@ -170,21 +170,21 @@ impl Ring {
         self.storage[..second.len()].copy_from_slice(second);
     }
 
-    /// Returns the bytes at `offset` from the head for writing: up to `length`, as far as they are
-    /// in one piece.
+    /// Returns the bytes at `offset` from the head for writing: up to `length` bytes, as far as
+    /// they are contiguous.
     pub(crate) fn place(&mut self, offset: usize, length: usize) -> &mut [u8] {
         let at = self.at(offset);
         let end = self.storage.len().min(at + length);
         &mut self.storage[at..end]
     }
 
-    /// Returns the bytes at `offset` from the head: up to `length`, as far as they are in one
-    /// piece.
+    /// Returns the bytes at `offset` from the head: up to `length` bytes, as far as they are
+    /// contiguous.
     pub(crate) fn front(&self, offset: usize, length: usize) -> &[u8] {
         self.slices(offset, length).0
     }
 
-    /// Copies the bytes at `offset` from the head to `into`.
+    /// Copies the bytes at `offset` from the head to `into`, and fills `into` completely.
     #[inline]
     pub(crate) fn read(&self, offset: usize, into: &mut [u8]) {
         let at = self.at(offset);
@@ -202,7 +202,8 @@ impl Ring {
         back.copy_from_slice(second);
     }
 
-    /// Copies the bytes at `offset` from the head to `into`, and returns their checksum sum.
+    /// Copies the bytes at `offset` from the head to `into`, and returns their checksum as a
+    /// [`Sum`].
     #[inline]
     pub(crate) fn read_and_sum(&self, offset: usize, into: &mut [u8]) -> Sum {
         let at = self.at(offset);
@@ -243,8 +244,8 @@ impl Ring {
         self.head = self.head.wrapping_add(count);
     }
 
-    /// Moves the head of an empty ring to the start of the memory, which is likely in the CPU's
-    /// cache and offers all room in one piece.
+    /// Moves the head of an empty ring to the start of the memory. There the memory is likely in
+    /// the CPU's cache, and all room is contiguous.
     #[inline(always)]
     pub(crate) const fn start_over(&mut self) {
         self.head = 0;

@@ -1,5 +1,5 @@
-//! A buffer of bytes from two sources: copied bytes lie in a ring, and shared bytes stay in the
-//! memory of the caller, as pieces.
+//! A buffer of bytes from two sources. Copied bytes lie in a ring. Shared bytes stay in the memory
+//! of the caller; each such range of bytes is a piece.
 //!
 //! Offsets count from the first byte of the buffer. Shared pieces are appended at the end only, so
 //! the bytes of the ring after the last piece have fixed offsets in the ring.
@@ -20,12 +20,13 @@ use linerate_wire::checksum::{Sum, copy_and_sum};
 /// piece would take more than a tenth of its size.
 pub(crate) const LEAST_PIECE: usize = 4 << 10;
 
-/// A buffer of copied bytes in a ring, with shared pieces between them.
+/// A buffer of copied bytes in a ring, between which shared pieces can lie.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SegmentedBuffer {
     ring: Ring,
     pieces: Option<Box<Pieces>>,
-    /// The number of bytes in all pieces. It is zero in most buffers, and read for every segment.
+    /// The number of bytes in all pieces. It is stored because it is read for every segment. Most
+    /// buffers have no pieces, so it is zero.
     piece_bytes: u32,
     /// The number of bytes of memory that the pieces keep allocated.
     piece_memory: u32,
@@ -41,13 +42,13 @@ packed!(SegmentedBuffer {
 
 /// The shared pieces, in the order of the buffer.
 ///
-/// Invariant: there is at least one, and none lies before the first byte of the buffer.
+/// Invariant: there is at least one piece, and no piece lies before the first byte of the buffer.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Pieces {
     list: VecDeque<Piece>,
-    /// The index of the buffer's first byte. All bytes since its creation are counted.
+    /// The index of the buffer's first byte, counted from the first byte that the buffer ever held.
     head: usize,
-    /// The index of the first byte in the ring, where only the bytes in the ring are counted.
+    /// The index of the first byte in the ring. Indices in the ring do not count bytes in pieces.
     ring_head: usize,
 }
 
@@ -56,9 +57,9 @@ struct Piece {
     bytes: Bytes,
     /// The number of bytes of memory that the piece keeps allocated.
     memory: usize,
-    /// The index of the piece's first byte among all bytes.
+    /// The index of the piece's first byte, counted as [`Pieces::head`].
     start: usize,
-    /// The index among the bytes in the ring of the first one after the piece.
+    /// The index in the ring of the first byte after the piece, counted as [`Pieces::ring_head`].
     ring: usize,
 }
 
@@ -72,8 +73,8 @@ impl Piece {
 enum Place<'a> {
     /// The byte is in a piece. Contains the bytes from there to the end of the piece.
     Piece(&'a [u8]),
-    /// The byte is in the ring. Contains its offset there, and the number of bytes before the next
-    /// piece.
+    /// The byte is in the ring. Contains its offset from the ring's head, and the number of bytes
+    /// before the next piece.
     Ring(usize, usize),
 }
 
@@ -83,7 +84,7 @@ impl SegmentedBuffer {
         Self { ring: Ring::new(), pieces: None, piece_bytes: 0, piece_memory: 0 }
     }
 
-    /// Returns the number of bytes of memory that the buffer uses, including that of pieces.
+    /// Returns the number of bytes of memory that the buffer uses, including the memory of pieces.
     pub(crate) const fn memory(&self) -> usize {
         self.ring.memory() + self.piece_memory as usize
     }
@@ -151,8 +152,8 @@ impl SegmentedBuffer {
         self.ring.write(offset - self.piece_bytes(), bytes);
     }
 
-    /// Returns room for `length` bytes at `offset`, if there are no pieces and the ring has it in
-    /// one piece; see [`Ring::place_of_next`].
+    /// Returns room for `length` bytes at `offset`; see [`Ring::place_of_next`]. `None` if there
+    /// are pieces, or if the room in the ring is not contiguous.
     #[inline(always)]
     pub(crate) fn place_of_next(&mut self, offset: usize, length: usize) -> Option<&mut [u8]> {
         if self.pieces.is_some() { None } else { self.ring.place_of_next(offset, length) }
@@ -190,8 +191,8 @@ impl SegmentedBuffer {
         self.ring.place_of_following(following)
     }
 
-    /// Returns the bytes at `offset`, after all pieces, for writing: up to `length`, as far as they
-    /// are contiguous.
+    /// Returns the bytes at `offset`, after all pieces, for writing: up to `length` bytes, as far
+    /// as they are contiguous.
     pub(crate) fn place(&mut self, offset: usize, length: usize) -> &mut [u8] {
         self.ring.place(offset - self.piece_bytes(), length)
     }
@@ -207,7 +208,7 @@ impl SegmentedBuffer {
         pieces.list.push_back(Piece { bytes, memory, start, ring });
     }
 
-    /// Returns the bytes at `offset`: up to `length`, as far as they are contiguous.
+    /// Returns the bytes at `offset`: up to `length` bytes, as far as they are contiguous.
     pub(crate) fn part(&self, offset: usize, length: usize) -> &[u8] {
         let Some(pieces) = &self.pieces else { return self.ring.front(offset, length) };
         match pieces.find(offset) {
@@ -229,15 +230,15 @@ impl SegmentedBuffer {
         })
     }
 
-    /// Returns the `length` bytes at `offset` as two slices, if they have at most two contiguous
-    /// parts.
+    /// Returns the `length` bytes at `offset` as two slices. `None` if they have more than two
+    /// contiguous parts.
     pub(crate) fn two_parts(&self, offset: usize, length: usize) -> Option<[&[u8]; 2]> {
         let mut parts = self.parts(offset, length);
         let both = [parts.next().unwrap_or_default(), parts.next().unwrap_or_default()];
         parts.next().is_none().then_some(both)
     }
 
-    /// Copies the bytes at `offset` to `into`.
+    /// Copies the bytes at `offset` to `into`, and fills `into` completely.
     #[inline]
     pub(crate) fn read(&self, offset: usize, into: &mut [u8]) {
         if self.piece_bytes == 0 {
@@ -251,7 +252,8 @@ impl SegmentedBuffer {
         }
     }
 
-    /// Copies the bytes at `offset` to `into`, and returns their checksum sum.
+    /// Copies the bytes at `offset` to `into`, and returns their checksum; see
+    /// [`Ring::read_and_sum`].
     #[inline]
     pub(crate) fn read_and_sum(&self, offset: usize, into: &mut [u8]) -> Sum {
         if self.piece_bytes == 0 {
@@ -272,8 +274,9 @@ impl SegmentedBuffer {
         sum
     }
 
-    /// Returns up to `most` of the first bytes of a buffer with `length` bytes. They are not copied
-    /// if they lie in a shared piece, and stay in the buffer until [`SegmentedBuffer::advance`].
+    /// Returns up to `most` of the first bytes of a buffer with `length` bytes. Bytes that lie in a
+    /// shared piece are not copied. All bytes stay in the buffer until
+    /// [`SegmentedBuffer::advance`].
     pub(crate) fn share(&self, length: usize, most: usize) -> Bytes {
         match self.pieces.as_ref().and_then(|pieces| pieces.share(most)) {
             Some(shared) => shared,
@@ -365,8 +368,8 @@ impl Pieces {
         Some(first.bytes.slice(at..first.bytes.len().min(at.saturating_add(most))))
     }
 
-    /// Removes the first `count` bytes. Returns how many of them were in pieces, and the memory of
-    /// the pieces that this frees.
+    /// Removes the first `count` bytes. Returns how many of them were in pieces, and how many bytes
+    /// of the pieces' memory become free.
     fn advance(&mut self, count: usize) -> (usize, usize) {
         let head = self.head + count;
         let (mut gone, mut memory) = (0, 0);
@@ -383,8 +386,8 @@ impl Pieces {
         (gone, memory)
     }
 
-    /// Returns the number of bytes in pieces and the memory that they keep allocated, computed from
-    /// the list for a check.
+    /// Checks the list of pieces. Returns the number of bytes in pieces and the memory that they
+    /// keep allocated, computed from the list.
     fn check(&self, length: usize) -> (usize, usize) {
         assert!(!self.list.is_empty(), "an empty list of pieces is not kept");
         let (mut number, mut ring, mut bytes, mut memory) = (self.head, self.ring_head, 0, 0);

@@ -26,8 +26,8 @@ struct Rules {
 }
 
 impl SharedConfig {
-    /// Whether both are stored in the same allocation. Different allocations can have equal
-    /// contents.
+    /// Whether both configurations are stored in the same allocation. Different allocations can
+    /// have equal contents.
     #[must_use]
     pub fn is_same_allocation(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -88,8 +88,8 @@ impl From<&Self> for SharedConfig {
     }
 }
 
-/// The settings that an application may change for its connection, initially those of the
-/// configuration.
+/// The settings that an application may change for its connection. Their initial values are those
+/// of the configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Preferences {
     pub(crate) send_buffer: BufferSize,
@@ -99,7 +99,7 @@ pub(crate) struct Preferences {
     pub(crate) header_prediction: bool,
 }
 
-/// In a compact connection, a setting that equals the configuration is stored in one bit.
+/// A compact connection stores a setting in one bit if the setting equals the configuration.
 impl Pack for Preferences {
     fn pack(&self, into: &mut Packer<'_>) {
         let usual = into.config().preferences().clone();
@@ -154,8 +154,8 @@ impl Connection {
         self.preferences.no_delay
     }
 
-    /// Enables or disables header prediction. Without it every segment takes the slow path, which
-    /// has the same effects.
+    /// Enables or disables header prediction. Without it, every segment takes the slow path, which
+    /// has the same effects as the fast path.
     pub fn set_header_prediction(&mut self, on: bool) {
         self.slow(|connection| connection.preferences.header_prediction = on);
     }

@@ -8,7 +8,7 @@ use crate::compact::pack::packed_enum;
 pub enum State {
     /// We have sent a SYN, and no answer has arrived.
     SynSent,
-    /// Both ends have sent a SYN, and ours is not yet acknowledged.
+    /// Both endpoints have sent a SYN, and ours is not yet acknowledged.
     SynReceived,
     /// Data flows in both directions.
     Established,
@@ -18,7 +18,7 @@ pub enum State {
     FinWait2,
     /// The peer has closed. We may still send data.
     CloseWait,
-    /// Both ends have closed at about the same time, and our FIN is not yet acknowledged.
+    /// Both endpoints have closed at about the same time, and our FIN is not yet acknowledged.
     Closing,
     /// The peer has closed first, then we have, and our FIN is not yet acknowledged.
     LastAck,
@@ -60,7 +60,7 @@ impl State {
         matches!(self, Self::SynSent | Self::SynReceived | Self::Established | Self::CloseWait)
     }
 
-    /// Whether data or a FIN of this end can be in flight, now or after the next write.
+    /// Whether our data or FIN can be in flight, now or after the next write.
     #[must_use]
     pub const fn sends_data(self) -> bool {
         matches!(
@@ -69,7 +69,7 @@ impl State {
         )
     }
 
-    /// Returns the state after the application has closed its sending side.
+    /// Returns the state after the application has closed the sending direction.
     pub(crate) const fn after_close(self) -> Self {
         match self {
             Self::Established => Self::FinWait1,

@@ -6,8 +6,8 @@ use crate::send::busy_time::BusyTime;
 use linerate_units::{Duration, Instant, Rate};
 use linerate_wire::Segment;
 
-/// The counters of a connection. The last fields of `prediction` and the first ones after it share
-/// cache lines, because predicted segments increment them.
+/// The counters of a connection. Predicted segments increment the last fields of `prediction` and
+/// the fields that follow it. These are adjacent, so that they share cache lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 #[non_exhaustive]
@@ -68,7 +68,7 @@ pub struct Statistics {
     /// §7.8).
     pub path_sizes_withdrawn: u64,
     /// The number of ICMP reports of a smaller path MTU that had to wait until the quoted segment
-    /// was found to be lost (RFC 5927 §7.2). The four counters of such reports saturate.
+    /// was found to be lost (RFC 5927 §7.2). This counter and the three that follow it saturate.
     pub reports_held: u32,
     /// The number of ICMP reports of a smaller path MTU that have reduced the segment size.
     pub reports_applied: u32,
@@ -200,8 +200,8 @@ impl PredictionStatistics {
         self.misses[reason as usize]
     }
 
-    /// Returns each reason for the slow path with the number of segments that took it for this
-    /// reason.
+    /// Returns each reason for the slow path, and the number of segments that took the slow path
+    /// for this reason.
     pub fn misses(&self) -> impl Iterator<Item = (MissReason, u64)> + '_ {
         MissReason::ALL.into_iter().map(|reason| (reason, self.missed(reason)))
     }
@@ -236,8 +236,8 @@ pub enum RecoveryState {
     Loss,
 }
 
-/// The AccECN counters of both ends (RFC 9768 §3.2). As in Linux, they begin with zero instead of
-/// the initial values on the wire, and wrap around.
+/// The AccECN counters of both endpoints (RFC 9768 §3.2). As in Linux, they begin with zero instead
+/// of the initial values on the wire, and wrap around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccurateEcn {
@@ -262,7 +262,8 @@ pub struct AccurateEcn {
     pub delivered_e1_bytes: u32,
     /// Whether the peer's AccECN options arrive, and the path does not overwrite them with zero.
     pub receives_options: bool,
-    /// Whether AccECN options are sent. Losing the first segment with one disables them.
+    /// Whether AccECN options are sent. The loss of the first segment with such an option disables
+    /// them.
     pub sends_options: bool,
 }
 
@@ -282,8 +283,8 @@ pub struct AccurateEcn {
 ///   [`Self::announced_mss`]
 /// - `pmtu`: [`Self::path_mtu`]
 /// - `unacked`: unacknowledged bytes less [`Self::unsent`], in segments
-/// - `sacked`, `lost`: [`Self::sacked`], [`Self::lost`] in bytes; retransmitted bytes are in flight
-///   here
+/// - `sacked`, `lost`: [`Self::sacked`], [`Self::lost`], in bytes. Lost data that was retransmitted
+///   counts as in flight here, not as lost
 /// - `retrans`: [`Self::repeated_in_flight`], in bytes
 /// - `last_data_sent`, `last_data_recv`, `last_ack_recv`: since [`Self::last_sent`],
 ///   [`Self::last_data_received`], [`Self::last_received`]
@@ -329,11 +330,11 @@ pub struct Information {
     pub backoff: u32,
     /// The number of probes of the peer's closed window since the window was last open.
     pub consecutive_probes: u32,
-    /// Whether both ends have agreed on timestamps.
+    /// Whether both endpoints have agreed on timestamps.
     pub timestamps: bool,
-    /// Whether both ends have agreed on SACK.
+    /// Whether both endpoints have agreed on SACK.
     pub selective_acks: bool,
-    /// Whether both ends have agreed on window scaling.
+    /// Whether both endpoints have agreed on window scaling.
     pub window_scaling: bool,
     /// The estimated number of data bytes in the peer's full segments.
     pub peer_segment: u32,
@@ -343,7 +344,8 @@ pub struct Information {
     pub delayed_ack: Duration,
     /// The time when data was last sent.
     pub last_sent: Instant,
-    /// The time when data last arrived in order, or the time of the opening if none has.
+    /// The time when data last arrived in order. If no data has arrived, the time when the
+    /// connection was opened.
     pub last_data_received: Instant,
     /// The time during which there was data to send, divided by what limited the sender.
     pub busy: BusyTime,
@@ -397,13 +399,13 @@ pub struct Information {
     pub effective_mss: u32,
     /// The size in bytes of the largest packet that the path is estimated to carry.
     pub path_mtu: u32,
-    /// Whether both ends have agreed on ECN.
+    /// Whether both endpoints have agreed on ECN.
     pub ecn: bool,
     /// Whether a packet with an ECN codepoint has been received.
     pub ecn_seen: bool,
-    /// The counters of AccECN (RFC 9768), if both ends have agreed on it.
+    /// The counters of AccECN (RFC 9768), if both endpoints have agreed on it.
     pub accurate_ecn: Option<AccurateEcn>,
-    /// Whether the receiver of a SYN with data, the peer or we, has accepted any of it (RFC 7413).
+    /// Whether data on a SYN was accepted, by the peer or by this endpoint (RFC 7413).
     pub syn_data_accepted: bool,
     /// The shift by which the peer scales the windows that it announces.
     pub send_shift: u8,

@@ -67,7 +67,7 @@ impl Connection {
     }
 
     /// Handles the keep-alive timer (RFC 9293 §3.8.4). Received segments do not restart the timer.
-    /// Instead, the time of the last one is checked here.
+    /// Instead, this method checks the time when the last segment arrived.
     fn on_keep_alive(&mut self, now: Instant) {
         let Some(keep_alive) = self.preferences.keep_alive else { return };
         if !self.state.is_synchronized() {
@@ -93,8 +93,8 @@ impl Connection {
         }
     }
 
-    /// Ends a connection that the application has released, because its time limit has expired: in
-    /// FIN-WAIT-2 the peer has sent no FIN, in other states the linger time has passed.
+    /// Ends a connection that the application has released, because its time limit has expired: the
+    /// peer has sent no FIN in FIN-WAIT-2, or the linger time has passed in another state.
     fn on_orphan(&mut self, now: Instant) {
         if self.state == State::FinWait2 {
             self.end(None);

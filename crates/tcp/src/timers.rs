@@ -3,8 +3,8 @@
 use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant};
 
-/// The timers, by purpose. Those that predicted segments use come last, so that their deadlines
-/// share a cache line.
+/// The timers, by purpose. The timers that predicted segments use come last, so that their
+/// deadlines share a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
     /// The time limit of a connection that the application has released.
@@ -15,12 +15,13 @@ pub(crate) enum Timer {
     KeepAlive,
     /// The user timeout: written data was not acknowledged in time (RFC 5482).
     UserTimeout,
-    /// The end of the reordering window, at which overtaken segments count as lost (RFC 8985 §6.2).
+    /// The end of the reordering window. Segments that later segments have overtaken then count as
+    /// lost (RFC 8985 §6.2).
     Reorder,
     /// The time at which pacing permits the next burst.
     Pacing,
-    /// The idle timer: a buffer was empty, or the connection idle, for a second, so memory can be
-    /// freed.
+    /// The idle timer: a buffer has been empty, or the connection idle, for a second, so memory can
+    /// be freed.
     IdleBuffers,
     /// The persist timer: the peer's window is closed, or too small for a segment (RFC 9293
     /// §3.8.6).
@@ -69,12 +70,12 @@ packed!(Timers {
     slow_tick: |config| config.slow_tick
 });
 
-/// A lower bound of all deadlines. Nearly every segment moves some deadline to a later time, so the
-/// bound is recomputed only when it is reached. This saves most searches for the minimum.
+/// A lower bound of all deadlines. Nearly every segment moves some deadline to a later time. The
+/// bound is recomputed only when it is reached, which saves most searches for the minimum.
 #[derive(Clone, Copy, Debug)]
 struct Floor(Instant);
 
-/// All bounds are equal, because a bound is only a cache and does not affect behaviour.
+/// All bounds compare equal, because a bound is only a cache and does not affect behaviour.
 impl PartialEq for Floor {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -120,7 +121,7 @@ impl Timers {
         self.deadlines[timer as usize] != Instant::NEVER
     }
 
-    /// Clears `timer` if its deadline has passed, and returns whether it has.
+    /// Clears `timer` if its deadline has passed. Returns whether the deadline has passed.
     pub(crate) fn take_expired(&mut self, timer: Timer, now: Instant) -> bool {
         let expired = self.deadlines[timer as usize] <= now;
         if expired {
@@ -140,7 +141,7 @@ impl Timers {
         self.floor.0
     }
 
-    /// Recomputes the lower bound, as the earliest deadline.
+    /// Sets the lower bound to the earliest deadline.
     pub(crate) fn find_floor(&mut self) {
         self.floor.0 = self.next();
     }

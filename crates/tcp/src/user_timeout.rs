@@ -13,12 +13,12 @@ use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{TcpOptions, UserTimeout};
 
-/// The user timeouts of both ends.
+/// The user timeouts of both endpoints.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct UserTimeouts {
-    /// The user timeout that the application has set. While it is set, the peer cannot change ours
-    /// (RFC 5482: CHANGEABLE is false).
+    /// The user timeout that the application has set. While it is set, the peer's advertisement has
+    /// no effect on ours (RFC 5482: CHANGEABLE is false).
     local: Option<Duration>,
     /// REMOTE_UTO (RFC 5482 §3.1): the user timeout that the peer has advertised.
     remote: Option<Duration>,
@@ -49,9 +49,9 @@ impl Connection {
         self.watch_user_timeout(now);
     }
 
-    /// Returns the user timeout in effect, if there is one: that of the application, otherwise the
-    /// one that the formula of RFC 5482 §3.1 yields. It is never less than the retransmission
-    /// timeout.
+    /// Returns the user timeout in effect, if there is one. If the application has set none, it is
+    /// computed by the formula of RFC 5482 §3.1. The result is at least the retransmission timeout,
+    /// but at most the maximum of [`crate::Config::user_timeout_limits`].
     #[inline]
     #[must_use]
     pub fn user_timeout(&self) -> Option<Duration> {
@@ -107,7 +107,8 @@ impl Connection {
     }
 
     /// Handles the user timeout timer. Acknowledgements do not restart the timer. Instead, this
-    /// method checks when the last one arrived, and whether a user timeout applies at all.
+    /// method checks when the last acknowledgement arrived, and whether a user timeout applies at
+    /// all.
     pub(crate) fn on_user_timeout(&mut self, now: Instant) {
         let Some(timeout) = self.user_timeout().filter(|_| self.has_undelivered()) else { return };
         let silence = now.since(self.sender.progressed);
@@ -118,9 +119,9 @@ impl Connection {
         }
     }
 
-    /// Whether keep-alive aborts the connection after `silence`, the time without an answer, and
-    /// `probes` probes. A user timeout replaces the number of probes, be it longer (RFC 5482 §4.2)
-    /// or shorter.
+    /// Whether keep-alive aborts the connection after `probes` unanswered probes, or after the time
+    /// `silence` without an answer. A user timeout applies in place of the number of probes,
+    /// whether it is longer (RFC 5482 §4.2) or shorter.
     pub(crate) fn is_given_up_by_keep_alive(&self, silence: Duration, probes: u32) -> bool {
         match self.user_timeout() {
             Some(timeout) => self.keep_alive_probes > 0 && silence >= timeout,
@@ -128,14 +129,14 @@ impl Connection {
         }
     }
 
-    /// Whether any written data is unacknowledged, sent or not.
+    /// Whether any written data is unacknowledged, including data that was not sent yet.
     pub(crate) fn has_undelivered(&self) -> bool {
         self.snd.flight() > 0 || self.sender.has_unsent(self.snd.nxt)
     }
 }
 
-/// Encodes a timeout as an option, rounded up. Timeouts that exceed the longest value are encoded
-/// as that value.
+/// Encodes a timeout as an option, rounded up. A timeout above the maximum of the option is encoded
+/// as that maximum.
 fn option_of(timeout: Duration) -> UserTimeout {
     let seconds = timeout.as_nanos().div_ceil(Duration::from_secs(1).as_nanos()).max(1);
     let minutes = seconds > u64::from(UserTimeout::MOST);

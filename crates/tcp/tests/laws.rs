@@ -333,7 +333,7 @@ proptest! {
 
     #[test]
     fn a_clean_network_needs_no_retransmission(
-        // Both ends have the same profile, because acknowledgements of the 1988 profiles are
+        // Both endpoints have the same profile, because acknowledgements of the 1988 profiles are
         // delayed for longer than the minimum RTO of the modern one.
         (client, server) in profile().prop_flat_map(|profile| {
             (config(Just(profile)), config(Just(profile)))

@@ -20,7 +20,7 @@ pub struct TimeWaitRecord {
     numbers: Numbers,
 }
 
-/// The numbers of a TIME-WAIT record. Both ends have acknowledged everything, so it needs no
+/// The numbers of a TIME-WAIT record. Both endpoints have acknowledged everything, so it needs no
 /// buffers.
 #[derive(Clone, Debug)]
 struct Numbers {

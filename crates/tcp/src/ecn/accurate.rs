@@ -1,16 +1,17 @@
-//! The state of AccECN (RFC 9768): the counters of both ends, the decoding of the three-bit ACE
-//! field, and the schedule of AccECN options. `feedback.rs` connects this state to a connection.
+//! The state of AccECN (RFC 9768): the counters of both endpoints, the decoding of the three-bit
+//! ACE field, and the schedule of AccECN options. `feedback.rs` connects this state to a
+//! connection.
 
 use crate::compact::pack::{packed, packed_enum};
 use linerate_wire::{Ecn, EcnCounts, EcnOrder, SeqNum, TcpFlags};
 
-/// The number of values of the ACE field (DIVACE). An ACK of this many segments may hide that the
-/// field has wrapped.
+/// The number of values of the ACE field (DIVACE). In an ACK of at least this many segments, the
+/// field may have wrapped.
 const ROUND: u32 = 8;
 
-/// The number of segments without the option after which a growing counter is reported again (RFC
-/// 9768 §3.2.3.3, "continual repetition"). Not lower, because a segment with the option takes the
-/// peer's slow path.
+/// A counter that grows is reported again after this many segments without the option (RFC 9768
+/// §3.2.3.3, "continual repetition"). A lower number would cost more, because a segment with the
+/// option takes the peer's slow path.
 const REPEAT_AFTER: u64 = 16;
 
 /// The number of bytes by which a counter may grow before it is reported: a quarter of the 2^22
@@ -47,7 +48,8 @@ impl Counters {
         }
     }
 
-    /// Returns the growth of the byte counters since `before`: those for ECT(0), CE and ECT(1).
+    /// Returns the growth of the byte counters since `before`, for ECT(0), CE and ECT(1) in this
+    /// order.
     fn since(&self, before: &Self) -> [u32; 3] {
         [
             self.e0b.wrapping_sub(before.e0b),
@@ -90,19 +92,20 @@ pub(crate) struct Feedback {
 /// The AccECN state of a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Accurate {
-    /// `r.cep`, `r.ceb`, `r.e0b` and `r.e1b`: the counters of what we have received.
+    /// `r.cep`, `r.ceb`, `r.e0b` and `r.e1b`: the counters of packets and bytes that we have
+    /// received.
     pub(crate) received: Counters,
     /// The values of the counters in the last option that we sent.
     reported: Counters,
-    /// `s.cep`, `s.ceb`, `s.e0b` and `s.e1b`: the counters of what the peer reports to have
-    /// received.
+    /// `s.cep`, `s.ceb`, `s.e0b` and `s.e1b`: the counters of our packets and bytes that the peer
+    /// reports to have received.
     pub(crate) delivered: Counters,
     /// The number of segments that we had sent when the last mark arrived; `marks` counts the marks
     /// that arrived after the last of these segments.
     marked_at: u64,
     marks: u32,
-    /// The number of segments that had been received when the last marked one arrived, including
-    /// it.
+    /// The number of segments that had been received when the last marked segment arrived,
+    /// including that segment.
     last_mark: u64,
     /// The number of segments that had been sent when the last option was sent.
     option_at: u64,
@@ -130,9 +133,9 @@ pub(crate) struct Accurate {
     /// reported as marked, and the peer sends no options. Invariant: `None` if the peer's options
     /// arrive.
     marked_until: Option<SeqNum>,
-    /// Whether this end is the server: the peer's SYN has selected the AccECN mode.
+    /// Whether this endpoint is the server: the peer's SYN has selected the AccECN mode.
     pub(crate) is_server: bool,
-    /// Whether the handshake is complete. Before that, a server does not know the mode of its
+    /// Whether the handshake is complete. Until then, a server cannot determine the mode of its
     /// client.
     pub(crate) is_established: bool,
     /// Whether the path changes codepoints, or the peer contradicts itself. Then we send Not-ECT.
@@ -169,7 +172,7 @@ packed!(Accurate {
 
 impl Accurate {
     /// Creates the initial state. `is_server` is true if the peer's SYN has selected the mode, and
-    /// false if its SYN-ACK has.
+    /// false if the peer's SYN-ACK has.
     pub(crate) const fn new(is_server: bool) -> Self {
         Self {
             received: Counters::INITIAL,
@@ -210,9 +213,9 @@ impl Accurate {
     /// `bytes` bytes of data in all. Returns whether they must be acknowledged at once (RFC 9768
     /// §3.2.2.5.1).
     ///
-    /// `received` and `sent` are the numbers of segments so far, and `pending` that of
-    /// unacknowledged bytes. Packets that the link has coalesced count as one event, which gets one
-    /// acknowledgement.
+    /// `received` and `sent` are the numbers of segments received and sent so far, and `pending` is
+    /// the number of unacknowledged bytes. Packets that the link has coalesced count as one event,
+    /// which causes one acknowledgement.
     pub(crate) fn count(
         &mut self,
         ecn: Ecn,
@@ -287,8 +290,8 @@ impl Accurate {
     }
 
     /// Returns the option of a SYN-ACK, or of the ACK that answers it: all counters, or as many as
-    /// fit `room` bytes. The initial values of the counters show both ends whether the path passes
-    /// the option (RFC 9768 §3.2.3.2.1).
+    /// fit `room` bytes. From the initial values of the counters, both endpoints recognise whether
+    /// the path passes the option (RFC 9768 §3.2.3.2.1).
     pub(crate) fn first_option(&self, room: usize) -> Option<EcnCounts> {
         if self.options_disabled {
             return None;
@@ -301,14 +304,15 @@ impl Accurate {
         EcnCounts::new(order, self.received.e0b, self.received.ceb, self.received.e1b)
     }
 
-    /// Records that a segment with the option is sent. `sent` segments were sent before it.
+    /// Records that a segment with the option is sent, after `sent` other segments.
     pub(crate) const fn on_option_sent(&mut self, sent: u64) {
         self.reported = self.received;
         self.option_at = sent;
         self.options_due = self.options_due.saturating_sub(1);
     }
 
-    /// Whether the last of `sent` segments carried the option.
+    /// Whether the option was carried by the last segment sent, if `sent` segments were sent in
+    /// all.
     pub(crate) const fn has_just_reported(&self, sent: u64) -> bool {
         self.option_at + 1 == sent
     }
@@ -324,9 +328,9 @@ impl Accurate {
         };
     }
 
-    /// Processes the ACK of our SYN-ACK, whose ACE field reports the codepoint of the SYN-ACK (RFC
-    /// 9768 table 4). Returns whether that was CE. The SYN-ACK was sent as Not-ECT, so the path has
-    /// set any other codepoint.
+    /// Processes the ACK of our SYN-ACK, whose ACE field reports the codepoint with which the
+    /// SYN-ACK arrived (RFC 9768 table 4). Returns whether that codepoint was CE. The SYN-ACK was
+    /// sent as Not-ECT, so the path has set any other codepoint.
     pub(crate) const fn process_handshake_ack(&mut self, ace: u16) -> bool {
         let is_marked = ace == 0b110;
         self.ignores_ace = ace == 0;
@@ -348,7 +352,8 @@ impl Accurate {
     ) -> u32 {
         let option = feedback.option.filter(|_| self.options != PeerOptions::Zeros);
         if option.is_some() && self.options != PeerOptions::Options {
-            // The first segment had no option, but this later one has (RFC 9768 §3.2.3.2.3).
+            // The first segment had no option, but this later segment has an option (RFC 9768
+            // §3.2.3.2.3).
             self.options = PeerOptions::Options;
             self.marked_until = None;
         }
@@ -372,8 +377,8 @@ impl Accurate {
         marks
     }
 
-    /// Updates the byte counters. Returns the number of newly marked bytes, if the option reports
-    /// it (RFC 9768 §3.2.3.1).
+    /// Updates the byte counters. Returns the number of newly marked bytes, or `None` if the option
+    /// does not contain that counter (RFC 9768 §3.2.3.1).
     fn process_counts(&mut self, option: EcnCounts) -> Option<u32> {
         let advance = |count: &mut u32, field: u32| {
             let grown = field.wrapping_sub(*count) & EcnCounts::MASK;
@@ -426,7 +431,8 @@ mod tests {
     }
 
     /// Returns the number of new marks that are decoded from the ACE field `ace` in an ACK of
-    /// `segments` segments, if `before` marks were known.
+    /// `segments` segments, if `before` marks were counted earlier. `ceb` is the number of newly
+    /// marked bytes, if an option reports it.
     fn marks_after(before: u32, ace: u16, segments: u32, ceb: Option<u32>) -> (u32, Accurate) {
         let mut accurate = Accurate::new(true);
         accurate.delivered.cep += before;
@@ -451,8 +457,8 @@ mod tests {
         }
     }
 
-    /// RFC 9768 appendix A.2.1: an increment of two means two marks in an ACK of nine segments, and
-    /// ten marks in an ACK of ten.
+    /// RFC 9768 appendix A.2.1: if the ACE field grows by two, an ACK of nine segments reports two
+    /// marks, and an ACK of ten segments reports ten.
     #[test]
     fn an_ace_field_that_may_have_wrapped_is_decoded_safely() {
         assert_eq!(marks_after(0, 7, 9, None).0, 2);
@@ -462,7 +468,7 @@ mod tests {
         assert_eq!(marks_after(3, 0, 24, None).0, 24, "unchanged, after marks");
     }
 
-    /// RFC 9768 appendix A.2.2: its three examples.
+    /// The three examples of RFC 9768 appendix A.2.2.
     #[test]
     fn the_ceb_counter_resolves_a_wrap_of_the_ace_field() {
         assert_eq!(marks_after(0, 5, 8, Some(1_460)).0, 8, "more bytes than one segment has");
@@ -471,7 +477,7 @@ mod tests {
         assert_eq!(marks_after(0, 5, 24, Some(0)).0, 0);
     }
 
-    /// RFC 9768 §3.2.3.1: the fields of the option also wrap.
+    /// RFC 9768 §3.2.3.1: the counters in the option also wrap.
     #[test]
     fn byte_counters_grow_by_the_least_that_a_field_can_mean() {
         let mut accurate = Accurate::new(true);

@@ -1,5 +1,5 @@
-//! The feedback of RFC 3168 at both ends, and the reduction of the congestion window after marks,
-//! which AccECN also uses.
+//! The feedback of RFC 3168 at both endpoints, and the reduction of the congestion window after
+//! marks, which AccECN also uses.
 
 use super::EcnSignals;
 use crate::input::validate::Valid;
@@ -47,13 +47,13 @@ impl Connection {
         }
     }
 
-    /// Returns the number of marks that the segment reports by RFC 3168, which is zero or one.
+    /// Returns the number of marks that the segment reports under RFC 3168, which is zero or one.
     pub(super) fn echoes(&self, segment: &Segment<'_>) -> u32 {
         u32::from(segment.flags().contains(TcpFlags::ECE) && self.ecn.is_on())
     }
 
-    /// Whether a mark has already reduced the window for the flight that ends at `end` and is being
-    /// acknowledged.
+    /// Whether a mark has already reduced the window for the flight that ends at `end`. An
+    /// acknowledgement of this flight is being processed.
     pub(crate) fn is_reduced_by_mark(&self, end: SeqNum) -> bool {
         let since = u64::from(self.snd.una - end);
         self.ecn.has_reduced_for(self.statistics.bytes_acknowledged.saturating_sub(since))

@@ -204,8 +204,8 @@ impl AckPolicy {
         self.early[1] = 2;
     }
 
-    /// Whether both ends send alternately, at most one segment each, so that a response is likely
-    /// soon.
+    /// Whether both endpoints send alternately, at most one segment each, so that a response is
+    /// likely soon.
     const fn is_request_response(&self) -> bool {
         self.has_sent_data && self.early[1] > 0
     }

@@ -525,7 +525,7 @@ fn a_closed_connection_does_not_end_again() {
     }
 }
 
-/// RFC 9293 §3.10.5: both ends have closed already, so the abort is not an error either.
+/// RFC 9293 §3.10.5: both endpoints have closed already, so the abort is not an error either.
 #[test]
 fn an_abort_in_time_wait_sends_no_reset() {
     let mut host = in_time_wait();

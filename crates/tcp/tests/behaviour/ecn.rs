@@ -1,5 +1,5 @@
 //! Tests of explicit congestion notification (RFC 3168): its negotiation, the segments that may be
-//! marked, and the response to marks at both ends.
+//! marked, and the response to marks at both endpoints.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, CongestionName, EcnRule, MissReason, RecoveryState, State};

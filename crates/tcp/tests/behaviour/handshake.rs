@@ -295,7 +295,7 @@ fn a_syn_ack_is_not_sent_after_its_acknowledgement() {
     assert_eq!(host.connection.state(), State::Established);
 }
 
-/// An option is used only if both ends offer it. This holds for each of the three options.
+/// An option is used only if both endpoints offer it. This holds for each of the three options.
 #[test]
 fn an_option_is_on_if_both_offer_it() {
     for bits in 0..64_u32 {

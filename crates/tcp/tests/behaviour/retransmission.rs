@@ -642,9 +642,9 @@ fn retransmissions_fit_the_peer_s_window() {
     host.expect_nothing();
 }
 
-/// Both ends retransmit, because acknowledgements were lost in both directions. Each acknowledges
-/// the other's data with SND.NXT as sequence number. The other end would discard an acknowledgement
-/// with the number of the retransmission as old.
+/// Both endpoints retransmit, because acknowledgements were lost in both directions. Each
+/// acknowledges the other's data with SND.NXT as sequence number. The other end would discard an
+/// acknowledgement with the number of the retransmission as old.
 #[test]
 fn acknowledgements_do_not_carry_the_number_of_a_retransmission() {
     for frto in [true, false] {
@@ -663,7 +663,7 @@ fn acknowledgements_do_not_carry_the_number_of_a_retransmission() {
     }
 }
 
-/// For a while, all pure acknowledgements of both ends are lost.
+/// For a while, all pure acknowledgements of both endpoints are lost.
 #[test]
 fn two_ends_recover_from_the_loss_of_all_acknowledgements() {
     let config = Config::modern();

@@ -140,7 +140,8 @@ fn transfer_with(config: &Config, ends: &[End], fault: Fault, nth: u32) -> (Dura
 }
 
 /// Asserts that a fault delays a transfer by at most `time_limit` for each end that it affects.
-/// This is checked for each segment of either end, and for faults of both ends in one transfer.
+/// This is checked for each segment of either end, and for faults of both endpoints in one
+/// transfer.
 fn survives(config: &Config, fault: Fault, time_limit: impl Fn(u32) -> Duration) {
     let (clean, _) = transfer_with(config, &[], fault, 0);
     for ends in [&[End::Client][..], &[End::Server], &[End::Client, End::Server]] {

@@ -186,8 +186,8 @@ fn a_full_buffer_is_not_borrowed_and_reports_room() {
     assert_eq!(pair.client.write_with(now, 10_000, |room| room.len()), Ok(3_000));
 }
 
-/// At both ends, a ring of 4 KiB is borrowed up to its end and then from its beginning. Data is
-/// also copied into it and out of it.
+/// At both endpoints, a ring of 4 KiB is borrowed up to its end and then from its beginning. Data
+/// is also copied into it and out of it.
 #[test]
 fn non_contiguous_memory_is_borrowed_in_parts() {
     let config =

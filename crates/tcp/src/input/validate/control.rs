@@ -22,7 +22,7 @@ pub struct ControlRun {
     pub(in crate::input) advances: bool,
     /// Whether the segment carries the peer's FIN for the first time.
     pub(in crate::input) has_fin: bool,
-    /// The timestamps of the segment, if both ends use them.
+    /// The timestamps of the segment, if both endpoints use them.
     pub(in crate::input) timestamps: Option<Timestamps>,
 }
 

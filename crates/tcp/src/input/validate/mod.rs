@@ -78,7 +78,7 @@ pub(super) struct InWindow<'a> {
     pub(super) segment: Valid<'a>,
     /// The part of the segment that lies in the receive window.
     pub(super) text: Text<'a>,
-    /// The timestamps of the segment, if both ends use them.
+    /// The timestamps of the segment, if both endpoints use them.
     pub(super) timestamps: Option<Timestamps>,
 }
 

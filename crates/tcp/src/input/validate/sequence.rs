@@ -97,8 +97,8 @@ impl<'a> Place<'a> {
 
 impl Connection {
     /// Checks the timestamps by PAWS (RFC 7323 §5.3), and returns them if the connection uses
-    /// timestamps. A reset is not checked. A segment without timestamps is refused if both ends
-    /// have agreed on them (§3.2).
+    /// timestamps. A reset is not checked. A segment without timestamps is refused if both
+    /// endpoints have agreed on them (§3.2).
     #[inline(always)]
     pub(super) fn check_timestamps(
         &self,
