@@ -193,13 +193,14 @@ impl<'a> Driver<'a> {
         self.0.zero_copy_data(range)
     }
 
-    /// Returns the segments that may follow the last one at `now` with a copy of its header, which
-    /// has `header` bytes. [`Driver::poll_transmit`] would write the same headers, except for the
-    /// sequence number of data, or the acknowledgement number and window of an ACK. The caller must
-    /// [commit](Driver::commit_batch) the segments that it sends before it calls another method.
+    /// Returns a batch of further segments that can be sent at `now` after the last segment, each
+    /// with a copy of its header, which has `header` bytes. [`Driver::poll_transmit`] would write
+    /// the same headers, except for the sequence number of data, or the acknowledgement number and
+    /// window of an ACK. The caller must [commit](Driver::commit_batch) the segments that it sends
+    /// before it calls another method.
     ///
     /// A data segment in a batch does not reach the end of the written data, so it has neither PSH
-    /// nor FIN. The ACK of everything received is not part of a batch. A batch of data can be
+    /// nor FIN. An ACK that covers all received data is not part of a batch. A batch of data can be
     /// continued by another call at the same `now`. A batch of ACKs ends when any segment arrives.
     #[must_use]
     #[inline]

@@ -2,9 +2,10 @@
 //! flight and no buffer memory, is packed into a few hundred bytes. It is restored when it is
 //! needed: by a segment, a timer or a call.
 //!
-//! The restored connection equals the original, including its measurements of the path. Each struct
-//! lists the fields to be packed beside its declaration. If the value of any other field would not
-//! be restored, the connection is not compacted.
+//! The restored connection equals the original, including its measurements of the path. Beside its
+//! declaration, each struct lists the fields that are packed, and the values with which other
+//! fields are restored. If a field has another value than would be restored, the connection is not
+//! compacted.
 
 pub(crate) mod pack;
 mod time_wait;
@@ -30,8 +31,8 @@ pub struct CompactConnection {
 
 impl Connection {
     /// Returns the connection in compact form, which has a tenth of its size. `None` unless the
-    /// connection has been idle for a second; [`Connection::poll_timeout`] returns the end of that
-    /// second.
+    /// connection has been idle for a second. Until then, [`Connection::poll_timeout`] returns the
+    /// end of that second.
     #[must_use]
     pub fn compact(&self) -> Option<CompactConnection> {
         if !self.can_compact() {
@@ -42,8 +43,8 @@ impl Connection {
         Some(CompactConnection { config: self.config.clone(), packed: packer.finish()? })
     }
 
-    /// Whether the connection holds no memory, has no output, and waits only for timers that run
-    /// long.
+    /// Whether the connection holds no memory, has no output, and waits only for long-running
+    /// timers.
     #[must_use]
     pub fn can_compact(&self) -> bool {
         !self.timers.is_set(Timer::IdleBuffers) && self.is_quiet()
@@ -66,7 +67,8 @@ impl Connection {
 }
 
 impl CompactConnection {
-    /// Returns an unpacked copy of the connection for inspection; this value does not change.
+    /// Returns an unpacked copy of the connection for inspection. The compact connection does not
+    /// change.
     #[must_use]
     pub fn look(&self) -> Connection {
         let mut connection = Connection::unpack(&mut Unpacker::new(&self.config, &self.packed));
@@ -74,8 +76,8 @@ impl CompactConnection {
         connection
     }
 
-    /// Returns the unpacked connection, which will handle an event at `now`. It can be compacted
-    /// again after another idle period.
+    /// Returns the unpacked connection, which will handle an event at `now`. The result can be
+    /// compacted again after another idle period.
     #[must_use]
     pub fn wake(&self, now: Instant) -> Connection {
         let mut connection = self.look();

@@ -1,7 +1,7 @@
 //! Variable-length encoding of the numbers in a connection. A byte of flags precedes each group of
-//! eight numbers, and marks those that are not zero. Only the marked numbers follow, with seven
-//! bits in each byte. Sequence numbers and instants are encoded as the difference from the previous
-//! one, because those of one connection are close together.
+//! eight numbers, and marks the numbers that are not zero. Only the marked numbers follow, with
+//! seven bits in each byte. A sequence number or instant is encoded as the difference from the
+//! previous one, because the sequence numbers and instants of a connection are close together.
 
 use crate::SharedConfig;
 use alloc::boxed::Box;
@@ -33,11 +33,11 @@ impl<'a> Context<'a> {
 pub(crate) struct Packer<'a> {
     context: Context<'a>,
     bytes: Vec<u8>,
-    /// The position of the current group's flags in `bytes`; `count` is the number of values in the
+    /// The position of the current group's flags in `bytes`. `count` is the number of values in the
     /// group.
     marks: usize,
     count: u32,
-    /// Whether any value cannot be packed, because unpacking would restore a different one.
+    /// Whether any value cannot be packed, because unpacking would restore a different value.
     is_refused: bool,
 }
 
@@ -61,8 +61,8 @@ impl<'a> Packer<'a> {
         self.context.config
     }
 
-    /// Marks the connection as impossible to pack, unless `is_known`. The caller passes whether a
-    /// value that it omits equals the one that unpacking will restore.
+    /// Marks the connection as impossible to pack, unless `is_known` is true. The caller omits a
+    /// value, and passes whether unpacking will restore an equal value.
     pub(crate) const fn expect(&mut self, is_known: bool) {
         self.is_refused |= !is_known;
     }
@@ -132,8 +132,8 @@ pub(crate) trait Pack: Sized {
 }
 
 /// Implements [`Pack`] for a struct by packing its fields in the given order. Fields after `known`
-/// are not packed, but restored with the given value. A struct in which they have another value
-/// cannot be packed.
+/// are not packed, but restored with the given value. If they have another value, the struct cannot
+/// be packed.
 macro_rules! packed {
     ($part:ident(0)) => {
         impl $crate::compact::pack::Pack for $part {
@@ -268,8 +268,8 @@ impl Pack for SeqNum {
     }
 }
 
-/// Packs an instant as the difference from the previous one. Zero means an equal instant, and one
-/// means [`Instant::NEVER`].
+/// Packs an instant as the difference from the previous instant. Zero means an equal instant, and
+/// one means [`Instant::NEVER`].
 impl Pack for Instant {
     fn pack(&self, into: &mut Packer<'_>) {
         if *self == Self::NEVER {

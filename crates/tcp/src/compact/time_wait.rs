@@ -1,6 +1,6 @@
 //! TIME-WAIT records. A connection in TIME-WAIT must answer a repeated FIN, and distinguish old
-//! segments from a new incarnation (RFC 9293 §3.10.7.4, RFC 1337, RFC 6191). For this it needs only
-//! sequence numbers, timestamps and the deadline, which the record stores.
+//! segments from a new incarnation (RFC 9293 §3.10.7.4, RFC 1337, RFC 6191). The record stores what
+//! is needed for this: sequence numbers, timestamps and the deadline.
 //!
 //! The rules of TIME-WAIT are not implemented again for records: each segment is processed by a
 //! connection that is restored from the record.
@@ -20,14 +20,14 @@ pub struct TimeWaitRecord {
     numbers: Numbers,
 }
 
-/// The numbers of a TIME-WAIT record. Both endpoints have acknowledged everything, so it needs no
-/// buffers.
+/// The numbers of a TIME-WAIT record. Both endpoints have acknowledged everything, so the record
+/// needs no buffers.
 #[derive(Clone, Debug)]
 struct Numbers {
-    /// RCV.NXT; the next field is the right edge of the window, RCV.NXT + RCV.WND.
+    /// RCV.NXT. `rcv_edge` is the right edge of the window, RCV.NXT + RCV.WND.
     rcv_nxt: SeqNum,
     rcv_edge: SeqNum,
-    /// SND.UNA and SND.NXT, which are equal; the next field is MAX.SND.WND, which limits how old an
+    /// SND.UNA and SND.NXT, which are equal. `snd_max_wnd` is MAX.SND.WND, which limits how old an
     /// acknowledgement may be (RFC 5961 §5).
     snd_nxt: SeqNum,
     snd_max_wnd: u32,
@@ -38,8 +38,8 @@ struct Numbers {
 }
 
 impl Connection {
-    /// Returns the end of TIME-WAIT. `None` unless nothing else remains to be done: the application
-    /// has released the connection and no buffer holds memory.
+    /// Returns the end of TIME-WAIT. `None` if the connection is not in TIME-WAIT, the application
+    /// has not released it, or a buffer still holds memory.
     #[must_use]
     pub fn time_wait_deadline(&self) -> Option<Instant> {
         let is_waiting =
@@ -93,16 +93,17 @@ impl TimeWaitRecord {
         self.numbers.deadline
     }
 
-    /// Returns a connection that answers segments as the one in TIME-WAIT would.
+    /// Returns a connection that answers segments as the original connection in TIME-WAIT would.
     #[must_use]
     pub fn look(&self) -> Connection {
         let kept = &self.numbers;
-        // The last sequence number that we used is that of the FIN. The initial sequence number is
-        // not used again, so any earlier number is right.
+        // The FIN has the last sequence number that we used. The initial sequence number is not
+        // used again, so any earlier number can stand for it.
         let initial_sequence = kept.snd_nxt - 2;
         // The stored timestamps already include the random offset.
         let seeds = Seeds { initial_sequence, timestamp_offset: 0 };
-        // No data will be sent and the opening time is not reported, so both values are arbitrary.
+        // No data will be sent and the opening time is not reported, so path and time are
+        // arbitrary.
         let mut connection = Connection::open(
             self.config.clone(),
             Path::ipv4(576),
@@ -130,8 +131,8 @@ impl TimeWaitRecord {
         connection
     }
 
-    /// Returns a connection that answers as the one in TIME-WAIT would, to handle an event at
-    /// `now`.
+    /// Returns a connection that will handle an event at `now`, and answers segments as the
+    /// original connection in TIME-WAIT would.
     #[must_use]
     pub fn wake(&self, now: Instant) -> Connection {
         let mut connection = self.look();

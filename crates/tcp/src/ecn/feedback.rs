@@ -1,5 +1,5 @@
 //! AccECN in a connection (RFC 9768 §3.2): counts received codepoints, sends the ACKs and options
-//! that report them, and processes those of the peer.
+//! that report them, and processes the ACKs and options of the peer.
 
 use super::accurate::{Counters, Feedback, PeerOptions};
 use super::{EcnSignals, ace_for_codepoint};
@@ -43,8 +43,8 @@ impl Connection {
                 && disposition == Disposition::Accepted
                 && !segment.payload.is_empty()
             {
-                // Only a mark on data inside the window counts, because others may be forged (RFC
-                // 3168 §6.1.5).
+                // Only a mark on data inside the window counts, because an attacker may have forged
+                // a segment outside it (RFC 3168 §6.1.5).
                 self.on_ce_mark();
             }
         }
@@ -84,14 +84,15 @@ impl Connection {
         }
     }
 
-    /// Schedules an ACK without data and SACK blocks, which is sent before all other output.
+    /// Schedules an ACK that carries neither data nor SACK blocks, and is sent before all other
+    /// output.
     fn owe_bare_ack(&mut self) {
         self.first_due = true;
         self.output_due = true;
     }
 
-    /// Handles the SYN-ACK in AccECN mode. The ACK that answers it is sent alone and before data,
-    /// since it reports the codepoint of the SYN-ACK (RFC 9768 §3.2.2.1).
+    /// Handles the SYN-ACK in AccECN mode. The ACK that answers it is sent before data and carries
+    /// none, since it reports the codepoint of the SYN-ACK (RFC 9768 §3.2.2.1).
     #[cold]
     pub(crate) fn finish_accurate_handshake(&mut self, syn_ack: &Segment<'_>) {
         let Some(accurate) = self.ecn.accurate.as_deref_mut() else { return };
@@ -189,9 +190,9 @@ impl Connection {
         just_told.then_some(usize::from(accurate.blocks_beside))
     }
 
-    /// Whether the feedback in the segment is newer than that of all earlier ones (RFC 9768
-    /// appendix A.1): the segment acknowledges new data, has a newer timestamp, or carries the next
-    /// data.
+    /// Whether the feedback in the segment is newer than the feedback of all earlier segments (RFC
+    /// 9768 appendix A.1): the segment acknowledges new data, has a newer timestamp, or carries the
+    /// next data.
     pub(crate) fn brings_feedback(&self, segment: &Segment<'_>) -> bool {
         let is_late = segment.ack.before(self.snd.una);
         if self.ecn.accurate.is_none() || is_late || segment.flags().contains(TcpFlags::SYN) {
@@ -212,10 +213,9 @@ impl Connection {
         right.after(known) && !right.after(self.snd.max)
     }
 
-    /// Returns the number of our packets that the segment newly reports as marked.
-    ///
-    /// `is_news` is the result of [`Connection::brings_feedback`], and `half_open` says whether the
-    /// connection was in SYN-RECEIVED when the segment arrived.
+    /// Returns the number of our packets that the segment newly reports as marked. `is_news` is the
+    /// result of [`Connection::brings_feedback`]. `half_open` is true if the connection was in
+    /// SYN-RECEIVED when the segment arrived.
     pub(crate) fn newly_reported_marks(
         &mut self,
         segment: Valid<'_>,
@@ -284,12 +284,12 @@ impl Connection {
         self.ecn.accurate.as_deref().map_or(TcpFlags::empty(), |accurate| accurate.ace)
     }
 
-    /// Whether an unchanged ACE field in the next segment may have wrapped.
+    /// Whether the ACE field may have wrapped if it is unchanged in the next segment.
     pub(crate) fn is_ace_ambiguous(&self) -> bool {
         self.ecn.accurate.as_deref().is_some_and(super::Accurate::is_ambiguous)
     }
 
-    /// Returns the counters of AccECN, if the connection has negotiated it.
+    /// Returns the AccECN counters, or `None` if the connection has not negotiated AccECN.
     pub(crate) fn accurate_ecn(&self) -> Option<AccurateEcn> {
         let accurate = self.ecn.accurate.as_deref()?;
         let (received, delivered, initial) =

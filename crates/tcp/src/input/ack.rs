@@ -41,8 +41,8 @@ impl Connection {
         let duplicate = self.is_duplicate_ack(segment, text);
         self.statistics.duplicate_acks += u64::from(duplicate);
         let advanced = ack.after(self.snd.una);
-        // This acknowledgement has reported a CE mark, which has reduced the congestion window, so
-        // it must not let the window grow (RFC 3168 §6.1.2).
+        // If this acknowledgement reports a CE mark, which has reduced the congestion window, it
+        // must not let the window grow (RFC 3168 §6.1.2).
         if self.agreement.selective_acks || advanced {
             self.process_ack(now, segment, 1, Some(&segment.sack_blocks()), marks == 0);
         } else if duplicate {
@@ -61,10 +61,11 @@ impl Connection {
         }
     }
 
-    /// Processes a new acknowledgement in a segment before the receive window. Such segments come
-    /// from a peer that probes our closed window: after we have accepted the probe's byte, it still
-    /// sends from the number of that byte. If these acknowledgements were ignored, we would
-    /// retransmit data that the peer has. The window in such a segment is outdated and ignored.
+    /// Processes a new acknowledgement in a segment before the receive window. A peer that probes
+    /// our closed window sends such segments. After we have accepted the byte of a probe, the peer
+    /// still uses the sequence number of that byte. If these acknowledgements were ignored, we
+    /// would retransmit data that has already arrived. The window in such a segment is outdated and
+    /// ignored.
     pub(super) fn process_late_ack(&mut self, now: Instant, segment: Valid<'_>) {
         let ack = segment.ack;
         if ack.after(self.snd.una) {
@@ -79,7 +80,7 @@ impl Connection {
 
     /// Completes the handshake by the acknowledgement of our SYN.
     pub(super) fn process_ack_of_syn(&mut self, now: Instant, segment: Valid<'_>) {
-        // The handshake of a simultaneous open ends here, too.
+        // The handshake of a simultaneous open also ends here.
         if self.fast_open.is_some() {
             self.acknowledge_data_of_syn(segment.ack);
         }
@@ -89,9 +90,9 @@ impl Connection {
     /// Whether this is a duplicate ACK (RFC 5681 §2): it acknowledges nothing new, has no data,
     /// does not change the window, and data is in flight.
     ///
-    /// If a SACK block reports a hole, the window may change (RFC 6675 §2), because a peer that
+    /// With a SACK block that reports a hole, the window may change (RFC 6675 §2). A peer that
     /// tunes its buffer, such as Linux, enlarges the window with every segment. The stricter rule
-    /// would never recognise its duplicate ACKs.
+    /// would never recognise the duplicate ACKs of such a peer.
     fn is_duplicate_ack(&self, segment: Valid<'_>, text: &Text<'_>) -> bool {
         segment.ack == self.snd.una
             && segment.payload.is_empty()
@@ -103,7 +104,7 @@ impl Connection {
     }
 
     /// Whether the SACK option reports data after a hole. A first block below the acknowledgement
-    /// number does not: it reports a duplicate (D-SACK, RFC 2883).
+    /// number reports a duplicate instead (D-SACK, RFC 2883).
     fn reports_a_hole(&self, segment: Valid<'_>) -> bool {
         let blocks = segment.sack_blocks();
         let first = blocks.as_slice().first();
@@ -148,9 +149,9 @@ impl Connection {
         }
     }
 
-    /// Processes a predicted acknowledgement of new data, which represents `count` coalesced ones.
-    /// Loss recovery is skipped, because a connection predicts its next header only while no data
-    /// is missing.
+    /// Processes a predicted acknowledgement of new data, which represents `count` coalesced
+    /// acknowledgements. Loss recovery is skipped, because a connection predicts its next header
+    /// only while no data is missing.
     #[inline(always)]
     pub(super) fn process_predicted_ack(&mut self, now: Instant, segment: Valid<'_>, count: u32) {
         if !self.agreement.selective_acks
@@ -160,9 +161,9 @@ impl Connection {
         }
     }
 
-    /// Processes an acknowledgement of new data outside loss recovery, if a shorter path handles
-    /// it: for an acknowledgement of our SYN or FIN alone, or of data in order. Otherwise returns
-    /// false, without any effect.
+    /// Processes an acknowledgement of new data outside loss recovery, if a shorter path applies:
+    /// the segment acknowledges only our SYN or FIN, or data in order. Otherwise returns false,
+    /// without any effect.
     #[inline]
     fn process_ack_outside_recovery(
         &mut self,
@@ -230,7 +231,7 @@ impl Connection {
         if self.sender.urgent.is_some_and(|mark| !mark.after(ack)) {
             self.sender.urgent = None;
         }
-        // `small_end` must not stay behind SND.UNA: after half the sequence space it would seem to
+        // `small_end` must not stay behind SND.UNA. After half the sequence space it would seem to
         // lie ahead.
         self.sender.small_end = self.sender.small_end.later(ack);
         self.sender.silent_since = Instant::NEVER;
@@ -242,10 +243,10 @@ impl Connection {
     /// Whether the sender was cwnd-limited. An unused congestion window must not grow (RFC 7661
     /// §4.1).
     ///
-    /// If several acknowledgements arrive together, the first one makes room in the window before
-    /// the others are processed. These count if the window was full when data could last be sent.
-    /// In slow start, all acknowledgements for a flight that filled the window count, even if no
-    /// data followed the flight.
+    /// If several acknowledgements arrive together, the first of them makes room in the window
+    /// before the others are processed. The others count as well if the window was full when data
+    /// could last be sent. In slow start, all acknowledgements for a flight that filled the window
+    /// count, even if no data followed the flight.
     pub(crate) fn is_window_used(&self) -> bool {
         self.sender.is_window_used(self.in_flight(), self.full_segment(), self.snd.nxt)
     }
@@ -276,8 +277,8 @@ impl Connection {
             - self.snd.una
     }
 
-    /// Takes a round-trip sample. Returns the round trip that the timestamps yield, if there are
-    /// any.
+    /// Takes a round-trip sample. Returns the round-trip time that the timestamps show, if the
+    /// segment has timestamps.
     fn measure_round_trip(&mut self, now: Instant, segment: Valid<'_>) -> Option<Duration> {
         let round_trip = self.timestamps.echoed_round_trip(&segment, now);
         self.sender.rtt.on_acknowledged(&self.config.rto, segment.ack, || round_trip, now);
@@ -300,7 +301,8 @@ impl Connection {
     pub(super) fn update_window(&mut self, segment: Valid<'_>) {
         if self.snd.wnd == 0 {
             cold_path();
-            // A peer that keeps its window closed but answers probes is alive, so its silence ends.
+            // A peer that keeps its window closed but answers probes is alive, so the time without
+            // an answer ends.
             self.sender.silent_since = Instant::NEVER;
         }
         let (seq, ack) = (segment.seq, segment.ack);

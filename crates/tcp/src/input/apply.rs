@@ -1,4 +1,4 @@
-//! Applies a valid segment to the connection (RFC 9293 §3.10.7), and answers a refused one.
+//! Applies a valid segment to the connection (RFC 9293 §3.10.7), and answers a refused segment.
 
 use super::validate::{Answer, InWindow, Refused, Valid, Verdict};
 use super::{Disposition, Refusal};
@@ -20,8 +20,8 @@ impl Connection {
             Verdict::Resets(segment) => self.apply_reset(segment),
             Verdict::RepeatsSyn(segment) => self.apply_repeated_syn(segment),
             Verdict::Contradicts(segment) => {
-                // After contradictory requests, neither end can know the other's ECN mode (RFC 9768
-                // §3.1.5).
+                // After contradictory requests, neither endpoint can determine the ECN mode of the
+                // other (RFC 9768 §3.1.5).
                 self.abort_with(Error::Contradiction, Reset::echo(&segment));
                 Disposition::Accepted
             }

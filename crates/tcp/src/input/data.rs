@@ -21,8 +21,8 @@ impl Connection {
     ) -> Disposition {
         let Some(text) = self.before_fin(text) else { return Disposition::Accepted };
         if self.released {
-            // The application has closed the connection. An acknowledgement would tell the peer
-            // wrongly that this data was delivered.
+            // The application has closed the connection. An acknowledgement would wrongly indicate
+            // to the peer that this data was delivered.
             self.abort_with(Error::DataAfterClose, Reset::echo(&segment));
             return Disposition::DataRefused;
         }
@@ -45,7 +45,7 @@ impl Connection {
         if text.seq == self.rcv.nxt {
             self.deliver_past_holes(now, segment, saturated(text.payload.len()), text.piece);
         } else {
-            // A duplicate ACK tells the sender that data is missing (RFC 5681 §4.2).
+            // A duplicate ACK indicates to the sender that data is missing (RFC 5681 §4.2).
             self.statistics.out_of_order_segments += u64::from(text.count);
             self.receiver.note_out_of_order(text.count);
             self.owe_ack();
@@ -53,8 +53,8 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Refuses data because there is no memory for it. The acknowledgement tells the peer which
-    /// part was kept, so the peer retransmits the rest.
+    /// Refuses data because there is no memory for it. The acknowledgement covers the part that was
+    /// kept, so the peer retransmits the rest.
     #[cold]
     pub(super) fn refuse_for_memory(&mut self) -> Disposition {
         self.statistics.memory_refusals += 1;
@@ -92,9 +92,9 @@ impl Connection {
     }
 
     /// Makes the data before `next` readable. It arrived in order in `count` segments of `piece`
-    /// bytes each; if `count` is one, the segment may be shorter. Returns whether an
-    /// acknowledgement must [wait](Self::delay_ack) for the delayed-ACK timer. The fast and the
-    /// slow path both call this method.
+    /// bytes each. If `count` is one, the segment may be shorter. Returns whether an
+    /// acknowledgement must [wait](Self::delay_ack) for the delayed-ACK timer. The fast path and
+    /// the slow path both call this method.
     #[inline(always)]
     #[must_use]
     pub(super) fn deliver(
@@ -131,8 +131,8 @@ impl Connection {
         self.acks.note_push(segment.flags().contains(TcpFlags::PSH));
     }
 
-    /// Measures the round trip at the receiver by an echoed timestamp, if buffer tuning has asked
-    /// for a sample.
+    /// Measures the round-trip time at the receiver by an echoed timestamp, if the tuning of the
+    /// receive buffer awaits a sample.
     #[inline(always)]
     pub(super) fn measure_if_awaited(&mut self, now: Instant, segment: Valid<'_>) {
         if self.receiver.autotune.wants_echo() {
@@ -148,7 +148,7 @@ impl Connection {
     }
 
     /// Whether an acknowledgement is due because of received data, and not only as a challenge ACK.
-    /// Both fields are read by one comparison.
+    /// One comparison reads both fields.
     #[inline(always)]
     fn owes_for_data(&self) -> bool {
         [self.ack_due, self.challenge_due] == [true, false]

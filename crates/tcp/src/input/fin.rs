@@ -1,5 +1,5 @@
-//! The eighth step of segment processing: the peer's FIN. Also the state change when the peer
-//! acknowledges our FIN (RFC 9293 §3.10.7.4).
+//! The eighth step of segment processing: the peer's FIN. This file also contains the state change
+//! when the peer acknowledges our FIN (RFC 9293 §3.10.7.4).
 
 use super::validate::sequence::Text;
 use crate::event::Events;
@@ -19,8 +19,8 @@ impl Connection {
         }
     }
 
-    /// Stores the sequence number of the FIN. If data after it has already arrived, the peer
-    /// contradicts itself; then the FIN is ignored and the data is kept.
+    /// Stores the sequence number of the FIN. If data after the FIN has already arrived, the peer
+    /// contradicts itself. Then the FIN is ignored and the data is kept.
     fn note_fin(&mut self, text: &Text<'_>) {
         let end = text.end();
         if self.receiver.assembler.reaches_beyond(end) {

@@ -44,8 +44,8 @@ impl Connection {
             IcmpReport::HardError { .. } if !self.state.is_synchronized() => {
                 self.give_up_handshake();
             }
-            // The problem may be temporary. If it is not, the connection will time out, and then
-            // reports this ICMP error as the reason.
+            // The problem may be temporary. If it persists, the connection will time out, and
+            // report this ICMP error as the reason.
             IcmpReport::HardError { .. } | IcmpReport::SoftError { .. } => {
                 self.sender.unreachable = true;
                 self.events |= Events::SOFT_ERROR;

@@ -50,11 +50,11 @@ pub enum Disposition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The connection is closed.
+    /// The connection is closed, so the segment cannot belong to it.
     Closed,
     /// The segment lies outside the receive window, or beyond the peer's FIN in TIME-WAIT.
     OutsideWindow,
-    /// The timestamp is missing, or older than an earlier one (PAWS).
+    /// The timestamp is missing, or older than the timestamp of an earlier segment (PAWS).
     OldTimestamp,
     /// The segment acknowledges data that was never sent, or an acknowledgement number too far in
     /// the past.
@@ -111,7 +111,7 @@ impl Connection {
         disposition
     }
 
-    /// Handles a segment that the link has coalesced from several received ones (GRO).
+    /// Handles a segment that the link has coalesced from several received segments (GRO).
     #[inline(never)]
     fn handle_joined_segment(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
         self.count_joined(segment);
@@ -140,7 +140,8 @@ impl Connection {
         }
     }
 
-    /// Handles a segment that was not predicted, on the slow path. `reason` is counted, if known.
+    /// Handles a segment that was not predicted, on the slow path. Counts `reason`, or determines
+    /// the reason if it is `None`.
     #[inline(never)]
     fn take_unpredicted(
         &mut self,

@@ -1,6 +1,6 @@
 //! The fast path, for segments that header prediction has recognised.
 //!
-//! A predicted segment has the same effects as on the slow path. Both paths end in the same
+//! A predicted segment has the same effects as on the slow path, because both paths end in the same
 //! functions.
 
 use super::Disposition;
@@ -11,7 +11,7 @@ use linerate_units::Instant;
 use linerate_wire::{SeqNum, Timestamps};
 
 impl Connection {
-    /// Handles a predicted ACK without data, which represents `count` coalesced ones.
+    /// Handles a predicted ACK without data, which represents `count` coalesced ACKs.
     pub(super) fn take_predicted_ack(
         &mut self,
         now: Instant,
@@ -56,7 +56,8 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Handles predicted data like [`Self::take_predicted_data`]. Not inlined, for rare callers.
+    /// Does the work of [`Self::take_predicted_data`]. This method is not inlined, for rare
+    /// callers.
     #[inline(never)]
     pub(super) fn take_predicted_data_apart(
         &mut self,
@@ -69,8 +70,9 @@ impl Connection {
         self.take_predicted_data(now, segment, stamp, length, piece)
     }
 
-    /// Copies predicted data, and completes its processing. Not needed if an acknowledgement is
-    /// already due and no round trip is measured.
+    /// Copies predicted data, measures the round-trip time if that is awaited, and decides when the
+    /// data is acknowledged. Needed only if a round-trip time is awaited, or no acknowledgement is
+    /// due yet.
     #[inline(never)]
     fn place_and_judge(&mut self, now: Instant, segment: Valid<'_>, piece: u32) -> Disposition {
         self.receiver.buffer.write_last(segment.payload);
@@ -82,8 +84,9 @@ impl Connection {
     }
 
     /// Handles `count` predicted segments with `length` bytes of data each, which are already
-    /// stored in the buffer. `last` is the header of the last one. Only the first segment can begin
-    /// at the sequence number acknowledged last, so only its timestamp can become the one to echo.
+    /// stored in the buffer. `last` is the header of the last segment. Only the first segment can
+    /// begin at the last sequence number that we acknowledged, so only its timestamp can become
+    /// TS.Recent.
     #[inline(always)]
     pub(super) fn take_predicted_data_in_place(
         &mut self,
@@ -130,7 +133,7 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Handles a predicted control segment by the steps of the slow path in the same order.
+    /// Handles a predicted control segment by the same steps as the slow path, in the same order.
     #[inline(always)]
     pub(crate) fn take_predicted_control(
         &mut self,
@@ -158,12 +161,12 @@ impl Connection {
         }
     }
 
-    /// Records the arrival time of a predicted segment, and its timestamp. The timestamp, which is
-    /// not older than TS.Recent, becomes TS.Recent if the segment begins at Last.ACK.sent (RFC 7323
-    /// §4.3). It cannot begin before, because it begins at RCV.NXT.
+    /// Records the arrival time of a predicted segment, and its timestamp. The timestamp is not
+    /// older than TS.Recent, and becomes TS.Recent if the segment begins at Last.ACK.sent (RFC 7323
+    /// §4.3). The segment begins at RCV.NXT, so it cannot begin before Last.ACK.sent.
     #[inline(always)]
     fn take_stamp(&mut self, now: Instant, seq: SeqNum, stamp: u32) {
-        // The timestamp that we echo changes, and so does the header of the next segments, so a
+        // If the timestamp that we echo changes, so does the header of the next segments. Hence a
         // burst ends.
         self.limit_burst(0);
         if seq == self.rcv.acked && self.timestamps.on {

@@ -1,8 +1,8 @@
 //! Runs: consecutive segments with the same predicted header, which a connection handles together.
 //!
-//! A host recognises them by their headers. It asks the connection once whether such segments are
-//! expected, and calls [`crate::Driver::handle_run`] once at their end. The connection must not
-//! change in between.
+//! A host recognises such segments by their headers. It checks once with the connection whether
+//! they are expected, and calls [`crate::Driver::handle_run`] once at the end of the run. The
+//! connection must not change in between.
 
 use super::Disposition;
 use super::validate::control::{self, ControlRun};
@@ -38,8 +38,8 @@ pub struct AckRun {
     count: u32,
 }
 
-/// A run of one segment whose data is still in its frame, because it is too short for a combined
-/// copy and checksum to be faster.
+/// A run of one segment whose data is still in its frame. The data is too short for a combined copy
+/// and checksum to be faster.
 #[derive(Clone, Copy, Debug)]
 pub struct ShortRun {
     /// The TSval of the segment. Arbitrary if the connection does not use timestamps.
@@ -87,8 +87,9 @@ impl DataRun {
         Self { following, length, count: 1 }
     }
 
-    /// Continues a run whose segments were all handled. The next segment has this sequence number,
-    /// data offset and flags. Returns false, without any effect, if that segment is not predicted.
+    /// Continues a run whose segments were all handled. `seq` and `offset_and_flags` belong to the
+    /// header of the next segment. Returns false, without any effect, if that segment is not
+    /// predicted.
     #[inline(always)]
     #[must_use]
     pub fn resume(
@@ -127,7 +128,7 @@ impl DataRun {
         self.count
     }
 
-    /// Returns this run without segments, after all of them were handled, so that
+    /// Returns this run with a count of zero, after all its segments were handled, so that
     /// [`resume`](Self::resume) can continue it.
     #[inline(always)]
     #[must_use]
@@ -137,7 +138,8 @@ impl DataRun {
 }
 
 impl AckRun {
-    /// Begins a batch with `segment`, if it is predicted to be an ACK of new data, without data.
+    /// Begins a batch with `segment`. `None` unless the segment is predicted, acknowledges new data
+    /// and carries no data.
     #[inline(always)]
     #[must_use]
     pub fn begin(connection: &Connection, segment: &Segment<'_>) -> Option<Self> {
@@ -145,8 +147,9 @@ impl AckRun {
         Some(Self { last: segment.ack, end: connection.snd.max, count: 1 })
     }
 
-    /// Adds an ACK with the number `ack`, whose header must be predicted like that of the first
-    /// one. Returns false, without any effect, if `ack` is not higher than that of the last ACK.
+    /// Adds an ACK with the acknowledgement number `ack`. Its header must be predicted like the
+    /// header of the first ACK. Returns false, without any effect, if `ack` is not higher than the
+    /// number of the last ACK, or exceeds SND.MAX.
     #[inline(always)]
     #[must_use]
     pub fn extend(&mut self, ack: SeqNum) -> bool {
@@ -195,8 +198,8 @@ impl Run for DataRun {
 }
 
 impl Run for AckRun {
-    /// Handles the last ACK of the batch, as if the others had been lost. Only the growth of the
-    /// congestion window counts all of them.
+    /// Handles the last ACK of the batch, as if the other ACKs had been lost. Only the growth of
+    /// the congestion window counts all ACKs.
     #[inline]
     fn give(self, connection: &mut Connection, now: Instant, last: &Segment<'_>) -> Disposition {
         let Prediction::Ack { segment, acked } = predict(connection, last) else {
@@ -236,7 +239,7 @@ impl Run for ControlRun {
     }
 }
 
-/// Copies the fields of a predicted segment that are read later, so that the compiler can keep the
+/// Copies those fields of a predicted segment that are read later. Thus the compiler can keep the
 /// original in registers until the prediction has succeeded.
 #[inline(always)]
 const fn own<'a>(segment: &Segment<'a>) -> Segment<'a> {

@@ -10,9 +10,9 @@ use crate::compact::pack::packed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRule {
     /// As in Linux, every second full segment is acknowledged. The first `quick` segments of a
-    /// connection are acknowledged at once, and so is pushed data when the application has read it.
-    /// In request-response traffic, pushed data waits, so that the response carries the
-    /// acknowledgement.
+    /// connection are acknowledged at once. Data with PSH is acknowledged at once when the
+    /// application has read it. In request-response traffic, the acknowledgement of such data
+    /// waits, so that the response carries it.
     Modern {
         /// The number of segments that are acknowledged at once while the peer is in slow start.
         quick: u8,
@@ -31,13 +31,14 @@ pub enum AckRule {
 pub(crate) struct Received {
     /// The bytes received in order and not acknowledged.
     pub(crate) pending: u32,
-    /// The number of data bytes in the peer's full segments, estimated as the largest one received.
+    /// The number of data bytes in the peer's full segments, estimated as the largest number
+    /// received in a segment.
     pub(crate) segment: u32,
     /// The bytes received in order that the application has not read.
     pub(crate) unread: u32,
     /// The size of the largest possible window.
     pub(crate) capacity: u32,
-    /// The remainder of the window that was last announced to the peer.
+    /// The part of the last announced window that the peer has not used yet.
     pub(crate) offered: u32,
     /// The size of the window that could be announced now.
     pub(crate) room: u32,
@@ -50,9 +51,9 @@ impl Received {
     }
 }
 
-/// Two counts: the segments at the start of the connection still to be acknowledged at once, and
-/// how many of the next two segments have not arrived since this end last sent data. Both are zero
-/// during a bulk transfer, which one comparison checks.
+/// Two counts. The first is the number of segments at the start of the connection that are still to
+/// be acknowledged at once. The second is set to two when we send data, and each segment received
+/// decrements it. Both are zero during a bulk transfer, which one comparison checks.
 type Early = [u8; 2];
 
 /// The state of the ACK policy of a connection.
@@ -61,7 +62,7 @@ pub(crate) struct AckPolicy {
     rule: AckRule,
     /// Whether the last in-order data segment had PSH, so that its sender has no more data for now.
     is_pushed: bool,
-    /// Whether this end has sent data, which a pure receiver never does.
+    /// Whether we have sent data. A pure receiver never does.
     has_sent_data: bool,
     early: Early,
 }
@@ -105,14 +106,14 @@ impl AckPolicy {
         quick > 0
     }
 
-    /// Decides about in-order data in `count` segments of `length` bytes each; a single one may
+    /// Decides about in-order data in `count` segments of `length` bytes each. A single segment may
     /// have any length. Returns whether an acknowledgement is due at once, and whether at least one
     /// segment waits for the delayed-ACK timer.
     ///
-    /// `pending` is the number of unacknowledged bytes after the last segment, and `segment` that
-    /// of a full segment. `was_crowded(n)` returns whether unread data filled more than half of the
-    /// window before the last `n` bytes arrived. Then the acknowledgement waits until the
-    /// application has read, so that it can announce a larger window.
+    /// `pending` is the number of unacknowledged bytes after the last segment, and `segment` is the
+    /// number of bytes in a full segment. `was_crowded(n)` returns whether unread data filled more
+    /// than half of the window before the last `n` bytes arrived. If so, the acknowledgement waits
+    /// until the application has read, so that it can announce a larger window.
     #[inline(always)]
     pub(crate) fn is_due(
         &self,
@@ -127,8 +128,8 @@ impl AckPolicy {
         if !is_enough_without(0) {
             return (false, true);
         }
-        // The decision is made for the first segment that makes an acknowledgement due, because the
-        // buffer fills further with each later one.
+        // The decision is made for the first segment that makes an acknowledgement due, because
+        // each later segment fills the buffer further.
         let mut left = 0;
         if count > 1 && is_enough_without(1) {
             left = count - 1;
@@ -172,8 +173,8 @@ impl AckPolicy {
     }
 
     /// Whether it is certain that neither an acknowledgement nor a window update is due after a
-    /// read. Then [`AckPolicy::on_read`], which costs more, need not be called. `pending` bytes are
-    /// unacknowledged, and `offered` bytes remain of the announced window.
+    /// read. Then the caller need not call [`AckPolicy::on_read`], which costs more. `pending`
+    /// bytes are unacknowledged, and `offered` bytes remain of the announced window.
     #[inline(always)]
     pub(crate) const fn is_nothing_due(
         &self,
@@ -188,8 +189,9 @@ impl AckPolicy {
             && (pending == 0 || is_answered)
     }
 
-    /// Whether announcing the possible window avoids silly windows (RFC 9293 §3.8.6.2.2). 4.3BSD
-    /// requires a minimum size of the window, the RFC a minimum growth.
+    /// Whether the possible window is large enough to be announced without causing the silly window
+    /// syndrome (RFC 9293 §3.8.6.2.2). 4.3BSD requires a minimum size of the window, and the RFC a
+    /// minimum growth.
     pub(crate) const fn is_worth_offering(&self, received: &Received) -> bool {
         let (grown, share) = match self.rule {
             AckRule::Bsd { .. } => (received.offered + received.growth(), received.capacity / 4),

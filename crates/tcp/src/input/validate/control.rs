@@ -1,8 +1,8 @@
 //! Prediction of control segments: segments without data that acknowledge our SYN or FIN, or carry
 //! the peer's FIN.
 //!
-//! Validation makes about two dozen checks on such a segment, which it nearly always passes.
-//! Prediction makes fewer comparisons, which are at least as strict, so a predicted segment is
+//! Validation makes about two dozen checks on such a segment, which nearly always passes them.
+//! Prediction makes fewer comparisons. They are at least as strict, so a predicted segment is
 //! valid.
 
 use super::Valid;
@@ -14,8 +14,8 @@ use linerate_wire::{Segment, TcpFlags, Timestamps};
 /// The bits of data offset and flags that may differ from those of a plain ACK.
 const OPTIONAL: u16 = TcpFlags::PSH.bits() | TcpFlags::FIN.bits();
 
-/// A run of one segment without data that is next in order. It opens or closes the connection, and
-/// has no other effect.
+/// A run of one segment without data that is next in order. The segment opens or closes the
+/// connection, and has no other effect.
 #[derive(Clone, Copy, Debug)]
 pub struct ControlRun {
     /// Whether the segment acknowledges all data in flight. Otherwise it acknowledges nothing new.
@@ -35,7 +35,7 @@ impl ControlRun {
     }
 }
 
-/// Returns the proof that `segment` is valid, because [`ControlRun::of`] has returned `run` for it.
+/// Returns `segment` as a valid segment, because [`ControlRun::of`] has returned `run` for it.
 #[inline(always)]
 pub(in crate::input) fn predicted_before<'a>(
     c: &Connection,

@@ -22,8 +22,8 @@ impl Connection {
             return Err(refused(Refusal::BadAck));
         }
         if flags.contains(TcpFlags::RST) {
-            // A reset without an acknowledgement may come from an attacker, who does not see our
-            // SYN.
+            // A reset without an acknowledgement may come from an attacker, who has not received
+            // our SYN.
             return if acks {
                 Ok(Verdict::Resets(Valid(segment)))
             } else {
@@ -37,7 +37,7 @@ impl Connection {
     }
 
     /// Checks a SYN that has the sequence number of the peer's first SYN. Returns `None` if the
-    /// segment is not such a SYN, and must pass the checks for other segments.
+    /// segment is not such a SYN. Then it must pass the checks for other segments.
     #[cold]
     pub(super) fn validate_repeated_syn<'a>(
         &self,

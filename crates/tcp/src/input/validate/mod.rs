@@ -35,7 +35,8 @@ impl<'a> Deref for Valid<'a> {
 }
 
 impl<'a> Valid<'a> {
-    /// Returns the segment that led to `disposition`, if the connection has found it valid.
+    /// Returns `segment` as a valid segment, unless `disposition` shows that the connection has
+    /// refused it.
     pub(crate) const fn of_disposition(
         segment: &'a Segment<'a>,
         disposition: Disposition,
@@ -97,7 +98,7 @@ pub(super) enum Answer {
     /// An acknowledgement of the present state.
     Acknowledgement,
     /// An acknowledgement, if the limit for challenge ACKs allows one. The refused segment is
-    /// empty, so it may be such an answer itself: without the limit, two ends with different
+    /// empty, so it may itself be such an answer. Without the limit, two endpoints that disagree on
     /// sequence numbers would answer each other for ever.
     LimitedAcknowledgement,
     /// A challenge ACK, if the limit for challenge ACKs allows one (RFC 5961 §7).
@@ -182,12 +183,12 @@ impl Connection {
         };
         if flags.contains(TcpFlags::SYN) {
             // A peer that has restarted answers the challenge ACK by a reset. An attacker does not
-            // see the challenge ACK.
+            // receive the challenge ACK.
             return Err(Refused::challenged(Refusal::Challenged));
         }
         self.check_ack(segment)?;
-        // No data can follow the peer's FIN, so this is an old duplicate, or the peer has lost its
-        // state. The acknowledgement in answer tells the peer our sequence numbers (RFC 9293
+        // No data can follow the peer's FIN. Either this is an old duplicate, or the peer has lost
+        // its state. The acknowledgement in answer shows our sequence numbers to the peer (RFC 9293
         // §3.10.7.4, first step).
         if self.state == State::TimeWait && !text.is_empty_at(self.rcv.nxt) {
             return Err(Refused::unacceptable(Refusal::OutsideWindow, segment));

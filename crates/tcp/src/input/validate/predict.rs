@@ -1,15 +1,15 @@
 //! Header prediction (Jacobson, 1988).
 //!
-//! In a bulk transfer a segment usually equals the one before it, except for one number. The
+//! In a bulk transfer, a segment usually equals the segment before it, except for one number. The
 //! connection stores the expected word of data offset and flags. A comparison with that word covers
-//! the flags, the options, the state of the connection, missing data and recovery: at the end of
-//! the slow path, any condition that forbids prediction sets the word to zero, which no segment
-//! has. Two checks remain. The sequence number must be the next one, and the timestamp must be at
-//! its usual place and not be old.
+//! the flags, the options, the state of the connection, missing data and recovery. Whenever the
+//! slow path ends while a condition forbids prediction, it sets the word to zero, which no segment
+//! has. Two checks remain. The sequence number must be the next one. The timestamp must be at its
+//! usual place and must not be old.
 //!
 //! A predicted segment is an acknowledgement of data that we have sent, or data that we receive, or
-//! both, as in a dialogue. All other segments take the slow path, which could also handle the
-//! predicted ones.
+//! both, as in a dialogue. All other segments take the slow path, which could also handle predicted
+//! segments.
 
 use super::Valid;
 use crate::options::before;
@@ -17,8 +17,8 @@ use crate::{Connection, State};
 use linerate_wire::{Segment, TcpFlags, Timestamps};
 
 /// The bits of data offset and flags that header prediction compares: all except PSH, which does
-/// not affect processing. ECN bits and reserved bits are included, so that segments with unexpected
-/// ones take the slow path.
+/// not affect processing. ECN bits and reserved bits are included, so a segment with unexpected
+/// bits takes the slow path.
 pub(super) const COMPARED: u16 = !TcpFlags::PSH.bits();
 
 /// The result of header prediction. Its checks are at least as strict as those of the slow path, so
@@ -75,7 +75,7 @@ pub enum MissReason {
     Reassembly,
     /// Loss recovery is in progress, or the path MTU is being probed.
     Recovery,
-    /// The timestamp is older than an earlier one.
+    /// The timestamp is older than the timestamp of an earlier segment.
     Timestamp,
     /// The segment is a duplicate ACK, or acknowledges data that was never sent.
     Acknowledgement,
@@ -118,7 +118,7 @@ impl MissReason {
     }
 }
 
-/// Predicts the meaning of `segment`: the header prediction of an arriving segment.
+/// Predicts the meaning of `segment`, an arriving segment, by header prediction.
 #[inline(always)]
 pub(in crate::input) fn predict<'a>(c: &Connection, segment: &'a Segment<'a>) -> Prediction<'a> {
     if !is_header_predicted(c, segment.offset_and_flags) || segment.seq != c.rcv.nxt {
@@ -132,8 +132,8 @@ pub(in crate::input) fn predict<'a>(c: &Connection, segment: &'a Segment<'a>) ->
     }
 }
 
-/// Returns the proof that `last` is valid, for the last of several data segments. All of them must
-/// have been predicted, and their data stored.
+/// Returns `last` as a valid segment, where `last` is the last of several data segments. All of
+/// them must have been predicted, and their data stored.
 #[inline(always)]
 pub(in crate::input) fn predicted_before<'a>(c: &Connection, last: &'a Segment<'a>) -> Valid<'a> {
     debug_assert!(
@@ -163,7 +163,7 @@ fn predict_ack<'a>(c: &Connection, segment: &'a Segment<'a>) -> Prediction<'a> {
     }
 }
 
-/// Predicts a segment with data, for a receiver that may also be a sender.
+/// Predicts a segment with data, which may also acknowledge data that we have sent.
 #[inline(always)]
 fn predict_data<'a>(c: &Connection, segment: &'a Segment<'a>, stamp: u32) -> Prediction<'a> {
     if segment.payload.len() > c.rcv.window() as usize {
@@ -183,9 +183,9 @@ fn predict_data<'a>(c: &Connection, segment: &'a Segment<'a>, stamp: u32) -> Pre
     }
 }
 
-/// Returns the timestamp of a segment with a predicted header, or `None` if it is old. Returns zero
-/// if the connection does not use timestamps. The predicted data offset ensures that the segment
-/// has no other option.
+/// Returns the timestamp of a segment with a predicted header, or `None` if the timestamp is old.
+/// Returns zero if the connection does not use timestamps. The predicted data offset ensures that
+/// the segment has no other option.
 #[inline(always)]
 pub(super) fn stamp_as_agreed(c: &Connection, segment: &Segment<'_>) -> Option<u32> {
     match Timestamps::alone(segment.options) {
@@ -234,7 +234,7 @@ fn why_the_timestamp_differs(options: &[u8]) -> MissReason {
     if Timestamps::alone(options).is_some() { MissReason::Timestamp } else { MissReason::Options }
 }
 
-/// Returns the condition that forbids any prediction at present, if there is one.
+/// Returns the reason that forbids any prediction at present, if there is one.
 fn spoiler(c: &Connection) -> Option<MissReason> {
     if !c.preferences.header_prediction {
         Some(MissReason::Disabled)

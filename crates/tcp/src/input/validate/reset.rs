@@ -15,9 +15,9 @@ impl Connection {
         &self,
         segment: &'a Segment<'a>,
     ) -> Result<Verdict<'a>, Refused> {
-        // A peer that has forgotten the connection answers our acknowledgement of an old segment by
-        // such a reset. TIME-WAIT must not end, or another old segment could reach a new connection
-        // (RFC 1337).
+        // A peer that has lost the connection's state answers our acknowledgement of an old segment
+        // by such a reset. TIME-WAIT must not end, or another old segment could reach a new
+        // connection (RFC 1337).
         if self.state == State::TimeWait && self.config.time_wait_outlives_resets {
             return Err(Refused::silently(Refusal::ResetInTimeWait));
         }
@@ -32,8 +32,9 @@ impl Connection {
         })
     }
 
-    /// Whether a SYN in TIME-WAIT may open a new incarnation of the connection: its sequence number
-    /// is beyond all received ones (RFC 9293 MAY-2), or its timestamp is newer (RFC 6191 §2).
+    /// Whether a SYN in TIME-WAIT may open a new incarnation of the connection. Its timestamp must
+    /// be newer (RFC 6191 §2). If the SYN has no timestamp or an equal timestamp, its sequence
+    /// number must be beyond all received ones (RFC 9293 MAY-2).
     pub(super) fn opens_again(&self, segment: &Segment<'_>) -> bool {
         let flags = segment.flags() & (TcpFlags::SYN | TcpFlags::ACK | TcpFlags::RST);
         if flags != TcpFlags::SYN {
@@ -43,8 +44,8 @@ impl Connection {
         match segment.timestamps().filter(|_| self.config.timestamps) {
             Some(stamp) if self.timestamps.on && stamp.value == self.timestamps.recent => is_beyond,
             Some(stamp) if self.timestamps.on => before(self.timestamps.recent, stamp.value),
-            // The connection in TIME-WAIT did not use timestamps, so this SYN is not an old one of
-            // it.
+            // The connection in TIME-WAIT did not use timestamps, so this SYN cannot be one of its
+            // old segments.
             Some(_) => true,
             None => is_beyond,
         }

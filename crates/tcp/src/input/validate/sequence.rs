@@ -1,5 +1,5 @@
-//! The check of the sequence number, which finds the new part of a segment, and of the timestamp
-//! (RFC 9293 §3.10.7.4, first step; RFC 7323 §5.3).
+//! The check of the sequence number, which finds the new part of a segment, and the check of the
+//! timestamp (RFC 9293 §3.10.7.4, first step; RFC 7323 §5.3).
 
 use super::Refused;
 use crate::Connection;
@@ -37,7 +37,7 @@ impl<'a> Text<'a> {
         self.seq == seq && self.payload.is_empty() && !self.fin
     }
 
-    /// Returns the sequence number after the data, which is that of the FIN if there is one.
+    /// Returns the sequence number after the data. If there is a FIN, this is its sequence number.
     pub(in crate::input) fn end(&self) -> SeqNum {
         self.seq + saturated(self.payload.len())
     }
@@ -58,9 +58,9 @@ impl<'a> Place<'a> {
     /// Returns the position of `segment` relative to the receive window `rcv`.
     ///
     /// An empty segment at the right edge of the window is accepted, although a strict reading of
-    /// RFC 9293 refuses it: a peer that has filled the window sends its acknowledgements from
-    /// there, and they must take effect. A FIN after data that ends at the edge is accepted,
-    /// because it needs no room.
+    /// RFC 9293 refuses it. A peer that has filled the window sends its acknowledgements from this
+    /// edge, and they must take effect. A FIN after data that ends at the edge is accepted, because
+    /// it needs no room.
     #[inline(always)]
     pub(super) fn of(rcv: &ReceiveSequence, segment: &Segment<'a>) -> Self {
         let flags = segment.flags();
