@@ -202,8 +202,7 @@ impl Ring {
         back.copy_from_slice(second);
     }
 
-    /// Copies the bytes at `offset` from the head to `into`, and returns their checksum as a
-    /// [`Sum`].
+    /// Copies the bytes at `offset` from the head to `into`, and returns their partial checksum.
     #[inline]
     pub(crate) fn read_and_sum(&self, offset: usize, into: &mut [u8]) -> Sum {
         let at = self.at(offset);

@@ -25,7 +25,7 @@ pub enum FastRecovery {
 pub struct Acknowledged {
     /// The number of newly acknowledged bytes.
     pub bytes: u32,
-    /// The number of coalesced ACKs that this one represents, or one.
+    /// The number of coalesced ACKs that this ACK represents, or one.
     pub count: u32,
     /// The acknowledgement number, SEG.ACK.
     pub number: SeqNum,
@@ -46,7 +46,7 @@ pub struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// Returns the number of newly acknowledged bytes, of which each ACK counts for at most `limit`
+    /// Returns the number of newly acknowledged bytes, but at most `limit` for each coalesced ACK
     /// (RFC 3465).
     #[must_use]
     pub fn bytes_within(&self, limit: u32) -> u32 {
@@ -54,8 +54,8 @@ impl Acknowledged {
     }
 }
 
-/// A range of data that was sent together and found lost, as input to congestion control. Amounts
-/// are in bytes.
+/// A range of data that was sent together and later found lost, as input to congestion control.
+/// Amounts are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lost {
@@ -65,11 +65,11 @@ pub struct Lost {
     pub in_flight_at_send: u32,
     /// The number of bytes found lost since the range was sent, including the range.
     pub since_sent: u64,
-    /// Was the sender application-limited when the range was sent?
+    /// Whether the sender was application-limited when the range was sent.
     pub application_limited: bool,
 }
 
-/// A sample of the delivery rate, measured from the sending of a segment to its ACK
+/// A sample of the delivery rate, measured over the time from the sending of a segment to its ACK
 /// (draft-ietf-ccwg-bbr §4.1). Amounts are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -80,7 +80,7 @@ pub struct RateSample {
     pub prior_delivered: u64,
     /// The length of the sampling interval (RS.interval).
     pub interval: Duration,
-    /// Was the sender application-limited when the segment was sent (RS.is_app_limited)?
+    /// Whether the sender was application-limited when the segment was sent (RS.is_app_limited).
     pub application_limited: bool,
     /// The number of bytes in flight when the segment was sent (RS.tx_in_flight).
     pub in_flight_at_send: u32,
@@ -105,17 +105,17 @@ impl RateSample {
     }
 }
 
-/// A congestion control algorithm. Windows and amounts are in bytes; `flight` is the amount of
-/// unacknowledged data at the time of the event.
+/// A congestion control algorithm. Windows and amounts are in bytes. The argument `flight` is the
+/// amount of unacknowledged data at the time of the event.
 ///
-/// A controller sets the congestion window. It neither detects losses nor retransmits: the
-/// connection does, and reports losses to the controller.
+/// A controller sets the congestion window. It neither detects losses nor retransmits. The
+/// connection does both, and reports losses to the controller.
 /// [`CustomCongestion`](super::CustomCongestion) registers a controller of another crate.
 pub trait Controller: fmt::Debug + Send + Sync {
     /// Returns the congestion window.
     fn window(&self) -> &Window;
 
-    /// Returns the congestion window, so that the connection can change it.
+    /// Returns the congestion window for the connection to change.
     fn window_mut(&mut self) -> &mut Window;
 
     /// Returns the response to three duplicate ACKs.
@@ -127,13 +127,14 @@ pub trait Controller: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Handles an ACK of new data, in recovery or not. Called before the other methods for the ACK.
+    /// Handles an ACK of new data, both in recovery and outside it. Called before the other methods
+    /// for the ACK.
     fn on_every_acknowledgement(&mut self, _ack: &Acknowledged) {}
 
-    /// Handles the detection of lost data, in recovery or not.
+    /// Handles the detection of lost data, both in recovery and outside it.
     fn on_lost(&mut self, _lost: &Lost) {}
 
-    /// Does the controller set the window during recovery itself? Otherwise proportional rate
+    /// Whether the controller sets the window itself during recovery. Otherwise proportional rate
     /// reduction sets it (RFC 6937).
     fn governs_recovery(&self) -> bool {
         false
@@ -144,10 +145,11 @@ pub trait Controller: fmt::Debug + Send + Sync {
     fn on_recovered(&mut self) {}
 
     /// Handles a loss that has proved spurious. Called only for a controller that [governs
-    /// recovery](Self::governs_recovery); otherwise the connection restores the window.
+    /// recovery](Self::governs_recovery). For other controllers, the connection restores the
+    /// window.
     fn on_spurious_loss(&mut self) {}
 
-    /// Handles an ACK of new data outside recovery. `limited` says whether the sender was
+    /// Handles an ACK of new data outside recovery. `limited` is true if the sender was
     /// cwnd-limited.
     #[inline]
     fn on_progress(&mut self, ack: &Acknowledged, limited: bool) {
@@ -167,17 +169,17 @@ pub trait Controller: fmt::Debug + Send + Sync {
     /// limited the sender. The congestion window must not grow (RFC 7661 §4.1).
     fn on_acknowledged_unused(&mut self, _ack: &Acknowledged) {}
 
-    /// Handles the end of an idle period, in which nothing was in flight for the time `idle`.
+    /// Handles the end of an idle period. For the time `idle`, nothing was in flight.
     fn on_idle(&mut self, _idle: Duration) {}
 
-    /// Reduces the window after nothing was sent for longer than the retransmission timeout (RFC
-    /// 5681 §4.1).
+    /// Reduces the window after an idle time longer than the retransmission timeout (RFC 5681
+    /// §4.1).
     fn forget_after_idle(&mut self) {
         self.window_mut().forget_after_idle();
     }
 
-    /// Handles the start of recovery without a timeout, by reducing SSTHRESH. CWND is reduced to
-    /// SSTHRESH during recovery.
+    /// Handles the start of recovery without a timeout, by reducing SSTHRESH. During recovery, CWND
+    /// is then reduced to SSTHRESH.
     fn on_loss(&mut self, flight: u32);
 
     /// Handles a congestion mark, by reducing the window as for a loss (RFC 3168 §6.1.2). RFC 8511
@@ -192,7 +194,8 @@ pub trait Controller: fmt::Debug + Send + Sync {
         self.window_mut().restart();
     }
 
-    /// Handles the expiry of the retransmission timer: slow start from one segment (RFC 5681 §3.1).
+    /// Handles the expiry of the retransmission timer, by a slow start from one segment (RFC 5681
+    /// §3.1).
     fn on_timeout(&mut self, flight: u32) {
         self.window_mut().halve_threshold(flight);
         self.window_mut().restart();

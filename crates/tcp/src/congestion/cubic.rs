@@ -1,5 +1,5 @@
-//! CUBIC (RFC 9438). After a loss the window returns quickly to its former size, stays there for a
-//! while, and then grows faster again. Its growth depends on time, not on the round-trip time.
+//! CUBIC (RFC 9438). After a loss, the window returns quickly to its former size, stays there for a
+//! while, and then grows faster again. The growth depends on time, not on the round-trip time.
 
 use super::curve::Curve;
 use super::hystart::HyStart;
@@ -12,8 +12,8 @@ use linerate_units::{Duration, Instant};
 const BETA: (u32, u32) = (7, 10);
 /// (1 + β) / 2: the factor that fast convergence applies to `W_max` (RFC 9438 §4.7).
 const CONVERGENCE: (u32, u32) = (17, 20);
-/// α = 3·(1 − β)/(1 + β) = 9/17: the growth in segments per round trip that equals Reno's with this
-/// β (RFC 9438 §4.3).
+/// α = 3·(1 − β)/(1 + β) = 9/17: the growth in segments per round trip with which this β yields the
+/// same average window as Reno (RFC 9438 §4.3).
 const ALPHA: (u64, u64) = (9, 17);
 
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +37,7 @@ impl Cubic {
         Self { window, hystart: Some(HyStart::new(paced)), w_max: None, cwnd_prior: 0, stage: None }
     }
 
-    /// Whether the window is in slow start. At CWND = SSTHRESH it still is (RFC 9438 §4.10); RFC
+    /// Whether the window is in slow start, which includes CWND = SSTHRESH (RFC 9438 §4.10). RFC
     /// 5681 leaves this case open.
     const fn is_in_slow_start(&self) -> bool {
         self.window.cwnd() <= self.window.ssthresh()
@@ -74,7 +74,7 @@ impl Cubic {
         self.window.add(next.saturating_sub(cwnd));
     }
 
-    /// Sets `W_max` to the present window, at which congestion was found (RFC 9438 §4.6), with fast
+    /// Sets `W_max` to the present window, at which congestion occurred (RFC 9438 §4.6), with fast
     /// convergence (§4.7).
     fn note_congestion(&mut self) {
         let cwnd = self.window.cwnd();
@@ -139,8 +139,8 @@ impl Controller for Cubic {
         self.window.reduce_to(part(flight, BETA));
     }
 
-    /// Sets SSTHRESH as Reno does, but with β (RFC 9438 §4.8). The next stage will begin at the
-    /// plateau of its curve.
+    /// Sets SSTHRESH as Reno does, but with β (RFC 9438 §4.8). The next stage begins at the plateau
+    /// of its curve.
     fn on_timeout(&mut self, flight: u32) {
         self.reduce(flight);
         self.w_max = None;
@@ -157,10 +157,11 @@ impl Controller for Cubic {
 #[derive(Clone, Debug, PartialEq)]
 struct Stage {
     curve: Curve,
-    /// `t_epoch`, the start of the stage, moved forward by periods in which the window was not
-    /// used.
+    /// `t_epoch`, the start of the stage. It is moved forward by the periods in which the window
+    /// was not used.
     began: Instant,
-    /// The start of the current period in which the window is not used, if it is in one.
+    /// The start of the current period in which the window is not used. `None` if the window is
+    /// used.
     unused_since: Option<Instant>,
     /// `W_est`: the window in bytes that Reno would have.
     w_est: u32,
@@ -182,8 +183,8 @@ impl Stage {
         }
     }
 
-    /// Returns CWND after an acknowledgement: Reno's window if that is larger (RFC 9438 §4.3),
-    /// otherwise a step towards the value of the curve one round trip from now (§4.4, §4.5).
+    /// Returns CWND after an acknowledgement. This is Reno's window if it is larger (RFC 9438
+    /// §4.3), otherwise a step towards the value of the curve one round trip from now (§4.4, §4.5).
     fn next_window(&mut self, ack: &Acknowledged, window: &Window, cwnd_prior: u32) -> u32 {
         let (cwnd, mss) = (window.cwnd(), window.mss());
         self.resume(ack.now);
@@ -200,8 +201,8 @@ impl Stage {
         cwnd + self.cwnd_rest.take(u64::from(target - cwnd) * acked, u64::from(cwnd))
     }
 
-    /// Lets `W_est` grow (RFC 9438 figure 4): by α segments per window, and by one segment once it
-    /// has reached the window before the reduction.
+    /// Increases `W_est` (RFC 9438 figure 4): by α segments per window, or by one segment per
+    /// window once `W_est` has reached the window before the reduction.
     fn grow_estimate(&mut self, acked: u32, window: &Window, cwnd_prior: u32) {
         let (cwnd, mss) = (u64::from(window.cwnd()), u64::from(window.mss()));
         let alpha = if self.w_est >= cwnd_prior { ALPHA.1 } else { ALPHA.0 };
@@ -220,8 +221,8 @@ impl Stage {
         }
     }
 
-    /// Excludes the time `idle`, in which nothing was in flight, from the clock of the curve. A
-    /// pause that has begun already includes it.
+    /// Excludes the time `idle`, in which nothing was in flight, from the clock of the curve. If a
+    /// pause has begun, it already includes this time.
     fn skip(&mut self, idle: Duration) {
         if self.unused_since.is_none() {
             self.began += idle;
@@ -229,7 +230,8 @@ impl Stage {
     }
 }
 
-/// The remainder of a division, which is carried over so that rounding to bytes loses nothing.
+/// The remainder of a division. It is carried over to the next division, so that rounding to bytes
+/// loses nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Rest(u64);
 

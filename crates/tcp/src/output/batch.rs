@@ -1,11 +1,11 @@
-//! Batches: segments that differ only in their numbers, so that one decision covers all of them.
-//! They are bursts of full segments with new data, or ACKs without data. A link with GSO gets a
-//! whole burst as one frame. For other links the first header is copied, and its numbers are
-//! replaced.
+//! Batches: segments that differ only in their numbers, so that one decision covers all of them. A
+//! batch is either a burst of full segments with new data, or a series of ACKs without data. A link
+//! with GSO gets a whole burst as one frame. For other links, the first header is copied and its
+//! numbers are replaced.
 //!
-//! With [`stretch_acks`](crate::Config::stretch_acks) one ACK covers everything received. Without
-//! it, one ACK covers at most two full segments, even of data that arrived together, so several
-//! ACKs can be due at once.
+//! With [`stretch_acks`](crate::Config::stretch_acks), one ACK covers everything received.
+//! Otherwise one ACK covers at most two full segments, even of data that arrived together, so
+//! several ACKs can be due at once.
 //!
 //! The sequence numbers, the scoreboard and pacing advance with each segment, so a batch may end
 //! after any segment. It must end before any other method of the connection is called.
@@ -27,12 +27,12 @@ use linerate_wire::{SeqNum, Sum, TcpHeader};
 /// headers.
 const MOST: u32 = 65_535 - 120;
 
-/// The segments that may follow the last one with a copy of its header.
+/// Further segments that can be sent after the last segment, each with a copy of its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
     /// The number of the first segment: SEG.SEQ for data, SEG.ACK for ACKs.
     pub first: SeqNum,
-    /// The increment of that number from one segment to the next. For data, this is the number of
+    /// The increment of the number from one segment to the next. For data, this is the number of
     /// bytes in each segment.
     pub step: u32,
     /// The number of segments.
@@ -90,7 +90,8 @@ impl Connection {
         })
     }
 
-    /// Writes the data of a segment in a batch, beginning at `seq`, and returns its checksum sum.
+    /// Writes the data of a segment in a batch, beginning at `seq`, and returns its partial
+    /// checksum.
     ///
     /// # Panics
     /// If this data is not in the send buffer.
@@ -118,9 +119,9 @@ impl Connection {
         }
     }
 
-    /// Whether the burst has ended because the windows have room for less than a segment, so that
-    /// output has ended. If the burst has ended for another reason, such as pacing, the next
-    /// segment must be chosen.
+    /// Whether the burst has ended because the windows have room for less than a segment. Then
+    /// output has ended as well. If the burst has ended for another reason, such as pacing, the
+    /// next segment must be chosen.
     fn has_used_the_windows(&self) -> bool {
         let usable = self.usable_window();
         self.expectation.burst() == 0
@@ -132,7 +133,7 @@ impl Connection {
             && !self.is_worth_sending(self.piece(self.snd.nxt, usable))
     }
 
-    /// Whether segments may continue the burst, at the same time as its last segment.
+    /// Whether further segments may continue the burst now, without being chosen individually.
     const fn is_in_burst(&self) -> bool {
         let is_all_told = self.rcv.nxt.number() == self.rcv.acked.number() && !self.ack_due;
         self.expectation.burst() > 0 && is_all_told
@@ -156,8 +157,8 @@ impl Connection {
         self.receiver.largest_segment * 2
     }
 
-    /// Extends the chosen `piece` to a burst, if the link performs GSO. Otherwise returns the
-    /// number of segments that may follow the piece.
+    /// Extends the chosen `piece` to a burst, if the link performs GSO. Otherwise leaves `piece`
+    /// unchanged, and returns the number of segments that may follow it.
     pub(super) fn begin_burst(&self, piece: &mut Piece, offload: Offload, room: usize) -> u8 {
         let full = self.full_segment();
         if piece.length != full || piece.fin || piece.probe || !self.may_burst(piece.seq) {
@@ -181,12 +182,11 @@ impl Connection {
         }
     }
 
-    /// Whether a GSO frame should wait for more data, because a frame costs as much as four
-    /// segments even if it is short. It should wait if three conditions hold: the written data ends
-    /// before the frame is full; the last write did not fit, so the application will write more;
-    /// and a frame of data is in flight on a short path, so an acknowledgement will soon trigger
-    /// output.
-    // Inlined, it would need registers even on links without GSO.
+    /// Whether a GSO frame should wait for more data, because a short frame costs as much as four
+    /// segments. Three conditions must hold. The written data ends before the frame is full. The
+    /// last write did not fit, so the application will write more. A frame of data is in flight on
+    /// a short path, so an acknowledgement will soon trigger output.
+    // This method is not inlined, because it would occupy registers even on links without GSO.
     #[inline(never)]
     pub(super) fn is_to_grow(&self, piece: &Piece, room: usize) -> bool {
         if !self.sender.write_refused {
@@ -203,8 +203,8 @@ impl Connection {
             && self.sender.rtt.smoothed().is_some_and(|round_trip| round_trip < BURST)
     }
 
-    /// Sends nothing until the next acknowledgement, because the data in flight fills the part of
-    /// the send buffer that the application may use.
+    /// Ends output until the next acknowledgement. The data in flight fills the part of the send
+    /// buffer that the application may use.
     #[cold]
     pub(super) fn wait_to_grow(&mut self, now: Instant) {
         self.end_output(now);
@@ -223,16 +223,16 @@ impl Connection {
         self.segments_let_go(self.sender.buffer.end() - seq, full, self.sender.pacer.left())
     }
 
-    /// Returns the number of full segments that both windows and pacing permit. The last of the
-    /// `unsent` bytes is excluded.
+    /// Returns the number of full segments that both windows and pacing permit, if `unsent` bytes
+    /// are unsent and pacing permits `paced` bytes. The last unsent byte is excluded.
     fn segments_let_go(&self, unsent: u32, full: u32, paced: u32) -> u16 {
         let windows = self.usable_window().min(unsent.saturating_sub(1)).min(MOST);
         let segments = (windows / full).min(paced.div_ceil(full));
         u16::try_from(segments).unwrap_or(u16::MAX)
     }
 
-    /// Whether data from `seq` on may form a burst: it is new, and its segments need no other
-    /// options or flags.
+    /// Whether data from `seq` on may form a burst: the data is new, and its segments need no
+    /// unusual options or flags.
     fn may_burst(&self, seq: SeqNum) -> bool {
         let loss = &self.sender.loss;
         let nothing_is_due = !loss.retransmit_due
@@ -253,12 +253,13 @@ impl Connection {
             && !self.receiver.has_blocks()
     }
 
-    /// Returns the number of data bytes in each segment of a burst, at which GSO splits a frame.
+    /// Returns the number of data bytes in each segment of a burst. GSO splits a frame into
+    /// segments of this size.
     pub(super) fn cut_size(&self) -> Option<NonZeroU16> {
         u16::try_from(self.full_segment()).ok().and_then(NonZeroU16::new)
     }
 
-    /// Checks that the segments of a burst are those that would be chosen individually.
+    /// Checks that individual choices would yield the segments of the burst.
     pub(crate) fn check_burst(&self) {
         if self.is_in_burst() {
             let (full, burst) = (self.full_segment(), self.expectation.burst());

@@ -1,5 +1,5 @@
-//! The construction of the chosen segment: header and options, then the data, which is copied from
-//! the send buffer and checksummed in one pass.
+//! The construction of the chosen segment: first the header with its options, then the data. The
+//! data is copied from the send buffer and checksummed in one pass.
 
 use super::batch::in_field;
 use super::choose::{Choice, Piece, blocks_beside};
@@ -69,7 +69,7 @@ impl Connection {
         self.write_payload(header, data, offload, Ecn::NotEct, bytes)
     }
 
-    /// Writes the data after a header of `header` bytes, whose checksum sum is known.
+    /// Writes the data after a header of `header` bytes, whose partial checksum is known.
     #[inline]
     pub(super) fn write_payload(
         &self,
@@ -85,7 +85,7 @@ impl Connection {
         let mut sum = header_sum;
         match offload {
             _ if payload.is_empty() => {}
-            // The length of every header is even, so both checksum sums can be added.
+            // The length of every header is even, so both partial checksums can be added.
             Offload::None => {
                 sum = header_sum + self.sender.buffer.copy_and_sum(data.seq, payload);
             }
@@ -157,15 +157,17 @@ impl Connection {
         self.write_payload(header, data, offload, ecn, bytes)
     }
 
-    /// Whether the piece begins with data that was not sent before and lies in the peer's window.
+    /// Whether the piece begins with data that was not sent before and lies in the peer's window. A
+    /// window probe does not.
     pub(super) fn is_new_data(&self, piece: Piece) -> bool {
         piece.length > 0 && !piece.probe && !piece.seq.before(self.snd.max)
     }
 
-    /// Returns the sequence number of a segment without data: that after all sent data, even during
-    /// retransmissions. If only our acknowledgements were lost, the peer would refuse an older
-    /// number as outside its window, and would not learn that its data has arrived. A byte that
-    /// probed a closed window is not counted, because the peer may not have accepted it.
+    /// Returns the sequence number of a segment without data, which lies after all sent data, even
+    /// during retransmissions. Suppose that only our acknowledgements were lost. The peer would
+    /// refuse an older number as outside its window, and would ignore the acknowledgement of its
+    /// data. A byte that probed a closed window is not counted, because the peer may not have
+    /// accepted it.
     pub(crate) const fn empty_seq(&self) -> SeqNum {
         if self.sender.probes > 0 { self.snd.nxt } else { self.snd.max }
     }
@@ -183,7 +185,7 @@ impl Connection {
         Transmit::without_data(length, sum)
     }
 
-    /// Builds an ACK without data and SACK blocks.
+    /// Builds an ACK that carries neither data nor SACK blocks.
     fn build_bare_ack(&mut self, now: Instant, bytes: &mut [u8]) -> Transmit {
         let header = self.header(self.empty_seq(), self.rcv.nxt, TcpFlags::ACK);
         let header = TcpHeader { flags: TcpFlags::ACK | self.bare_echo(), ..header };
@@ -193,9 +195,10 @@ impl Connection {
         Transmit::without_data(length, sum)
     }
 
-    /// Writes the header of a segment other than a SYN, with its options. Returns their length and
-    /// checksum sum. If timestamps are the only option, as in bulk transfers, a faster path is
-    /// used. `reasons` are those for which an AccECN option is included.
+    /// Writes the header of a segment other than a SYN, with its options. Returns their total
+    /// length in bytes, and their partial checksum. If timestamps are the only option, as in bulk
+    /// transfers, a faster path is used. An AccECN option is included if it is due for one of
+    /// `reasons`.
     fn write_header(
         &mut self,
         now: Instant,
@@ -250,7 +253,8 @@ impl Connection {
     }
 }
 
-/// Writes a header with any options, and returns their length and checksum sum.
+/// Writes a header with any options. Returns their total length in bytes, and their partial
+/// checksum.
 pub(super) fn write_with_options(
     header: &TcpHeader,
     options: &TcpOptions,

@@ -1,5 +1,6 @@
-//! The choice of the next segment, a pure function of the connection. It considers the windows,
-//! Nagle's algorithm (RFC 9293 §3.7.4) and silly-window avoidance at the sender (§3.8.6.2.1).
+//! The choice of the next segment, which is a pure function of the connection. The choice considers
+//! the windows, Nagle's algorithm (RFC 9293 §3.7.4) and silly-window avoidance at the sender
+//! (§3.8.6.2.1).
 
 use crate::ecn::EcnSignals;
 use crate::receive::{BLOCKS_THAT_FIT, saturated};
@@ -24,9 +25,9 @@ pub(super) enum Choice {
     Syn { length: u32 },
     /// A segment with data, a FIN, or both.
     Data(Piece),
-    /// An ACK without SACK blocks, which must be sent before any data.
+    /// An ACK without data and SACK blocks, which must be sent before any data.
     BareAck,
-    /// `count` ACKs without data. More than one only in a batch.
+    /// `count` ACKs without data. Only a batch has more than one.
     Ack { count: u32 },
     /// A keep-alive probe: an ACK with an old sequence number, which the peer must answer.
     KeepAlive,
@@ -133,8 +134,8 @@ impl Connection {
 
     /// Chooses the segment of a tail loss probe: new data if the peer's window allows it, otherwise
     /// the last segment again (RFC 8985 §7.3). While an ICMP report of a smaller path MTU waits for
-    /// confirmation, the probe is not larger than the reported size: if it arrives and larger
-    /// segments do not, the report is true.
+    /// confirmation, the probe is not larger than the reported size. If the probe arrives and
+    /// larger segments do not, the report is true.
     fn choose_tail_probe(&self) -> Piece {
         let most = self.segment_room().saturating_sub(self.excess_by_report()).max(1);
         let room = self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una).min(most);
@@ -169,8 +170,8 @@ impl Connection {
         }
     }
 
-    /// Returns the piece of at most `room` bytes from `seq` that belongs to one record, with the
-    /// FIN if that follows.
+    /// Returns the piece of at most `room` bytes from `seq` that belongs to one record. It includes
+    /// the FIN if the FIN follows the data.
     pub(super) fn piece(&self, seq: SeqNum, room: u32) -> Piece {
         let end = self.sender.buffer.end();
         let room = self.room_in_record(seq, room);
@@ -213,15 +214,15 @@ impl Connection {
         (self.sender.full + self.constant_options()).saturating_sub(options).max(1)
     }
 
-    /// Whether a piece shorter than a full segment may be sent: by the conditions of RFC 9293
-    /// §3.8.6.2.1, one per line, or because it is a retransmission, a record or the end of the
-    /// data.
+    /// Whether a piece shorter than a full segment may be sent. It may if it meets a condition of
+    /// RFC 9293 §3.8.6.2.1 (one per line below), or if it is a retransmission, ends a record or
+    /// ends the data.
     pub(super) fn is_worth_sending(&self, piece: Piece) -> bool {
         if piece.length == 0 {
             return piece.fin;
         }
-        // Data after a window probe lies before SND.MAX without being a retransmission, because the
-        // probe's byte counts as sent.
+        // Data that follows a window probe may begin before SND.MAX although it is new, because the
+        // byte of the probe counts as sent.
         let again = piece.seq.before(self.snd.max) && self.sender.probes == 0;
         let last = piece.fin;
         let ends_buffer = piece.end() == self.sender.buffer.end();
@@ -248,7 +249,8 @@ impl Connection {
         self.agreement.selective_acks && self.receiver.has_blocks()
     }
 
-    /// Returns the options of our SYN or SYN-ACK. Timestamps are left zero.
+    /// Returns the options of our SYN or SYN-ACK. The values of timestamps are zero; the caller
+    /// sets them.
     pub(crate) fn options_of_syn(&self) -> TcpOptions {
         let answers = self.state != State::SynSent;
         let options = TcpOptions {
@@ -265,8 +267,8 @@ impl Connection {
         TcpOptions { ecn: self.first_ecn_option(&options), ..options }
     }
 
-    /// Returns the options of a segment other than a SYN. Timestamps are left zero. `reasons` are
-    /// those for which an AccECN option is included.
+    /// Returns the options of a segment other than a SYN. The values of timestamps are zero; the
+    /// caller sets them. An AccECN option is included if it is due for one of `reasons`.
     pub(super) fn options_of_data(&self, reasons: EcnSignals) -> TcpOptions {
         let mut options = TcpOptions {
             timestamps: self.timestamps.on.then(Default::default),
@@ -280,7 +282,7 @@ impl Connection {
         options
     }
 
-    /// Returns the options of an ACK without SACK blocks.
+    /// Returns the options of an ACK that carries neither data nor SACK blocks.
     pub(super) fn options_of_bare_ack(&self) -> TcpOptions {
         let timestamps = self.timestamps.on.then(Default::default);
         let options = TcpOptions { timestamps, ..TcpOptions::default() };

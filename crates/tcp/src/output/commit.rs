@@ -7,8 +7,8 @@ use crate::timers::Timer;
 use crate::{Connection, State, TimeLimits};
 use linerate_units::{Duration, Instant};
 
-/// The function that has chosen a segment. If it is not [`Chosen`](Self::Chosen), some steps of the
-/// recording are known to be unnecessary.
+/// The function that has chosen a segment. For other functions than [`Chosen`](Self::Chosen), some
+/// steps of the recording are known to be unnecessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// The segment was chosen by [`Connection::choose`].
@@ -26,7 +26,7 @@ pub(super) enum Origin {
 
 impl Connection {
     /// Records that segments were sent.
-    // Inlined, so that the compiler removes the steps that an origin does not need.
+    // This method is inlined, so that the compiler removes the steps that an origin does not need.
     #[inline(always)]
     pub(super) fn commit(&mut self, now: Instant, sent: Choice, origin: Origin) {
         self.statistics.segments_sent += u64::from(sent.segments());
@@ -63,7 +63,7 @@ impl Connection {
     }
 
     /// Records that a segment has reported out-of-order and duplicate data, as far as it fitted.
-    /// Returns whether another acknowledgement must follow for the rest.
+    /// Returns whether another acknowledgement must follow to report the rest.
     #[cold]
     fn commit_report(&mut self, sent: Choice) -> bool {
         if self.agreement.selective_acks {
@@ -73,7 +73,8 @@ impl Connection {
         }
     }
 
-    /// Records an ACK without SACK blocks. A later segment will report out-of-order data.
+    /// Records an ACK that carries neither data nor SACK blocks. A later segment will report
+    /// out-of-order data.
     fn commit_bare_ack(&mut self) {
         self.statistics.pure_acks_sent += 1;
         self.first_due = false;
@@ -141,7 +142,7 @@ impl Connection {
         }
         self.sender.last_sent = now;
         self.sender.pacer.on_sent(length);
-        // A fast retransmission lies before SND.NXT; its end can be after SND.NXT only because of
+        // A fast retransmission lies before SND.NXT. Its end can lie after SND.NXT only because of
         // the FIN.
         self.snd.nxt = if is_chosen { self.snd.nxt.later(end) } else { end };
         self.timers.clear(Timer::Persist);
@@ -150,18 +151,18 @@ impl Connection {
             Origin::Predicted { is_alone: true } if !self.timers.is_set(Timer::Retransmit) => {
                 self.watch_alone(now);
             }
-            // The retransmission timer is already running, since the preceding segment or an
-            // earlier one.
+            // The retransmission timer is already running. The preceding segment or an earlier one
+            // has started it.
             Origin::Predicted { is_alone: true } | Origin::Batch => {}
         }
     }
 
-    /// Records the properties that only data from [`Connection::choose`] can have: a
-    /// retransmission, a probe, the first segment of a burst, or data for a peer without SACK.
+    /// Records the properties that only data from [`Connection::choose`] can have. Such data can be
+    /// a retransmission, a probe, the first segment of a burst, or data for a peer without SACK.
     fn commit_chosen_data(&mut self, now: Instant, piece: Piece) {
         let (end, full) = (piece.end(), self.full_segment());
         let is_burst = piece.segments > 1;
-        // The first segment of a GSO frame stands for the whole burst.
+        // The first segment of a GSO frame represents the whole burst.
         let first_end = if is_burst { piece.seq + full } else { end };
         if self.is_new_data(piece) {
             self.ecn.on_new_data_sent();
@@ -194,8 +195,8 @@ impl Connection {
         }
     }
 
-    /// Records a byte sent into a closed window. The next one is triggered by the persist timer,
-    /// not by an acknowledgement.
+    /// Records a byte sent into a closed window. The persist timer, not an acknowledgement,
+    /// triggers the next such probe.
     fn commit_window_probe(&mut self, now: Instant) {
         self.statistics.window_probes += 1;
         let interval = self.persist_interval();

@@ -15,8 +15,8 @@ pub(super) enum Reason {
     HeldBack,
     /// All data was sent, and none of it is marked lost.
     AllSent,
-    /// A predicted segment has sent the last data. `in_flight` bytes are in flight after it, and
-    /// `is_alone` says whether none were in flight before it.
+    /// A predicted segment has sent the last data. After it, `in_flight` bytes are in flight.
+    /// `is_alone` is true if no data was in flight before it.
     RestSent { in_flight: u32, is_alone: bool },
 }
 
@@ -39,14 +39,14 @@ impl Connection {
         }
     }
 
-    /// Records that no segment can be sent, because all data was sent.
+    /// Ends output, because all data was sent.
     pub(super) fn end_output_all_sent(&mut self, now: Instant) {
         self.end_output_for(now, Reason::AllSent);
     }
 
-    /// Records that no segment can be sent after a predicted ACK. If all data is acknowledged and
-    /// this was recorded before, most steps are skipped, so a connection that only receives makes
-    /// them only once.
+    /// Ends output after a predicted ACK. Most steps are skipped if all data is acknowledged and
+    /// output has ended for this reason before. A connection that only receives therefore takes
+    /// these steps only once.
     #[inline(always)]
     pub(super) fn end_output_after_ack(&mut self, now: Instant) {
         if self.snd.una == self.snd.nxt && self.sender.usage.is_nothing_until(self.snd.nxt) {
@@ -57,7 +57,7 @@ impl Connection {
         }
     }
 
-    // Inlined, so that the compiler removes the steps that a reason does not need.
+    // This method is inlined, so that the compiler removes the steps that a reason does not need.
     #[inline(always)]
     pub(super) fn end_output_for(&mut self, now: Instant, reason: Reason) {
         let is_held_back = reason == Reason::HeldBack;
@@ -77,7 +77,7 @@ impl Connection {
                 self.watch_path(now);
             }
         }
-        // If the segment is alone in flight, the retransmission timer has just been set for it.
+        // A segment that is alone in flight has just set the retransmission timer.
         if !matches!(reason, Reason::RestSent { is_alone: true, .. }) {
             self.watch_tail(now);
         }
@@ -94,7 +94,7 @@ impl Connection {
             Reason::HeldBack if sender.has_unsent(self.snd.nxt) || sender.scoreboard.lost() > 0 => {
                 return;
             }
-            // The sender waits for the result of a path MTU probe, which counts as
+            // The sender waits for the result of a path MTU probe. This counts as
             // application-limited.
             Reason::HeldBack => (sender.scoreboard.in_flight(), false),
         };
@@ -124,7 +124,7 @@ impl Connection {
         self.ack_due || self.keep_alive_due || self.first_due
     }
 
-    /// Whether data is unsent because of the congestion window or pacing, and not the peer's
+    /// Whether unsent data waits for the congestion window or for pacing, and not for the peer's
     /// window.
     fn is_limited_by_congestion_control(&self) -> bool {
         let is_full = self.sender.has_unsent(self.snd.nxt)

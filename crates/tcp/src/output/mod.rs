@@ -22,23 +22,23 @@ use zero_copy::ZeroCopyRange;
 pub struct Transmit {
     /// The length of header and data in bytes.
     pub length: usize,
-    /// The checksum's sum over these bytes, whose ports and checksum are zero. The caller adds the
-    /// ports and the pseudo-header.
+    /// The partial checksum of these bytes, in which ports and checksum are zero. The caller adds
+    /// the ports and the pseudo-header.
     pub sum: Sum,
     /// The ECN codepoint of the packet (RFC 3168 §6.1).
     pub ecn: Ecn,
     /// The length of the header in bytes, including options.
     pub header: usize,
-    /// The number of data bytes in each segment, if this is a GSO frame, which the link splits into
-    /// segments of that size.
+    /// The number of data bytes in each segment, if this is a GSO frame. The link splits such a
+    /// frame into segments of this size.
     pub cut: Option<NonZeroU16>,
     /// The range of the send buffer that contains the data, if the data was not copied to the
     /// frame.
     pub zero_copy: Option<ZeroCopyRange>,
     /// The kind of the segment, for the counters of the host.
     pub kind: Kind,
-    /// Whether the segment was chosen by output prediction. If so, no other segment can follow now,
-    /// and the driver need only check the timers, because no event, buffer or state has changed.
+    /// Whether the segment was chosen by output prediction. Then no other segment can follow now.
+    /// No event, buffer or state has changed, so the driver only needs to check the timers.
     pub is_predicted: bool,
 }
 
@@ -54,7 +54,7 @@ pub enum Kind {
 }
 
 impl Transmit {
-    /// Creates a segment with a header of `header` bytes and no data, with this checksum sum.
+    /// Creates a segment with a header of `header` bytes and no data, with this partial checksum.
     #[inline]
     const fn without_data(header: usize, sum: Sum) -> Self {
         Self {
@@ -113,7 +113,7 @@ impl Connection {
         let (transmit, burst) = self.slow(|connection| connection.poll_chosen(now, offload, bytes));
         self.limit_burst(burst);
         let transmit = transmit?;
-        // As a constant, this lets the compiler specialise callers that test the field.
+        // This constant lets the compiler specialise callers that test the field.
         Some(Transmit { is_predicted: false, ..transmit })
     }
 
@@ -162,8 +162,8 @@ impl Connection {
         (Some(transmit), burst)
     }
 
-    /// Reduces the congestion window before data is sent after an idle time: it is outdated if it
-    /// was not used for one RTO (RFC 5681 §4.1).
+    /// Reduces the congestion window before data is sent after an idle time. A window that was not
+    /// used for one RTO is outdated (RFC 5681 §4.1).
     #[inline]
     fn restart_after_idle_time(&mut self, now: Instant) {
         self.sender.congestion.on_idle(now.since(self.sender.progressed));

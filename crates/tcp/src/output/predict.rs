@@ -1,10 +1,10 @@
-//! Output prediction: a short path for the most common sent segments, as header prediction is for
-//! received ones.
+//! Output prediction: a short path for the segments that are sent most often, just as header
+//! prediction is a short path for received segments.
 //!
 //! A segment that is sent alone is nearly always the end of the written data, perhaps with the FIN,
 //! or an ACK without data. If the connection predicts its next header, it is established and no
-//! data is missing, so few conditions remain to be checked. A closing connection needs more checks.
-//! No other segment follows at once, so little must be recorded.
+//! data is missing, so few conditions remain to be checked. A closing connection requires more
+//! checks. No other segment follows at once, so little must be recorded.
 //!
 //! [`predict_output`](Connection::predict_output) has no side effects, and returns the segment that
 //! [`choose`](Connection::choose) would choose. Every test runs a second connection without
@@ -19,7 +19,7 @@ use crate::{Connection, State};
 use linerate_units::Instant;
 use linerate_wire::{Ecn, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 
-/// The segment that is predicted to be the only one that can be sent now.
+/// The segment that is predicted to be the only segment that can be sent now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rest {
     /// The number of data bytes, up to the end of the written data. Zero for an ACK or a FIN alone.
@@ -75,8 +75,8 @@ impl Connection {
             return None;
         }
         if self.snd.nxt == self.snd.una {
-            // Nothing else is in flight, so Nagle's algorithm permits the segment, and every
-            // congestion window has room for it.
+            // Nothing else is in flight, so Nagle's algorithm permits the segment. Every congestion
+            // window has room for it.
             return (length <= self.snd.wnd).then_some(Rest { length, in_flight: length });
         }
         let in_flight = self.sender.scoreboard.in_flight().saturating_add(length);
@@ -87,7 +87,7 @@ impl Connection {
     }
 
     /// Returns the only segment that a closing connection can send outside recovery: the rest of
-    /// the data with the FIN, or an ACK. Also returns whether it has the FIN.
+    /// the data with the FIN, or an ACK. Also returns whether the segment has the FIN.
     #[inline(always)]
     fn predict_last_output(&self) -> Option<(Rest, bool)> {
         let is_closing = self.state.is_synchronized() && self.state != State::Established;
@@ -144,8 +144,8 @@ impl Connection {
         Transmit { is_predicted: true, ..sent }
     }
 
-    /// Sends the only segment that a connection can send while it opens or closes, if that segment
-    /// can be predicted. Such a connection does not predict its next header.
+    /// Sends the only segment that can be sent while a connection opens or closes, if it can be
+    /// predicted. Such a connection does not predict its next header.
     #[inline(never)]
     pub(super) fn send_control(
         &mut self,
@@ -168,8 +168,8 @@ impl Connection {
             return Some(Control { length: 0, sum, ecn: Ecn::NotEct, is_syn: false });
         }
         if rest.length > 0 && offload != Offload::None {
-            // A link with scatter-gather may take the data from the send buffer without a copy,
-            // which is not done here.
+            // A link with scatter-gather may take the data from the send buffer without a copy.
+            // This method does not support that.
             return None;
         }
         let seq = self.snd.nxt;
@@ -181,7 +181,8 @@ impl Connection {
         Some(Control { length: rest.length, sum, ecn, is_syn: false })
     }
 
-    /// Sends our first SYN or SYN-ACK, if it has the usual options and no other segment can follow.
+    /// Sends our first SYN or SYN-ACK, if it has the usual options and no other segment can follow
+    /// it.
     #[inline(always)]
     fn send_first_syn(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Control> {
         let answers = match self.state {
@@ -214,7 +215,7 @@ impl Connection {
         Some(Control { length: 0, sum, ecn: Ecn::NotEct, is_syn: true })
     }
 
-    /// Writes the data of a recorded segment after its header, whose checksum sum is `sum`.
+    /// Writes the data of a recorded segment after its header, whose partial checksum is `sum`.
     #[inline(always)]
     fn write_rest(
         &self,
@@ -229,7 +230,7 @@ impl Connection {
         self.write_payload((HEADER, sum), data, offload, ecn, bytes)
     }
 
-    /// Records and writes an ACK without data, and returns its checksum sum.
+    /// Records and writes an ACK without data, and returns its partial checksum.
     #[inline(always)]
     fn send_ack(&mut self, now: Instant, bytes: &mut [u8]) -> Sum {
         self.end_output_after_ack(now);
@@ -240,7 +241,7 @@ impl Connection {
     }
 
     /// Records a segment with the rest of the written data, and writes its header. Returns the
-    /// checksum sum of the header.
+    /// partial checksum of the header.
     #[inline(never)]
     fn send_rest(&mut self, now: Instant, rest: Rest, bytes: &mut [u8]) -> Sum {
         let seq = self.snd.nxt;
@@ -249,7 +250,8 @@ impl Connection {
         self.write_predicted(now, seq, TcpFlags::ACK | TcpFlags::PSH, bytes)
     }
 
-    /// Records a segment with the rest of the written data. Returns whether it is alone in flight.
+    /// Records a segment with the rest of the written data. Returns whether no other data is in
+    /// flight.
     #[inline(always)]
     fn commit_rest(&mut self, now: Instant, length: u32, fin: bool) -> bool {
         let is_alone = self.snd.flight() == 0;
@@ -267,7 +269,7 @@ impl Connection {
         self.write_predicted(now, seq, flags, bytes)
     }
 
-    /// Writes the header of a segment at `seq`, with timestamps, and returns its checksum sum.
+    /// Writes the header of a segment at `seq`, with timestamps, and returns its partial checksum.
     #[inline(always)]
     fn write_predicted(
         &mut self,

@@ -5,10 +5,10 @@ use crate::compact::pack::packed;
 use alloc::vec::Vec;
 use linerate_wire::{SackBlock, SackBlocks, SeqNum};
 
-/// The ranges of out-of-order data. The most recently changed one comes first, as in a SACK option
-/// (RFC 2018 §4).
+/// The ranges of out-of-order data. The most recently changed range comes first, as in a SACK
+/// option (RFC 2018 §4).
 ///
-/// Invariant: no range is empty, and there is a hole between any two.
+/// Invariant: no range is empty, and there is a hole between any two ranges.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Assembler {
     ranges: Vec<SackBlock>,
@@ -63,7 +63,7 @@ impl Assembler {
         self.unreported
     }
 
-    /// Records that `left` ranges, from the front, are still to be reported.
+    /// Records that the first `left` ranges are still to be reported.
     pub(crate) fn set_unreported(&mut self, left: usize) {
         self.unreported = left;
     }
@@ -77,12 +77,13 @@ impl Assembler {
         self.ranges.iter().any(|range| range.right.after(seq))
     }
 
-    /// Returns the ranges, the most recently changed one first, without the first `newest` ones.
+    /// Returns the ranges from the most recently changed to the oldest, without the `newest` first
+    /// ones. Returns at most [`SackBlocks::MOST`] ranges.
     pub(crate) fn ranges(&self, newest: usize) -> impl Iterator<Item = SackBlock> + '_ {
         self.ranges.iter().skip(newest).take(SackBlocks::MOST).copied()
     }
 
-    /// Returns all ranges, the most recently changed one first.
+    /// Returns all ranges, from the most recently changed to the oldest.
     pub(crate) fn all(&self) -> &[SackBlock] {
         &self.ranges
     }

@@ -5,9 +5,9 @@
 //! lets the sender double its congestion window, as in slow start, before the receive window limits
 //! it. The buffer grows only with the data that is read, not with the data that arrives.
 //!
-//! The round trip is measured by timestamps that in-order data echoes, on one segment in each round
-//! trip. Before the first measurement, and without timestamps, the estimate of the sending half
-//! from the handshake is used.
+//! The round-trip time is measured by the timestamps that in-order data echoes, on one segment in
+//! each round trip. Before the first measurement, and without timestamps, the estimate from the
+//! handshake is used, which the sending half has made.
 
 use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant};
@@ -16,11 +16,12 @@ use linerate_units::{Duration, Instant};
 /// despite rounding.
 const SLACK: u32 = 16;
 
-/// The amount assumed to be read in the first round trip, in segments: the usual initial window.
+/// The minimum amount that earlier round trips are assumed to have read, in segments. It equals the
+/// usual initial window.
 const USUAL: u32 = 10;
 
-/// The resolution of the timestamp clock. A measurement of zero ticks may have taken up to this
-/// time.
+/// The resolution of the timestamp clock. A round trip that is measured as zero ticks may have
+/// taken up to this time.
 const TICK: Duration = Duration::from_millis(1);
 
 /// The measurements of the reading application, from which the buffer size is derived.
@@ -28,9 +29,9 @@ const TICK: Duration = Duration::from_millis(1);
 pub(crate) struct Autotune {
     /// The maximum size of the buffer in bytes; zero if the size is fixed.
     most: u32,
-    /// The smoothed round trip, measured by timestamps; zero before the first measurement.
+    /// The smoothed round-trip time, measured by timestamps. Zero before the first measurement.
     round_trip: Duration,
-    /// Whether the round trip is measured on the next in-order segment.
+    /// Whether the round-trip time is measured on the next in-order segment.
     wants_echo: bool,
     /// The start of the current round trip.
     since: Instant,
@@ -48,14 +49,14 @@ impl Autotune {
         Self { most, round_trip: Duration::ZERO, wants_echo: false, since: now, read: 0, best: 0 }
     }
 
-    /// Ends the tuning, because the application has set the size.
+    /// Ends the tuning, because the application has set a fixed size.
     pub(crate) const fn fix(&mut self) {
         self.most = 0;
         self.wants_echo = false;
     }
 
-    /// Resets the largest amount after the host has refused or withdrawn memory. A small buffer
-    /// limits reads, so the former maximum would prevent the buffer from growing again.
+    /// Resets the largest amount read, after the host has refused or withdrawn memory. A small
+    /// buffer limits reads, so the former maximum would prevent the buffer from growing again.
     pub(crate) const fn start_over(&mut self) {
         self.best = 0;
     }
@@ -64,13 +65,13 @@ impl Autotune {
         self.most > 0
     }
 
-    /// Whether the round trip is to be measured on the next in-order segment.
+    /// Whether the round-trip time is to be measured on the next in-order segment.
     #[inline(always)]
     pub(crate) const fn wants_echo(&self) -> bool {
         self.wants_echo
     }
 
-    /// Stores the round trip measured on the awaited segment; `None` if it did not echo a
+    /// Stores the round-trip time measured on the awaited segment. `None` if that segment echoed no
     /// timestamp.
     pub(crate) fn on_echo(&mut self, round_trip: Option<Duration>) {
         self.wants_echo = false;
@@ -79,7 +80,7 @@ impl Autotune {
             self.round_trip().map_or(round_trip, |known| (known * 7 + round_trip) / 8);
     }
 
-    /// Returns the smoothed round trip, if it was measured.
+    /// Returns the smoothed round-trip time, if it was measured.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         (self.round_trip > Duration::ZERO).then_some(self.round_trip)
     }
@@ -90,16 +91,16 @@ impl Autotune {
     }
 
     /// Counts `count` bytes read, and returns whether a round trip has ended. `known` is the
-    /// round-trip estimate of the sending half, used if none was measured.
+    /// round-trip estimate of the sending half, which is used if the receiver has measured none.
     #[inline]
     pub(crate) fn note_read(&mut self, now: Instant, count: u32, known: Option<Duration>) -> bool {
         self.read = self.read.saturating_add(count);
         self.round_trip().or(known).is_some_and(|round_trip| now.since(self.since) >= round_trip)
     }
 
-    /// Ends a round trip. Returns the wanted buffer size in bytes if more was read than in any
-    /// round trip before. `segment` is the size of the peer's segments, and `stamped` says whether
-    /// they echo timestamps.
+    /// Ends a round trip. Returns the wanted buffer size in bytes if the application has read more
+    /// than in any earlier round trip. `segment` is the number of bytes in the peer's segments.
+    /// `stamped` is true if these segments echo timestamps.
     pub(crate) fn end_round_trip(
         &mut self,
         now: Instant,

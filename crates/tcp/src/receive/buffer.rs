@@ -45,12 +45,13 @@ impl ReceiveBuffer {
         self.capacity as usize
     }
 
-    /// Returns the number of bytes that fit after the readable ones.
+    /// Returns the number of bytes that fit after the readable bytes.
     pub(crate) const fn free(&self) -> usize {
         (self.capacity - self.length) as usize
     }
 
-    /// Sets the capacity, but to no less than the readable bytes and the announced `window` need.
+    /// Sets the capacity. It does not fall below the sum of the readable bytes and the announced
+    /// `window`.
     pub(crate) fn set_capacity(&mut self, capacity: usize, window: usize) {
         self.capacity = saturated(capacity.max(self.len() + window));
     }
@@ -61,14 +62,14 @@ impl ReceiveBuffer {
     }
 
     /// Ensures that there is memory for `length` bytes at `offset` from the end of the readable
-    /// ones. Returns false if the grant is too small.
+    /// data. Returns false if the grant is too small.
     #[inline(always)]
     pub(crate) fn make_room(&mut self, offset: usize, length: usize, grant: &MemoryGrant) -> bool {
         self.storage.make_room(self.len() + offset + length, self.capacity(), grant)
     }
 
-    /// Frees memory that was not used recently and contains neither readable data nor data in the
-    /// `beyond` bytes after it.
+    /// Frees memory that was not used recently and holds neither readable data nor out-of-order
+    /// data. The out-of-order data lies in the `beyond` bytes after the readable data.
     pub(crate) fn give_back_unused(&mut self, now: Instant, beyond: usize) {
         self.storage.give_back_unused(now, self.len() + beyond);
     }
@@ -84,8 +85,8 @@ impl ReceiveBuffer {
         self.is_empty() && self.storage.exchange(memory)
     }
 
-    /// Appends `bytes` to the readable data, and returns false if the grant is too small. If
-    /// `bytes` lie in `offered`, a reference to that memory may be kept instead of a copy. There
+    /// Appends `bytes` to the readable data. Returns false if the grant is too small. If `bytes`
+    /// lie in `offered`, the buffer may keep a reference to that memory instead of a copy. There
     /// must be no out-of-order data.
     #[inline(always)]
     pub(crate) fn append(&mut self, bytes: &[u8], grant: &MemoryGrant, offered: &Offered) -> bool {
@@ -115,8 +116,8 @@ impl ReceiveBuffer {
         self.storage.write_last(self.len(), bytes);
     }
 
-    /// Returns the room after the next `length` bytes in order, for which [`Self::room_for_next`]
-    /// has returned memory.
+    /// Returns the room after the next `length` bytes in order. [`Self::room_for_next`] must have
+    /// returned memory for these bytes.
     #[inline(always)]
     pub(crate) fn following(&self, length: usize) -> Following {
         self.storage.following(self.len(), length)
@@ -145,9 +146,9 @@ impl ReceiveBuffer {
         self.length += length;
     }
 
-    /// Keeps `bytes` in the `offered` memory without a copy, if they fill at least half of it. With
-    /// fewer bytes, a peer that sends small segments could make us hold far more memory than data.
-    /// Returns whether they were kept.
+    /// Keeps `bytes` in the `offered` memory without a copy, if they fill at least half of it. If
+    /// fewer bytes sufficed, a peer that sends small segments could make us hold far more memory
+    /// than data. Returns whether the bytes were kept.
     #[cold]
     fn keep_whole(&mut self, bytes: &[u8], grant: &MemoryGrant, offered: &Offered) -> bool {
         let Some(memory) = offered else { return false };
@@ -165,8 +166,7 @@ impl ReceiveBuffer {
         true
     }
 
-    /// Removes and returns up to `most` of the first bytes. They are not copied if they lie in
-    /// shared memory.
+    /// Removes and returns up to `most` of the first bytes. Bytes in shared memory are not copied.
     pub(crate) fn take_shared(&mut self, most: usize) -> Bytes {
         let taken = self.storage.share(self.len(), most);
         self.advance(taken.len());
@@ -214,7 +214,8 @@ impl ReceiveBuffer {
         count
     }
 
-    /// Passes the first contiguous readable bytes to `take`, and removes as many as it returns.
+    /// Passes the first contiguous readable bytes to `take`, and removes as many bytes as `take`
+    /// returns.
     pub(crate) fn take(&mut self, take: impl FnOnce(&[u8]) -> usize) -> usize {
         let first = self.storage.part(0, self.len());
         let count = take(first).min(first.len());
@@ -244,7 +245,7 @@ impl ReceiveBuffer {
     }
 
     /// Copies the memory that contains no data from `other`, so that a comparison of both buffers
-    /// ignores it. `beyond` lists the ranges of out-of-order data.
+    /// ignores this memory. `beyond` lists the ranges of out-of-order data.
     pub(crate) fn copy_unused_memory(&mut self, other: &Self, beyond: &[Range<usize>]) {
         let readable = self.storage.piece_bytes()..self.len();
         self.storage.copy_unused_memory(&other.storage, core::iter::once(&readable).chain(beyond));

@@ -83,8 +83,8 @@ pub(crate) struct Receiver {
     duplicate: Option<SackBlock>,
     /// Whether the application has stopped reading, so that data is acknowledged but discarded.
     pub(crate) shut: bool,
-    /// The number of out-of-order segments for which duplicate ACKs must still be sent, to a peer
-    /// without SACK.
+    /// The number of duplicate ACKs that must still be sent to a peer without SACK, one for each
+    /// out-of-order segment.
     unanswered: u8,
 }
 
@@ -145,9 +145,8 @@ impl Receiver {
         saturated(self.buffer.free()).min(self.largest_window)
     }
 
-    /// Stores data that begins at `seq`, if the grant suffices and there are at most `most` ranges
-    /// of out-of-order data afterwards. In-order data may be kept in `offered` memory without a
-    /// copy.
+    /// Stores data that begins at `seq`, if the grant suffices and at most `most` ranges of
+    /// out-of-order data result. In-order data may be kept in `offered` memory without a copy.
     pub(crate) fn keep(
         &mut self,
         rcv: &ReceiveSequence,
@@ -157,8 +156,8 @@ impl Receiver {
         (grant, offered): (&MemoryGrant, &Offered),
     ) -> Keep {
         if seq == rcv.nxt {
-            // Out-of-order data lies in the ring, so data that fills the hole before it must be
-            // copied to the ring, too.
+            // Out-of-order data lies in the ring. Data that fills the hole before it must therefore
+            // also be copied to the ring.
             let is_kept = self.shut
                 || if self.assembler.is_empty() {
                     self.buffer.append(payload, grant, offered)
@@ -180,8 +179,8 @@ impl Receiver {
         Keep::Kept
     }
 
-    /// Discards out-of-order data, and returns whether there was any. The peer must send it again,
-    /// even if it was SACKed, because SACK is advisory (RFC 2018 §8).
+    /// Discards out-of-order data, and returns whether there was any. The peer must send the data
+    /// again, even if it was SACKed, because SACK is advisory (RFC 2018 §8).
     pub(crate) fn drop_beyond_holes(&mut self) -> bool {
         let dropped = !self.assembler.is_empty();
         self.assembler = Assembler::default();
@@ -195,8 +194,8 @@ impl Receiver {
         self.buffer.give_back_unused(now, if self.shut { 0 } else { beyond });
     }
 
-    /// Records which part of the range from `left` to `right`, which has just arrived, is a
-    /// duplicate.
+    /// Records which part of the range from `left` to `right` is a duplicate. The range has just
+    /// arrived.
     pub(crate) fn note_duplicate(&mut self, rcv: &ReceiveSequence, left: SeqNum, right: SeqNum) {
         if left.before(rcv.nxt) {
             self.duplicate = Some(SackBlock { left, right: right.earlier(rcv.nxt) });
@@ -211,8 +210,8 @@ impl Receiver {
     }
 
     /// Adds the out-of-order data that follows `arrived` without a hole, and returns the new
-    /// RCV.NXT. Duplicate ACKs that are still due are dropped, because with the new acknowledgement
-    /// number they would report another hole.
+    /// RCV.NXT. Duplicate ACKs that are still due are dropped. With the new acknowledgement number
+    /// they would report another hole.
     pub(crate) fn fill_hole(&mut self, arrived: SeqNum) -> SeqNum {
         self.unanswered = 0;
         let next = self.assembler.advance(arrived);
@@ -223,7 +222,7 @@ impl Receiver {
     }
 
     /// Records that an acknowledgement has reported the first `fit` of [`Receiver::blocks`]. A
-    /// duplicate is reported once only (RFC 2883 §4). Returns whether another acknowledgement must
+    /// duplicate is reported only once (RFC 2883 §4). Returns whether another acknowledgement must
     /// follow, because blocks are still unreported.
     pub(crate) fn on_sack_sent(&mut self, fit: usize) -> bool {
         let left = self.newest_to_leave_out(fit);
@@ -233,9 +232,9 @@ impl Receiver {
         left > 0
     }
 
-    /// Records that an acknowledgement was sent to a peer without SACK, which counts duplicate
-    /// ACKs. It counts as such only if it was sent `alone`, without data. Returns whether another
-    /// one must follow.
+    /// Records that an acknowledgement was sent to a peer without SACK. The peer counts it as a
+    /// duplicate ACK only if it was sent `alone`, without data. Returns whether another duplicate
+    /// ACK must follow.
     pub(crate) fn on_duplicate_ack_sent(&mut self, alone: bool) -> bool {
         self.duplicate = None;
         self.unanswered -= u8::from(alone && self.unanswered > 0);
@@ -243,8 +242,8 @@ impl Receiver {
     }
 
     /// Returns how many of the most recent ranges a SACK option with room for `fit` blocks must
-    /// omit, so that older unreported ranges come first. The result is the same as if each segment
-    /// had been acknowledged on arrival.
+    /// omit, so that older unreported ranges come first. The peer then receives the same reports as
+    /// if each segment had been acknowledged on arrival.
     fn newest_to_leave_out(&self, fit: usize) -> usize {
         let room = fit.saturating_sub(usize::from(self.duplicate.is_some()));
         self.assembler.unreported().saturating_sub(room)
@@ -284,7 +283,8 @@ impl Receiver {
         self.buffer.clear();
     }
 
-    /// Copies the buffer memory that contains no data from `other`, so that comparisons ignore it.
+    /// Copies the buffer memory that contains no data from `other`, so that comparisons ignore this
+    /// memory.
     pub(crate) fn copy_unused_memory(&mut self, other: &Self, rcv: &ReceiveSequence) {
         let place = |seq: SeqNum| self.buffer.len() + (seq - rcv.nxt) as usize;
         let beyond: Vec<_> = self

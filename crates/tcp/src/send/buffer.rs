@@ -208,7 +208,7 @@ impl SendBuffer {
         self.capacity().min(if self.prepared { memory } else { half })
     }
 
-    /// Copies the bytes from `seq` on to `into`, and returns their checksum sum.
+    /// Copies the bytes from `seq` on to `into`, and returns their partial checksum.
     #[inline(never)]
     pub(crate) fn copy_and_sum(&self, seq: SeqNum, into: &mut [u8]) -> Sum {
         self.copy_and_sum_inlined(seq, into)
