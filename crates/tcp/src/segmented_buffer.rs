@@ -252,7 +252,7 @@ impl SegmentedBuffer {
         }
     }
 
-    /// Copies the bytes at `offset` to `into`, and returns their checksum; see
+    /// Copies the bytes at `offset` to `into`, and returns their partial checksum; see
     /// [`Ring::read_and_sum`].
     #[inline]
     pub(crate) fn read_and_sum(&self, offset: usize, into: &mut [u8]) -> Sum {

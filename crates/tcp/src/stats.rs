@@ -347,7 +347,8 @@ pub struct Information {
     /// The time when data last arrived in order. If no data has arrived, the time when the
     /// connection was opened.
     pub last_data_received: Instant,
-    /// The time during which there was data to send, divided by what limited the sender.
+    /// The time during which there was data to send, in total and for each factor that limited the
+    /// sender.
     pub busy: BusyTime,
     /// The time when the last acceptable segment arrived.
     pub last_received: Instant,

@@ -38,7 +38,8 @@ impl Curve {
         self.w_max
     }
 
-    /// Returns W_cubic(t) in bytes, for segments of `mss` bytes.
+    /// Returns W_cubic(t), the height of the curve after the time `t`, in bytes. Segments have
+    /// `mss` bytes.
     pub(super) fn at(&self, t: Duration, mss: u32) -> u32 {
         let t = units(t);
         let distance = u128::from(t.abs_diff(self.k).min(FURTHEST));

@@ -54,7 +54,7 @@ impl Clone for Custom {
     }
 }
 
-/// Compares the debug output, because every controller has it. Only tests compare controllers.
+/// Compares the debug output, because every controller has one. Only tests compare controllers.
 impl PartialEq for Custom {
     fn eq(&self, other: &Self) -> bool {
         format!("{:?}", self.0) == format!("{:?}", other.0)

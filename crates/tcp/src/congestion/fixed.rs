@@ -11,7 +11,7 @@ pub(crate) struct Fixed(Window);
 packed!(Fixed(0));
 
 impl Fixed {
-    /// Creates a window of `segments` segments, whatever their size.
+    /// Creates a window of `segments` segments, whatever their size in bytes.
     pub(super) fn new(mut window: Window, segments: u32) -> Self {
         window.set(window.mss().saturating_mul(segments));
         Self(window)

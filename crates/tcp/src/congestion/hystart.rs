@@ -1,4 +1,4 @@
-//! HyStart++: ends the initial slow start when the round trips become longer, before a loss (RFC
+//! HyStart++: ends the initial slow start when round-trip times increase, before a loss occurs (RFC
 //! 9406).
 
 use super::Acknowledged;
@@ -14,24 +14,24 @@ const N_RTT_SAMPLE: u32 = 8;
 const CSS_GROWTH_DIVISOR: u32 = 4;
 const CSS_ROUNDS: u32 = 5;
 /// L: the maximum growth of the window for an ACK, in segments, if the sender does not pace. A
-/// sender that paces has no limit.
+/// sender that paces has no such limit.
 const L: u32 = 8;
 
-/// The infinity of RFC 9406: no round trip has been measured.
+/// The infinity of RFC 9406: no round-trip time has been measured.
 const UNKNOWN: Duration = Duration::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     SlowStart,
-    /// Conservative slow start: the round trip has grown to `baseline`, and `rounds` rounds have
-    /// ended since.
+    /// Conservative slow start: the round-trip time has grown to `baseline`, and `rounds` rounds
+    /// have ended since then.
     Conservative {
         baseline: Duration,
         rounds: u32,
     },
 }
 
-/// The state of HyStart++ in the current round and the last one.
+/// The state of HyStart++, with the measurements of the current round and the previous round.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct HyStart {
     phase: Phase,
@@ -41,7 +41,7 @@ pub(super) struct HyStart {
     last_round_min: Duration,
     current_round_min: Duration,
     samples: u32,
-    /// Whether the segments that an acknowledgement permits are paced.
+    /// Whether the sender paces the segments that an acknowledgement permits.
     paced: bool,
 }
 
@@ -74,8 +74,8 @@ impl HyStart {
         }
     }
 
-    /// Returns by how many bytes the window grows for `ack`, with segments of `mss` bytes (RFC 9406
-    /// §4.2).
+    /// Returns the number of bytes by which the window grows for `ack`, with segments of `mss`
+    /// bytes (RFC 9406 §4.2).
     pub(super) fn growth(&self, ack: &Acknowledged, mss: u32) -> u32 {
         let counted = if self.paced { ack.bytes } else { ack.bytes_within(L * mss) };
         match self.phase {
@@ -84,8 +84,8 @@ impl HyStart {
         }
     }
 
-    /// Processes the round trip that an acknowledgement has measured. Returns whether slow start
-    /// has ended.
+    /// Processes the round-trip time that an acknowledgement has measured. Returns whether slow
+    /// start has ended.
     #[inline]
     pub(super) fn on_acknowledged(&mut self, ack: &Acknowledged) -> bool {
         if let Some(round_trip) = ack.round_trip {
@@ -160,8 +160,9 @@ mod tests {
         }
     }
 
-    /// Acknowledges ten segments with round trips of `millis` ms, and returns whether slow start
-    /// has ended. The first two calls are one round of a sender that begins with twenty segments.
+    /// Acknowledges ten segments with round-trip times of `millis` ms, and returns whether slow
+    /// start has ended. The sender begins with twenty segments, so the first two calls are one
+    /// round.
     fn round(hystart: &mut HyStart, number: &mut u32, millis: u64) -> bool {
         let sent = SeqNum::new(*number + 20 * MSS);
         (0..10).fold(false, |over, _| {

@@ -1,4 +1,4 @@
-//! Congestion control: the decision how much data may be in flight (RFC 5681).
+//! Congestion control, which decides how much data may be in flight (RFC 5681).
 //!
 //! `send/loss.rs` detects losses. A controller decides how they change the congestion window.
 
@@ -171,14 +171,15 @@ impl Pack for Congestion {
 }
 
 impl Congestion {
-    /// Creates the state before the handshake has selected an algorithm, which is only a window.
+    /// Creates the state before the handshake has selected an algorithm. It consists only of a
+    /// window.
     #[inline]
     pub(crate) const fn before_handshake(window: Window) -> Self {
         Self::NewReno(NewReno::new(window))
     }
 
     /// Creates a controller with an initial window of `initial_segments` segments of `mss` bytes.
-    /// `paced` says whether output is paced even if the controller does not request it. Random
+    /// `paced` is true if output is paced even if the controller does not request it. Random
     /// decisions of the controller depend on `seed`.
     #[inline(always)]
     pub(crate) fn new(
@@ -213,26 +214,26 @@ impl Congestion {
         }
     }
 
-    /// Processes an acknowledgement of new data outside recovery. `limited` says whether the sender
+    /// Processes an acknowledgement of new data outside recovery. `limited` is true if the sender
     /// was cwnd-limited.
     #[inline]
     pub(crate) fn on_progress(&mut self, ack: &Acknowledged, limited: bool) {
         match self {
-            // CUBIC, the default, is called without dynamic dispatch. If the sender is not
-            // cwnd-limited, it does little, so it is inlined here.
+            // CUBIC, the default, is called without dynamic dispatch. It does little if the sender
+            // is not cwnd-limited, so this case is inlined here.
             Self::Cubic(cubic) if !limited => tell_progress(cubic, ack, false),
             _ => self.tell_any_progress(*ack, limited),
         }
     }
 
-    /// Lets any controller process an acknowledgement. `ack` is passed by value, so that the fast
+    /// Makes any controller process an acknowledgement. `ack` is passed by value, so that the fast
     /// path need not store it in memory.
     #[inline(never)]
     fn tell_any_progress(&mut self, ack: Acknowledged, limited: bool) {
         tell_progress(self.controller(), &ack, limited);
     }
 
-    /// Handles the end of an idle period, in which nothing was in flight for the time `idle`.
+    /// Handles the end of an idle period. For the time `idle`, nothing was in flight.
     #[inline]
     pub(crate) fn on_idle(&mut self, idle: Duration) {
         match self {
@@ -252,8 +253,8 @@ impl Congestion {
         }
     }
 
-    /// Undoes the response to a spurious loss: restores the state `before` it, unless the window
-    /// has become larger since (RFC 9438 §4.9.2).
+    /// Undoes the response to a spurious loss, by restoring the state `before` the loss. Does
+    /// nothing if the window has become larger than it was then (RFC 9438 §4.9.2).
     pub(crate) fn restore(&mut self, before: Self) {
         if self.controller().governs_recovery() {
             self.controller().on_spurious_loss();

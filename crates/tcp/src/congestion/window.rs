@@ -51,7 +51,7 @@ impl Window {
         self.mss
     }
 
-    /// Lets the window grow after `ack`: by slow start below SSTHRESH, and above it by one segment
+    /// Increases the window after `ack`: by slow start below SSTHRESH, and above it by one segment
     /// per round trip (RFC 5681 §3.1).
     pub fn grow(&mut self, ack: &Acknowledged) {
         if self.cwnd < self.ssthresh {
@@ -65,7 +65,7 @@ impl Window {
         }
     }
 
-    /// Lets the window grow by `growth` bytes in slow start. It passes SSTHRESH by less than a
+    /// Increases the window by `growth` bytes in slow start. It exceeds SSTHRESH by less than a
     /// segment, even if several acknowledgements were coalesced.
     pub fn grow_slowly(&mut self, growth: u32) {
         let below = self.ssthresh.saturating_sub(self.cwnd);
@@ -137,7 +137,7 @@ impl Window {
         self.set(self.ssthresh.min(flight.max(self.mss) + self.mss));
     }
 
-    /// Sets CWND after recovery with `pipe` bytes in flight: to SSTHRESH, but limited so that no
+    /// Sets CWND to SSTHRESH after recovery with `pipe` bytes in flight. CWND is limited so that no
     /// burst larger than the initial window is permitted. Slow start then leads to SSTHRESH.
     pub(crate) fn end_recovery_without_burst(&mut self, pipe: u32) {
         self.set(self.ssthresh.min(pipe.saturating_add(self.initial)));
@@ -162,13 +162,15 @@ impl Window {
 }
 
 /// Returns the initial window in bytes: `segments` segments of the usual MSS (RFC 6928 §2, which
-/// permits ten). With a larger MSS it has the same number of bytes, but at least two segments.
+/// permits ten). With a larger MSS, the window has the same number of bytes, but at least two
+/// segments.
 fn initial_window(mss: u32, segments: u32) -> u32 {
     let usual = segments.saturating_mul(USUAL_MSS).max(mss.saturating_mul(2));
     mss.saturating_mul(segments).min(usual).min(MOST)
 }
 
-/// Returns the initial window of RFC 3390 §1 in bytes: up to four segments, or 4,380 bytes.
+/// Returns the initial window of RFC 3390 §1 in bytes: up to four segments, but at most 4,380 bytes
+/// or two segments, whichever is larger.
 fn small_initial_window(mss: u32) -> u32 {
     mss.saturating_mul(4).min(mss.saturating_mul(2).max(4_380))
 }

@@ -53,7 +53,8 @@ impl Assembler {
         reached
     }
 
-    /// Returns the sequence number after the last byte that has arrived out of order.
+    /// Returns the sequence number after the last byte that has arrived out of order. `None` if
+    /// there is no out-of-order data.
     pub(crate) fn end(&self) -> Option<SeqNum> {
         self.ranges.iter().map(|range| range.right).reduce(SeqNum::later)
     }

@@ -18,7 +18,7 @@ use linerate_wire::checksum::Sum;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SendBuffer {
     storage: SegmentedBuffer,
-    /// Whether memory was allocated in advance for the next write.
+    /// Whether memory for the next write was allocated in advance.
     prepared: bool,
     start: SeqNum,
     length: u32,
@@ -43,8 +43,8 @@ impl SendBuffer {
         self.length as usize
     }
 
-    /// Returns the number of bytes that can be written. Zero if the buffer holds more than its
-    /// capacity, after this was reduced.
+    /// Returns the number of bytes that can be written. Zero if the buffer holds more bytes than
+    /// its capacity, which was reduced after they were written.
     pub(crate) const fn free(&self) -> usize {
         self.capacity.saturating_sub(self.length) as usize
     }
@@ -78,8 +78,8 @@ impl SendBuffer {
         self.storage.give_back(self.len());
     }
 
-    /// Swaps the memory of the buffer with `memory`, if the buffer is empty and both have equal
-    /// size.
+    /// Swaps the memory of the buffer with `memory`, if the buffer is empty and both memories have
+    /// equal size. Returns whether the memories were swapped.
     pub(crate) fn exchange(&mut self, memory: &mut Box<[u8]>) -> bool {
         self.length == 0 && self.storage.exchange(memory)
     }
@@ -110,8 +110,8 @@ impl SendBuffer {
         count
     }
 
-    /// Lets `fill` write up to `wanted` bytes directly into the buffer. Returns the number of bytes
-    /// written, and whether there was room for all `wanted` bytes.
+    /// Passes up to `wanted` bytes of the buffer's memory to `fill` for writing. Returns the number
+    /// of bytes written, and whether there was room for all `wanted` bytes.
     pub(crate) fn fill(
         &mut self,
         wanted: usize,
@@ -132,7 +132,8 @@ impl SendBuffer {
     }
 
     /// Moves as much of `data` as fits into the buffer without a copy, and returns the number of
-    /// bytes moved. Short data is copied, and all data while other connections wait for memory.
+    /// bytes moved. Short data is copied instead, and so is all data while other connections wait
+    /// for memory.
     pub(crate) fn append_shared(&mut self, data: &mut Bytes, grant: &MemoryGrant) -> usize {
         let room = if grant.is_awaited { 0 } else { self.free().min(grant.room as usize) };
         let count = data.len().min(room);
@@ -153,8 +154,8 @@ impl SendBuffer {
         self.len().max(self.storage.piece_bytes() + usize::from(self.prepared))
     }
 
-    /// Allocates memory for `wanted` bytes, or for as many as the capacity and the grant permit.
-    /// Returns their number.
+    /// Allocates memory for `wanted` bytes, or for as many bytes as the capacity and the grant
+    /// permit. Returns the number of these bytes.
     #[inline]
     fn make_room(&mut self, wanted: usize, grant: &MemoryGrant) -> usize {
         let mut most = self.capacity();
@@ -166,12 +167,14 @@ impl SendBuffer {
         if self.storage.make_room(self.len() + count, self.capacity(), grant) {
             return count;
         }
-        // The grant is too small for all bytes, so all of the grant is used.
+        // The grant is too small for all bytes, so the buffer allocates as much as the grant
+        // permits.
         self.storage.make_room(self.storage.reach(grant), self.capacity(), grant);
         count.min(self.storage.holds() - self.len())
     }
 
-    /// Moves an empty buffer to the beginning of its memory, which is likely in the CPU's cache.
+    /// Moves the start of an empty buffer to the beginning of its memory, which is likely in the
+    /// CPU's cache.
     #[inline(always)]
     const fn start_over_if_empty(&mut self) {
         if self.length == 0 {
@@ -199,16 +202,17 @@ impl SendBuffer {
         count
     }
 
-    /// Returns the capacity while other connections wait for memory: half of the allocated memory,
-    /// or all of it for a prepared write. With the minimum memory, the buffer must be empty before
-    /// the next write.
+    /// Returns the capacity while other connections wait for memory. It is half of the allocated
+    /// memory, or all of it for a prepared write. With the minimum memory, the buffer must be empty
+    /// before the next write.
     fn fair_share(&self) -> usize {
         let memory = self.storage.holds();
         let half = if memory > SMALLEST_BUFFER_MEMORY { memory / 2 } else { 0 };
         self.capacity().min(if self.prepared { memory } else { half })
     }
 
-    /// Copies the bytes from `seq` on to `into`, and returns their partial checksum.
+    /// Copies the bytes from `seq` on to `into`, fills `into` completely, and returns the partial
+    /// checksum of the bytes.
     #[inline(never)]
     pub(crate) fn copy_and_sum(&self, seq: SeqNum, into: &mut [u8]) -> Sum {
         self.copy_and_sum_inlined(seq, into)
@@ -220,21 +224,21 @@ impl SendBuffer {
         self.storage.read_and_sum((seq - self.start) as usize, into)
     }
 
-    /// Copies the bytes from `seq` on to `into`.
+    /// Copies the bytes from `seq` on to `into`, and fills `into` completely.
     pub(crate) fn copy(&self, seq: SeqNum, into: &mut [u8]) {
         self.storage.read((seq - self.start) as usize, into);
     }
 
-    /// Returns the `length` bytes from `seq` as two slices, if they have at most two contiguous
-    /// parts.
+    /// Returns the `length` bytes from `seq` as two slices. `None` if they have more than two
+    /// contiguous parts.
     pub(crate) fn parts(&self, seq: SeqNum, length: usize) -> Option<[&[u8]; 2]> {
         let offset = (seq - self.start) as usize;
         assert!(offset + length <= self.len(), "scatter-gather data is not in the buffer any more");
         self.storage.two_parts(offset, length)
     }
 
-    /// Discards all data and frees the memory, because the connection has ended. `sent` becomes the
-    /// end of the data.
+    /// Discards all data and frees the memory, because the connection has ended. The empty buffer
+    /// then begins at `sent`.
     pub(crate) fn clear(&mut self, sent: SeqNum) {
         self.start = sent;
         self.storage = SegmentedBuffer::new();

@@ -1,4 +1,5 @@
-//! The time during which a connection had data to send, divided by what limited the sender.
+//! The time during which a connection had data to send, in total and for each factor that limited
+//! the sender.
 
 use crate::Connection;
 use crate::compact::pack::{packed, packed_enum};
@@ -10,12 +11,12 @@ use linerate_units::{Duration, Instant};
 enum Occupation {
     /// All written data is acknowledged.
     Idle,
-    /// The path limits the sender: the congestion window, pacing, or the round trip.
+    /// The path limits the sender, by the congestion window, pacing, or the round-trip time.
     Path,
     /// The peer's window is closed, or too small for the next segment.
     PeerWindow,
-    /// The send buffer is full and all of it was sent, except less than a segment that Nagle's
-    /// algorithm holds back.
+    /// The send buffer is full. All data in it was sent, except for less than a segment that
+    /// Nagle's algorithm holds back.
     SendBuffer,
 }
 
@@ -25,8 +26,8 @@ impl Occupation {
     const COUNT: usize = 4;
 }
 
-/// The time during which a connection had unacknowledged data. Parts of it are limited by the
-/// peer's window, or by the connection's send buffer.
+/// The time during which a connection had unacknowledged data. During parts of this time, the
+/// peer's window or the connection's send buffer limited the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BusyTime {
@@ -78,8 +79,9 @@ impl BusyTime {
         self.until(now).spent[Occupation::PeerWindow as usize]
     }
 
-    /// Returns the time up to `now` during which the send buffer limited the sender: it was full,
-    /// and all of it was sent except less than a segment that Nagle's algorithm held back.
+    /// Returns the time up to `now` during which the send buffer limited the sender. The buffer was
+    /// full, and all data in it was sent, except for less than a segment that Nagle's algorithm
+    /// held back.
     #[must_use]
     pub fn for_send_buffer(&self, now: Instant) -> Duration {
         self.until(now).spent[Occupation::SendBuffer as usize]
@@ -113,21 +115,21 @@ impl Connection {
         }
     }
 
-    /// Starts the busy time with the first unacknowledged data. The limiting factor is recorded
-    /// when output ends.
+    /// Starts the busy time when the first unacknowledged data is written. The limiting factor is
+    /// recorded when output ends.
     #[inline]
     pub(crate) fn start_busy_time(&mut self, now: Instant) {
         let busy = self.sender.busy.get_or_insert_with(|| Box::new(BusyTime::new(now)));
         busy.note(now, Occupation::Path);
     }
 
-    /// Returns the busy time with its parts.
+    /// Returns the busy time, in total and for each limiting factor.
     pub(crate) fn busy_time(&self) -> BusyTime {
         self.sender.busy.as_deref().copied().unwrap_or_else(|| BusyTime::new(Instant::ZERO))
     }
 
-    /// Returns the occupation while all data that can be sent was sent: the send buffer limits the
-    /// sender if the last write did not fit, otherwise the path does.
+    /// Returns the occupation while all data that can be sent was sent. The send buffer limits the
+    /// sender if the last write did not fit, and otherwise the path does.
     #[inline]
     const fn wait_for_acknowledgement(&self) -> Occupation {
         if self.sender.write_refused { Occupation::SendBuffer } else { Occupation::Path }

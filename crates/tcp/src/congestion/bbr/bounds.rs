@@ -26,8 +26,8 @@ pub(super) struct Latest {
     loss: bool,
     /// The number of ranges that were found lost in the round.
     pub(super) lost_ranges: u32,
-    /// `loss_round_delivered`: the value of `C.delivered` that ends the round: a segment must be
-    /// acknowledged that was sent when this many bytes had been delivered.
+    /// `loss_round_delivered`: the value of `C.delivered` that ends the round. The round ends when
+    /// a segment is acknowledged that was sent when at least this many bytes had been delivered.
     round_end: u64,
     /// `loss_round_start`: whether the current acknowledgement begins a round.
     pub(super) round_started: bool,
@@ -63,7 +63,7 @@ packed!(Undo { is_kept, phase, bounds });
 
 impl Bbr {
     /// `UpdateLatestDeliverySignals`: adds an acknowledgement to the signals of the round. Called
-    /// at the start of its processing.
+    /// before any other processing of the acknowledgement.
     pub(super) fn note_latest(&mut self, step: &Step<'_>) {
         self.latest.round_started = false;
         let Some(sample) = step.sample else { return };
@@ -75,8 +75,8 @@ impl Bbr {
         }
     }
 
-    /// `AdvanceLatestDeliverySignals`: clears the signals if a round has ended. Called at the end
-    /// of the processing of an acknowledgement.
+    /// `AdvanceLatestDeliverySignals`: clears the signals if a round has ended. Called after all
+    /// other processing of the acknowledgement.
     pub(super) fn advance_latest(&mut self, step: &Step<'_>) {
         if self.latest.round_started {
             (self.latest.bandwidth, self.latest.inflight) = (step.rate, step.delivered());
@@ -118,8 +118,8 @@ impl Bbr {
         self.latest.loss = true;
     }
 
-    /// `HandleLostPacket`: ends a bandwidth probe, if too much was lost since the lost segment was
-    /// sent.
+    /// `HandleLostPacket`: ends a bandwidth probe if too much data was lost since the lost segment
+    /// was sent.
     pub(super) fn judge_lost(&mut self, lost: &Lost) {
         self.save_for_undo();
         self.note_loss();
@@ -168,7 +168,8 @@ impl Bbr {
     }
 
     /// `SaveStateUponLoss`: saves the state before the first of several losses. Each loss is
-    /// reported and takes effect before recovery begins, so later calls keep the saved state.
+    /// reported and takes effect before recovery begins, so later calls do not replace the saved
+    /// state.
     pub(super) fn save_for_undo(&mut self) {
         self.save_window();
         if !self.undo.is_kept {
@@ -189,7 +190,7 @@ impl Bbr {
         self.full_pipe.reset(Rate::default());
         self.close_undo();
         let (phase, before) = (self.undo.phase.take(), self.undo.bounds);
-        // `None` means no bound, so the looser bound is `None` if either is.
+        // `None` means no bound, so the looser of two bounds is `None` if either of them is.
         self.bounds.bandwidth = self.bounds.bandwidth.zip(before.bandwidth).map(|(a, b)| a.max(b));
         self.bounds.inflight = self.bounds.inflight.zip(before.inflight).map(|(a, b)| a.max(b));
         self.bounds.longterm = self.bounds.longterm.zip(before.longterm).map(|(a, b)| a.max(b));

@@ -1,16 +1,16 @@
-//! The filters of BBR: the maximum bandwidth in two probing cycles, the minimum round-trip time in
-//! ten seconds, and the amount of ACK aggregation (draft-ietf-ccwg-bbr §5.5).
+//! The filters of BBR (draft-ietf-ccwg-bbr §5.5). They find the maximum bandwidth in two probing
+//! cycles, the minimum round-trip time in ten seconds, and the amount of ACK aggregation.
 
 use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant, Rate};
 
 /// `MinRTTFilterLen`: the time after which a minimum round-trip time expires.
 const MEMORY: Duration = Duration::from_secs(10);
-/// `ProbeRTTInterval`: the time after which ProbeRTT drains the queue, if no round trip was as
-/// short as the minimum in the meantime.
+/// `ProbeRTTInterval`: ProbeRTT drains the queue if, for this time, no round-trip time was as short
+/// as the minimum.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// `max_bw`: the largest delivery rate in this probing cycle and the one before
+/// `max_bw`: the largest delivery rate in this probing cycle and the previous cycle
 /// (draft-ietf-ccwg-bbr §5.5.3).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct MaxBandwidth {
@@ -57,7 +57,7 @@ impl ShortestRoundTrip {
         self.shortest
     }
 
-    /// `UpdateMinRTT`: processes the round trip of an acknowledgement, if it has measured one.
+    /// `UpdateMinRTT`: processes the round-trip time of an acknowledgement, if it has measured one.
     /// Returns whether ProbeRTT is due, because the minimum is older than [`PROBE_INTERVAL`].
     pub(super) fn take(&mut self, now: Instant, round_trip: Option<Duration>) -> bool {
         let expired = now > self.recent_found + PROBE_INTERVAL;
@@ -100,14 +100,15 @@ impl Aggregation {
         Self { began: now, delivered: 0, most: WindowedMax::default() }
     }
 
-    /// Restarts the measurement after an idle period, because the first acknowledgements after it
-    /// would look like aggregation.
+    /// Restarts the measurement after an idle period. Otherwise the first acknowledgements after
+    /// that period would look like aggregation.
     pub(super) const fn restart(&mut self, now: Instant) {
         self.began = now;
     }
 
-    /// Processes an acknowledgement of `bytes` in this `round`. `bandwidth` is the estimate, `cwnd`
-    /// the congestion window in bytes, and `memory` the length of the filter in rounds.
+    /// Processes an acknowledgement of `bytes` bytes in this `round`. `bandwidth` is the present
+    /// estimate, `cwnd` the congestion window in bytes, and `memory` the length of the filter in
+    /// rounds.
     pub(super) fn take(
         &mut self,
         now: Instant,
@@ -131,7 +132,7 @@ impl Aggregation {
     }
 }
 
-/// A windowed maximum filter (K. Nichols): it finds the largest value in the last rounds, and
+/// A windowed maximum filter (K. Nichols). It returns the largest value in the last rounds, and
 /// stores only the three best values.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct WindowedMax {

@@ -3,8 +3,8 @@
 //! derives the sending rate and the amount of data in flight.
 //!
 //! Comments give the names of the draft in backticks. Gains are in whole per cent, and rates in
-//! whole bits per second. The draft requires a response to congestion marks without defining it;
-//! here it is the response to a loss.
+//! whole bits per second. The draft requires a response to congestion marks without defining it.
+//! Here a mark has the same response as a loss.
 
 mod bounds;
 mod filters;
@@ -127,19 +127,19 @@ pub(crate) struct Bbr {
     initial: u32,
     /// `C.pacing_rate`: the rate at which segments are sent.
     rate: Rate,
-    /// Whether the pacing rate is derived from a measured round trip.
+    /// Whether the pacing rate is derived from a measured round-trip time.
     knows_round_trip: bool,
     /// The time when the last acknowledgement arrived, if any.
     acknowledged: Option<Instant>,
-    /// The present time, as of the last acknowledgement or of the end of an idle period. Other
-    /// events do not tell the time.
+    /// The present time. Only acknowledgements and the end of an idle period update it, because
+    /// other events do not include the time.
     now: Instant,
     /// `C.delivered`: the number of bytes delivered since the connection was opened.
     delivered: u64,
-    /// The value of `delivered` up to which samples count as application-limited.
+    /// The value of `delivered` up to which rate samples count as application-limited.
     limited_until: u64,
     /// `C.is_cwnd_limited`: whether the congestion window was full at any time in this round or the
-    /// last.
+    /// previous round.
     window_limited: bool,
     /// `drain_start_round`: the round in which Drain began.
     drain_began: u64,
@@ -209,8 +209,8 @@ impl Bbr {
         }
     }
 
-    /// Sets the clock to `now`. The first acknowledgement also starts the filters, because a new
-    /// controller does not know the time.
+    /// Sets the clock to `now`. The first acknowledgement also starts the filters, because the time
+    /// is not available when a controller is created.
     fn start_clock(&mut self, now: Instant) {
         if self.acknowledged.is_none() {
             self.round_trip = ShortestRoundTrip::new(now);
@@ -254,8 +254,8 @@ impl Bbr {
         self.aggregation.take(self.now, ack.bytes, bandwidth, cwnd, self.rounds.count, memory);
     }
 
-    /// `SetPacingRateWithGain`: sets the pacing rate. Until the path is full the rate only grows,
-    /// because application-limited samples must not reduce it.
+    /// `SetPacingRateWithGain`: sets the pacing rate. Until the path is full, the rate never
+    /// decreases, because application-limited samples must not reduce it.
     fn set_rate(&mut self, gain: u32) {
         let rate = self.model_bandwidth().percent(gain).percent(MARGIN);
         if self.full_pipe.reached || rate > self.rate {
@@ -263,7 +263,8 @@ impl Bbr {
         }
     }
 
-    /// `InitPacingRate`: sets the first pacing rate that is derived from a measured round trip.
+    /// `InitPacingRate`: sets the first pacing rate that is derived from a measured round-trip
+    /// time.
     fn learn_round_trip(&mut self, ack: &Acknowledged) {
         let round_trip = ack.smoothed.filter(|&round_trip| round_trip > Duration::ZERO);
         if let Some(round_trip) = round_trip.filter(|_| !self.knows_round_trip) {
@@ -328,7 +329,7 @@ impl Bbr {
         LEAST_SEGMENTS * self.window.mss()
     }
 
-    /// Records whether the congestion window was full before this acknowledgement.
+    /// Records whether the congestion window was full before this acknowledgement arrived.
     fn note_window_use(&mut self, ack: &Acknowledged) {
         let before = ack.in_flight.saturating_add(ack.bytes).saturating_add(self.window.mss());
         let is_limited = before > self.window.cwnd();
@@ -353,7 +354,8 @@ impl Controller for Bbr {
         true
     }
 
-    /// `UpdateOnACK`: updates the model, the pacing rate and the window, in recovery or not.
+    /// `UpdateOnACK`: updates the model, the pacing rate and the window, both in recovery and
+    /// outside it.
     fn on_every_acknowledgement(&mut self, ack: &Acknowledged) {
         self.start_clock(ack.now);
         self.learn_round_trip(ack);

@@ -1,20 +1,20 @@
-//! The ProbeBW phases of BBR, its steady state (draft-ietf-ccwg-bbr §5.3.3). Every few seconds BBR
-//! sends faster than the path delivers, to find more bandwidth, and then slower, to drain the
+//! The ProbeBW phases of BBR, its steady state (draft-ietf-ccwg-bbr §5.3.3). Every few seconds, BBR
+//! sends faster than the path delivers, to find more bandwidth. Then it sends slower, to drain the
 //! queue. In between it sends at the delivery rate.
 
 use super::{Bbr, Phase, Step, bounds};
 use crate::compact::pack::{packed, packed_enum};
 use linerate_units::{Duration, Instant, Rate};
 
-/// The minimum time from the start of a cycle to the next probe. The maximum is one second more.
+/// The minimum time from the start of a cycle to the next probe. The maximum is one second longer.
 const WAIT: Duration = Duration::from_secs(2);
-/// The maximum number of rounds between probes, in which Reno's window would grow by as much as a
-/// probe finds.
+/// The maximum number of rounds between probes. In as many rounds, Reno's window would grow by as
+/// much as a probe finds.
 const RENO_ROUNDS: u64 = 63;
 /// The maximum number of times that the growth is doubled in a probe.
 const MOST_DOUBLINGS: u32 = 30;
 
-/// The part of the probing cycle in which the data was sent that is acknowledged now (`ack_phase`).
+/// The part of the probing cycle in which the data that is acknowledged now was sent (`ack_phase`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Feedback {
     None,
@@ -30,7 +30,7 @@ packed_enum!(Feedback { None, Refilling, Starting, Probing, Stopping });
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Probe {
     feedback: Feedback,
-    /// `is_bw_probe_sample`: whether current acknowledgements are for data that a probe has sent.
+    /// `is_bw_probe_sample`: whether the data that is acknowledged now was sent by a probe.
     pub(super) is_sample: bool,
     /// `cycle_stamp`: the start time of the probing cycle.
     began: Instant,
@@ -45,10 +45,10 @@ pub(super) struct Probe {
     /// `probe_up_acked_per_inc`: the number of acknowledged bytes for which the long-term bound
     /// grows by a segment.
     acked_per_step: u64,
-    /// `prev_probe_too_high`: whether the last probe has lost too much data.
+    /// `prev_probe_too_high`: whether too much data of the last probe was lost.
     pub(super) too_high: bool,
-    /// `prev_probe_precautionary`: whether the last probe ended at the long-term bound, because a
-    /// probe beyond it had lost too much.
+    /// `prev_probe_precautionary`: whether the last probe ended at the long-term bound, because too
+    /// much data of an earlier probe beyond it was lost.
     precautionary: bool,
 }
 
@@ -150,8 +150,8 @@ impl Bbr {
         }
     }
 
-    /// `IsTimeToProbeBW`: whether a probe is due by the clock, or because Reno's window would have
-    /// grown as much (draft-ietf-ccwg-bbr §5.3.3.8).
+    /// `IsTimeToProbeBW`: whether a probe is due. It is due after a certain time, or after as many
+    /// rounds as Reno's window would need to grow as much (draft-ietf-ccwg-bbr §5.3.3.8).
     fn is_time_to_probe(&self) -> bool {
         let reno = u64::from(self.target_inflight() / self.window.mss().max(1)).min(RENO_ROUNDS);
         self.now > self.probe.began + self.probe.wait || self.probe.rounds >= reno
@@ -163,8 +163,8 @@ impl Bbr {
             && in_flight <= self.inflight(self.bandwidth.best(), 100)
     }
 
-    /// `IsTimeToGoDown`: whether the probe must end, because it fills the path, or has reached a
-    /// long-term bound at which an earlier probe lost too much.
+    /// `IsTimeToGoDown`: whether the probe must end, because it fills the path, or because it has
+    /// reached a long-term bound at which too much data of an earlier probe was lost.
     fn is_time_to_go_down(&mut self, step: &Step<'_>) -> bool {
         let longterm = self.bounds.longterm.unwrap_or(u32::MAX);
         if self.probe.too_high && step.ack.in_flight >= longterm {
@@ -172,7 +172,8 @@ impl Bbr {
             return true;
         }
         if self.window_limited && self.window.cwnd() >= longterm {
-            // The long-term bound limits the rate, so the path cannot be found full.
+            // The long-term bound limits the rate, so the probe cannot show whether the path is
+            // full.
             self.full_pipe.reset(step.rate);
             return false;
         }
@@ -228,8 +229,8 @@ impl Bbr {
         }
     }
 
-    /// `RaiseInflightLongtermSlope`: doubles the growth of the long-term bound. It is one segment
-    /// in the first round, two in the second, then four, and so on.
+    /// `RaiseInflightLongtermSlope`: doubles the growth of the long-term bound. The growth is one
+    /// segment in the first round, two in the second, then four, and so on.
     fn raise_slope(&mut self) {
         let growth = 1_u32 << self.probe.doublings;
         self.probe.doublings = (self.probe.doublings + 1).min(MOST_DOUBLINGS);
@@ -237,7 +238,7 @@ impl Bbr {
     }
 
     /// `TargetInflight`: returns the bandwidth-delay product in bytes, or the congestion window if
-    /// congestion has reduced it below that.
+    /// congestion has reduced it below that product.
     pub(super) fn target_inflight(&self) -> u32 {
         self.bdp(100).min(self.window.cwnd())
     }

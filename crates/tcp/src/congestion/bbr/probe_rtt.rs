@@ -1,6 +1,6 @@
-//! The ProbeRTT phase of BBR (draft-ietf-ccwg-bbr §5.3.4). Every five seconds BBR halves the data
-//! in flight for a short time, so that the queue drains and the minimum round-trip time can be
-//! measured. The phase is omitted if a round trip as short was measured in the meantime.
+//! The ProbeRTT phase of BBR (draft-ietf-ccwg-bbr §5.3.4). Every five seconds, BBR halves the data
+//! in flight for a short time. Thus the queue drains and the minimum round-trip time can be
+//! measured. The phase is omitted if an equally short round-trip time was measured in the meantime.
 
 use super::{Bbr, Phase, Step};
 use crate::compact::pack::packed;
@@ -15,7 +15,8 @@ const GAIN: u32 = 50;
 /// The state of a pause for ProbeRTT, and the window to restore after it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Pause {
-    /// `probe_rtt_done_stamp`: the end of the pause, known once the data in flight is small enough.
+    /// `probe_rtt_done_stamp`: the end of the pause. `None` until the data in flight is small
+    /// enough.
     ends: Option<Instant>,
     /// `probe_rtt_round_done`: whether a whole round has passed with the reduced window.
     round_done: bool,
@@ -26,7 +27,7 @@ pub(super) struct Pause {
 packed!(Pause { ends, round_done, window_before });
 
 impl Bbr {
-    /// `CheckProbeRTT`: begins, continues or ends a pause. `expired` says that a measurement is
+    /// `CheckProbeRTT`: begins, continues or ends a pause. `expired` is true if a measurement is
     /// due.
     pub(super) fn check_pause(&mut self, step: &Step<'_>, expired: bool) {
         if self.phase != Phase::ProbeRtt && expired && !self.idle_restart {
@@ -93,7 +94,7 @@ impl Bbr {
             if is_disturbed { self.pause.window_before.max(cwnd) } else { cwnd };
     }
 
-    /// `RestoreCwnd`: enlarges the window to the saved one.
+    /// `RestoreCwnd`: enlarges the window to the saved size.
     pub(super) fn restore_window(&mut self) {
         let cwnd = self.window.cwnd().max(self.pause.window_before);
         self.window.set(cwnd);

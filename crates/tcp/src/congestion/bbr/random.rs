@@ -1,5 +1,5 @@
-//! A pseudo-random generator (splitmix64) for the times of probes, so that flows that begin
-//! together do not probe together. Its numbers depend only on the seed.
+//! A pseudo-random generator (splitmix64) for the times of probes. With different times, flows that
+//! begin together do not probe together. The random numbers depend only on the seed.
 
 use crate::compact::pack::packed;
 
@@ -13,7 +13,7 @@ impl Random {
         Self(seed)
     }
 
-    /// Returns a random number below `bound`, which is not zero.
+    /// Returns a random number below `bound`, which must not be zero.
     pub(super) const fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;

@@ -8,7 +8,7 @@ use crate::compact::pack::packed;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rounds {
     /// `next_round_delivered`: the round ends when a segment is delivered that was sent after this
-    /// number of delivered bytes.
+    /// number of bytes had been delivered.
     end: u64,
     /// `round_count`: the number of rounds since the connection was opened.
     pub(super) count: u64,
@@ -19,8 +19,8 @@ pub(super) struct Rounds {
 packed!(Rounds { end, count, started });
 
 impl Rounds {
-    /// `UpdateRound`: processes the delivery of a segment. `prior` bytes had been delivered when it
-    /// was sent, and `delivered` bytes are delivered now.
+    /// `UpdateRound`: processes the delivery of a segment. `prior` bytes had been delivered when
+    /// the segment was sent, and `delivered` bytes are delivered now.
     pub(super) fn take(&mut self, prior: u64, delivered: u64) {
         self.started = prior >= self.end;
         if self.started {
@@ -29,7 +29,7 @@ impl Rounds {
         }
     }
 
-    /// `StartRound`: begins a round.
+    /// `StartRound`: begins a round when `delivered` bytes are delivered.
     pub(super) const fn begin(&mut self, delivered: u64) {
         self.end = delivered;
     }

@@ -8,24 +8,25 @@ use linerate_units::Rate;
 
 /// The number of rounds without growth after which the path counts as full.
 const FULL_ROUNDS: u32 = 3;
-/// The delivery rate in per cent of the previous one that counts as growth.
+/// The ratio of the delivery rate to the rate before that counts as growth, in per cent.
 const GROWTH: u32 = 125;
-/// `StartupFullLossCnt`: the number of ranges lost in a round from which the path counts as full.
+/// `StartupFullLossCnt`: the path counts as full if at least this number of ranges is lost in a
+/// round.
 const LOST_RANGES: u32 = 6;
 /// The number of rounds after which Drain ends, regardless of the data in flight.
 const DRAIN_ROUNDS: u64 = 3;
 
-/// The detection of a full path: the sender exceeds the delivery rate, and this stops growing
-/// (draft-ietf-ccwg-bbr §5.3.1.2).
+/// The detection of a full path: the sending rate exceeds the delivery rate, and the delivery rate
+/// stops growing (draft-ietf-ccwg-bbr §5.3.1.2).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct FullPipe {
     /// `full_bw`: the delivery rate from which growth is measured.
     baseline: Rate,
     /// `full_bw_count`: the number of rounds since the delivery rate last grew.
     rounds: u32,
-    /// `full_bw_now`: whether the path is full by the current detection.
+    /// `full_bw_now`: whether the path is full, as detected since the last reset.
     pub(super) now: bool,
-    /// `full_bw_reached`: whether the path has ever been full.
+    /// `full_bw_reached`: whether the path was ever detected as full.
     pub(super) reached: bool,
 }
 
@@ -69,8 +70,8 @@ impl Bbr {
         }
     }
 
-    /// `CheckStartupHighLoss`: ends Startup after a whole round of recovery with too much loss in
-    /// too many ranges (draft-ietf-ccwg-bbr §5.3.1.3).
+    /// `CheckStartupHighLoss`: ends Startup after a whole round of recovery, if too much data was
+    /// lost in too many ranges (draft-ietf-ccwg-bbr §5.3.1.3).
     fn check_startup_loss(&mut self, step: &Step<'_>) {
         if !self.latest.round_started {
             return;

@@ -50,9 +50,11 @@ struct Path {
     now: Instant,
     rate: Rate,
     delay: Duration,
-    /// The longest time that a segment waits in the queue; it is dropped instead of waiting longer.
+    /// The maximum time that a segment waits in the queue. A segment that would wait longer is
+    /// dropped.
     queue: Duration,
-    /// The number of random losses in a thousand segments; the next field is their generator.
+    /// The number of random losses in a thousand segments. `random` decides which segments are
+    /// lost.
     loss: u64,
     random: Random,
     busy: Instant,
@@ -153,8 +155,8 @@ impl Path {
         }
     }
 
-    /// Sends a segment through the queue and the link. If it is lost, the loss is detected at the
-    /// time when it would have arrived.
+    /// Sends a segment through the queue and the link. The loss of a segment is detected at the
+    /// time when the segment would have arrived.
     fn pass(&mut self, sent: Sent) {
         let free = self.busy.max(self.now);
         let is_full = free.since(self.now) > self.queue;
@@ -222,7 +224,7 @@ impl Path {
         sent.flow
     }
 
-    /// Returns the share of the link's rate that `flow` got in the last `span`, in per cent.
+    /// Returns the share of the link's rate that `flow` had in the last `span`, in per cent.
     fn share(&self, flow: usize, span: Duration) -> u64 {
         let since = self.now - span;
         let flow = &self.flows[flow];
@@ -231,7 +233,7 @@ impl Path {
         (flow.delivered - before) * 100 / self.rate.bytes_in(span).count()
     }
 
-    /// Returns the median round trip of `flow` in the last `span`.
+    /// Returns the median round-trip time of `flow` in the last `span`.
     fn median_round_trip(&self, flow: usize, span: Duration) -> Duration {
         let since = self.now - span;
         let recent = self.flows[flow].round_trips.iter().filter(|(at, _)| *at >= since);
@@ -277,7 +279,7 @@ fn a_shallow_queue_costs_little() {
     assert!(lost <= 30, "{lost} ‰ lost");
 }
 
-/// Reno would use only 12 % and 9 % of the link here, with a window of 1.22 segments divided by the
+/// Reno would use only 12 % and 9 % of the link here. Its window is 1.22 segments divided by the
 /// square root of the loss rate.
 #[test]
 fn random_losses_do_not_stop_the_flow() {

@@ -9,7 +9,7 @@ fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A sender with CUBIC that always has data, on a path with a constant round trip.
+/// A sender with CUBIC that always has data to send, on a path with a constant round-trip time.
 struct Path {
     cubic: Cubic,
     now: Instant,
@@ -121,7 +121,8 @@ impl Model {
     }
 }
 
-/// Gives CUBIC and the model equal acknowledgements, and compares their windows after each one.
+/// Passes equal acknowledgements to CUBIC and to the model, and compares their windows after each
+/// one.
 fn compare_with_the_model(segments: u32, round_trip: Duration, span: Duration, per_ack: u32) {
     let mut path = Path::after_loss(segments, round_trip);
     path.per_ack = per_ack * MSS;
@@ -159,7 +160,7 @@ fn the_window_follows_the_formulas_for_many_round_trips() {
     }
 }
 
-/// RFC 9438 figure 2: the window reaches `W_max` after K seconds, whatever the round trip.
+/// RFC 9438 figure 2: the window reaches `W_max` after K seconds, whatever the round-trip time.
 #[test]
 fn the_plateau_is_reached_after_k_for_any_round_trip() {
     // K is the cube root of 300 / 0.4 in seconds.
@@ -178,7 +179,8 @@ fn the_plateau_is_reached_after_k_for_any_round_trip() {
     }
 }
 
-/// RFC 9438 §4.2: the target exceeds the window by at most half, so a round trip adds at most half.
+/// RFC 9438 §4.2: the target exceeds the window by at most half of the window, so the window grows
+/// by at most half in a round trip.
 #[test]
 fn the_window_grows_by_no_more_than_half_in_a_round_trip() {
     let mut path = Path::after_loss(20, ms(5_000));
@@ -191,8 +193,8 @@ fn the_window_grows_by_no_more_than_half_in_a_round_trip() {
     }
 }
 
-/// On a short path the window grows like Reno's: by α = 9/17 segments per round trip up to its size
-/// before the reduction, then by one.
+/// On a short path, the window grows like Reno's: by α = 9/17 segments per round trip up to its
+/// size before the reduction, and then by one segment per round trip.
 #[test]
 fn the_reno_friendly_region_grows_like_reno() {
     let mut path = Path::after_loss(100, ms(1));
@@ -203,7 +205,7 @@ fn the_reno_friendly_region_grows_like_reno() {
     assert!((path.segments_a_round(100) - 1.0).abs() < 0.01);
 }
 
-/// RFC 9406 §4.3: HyStart++ should be used for the initial slow start only.
+/// RFC 9406 §4.3: HyStart++ should be used only for the initial slow start.
 #[test]
 fn hystart_applies_only_to_the_initial_slow_start() {
     let mut path = Path::new(ms(50));
@@ -239,8 +241,8 @@ fn a_second_loss_at_a_smaller_window_applies_fast_convergence() {
     assert_eq!(path.cubic.w_max, Some(cwnd), "no fast convergence at a larger window");
 }
 
-/// RFC 9438 §4.8: after a timeout the window is one segment, slow start leads to 0.7 of the flight,
-/// and then a curve begins at its plateau.
+/// RFC 9438 §4.8: after a timeout, the window is one segment. Slow start leads to 0.7 of the
+/// flight, and then a curve begins at its plateau.
 #[test]
 fn after_a_timeout_the_curve_begins_at_the_plateau() {
     let mut path = Path::after_loss(200, ms(50));
@@ -256,7 +258,7 @@ fn after_a_timeout_the_curve_begins_at_the_plateau() {
     assert!((70 * MSS..72 * MSS).contains(&w_max), "{w_max}");
 }
 
-/// RFC 9438 §4.10: slow start may be ended by HyStart++ without a loss.
+/// RFC 9438 §4.10: HyStart++ may end slow start without a loss.
 #[test]
 fn after_hystart_the_curve_begins_at_the_plateau() {
     let mut path = Path::new(ms(50));

@@ -9,8 +9,8 @@ use linerate_wire::SeqNum;
 const MSS: u32 = 1_000;
 const ROUND: Duration = Duration::from_millis(40);
 
-/// Runs a round trip in which 100,000 bytes are sent, `bytes` of them are delivered, and `lost` are
-/// lost.
+/// Runs a round trip in which 100,000 bytes are sent. Of these, `bytes` bytes are delivered and
+/// `lost` bytes are lost.
 fn round(bbr: &mut Bbr, bytes: u32, lost: u64) {
     let sample = RateSample {
         delivered: bbr.delivered + u64::from(bytes),
@@ -34,13 +34,13 @@ fn round(bbr: &mut Bbr, bytes: u32, lost: u64) {
     });
 }
 
-/// Returns the loss of a segment that was sent with 100,000 bytes in flight. `since_sent` bytes
-/// were lost since then.
+/// Returns the loss of a segment that was sent with 100,000 bytes in flight. Since then,
+/// `since_sent` bytes were lost.
 fn lost(since_sent: u64) -> Lost {
     Lost { bytes: MSS, in_flight_at_send: 100_000, since_sent, application_limited: false }
 }
 
-/// Returns a controller in `phase`, which delivers 100,000 bytes in each round trip.
+/// Returns a controller in `phase`, after round trips that delivered 100,000 bytes each.
 fn steady(phase: Phase) -> Bbr {
     let mut bbr = Bbr::new(Window::new(MSS, 10), 1);
     while !bbr.phase.is_probe_bandwidth() {
@@ -127,7 +127,7 @@ fn a_probe_that_loses_too_much_ends_and_sets_the_long_term_bound_once() {
     let mut early = steady(Phase::Up);
     early.on_lost(&Lost { in_flight_at_send: 10_000, ..lost(1_000) });
     assert_eq!(early.bounds.longterm, Some(share(early.target_inflight(), BETA)));
-    // A loss of an application-limited sender sets no bound.
+    // A loss sets no bound if the sender was application-limited.
     let mut limited = steady(Phase::Up);
     limited.on_lost(&Lost { application_limited: true, ..lost(9_000) });
     assert_eq!((limited.phase, limited.bounds.longterm), (Phase::Down, None));
@@ -148,7 +148,7 @@ fn recovery_restores_the_window_from_before_the_first_loss() {
     bbr.on_timeout(10_000);
     bbr.on_recovered();
     assert_eq!(bbr.window.cwnd(), before);
-    // Bounds that were set after the first loss still apply.
+    // Bounds that were set after the first loss limit the restored window.
     bbr.on_loss(before);
     bbr.bounds.inflight = Some(50_000);
     bbr.on_recovered();
@@ -158,8 +158,8 @@ fn recovery_restores_the_window_from_before_the_first_loss() {
     assert_eq!(bbr.window.cwnd(), 20_000, "it is restored once");
 }
 
-/// draft-ietf-ccwg-bbr §5.5.11: segments found lost may still arrive. Losses are reported one by
-/// one before recovery begins.
+/// draft-ietf-ccwg-bbr §5.5.11: segments that were found lost may still arrive. Losses are reported
+/// one by one before recovery begins.
 #[test]
 fn spurious_losses_are_undone() {
     let recover = |bbr: &mut Bbr, ranges| {
@@ -219,7 +219,7 @@ fn spurious_losses_are_undone() {
     late.on_recovered();
     late.on_spurious_loss();
     assert_eq!(late.bounds, Bounds { longterm: Some(150_000), ..Bounds::default() });
-    // If a later loss proves spurious, the response to repaired losses is not undone.
+    // If a later loss proves spurious, the response to the earlier, repaired losses is not undone.
     let mut again = steady(Phase::Up);
     recover(&mut again, 3);
     again.on_recovered();
@@ -274,7 +274,8 @@ fn the_part_of_a_burst_below_the_loss_threshold_counts() {
 }
 
 /// The draft leaves the response to a mark open (§3.7). Here a mark during a probe has the same
-/// effect as too much loss: the probe ends, and the amount in flight becomes the long-term bound.
+/// effect as too much loss. The probe ends, and the amount of data in flight becomes the long-term
+/// bound.
 #[test]
 fn a_mark_during_a_probe_ends_it_and_sets_the_long_term_bound() {
     let mut bbr = steady(Phase::Up);
@@ -285,8 +286,8 @@ fn a_mark_during_a_probe_ends_it_and_sets_the_long_term_bound() {
     assert_eq!(bbr.bounds.longterm, Some(120_000), "a probe is judged once");
 }
 
-/// A mark outside a probe is caused by other flows. It limits the model only until the next probe;
-/// otherwise each mark would lower the long-term bound to the amount in flight.
+/// Other flows cause a mark outside a probe. It limits the model only until the next probe.
+/// Otherwise each mark would lower the long-term bound to the amount of data in flight.
 #[test]
 fn a_mark_outside_a_probe_leaves_the_long_term_bound_alone() {
     for phase in [Phase::Down, Phase::Cruise, Phase::ProbeRtt] {
