@@ -7,14 +7,15 @@ use crate::congestion::{Lost, RateSample};
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
-/// The state of the connection when a segment was sent, from which its delivery is judged.
+/// The state of the connection when a segment was sent. The delivery of the segment is judged by
+/// this state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SendRecord {
     /// The time when the segment was sent.
     pub(crate) sent: Instant,
     /// The number of the transmission, which gives an order to segments with equal times.
     pub(crate) order: u64,
-    /// Whether any part of the segment was retransmitted, so that an acknowledgement may be for an
+    /// Whether any part of the segment was retransmitted. If so, an acknowledgement may be for an
     /// earlier copy.
     pub(crate) again: bool,
     /// The number of bytes that had been delivered when the segment was sent.
@@ -25,26 +26,27 @@ pub(crate) struct SendRecord {
     first_sent: Instant,
     /// Whether the sender was application-limited when the segment was sent.
     application_limited: bool,
-    /// The number of bytes in flight, including the segment.
+    /// The number of bytes in flight when the segment was sent, including the segment.
     in_flight: u32,
     /// The number of bytes that had been marked lost when the segment was sent.
     lost: u64,
 }
 
 impl SendRecord {
-    /// Whether both segments belong to one burst: they were sent at the same time, without an
-    /// acknowledgement in between.
+    /// Whether both segments belong to one burst: they were sent at the same time, and no
+    /// acknowledgement arrived in between.
     pub(crate) fn is_same_burst(&self, other: &Self) -> bool {
         self.sent == other.sent && self.delivered == other.delivered
     }
 
-    /// Adds `length` bytes, which were sent in the same burst, to the bytes in flight.
+    /// Adds `length` bytes, which were sent in the burst of this segment, to the bytes in flight.
     pub(crate) const fn grow(&mut self, length: u32) {
         self.in_flight = self.in_flight.saturating_add(length);
     }
 
-    /// Whether this segment, which ends at `end`, was sent after the one with order `other`. Equal
-    /// orders are decided by the sequence numbers (RFC 8985 §6.2, `RACK_sent_after`).
+    /// Whether this segment, which ends at `end`, was sent after the segment with the order
+    /// `other`, which ends at `other_end`. If the orders are equal, the sequence numbers decide
+    /// (RFC 8985 §6.2, `RACK_sent_after`).
     pub(crate) fn is_after(&self, end: SeqNum, other: u64, other_end: SeqNum) -> bool {
         self.order > other || (self.order == other && end.after(other_end))
     }
@@ -64,15 +66,15 @@ pub(crate) struct Delivery {
     pub(crate) bytes: u32,
     /// The delivered segment that was sent last.
     pub(crate) newest: Option<Newest>,
-    /// The time when the oldest of the delivered segments was sent, retransmitted ones excluded.
-    /// The round trip from then on includes the peer's ACK delay.
+    /// The time when the oldest of the delivered segments was sent, excluding retransmitted
+    /// segments. A round-trip time measured from this time includes the peer's ACK delay.
     pub(crate) oldest_original: Option<Instant>,
-    /// The lowest sequence number of the delivered segments, retransmitted ones excluded.
+    /// The lowest sequence number of the delivered segments, excluding retransmitted segments.
     pub(crate) first_original: Option<SeqNum>,
     /// RACK.fack (RFC 8985): the end of the highest segment delivered so far.
     forward: SeqNum,
-    /// Whether a segment that was not retransmitted has arrived after one with a higher sequence
-    /// number.
+    /// Whether a segment that was not retransmitted has arrived after a segment with a higher
+    /// sequence number.
     pub(crate) reordered: bool,
 }
 
@@ -94,7 +96,7 @@ impl Delivery {
         self.forward
     }
 
-    /// Adds the delivery of `length` bytes of `range`, up to `end`.
+    /// Adds the delivery of the last `length` bytes before `end`, which belong to `range`.
     #[inline(always)]
     pub(crate) fn take(&mut self, range: &SentRange, end: SeqNum, length: u32) {
         let send_record = range.send_record;
@@ -114,8 +116,8 @@ impl Delivery {
     }
 }
 
-/// The counters of delivered and lost data of a sender, from which the delivery rate is sampled
-/// (C.delivered and others of draft-ietf-ccwg-bbr §4.1).
+/// The counters of delivered and lost data of a sender. Samples of the delivery rate are computed
+/// from them (C.delivered and others of draft-ietf-ccwg-bbr §4.1).
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct DeliveryAccount {
@@ -123,12 +125,12 @@ pub(crate) struct DeliveryAccount {
     pub(crate) latest: Option<RateSample>,
     /// The time of the last delivery.
     delivered_at: Instant,
-    /// The time when the last delivered segment was sent, or the first segment of the present
-    /// flight.
+    /// The time when the last delivered segment was sent, or the time when the first segment of the
+    /// present flight was sent.
     first_sent: Instant,
     /// The number of bytes marked lost during the connection.
     lost: u64,
-    /// The value of `delivered` at which the application-limited period ends; zero outside such a
+    /// The value of `delivered` at which the application-limited period ends. Zero outside such a
     /// period.
     limited_until: u64,
     /// The number of bytes delivered during the connection.
@@ -154,8 +156,8 @@ impl DeliveryAccount {
         self.delivered
     }
 
-    /// Returns the time of the last delivery, or the start of the flight if nothing was delivered
-    /// since.
+    /// Returns the time of the last delivery. If nothing was delivered since the start of the
+    /// flight, returns that start.
     pub(crate) const fn delivered_at(&self) -> Instant {
         self.delivered_at
     }
@@ -166,8 +168,8 @@ impl DeliveryAccount {
     }
 
     /// Returns the record of a segment that is sent now. `in_flight` bytes are in flight, including
-    /// the segment. `first` says that it is the first segment of a flight, with which a sampling
-    /// interval starts.
+    /// the segment. `first` is true if the segment is the first of a flight, so that a sampling
+    /// interval starts with it. `again` is true for a retransmission.
     pub(crate) fn record_sent(
         &mut self,
         now: Instant,
@@ -202,8 +204,8 @@ impl DeliveryAccount {
         self.lost += u64::from(bytes);
     }
 
-    /// Returns the report to congestion control that `range` is lost. `found` more bytes were found
-    /// lost before it, and are not counted yet.
+    /// Returns the report to congestion control that `range` is lost. Before this range, `found`
+    /// bytes were found lost that are not counted yet.
     pub(crate) fn loss_of(&self, range: &SentRange, found: u64) -> Lost {
         let send_record = &range.send_record;
         Lost {
@@ -214,10 +216,10 @@ impl DeliveryAccount {
         }
     }
 
-    /// Processes the delivery of `bytes`, and returns a sample of the delivery rate. `send_record`
-    /// is that of the delivered segment that was sent last. There is no sample if the interval is
-    /// shorter than the minimum round trip, because the rate would be too high (draft-ietf-ccwg-bbr
-    /// §4.1.2.3).
+    /// Processes the delivery of `bytes` bytes, and returns a sample of the delivery rate.
+    /// `send_record` belongs to the segment that was sent last among the delivered segments. There
+    /// is no sample if the interval is shorter than the minimum round-trip time, because the rate
+    /// would be too high (draft-ietf-ccwg-bbr §4.1.2.3).
     #[inline(always)]
     pub(crate) fn on_delivered(
         &mut self,

@@ -8,8 +8,8 @@ use crate::congestion::{Acknowledged, FastRecovery};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
-/// DupThresh (RFC 6675): the number of duplicate ACKs, or of segments SACKed after a hole, at which
-/// a loss is assumed instead of reordering.
+/// DupThresh (RFC 6675): with as many duplicate ACKs, or as many segments SACKed after a hole, a
+/// loss is assumed instead of reordering.
 pub(super) const DUPLICATE_THRESHOLD: u32 = 3;
 
 impl Connection {
@@ -31,9 +31,9 @@ impl Connection {
         }
     }
 
-    /// Returns the number of bytes by which the first duplicate ACKs may exceed the congestion
-    /// window (limited transmit, RFC 3042 §2). With SACK it is zero, because the data in flight
-    /// decreases with each SACKed segment.
+    /// Returns the number of bytes by which data sent after the first duplicate ACKs may exceed the
+    /// congestion window (limited transmit, RFC 3042 §2). The number is zero with SACK, because the
+    /// data in flight decreases with each SACKed segment.
     pub(crate) fn limited_transmit(&self) -> u32 {
         let loss = &self.sender.loss;
         let applies = self.config.limited_transmit
@@ -44,8 +44,8 @@ impl Connection {
 
     fn retransmit_fast(&mut self) {
         self.statistics.fast_retransmissions += 1;
-        // The value from the first duplicate ACK excludes segments of limited transmit (RFC 5681
-        // §3.2 step 2).
+        // The value was stored at the first duplicate ACK, so it excludes segments of limited
+        // transmit (RFC 5681 §3.2 step 2).
         let flight = self.sender.loss.flight;
         self.reduce_for_loss(flight, self.snd.una);
         let controller = self.sender.congestion.controller();
@@ -64,7 +64,7 @@ impl Connection {
         self.output_due = true;
     }
 
-    /// Handles an ACK of new data from a peer without SACK. `limited` says whether the sender was
+    /// Handles an ACK of new data from a peer without SACK. `limited` is true if the sender was
     /// cwnd-limited.
     pub(crate) fn judge_new_ack(&mut self, ack: &Acknowledged, limited: bool) -> TimerVerdict {
         self.sender.loss.duplicates = 0;
@@ -105,8 +105,8 @@ impl Connection {
         }
     }
 
-    /// Decides whether a timeout was spurious, from an ACK that has `advanced` SND.UNA or is a
-    /// duplicate (RFC 5682 §2.1 steps 2 and 3).
+    /// Decides whether a timeout was spurious. The decision is based on an ACK that has either
+    /// `advanced` SND.UNA or is a duplicate (RFC 5682 §2.1 steps 2 and 3).
     pub(crate) fn judge_timeout_in_order(&mut self, now: Instant, advanced: bool) {
         let frto = self.sender.loss.frto;
         if self.agreement.selective_acks || !frto.is_on() {
@@ -120,9 +120,9 @@ impl Connection {
         match frto.judge_in_order(advanced, may_ask) {
             FrtoVerdict::AskOn | FrtoVerdict::Wait => {}
             FrtoVerdict::Spurious => {
-                // If this acknowledgement is beyond `recover`, the recovery has ended already and
-                // the undo leaves the F-RTO state unchanged. A later acknowledgement would then
-                // count as another proof.
+                // If this acknowledgement is beyond `recover`, recovery has ended already, and the
+                // undo leaves the F-RTO state unchanged. A later acknowledgement would then count
+                // as another proof.
                 self.sender.loss.frto = Frto::Off;
                 self.undo_timeout(now);
             }

@@ -1,5 +1,5 @@
 //! The first flight: data sent without feedback from the path, at the start of a connection or
-//! after an idle time. A loss in it reduces later restart windows (RFC 6928 §2).
+//! after an idle time. A loss in the first flight reduces later restart windows (RFC 6928 §2).
 
 use crate::Connection;
 use crate::compact::pack::packed;
@@ -19,8 +19,9 @@ pub(crate) struct FirstFlight {
 packed!(FirstFlight { began, window });
 
 impl FirstFlight {
-    /// Whether a loss belongs to the first flight, and this flight was larger than [`HARMLESS`].
-    /// `acknowledged` bytes are acknowledged so far, and `flight` bytes are in flight.
+    /// Whether a loss that is detected now belongs to the first flight, and this flight was larger
+    /// than [`HARMLESS`]. `acknowledged` bytes are acknowledged so far, and `flight` bytes are in
+    /// flight.
     fn is_hit(self, acknowledged: u64, flight: u32) -> bool {
         let since = acknowledged - self.began;
         since < u64::from(self.window) && since + u64::from(flight) > HARMLESS

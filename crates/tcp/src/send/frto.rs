@@ -22,11 +22,11 @@ packed_enum!(Frto { Off, Retransmitted, SentNew });
 /// The conclusion from an acknowledgement that arrives after a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrtoVerdict {
-    /// The flight is lost, or this cannot be decided: the flight must be retransmitted.
+    /// The flight is lost, or may be. It must be retransmitted.
     Lost,
-    /// The retransmission is not yet acknowledged: the sender must wait.
+    /// The retransmission is not yet acknowledged, so the sender must wait.
     Wait,
-    /// Nothing is decided yet: the sender should send new data.
+    /// The question is still open, so the sender should send new data.
     AskOn,
     /// The timeout was spurious, and nothing was lost.
     Spurious,
@@ -37,9 +37,9 @@ impl Frto {
         !matches!(self, Self::Off)
     }
 
-    /// Evaluates an acknowledgement by the SACK-enhanced algorithm (RFC 5682 §3.1). `advanced` says
-    /// whether it has moved SND.UNA, and `has_new` whether there is new data to send. `recover` is
-    /// RecoveryPoint, the end of the data sent before the timeout.
+    /// Evaluates an acknowledgement by the SACK-enhanced algorithm (RFC 5682 §3.1). `advanced` is
+    /// true if the acknowledgement has moved SND.UNA, and `has_new` if there is new data to send.
+    /// `recover` is RecoveryPoint, the end of the data sent before the timeout.
     pub(crate) fn judge(
         self,
         advanced: bool,
@@ -48,8 +48,8 @@ impl Frto {
         has_new: bool,
     ) -> FrtoVerdict {
         let has_original = delivery.first_original.is_some_and(|seq| seq.before(recover));
-        // The first reports of SACK blocks may have been lost, and then the answers to new data
-        // repeat them. That data was not delivered late (RFC 5682 §3.1 step 3 (a)).
+        // The first reports of SACK blocks may have been lost. Then the answers to new data repeat
+        // these reports, but the reported data was not delivered late (RFC 5682 §3.1 step 3 (a)).
         let is_beyond = delivery.forward().after(recover);
         match self {
             Self::Retransmitted if !advanced => FrtoVerdict::Wait,
@@ -59,10 +59,11 @@ impl Frto {
         }
     }
 
-    /// Evaluates an acknowledgement by the basic algorithm (RFC 5682 §2.1). `advanced` says whether
-    /// it has moved SND.UNA; otherwise it is a duplicate. `may_ask` says whether it covers the
-    /// retransmission, but not the whole flight, and new data can be sent. A second acknowledgement
-    /// that moves SND.UNA covers only data sent before the timeout, so the timeout was spurious.
+    /// Evaluates an acknowledgement by the basic algorithm (RFC 5682 §2.1). `advanced` is true if
+    /// the acknowledgement has moved SND.UNA. Otherwise it is a duplicate. `may_ask` is true if it
+    /// covers the retransmission but not the whole flight, and new data can be sent. A second
+    /// acknowledgement that moves SND.UNA covers only data sent before the timeout, so the timeout
+    /// was spurious.
     pub(crate) const fn judge_in_order(self, advanced: bool, may_ask: bool) -> FrtoVerdict {
         match self {
             Self::Retransmitted if advanced && may_ask => FrtoVerdict::AskOn,

@@ -9,8 +9,8 @@ use crate::{Connection, Error, RecoveryState, State};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
-/// R1 (RFC 9293 §3.8.3): the number of retransmissions of a segment after which the path is assumed
-/// to have a problem.
+/// R1 (RFC 9293 §3.8.3): after this number of retransmissions of a segment, the path is assumed to
+/// have a problem.
 pub(crate) const R1: u32 = 3;
 
 /// The phase of loss recovery.
@@ -18,7 +18,7 @@ pub(crate) const R1: u32 = 3;
 pub(crate) enum Phase {
     /// No loss is being recovered.
     Open,
-    /// A loss was detected by the arrival of later segments. Acknowledgements clock the
+    /// The arrival of later segments has revealed a loss. Acknowledgements clock the
     /// retransmissions.
     FastRecovery,
     /// Lost data is retransmitted in slow start, after a timeout or after any loss with Tahoe.
@@ -33,24 +33,24 @@ packed_enum!(Phase { Open, FastRecovery, AfterTimeout });
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Loss {
     pub(crate) phase: Phase,
-    /// The sequence number whose acknowledgement ends recovery (recover in RFC 6582, RecoveryPoint
-    /// in RFC 6675).
+    /// The sequence number at which recovery ends, once it is acknowledged (recover in RFC 6582,
+    /// RecoveryPoint in RFC 6675).
     pub(crate) recover: SeqNum,
-    /// Whether the segment at SND.UNA, or the first lost one, must be retransmitted now, even if
-    /// the windows do not permit it.
+    /// Whether the segment at SND.UNA, or the first lost segment, must be retransmitted now, even
+    /// if the windows do not permit it.
     pub(crate) retransmit_due: bool,
     /// The number of consecutive duplicate ACKs.
     pub(crate) duplicates: u32,
     /// The number of bytes in flight when the first of these duplicate ACKs arrived.
     pub(super) flight: u32,
-    /// Whether a partial ACK has restarted the retransmission timer in this recovery. Further ones
-    /// do not, so that a recovery with many holes ends by a timeout, instead of taking a round trip
-    /// for each hole (the "impatient" variant of RFC 6582 §4).
+    /// Whether a partial ACK has restarted the retransmission timer in this recovery. Further
+    /// partial ACKs do not restart it. A recovery with many holes therefore ends by a timeout,
+    /// instead of taking a round trip for each hole (the "impatient" variant of RFC 6582 §4).
     pub(super) timer_restarted: bool,
     /// Whether the retransmission timer is set for a tail loss probe, and not for a timeout.
     pub(crate) probes_tail: bool,
-    /// Whether the timer was set for a single segment in flight, whose acknowledgement the peer may
-    /// delay.
+    /// Whether the timer was set for a single segment in flight. The peer may delay the
+    /// acknowledgement of such a segment.
     pub(crate) probes_single: bool,
     /// Whether a tail loss probe must be sent now.
     pub(crate) tail_probe_due: bool,
@@ -78,8 +78,8 @@ packed!(Loss {
 });
 
 impl Loss {
-    /// Creates the state outside recovery. `recover` is the end of the last recovery or, before
-    /// any, the end of the next one.
+    /// Creates the state outside recovery. `recover` is the end of the last recovery, or of a
+    /// recovery that the caller begins.
     pub(crate) const fn new(recover: SeqNum) -> Self {
         Self {
             phase: Phase::Open,
@@ -172,10 +172,11 @@ impl Connection {
         self.judge_first_flight();
     }
 
-    /// Retransmits all data from SND.UNA on, or first only one segment, until F-RTO has decided
-    /// whether the rest was lost (RFC 5682 §2.1 step 1). F-RTO is used only for a timeout outside
-    /// recovery, or for a repeated timeout of the same segment. Otherwise acknowledgements of
-    /// earlier retransmissions would look like those of original segments.
+    /// Retransmits all data from SND.UNA on. With F-RTO, retransmits only one segment at first,
+    /// until it is decided whether the rest was lost (RFC 5682 §2.1 step 1). F-RTO is used only for
+    /// a timeout outside recovery, or for a repeated timeout of one segment. In other cases,
+    /// acknowledgements of earlier retransmissions would look like acknowledgements of original
+    /// segments.
     fn go_back(&mut self, first: bool) {
         let flight = self.snd.flight();
         let (phase, frto) = (self.sender.loss.phase, self.sender.loss.frto);
@@ -205,7 +206,7 @@ impl Connection {
     }
 
     /// Whether data has remained unacknowledged for longer than R2 (RFC 9293 §3.8.3). The first
-    /// call starts that period.
+    /// call after an acknowledgement starts this period.
     pub(crate) fn has_been_silent_too_long(&mut self, now: Instant) -> bool {
         if self.sender.silent_since == Instant::NEVER {
             self.sender.silent_since = now;

@@ -83,22 +83,23 @@ impl SendSequence {
     }
 }
 
-/// The condition under which the application may write.
+/// The condition that decides whether the application may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writes {
     /// Writing is possible while the send buffer has room.
     Taken,
     /// Writing is possible while the unsent data is less than the low-water mark.
     Limited,
-    /// Writing is impossible, because the application has closed its direction. A FIN follows the
-    /// last byte.
+    /// Writing is impossible, because the application has closed the sending direction. A FIN
+    /// follows the last byte.
     Closed,
 }
 
 packed_enum!(Writes { Taken, Limited, Closed });
 
-/// The send buffer, and the state that decides what is sent. Fields are ordered by use: for any
-/// output, for data and its acknowledgements, then for losses and the path MTU.
+/// The send buffer, and the state that decides what is sent. Fields are ordered by use. The fields
+/// for any output come first. Those for data and its acknowledgements follow, and those for losses
+/// and the path MTU are last.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Sender {
@@ -112,10 +113,10 @@ pub(crate) struct Sender {
     /// Whether the last write did not fit the send buffer.
     pub(crate) write_refused: bool,
     /// Whether any write has not fitted the send buffer since it was last empty. If several threads
-    /// write, one may still wait although another has found room.
+    /// write, one thread may still wait although another has found room.
     pub(crate) room_awaited: bool,
-    /// Whether the persist timer has expired, so that a segment must be sent in spite of the peer's
-    /// window.
+    /// Whether the persist timer has expired, so that a segment must be sent although the peer's
+    /// window does not permit it.
     pub(crate) probe_due: bool,
     /// Whether the network has reported the peer as unreachable, and no new data was acknowledged
     /// since.
@@ -134,7 +135,8 @@ pub(crate) struct Sender {
     pub(crate) small_end: SeqNum,
     /// The number of window probes sent since the peer's window was last open.
     pub(crate) probes: u32,
-    /// The time since when the peer owes an answer; [`Instant::NEVER`] if it owes none.
+    /// The start of the present period without an answer from the peer. [`Instant::NEVER`] if no
+    /// answer is due.
     pub(crate) silent_since: Instant,
     /// The time when the peer last acknowledged new data.
     pub(crate) progressed: Instant,
@@ -143,7 +145,7 @@ pub(crate) struct Sender {
     pub(crate) loss: Loss,
     pub(crate) account: DeliveryAccount,
     pub(crate) rack: Rack,
-    /// The ranges in flight, if the peer supports SACK; otherwise empty.
+    /// The ranges in flight if the peer supports SACK, otherwise empty.
     pub(crate) scoreboard: Scoreboard,
     pub(crate) congestion: Congestion,
     pub(crate) prr: Prr,
@@ -219,8 +221,8 @@ impl Sender {
         }
     }
 
-    /// Records in the scoreboard that the range from `left` to `right` is sent now. `again` says
-    /// whether it is a retransmission.
+    /// Records in the scoreboard that the range from `left` to `right` is sent now. `again` is true
+    /// for a retransmission.
     #[inline(always)]
     pub(crate) fn record_sent(&mut self, now: Instant, left: SeqNum, right: SeqNum, again: bool) {
         let in_flight = self.scoreboard.in_flight();
@@ -246,7 +248,8 @@ impl Sender {
             || (window.cwnd() < window.ssthresh() && self.usage.is_more_than_half_of(window.cwnd()))
     }
 
-    /// Whether the application has closed its direction, so that a FIN follows the last byte.
+    /// Whether the application has closed the sending direction, so that a FIN follows the last
+    /// byte.
     #[inline(always)]
     pub(crate) fn fin(&self) -> bool {
         self.writes == Writes::Closed

@@ -1,23 +1,23 @@
-//! Pacing: segments are sent in small bursts at a rate, instead of all at once when an
-//! acknowledgement permits them. Congestion control sets the rate, or it is derived from the
-//! congestion window.
+//! Pacing: segments are sent in small bursts at a given rate, instead of all at once when an
+//! acknowledgement permits them. Congestion control sets the rate. If it sets none, the rate is
+//! derived from the congestion window.
 //!
-//! A burst takes one millisecond at that rate. If the round trip is shorter, a burst would contain
-//! the whole window, so segments are not paced.
+//! A burst takes one millisecond at this rate. If the round-trip time is shorter, a burst would
+//! contain the whole window, so segments are not paced.
 
 use crate::Connection;
 use crate::compact::pack::packed;
 use crate::timers::Timer;
 use linerate_units::{Bytes, Duration, Instant, Rate};
 
-/// The duration of a burst at the pacing rate. Paths with a shorter round trip are not paced.
+/// The duration of a burst at the pacing rate. Paths with a shorter round-trip time are not paced.
 pub(crate) const BURST: Duration = Duration::from_millis(1);
 
 /// The number of segments in the smallest burst: two, because a receiver acknowledges two segments
 /// together.
 const SMALLEST_BURST: u32 = 2;
 
-/// The number of segments that are sent without pacing, before the rate is computed again.
+/// The number of segments that are sent without pacing before the rate is computed again.
 const FREE_SEGMENTS: u32 = 256;
 
 /// The rule that decides whether segments are paced, that is, spread over the round trip.
@@ -58,14 +58,14 @@ impl Pacer {
         self.spent < self.budget
     }
 
-    /// Returns the number of bytes that may still be sent in the current burst. Its last segment
-    /// may exceed it.
+    /// Returns the number of bytes that may still be sent in the current burst. The last segment of
+    /// the burst may exceed this number.
     pub(crate) const fn left(&self) -> u32 {
         self.budget.saturating_sub(self.spent)
     }
 
-    /// Returns the number of bytes that a GSO frame may contain. The last frame of a burst that is
-    /// not paced may exceed the rest of the burst, like its last segment.
+    /// Returns the number of bytes that a GSO frame may contain. Without pacing, the last frame of
+    /// a burst may exceed the rest of the burst, just as its last segment may.
     pub(crate) const fn left_in_one_frame(&self) -> u32 {
         if self.rate.is_none() && self.is_open() { u32::MAX } else { self.left() }
     }
@@ -76,8 +76,8 @@ impl Pacer {
     }
 
     /// Returns the time when the current burst ends at the pacing rate, but at most `timeout` after
-    /// its start. Without this limit, outdated samples of an idle path could stop the sender by a
-    /// rate near zero.
+    /// its start. Without this limit, outdated samples of an idle path could yield a rate near zero
+    /// and stop the sender.
     fn paid_at(&self, timeout: Duration) -> Instant {
         match self.rate {
             Some(rate) => {
@@ -87,8 +87,8 @@ impl Pacer {
         }
     }
 
-    /// Begins the next burst at `rate`, with segments of `mss` bytes. The previous burst has ended
-    /// at `paid`.
+    /// Begins the next burst at `rate`, with segments of `mss` bytes. The previous burst ended at
+    /// `paid`.
     fn begin(&mut self, now: Instant, paid: Instant, rate: Option<Rate>, mss: u32) {
         // If the timer fires late, the sender may catch up by at most half a burst.
         let earliest = now - BURST / 2;
@@ -101,7 +101,7 @@ impl Pacer {
         };
     }
 
-    /// Permits one segment at once, because a timer has expired.
+    /// Permits one segment at once, because the retransmission timer has expired.
     pub(crate) const fn let_go(&mut self) {
         self.spent = 0;
         if self.budget == 0 {
@@ -123,7 +123,7 @@ pub(crate) fn burst(rate: Rate, mss: u32) -> u32 {
 }
 
 impl Connection {
-    /// Begins the next burst, if the previous one has ended at the pacing rate.
+    /// Begins the next burst, if the previous burst has ended at the pacing rate.
     #[inline]
     pub(crate) fn pace(&mut self, now: Instant) {
         if self.sender.pacer.is_open() {
@@ -157,7 +157,7 @@ impl Connection {
         Some(Rate::of(Bytes::new(u64::from(window.cwnd()) * percent / 100), round_trip))
     }
 
-    /// Sets the pacing timer, if nothing but pacing holds back data.
+    /// Sets the pacing timer, if pacing is the only reason why data is held back.
     pub(crate) fn watch_pacer(&mut self, now: Instant) {
         if self.waits_for_pacer() {
             let span = self.paid_at().since(now);
@@ -189,8 +189,8 @@ mod tests {
         pacer.begin(now, pacer.paid_at(TIMEOUT), Some(rate), MSS);
     }
 
-    /// Returns the times, in microseconds, when a sender that always has data sends `count`
-    /// segments.
+    /// Returns the times, in microseconds, at which a sender that always has data to send sends
+    /// `count` segments.
     fn send_times(pacer: &mut Pacer, rate: Rate, count: usize) -> Vec<u64> {
         let mut now = at(0);
         let mut times = Vec::new();

@@ -1,5 +1,5 @@
-//! Packetization-layer path MTU discovery: a search for the largest packet that the path carries,
-//! by probes (RFC 4821 §7). Includes the checks of Packet Too Big reports from routers (RFC 1191,
+//! Packetization-layer path MTU discovery (RFC 4821 §7): a search by probes for the largest packet
+//! that the path carries. This module also checks Packet Too Big reports from routers (RFC 1191,
 //! RFC 5927 §7.2).
 //!
 //! Sizes are lengths of IP packets in bytes, including headers (RFC 4821 §5.1). This module only
@@ -19,22 +19,23 @@ use report::{AppliedReport, Held};
 /// from routers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathSearch {
-    /// The connection does not search. If routers send no reports, segments that are too large are
-    /// lost until the connection times out.
+    /// The connection does not search. If segments are too large and routers send no reports, the
+    /// segments are lost until the connection times out.
     Off,
-    /// The connection searches only if the path has proved narrower than its first link: large
-    /// segments have timed out repeatedly without a report, or ten minutes have passed since a
-    /// report. Until then segments have the size of the first link's MTU, so that other paths cost
-    /// nothing (the conservative strategy of RFC 4821 §7.2).
+    /// The connection searches only if the path has proved narrower than its first link. This is so
+    /// if large segments have timed out repeatedly without a report, or if ten minutes have passed
+    /// since a report. Until then, segments have the size of the first link's MTU. Hence other
+    /// paths cost nothing (the conservative strategy of RFC 4821 §7.2).
     WhenNarrow,
     /// A search begins with the first segment, which has the small size
-    /// [`crate::Config::path_base`]. For networks whose routers are known to send no reports.
+    /// [`crate::Config::path_base`]. Use this for networks whose routers are known to send no
+    /// reports.
     Always,
 }
 
 packed_enum!(PathSearch { Off, WhenNarrow, Always });
 
-/// The time after the end of a search until a larger packet is tried again: ten minutes (RFC 4821
+/// The time from the end of a search until a larger packet is tried again: ten minutes (RFC 4821
 /// §7.3, which requires at least five).
 const RAISE_AFTER: Duration = Duration::from_secs(600);
 
@@ -43,17 +44,17 @@ const RAISE_AFTER: Duration = Duration::from_secs(600);
 const COMMON: [u32; 12] =
     [1_280, 1_400, 1_420, 1_450, 1_480, 1_492, 1_500, 4_352, 9_000, 17_914, 32_000, 65_535];
 
-/// The smallest gain that justifies a probe: in bytes, and as a fraction (1/64) of the present
-/// size.
+/// The smallest gain that justifies a probe: at least `LEAST_GAIN` bytes, and at least
+/// 1/`LEAST_SHARE` of the present size.
 const LEAST_GAIN: u32 = 8;
 const LEAST_SHARE: u32 = 64;
 
-/// The factor by which the pause before the next probe grows, if the loss of a probe was detected
-/// by a timeout (RFC 4821 §7.6.3).
+/// The factor by which the pause before the next probe grows, if a timeout has detected the loss of
+/// a probe (RFC 4821 §7.6.3).
 const TIMEOUT_PENALTY: u64 = 5;
 
-/// The number of retransmission timeouts after which a raised size is verified (RFC 4821 §7.8). It
-/// is too large if more than a tenth of the data sent in that time was lost.
+/// The number of retransmission timeouts after which a raised size is verified (RFC 4821 §7.8). The
+/// size is too large if more than 1/`LOSS_SHARE` of the data sent in that time was lost.
 const VERIFIED_AFTER: u64 = 4;
 const LOSS_SHARE: u64 = 10;
 
@@ -64,9 +65,9 @@ pub(crate) struct Bounds {
     pub(crate) limit: u32,
     /// The size at which a search begins, which nearly every path carries.
     pub(crate) base: u32,
-    /// The size that every path carries, below which packets are not reduced.
+    /// The size that every path carries. Packets are never reduced below it.
     pub(crate) floor: u32,
-    /// The length of the headers of a segment with data.
+    /// The length in bytes of the headers of a segment with data.
     pub(crate) headers: u32,
 }
 
@@ -76,11 +77,11 @@ struct Trial {
     left: SeqNum,
     right: SeqNum,
     size: u32,
-    /// The size that a router's report about the probe gives. It is used only if the probe is lost.
+    /// The size that a router has reported about the probe. It is used only if the probe is lost.
     reported: Option<u32>,
-    /// SND.NXT when the probe was found lost, and no other segment was. The probe's data is
-    /// retransmitted before any segment beyond this number. If such a segment is acknowledged and
-    /// nothing else is lost, the probe was lost because of its size.
+    /// The value of SND.NXT when the probe, but no other segment, was found lost. The probe's data
+    /// is retransmitted before any segment beyond this number. If such a segment is acknowledged
+    /// and nothing else is lost, the probe was lost because of its size.
     missing_until: Option<SeqNum>,
 }
 
@@ -132,7 +133,7 @@ pub(crate) struct PathMtu {
     rule: PathSearch,
     /// Whether the loss of a probe can be distinguished from other losses, which requires SACK.
     can_probe: bool,
-    /// The end of the first full segment of the present size. `proven` says whether it has arrived.
+    /// The end of the first full segment of the present size. `proven` is true if it has arrived.
     first_full: Option<SeqNum>,
     proven: bool,
     /// maxsizeacked (RFC 5927 §7.2): the largest earlier size that has arrived, or to which a
@@ -144,7 +145,7 @@ pub(crate) struct PathMtu {
 
 packed!(PathMtu { effective, limit, rule, can_probe, first_full, proven, passed, search });
 
-/// The state of a search, and of reports that were not yet confirmed or disproved.
+/// The state of a search, and of reports that were neither confirmed nor disproved yet.
 ///
 /// Invariant: `low ≤ effective ≤ high ≤ limit`.
 #[derive(Clone, Debug, PartialEq)]
@@ -155,7 +156,7 @@ struct Search {
     high: u32,
     /// The earliest time of the next probe; `NEVER` if no search is planned.
     next_probe: Instant,
-    /// Whether the search has ended. It begins again at `next_probe`.
+    /// Whether the search has ended. It starts again at `next_probe`.
     complete: bool,
     /// The size of the probe that may be sent now, if any.
     ready: Option<u32>,
@@ -163,14 +164,14 @@ struct Search {
     raised: Option<Raised>,
     held: Option<Held>,
     applied: Option<AppliedReport>,
-    /// Whether a report has reduced the size although larger segments had arrived before. Then a
+    /// Whether a report has reduced the size although larger segments had arrived before. If so, a
     /// probe of the earlier size tests the report.
     contradicted: bool,
-    /// Whether repeated timeouts have reduced the size, and no data was acknowledged since. Until
-    /// then the cause of the timeouts is unknown.
+    /// Whether repeated timeouts have reduced the size, and no data was acknowledged since then.
+    /// Until an acknowledgement arrives, the cause of the timeouts is unknown.
     unconfirmed: bool,
-    /// The size before repeated timeouts reduced it. It is probed first: if it passes, the timeouts
-    /// were caused by an outage, and not by the size.
+    /// The size before repeated timeouts reduced it. This size is probed first. If such a probe
+    /// arrives, the timeouts were caused by an outage, and not by the size.
     suspect: Option<u32>,
 }
 
@@ -205,8 +206,8 @@ impl PathMtu {
         }
     }
 
-    /// Starts discovery when the handshake has determined the peer's MSS. `estimated` says whether
-    /// the assumed path MTU comes from the search of an earlier connection, which had not ended.
+    /// Starts discovery when the handshake has determined the peer's MSS. `estimated` is true if
+    /// the assumed path MTU comes from an earlier connection whose search had not ended.
     #[inline(always)]
     pub(crate) fn begin(
         &mut self,
@@ -255,22 +256,22 @@ impl PathMtu {
         self.search.as_deref().is_some_and(searches)
     }
 
-    /// Whether there is evidence that larger packets do not pass. If not, a report or repeated
-    /// timeouts have reduced the size, and their cause is uncertain.
+    /// Whether there is evidence that larger packets do not pass. If there is none, a report or
+    /// repeated timeouts have reduced the size, and the cause is uncertain.
     pub(crate) fn is_confirmed(&self) -> bool {
         let is_doubtful =
             |search: &Search| search.unconfirmed || search.contradicted || search.applied.is_some();
         !self.search.as_deref().is_some_and(is_doubtful)
     }
 
-    /// Whether the state depends on an acknowledgement that has not arrived yet.
+    /// Whether an acknowledgement that has not arrived yet will change the state.
     pub(crate) fn is_asking(&self) -> bool {
         self.search.as_deref().is_some_and(|search| {
             search.trial.is_some() || search.unconfirmed || search.applied.is_some()
         })
     }
 
-    /// Whether there is a search state, so that timeouts and acknowledgements may change it.
+    /// Whether a search state is allocated, so that timeouts and acknowledgements may change it.
     pub(crate) const fn is_awake(&self) -> bool {
         self.search.is_some()
     }
@@ -299,12 +300,12 @@ impl PathMtu {
     }
 
     /// Decides whether the next segment may be a probe. Called when output ends. Returns whether
-    /// the search has just ended.
+    /// this call has ended the search.
     pub(crate) fn watch(&mut self, now: Instant, una: SeqNum) -> bool {
         let (limit, effective, is_proven) = (self.limit, self.effective, self.is_proven(una));
         let Some(search) = self.search.as_deref_mut() else { return false };
-        // The arrival of ordinary segments of the present size has the effect of a probe (RFC 4821
-        // §7.1).
+        // The arrival of ordinary segments of the present size has the same effect as a probe (RFC
+        // 4821 §7.1).
         if is_proven {
             search.low = search.low.max(effective);
         }
@@ -335,21 +336,21 @@ impl PathMtu {
         self.search.as_deref()?.trial.as_ref()
     }
 
-    /// Whether the range from `left` to `right` lies in the probe, and the probe is not known to be
-    /// lost.
+    /// Whether the range from `left` to `right` lies in the probe, and the probe was not found lost
+    /// yet.
     pub(crate) fn is_probe(&self, left: SeqNum, right: SeqNum) -> bool {
         self.trial().is_some_and(|trial| trial.missing_until.is_none() && trial.holds(left, right))
     }
 
-    /// Records that the probe is lost. SND.NXT is `nxt` now.
+    /// Records that the probe is lost. `nxt` is the present value of SND.NXT.
     pub(crate) fn miss_probe(&mut self, nxt: SeqNum) {
         if let Some(trial) = &mut self.search().trial {
             trial.missing_until = Some(nxt);
         }
     }
 
-    /// Abandons the probe because other data was lost, too, so its loss would not show that its
-    /// size is the cause. The size is tried again (RFC 4821 §7.6.4).
+    /// Abandons the probe because other data was also lost. In this case, the loss of the probe
+    /// does not show that its size is the cause. The size is tried again (RFC 4821 §7.6.4).
     pub(crate) fn note_other_loss(&mut self) {
         if let Some(search) = &mut self.search {
             search.trial = None;
@@ -357,7 +358,7 @@ impl PathMtu {
     }
 
     /// Handles a report that the peer has received the range from `left` to `right` twice. If this
-    /// is the probe, it was only delayed and not lost.
+    /// range is the probe, the probe was only delayed and not lost.
     pub(crate) fn note_duplicate(&mut self, left: SeqNum, right: SeqNum) {
         if let Some(search) = &mut self.search
             && let Some(trial) = search.trial.as_mut().filter(|trial| trial.holds(left, right))
@@ -366,9 +367,9 @@ impl PathMtu {
         }
     }
 
-    /// Returns the result of the probe, if it is known after an acknowledgement of `una`. A size
-    /// that has passed is used from now on (RFC 4821 §7.6.1). After a failure the next probe waits
-    /// for `pause`.
+    /// Returns the result of the probe, if an acknowledgement of `una` determines it. If the probe
+    /// has passed, packets of its size are used from now on (RFC 4821 §7.6.1). After a failure, the
+    /// next probe waits for `pause`.
     pub(crate) fn judge_probe(
         &mut self,
         una: SeqNum,
@@ -382,8 +383,8 @@ impl PathMtu {
             None if !una.before(trial.right) => {
                 let search = self.search();
                 (search.trial, search.suspect, search.contradicted) = (None, None, false);
-                // An earlier raised size that was not yet verified may be too large, too, so the
-                // size before it is kept.
+                // An earlier raised size that was not yet verified may also be too large. The size
+                // before it is therefore kept.
                 let doubtful = search.raised.filter(|raised| !raised.is_good);
                 let before = doubtful.map_or(before, |raised| raised.before);
                 search.raised = Some(Raised { before, at: now, tally, is_good: false });
@@ -401,8 +402,8 @@ impl PathMtu {
         }
     }
 
-    /// Handles a probe that was lost because of its size (RFC 4821 §7.6.2). If a report has given a
-    /// size, it is tried next.
+    /// Handles a probe that was lost because of its size (RFC 4821 §7.6.2). If a report contains a
+    /// size, this size is tried next.
     fn fail(&mut self, trial: &Trial, now: Instant, next: Instant) {
         let effective = self.effective;
         let search = self.search();
@@ -429,10 +430,10 @@ impl PathMtu {
         (search.ready, search.held, search.applied) = (None, None, None);
     }
 
-    /// Verifies a raised size after a loss, and returns whether it was withdrawn. Many losses since
-    /// the size was raised or last verified mean that parallel paths have different MTUs (RFC 4821
-    /// §7.8). A verified size is verified again later, because routing may change to a narrower
-    /// path.
+    /// Verifies a raised size after a loss, and returns whether it was withdrawn. If many losses
+    /// have occurred since the size was raised or last verified, parallel paths have different MTUs
+    /// (RFC 4821 §7.8). A verified size is verified again later, because routing may change to a
+    /// narrower path.
     pub(crate) fn verify(&mut self, now: Instant, timeout: Duration, tally: Tally) -> bool {
         let due = |raised: &Raised| now.since(raised.at) >= timeout * VERIFIED_AFTER;
         let effective = self.effective;
@@ -467,7 +468,7 @@ impl PathMtu {
 
     /// Handles a full-stop timeout: repeated timeouts without a report, which suggest a black hole
     /// (RFC 4821 §7.7). The segment to be retransmitted has `data` bytes. Returns whether the
-    /// packet size was reduced so that this segment becomes smaller.
+    /// packet size was reduced enough to make this segment smaller.
     pub(crate) fn on_full_stop(&mut self, data: u32, bounds: &Bounds, now: Instant) -> bool {
         if self.rule == PathSearch::Off {
             return false;
@@ -493,8 +494,8 @@ impl PathMtu {
         true
     }
 
-    /// Handles an acknowledgement. Returns whether it is the first one after repeated timeouts have
-    /// reduced the size, which shows that the size was their cause.
+    /// Handles an acknowledgement. Returns whether it is the first acknowledgement after repeated
+    /// timeouts have reduced the size. If so, the size was their cause.
     pub(crate) fn confirm(&mut self, advanced: bool) -> bool {
         advanced && core::mem::take(&mut self.search().unconfirmed)
     }
@@ -546,9 +547,9 @@ impl Search {
 
     /// Returns the next size to try, or `None` if no gain justifies a probe (RFC 4821 §7.3).
     ///
-    /// The size before repeated timeouts comes first. Then come common sizes in ascending order,
-    /// because a probe that passes costs nothing, but one that fails costs a long pause. Last comes
-    /// the limit, or the middle of the remaining range below a size that has failed.
+    /// The size before repeated timeouts comes first. Common sizes in ascending order come next. A
+    /// probe that passes costs nothing, but a probe that fails costs a long pause. The limit, or
+    /// the middle of the remaining range below a size that has failed, comes last.
     fn next_size(&self, from: u32, limit: u32) -> Option<u32> {
         let to = self.high;
         let is_left = |size: &u32| from < *size && *size <= to;
@@ -581,8 +582,8 @@ impl Bounds {
         self.base.max(self.floor).min(self.limit)
     }
 
-    /// Returns the next size to try below `size`: first the size `known` to pass, then the base,
-    /// then half of the data each time.
+    /// Returns the next size to try below `size`. First this is `known`, the size that is known to
+    /// pass, and then the base. Below the base, the data is halved each time.
     fn next_below(&self, size: u32, known: u32) -> u32 {
         let base = self.base();
         if size > known && known >= base {

@@ -1,9 +1,9 @@
 //! Path MTU probes (RFC 4821 §10.1), and the changes of the segment size that follow from their
-//! results. `path_mtu.rs` has the state of the search.
+//! results. `path_mtu.rs` contains the state of the search.
 //!
 //! A probe is a data segment of a larger size. Later segments do not overlap it, so the scoreboard
-//! distinguishes its loss from others. If it is lost, its data is retransmitted in segments of the
-//! usual size.
+//! distinguishes its loss from other losses. If the probe is lost, its data is retransmitted in
+//! segments of the usual size.
 
 use super::duplicates::DUPLICATE_THRESHOLD;
 use super::loss::R1;
@@ -26,7 +26,7 @@ pub(crate) enum Probing {
     /// The segment is a probe, with this number of data bytes.
     Send(u32),
     /// The segment will be a probe when acknowledgements have made room for it. Other data waits
-    /// until then. This delay is limited to the round trip of the data in flight (RFC 4821 §7.4).
+    /// until then. This delay is limited to one round trip of the data in flight (RFC 4821 §7.4).
     Wait,
 }
 
@@ -100,8 +100,9 @@ impl Connection {
         }
     }
 
-    /// Whether the application may write more when acknowledgements make room, because the send
-    /// buffer is full now. If there is room for `needed` bytes, the application has no more data.
+    /// Whether the application may write more data when acknowledgements make room. This requires
+    /// that the send buffer is full now. If it has room for `needed` bytes, the application has no
+    /// more data.
     fn is_more_to_come(&self, needed: u32, mss: u32) -> bool {
         let (free, taken) = (self.sender.buffer.free(), self.sender.buffer.len());
         free < needed as usize && free + taken >= (needed + 2 * mss) as usize
@@ -114,7 +115,7 @@ impl Connection {
             && self.path_probe() == Probing::Wait
     }
 
-    /// Records that a probe was sent, as the range from `left` to `right`.
+    /// Records that a probe was sent: the range from `left` to `right`.
     pub(crate) fn remember_path_probe(&mut self, left: SeqNum, right: SeqNum) {
         self.statistics.path_probes += 1;
         self.sender.scoreboard.end_burst();
@@ -132,7 +133,7 @@ impl Connection {
     }
 
     /// Handles an acknowledgement, which may change the state of the path MTU search. `before` is
-    /// SND.UNA before it, and `echo` its echoed timestamp.
+    /// the earlier value of SND.UNA, and `echo` is the timestamp that the acknowledgement echoes.
     pub(crate) fn judge_path(&mut self, now: Instant, before: SeqNum, echo: Option<u32>) {
         if self.sender.path.confirm(self.snd.una.after(before)) {
             self.events |= Events::PATH_MTU;
@@ -153,8 +154,8 @@ impl Connection {
         }
     }
 
-    /// Tells the host that a Packet Too Big report was confirmed, so that later connections to this
-    /// peer use the reduced size.
+    /// Reports to the host that a Packet Too Big report was confirmed, so that later connections to
+    /// this peer use the reduced size.
     fn tell_of_confirmation(&mut self, was_confirmed: bool) {
         if !was_confirmed && self.sender.path.is_confirmed() {
             self.events |= Events::PATH_MTU;
@@ -166,15 +167,15 @@ impl Connection {
     }
 
     /// Returns the pause after a failed probe: as many round trips as the congestion window has
-    /// segments. Congestion control does not respond to the loss of a probe, so such losses must be
-    /// rarer than those that control the window (RFC 4821 §7.6.2).
+    /// segments. Congestion control does not respond to the loss of a probe. Such losses must
+    /// therefore be rarer than the losses that control the window (RFC 4821 §7.6.2).
     fn pause_after_failure(&self) -> Duration {
         let segments = self.sender.congestion.window().cwnd().div_ceil(self.full_segment());
         self.sender.rtt.smoothed().unwrap_or_else(|| self.sender.rtt.timeout(&self.config.rto))
             * u64::from(segments)
     }
 
-    /// Handles the loss of other data than a probe, which may be caused by a size that was raised
+    /// Handles the loss of other data than a probe. Its cause may be a packet size that was raised
     /// recently.
     pub(crate) fn doubt_path(&mut self, now: Instant) {
         self.sender.path.note_other_loss();
@@ -187,7 +188,7 @@ impl Connection {
     /// Decides at a retransmission timeout, before anything is retransmitted, whether packets are
     /// too large for the path. Repeated timeouts show this (a full-stop timeout, RFC 4821 §7.7) if
     /// the segment is large and no other cause was reported. If as much data after the hole has
-    /// arrived, this is unlikely, but that data may have come in small segments. Then twice as many
+    /// arrived, this is unlikely. But that data may have come in small segments, so twice as many
     /// timeouts are required.
     pub(crate) fn judge_path_at_timeout(&mut self, now: Instant) {
         let (una, pause) = (self.snd.una, self.pause_after_failure());
@@ -209,7 +210,7 @@ impl Connection {
         let bounds = self.bounds_of_search(u32::MAX);
         if self.sender.path.on_full_stop(repeated, &bounds, now) {
             self.statistics.black_holes += 1;
-            // The peer gets the whole time limit again to answer the smaller segments.
+            // The peer has the whole time limit again to answer the smaller segments.
             self.sender.silent_since = now;
             self.resize_segments();
         }

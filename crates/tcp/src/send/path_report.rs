@@ -17,16 +17,16 @@ use linerate_wire::{SeqNum, TcpOptions};
 /// packets of this size.
 const LEAST_IPV4: u32 = 576;
 
-/// Increments one of the four counters of reports. They saturate, because they have only 32 bits to
-/// keep half-open connections small.
+/// Increments one of the four counters of reports. The counters saturate, because they have only 32
+/// bits to keep half-open connections small.
 fn count(counter: &mut u32) {
     *counter = counter.saturating_add(1);
 }
 
 impl Connection {
-    /// Handles a Packet Too Big report about the segment at `quoted`: `mtu_payload` bytes after the
-    /// IP header fit the link. A forged report cannot reduce segments below the size that every
-    /// path carries.
+    /// Handles a Packet Too Big report about the segment at `quoted`. The report says that
+    /// `mtu_payload` bytes after the IP header fit the link. A forged report cannot reduce segments
+    /// below the size that every path carries.
     pub(crate) fn judge_size_report(&mut self, now: Instant, quoted: SeqNum, mtu_payload: usize) {
         self.look_for_arrival_of_reported(None);
         let least = if self.path.ip_header > IPV4_HEADER { LEAST_IPV6 } else { LEAST_IPV4 };
@@ -50,8 +50,9 @@ impl Connection {
         }
     }
 
-    /// Holds a report until it is confirmed or disproved. It is already disproved if a larger
-    /// segment than the reported size, sent after the quoted one, has arrived.
+    /// Holds a report until it is confirmed or disproved. The report is already disproved if a
+    /// segment that was sent after the quoted segment, and was larger than the reported size, has
+    /// arrived.
     fn hold_report(&mut self, quoted: SeqNum, size: u32) {
         let range = self.sender.scoreboard.range_at(quoted);
         let order = range.map_or(u64::MAX, |range| range.send_record.order);
@@ -65,15 +66,15 @@ impl Connection {
         self.sender.path.hold(quoted, size, order, end);
     }
 
-    /// Returns an upper bound for the size of the packet that began at `quoted`, derived from the
-    /// range that was sent with it.
+    /// Returns an upper bound for the size of the packet that began at `quoted`. The bound is
+    /// derived from the range that was sent with this packet.
     fn largest_packet_at(&self, quoted: SeqNum) -> u32 {
         let range = self.sender.scoreboard.range_at(quoted);
         let end = range.map_or(self.snd.max, |range| range.right);
         (end - quoted) + self.fixed_headers() + saturated(TcpOptions::MAX_LENGTH)
     }
 
-    /// Returns the number of bytes by which full packets exceed the size in the held report; zero
+    /// Returns the number of bytes by which full packets exceed the size in the held report. Zero
     /// if no report is held.
     pub(crate) fn excess_by_report(&self) -> u32 {
         let path = &self.sender.path;
@@ -86,7 +87,7 @@ impl Connection {
         self.sender.scoreboard.range_at(quoted).is_some_and(|range| range.fate == fate)
     }
 
-    /// Discards the held report as false if the quoted segment, or a larger one sent later, has
+    /// Discards the held report as false if the quoted segment, or a larger segment sent later, has
     /// arrived (RFC 5927 §7.2). `delivery` is the data that an acknowledgement has just reported.
     pub(crate) fn look_for_arrival_of_reported(&mut self, delivery: Option<&Delivery>) {
         let (newest, bytes) =
@@ -99,8 +100,8 @@ impl Connection {
         }
     }
 
-    /// Applies the held report if it quotes the oldest segment, because the retransmission timer
-    /// has expired. Then all data in flight is retransmitted in smaller segments. Returns whether
+    /// Applies the held report if it quotes the oldest segment. The retransmission timer has
+    /// expired, so all data in flight is then retransmitted in smaller segments. Returns whether
     /// the report was applied.
     pub(super) fn apply_report_of_oldest(&mut self, now: Instant) -> bool {
         self.sender.path.held_quote() == Some(self.snd.una) && self.apply_held_report(now)
@@ -117,9 +118,9 @@ impl Connection {
         is_applied
     }
 
-    /// Retransmits the data in flight in smaller segments, because the old ones were too large for
-    /// the path. Congestion was not the cause, so the congestion window keeps its number of
-    /// segments (RFC 1191 §6.5, RFC 5681 §3.1).
+    /// Retransmits the data in flight in smaller segments, because the earlier segments were too
+    /// large for the path. Congestion was not the cause, so the congestion window keeps its number
+    /// of segments (RFC 1191 §6.5, RFC 5681 §3.1).
     fn send_again_in_smaller_segments(&mut self) {
         self.resize_segments();
         if self.state.sends_data() {
@@ -131,8 +132,8 @@ impl Connection {
         }
     }
 
-    /// Tests a report that was applied at once, by an acknowledgement that has moved SND.UNA from
-    /// `from` and echoes the timestamp `echo`.
+    /// Tests a report that was applied at once. The test uses an acknowledgement that has moved
+    /// SND.UNA from `from` and echoes the timestamp `echo`.
     pub(super) fn judge_applied_report(&mut self, now: Instant, from: SeqNum, echo: Option<u32>) {
         match self.sender.path.judge_applied((from, self.snd.una), echo, now) {
             None | Some(Finding::Open) => {}

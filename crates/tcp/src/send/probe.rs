@@ -1,6 +1,6 @@
-//! Tail loss probes (TLP, RFC 8985 §7). The loss of the last segment in a flight is not revealed by
-//! later segments. A probe is therefore sent before the retransmission timer expires, which would
-//! reduce the window to one segment.
+//! Tail loss probes (TLP, RFC 8985 §7). No later segments reveal the loss of the last segment in a
+//! flight. A probe is therefore sent before the retransmission timer expires, because its expiry
+//! would reduce the window to one segment.
 
 use super::loss::Phase;
 use super::rack::Rack;
@@ -15,8 +15,8 @@ use linerate_wire::SeqNum;
 /// (TLP.max_ack_delay).
 const LONGEST_ACK_DELAY: Duration = Duration::from_millis(200);
 
-/// The minimum probe timeout. A shorter one would take the delay of a thread that is not scheduled
-/// for a loss.
+/// The minimum probe timeout. A shorter timeout would mistake the delay of a thread that is not
+/// scheduled for a loss.
 const LEAST_PROBE_TIMEOUT: Duration = Duration::from_millis(5);
 
 /// A tail loss probe that was sent.
@@ -28,9 +28,10 @@ pub(crate) struct TailProbe {
     pub(crate) again: bool,
     /// The number of the probe's transmission, see [`SendRecord`](super::delivery::SendRecord).
     order: u64,
-    /// Whether it is known if the probe has repaired a loss.
+    /// Whether the result is known, that is, whether the probe has repaired a loss.
     answered: bool,
-    /// Whether a round trip was measured after the probe was sent and before its result was known.
+    /// Whether a round-trip time was measured after the probe was sent and before its result was
+    /// known.
     measured: bool,
 }
 
@@ -45,8 +46,8 @@ impl TailProbe {
         self.answered
     }
 
-    /// Whether another probe is allowed, because a round trip was measured after this one (RFC 8985
-    /// §7.3).
+    /// Whether another probe is allowed, because a round-trip time was measured after this probe
+    /// was sent (RFC 8985 §7.3).
     fn allows_another(&self, rack: &Rack) -> bool {
         self.answered && (self.measured || rack.has_arrived_after(self.order, self.end))
     }
@@ -59,8 +60,9 @@ fn probe_after(smoothed: Duration, delay: Duration) -> Duration {
 }
 
 impl Connection {
-    /// Restarts the retransmission timer for the data in flight. It is set for a tail loss probe if
-    /// that is allowed and earlier, otherwise for the timeout.
+    /// Restarts the retransmission timer for the data in flight. The timer is set for a tail loss
+    /// probe if such a probe is allowed and earlier than the timeout. Otherwise it is set for the
+    /// timeout.
     #[inline]
     pub(crate) fn watch_with_probe(&mut self, now: Instant) {
         let timeout = self.sender.rtt.timeout(&self.config.rto);
@@ -71,7 +73,7 @@ impl Connection {
     }
 
     /// Restarts the retransmission timer for a single segment in flight, with SACK and no missing
-    /// data. In this case only the round trip or an earlier probe can forbid a probe.
+    /// data. In this case, only the round-trip time or an earlier probe can forbid a probe.
     #[inline(always)]
     pub(crate) fn watch_alone(&mut self, now: Instant) {
         let sender = &mut self.sender;
@@ -88,9 +90,9 @@ impl Connection {
         self.timers.set(Timer::Retransmit, now, probe.min(timeout));
     }
 
-    /// Restarts the probe timeout when output ends. Needed if new data was sent after the timer was
-    /// set (RFC 8985 §7.2), or if the timer was set for a single segment and more are in flight
-    /// now.
+    /// Restarts the probe timeout when output ends. This is necessary if new data was sent after
+    /// the timer was set (RFC 8985 §7.2). It is also necessary if the timer was set for a single
+    /// segment and more segments are in flight now.
     #[inline]
     pub(crate) fn watch_tail(&mut self, now: Instant) {
         let is_older = self.sender.progressed != now && self.sender.account.delivered_at() != now;
@@ -99,8 +101,9 @@ impl Connection {
         }
     }
 
-    /// Returns the start of the current timeout, while no data is missing: the last acknowledgement
-    /// of new data, or the first segment of the flight (RFC 6298 (5.1), (5.3)).
+    /// Returns the start of the current timeout, while no data is missing. This is the time of the
+    /// last acknowledgement of new data, or of the first segment of the flight (RFC 6298 (5.1),
+    /// (5.3)).
     fn timeout_began(&self) -> Instant {
         self.sender.progressed.max(self.sender.account.delivered_at())
     }
@@ -157,15 +160,15 @@ impl Connection {
         self.timers.set(Timer::Retransmit, now, self.sender.rtt.timeout(&self.config.rto));
     }
 
-    /// Whether a probe is useful: not if data is marked lost, because that is retransmitted without
-    /// a probe. An ICMP report may have marked it after the timer was set.
+    /// Whether a probe is useful. It is not if data is marked lost, because that data is
+    /// retransmitted without a probe. An ICMP report may have marked it after the timer was set.
     pub(crate) fn may_probe_tail(&self) -> bool {
         self.sender.scoreboard.lost() == 0
     }
 
     /// Processes an acknowledgement while a probe is unanswered (TLP_process_ack, RFC 8985 §7.4.2).
-    /// `measured` says whether it has measured a round trip. Returns whether the probe has repaired
-    /// a loss, to which congestion control must respond.
+    /// `measured` is true if the acknowledgement has measured a round-trip time. Returns whether
+    /// the probe has repaired a loss, to which congestion control must respond.
     pub(super) fn judge_tail_probe(
         &mut self,
         ack: SeqNum,

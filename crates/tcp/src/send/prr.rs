@@ -1,6 +1,7 @@
-//! Proportional rate reduction (PRR): during recovery the congestion window is reduced to SSTHRESH
-//! in proportion to the delivered data (RFC 6937). The slow-start bound is chosen for each
-//! acknowledgement and bytes are counted as in its successor, draft-ietf-tcpm-prr-rfc6937bis.
+//! Proportional rate reduction (PRR, RFC 6937). During recovery, the congestion window is reduced
+//! to SSTHRESH in proportion to the delivered data. The rules of its successor,
+//! draft-ietf-tcpm-prr-rfc6937bis, choose the slow-start bound for each acknowledgement and count
+//! bytes.
 
 use crate::compact::pack::packed;
 
@@ -14,7 +15,7 @@ pub(crate) struct Prr {
     /// prr_out: the number of bytes sent since recovery began.
     sent: u64,
     /// The number of bytes that may be sent while less than SSTHRESH is in flight, and were not
-    /// sent yet. They add up if several acknowledgements arrive before output.
+    /// sent yet. The numbers of several acknowledgements add up until the next output.
     credit: u64,
 }
 
@@ -26,16 +27,16 @@ impl Prr {
         Self { flight: flight.max(1), delivered: 0, sent: 0, credit: 0 }
     }
 
-    /// Counts `bytes` that were sent, new or retransmitted.
+    /// Counts `bytes` bytes that were sent, new or retransmitted.
     pub(crate) fn note_sent(&mut self, bytes: u32) {
         self.sent += u64::from(bytes);
         self.credit = self.credit.saturating_sub(u64::from(bytes));
     }
 
     /// Returns the congestion window after an acknowledgement that has delivered `delivered` bytes
-    /// and left `pipe` bytes in flight. `safe` says that it advanced SND.UNA and reported no
-    /// further loss. Then slow start may enlarge the data in flight to SSTHRESH; otherwise it is
-    /// kept constant.
+    /// and left `pipe` bytes in flight. `safe` is true if the acknowledgement advanced SND.UNA and
+    /// reported no further loss. Then slow start may enlarge the data in flight to SSTHRESH.
+    /// Otherwise the data in flight is kept constant.
     pub(crate) fn window(
         &mut self,
         delivered: u32,
@@ -68,8 +69,8 @@ mod tests {
 
     const MSS: u32 = 1_000;
 
-    /// RFC 6937 §3: one of 20 segments is lost, and the window is halved. Every other
-    /// acknowledgement permits one segment, ten in total.
+    /// RFC 6937 §3: one of 20 segments is lost, and the window is halved. Every second
+    /// acknowledgement permits one segment, so ten segments are sent in total.
     #[test]
     fn half_the_window_is_sent_while_a_window_is_delivered() {
         let mut prr = Prr::begin(20 * MSS);
@@ -86,8 +87,8 @@ mod tests {
         assert_eq!((sent, pipe), (10, ssthresh));
     }
 
-    /// Many losses leave less than SSTHRESH in flight. Slow start refills it, by two segments for
-    /// each one delivered.
+    /// Many losses leave less than SSTHRESH in flight. Slow start then sends two segments for each
+    /// segment delivered, up to SSTHRESH.
     #[test]
     fn slow_start_refills_an_emptied_pipe_when_safe() {
         let mut prr = Prr::begin(20 * MSS);
@@ -98,8 +99,8 @@ mod tests {
         assert_eq!(prr.window(MSS, 2 * MSS, 10 * MSS, MSS, false), 2 * MSS + MSS);
     }
 
-    /// A host may process several acknowledgements before it sends. Together they permit as much as
-    /// one by one.
+    /// A host may process several acknowledgements before it sends. They permit as much data as if
+    /// the host sent after each of them.
     #[test]
     fn a_batch_of_acknowledgements_admits_as_much_as_single_ones() {
         let mut one_by_one = Prr::begin(20 * MSS);

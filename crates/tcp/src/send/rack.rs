@@ -1,5 +1,5 @@
-//! RACK: a segment is lost if another one that was sent sufficiently later has arrived (RFC 8985
-//! §6).
+//! RACK: a segment is lost if another segment that was sent sufficiently later has arrived (RFC
+//! 8985 §6).
 
 use super::delivery::{Delivery, Newest, SendRecord};
 use super::scoreboard::{SentRange, Verdict};
@@ -21,30 +21,32 @@ pub(crate) struct Tolerance {
     pub(crate) shortest: Duration,
     /// SRTT, the smoothed round-trip time.
     pub(crate) smoothed: Duration,
-    /// The resolution of the clock: transmissions with equal times may be this far apart.
+    /// The resolution of the clock. The times of transmissions with equal timestamps may differ by
+    /// as much.
     pub(crate) resolution: Duration,
 }
 
-/// The state of RACK: which of the segments that have arrived was sent last, and how much the path
-/// reorders segments.
+/// The state of RACK: the last transmission that has arrived, and how much the path reorders
+/// segments.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rack {
-    /// The number of the last transmission that has arrived, used in place of RACK.xmit_ts.
+    /// The number of the last transmission that has arrived. It is used in place of RACK.xmit_ts.
     order: u64,
     /// RACK.end_seq: the end of the segment that was sent last among those that have arrived.
     end: SeqNum,
-    /// RACK.rtt: the round trip of the segment that was sent last among those that have arrived.
+    /// RACK.rtt: the round-trip time of the segment that was sent last among those that have
+    /// arrived.
     round_trip: Duration,
     /// RACK.fack: the end of the highest segment that has arrived.
     pub(crate) forward: SeqNum,
     /// RACK.reordering_seen: whether the path is known to reorder segments.
     pub(crate) reordering_seen: bool,
-    /// RACK.reo_wnd_mult: the reordering window in quarters of the minimum round trip.
+    /// RACK.reo_wnd_mult: the reordering window in quarters of the minimum round-trip time.
     multiplier: u32,
     /// RACK.reo_wnd_persist: the number of recoveries until the multiplier is reset.
     persist: u32,
     /// RACK.dsack_round: the sequence number up to which further duplicates do not widen the
-    /// reordering window, so that it widens at most once in a round trip.
+    /// reordering window. Thus it widens at most once in a round trip.
     widened_until: Option<SeqNum>,
 }
 
@@ -73,14 +75,14 @@ impl Rack {
         }
     }
 
-    /// Whether a segment has arrived that was sent after the one with this `order` and `end`.
+    /// Whether a segment has arrived that was sent after the segment with this `order` and `end`.
     pub(crate) fn has_arrived_after(&self, order: u64, end: SeqNum) -> bool {
         self.order > order || (self.order == order && self.end.after(end))
     }
 
-    /// Processes a delivery (RFC 8985 §6.2 steps 2 and 3). `is_ambiguous` takes the time of a
-    /// segment's last transmission, and returns whether the acknowledgement may be for an earlier
-    /// copy.
+    /// Processes a delivery (RFC 8985 §6.2 steps 2 and 3). The argument of `is_ambiguous` is the
+    /// time of a segment's last transmission. It returns whether the acknowledgement may be for an
+    /// earlier copy.
     #[inline(always)]
     pub(crate) fn observe(
         &mut self,
@@ -120,14 +122,14 @@ impl Rack {
         }
     }
 
-    /// Handles reneging: the peer has discarded data after `una`, so its earlier arrival no longer
-    /// proves that other data is lost.
+    /// Handles reneging: the peer has discarded data after `una`. The earlier arrival of this data
+    /// therefore no longer proves that other data is lost.
     pub(crate) fn forget_beyond(&mut self, una: SeqNum) {
         self.forward = self.forward.earlier(una);
     }
 
-    /// Widens the reordering window (RFC 8985 §6.2 step 4), because a segment has arrived twice, so
-    /// it was retransmitted too early.
+    /// Widens the reordering window (RFC 8985 §6.2 step 4). A segment has arrived twice, so it was
+    /// retransmitted too early.
     pub(crate) fn widen(&mut self, una: SeqNum, nxt: SeqNum) {
         if self.widened_until.is_none_or(|until| !una.before(until)) {
             self.widened_until = Some(nxt);
@@ -136,8 +138,8 @@ impl Rack {
         }
     }
 
-    /// Handles the end of a recovery. After several without duplicates, the reordering window is
-    /// reset.
+    /// Handles the end of a recovery. After [`PERSISTENCE`] recoveries without duplicates, the
+    /// reordering window is reset.
     pub(crate) fn on_recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
@@ -156,8 +158,8 @@ impl Rack {
         borne + tolerance.resolution
     }
 
-    /// Decides whether a range in flight is lost (RFC 8985 §6.2 step 5). If it may still arrive,
-    /// `wait` is raised to the time after which it counts as lost.
+    /// Decides whether a range in flight is lost (RFC 8985 §6.2 step 5). If the range may still
+    /// arrive, `wait` is raised to the time after which it counts as lost.
     pub(crate) fn judge(
         &self,
         now: Instant,
@@ -166,8 +168,8 @@ impl Rack {
         wait: &mut Duration,
     ) -> Verdict {
         if !self.has_arrived_after(range.send_record.order, range.right) {
-            // Ranges that were sent only once are in the order of their transmission, so all later
-            // ranges may still arrive, too.
+            // Ranges that were sent only once are in the order of their transmission. Hence all
+            // later ranges may also still arrive.
             return if range.send_record.again { Verdict::Keep } else { Verdict::KeepAllFurther };
         }
         let remaining = self.remaining(now, range, tolerance);
@@ -178,8 +180,8 @@ impl Rack {
         Verdict::Keep
     }
 
-    /// Decides whether a range is lost after a timeout: it is, unless it was sent so recently that
-    /// it may still arrive (RFC 8985 §6.3).
+    /// Decides whether a range is lost after a timeout. It is lost, unless it was sent so recently
+    /// that it may still arrive (RFC 8985 §6.3).
     pub(crate) fn judge_after_timeout(
         &self,
         now: Instant,

@@ -51,8 +51,8 @@ packed!(Bounds { bandwidth, inflight, longterm });
 /// The state to restore if the losses prove spurious.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Undo {
-    /// Whether losses are being repaired. The state from before the first of them is kept until
-    /// then.
+    /// Whether losses are being repaired. During that time, the state from before the first of
+    /// these losses is kept.
     pub(super) is_kept: bool,
     /// `undo_state`: the phase in which the first of the losses was detected.
     pub(super) phase: Option<Phase>,
