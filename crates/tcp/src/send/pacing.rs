@@ -25,15 +25,16 @@ const FREE_SEGMENTS: u32 = 256;
 pub enum PacingRule {
     /// Segments are not paced, even if congestion control requests a rate.
     Off,
-    /// Segments are paced if congestion control requests a rate, and then at that rate.
+    /// Segments are paced at the rate that congestion control requests. If it requests none,
+    /// segments are not paced.
     Controller,
     /// Segments are always paced. If congestion control requests no rate, it is two windows per
     /// round trip in slow start, and 1.2 windows otherwise (the ratios of Linux).
     On,
 }
 
-/// The pacer, which decides when the next burst may be sent: when the previous one would have ended
-/// at the pacing rate.
+/// The pacer, which decides when the next burst may be sent. This is the time when the previous
+/// burst has ended at the pacing rate.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pacer {
     /// The number of bytes that the current burst may contain.

@@ -127,8 +127,8 @@ packed!(Raised { before, at, tally, is_good });
 pub(crate) struct PathMtu {
     /// eff_pmtu (RFC 4821): the size of the largest packet that is not a probe.
     effective: u32,
-    /// The largest packet that both the first link and the peer accept, the initial value of
-    /// search_high (RFC 4821).
+    /// The size of the largest packet that both the first link and the peer accept. It is the
+    /// initial value of search_high (RFC 4821).
     limit: u32,
     rule: PathSearch,
     /// Whether the loss of a probe can be distinguished from other losses, which requires SACK.
@@ -136,8 +136,8 @@ pub(crate) struct PathMtu {
     /// The end of the first full segment of the present size. `proven` is true if it has arrived.
     first_full: Option<SeqNum>,
     proven: bool,
-    /// maxsizeacked (RFC 5927 §7.2): the largest earlier size that has arrived, or to which a
-    /// report has reduced the size.
+    /// maxsizeacked (RFC 5927 §7.2): the largest earlier size that has arrived, or the size to
+    /// which a report has reduced packets.
     passed: u32,
     /// The state of a search, allocated on demand because most paths never need a search.
     search: Option<Box<Search>>,
@@ -220,8 +220,8 @@ impl PathMtu {
         self.limit = self.limit.min(bounds.limit);
         self.effective = self.effective.min(self.limit);
         if let Some(search) = &mut self.search {
-            // A report about the SYN has started a search before, whose limit may exceed what the
-            // MSS of the peer allows.
+            // A report about the SYN has started a search before. The limit of that search may
+            // exceed the size that the peer's MSS allows.
             search.high = search.high.min(self.limit);
         }
         (self.rule, self.can_probe) = (rule, can_probe);

@@ -1,5 +1,5 @@
-//! Loss recovery with a peer that supports SACK: the processing of an acknowledgement in the order
-//! of RFC 8985 §5 to §7, and its effect on the congestion window (RFC 6937).
+//! Loss recovery with a peer that supports SACK. Acknowledgements are processed in the order of RFC
+//! 8985 §5 to §7, and change the congestion window by RFC 6937.
 
 use super::delivery::{Delivery, Newest};
 use super::duplicates::DUPLICATE_THRESHOLD;
@@ -49,8 +49,9 @@ impl Connection {
     }
 
     /// Processes the acknowledgement of our SYN or FIN, if nothing else was in flight and no data
-    /// is missing. Returns whether it did so. A SYN or FIN is not data, so its acknowledgement
-    /// measures the round trip, but does not enlarge the window (RFC 5681 §3.1).
+    /// is missing. Returns whether it was processed. A SYN or FIN is not data, so its
+    /// acknowledgement measures the round-trip time, but does not enlarge the window (RFC 5681
+    /// §3.1).
     pub(crate) fn acknowledge_control_alone(&mut self, now: Instant, segment: Valid<'_>) -> bool {
         let is_syn = self.snd.una == self.snd.iss;
         let departed = if is_syn {
@@ -83,8 +84,8 @@ impl Connection {
         true
     }
 
-    /// Tells congestion control that the handshake is complete, and schedules data that was written
-    /// before.
+    /// Reports to congestion control that the handshake is complete, and schedules data that was
+    /// written before.
     fn note_progress_of_syn(&mut self, now: Instant) {
         let ack = Acknowledged {
             bytes: 0,
@@ -119,7 +120,8 @@ impl Connection {
         self.judge_news(now, news, duplicate);
     }
 
-    /// Returns `segment` with the state of the sender before it is processed.
+    /// Returns `segment` together with the present state of the sender, before `segment` is
+    /// processed.
     #[inline(always)]
     pub(crate) fn ack_context<'a>(
         &self,
@@ -137,8 +139,8 @@ impl Connection {
         }
     }
 
-    /// Returns FlightSize (RFC 5681 §2) without the data that limited transmit has sent. A loss
-    /// reduces the window from this value (RFC 6675 §5 step 4.2).
+    /// Returns FlightSize (RFC 5681 §2) without the data that limited transmit has sent. After a
+    /// loss, the window is reduced from this value (RFC 6675 §5 step 4.2).
     fn flight_size(&self) -> u32 {
         self.snd.flight().min(self.sender.congestion.window().cwnd())
     }
@@ -151,8 +153,8 @@ impl Connection {
         loss.phase == Phase::Open && self.sender.scoreboard.is_clean() && !is_probing
     }
 
-    /// Processes delivered and lost data: measures the round trip, detects losses, and updates the
-    /// window and the timers. Acknowledgements with and without SACK blocks end here.
+    /// Processes delivered and lost data. Measures the round-trip time, detects losses, and updates
+    /// the window and the timers. Called for acknowledgements with and without SACK blocks.
     pub(crate) fn judge_news(
         &mut self,
         now: Instant,
@@ -199,8 +201,8 @@ impl Connection {
     }
 
     /// Processes an acknowledgement in order of data that was sent once, while no data is missing.
-    /// No data can be reordered, so the send records need not be copied. `WHOLE` says that the data
-    /// in flight is a single burst, all of which is acknowledged.
+    /// No data can be reordered, so the send records need not be copied. `WHOLE` is true if the
+    /// data in flight is a single burst, and all of it is acknowledged.
     #[inline(always)]
     fn process_ack_of_flight<const WHOLE: bool>(
         &mut self,
@@ -252,8 +254,8 @@ impl Connection {
         true
     }
 
-    /// Returns the input to congestion control from this acknowledgement, which has revealed the
-    /// loss of `lost` bytes.
+    /// Returns the input to congestion control from this acknowledgement. The acknowledgement has
+    /// revealed the loss of `lost` bytes.
     #[inline(always)]
     fn summarize_ack(
         &mut self,
@@ -291,10 +293,10 @@ impl Connection {
         }
     }
 
-    /// Measures the round trip (RFC 6298) by the send records, and returns it for congestion
-    /// control. The timeout uses the oldest segment that was sent once, whose round trip includes
-    /// the peer's ACK delay; congestion control uses the newest segment. If all segments were
-    /// retransmitted, the echoed timestamp tells which copy was acknowledged (RFC 7323 §4.2).
+    /// Measures the round-trip time (RFC 6298) by the send records, and returns it for congestion
+    /// control. The timeout uses the oldest segment that was sent once, whose round-trip time
+    /// includes the peer's ACK delay. Congestion control uses the newest segment. If all segments
+    /// were retransmitted, the echoed timestamp shows which copy was acknowledged (RFC 7323 §4.2).
     #[inline(always)]
     fn measure_delivery(&mut self, now: Instant, news: &News<'_>) -> Option<Duration> {
         if let Some(sent) = news.delivery.oldest_original {
@@ -329,8 +331,8 @@ impl Connection {
     }
 
     /// Detects losses (RACK_detect_loss, RFC 8985 §6.2 step 5), and returns the number of lost
-    /// bytes. The reordering timer is set for data that may still arrive. Losses that confirm a
-    /// held Packet Too Big report are not counted, because congestion has not caused them.
+    /// bytes. Sets the reordering timer for data that may still arrive. Losses that confirm a held
+    /// Packet Too Big report are not counted, because congestion has not caused them.
     pub(crate) fn detect_losses(&mut self, now: Instant) -> u32 {
         let is_report_open = self.is_reported(Fate::InFlight);
         let tolerance = self.tolerance();
@@ -348,13 +350,13 @@ impl Connection {
         lost
     }
 
-    /// Marks the ranges that `judge` finds lost, reports each to congestion control, and returns
-    /// the number of lost bytes.
+    /// Marks the ranges for which `judge` returns that they are lost, and reports each of them to
+    /// congestion control. Returns the number of lost bytes.
     fn mark_lost(&mut self, mut judge: impl FnMut(&Rack, &SentRange) -> Verdict) -> u32 {
         let nxt = self.snd.nxt;
         let sender = &mut self.sender;
         let (rack, account, path) = (&sender.rack, &sender.account, &mut sender.path);
-        // The loss of a path MTU probe alone shows that the probe was too large, and not
+        // If only a path MTU probe is lost, it was too large. This loss does not indicate
         // congestion.
         let may_be_probe = sender.loss.phase == Phase::Open;
         let mut probed = 0;
@@ -444,13 +446,13 @@ impl Connection {
             self.enter_recovery(now, news.flight, news.delivery.bytes);
         }
         // The acknowledgement that ends fast recovery has set the window to SSTHRESH. It must not
-        // enlarge it further (RFC 5681 §3.2 step 6).
+        // enlarge the window further (RFC 5681 §3.2 step 6).
         let ends_fast_recovery = has_recovered && phase == Phase::FastRecovery;
         if self.sender.loss.phase == Phase::FastRecovery {
             self.follow_delivery(news.delivery.bytes, news.advanced && ack.lost == 0);
         } else if news.advanced && !ends_fast_recovery {
-            // Only acknowledgements that advance SND.UNA enlarge the window. Otherwise a late
-            // segment would let it grow.
+            // Only acknowledgements that advance SND.UNA enlarge the window. Otherwise the arrival
+            // of a delayed segment would enlarge it.
             self.sender.congestion.controller().on_progress(ack, news.limited);
         }
     }
@@ -474,8 +476,9 @@ impl Connection {
         loss.tail_probe = None;
     }
 
-    /// Reduces the congestion window for a loss of data at or after `end`, unless a CE mark has
-    /// already reduced it for this data (RFC 3168 §6.1.2). Returns whether it was reduced.
+    /// Reduces the congestion window for a loss of data at or after `end`. Does nothing if a CE
+    /// mark has already reduced the window for this data (RFC 3168 §6.1.2). Returns whether the
+    /// window was reduced.
     pub(super) fn reduce_for_loss(&mut self, flight: u32, end: SeqNum) -> bool {
         let reduced_by_mark = self.is_reduced_by_mark(end);
         let controller = self.sender.congestion.controller();
@@ -511,8 +514,8 @@ impl Connection {
         self.sender.loss = Loss::new(self.sender.loss.recover);
     }
 
-    /// Reduces the congestion window for a loss that a tail loss probe has repaired, since nothing
-    /// else detects that loss (RFC 8985 §7.4.2 case 3).
+    /// Reduces the congestion window for a loss that a tail loss probe has repaired. No other
+    /// mechanism detects such a loss (RFC 8985 §7.4.2 case 3).
     fn answer_repaired_loss(&mut self, flight: u32) {
         // A late duplicate may show that an earlier recovery was spurious, but must not undo this
         // reduction.
@@ -527,7 +530,7 @@ impl Connection {
         }
     }
 
-    /// Handles a retransmission timeout. All data in flight counts as lost, except what was sent so
+    /// Handles a retransmission timeout. All data in flight counts as lost, except data sent so
     /// recently that it may still arrive (RFC 8985 §6.3). If the peer has discarded data that it
     /// had SACKed, all SACK information is discarded (RFC 2018 §8).
     pub(super) fn recover_from_timeout(&mut self, now: Instant, first: bool) {
@@ -594,10 +597,10 @@ impl Connection {
     }
 }
 
-/// Returns the first block if it is a D-SACK block (RFC 2883 §4): if it lies below the
+/// Returns the first block if it is a D-SACK block (RFC 2883 §4). Such a block lies below the
 /// acknowledgement number `ack` of its segment, or within the second block. SND.UNA must not be
-/// used instead of `ack`. It may have advanced since the segment was sent, and a block with new
-/// data would then look like a duplicate (§5).
+/// used instead of `ack`, because it may have advanced since the segment was sent. Then a block
+/// with new data would look like a duplicate (§5).
 fn duplicate_block(blocks: &[SackBlock], ack: SeqNum) -> Option<SackBlock> {
     let first = *blocks.first()?;
     let below = !first.right.after(ack);

@@ -5,10 +5,10 @@ use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
-/// The time for which a minimum round trip remains valid.
+/// The time for which a minimum round-trip time remains valid.
 const SHORTEST_HOLDS: Duration = Duration::from_secs(300);
 
-/// The largest round-trip sample, which prevents overflow.
+/// The largest round-trip sample. This limit prevents overflow.
 const LONGEST: Duration = Duration::from_secs(1 << 30);
 
 /// The limits of the retransmission timeout.
@@ -16,12 +16,12 @@ const LONGEST: Duration = Duration::from_secs(1 << 30);
 pub struct RtoLimits {
     /// The timeout before the first sample: 1 s by RFC 6298 (2.1).
     pub initial: Duration,
-    /// The minimum timeout. RFC 6298 (2.4) says 1 s. Linux and the modern profile use 200 ms, so
-    /// that a loss on a short path does not cost thousands of round trips.
+    /// The minimum timeout. RFC 6298 (2.4) requires 1 s. Linux and the modern profile use 200 ms,
+    /// so that a loss on a short path does not cost thousands of round trips.
     pub minimum: Duration,
     /// The maximum timeout: at least 60 s by RFC 6298 (2.5).
     pub maximum: Duration,
-    /// G (RFC 6298 §2), the resolution of the clock: a nanosecond, if the host's time is that
+    /// G (RFC 6298 §2), the resolution of the clock: one nanosecond, if the host's clock is that
     /// precise.
     pub granularity: Duration,
 }
@@ -38,12 +38,13 @@ pub(crate) struct RoundTrip {
     backoff: u32,
     /// Time of the last backoff.
     expired: Instant,
-    /// The acknowledgement number that ends the measurement in progress, of a segment that was sent
-    /// once (Karn's algorithm).
+    /// The acknowledgement number that ends the measurement in progress. The measured segment must
+    /// have been sent only once (Karn's algorithm).
     expected: SeqNum,
-    /// The time when the measured segment was sent; [`Instant::NEVER`] if none is measured.
+    /// The time when the measured segment was sent. [`Instant::NEVER`] if no segment is being
+    /// measured.
     timed: Instant,
-    /// The recent minimum of the round trip (RACK.min_RTT); [`Duration::MAX`] before the first
+    /// The recent minimum of the round-trip time (RACK.min_RTT). [`Duration::MAX`] before the first
     /// sample.
     shortest: Duration,
     /// The time until which the recent minimum is valid.
@@ -104,8 +105,9 @@ impl RoundTrip {
         self.backoff
     }
 
-    /// Starts to measure a new segment, whose acknowledgement number is `expected`. Does nothing if
-    /// another segment is being measured, because one in each round trip suffices (RFC 6298 §3).
+    /// Starts to measure the round-trip time of a new segment. `expected` is the acknowledgement
+    /// number that will acknowledge it. Does nothing if another segment is being measured, because
+    /// one measurement in each round trip suffices (RFC 6298 §3).
     pub(crate) fn start_timing(&mut self, expected: SeqNum, now: Instant) {
         if self.timed == Instant::NEVER {
             (self.expected, self.timed) = (expected, now);
@@ -118,8 +120,8 @@ impl RoundTrip {
         self.timed = Instant::NEVER;
     }
 
-    /// Processes the acknowledgement number `ack`. `echoed` returns the round trip by the segment's
-    /// timestamp, if it has one.
+    /// Processes the acknowledgement number `ack`. `echoed` returns the round-trip time that the
+    /// segment's timestamp shows, if it has one.
     pub(crate) fn on_acknowledged(
         &mut self,
         limits: &RtoLimits,
@@ -138,14 +140,15 @@ impl RoundTrip {
         }
     }
 
-    /// Takes the round trip of a segment that was sent once as a sample.
+    /// Takes the round-trip time of a segment that was sent once as a sample.
     pub(crate) fn measure(&mut self, limits: &RtoLimits, now: Instant, round_trip: Duration) {
         self.timed = Instant::NEVER;
         self.sample(limits, now, round_trip);
     }
 
     /// Takes a sample when the acknowledgement of the measured segment has arrived, although the
-    /// connection does not process it yet. Copies that the peer sends later give no sample.
+    /// connection does not process it yet. Copies of this acknowledgement that arrive later give no
+    /// sample.
     pub(crate) fn measure_withheld(&mut self, limits: &RtoLimits, now: Instant) {
         if self.timed != Instant::NEVER {
             let sent = self.timed;
@@ -155,8 +158,8 @@ impl RoundTrip {
         self.expired = now + Duration::from_millis(1);
     }
 
-    /// Updates the recent minimum of the round trip, and returns it. A minimum expires, because
-    /// paths change.
+    /// Updates the recent minimum of the round-trip time, and returns it. A minimum expires,
+    /// because paths change.
     pub(crate) fn note_shortest(&mut self, now: Instant, round_trip: Duration) -> Duration {
         if self.shortest >= round_trip || now >= self.shortest_until {
             (self.shortest, self.shortest_until) = (round_trip, now + SHORTEST_HOLDS);
@@ -164,7 +167,7 @@ impl RoundTrip {
         self.shortest
     }
 
-    /// Returns the recent minimum of the round trip, if measured.
+    /// Returns the recent minimum of the round-trip time, if measured.
     pub(crate) fn shortest(&self) -> Option<Duration> {
         (self.shortest != Duration::MAX).then_some(self.shortest)
     }
@@ -175,7 +178,8 @@ impl RoundTrip {
         self.backoff = (self.backoff + 1).min(16);
     }
 
-    /// Permits samples of segments that were sent before the last expiry, because it was spurious.
+    /// Permits samples of segments that were sent before the last expiry of the timer, because that
+    /// expiry was spurious.
     pub(crate) fn accept_late_samples(&mut self) {
         self.expired = Instant::ZERO;
     }
@@ -193,12 +197,12 @@ impl RoundTrip {
 
     /// Takes a sample (RFC 6298 (2.2), (2.3)).
     ///
-    /// A segment that was sent before the last expiry gives no sample, even if it was sent once or
-    /// a timestamp identifies the copy. If its first acknowledgement was lost, the present one
-    /// answers the retransmission, and the sample would include our own timeout. Each such sample
-    /// would lengthen the next timeout, up to the maximum. New segments are measured instead, as
-    /// RFC 6298 (5.7) requires without timestamps. Times are compared in milliseconds, the unit of
-    /// timestamps.
+    /// A segment that was sent before the last expiry of the timer gives no sample, even if it was
+    /// sent once or a timestamp identifies the copy. If its first acknowledgement was lost, the
+    /// present acknowledgement answers the retransmission. The sample would then include our own
+    /// timeout. Each such sample would lengthen the next timeout, up to the maximum. New segments
+    /// are measured instead, as RFC 6298 (5.7) requires without timestamps. Times are compared in
+    /// milliseconds, the unit of timestamps.
     #[inline(never)]
     fn sample(&mut self, limits: &RtoLimits, now: Instant, round_trip: Duration) {
         if self.expired != Instant::ZERO && self.has_left_before_expiry(now - round_trip) {
@@ -294,8 +298,8 @@ mod tests {
         assert_eq!(rtt.timeout(&LIMITS), Duration::from_millis(501));
     }
 
-    /// RFC 8985 §6.2 step 1: a minimum expires, so that a longer round trip after a change of the
-    /// path becomes the new minimum.
+    /// RFC 8985 §6.2 step 1: a minimum expires, so that a longer round-trip time after a change of
+    /// the path becomes the new minimum.
     #[test]
     fn a_minimum_round_trip_expires_after_five_minutes() {
         let mut rtt = RoundTrip::new(&LIMITS);

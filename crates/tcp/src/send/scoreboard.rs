@@ -9,9 +9,9 @@ use super::sent_ranges::SentRanges;
 use crate::compact::pack::packed;
 use linerate_wire::{SackBlock, SeqNum};
 
-/// The maximum number of ranges. It limits memory if a peer SACKs single bytes, or the window holds
-/// very many bursts. SACK blocks that would need more ranges are ignored, and later bursts are
-/// joined with the last range.
+/// The maximum number of ranges. It limits memory if a peer SACKs single bytes, or if the window
+/// holds very many bursts. SACK blocks that would need more ranges are ignored, and later bursts
+/// are joined with the last range.
 const MOST_RANGES: usize = 4_096;
 
 /// The state of a range of sent data.
@@ -42,7 +42,7 @@ impl SentRange {
     }
 }
 
-/// The first and the last of the ranges that an acknowledgement in order covers.
+/// The first range and the last range that an acknowledgement in order covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct InOrderArrival<'a> {
     /// The range that was sent first.
@@ -58,14 +58,14 @@ pub(crate) struct InOrderArrival<'a> {
 #[repr(C)]
 pub(crate) struct Scoreboard {
     sent_ranges: SentRanges,
-    /// The sequence number before which no range is lost, at which the search for lost ranges
-    /// starts.
+    /// The sequence number at which the search for lost ranges starts. No range before it is lost.
     search_from: SeqNum,
     /// The number of SACK blocks that were ignored because there were too many ranges.
     pub(crate) refused_blocks: u64,
-    /// The number of transmissions since the connection was opened, which numbers the send records.
+    /// The number of transmissions since the connection was opened. Send records are numbered by
+    /// it.
     send_records: u64,
-    /// The start of the first range and the end of the last one.
+    /// The start of the first range and the end of the last range.
     span: (SeqNum, SeqNum),
     sacked: u32,
     lost: u32,
@@ -116,7 +116,7 @@ impl Scoreboard {
         self.sent_ranges.iter().filter(repeated).map(SentRange::length).sum()
     }
 
-    /// Returns the number of the last transmission.
+    /// Returns the number of the last transmission, which is [`SendRecord::order`].
     pub(crate) const fn last_order(&self) -> u64 {
         self.send_records
     }
@@ -178,7 +178,7 @@ impl Scoreboard {
                     && last.send_record.is_same_burst(&send_record)))
         {
             last.right = right;
-            // The joined range gets the latest send record, so that no part of it counts as lost
+            // The joined range takes the latest send record, so that no part of it counts as lost
             // too early.
             send_record.order = self.send_records;
             last.send_record = send_record;
@@ -211,8 +211,9 @@ impl Scoreboard {
         self.sent_ranges.single().filter(|_| self.span.1 == ack)
     }
 
-    /// Returns the ranges that an acknowledgement of all data before `ack` covers, unless one of
-    /// them was retransmitted. They were sent in sequence order. No data may be missing.
+    /// Returns the first and the last of the ranges that an acknowledgement of all data before
+    /// `ack` covers. `None` if one of them was retransmitted. The ranges were sent in sequence
+    /// order. No data may be missing.
     #[inline]
     pub(crate) fn in_order_arrival_until(&self, ack: SeqNum) -> Option<InOrderArrival<'_>> {
         debug_assert!(self.is_clean(), "data arrived in order while data is missing");
@@ -240,8 +241,8 @@ impl Scoreboard {
         self.span.0 = self.span.1;
     }
 
-    /// Removes all data before `ack`, which has arrived, and adds the part that was not SACKed
-    /// before to `delivery`.
+    /// Removes all data before `ack`, which has arrived. Adds the part of this data that was not
+    /// SACKed before to `delivery`.
     pub(crate) fn acknowledge(&mut self, ack: SeqNum, delivery: &mut Delivery) {
         while let Some(first) = self.sent_ranges.front_mut()
             && first.left.before(ack)
@@ -293,8 +294,8 @@ impl Scoreboard {
         self.join_sacked(indices);
     }
 
-    /// Splits ranges so that some of them cover exactly `left` to `right`, and returns their
-    /// indices. Both numbers must lie within the data in flight.
+    /// Splits ranges so that some of them cover exactly the sequence numbers from `left` to
+    /// `right`, and returns their indices. Both numbers must lie within the data in flight.
     fn cut_out(&mut self, left: SeqNum, right: SeqNum) -> core::ops::Range<usize> {
         let from = self.cut_at(left);
         let sent_ranges = self.sent_ranges.all();
@@ -309,7 +310,7 @@ impl Scoreboard {
         from..to
     }
 
-    /// Splits the range that contains `seq`, so that a range begins there. Returns the index of
+    /// Splits the range that contains `seq`, so that a range begins at `seq`. Returns the index of
     /// that range.
     fn cut_at(&mut self, seq: SeqNum) -> usize {
         let sent_ranges = self.sent_ranges.all();
@@ -324,8 +325,8 @@ impl Scoreboard {
         index + 1
     }
 
-    /// Joins neighbouring SACKed ranges, whose send records are not needed any more, so that a
-    /// window with a few holes has only a few ranges.
+    /// Joins neighbouring SACKed ranges, whose send records are no longer needed. Thus a window
+    /// with a few holes has only a few ranges.
     fn join_sacked(&mut self, indices: core::ops::Range<usize>) {
         let sacked =
             |range: Option<&SentRange>| range.is_some_and(|range| range.fate == Fate::Sacked);
@@ -339,8 +340,9 @@ impl Scoreboard {
         }
     }
 
-    /// Marks as lost the ranges for which `is_lost` returns [`Verdict::Lost`], in sequence order,
-    /// until it excludes all later ranges. Returns the number of bytes marked.
+    /// Marks as lost the ranges for which `is_lost` returns [`Verdict::Lost`], in sequence order.
+    /// Stops when `is_lost` returns [`Verdict::KeepAllFurther`]. Returns the number of bytes
+    /// marked.
     pub(crate) fn mark_lost(&mut self, mut is_lost: impl FnMut(&SentRange) -> Verdict) -> u32 {
         let mut found = 0;
         for range in self.sent_ranges.iter_mut() {
@@ -370,7 +372,7 @@ impl Scoreboard {
     }
 
     /// Records that all lost ranges before `seq` were retransmitted, so that the next search starts
-    /// there.
+    /// at `seq`.
     pub(crate) fn search_after(&mut self, seq: SeqNum) {
         self.search_from = seq;
     }
@@ -390,8 +392,8 @@ impl Scoreboard {
         self.sent_ranges.ending_after(seq).next().filter(|range| !range.left.after(seq))
     }
 
-    /// Whether the peer has discarded SACKed data (RFC 2018 §8): it has acknowledged all data
-    /// before a SACKed range, but not the range.
+    /// Whether the peer has discarded SACKed data (RFC 2018 §8). If so, it has acknowledged all
+    /// data before a SACKed range, but not the range.
     pub(crate) fn is_reneged(&self) -> bool {
         self.sent_ranges.front().is_some_and(|first| first.fate == Fate::Sacked)
     }
@@ -455,7 +457,7 @@ impl Scoreboard {
 pub(crate) enum Verdict {
     Lost,
     Keep,
-    /// Neither this range nor any later one is lost.
+    /// Neither this range nor any later range is lost.
     KeepAllFurther,
 }
 

@@ -1,5 +1,6 @@
-//! A queue of sent ranges. A single range is stored without an allocation, because connections with
-//! small requests and responses never have more than one in flight.
+//! A queue of sent ranges. A single range is stored without an allocation. Connections with small
+//! requests and responses therefore need none, because they never have more than one range in
+//! flight.
 
 use super::scoreboard::SentRange;
 use alloc::collections::VecDeque;
@@ -68,7 +69,7 @@ impl SentRanges {
         self.single.take().or_else(|| self.queue.pop_front())
     }
 
-    /// Returns the range, if there is exactly one and it is stored in `single`.
+    /// Returns the only range, if it is stored in `single`.
     #[inline]
     pub(super) const fn single(&self) -> Option<&SentRange> {
         self.single.as_ref()
@@ -107,7 +108,7 @@ impl SentRanges {
     }
 
     /// Returns all ranges as a queue, so that they can be split and merged.
-    // Not inlined, as that would cost registers in callers that only append.
+    // This method is not inlined, because it would occupy registers in callers that only append.
     #[inline(never)]
     pub(super) fn all(&mut self) -> &mut VecDeque<SentRange> {
         if self.single.is_some() {

@@ -1,5 +1,5 @@
 //! The record of a loss recovery: the state to restore if the recovery proves spurious, and the
-//! evidence for that (RFC 3522, RFC 3708). `frto.rs` has the evidence about timeouts.
+//! evidence for that (RFC 3522, RFC 3708). `frto.rs` collects the evidence about timeouts.
 
 use super::frto::{Frto, FrtoVerdict};
 use super::loss::{Loss, Phase};
@@ -13,8 +13,8 @@ use alloc::vec::Vec;
 use linerate_units::Instant;
 use linerate_wire::{SackBlock, SeqNum};
 
-/// The maximum number of retransmitted ranges that are remembered for a recovery. If there are
-/// more, duplicates do not prove that the recovery was spurious.
+/// The maximum number of retransmitted ranges that are recorded for a recovery. If there are more,
+/// duplicates do not prove that the recovery was spurious.
 const MOST_RANGES: usize = 256;
 
 /// A loss recovery that may be undone.
@@ -69,8 +69,8 @@ impl Undo {
     }
 
     /// Handles a report that the peer has received `range` twice. Returns whether every
-    /// retransmission has now arrived as a duplicate, so that all originals have arrived (RFC 3708
-    /// §2). A duplicate of other data was made by the network.
+    /// retransmission has now arrived as a duplicate. If so, all originals have arrived (RFC 3708
+    /// §2). If `range` was not retransmitted, the network has duplicated it.
     pub(crate) fn explain(&mut self, range: SackBlock) -> bool {
         let Some(ranges) = &mut self.unexplained else { return false };
         let mut explains = false;
@@ -97,8 +97,8 @@ impl Connection {
         self.sender.undo = Some(Box::new(Undo::new(self.sender.congestion.clone())));
     }
 
-    /// Records the retransmission of `range`. A tail loss probe is not recorded, because it belongs
-    /// to no recovery.
+    /// Records the retransmission of `range`. A tail loss probe is not recorded, because it does
+    /// not belong to any recovery.
     pub(super) fn note_retransmission(&mut self, now: Instant, range: SackBlock) {
         let recovers = self.sender.loss.phase != Phase::Open;
         if let Some(undo) = self.sender.undo.as_mut().filter(|_| recovers) {
@@ -106,7 +106,8 @@ impl Connection {
         }
     }
 
-    /// Undoes the present or the last recovery, if `news` proves that it was spurious.
+    /// Undoes the present or the last recovery, if the acknowledgement `news` proves that it was
+    /// spurious.
     pub(super) fn judge_recovery(
         &mut self,
         now: Instant,
@@ -129,8 +130,8 @@ impl Connection {
         if let Some(block) = duplicate {
             return undo.explain(block);
         }
-        // If all earlier acknowledgements were lost, an acknowledgement of all data proves nothing
-        // by its timestamp. A peer known to send D-SACKs would then have reported the
+        // If all earlier acknowledgements were lost, the timestamp in an acknowledgement of all
+        // data proves nothing. But a peer that has sent D-SACKs before would have reported the
         // retransmission as a duplicate.
         let is_whole_flight = self.snd.una == self.snd.max;
         if is_whole_flight && self.statistics.duplicates_reported == 0 {
@@ -139,23 +140,23 @@ impl Connection {
         let Some(stamp) = stamp else { return false };
         let echo = self.timestamps.of(&news.segment).map_or(0, |timestamps| timestamps.echo);
         let is_original = echo != 0 && before(echo, stamp);
-        // The original has arrived after segments that were sent after it, so the path reorders
+        // The original has arrived after segments that were sent after it. Hence the path reorders
         // segments (RFC 8985 §6.2 step 3).
         self.sender.rack.reordering_seen |=
             is_original && self.sender.loss.phase == Phase::FastRecovery;
         is_original
     }
 
-    /// Whether a segment that was not retransmitted has arrived after a timeout, so that the
-    /// timeout was spurious (RFC 5682 §3.1). Acknowledgements without anything new are ignored.
+    /// Whether a timeout was spurious, because a segment that was not retransmitted has arrived
+    /// after it (RFC 5682 §3.1). Segments with data that acknowledge nothing new are ignored.
     fn judge_timeout(&mut self, news: &News<'_>) -> bool {
         let frto = self.sender.loss.frto;
         let is_answer = news.advanced || news.delivery.bytes > 0 || news.segment.payload.is_empty();
         if !frto.is_on() || !is_answer {
             return false;
         }
-        // The window in this acknowledgement applies from its own number. SND.WND is not yet
-        // updated.
+        // The window in this acknowledgement begins at its acknowledgement number. SND.WND is not
+        // yet updated.
         let edge = news.segment.ack + self.scaled(news.segment.window);
         let has_new = self.sender.has_unsent(self.snd.nxt) && edge.after(self.snd.nxt);
         let verdict = frto.judge(news.advanced, &news.delivery, self.sender.loss.recover, has_new);
@@ -167,8 +168,8 @@ impl Connection {
         verdict == FrtoVerdict::Spurious
     }
 
-    /// Undoes a spurious timeout. Segments that were sent before it were only late, so their round
-    /// trips are valid samples.
+    /// Undoes a spurious timeout. Segments that were sent before the timeout were only late, so
+    /// their round-trip times are valid samples.
     pub(super) fn undo_timeout(&mut self, now: Instant) {
         self.sender.rtt.accept_late_samples();
         self.undo(now);
@@ -204,8 +205,7 @@ mod tests {
         SackBlock { left: SeqNum::new(left), right: SeqNum::new(right) }
     }
 
-    /// Returns a recovery that has retransmitted these ranges. The oldest unacknowledged number is
-    /// 0.
+    /// Returns a recovery that has retransmitted `ranges`. The oldest unacknowledged number is 0.
     fn recovery(ranges: &[(u32, u32)]) -> Undo {
         let mut undo = Undo::new(Congestion::new(CongestionName::NewReno, 1_000, 10, false, 0));
         for (stamp, &(left, right)) in (7..).zip(ranges) {

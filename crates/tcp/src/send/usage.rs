@@ -1,4 +1,4 @@
-//! How much of the congestion window the application uses (RFC 7661 §4.2).
+//! The part of the congestion window that the application uses (RFC 7661 §4.2).
 
 use crate::compact::pack::packed;
 use linerate_wire::SeqNum;
@@ -27,7 +27,7 @@ impl Usage {
         }
     }
 
-    /// Whether the recorded flight was empty, and no data after `nxt` was sent since.
+    /// Whether the recorded flight was empty, and no data after `nxt` was sent since then.
     pub(crate) fn is_nothing_until(&self, nxt: SeqNum) -> bool {
         self.largest == 0 && self.until == nxt
     }

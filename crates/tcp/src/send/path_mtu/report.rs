@@ -1,8 +1,8 @@
 //! The validation of Packet Too Big reports from routers (RFC 1191, RFC 5927 §7.2).
 //!
-//! A report may be forged. A report is therefore held if larger packets than it permits have
-//! arrived before. It is applied when the segment that it quotes is lost, and discarded when that
-//! segment, or a larger one sent later, arrives.
+//! A report may be forged. If packets larger than the reported size have arrived before, the report
+//! is therefore held. It is applied when the segment that it quotes is lost. It is discarded when
+//! that segment, or a larger segment sent later, arrives.
 
 use super::{PathMtu, PathSearch, Search};
 use crate::compact::pack::packed;
@@ -17,7 +17,7 @@ use linerate_wire::SeqNum;
 pub(super) struct Held {
     quoted: SeqNum,
     size: u32,
-    /// The number of the quoted segment's transmission; `end` is the largest sequence number at
+    /// The number of the quoted segment's transmission. `end` is the largest sequence number at
     /// which the segment may end.
     order: u64,
     end: SeqNum,
@@ -29,12 +29,12 @@ packed!(Held { quoted, size, order, end });
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AppliedReport {
     quoted: SeqNum,
-    /// The packet size before the report; `first_full` is the end of the first full segment of that
+    /// The packet size before the report. `first_full` is the end of the first full segment of that
     /// size.
     size: u32,
     first_full: Option<SeqNum>,
-    /// The TSval of segments sent after the report; `is_stamp_newer` says whether it is newer than
-    /// that of the quoted segment.
+    /// The TSval of segments sent after the report. `is_stamp_newer` is true if it is newer than
+    /// the TSval of the quoted segment.
     stamp: u32,
     is_stamp_newer: bool,
 }
@@ -55,27 +55,27 @@ pub(crate) enum ReportVerdict {
     HoldForProbe,
 }
 
-/// The evidence of an acknowledgement about a report that was applied at once.
+/// The conclusion from an acknowledgement about a report that was applied at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// The report is true: the acknowledgement is for the retransmission in a smaller segment.
+    /// The report is true. The acknowledgement is for the retransmission in a smaller segment.
     Confirmed,
-    /// The report is false: the acknowledgement is for the original segment.
+    /// The report is false. The acknowledgement is for the original segment.
     Disproved,
-    /// The acknowledgement may be for the original segment or its retransmission, so nothing is
-    /// known.
+    /// The report may be true or false. The acknowledgement may be for the original segment or for
+    /// its retransmission.
     Open,
 }
 
 impl PathMtu {
-    /// Returns maxsizeacked (RFC 5927 §7.2): the largest size that has arrived, or to which a
-    /// report has reduced the size.
+    /// Returns maxsizeacked (RFC 5927 §7.2): the largest size that has arrived, or the size to
+    /// which a report has reduced packets.
     fn largest_passed(&self, una: SeqNum) -> u32 {
         if self.is_proven(una) { self.passed.max(self.effective) } else { self.passed }
     }
 
-    /// Decides about a report that the path carries only `size` bytes. The packet that it quotes
-    /// begins at `quoted` and has at most `sent` bytes.
+    /// Decides whether to apply a report that the path carries only `size` bytes. The packet that
+    /// it quotes begins at `quoted` and has at most `sent` bytes.
     pub(crate) fn judge_report(
         &self,
         quoted: SeqNum,
@@ -123,9 +123,9 @@ impl PathMtu {
         }
     }
 
-    /// Discards the held report as false, if the quoted segment has arrived, or a larger one sent
-    /// after it. An acknowledgement reports `bytes` bytes, of which `newest` is the segment that
-    /// was sent last. Returns whether the report was discarded.
+    /// Discards the held report as false, if the quoted segment, or a larger segment sent after it,
+    /// has arrived. An acknowledgement reports the arrival of `bytes` bytes. Among these, `newest`
+    /// is the segment that was sent last. Returns whether the report was discarded.
     pub(crate) fn disprove(&mut self, una: SeqNum, newest: Option<&Newest>, bytes: u32) -> bool {
         let Some(held) = self.held() else { return false };
         let left_later =
@@ -144,7 +144,7 @@ impl PathMtu {
         self.free_unused_search();
     }
 
-    /// Frees the search state, if it equals a new one.
+    /// Frees the search state if it equals a new search state.
     fn free_unused_search(&mut self) {
         let limit = self.limit;
         let is_unused = |search: &Search| {
@@ -157,8 +157,8 @@ impl PathMtu {
     }
 
     /// Reduces the packet size to `size` for the next ten minutes (RFC 1191 §6.3). If larger
-    /// packets had arrived before, the report may be forged although a segment was lost. Then a
-    /// probe of the earlier size is sent as soon as possible.
+    /// packets had arrived before, the report may be forged although a segment was lost. In this
+    /// case, a probe of the earlier size is sent as soon as possible.
     fn shrink(&mut self, size: u32, una: SeqNum, now: Instant) {
         let passed = self.largest_passed(una).min(self.limit);
         self.use_size(size);
@@ -201,13 +201,13 @@ impl PathMtu {
         self.search().applied = Some(applied);
     }
 
-    /// Tests a report that was applied at once, when an acknowledgement moves SND.UNA from `from`
-    /// to `una`, beyond the quoted number, and echoes the timestamp `echo` (RFC 3522 §3.2). An
-    /// acknowledgement of the original segment disproves the report, and the earlier size is
-    /// restored. An acknowledgement of the smaller segment confirms it.
+    /// Tests a report that was applied at once. An acknowledgement has moved SND.UNA from `from` to
+    /// `una`, beyond the quoted number, and echoes the timestamp `echo` (RFC 3522 §3.2). If it
+    /// acknowledges the original segment, the report is false and the earlier size is restored. If
+    /// it acknowledges the smaller segment, the report is true.
     ///
     /// The echo may come from an earlier segment whose acknowledgement was delayed, or the clock
-    /// may be too coarse. Then a probe of the earlier size decides.
+    /// may be too coarse. In these cases, a probe of the earlier size decides.
     pub(crate) fn judge_applied(
         &mut self,
         (from, una): (SeqNum, SeqNum),
@@ -245,8 +245,8 @@ impl PathMtu {
         self.free_unused_search();
     }
 
-    /// Plans a probe of `size` bytes as soon as possible, because it is not known whether such
-    /// packets pass. Does nothing if probes are impossible.
+    /// Plans a probe of `size` bytes as soon as possible, because it is uncertain whether packets
+    /// of this size pass. Does nothing if probes are impossible.
     fn plan_probe(&mut self, size: u32, now: Instant) {
         let (limit, may_probe) = (self.limit, self.can_probe && self.rule != PathSearch::Off);
         let search = self.search();

@@ -97,7 +97,7 @@ fn an_ended_search_restarts_after_ten_minutes() {
     assert!(path.is_widest());
 }
 
-/// RFC 4821 §7.6.2: probes pause after a failure, for as long as the caller says.
+/// RFC 4821 §7.6.2: after a failure, the next probe waits for the pause that the caller passes.
 #[test]
 fn the_next_probe_waits_after_a_failure() {
     let mut path = path(PathSearch::Always, ETHERNET);
@@ -114,7 +114,8 @@ fn the_next_probe_waits_after_a_failure() {
     assert_eq!(path.ready(), Some(1_172), "the middle of the remaining sizes");
 }
 
-/// RFC 4821 §7.6.4: the loss says nothing about the size if other segments were lost, too.
+/// RFC 4821 §7.6.4: the loss of a probe is no evidence about its size if other segments were also
+/// lost.
 #[test]
 fn a_probe_lost_with_other_segments_is_repeated_at_its_size() {
     let mut path = path(PathSearch::Always, ETHERNET);
@@ -153,8 +154,8 @@ fn a_late_probe_has_passed() {
     assert_eq!(path.effective(), 1_280);
 }
 
-/// RFC 4821 §7.7: the size is first reduced to one that is known to pass, then to the base, then to
-/// half of the data each time.
+/// RFC 4821 §7.7: the size is first reduced to a size that is known to pass, and then to the base.
+/// After that, the data is halved each time.
 #[test]
 fn repeated_full_stops_reduce_the_size_to_the_floor() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
@@ -165,7 +166,8 @@ fn repeated_full_stops_reduce_the_size_to_the_floor() {
     assert_eq!(search(&mut path, 1_492, NOW), [1_500, 1_280, 1_400, 1_420, 1_450, 1_480, 1_492]);
 }
 
-/// If the size before the timeouts passes, the cause was an outage, and that size is restored.
+/// If a packet of the size before the timeouts arrives, an outage caused the timeouts, and the size
+/// is restored.
 #[test]
 fn a_search_after_a_full_stop_tries_the_suspect_size_first() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
@@ -184,7 +186,7 @@ fn a_full_stop_reduces_the_size_from_the_one_that_a_search_has_found() {
     assert_eq!(sizes, [1_064, 552, 296, 168, 104, 88], "1,024 bytes of data, 512, 256, …");
 }
 
-/// If a smaller packet size would not split a segment, the segment's timeout says nothing about
+/// If a smaller packet size would not split a segment, the segment's timeout is no evidence about
 /// that size.
 #[test]
 fn a_full_stop_skips_sizes_that_would_not_split_the_segment() {
@@ -281,7 +283,8 @@ fn one_probe_tests_an_applied_report_that_contradicts_earlier_arrivals() {
     }
 }
 
-/// RFC 5927 §7.2: after a report was applied, a smaller one does not reduce the size at once.
+/// RFC 5927 §7.2: after a report was applied, a report of a smaller size does not reduce the size
+/// at once.
 #[test]
 fn a_smaller_report_after_an_applied_one_is_held() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
@@ -305,8 +308,8 @@ fn without_probes_the_size_by_a_report_stays_unconfirmed() {
     }
 }
 
-/// RFC 3522 §3.2: an echo of a timestamp from before the report answers the original segment, if no
-/// earlier data was unacknowledged.
+/// RFC 3522 §3.2: an echo of a timestamp from before the report answers the original segment. This
+/// requires that no earlier data was unacknowledged.
 #[test]
 fn a_timestamp_echo_tests_a_report_that_was_applied_at_once() {
     for (stamps, from, echo, finding) in [
@@ -370,7 +373,8 @@ fn a_report_about_a_probe_that_arrives_is_discarded() {
     assert_eq!(search(&mut path, 1_500, NOW), COMMON[1..7]);
 }
 
-/// RFC 4821 §7.8: many losses after a raise mean that some of the parallel paths are narrower.
+/// RFC 4821 §7.8: many losses after a raise of the size show that some of the parallel paths are
+/// narrower.
 #[test]
 fn a_raised_size_that_causes_many_losses_is_withdrawn() {
     let timeout = Duration::from_millis(200);
@@ -400,8 +404,8 @@ fn a_raised_size_that_causes_many_losses_is_withdrawn() {
     }
 }
 
-/// RFC 4821 §7.8: several probes may pass before a loss shows that already the first size was too
-/// large.
+/// RFC 4821 §7.8: several probes may pass before a loss shows that the first of their sizes was
+/// already too large.
 #[test]
 fn withdrawing_several_unverified_raises_restores_the_size_before_the_first() {
     let timeout = Duration::from_millis(200);
@@ -548,7 +552,7 @@ fn a_duplicate_of_other_data_does_not_clear_the_loss_of_the_probe() {
     }
 }
 
-/// RFC 5927 §7.2: a report is only about the packet that it quotes.
+/// RFC 5927 §7.2: a report is evidence only about the packet that it quotes.
 #[test]
 fn a_report_is_about_the_probe_if_it_quotes_it_and_its_size_is_plausible() {
     let mut path = path(PathSearch::Always, ETHERNET);

@@ -49,8 +49,9 @@ fn data_sent_at_one_instant_form_one_range() {
     board.check(START, START + 300);
 }
 
-/// Segments may have equal transmission times. A retransmission after new data must still count as
-/// sent later, or the arrival of the new data would show the retransmission as lost.
+/// Segments may have equal transmission times. A retransmission that follows new data must still
+/// count as sent later. Otherwise the arrival of the new data would mark the retransmission as
+/// lost.
 #[test]
 fn a_retransmission_is_later_than_new_data_of_the_same_instant() {
     let mut board = Scoreboard::new(START);
@@ -115,8 +116,8 @@ fn retransmitted_or_unsent_data_are_no_in_order_arrival() {
 fn a_sack_block_outside_the_flight_or_reversed_is_ignored() {
     let mut board = five();
     let before = board.clone();
-    // The ends of the last block are half the sequence space apart, so one seems to lie after the
-    // data in flight, and the other before it.
+    // The ends of the last block are half the sequence space apart. One of them seems to lie after
+    // the data in flight, and the other before it.
     let half = 1 << 31;
     for (left, right) in [(0, 600), (500, 600), (300, 200), (100, 100), (half - 100, half + 500)] {
         board.sack(block(left, right), &mut delivery());
