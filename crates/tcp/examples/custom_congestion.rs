@@ -1,8 +1,8 @@
-//! Shows a congestion control that is defined outside linerate: after a loss it reduces its window
-//! by an eighth, while NewReno would halve it.
+//! Shows a congestion control algorithm that is defined outside linerate. After a loss it reduces
+//! its window by an eighth, while NewReno would halve it.
 //!
-//! The control is an experiment and not suited to the internet: it takes the capacity of a
-//! bottleneck away from other connections.
+//! The algorithm is an experiment and not suited to the internet, because it takes bandwidth away
+//! from other connections on a shared bottleneck.
 //!
 //! ```sh
 //! cargo run -p linerate-tcp --example custom_congestion
@@ -16,7 +16,7 @@ use linerate_tcp::{CongestionName, Controller, CustomCongestion, FastRecovery, W
 use linerate_units::{Bytes, Rate};
 use path::{TRANSFER, transfer};
 
-/// The name and the constructor of this congestion control, as `Config::congestion` takes them.
+/// The name and the constructor of this algorithm, as `Config::congestion` takes them.
 const GENTLE: CongestionName = CongestionName::Custom(CustomCongestion {
     name: "gentle",
     new: |window| Box::new(Gentle { window }),

@@ -1,4 +1,5 @@
-//! Runs a transfer with each congestion control over a path that loses one segment in fifty.
+//! Runs a transfer with each congestion control algorithm over a path that loses one segment in
+//! fifty.
 //!
 //! The crate does no I/O: this program carries the segments, keeps the clock, and decides which
 //! segments are lost. It prints the same figures on every machine.

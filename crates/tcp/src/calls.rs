@@ -192,8 +192,8 @@ impl Connection {
     }
 
     /// Returns the number of bytes that the application has to read before it reaches the end of
-    /// the urgent data, or `None` if there is none or all was read (`SIOCATMARK` then reports
-    /// zero).
+    /// the urgent data. `None` if there is no urgent data, or if all of it was read (`SIOCATMARK`
+    /// then reports zero).
     #[must_use]
     pub fn urgent_distance(&self) -> Option<usize> {
         let mark = self.receiver.urgent?;

@@ -255,7 +255,7 @@ impl<'a> Driver<'a> {
     /// of memory.
     ///
     /// If `must` is true, a tuned receive buffer also shrinks to its initial size as the peer uses
-    /// up the window, and out-of-order data is discarded, which is permitted because it was not
+    /// up the window. Out-of-order data is discarded as well, which is permitted because it was not
     /// acknowledged. Returns whether such data was discarded.
     #[inline]
     pub fn give_memory_back(self, now: Instant, must: bool) -> bool {

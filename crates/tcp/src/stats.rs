@@ -314,10 +314,10 @@ pub struct AccurateEcn {
 ///   `delivered_ce_bytes`, `delivered_e0_bytes`, `delivered_e1_bytes`: [`Self::accurate_ecn`]
 /// - `dsack_dups`, `total_rto`: [`Statistics::duplicates_reported`],
 ///   [`Statistics::retransmission_timeouts`]
+///
 /// These fields have no equivalent: `max_pacing_rate` (no limit can be set), `reordering` (a degree
 /// that RACK does not use), `fackets` (unused in Linux, too), `last_ack_sent` (not stored by Linux)
 /// and `rcv_ssthresh` (the window is the room in the buffer; packet overhead is not charged).
-/// `rcv_ssthresh` (the window is the room in the buffer; packet overhead is not charged).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Information {

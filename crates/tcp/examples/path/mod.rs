@@ -6,13 +6,13 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum};
 use std::collections::VecDeque;
 
-/// Number of bytes that the transfer sends.
+/// The number of bytes that the transfer sends.
 pub(crate) const TRANSFER: usize = 8 << 20;
 const DELAY: Duration = Duration::from_millis(10);
 const MTU: usize = 1_500;
 const LOST: u64 = 50;
 
-/// One direction of the path: a queue of segments with their times of arrival.
+/// One direction of the path: a queue of segments with their arrival times.
 #[derive(Default)]
 struct Direction {
     segments: VecDeque<(Instant, Vec<u8>)>,
@@ -36,8 +36,8 @@ impl Direction {
     }
 }
 
-/// Sends [`TRANSFER`] bytes. Returns the time that it took and the number of retransmitted
-/// segments.
+/// Sends [`TRANSFER`] bytes from one connection to the other. Returns the time that the transfer
+/// takes in virtual time, and the number of retransmitted segments.
 pub(crate) fn transfer(congestion: CongestionName) -> (Duration, u64) {
     let config = Config { congestion, ..Config::modern() };
     let seeds = |number| Seeds { initial_sequence: SeqNum::new(number), timestamp_offset: 0 };

@@ -141,8 +141,8 @@ fn an_rfc_3168_peer_gets_rfc_3168_echoes() {
     host.expect("PW. 11:21(10) ack 2001");
 }
 
-/// RFC 9768 §3.1.4.1: the first two SYNs request AccECN, and later ones request no ECN. All have
-/// equal sequence numbers, and none requests RFC 3168.
+/// RFC 9768 §3.1.4.1: the first two SYNs request AccECN, and later SYNs request no ECN. All SYNs
+/// have equal sequence numbers, and none requests RFC 3168.
 #[test]
 fn a_request_is_repeated_once_and_then_omitted() {
     let mut host = Script::connect(&REQUEST);
@@ -156,8 +156,8 @@ fn a_request_is_repeated_once_and_then_omitted() {
     assert_eq!(sends(&mut host, 1_000), [Ecn::Ect0], "and a client may still be marked (§3.1.5)");
 }
 
-/// RFC 9768 §3.2.3.2.2 and §3.1.5: the first repetition has no AccECN option, and the second no ECN
-/// flags either. Data is Not-ECT after that.
+/// RFC 9768 §3.2.3.2.2 and §3.1.5: the first repetition of a SYN-ACK has no AccECN option. The
+/// second repetition has no ECN flags either. Data is Not-ECT after that.
 #[test]
 fn a_lost_syn_ack_is_repeated_without_the_option_and_then_without_the_flags() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -192,7 +192,7 @@ fn a_peer_that_falls_back_is_answered_in_accecn_mode_and_data_is_not_ect() {
     assert!(!host.connection.information().ecn);
 }
 
-/// RFC 9768 §3.1.5: the second SYN must not request a mode that the first one did not request.
+/// RFC 9768 §3.1.5: the second SYN must not request a mode that the first SYN did not request.
 #[test]
 fn a_peer_that_requests_both_modes_is_reset() {
     for (first, second) in [(SYN, "SEW 0:0(0) win 65535"), ("SEW 0:0(0) win 65535 mss 1000", SYN)] {
@@ -209,8 +209,8 @@ fn a_peer_that_requests_both_modes_is_reset() {
     host.expect("SE. 0:0(0) ack 1");
 }
 
-/// RFC 9768 §3.1.5: a peer that repeats or omits its request does not contradict itself, nor does
-/// one that requests the current mode.
+/// RFC 9768 §3.1.5: a peer that repeats or omits its request does not contradict itself. A peer
+/// that requests the current mode does not either.
 #[test]
 fn a_peer_that_repeats_its_classic_request_or_falls_back_is_answered() {
     for (second, answer) in [("SEW 0:0(0) win 65535", "SE."), ("S 0:0(0) win 65535", "S.")] {
@@ -229,7 +229,8 @@ fn a_host_that_only_accepts_accecn_requests_rfc_3168() {
     host.expect("SEW 0:0(0)");
 }
 
-/// RFC 9768 §3.1.5: this also holds for a SYN-ACK whose flags would select another mode.
+/// RFC 9768 §3.1.5: the first SYN-ACK determines the mode. Later SYNs and SYN-ACKs do not change
+/// it, even if their flags would select another mode.
 #[test]
 fn flags_of_later_syns_are_ignored() {
     let mut host = client(&REQUEST);
@@ -242,7 +243,7 @@ fn flags_of_later_syns_are_ignored() {
     assert_eq!(sends(&mut host, 1_000), [Ecn::Ect0]);
 }
 
-/// RFC 9768 §3.1.2: each end answers the other's SYN with a SYN-ACK.
+/// RFC 9768 §3.1.2: each endpoint answers the SYN of the other endpoint with a SYN-ACK.
 #[test]
 fn both_ends_of_a_simultaneous_open_answer_as_servers() {
     let mut host = Script::connect(&REQUEST);
@@ -282,7 +283,8 @@ fn the_syn_ack_is_acknowledged_alone_even_if_data_waits() {
     host.expect("2. 501:501(0) ack 1");
 }
 
-/// RFC 9768 §3.2.2.2: a mark on the SYN-ACK counts once; the SYN-ACK reports a mark on the SYN.
+/// RFC 9768 §3.2.2.2: the SYN-ACK reports a mark on the SYN. A mark on the SYN-ACK counts only
+/// once.
 #[test]
 fn marks_on_the_handshake_are_reported_and_counted() {
     let mut host = Script::connect(&REQUEST);
@@ -303,8 +305,8 @@ fn marks_on_the_handshake_are_reported_and_counted() {
     host.write(10);
     host.expect("P5. 1:11(10) ack 1");
 
-    // Each end reduces its window if the segment that it sent was marked, and a server counts the
-    // mark (table 4).
+    // An endpoint reduces its window if the segment that it sent was marked. A server also counts
+    // the mark (table 4).
     let mut host = Script::connect(&REQUEST);
     host.expect("SEWA 0:0(0)");
     host.send("6S. 0:0(0) ack 1 win 65535 mss 1000 sackOK");
@@ -316,8 +318,8 @@ fn marks_on_the_handshake_are_reported_and_counted() {
     assert_eq!((counts(&host).delivered, window(&host)), (1, 7_000));
 }
 
-/// RFC 9768 §3.2.2.3: an end whose codepoint was changed sends Not-ECT, but still reports and
-/// answers marks.
+/// RFC 9768 §3.2.2.3: an endpoint sends Not-ECT if the path has changed its codepoint. It still
+/// reports marks and responds to them.
 #[test]
 fn a_path_that_changes_codepoints_only_ends_marking() {
     let mut one = Script::connect(&REQUEST);
@@ -362,8 +364,8 @@ fn data_that_ends_the_handshake_carries_the_counter() {
     host.send("P6. 1:1001(1000) ack 1");
     assert_eq!(host.connection.state(), State::Established);
     assert_eq!(counts(&host).delivered, 1);
-    // RFC 9768 §3.2.2.4: a first ACE value of zero has no special meaning on data, and neither has
-    // any other value.
+    // RFC 9768 §3.2.2.4: on data, a first ACE value of zero has no special meaning, and no other
+    // value has one.
     let mut host = Script::accept(&ACCEPT, SYN);
     host.expect("2S. 0:0(0) ack 1");
     host.send("P. 1:1001(1000) ack 1");
@@ -386,7 +388,7 @@ fn every_segment_carries_the_current_counter() {
     host.pass_time(ms(300));
     host.expect("P1. 1:1001(1000) ack 4001");
     assert_eq!(host.connection.statistics().marked_segments, 4);
-    // The counter wraps; challenge ACKs and keep-alive probes carry it, too.
+    // The counter wraps. Challenge ACKs and keep-alive probes carry it, too.
     host.send("5. 900000:900000(0) ack 1");
     host.expect("1. 1001:1001(0) ack 4001");
 }
@@ -428,7 +430,7 @@ fn the_first_mark_and_every_second_are_acknowledged_at_once() {
 }
 
 /// RFC 9768 §3.2.2.5.1: if marked segments carry no data, the third mark causes an acknowledgement.
-/// It has no SACK blocks, so that it does not look like a duplicate.
+/// This acknowledgement has no SACK blocks, so that it does not look like a duplicate ACK.
 #[test]
 fn every_third_mark_on_acknowledgements_is_acknowledged_without_blocks() {
     for mut host in [server(&ACCEPT), client(&REQUEST)] {
@@ -450,8 +452,8 @@ fn every_third_mark_on_acknowledgements_is_acknowledged_without_blocks() {
     }
 }
 
-/// RFC 9768 §3.2.3.2.1: acknowledgements with the option have been sent before. They show nothing
-/// about whether the path passes data segments with the option.
+/// RFC 9768 §3.2.3.2.1: the earlier acknowledgements with the option do not show whether the path
+/// passes data segments with the option.
 #[test]
 fn the_first_data_tests_the_path_with_the_option() {
     let mut host = client(&REQUEST);
@@ -464,7 +466,8 @@ fn the_first_data_tests_the_path_with_the_option() {
     host.expect("P5. 1:101(100) ack 301 ecn0 =301");
 }
 
-/// RFC 9768 §3.1.5, RFC 3168 §6.1.2: the response is that to a loss, without the CWR flag.
+/// RFC 9768 §3.1.5, RFC 3168 §6.1.2: the response to a mark is the response to a loss, but without
+/// the CWR flag.
 #[test]
 fn a_mark_reduces_the_window_like_a_loss_once_per_window() {
     for (congestion, left) in [
@@ -501,8 +504,8 @@ fn a_mark_reduces_the_window_like_a_loss_once_per_window() {
     }
 }
 
-/// RFC 9768 §3.2.2.2, appendix A.1: the counter of an acknowledgement that a later one has
-/// overtaken is ignored.
+/// RFC 9768 §3.2.2.2, appendix A.1: if a later acknowledgement has overtaken an acknowledgement,
+/// the counter in the overtaken one is ignored.
 #[test]
 fn late_feedback_is_not_mistaken_for_a_wrapped_counter() {
     let mut host = client(&REQUEST);
@@ -515,7 +518,7 @@ fn late_feedback_is_not_mistaken_for_a_wrapped_counter() {
     assert_eq!(counts(&host).delivered, 2);
     host.send("7. 1:1(0) ack 6001");
     assert_eq!(counts(&host).delivered, 2);
-    // A further SACK block is new feedback.
+    // A further SACK block shows that the feedback is new.
     host.send("0. 1:1(0) ack 6001 sack 8001-9001");
     assert_eq!(counts(&host).delivered, 3);
 }
@@ -534,7 +537,7 @@ fn a_newer_timestamp_marks_new_feedback() {
 }
 
 /// RFC 9768 §3.2.2.5.2, §3.2.3.2.3: if the peer's options do not arrive, a counter that may have
-/// wrapped is taken to have wrapped.
+/// wrapped is assumed to have wrapped.
 #[test]
 fn without_options_a_counter_that_may_have_wrapped_is_decoded_cautiously() {
     for (answer, told) in [(YES, 0), ("2S. 0:0(0) ack 1 win 65535 mss 1000 sackOK", 8)] {
@@ -612,7 +615,7 @@ fn zeroed_options_are_ignored_and_other_first_values_are_not() {
     );
 }
 
-/// RFC 9768 §3.2.3.2.5: the option reports marked bytes here, while the ACE field reports no mark.
+/// RFC 9768 §3.2.3.2.5: here the option reports marked bytes, while the ACE field reports no mark.
 #[test]
 fn an_option_and_a_counter_that_contradict_each_other_end_marking() {
     let mut host = server(&ACCEPT);
@@ -665,8 +668,8 @@ fn lost_first_data_is_retransmitted_without_the_option_which_stays_disabled() {
     assert!(counts(&host).sends_options);
 }
 
-/// RFC 9768 §3.2.3.2.2: a server whose SYN-ACK with the option was lost sends the option again on
-/// its first data. If that data is lost, too, it stops sending the option.
+/// RFC 9768 §3.2.3.2.2: if the SYN-ACK with the option was lost, the server sends the option again
+/// on its first data. If that data is also lost, the server stops sending the option.
 #[test]
 fn a_server_whose_syn_ack_was_lost_repeats_the_option_on_data() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -680,8 +683,9 @@ fn a_server_whose_syn_ack_was_lost_repeats_the_option_on_data() {
     assert!(!counts(&host).sends_options);
 }
 
-/// RFC 9768 §3.2.3.3: a counter that begins to grow is reported on two acknowledgements, and then
-/// on some of them. A counter of marked bytes is reported on each.
+/// RFC 9768 §3.2.3.3: a counter that begins to grow is reported on two acknowledgements, and after
+/// that only on some acknowledgements. A counter of marked bytes is reported on every
+/// acknowledgement.
 #[test]
 fn byte_counters_are_reported_when_they_change_and_then_regularly() {
     let mut host = server(&ACCEPT);
@@ -707,8 +711,8 @@ fn byte_counters_are_reported_when_they_change_and_then_regularly() {
     host.expect_nothing();
 }
 
-/// RFC 9768 §3.2.3.3: the first two SACK blocks take precedence over the option, and the option
-/// over the third block.
+/// RFC 9768 §3.2.3.3: the first two SACK blocks take precedence over the option. The option takes
+/// precedence over the third block.
 #[test]
 fn the_option_leaves_room_for_two_sack_blocks_and_displaces_the_third() {
     for timestamps in [false, true] {
@@ -729,8 +733,8 @@ fn the_option_leaves_room_for_two_sack_blocks_and_displaces_the_third() {
         let told = options.ecn.expect("marks are always reported");
         assert_eq!((told.e0b(), told.ceb()), (Some(2_001), Some(2_000)));
         assert_eq!(options.sack.as_slice().len(), if timestamps { 2 } else { 3 });
-        // Three counters and two blocks do not fit beside timestamps: the unchanged counter is cut
-        // off.
+        // Three counters and two blocks do not fit beside timestamps, so the unchanged counter is
+        // cut off.
         host.send_bearing(Ecn::Ect1, "5. 9001:10001(1000) ack 1");
         let options = host.take_sent().pop().expect("an acknowledgement").says.options;
         let told = options.ecn.expect("another codepoint is reported");
@@ -826,7 +830,8 @@ fn data_on_a_syn_is_not_counted() {
     assert_eq!(sends(&mut host, 1_000), [Ecn::Ect0]);
 }
 
-/// RFC 9768 §5.1: a connection that a SYN cookie restores uses AccECN as any other.
+/// RFC 9768 §5.1: a connection that is restored from a SYN cookie uses AccECN like any other
+/// connection.
 #[test]
 fn a_connection_from_a_syn_cookie_has_the_mode_of_its_first_acknowledgement() {
     for (ace, delivered) in [(2, 0), (6, 1)] {
@@ -877,8 +882,8 @@ fn absurd_counters_and_options_only_slow_the_connection_down() {
     assert!(window(&host) < before);
 }
 
-/// A router marks segments instead of dropping them. Nothing is lost, and the sender learns of
-/// every mark.
+/// A router marks segments instead of dropping them. Nothing is lost, and every mark is reported to
+/// the sender.
 #[test]
 fn every_mark_of_a_router_is_reported() {
     for congestion in CongestionName::ALL {
@@ -925,7 +930,7 @@ fn every_mark_of_a_router_is_reported() {
     }
 }
 
-/// RFC 9768 §3.2.3.2.3: options may be lost in one direction only.
+/// RFC 9768 §3.2.3.2.3: the path may drop options in only one direction.
 #[test]
 fn options_are_sent_to_a_peer_that_sends_none() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -936,7 +941,8 @@ fn options_are_sent_to_a_peer_that_sends_none() {
     host.expect("5. 1:1(0) ack 1001 ecn0 =1001");
 }
 
-/// RFC 9768 §3.2.3.2.4: the ACE field is decoded as if the peer had sent no options.
+/// RFC 9768 §3.2.3.2.4: if the options are zeroed, the ACE field is decoded as if the peer had sent
+/// no options.
 #[test]
 fn zeroed_options_make_the_counter_ambiguous() {
     let mut host = Script::connect(&Config { initial_window: 40, ..REQUEST });
@@ -950,8 +956,8 @@ fn zeroed_options_make_the_counter_ambiguous() {
     assert_eq!(counts(&host).delivered, 9);
 }
 
-/// RFC 9768 §3.2.2.5.1: each coalesced segment counts as marked, and all of them together cause one
-/// acknowledgement.
+/// RFC 9768 §3.2.2.5.1: each coalesced segment counts as marked, but the coalesced segments
+/// together cause only one acknowledgement.
 #[test]
 fn coalesced_segments_count_individually() {
     let mut host = server(&ACCEPT);

@@ -11,13 +11,13 @@ fn tuned() -> Config {
     Config { send_buffer: size, receive_buffer: size, ..Config::modern() }
 }
 
-/// Opens a connection over a path with a round trip of 20 ms, which carries more than the initial
-/// window in a round trip.
+/// Opens a connection over a path with a round-trip time of 20 ms. The path can carry more than the
+/// initial window in a round trip.
 fn long_path(config: &Config) -> Connections {
     Connections::new(config, config, Network::clean(ms(10)), 1).established()
 }
 
-/// Lets the client write and the server read for `span`; returns the bytes transferred.
+/// Makes the client write and the server read for `span`. Returns the number of bytes transferred.
 fn transfer(pair: &mut Connections, span: Duration) -> u64 {
     let data = vec![7; 1 << 20];
     let end = pair.now + span;
@@ -56,8 +56,8 @@ fn a_size_that_was_chosen_stays() {
     assert_eq!((pair.client.send_buffer(), pair.server().receive_buffer()), (50_000, 60_000));
 }
 
-/// A refused write gets an event for room. If another write then uses that room, the refused one
-/// gets a further event.
+/// A writer whose write was refused gets an event when there is room. If another write then uses
+/// that room, the writer gets a further event.
 #[test]
 fn a_refused_writer_gets_events_until_the_buffer_is_empty() {
     let config = Config { send_buffer: 4_000.into(), ..Config::modern() };
@@ -79,8 +79,8 @@ fn a_refused_writer_gets_events_until_the_buffer_is_empty() {
     assert_eq!(events_after(&mut host, ". 1:1(0) ack 5601"), []);
 }
 
-/// A tuned receive buffer grows with the bytes that the application reads, not with those that the
-/// peer sends.
+/// A tuned receive buffer grows with the bytes that the application reads, and not with the bytes
+/// that the peer sends.
 #[test]
 fn an_application_that_reads_nothing_gets_no_larger_buffer() {
     let mut pair = long_path(&tuned());
@@ -124,7 +124,7 @@ fn the_round_trip_is_measured_on_predicted_segments() {
     assert!(missed <= 1 && prediction.data > 5_000, "{prediction:?}");
 }
 
-/// RFC 7323 §4.1: an echoed timestamp of zero may be one that we have never sent.
+/// RFC 7323 §4.1: an echoed timestamp of zero may be a timestamp that we have never sent.
 #[test]
 fn an_echo_of_zero_is_not_a_round_trip() {
     let mut host = Script::established(&tuned(), "S. 0:0(0) ack 1 win 65535 mss 1460 ts 7 0");
@@ -189,8 +189,9 @@ fn memory_is_allocated_for_data_and_freed_after_an_idle_second() {
     assert_eq!(host.connection.buffer_memory(), 0);
 }
 
-/// A host with many short connections has many in TIME-WAIT. One that is released holds no buffer
-/// memory, and any other frees its memory after the usual idle time.
+/// A host with many short connections has many connections in TIME-WAIT. A connection that the
+/// application has released holds no buffer memory. Any other connection frees its memory after the
+/// usual idle time.
 #[test]
 fn time_wait_holds_no_memory() {
     for lets_go in [true, false] {
@@ -241,7 +242,7 @@ fn data_refused_for_lack_of_memory_is_accepted_when_retransmitted() {
     host.application(grant(4_095));
     assert_eq!(host.judge("P. 1:1001(1000) ack 1"), Disposition::NoMemory);
     host.expect(". 1:1(0) ack 1");
-    // Out-of-order data is refused, too, and not reported in a SACK block.
+    // Out-of-order data is also refused, and is not reported in a SACK block.
     assert_eq!(host.judge("P. 2001:3001(1000) ack 1"), Disposition::NoMemory);
     host.expect(". 1:1(0) ack 1");
     assert_eq!(host.connection.statistics().memory_refusals, 2);

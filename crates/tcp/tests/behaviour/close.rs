@@ -1,4 +1,5 @@
-//! Tests of closing (RFC 9293 §3.6): in every order, with losses, and with released connections.
+//! Tests of closing (RFC 9293 §3.6): in every order of events, with losses, and with released
+//! connections.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Connection, Disposition, Error, Event, Refusal, State};
@@ -30,7 +31,7 @@ fn in_time_wait() -> Script {
     host
 }
 
-/// Expects that the connection ends without output and without an error, exactly `span` from now.
+/// Expects that the connection ends exactly `span` from now, without output and without an error.
 #[track_caller]
 fn expect_end_after(host: &mut Script, span: Duration) {
     host.expect_silence(span - NANOSECOND);
@@ -158,7 +159,7 @@ fn a_lost_fin_is_retransmitted() {
     host.expect("F. 1:1(0) ack 1");
     host.expect_after(ms(200), "F. 1:1(0) ack 1");
     host.expect_after(ms(400), "F. 1:1(0) ack 1");
-    // Simultaneous close, and the acknowledgement of our FIN is lost once more.
+    // Simultaneous close: the acknowledgement of our FIN is lost once more.
     host.send("F. 1:1(0) ack 1");
     host.expect(". 2:2(0) ack 2");
     host.expect_after(ms(800), "F. 1:1(0) ack 2");
@@ -195,8 +196,8 @@ fn an_acknowledgement_does_not_start_time_wait_anew() {
     expect_end_after(&mut host, secs(30));
 }
 
-/// RFC 9293 §3.10.7.4 (first): no data follows the peer's FIN, so a segment behind it is not
-/// acceptable, although it lies inside the window.
+/// RFC 9293 §3.10.7.4 (first): no data follows the peer's FIN. A segment after the FIN is therefore
+/// not acceptable, although it lies inside the window.
 #[test]
 fn a_segment_beyond_the_fin_is_answered_in_time_wait_and_does_not_start_it_anew() {
     for beyond in
@@ -211,8 +212,8 @@ fn a_segment_beyond_the_fin_is_answered_in_time_wait_and_does_not_start_it_anew(
     }
 }
 
-/// RFC 5961 §7: ends that disagree about sequence numbers must not answer each other's answers for
-/// ever.
+/// RFC 5961 §7: two endpoints that disagree about sequence numbers must not answer each other's
+/// answers for ever.
 #[test]
 fn answers_to_empty_segments_beyond_the_fin_are_limited_in_time_wait() {
     let mut host = in_time_wait();
@@ -248,8 +249,8 @@ fn a_new_syn_ends_time_wait_if_its_number_lies_beyond_the_last() {
     assert_ne!(host.judge("S. 1000:1000(0) ack 2 win 1000"), Disposition::OpenAgain);
 }
 
-/// RFC 6191: a fast connection may overtake the initial sequence number of the next one, whose
-/// timestamp then distinguishes the SYN from an old one.
+/// RFC 6191: a fast connection may use sequence numbers beyond the initial sequence number of the
+/// next connection. In this case, the timestamp distinguishes the new SYN from an old SYN.
 #[test]
 fn a_new_syn_ends_time_wait_if_its_timestamp_is_later() {
     let mut host = Script::established(&Config::modern(), &format!("{SYN_ACK} ts 1000 0"));
@@ -480,8 +481,8 @@ fn a_connection_that_has_ended_has_nothing_in_flight() {
     }
 }
 
-/// RFC 9293 §3.10.5: the reset carries SND.NXT, the number that the peer expects next. The number
-/// after the window probe is beyond the peer's window.
+/// RFC 9293 §3.10.5: the reset carries SND.NXT, the number that the peer expects next. The sequence
+/// number after the window probe would be beyond the peer's window.
 #[test]
 fn an_abort_while_a_closed_window_is_probed_fits_that_window() {
     let mut host = established();
@@ -525,7 +526,8 @@ fn a_closed_connection_does_not_end_again() {
     }
 }
 
-/// RFC 9293 §3.10.5: both endpoints have closed already, so the abort is not an error either.
+/// RFC 9293 §3.10.5: in TIME-WAIT, both endpoints have closed already, so the abort is not an error
+/// either.
 #[test]
 fn an_abort_in_time_wait_sends_no_reset() {
     let mut host = in_time_wait();
@@ -554,7 +556,7 @@ fn data_in_a_shut_down_direction_is_acknowledged_and_discarded() {
     assert_eq!(host.read_nothing(), Ok(0));
 }
 
-/// RFC 1337 §1: an old segment is acknowledged, and the peer, which has forgotten the connection,
+/// RFC 1337 §1: an old segment is acknowledged. The peer, which has lost the connection's state,
 /// answers with a reset. If the reset ended TIME-WAIT, the next old segment could be accepted by
 /// (H1), confuse (H2) or end (H3) a new connection.
 #[test]

@@ -37,7 +37,7 @@ fn the_largest_packet_is_accepted_whole() {
     let mut host = modern();
     assert_eq!(host.send_joined(". 1:65484(65483) ack 1", 1_448), Disposition::Accepted);
     assert_eq!(received(&host), 46);
-    // The buffer was full, so the open window is announced as soon as the data is read.
+    // The buffer was full, so the larger window is announced as soon as the data is read.
     host.read(65_483);
     host.expect(". 1:1(0) ack 65484");
 }

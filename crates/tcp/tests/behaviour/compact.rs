@@ -6,11 +6,12 @@ use linerate_tcp::{Config, CongestionName, Connection, EcnRule, KeepAlive, State
 use linerate_testkit::{Connections, End, Network, Script};
 use linerate_units::{Duration, Instant};
 
-/// The largest size of a compact connection with path statistics, in bytes; with BBR it is larger.
+/// The maximum size in bytes of a compact connection with path statistics. `WITH_BBR` is the
+/// maximum with BBR.
 const AT_REST: usize = 380;
 const WITH_BBR: usize = 490;
 
-/// Sends 300,000 bytes from the client to the server, and then as many in reply.
+/// Sends 300,000 bytes from the client to the server, and then as many bytes in reply.
 fn converse(pair: &mut Connections) {
     for (from, to) in [(End::Client, End::Server), (End::Server, End::Client)] {
         let (data, mut received, mut written) = (vec![7; 300_000], 0, 0);
@@ -24,7 +25,7 @@ fn converse(pair: &mut Connections) {
     }
 }
 
-/// Returns two connections that have exchanged data over a lossy and reordering path, and are idle.
+/// Returns two idle connections that have exchanged data over a lossy and reordering path.
 fn after_a_conversation(config: &Config) -> Connections {
     let network =
         Network { loss: 5, reordering: 5, lateness: ms(5), marking: 2, ..Network::clean(ms(10)) };
@@ -39,7 +40,7 @@ fn after_a_conversation(config: &Config) -> Connections {
     pair
 }
 
-/// Compacts the connection to at most `most` bytes, and returns the restored one.
+/// Compacts the connection to at most `most` bytes, and returns the restored connection.
 fn restored(connection: &Connection, most: usize, now: Instant) -> Connection {
     let compact = connection.compact().expect("nothing happens");
     let bytes = compact.memory() + size_of_val(&compact);
@@ -62,8 +63,8 @@ fn a_compact_connection_is_restored_unchanged_and_continues() {
     }
 }
 
-/// More events may follow the one for which the connection was restored, and restoring it after
-/// each would cost more time than compaction is worth.
+/// More events may follow the event for which a connection was restored. Compacting and restoring
+/// it for each event would cost more time than compaction is worth.
 #[test]
 fn a_restored_connection_is_compacted_again_after_a_second() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -79,8 +80,8 @@ fn a_restored_connection_is_compacted_again_after_a_second() {
     assert!(restored.compact().is_some());
 }
 
-/// Timers expire as in a full connection: for a keep-alive probe, for the end of the connection, or
-/// without any effect.
+/// Timers expire in a compact connection as in a full connection. They trigger a keep-alive probe,
+/// end the connection, or have no effect.
 #[test]
 fn long_timers_run_in_a_compact_connection() {
     let keep_alive = Some(KeepAlive { idle: secs(50), interval: secs(50), probes: 3 });

@@ -41,7 +41,7 @@ fn cubic_keeps_seven_tenths_after_three_duplicates() {
     }
     assert_eq!((threshold(&host), window(&host)), (7_000, 10_000));
     host.take_sent();
-    // Each of the first two duplicates has permitted one new segment.
+    // Each of the first two duplicate ACKs has permitted one new segment.
     host.send(". 1:1(0) ack 12001");
     assert_eq!(window(&host), 2_000, "no burst after recovery");
 }
@@ -63,7 +63,7 @@ fn data_behind_a_blocked_full_segment_requests_no_output() {
     assert_eq!(host.connection.statistics().bytes_sent, 16_000);
 }
 
-/// RFC 9438 §4.8: after a timeout, slow start begins with one segment, and ends at 0.7 of the data
+/// RFC 9438 §4.8: after a timeout, slow start begins with one segment. It ends at 0.7 of the data
 /// that was in flight.
 #[test]
 fn cubic_restarts_after_a_timeout_and_keeps_the_threshold() {
@@ -87,7 +87,7 @@ fn no_controller_grows_a_window_that_the_application_does_not_fill() {
     }
 }
 
-/// If Nagle's algorithm holds data back, the congestion window does not limit the sender.
+/// While Nagle's algorithm holds data back, the congestion window does not limit the sender.
 #[test]
 fn no_window_grows_while_nagle_holds_data_back() {
     for congestion in CongestionName::ALL {
@@ -112,8 +112,8 @@ fn no_window_grows_while_nagle_holds_data_back() {
     }
 }
 
-/// RFC 7661 §4.2: segments in flight fill the window, and a remainder smaller than a segment waits
-/// behind them.
+/// RFC 7661 §4.2: the segments in flight fill the window, although Nagle's algorithm holds back a
+/// remainder smaller than a segment.
 #[test]
 fn a_remainder_held_by_nagle_does_not_hide_a_filled_window() {
     for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
@@ -142,7 +142,7 @@ fn acknowledge_each_round_trip(host: &mut Script) {
     }
 }
 
-/// RFC 9438 §5.8: time in which nothing is sent does not count for the CUBIC curve.
+/// RFC 9438 §5.8: periods in which nothing is sent do not count for the CUBIC curve.
 #[test]
 fn a_pause_does_not_advance_the_cubic_curve() {
     let window_after = |pause| {
@@ -193,8 +193,9 @@ fn an_acknowledgement_opens_the_cubic_window_by_at_most_eight_segments_unless_pa
     }
 }
 
-/// Of two acknowledgements that are processed together, the second finds the window unfilled only
-/// because nothing could be sent in between, so it opens the window, too.
+/// Two acknowledgements are processed together. When the second one is processed, the window is not
+/// full, only because nothing could be sent in between. The second one must therefore open the
+/// window, too.
 #[test]
 fn a_batch_of_acknowledgements_opens_the_window_like_single_ones() {
     for congestion in CongestionName::ALL {
@@ -209,7 +210,7 @@ fn a_batch_of_acknowledgements_opens_the_window_like_single_ones() {
     }
 }
 
-/// The window of the peer limits the sender here, and not the congestion window.
+/// Here the window of the peer limits the sender, and not the congestion window.
 #[test]
 fn a_window_larger_than_the_peers_does_not_grow() {
     for congestion in CongestionName::ALL {
@@ -254,8 +255,8 @@ fn after_an_idle_time_the_window_is_the_initial_one() {
     }
 }
 
-/// Sends 40,000 bytes, of which the peer acknowledges the first `ack` and reports three losses,
-/// then waits. Returns the windows before and after the idle time.
+/// Sends 40,000 bytes. The peer acknowledges the first `ack` bytes, and then sends three duplicate
+/// ACKs. Returns the windows before and after an idle time that follows.
 fn windows_around_idleness_after_a_loss(host: &mut Script, ack: u64) -> (u32, u32) {
     let first = host.connection.statistics().bytes_acknowledged + 1;
     host.write(40_000);
@@ -323,7 +324,7 @@ fn a_late_first_flight_does_not_reduce_the_restart_window() {
     assert_eq!(window(&host), 10_000);
 }
 
-/// RFC 5681 §4.1 only recommends the smaller window; a dedicated path need not be probed again.
+/// RFC 5681 §4.1 only recommends the smaller window. A dedicated path need not be probed again.
 #[test]
 fn a_window_survives_an_idle_time_if_configured() {
     let mut host =
@@ -341,7 +342,8 @@ fn a_window_survives_an_idle_time_if_configured() {
     assert_eq!(window(&host), before);
 }
 
-/// RFC 5681 §4.1: a sender that waits for a window of the peer does not use the path meanwhile.
+/// RFC 5681 §4.1: a sender that waits for the peer's window to open does not use the path
+/// meanwhile.
 #[test]
 fn a_receive_window_that_reopens_late_is_not_filled_in_a_burst() {
     for congestion in CongestionName::ALL {
@@ -368,7 +370,7 @@ fn a_receive_window_that_reopens_late_is_not_filled_in_a_burst() {
     }
 }
 
-/// RFC 6928 §2, RFC 5681 §3.1: one lost SYN is no sign of congestion, but two are.
+/// RFC 6928 §2, RFC 5681 §3.1: one lost SYN is no sign of congestion, but two lost SYNs are.
 #[test]
 fn one_lost_syn_leaves_the_initial_window_and_two_leave_one_segment() {
     for (losses, segments) in [(0, 10), (1, 10), (2, 1), (3, 1)] {
@@ -421,7 +423,7 @@ fn bbr_keeps_its_window_over_an_idle_time_and_paces_what_follows() {
     assert_eq!(pair.client.information().congestion_window, before);
 }
 
-/// A fixed window, for experiments, neither grows nor shrinks.
+/// A fixed window, which is meant for experiments, neither grows nor shrinks.
 #[test]
 fn a_fixed_window_never_changes() {
     let mut host =

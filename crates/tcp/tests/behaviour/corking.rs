@@ -5,8 +5,8 @@ use crate::{ms, secs};
 use linerate_tcp::{Config, Connection};
 use linerate_testkit::Script;
 
-/// TCP options that the peer offers in the two variants of a test: none, and those that header
-/// prediction of output requires.
+/// The TCP options that the peer offers in the two variants of a test. The first variant offers
+/// none. The second offers the options that output prediction requires.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
 fn established(offers: &str) -> Script {
@@ -34,7 +34,7 @@ fn corked_small_writes_are_sent_together() {
         host.pass_time(ms(50));
         host.write(40);
         host.expect_nothing();
-        // Full segments are sent; the remainder waits.
+        // Full segments are sent, and the remainder waits.
         host.write(full);
         host.expect(&format!(". 1:{}({full}) ack 1", full + 1));
         host.expect_nothing();
@@ -136,7 +136,7 @@ fn an_acknowledgement_releases_data_written_with_msg_more_without_push() {
     host.expect_nothing();
     host.send(". 1:1(0) ack 1001");
     host.expect(". 1001:1101(100) ack 1");
-    // Data that is written after an acknowledgement waits for the next one.
+    // Data that is written after an acknowledgement waits for the next acknowledgement.
     write_more(&mut host, 3);
     host.expect_nothing();
     host.send(". 1:1(0) ack 1101");

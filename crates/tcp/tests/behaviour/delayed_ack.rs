@@ -1,11 +1,11 @@
-//! Tests of delayed acknowledgements (RFC 9293 §3.8.6.3): the rule of today, and those of 1988 and
-//! 1990.
+//! Tests of delayed acknowledgements (RFC 9293 §3.8.6.3), by the rule of present-day TCPs and the
+//! rules of 4.3BSD of 1988 and 1990.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{AckRule, Config, Connection, Profile};
 use linerate_testkit::{Connections, End, Network, Script};
 
-/// Opens a connection that delays acknowledgements by the rule of today, from the first segment on.
+/// Opens a connection that delays acknowledgements by the modern rule, from the first segment on.
 fn modern() -> Script {
     let config = Config { acks: AckRule::Modern { quick: 0 }, ..Config::modern() };
     Script::established(&config, SYN_ACK)
@@ -31,8 +31,8 @@ fn one_segment_waits_and_the_second_does_not() {
     host.expect_silence(secs(60));
 }
 
-/// Opens a connection that acknowledges every second segment. It has a window of 64 KiB, and
-/// `options` are those of the peer.
+/// Opens a connection that acknowledges every second segment. It has a receive window of 64 KiB,
+/// and the peer offers `options`.
 fn in_pairs(options: &str) -> Script {
     let acks = AckRule::Modern { quick: 0 };
     let config =
@@ -40,7 +40,7 @@ fn in_pairs(options: &str) -> Script {
     Script::established(&config, &format!("{SYN_ACK} wscale 7 {options}"))
 }
 
-/// Delivers the segments with these numbers, and lets the connection send only after the last.
+/// Delivers the segments with these numbers. The connection can send only after the last of them.
 fn come_together(host: &mut Script, numbers: impl Iterator<Item = u32>) {
     let texts = numbers
         .map(|number| format!(". {}:{}(1460) ack 1", number * 1_460 + 1, number * 1_460 + 1_461));
@@ -101,8 +101,8 @@ fn one_segment_waits_beside_pairs_that_were_acknowledged() {
     host.expect_after(ms(40), &format!(". 1:1(0) ack {}", 6 * 1_460 + 1));
 }
 
-/// An acknowledgement covers all earlier data. It may be one that out-of-order data causes, or be
-/// carried by a data segment.
+/// An acknowledgement covers all earlier data, even if out-of-order data causes it or a data
+/// segment carries it.
 #[test]
 fn an_ack_of_a_hole_or_with_data_covers_all_pairs() {
     let mut host = in_pairs("sackOK ts 9 0");
@@ -156,7 +156,8 @@ fn an_answer_carries_the_acknowledgement() {
         host.send(&format!("P. {request}:{}(100) ack {answer}", request + 100));
         host.read(100);
         if round == 0 {
-            // The connection has sent no data yet, so it is not treated as a dialogue.
+            // The connection has sent no data yet, so the traffic does not count as
+            // request-response.
             host.expect(". 1:1(0) ack 101");
         }
         host.expect_nothing();
@@ -189,8 +190,8 @@ fn a_fin_is_acknowledged_at_once() {
     }
 }
 
-/// The sender's buffer holds one packet, so it cannot send the second one, which the receiver would
-/// acknowledge at once.
+/// The sender's buffer holds one packet, so the sender cannot send a second packet, which the
+/// receiver would acknowledge at once.
 #[test]
 fn a_send_buffer_of_one_packet_never_waits_for_the_timer() {
     for receive in [1_448, 17 * 1_448, 256 << 10] {
@@ -215,7 +216,8 @@ fn a_send_buffer_of_one_packet_never_waits_for_the_timer() {
     }
 }
 
-/// The ticks are 200 ms apart, and a tick acknowledges all segments that have arrived before it.
+/// The ticks are 200 ms apart. At a tick, all segments that have arrived before it are
+/// acknowledged.
 #[test]
 fn the_acknowledgements_of_1988_are_sent_at_the_tick() {
     for profile in [Profile::BsdTahoe, Profile::BsdReno] {
@@ -225,7 +227,7 @@ fn the_acknowledgements_of_1988_are_sent_at_the_tick() {
         host.pass_time(ms(150));
         host.send(". 101:201(100) ack 1");
         host.expect_after(ms(50), ". 1:1(0) ack 201");
-        // However much arrives, nothing is sent before the tick unless the application reads.
+        // However much data arrives, nothing is sent before the tick unless the application reads.
         for start in (201..5_201).step_by(1_000) {
             host.send(&format!(". {start}:{}(1000) ack 1", start + 1_000));
         }
@@ -233,8 +235,8 @@ fn the_acknowledgements_of_1988_are_sent_at_the_tick() {
     }
 }
 
-/// Tahoe announces a window that can grow by 35 % of the buffer, Reno one that can grow by half,
-/// and both one that can grow by two segments.
+/// Tahoe announces a window that can grow by 35 % of the buffer. Reno announces a window that can
+/// grow by half of the buffer. Both announce a window that can grow by two segments.
 #[test]
 fn a_reader_triggers_the_window_update_of_its_year() {
     for (profile, packets, reads) in [
@@ -265,7 +267,7 @@ fn a_reader_triggers_the_window_update_of_its_year() {
     }
 }
 
-/// For a buffer of three packets, the read bytes are more than 35 % and less than 50 %.
+/// In a buffer of three packets, the read bytes are more than 35 % and less than 50 %.
 #[test]
 fn tahoe_and_reno_differ_in_the_share_of_the_buffer() {
     for (profile, tells) in [(Profile::BsdTahoe, true), (Profile::BsdReno, false)] {
@@ -293,8 +295,8 @@ fn no_acknowledgement_is_held_back_for_half_a_second() {
 }
 
 /// 4.3BSD offered all free space of the buffer as soon as silly-window avoidance permitted an
-/// update. An update with an unchanged window would count as a duplicate ACK, and three of them
-/// as a loss.
+/// update. An update with an unchanged window would count as a duplicate ACK, and three such
+/// updates would count as a loss.
 #[test]
 fn a_window_update_changes_the_window() {
     for profile in [Profile::BsdTahoe, Profile::BsdReno] {

@@ -9,7 +9,7 @@ use linerate_wire::{Ecn, TcpFlags};
 const REQUEST: Config = Config { ecn: EcnRule::Request, ..Config::modern() };
 const YES: &str = "SE. 0:0(0) ack 1 win 65535 mss 1000";
 
-/// Opens a connection with ECN at our request. Its segments have 1,000 bytes.
+/// Opens a connection for which our SYN has requested ECN. Its segments have 1,000 bytes.
 fn agreed(config: &Config) -> Script {
     let mut host = Script::connect(&Config { ecn: EcnRule::Request, ..*config });
     host.expect("SEW 0:0(0)");
@@ -76,8 +76,8 @@ fn an_unanswered_syn_is_repeated_without_the_request() {
     assert!(!host.connection.information().ecn, "our last SYN refuses ECN");
     host.write(1_000);
     assert_eq!(codepoints(&mut host), [Ecn::NotEct]);
-    // The peer has received the request of the first SYN and may mark segments, so marks are echoed
-    // (§6.1.1).
+    // The peer has received the request of the first SYN, and may mark segments. Marks are
+    // therefore echoed (§6.1.1).
     host.send_marked("P. 1:1001(1000) ack 1001");
     host.expect("E. 1001:1001(0) ack 1001");
 }
@@ -93,7 +93,7 @@ fn a_peer_that_falls_back_gets_no_ecn() {
     assert!(!host.connection.information().ecn);
 }
 
-/// RFC 3168 §6.1.1: an end that has refused ECN cannot accept it later, even in a simultaneous
+/// RFC 3168 §6.1.1: an endpoint that has refused ECN cannot accept it later, even in a simultaneous
 /// open.
 #[test]
 fn a_request_after_our_refusal_is_refused() {
@@ -141,12 +141,13 @@ fn a_window_probe_is_not_ect_and_has_no_cwr() {
     let probe = host.expect(". 1001:1002(1) ack 1");
     assert_eq!(probe.ecn, Ecn::NotEct);
     host.take_sent();
-    // The byte of the probe is acknowledged; the data behind it is new.
+    // The byte of the probe is acknowledged, and the data after it is new.
     host.send(". 1:1(0) ack 1002 win 65535");
     assert_eq!(host.expect("PW. 1002:2001(999) ack 1").ecn, Ecn::Ect0);
 }
 
-/// RFC 3168 §6.1.6: if the receiver accepts a marked probe, it echoes the mark as on any data.
+/// RFC 3168 §6.1.6: if the receiver accepts a marked probe, it echoes the mark as it does for any
+/// data.
 #[test]
 fn a_marked_probe_that_fits_is_echoed() {
     let mut host = agreed(&Config::modern());
@@ -177,7 +178,7 @@ fn a_mark_is_echoed_at_once_and_until_cwr() {
     host.expect_nothing();
 }
 
-/// RFC 3168 §6.1.5: a mark on any other segment may be forged.
+/// RFC 3168 §6.1.5: on other segments than data inside the window, a mark may be forged.
 #[test]
 fn only_marks_on_data_inside_the_window_count() {
     let mut host = agreed(&Config::modern());
@@ -213,7 +214,7 @@ fn marks_and_echoes_without_negotiation_are_ignored() {
     }
 }
 
-/// RFC 3168 §5: the codepoints ECT(0) and ECT(1) are no marks.
+/// RFC 3168 §5: the codepoints ECT(0) and ECT(1) are not marks.
 #[test]
 fn an_unmarked_ecn_capable_packet_is_not_echoed() {
     let mut host = agreed(&Config::modern());
@@ -257,7 +258,7 @@ fn an_echo_reduces_the_window_like_a_loss_once_per_window() {
         host.send("E. 1:1(0) ack 1001");
         assert_eq!(window(&host), left, "{congestion}");
         host.expect_nothing();
-        // The peer repeats its echo until it receives CWR; all repetitions concern one window.
+        // The peer repeats its echo until it receives CWR. All repetitions concern one window.
         for acked in (2_001..=6_001).step_by(1_000) {
             host.send(&format!("E. 1:1(0) ack {acked}"));
         }
@@ -277,7 +278,7 @@ fn an_echo_reduces_the_window_like_a_loss_once_per_window() {
     }
 }
 
-/// RFC 3168 §6.1.2: each reduction of the window, for whatever reason, sets CWR on the next new
+/// RFC 3168 §6.1.2: each reduction of the window, whatever its reason, sets CWR on the next new
 /// data. A retransmission never carries CWR.
 #[test]
 fn the_next_new_data_after_a_loss_carries_cwr() {
@@ -294,9 +295,9 @@ fn the_next_new_data_after_a_loss_carries_cwr() {
     host.expect(". 11001:12001(1000) ack 1");
 }
 
-/// RFC 3168 §6.1.2: the window is reduced at most once per window of data. The loss that a tail
-/// loss probe repairs (RFC 8985 §7.4.2 case 3) was in a window for which a mark has already caused
-/// a reduction.
+/// RFC 3168 §6.1.2: the window is reduced at most once per window of data. Here a tail loss probe
+/// repairs a loss (RFC 8985 §7.4.2 case 3). A mark has already caused a reduction of the window in
+/// which the loss occurred.
 #[test]
 fn a_loss_repaired_by_a_probe_does_not_reduce_a_window_reduced_by_a_mark() {
     for (echo, again) in [(". 1:1(0) ack 1001", true), ("E. 1:1(0) ack 1001", false)] {
@@ -322,8 +323,8 @@ fn a_loss_repaired_by_a_probe_does_not_reduce_a_window_reduced_by_a_mark() {
     }
 }
 
-/// RFC 3168 §6.1.2: the window is reduced at most once per window of data. The loss is detected by
-/// SACK, or by three duplicate ACKs.
+/// RFC 3168 §6.1.2: the window is reduced at most once per window of data. Here the loss is
+/// detected by SACK, or by three duplicate ACKs.
 #[test]
 fn a_loss_in_a_window_that_a_mark_has_reduced_does_not_reduce_it_again() {
     for offers in ["", " sackOK"] {
@@ -379,7 +380,8 @@ fn marks_are_not_echoed_in_time_wait() {
     assert!(host.connection.information().ecn_seen, "the record is kept");
 }
 
-/// A router marks segments instead of dropping them: nothing is lost, and marks reduce the window.
+/// A router marks segments instead of dropping them. Nothing is lost, and the marks reduce the
+/// window.
 #[test]
 fn a_router_that_marks_causes_no_loss() {
     for congestion in CongestionName::ALL {
@@ -436,7 +438,7 @@ fn an_echo_at_a_window_of_one_segment_delays_the_next_by_one_rto() {
     host.expect(". 2001:3001(1000) ack 1");
 }
 
-/// The window can still be reduced to one segment, so no segment waits for the RTO.
+/// The window can still be reduced to one segment, so the next segment does not wait for the RTO.
 #[test]
 fn an_echo_at_a_window_of_two_segments_delays_nothing() {
     let mut host = agreed(&Config { initial_window: 2, ..Config::modern() });

@@ -1,5 +1,5 @@
-//! Tests of TCP Fast Open (RFC 7413): data is sent and received with the SYN. If the server or the
-//! path does not accept it, the connection opens as without Fast Open.
+//! Tests of TCP Fast Open (RFC 7413): the SYN and SYN-ACK carry data. If the server or the path
+//! does not accept it, the connection opens as without Fast Open.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Connection, Error, Event, FastOpenLesson, FastOpenOffer, Path, State};
@@ -9,14 +9,14 @@ use linerate_wire::{FastOpenCookie, TcpFlags};
 /// The cookie that every server in these tests issues and accepts.
 const COOKIE: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
-/// The options of a SYN-ACK from a current TCP, as text.
+/// The options of a SYN-ACK from a present-day TCP, as text.
 const OPTIONS: &str = "mss 1460 wscale 7 sackOK ts 5000 1";
 
 fn cookie() -> FastOpenCookie {
     FastOpenCookie::new(&COOKIE).expect("eight bytes")
 }
 
-/// Returns a client that sends `offer` on its SYN, and has written `count` bytes before.
+/// Returns a client that has written `count` bytes, and then sends its SYN with `offer`.
 fn client(config: &Config, offer: FastOpenOffer, count: usize) -> Script {
     let mut host = Script::connect(config);
     host.application(|connection, _| connection.driver().try_fast_open(offer));
@@ -24,7 +24,8 @@ fn client(config: &Config, offer: FastOpenOffer, count: usize) -> Script {
     host
 }
 
-/// Returns a client that sends the cookie of an earlier connection and `count` bytes on its SYN.
+/// Returns a client whose SYN carries the cookie of an earlier connection and `count` bytes of
+/// data.
 fn bringer(count: usize) -> Script {
     client(&Config::modern(), FastOpenOffer::Data { cookie: cookie(), mss: Some(1_460) }, count)
 }
@@ -88,7 +89,7 @@ fn data_not_acknowledged_by_the_syn_ack_is_sent_at_once() {
         host.expect("P. 1:101(100) ack 1");
         host.expect_nothing();
         assert!(!host.connection.information().syn_data_accepted);
-        // The server has answered without accepting the data.
+        // The SYN-ACK has arrived, and does not acknowledge the data.
         assert_eq!(lesson(&host).map(|news| (news.accepted, news.refused)), Some((false, true)));
         host.send(". 1:1(0) ack 101 win 500");
         assert_eq!(host.connection.unacknowledged_bytes(), 0, "with selective {selective}");
@@ -124,8 +125,8 @@ fn an_unanswered_syn_is_repeated_without_option_and_data() {
     host.expect("S 0:100(100) tfo 0102030405060708");
     let again = host.expect_after(secs(1), "S 0:0(0) mss 1460");
     assert_eq!(again.says.options.fast_open, None);
-    // The server answers the second SYN, so the first SYN or its answer was lost, probably because
-    // of the option.
+    // The server answers the second SYN. The first SYN or its answer was therefore lost, probably
+    // because of the option.
     host.send(&format!("S. 0:0(0) ack 1 win 65535 {OPTIONS}"));
     host.expect("P. 1:101(100) ack 1");
     assert!(lesson(&host).unwrap().refused);
@@ -182,7 +183,8 @@ fn a_server_that_answers_a_request_without_a_cookie_has_refused() {
     assert!(lesson(&host).unwrap().refused);
 }
 
-/// RFC 7413 §4.1.1: an option without a cookie is the request of a client, and not an answer.
+/// RFC 7413 §4.1.1: an option without a cookie is the request of a client, and not the answer of a
+/// server.
 #[test]
 fn an_empty_option_in_the_syn_ack_is_not_a_cookie() {
     let mut host = client(&Config::modern(), FastOpenOffer::Request, 0);
@@ -192,8 +194,8 @@ fn an_empty_option_in_the_syn_ack_is_not_a_cookie() {
     assert_eq!((news.cookie, news.refused), (None, true));
 }
 
-/// RFC 7413 §4.1.3.1: a new cookie would show that ours has expired. Since the server repeats ours,
-/// the cookie is valid, and the server has refused the data for another reason.
+/// RFC 7413 §4.1.3.1: a new cookie would show that our cookie has expired. The server repeats our
+/// cookie, so it is valid, and the server has refused the data for another reason.
 #[test]
 fn a_server_that_repeats_the_cookie_and_accepts_no_data_has_refused() {
     let mut host = bringer(100);
@@ -202,8 +204,8 @@ fn a_server_that_repeats_the_cookie_and_accepts_no_data_has_refused() {
     assert!(lesson(&host).unwrap().refused);
 }
 
-/// The SYN-ACK determines the outcome of Fast Open. Before it there is none, and later segments do
-/// not change it.
+/// The SYN-ACK determines the outcome of Fast Open. There is no outcome before it, and later
+/// segments do not change the outcome.
 #[test]
 fn the_outcome_is_known_with_the_answer_and_final() {
     let mut host = bringer(100);
@@ -219,8 +221,8 @@ fn the_outcome_is_known_with_the_answer_and_final() {
     assert_eq!((host.connection.state(), lesson(&host)), (State::Closed, news));
 }
 
-/// RFC 7413 §4.1.3.1: the first SYN may have been lost because of its option, which the answered
-/// SYN did not carry.
+/// RFC 7413 §4.1.3.1: the first SYN may have been lost because of its option. The answered SYN did
+/// not carry the option.
 #[test]
 fn an_answer_only_to_the_syn_without_option_is_a_refusal_even_without_data() {
     let mut host = bringer(0);
@@ -268,8 +270,8 @@ fn data_on_a_syn_fits_the_cached_mss_less_options() {
     }
 }
 
-/// RFC 7413 §4.1.3: the SYN with data must fit the MTU of the first link and the MTU of Ethernet,
-/// which most paths have.
+/// RFC 7413 §4.1.3: the SYN with data must fit the MTU of the first link. It must also fit the MTU
+/// of Ethernet, which most paths have.
 #[test]
 fn data_on_a_syn_is_limited_by_the_first_link_and_ethernet() {
     for (mtu, most) in [(576, 536), (9_000, 1_460)] {
@@ -332,7 +334,7 @@ fn data_on_the_syn_ack_is_accepted() {
 fn a_simultaneous_open_sends_data_after_the_handshake() {
     let mut host = bringer(100);
     host.expect("S 0:100(100) tfo 0102030405060708");
-    // The peer's data is not accepted, because a client does not check cookies.
+    // The peer's data is not accepted, because a client cannot validate cookies.
     host.send("S 0:20(20) win 1000 mss 1460 tfo 1112131415161718");
     let answer = host.expect("S. 0:0(0) ack 1");
     assert_eq!(answer.says.options.fast_open, None);
@@ -443,12 +445,12 @@ fn a_duplicated_syn_delivers_its_data_once() {
     host.send("S 0:100(100) win 65535 mss 1460 wscale 7 sackOK ts 77 0 tfo 0102030405060708");
     host.expect("S. 0:0(0) ack 101");
     assert_eq!(host.connection.readable_bytes(), 0);
-    // The client's second SYN has no option.
+    // The client's second SYN has no Fast Open option.
     host.send("S 0:0(0) win 65535 mss 1460 wscale 7 sackOK ts 1077 0");
     host.expect("S. 0:0(0) ack 101");
     host.send(". 101:101(0) ack 1 win 500");
     assert_eq!(host.connection.state(), State::Established);
-    // After the handshake, the SYN is challenged as any other (RFC 5961 §4).
+    // After the handshake, the SYN is answered by a challenge ACK like any other SYN (RFC 5961 §4).
     host.send("S 0:100(100) win 65535 mss 1460 wscale 7 sackOK ts 2077 0 tfo 0102030405060708");
     host.expect(". 1:1(0) ack 101");
     assert_eq!(

@@ -60,7 +60,7 @@ fn every_size_of_buffer_takes_the_fast_path() {
     }
 }
 
-/// Segments take the slow path from a loss until its repair, which affects at most the data in
+/// Segments take the slow path from a loss until its repair. This affects at most the data in
 /// flight, here 256 KiB. The measured shares are printed by
 ///
 /// ```text
@@ -215,7 +215,7 @@ fn disabled_prediction_always_misses() {
     hits_for(&mut host, ". 101:201(100) ack 1");
 }
 
-/// After the cause of a miss is gone, the next segment takes the fast path again.
+/// When the cause of a miss has disappeared, the next segment takes the fast path again.
 #[test]
 fn the_segment_after_a_miss_hits_again() {
     let mut host = established();

@@ -1,5 +1,5 @@
-//! Tests of the handshake (RFC 9293 §3.5): its three forms, losses in it, and the negotiation of
-//! options.
+//! Tests of the handshake (RFC 9293 §3.5): its three forms, losses of its segments, and the
+//! negotiation of options.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{
@@ -126,8 +126,8 @@ fn an_unacknowledged_syn_ack_is_given_up() {
     assert!(last.at.since(start) >= secs(100) && last.says.flags == TcpFlags::SYN | TcpFlags::ACK);
 }
 
-/// Opens a connection while the `nth` segment of end `from` is lost. Returns the time that this
-/// takes.
+/// Opens a connection while the `nth` segment from the endpoint `from` is lost. Returns the
+/// duration of the handshake.
 fn opening_without(from: End, nth: u32) -> linerate_units::Duration {
     let config = Config::modern();
     let mut pair = Connections::new(&config, &config, Network::clean(ms(10)), 1);
@@ -187,7 +187,7 @@ fn a_reset_that_does_not_acknowledge_our_syn_is_ignored() {
     host.expect_nothing();
 }
 
-/// RFC 9293 §3.5.1, figure 9: the peer still has an earlier connection, which we have forgotten.
+/// RFC 9293 §3.5.1, figure 9: the peer still has an earlier connection, whose state we have lost.
 #[test]
 fn an_ack_of_unsent_data_is_reset_and_the_syn_retransmitted() {
     let mut host = Script::connect(&Config::modern());
@@ -279,7 +279,8 @@ fn the_window_of_a_syn_is_not_scaled_and_later_ones_are() {
     assert_eq!(host.connection.information().send_window, 128_000);
 }
 
-/// Earlier, the SYN-ACK was sent after the handshake had ended, and its retransmission timer set.
+/// The SYN-ACK must not be sent, and its retransmission timer must not be set, after the handshake
+/// has ended.
 #[test]
 fn a_syn_ack_is_not_sent_after_its_acknowledgement() {
     let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");
@@ -357,7 +358,8 @@ fn a_route_s_window_clamp_applies_from_the_syn_on() {
     host.expect("S 0:0(0) win 4096 wscale 0");
     host.send(SYN_ACK);
     host.expect(". 1:1(0) ack 1 win 4096");
-    // The clamp also limits buffer tuning and the size that the application chooses.
+    // The window clamp of the route also limits buffer tuning and the size that the application
+    // sets.
     let mut next = 1;
     for _ in 0..200 {
         for _ in 0..4 {
@@ -388,7 +390,8 @@ fn a_route_s_initial_windows_replace_those_of_the_configuration() {
     host.expect(". 1:1461(1460) ack 1");
     host.expect(". 1461:2921(1460) ack 1");
     host.expect_nothing();
-    // A clamp is stronger, and so is the maximum of the buffer.
+    // A window clamp takes precedence over the initial receive window, and so does the maximum of
+    // the buffer.
     let mut host = Script::with_path(&Config::modern(), Path { window_clamp: Some(4_096), ..path });
     host.expect("S 0:0(0) win 4096");
     let most = NonZeroU32::new(u32::MAX);
@@ -402,7 +405,7 @@ fn a_route_s_initial_windows_replace_those_of_the_configuration() {
     Script::with_path(&fixed, path).expect("S 0:0(0) win 9000");
 }
 
-/// The smaller of `TCP_MAXSEG` and the route's `advmss` is announced and used.
+/// The smaller of `TCP_MAXSEG` and the route's `advmss` is announced, and limits segments.
 #[test]
 fn the_largest_segment_is_announced_and_not_exceeded() {
     for (own, route, announced) in [
@@ -426,7 +429,7 @@ fn the_largest_segment_is_announced_and_not_exceeded() {
     assert_eq!(host.connection.effective_mss(), 600);
 }
 
-/// `TCP_SYNCNT`: a timeout that is set while the SYN is in flight overrides the configured one.
+/// `TCP_SYNCNT`: a timeout that is set while the SYN is in flight replaces the configured timeout.
 #[test]
 fn the_handshake_timeout_can_be_shortened_during_the_handshake() {
     let mut host = Script::connect(&Config::modern());

@@ -1,10 +1,11 @@
-//! Tests of ICMP reports (RFC 5461, RFC 5927, RFC 1191): when they are accepted, and their effect.
+//! Tests of ICMP reports (RFC 5461, RFC 5927, RFC 1191): the conditions of their acceptance, and
+//! their effect.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Error, IcmpReport, State};
 use linerate_testkit::Script;
 
-/// Passes the connection a report that quotes our segment at the sequence number `relative`.
+/// Passes to the connection a report that quotes our segment at the sequence number `relative`.
 fn report(
     host: &mut Script,
     kind: impl FnOnce(linerate_wire::SeqNum) -> IcmpReport,
@@ -46,8 +47,8 @@ fn a_soft_error_about_our_syn_is_waited_out() {
     host.expect_after(secs(1), "S 0:0(0)");
 }
 
-/// RFC 5461 §3, RFC 1122 §4.2.3.9: if the connection fails later, the application gets the soft
-/// error as its cause.
+/// RFC 5461 §3, RFC 1122 §4.2.3.9: if the connection fails later, the soft error is reported to the
+/// application as the cause.
 #[test]
 fn a_soft_error_is_the_reason_when_the_connection_is_given_up() {
     let mut host = Script::connect(&Config::modern());
@@ -69,7 +70,7 @@ fn a_soft_error_is_cleared_when_the_peer_answers() {
     assert_eq!(host.connection.error(), Some(Error::TimedOut));
 }
 
-/// RFC 5927 §5.2: once the connection is established, hard errors are treated as soft ones.
+/// RFC 5927 §5.2: once the connection is established, hard errors are treated as soft errors.
 #[test]
 fn no_error_ends_an_established_connection() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -147,7 +148,7 @@ fn a_second_report_of_the_same_size_retransmits_nothing() {
     host.expect_nothing();
 }
 
-/// Opens a connection with SACK on which two full segments have arrived, and four are in flight.
+/// Opens a connection with SACK. Two full segments have arrived, and four more are in flight.
 fn proven(round_trip: linerate_units::Duration) -> Script {
     let mut host = Script::connect(&Config::modern());
     host.expect("S 0:0(0)");
@@ -163,8 +164,8 @@ fn proven(round_trip: linerate_units::Duration) -> Script {
     host
 }
 
-/// RFC 5927 §7.2: an attacker who knows ports and sequence numbers can forge a report. The report
-/// is false if segments larger than it allows arrive.
+/// RFC 5927 §7.2: an attacker who can guess ports and sequence numbers can forge a report. The
+/// report is false if segments larger than it allows arrive.
 #[test]
 fn a_report_has_no_effect_while_larger_segments_arrive() {
     let mut host = proven(ms(10));
@@ -193,8 +194,8 @@ fn sent(host: &mut Script) -> Vec<(u32, u32)> {
     host.take_sent().iter().map(|sent| (sent.says.seq, sent.says.length)).collect()
 }
 
-/// The tail loss probe is small enough for the reported MTU. When it arrives, it shows that the
-/// large segments before it, and the quoted one among them, are lost.
+/// The tail loss probe is small enough for the reported MTU. Its arrival shows that the large
+/// segments before it are lost, including the quoted segment.
 #[test]
 fn a_report_takes_effect_when_the_segment_that_it_quotes_is_found_lost() {
     let mut host = proven(ms(10));
@@ -235,7 +236,7 @@ fn the_loss_of_another_segment_is_no_evidence_for_a_report() {
     assert_eq!(host.connection.effective_mss(), 1_460);
 }
 
-/// A forged report quotes a segment that was lost by congestion.
+/// A forged report quotes a segment that was lost because of congestion.
 #[test]
 fn larger_segments_that_left_later_and_arrive_disprove_a_report() {
     let mut host = proven(ms(10));
@@ -283,8 +284,8 @@ fn a_report_about_a_segment_that_would_have_fitted_is_ignored() {
     assert_eq!(host.connection.statistics().reports_ignored, 1);
 }
 
-/// Opens a connection with SACK and these further options. Ten segments are in flight, of which
-/// none has arrived, and the timestamp clock has advanced since they were sent.
+/// Opens a connection with SACK and further `options`. Ten segments are in flight, and none of them
+/// has arrived. The timestamp clock has advanced since they were sent.
 fn unproven(options: &str) -> Script {
     let mut host = Script::connect(&Config::modern());
     host.take_sent();
@@ -328,8 +329,8 @@ fn a_report_applied_at_once_is_confirmed_when_a_smaller_segment_arrives() {
     assert!(host.connection.is_path_mtu_confirmed());
 }
 
-/// Without timestamps, an acknowledgement does not show which copy of the data has arrived, so a
-/// path MTU probe checks the report.
+/// Without timestamps, an acknowledgement does not show which copy of the data has arrived. A path
+/// MTU probe therefore tests the report.
 #[test]
 fn without_timestamps_a_probe_checks_a_report_at_once() {
     for passes in [true, false] {
@@ -350,7 +351,8 @@ fn without_timestamps_a_probe_checks_a_report_at_once() {
             host.send(". 1:1(0) ack 16921");
         } else {
             host.send(". 1:1(0) ack 15461 sack 16921-19861");
-            // The arrival of data sent after the loss was found shows that only the probe was lost.
+            // Data that was sent after the loss was found arrives. This shows that only the probe
+            // was lost.
             host.write(980);
             host.take_sent();
             host.pass_time(ms(10));
@@ -358,7 +360,7 @@ fn without_timestamps_a_probe_checks_a_report_at_once() {
         }
         assert_eq!(host.connection.effective_mss(), if passes { 1_460 } else { 980 });
         assert!(host.connection.is_path_mtu_confirmed());
-        // RFC 1191 §6.3: no further probe in the next minutes.
+        // RFC 1191 §6.3: no further probe is sent in the next minutes.
         host.take_sent();
         host.pass_time(secs(60));
         host.write(20_000);
@@ -383,8 +385,8 @@ fn without_selective_acknowledgements_a_report_waits_for_the_timeout() {
     assert_eq!(host.connection.effective_mss(), 1_000);
 }
 
-/// RFC 8200 §5: each IPv6 link carries packets of 1,280 bytes, so a report of a smaller MTU is
-/// applied as one of 1,280 bytes.
+/// RFC 8200 §5: each IPv6 link carries packets of 1,280 bytes. A report of a smaller MTU is
+/// therefore applied as a report of 1,280 bytes.
 #[test]
 fn over_ipv6_no_report_reduces_packets_below_1280_bytes() {
     let mut host = Script::with_path(&Config::modern(), linerate_tcp::Path::ipv6(1_500));

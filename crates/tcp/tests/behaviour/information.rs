@@ -1,13 +1,13 @@
-//! Tests of the status information of a connection that its segments do not show: the limits of the
-//! sender, and the state of loss recovery.
+//! Tests of the status information of a connection that its segments do not show: the factors that
+//! limit the sender, and the state of loss recovery.
 
 use crate::ms;
 use linerate_tcp::{BufferSize, Config, CongestionName, RecoveryState};
 use linerate_testkit::Script;
 use linerate_units::Duration;
 
-/// Returns the time for which the sender was busy, limited by the peer's window, and limited by the
-/// send buffer, in milliseconds.
+/// Returns three times in milliseconds: the time for which the sender was busy, the time for which
+/// the peer's window limited it, and the time for which the send buffer limited it.
 fn busy(host: &Script) -> [u64; 3] {
     let (busy, now) = (host.connection.information().busy, host.now);
     [busy.total(now), busy.for_peer_window(now), busy.for_send_buffer(now)].map(Duration::as_millis)

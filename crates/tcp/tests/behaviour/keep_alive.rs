@@ -1,4 +1,5 @@
-//! Tests of keep-alive (RFC 9293 §3.8.4): on request of the application, an idle peer is probed.
+//! Tests of keep-alive (RFC 9293 §3.8.4): at the request of the application, probes are sent to an
+//! idle peer.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Error, KeepAlive, State};
@@ -43,7 +44,7 @@ fn a_peer_that_answers_is_probed_again_after_the_next_idle_time() {
     assert_eq!(host.connection.statistics().keep_alive_probes, 20);
 }
 
-/// The interval between probes is longer than the idle time here. An answer resets the count of
+/// Here the interval between probes is longer than the idle time. An answer resets the count of
 /// unanswered probes.
 #[test]
 fn a_peer_that_always_answers_is_never_given_up() {
@@ -86,8 +87,8 @@ fn data_in_flight_replaces_the_probe() {
     assert_eq!(host.connection.state(), State::Established);
 }
 
-/// Keep-alive probes are not needed while data is in flight, and begin again some time after it is
-/// acknowledged.
+/// While data is in flight, no keep-alive probes are needed. They begin again after an idle time
+/// that starts when the data is acknowledged.
 #[test]
 fn idle_time_counts_again_after_data_in_flight_is_acknowledged() {
     let mut host = probing(secs(10), secs(3), 3);
@@ -100,8 +101,8 @@ fn idle_time_counts_again_after_data_in_flight_is_acknowledged() {
     host.expect_after(ms(1), ". 100:100(0) ack 1");
 }
 
-/// RFC 9293 §3.8.4: a probe may carry one byte of old data, as some old TCPs require it. It is
-/// answered by an acknowledgement.
+/// RFC 9293 §3.8.4: a probe may carry one byte of old data, because some old TCPs require it. Such
+/// a probe is answered by an acknowledgement.
 #[test]
 fn a_peer_s_probe_is_answered() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -131,7 +132,7 @@ fn a_pending_acknowledgement_is_not_a_probe() {
 }
 
 /// A busy host may handle timers late, when an acknowledgement is pending. The acknowledgement is
-/// sent before the probe, with and without TCP options.
+/// sent before the probe, with TCP options and without them.
 #[test]
 fn a_probe_due_with_an_acknowledgement_follows_it() {
     for offers in ["", " sackOK ts 100 1"] {

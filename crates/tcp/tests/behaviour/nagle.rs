@@ -59,7 +59,8 @@ fn enabling_no_delay_sends_waiting_data() {
 }
 
 /// RFC 896 holds the remainder of a large write back until the full segments before it are
-/// acknowledged, for which a peer may take its time. Minshall's variation sends it at once.
+/// acknowledged. The peer may delay that acknowledgement. Minshall's variation sends the remainder
+/// at once.
 #[test]
 fn the_tail_of_a_large_write_waits_under_the_classic_rule_alone() {
     let mut classic = established(NagleRule::Classic);

@@ -13,8 +13,8 @@ const PACED: Config = Config {
     ..Config::modern()
 };
 
-/// Establishes a connection with a round trip of twice `latency`, and records the transmission time
-/// of each data segment of the client.
+/// Establishes a connection with a round-trip time of twice `latency`. Records the transmission
+/// time of each data segment of the client.
 fn paced_pair(config: &Config, latency: Duration) -> (Connections, Rc<RefCell<Vec<Instant>>>) {
     let mut pair =
         Connections::new(config, &Config::modern(), Network::clean(latency), 1).established();
@@ -29,7 +29,8 @@ fn paced_pair(config: &Config, latency: Duration) -> (Connections, Rc<RefCell<Ve
     (pair, send_times)
 }
 
-/// Returns the number of segments sent at each time, in microseconds since the first.
+/// Returns each transmission time, in microseconds since the first, with the number of segments
+/// sent at that time.
 fn bursts(send_times: &[Instant]) -> Vec<(u64, usize)> {
     let first = send_times[0];
     let mut bursts: Vec<(u64, usize)> = Vec::new();
@@ -115,7 +116,7 @@ fn pacing_is_off_if_configured_or_without_a_requested_rate() {
     }
 }
 
-/// Opens a connection with segments of 1,000 bytes and a round trip of 100 ms.
+/// Opens a connection with segments of 1,000 bytes and a round-trip time of 100 ms.
 fn established() -> Script {
     let mut host = Script::connect(&PACED);
     host.expect("S 0:0(0)");
@@ -133,7 +134,7 @@ fn acknowledgements_and_timeouts_are_not_paced() {
     host.send("P. 1:101(100) ack 1");
     host.expect(". 3001:3001(0) ack 101");
     host.take_sent();
-    // The whole window is sent, and the timer then finds that none of it has arrived.
+    // The whole window is sent. When the timer expires, none of it has arrived.
     host.pass_time(ms(250));
     let window = host.take_sent();
     assert!(window.iter().all(|sent| sent.says.seq > 1));
@@ -180,8 +181,8 @@ fn retransmissions_without_new_data_are_paced() {
     assert!(bursts(&repeated.borrow()).len() >= 3, "{:?}", bursts(&repeated.borrow()));
 }
 
-/// draft-ietf-ccwg-bbr §5.6.2: the first window is paced by the round trip that the handshake has
-/// measured, and not by the default of 1 ms.
+/// draft-ietf-ccwg-bbr §5.6.2: the first window is paced by the round-trip time that the handshake
+/// has measured, and not by the default of 1 ms.
 #[test]
 fn bbr_paces_its_first_window_by_the_round_trip_of_the_handshake() {
     let config = Config { congestion: CongestionName::Bbr, ..Config::modern() };

@@ -1,6 +1,6 @@
-//! Tests of the path MTU search (RFC 4821): after timeouts, segments become smaller, because the
-//! path may drop large packets without a report. Probes that are data segments make them larger
-//! again.
+//! Tests of the path MTU search (RFC 4821). After timeouts, segments become smaller, because the
+//! path may drop large packets without a report. Segments become larger again when data segments of
+//! a larger size, sent as probes, arrive.
 
 use crate::{ms, secs};
 use linerate_tcp::{
@@ -28,8 +28,8 @@ fn narrowed(config: &Config, path: Path, width: &Rc<Cell<usize>>) -> Connections
     pair.established()
 }
 
-/// Sends `bytes` from the client to the server, which reads them. `before` bytes have been sent by
-/// earlier calls.
+/// Sends `bytes` bytes from the client to the server, which reads them. Earlier calls have sent
+/// `before` bytes.
 fn transfer(pair: &mut Connections, before: usize, bytes: usize) {
     let (mut written, mut read) = (before, before);
     pair.run_until("everything has arrived", |pair| {
@@ -175,7 +175,7 @@ fn an_immediate_search_reaches_the_path_mtu_without_losses() {
     }
 }
 
-/// RFC 4821 §7.8: packets alternate between two paths of different MTU. The arrival of one probe
+/// RFC 4821 §7.8: packets alternate between two paths with different MTUs. The arrival of one probe
 /// then does not show that later segments of its size arrive.
 #[test]
 fn a_size_that_only_some_paths_carry_is_withdrawn() {
@@ -232,7 +232,7 @@ fn searching(config: &Config) -> Script {
     host
 }
 
-/// Waits for a round trip, and then acknowledges everything that was sent.
+/// Waits for one round-trip time, and then acknowledges everything that was sent.
 fn acknowledge_all(host: &mut Script) {
     host.pass_time(ms(10));
     let sent = host.take_sent();
@@ -242,12 +242,12 @@ fn acknowledge_all(host: &mut Script) {
 }
 
 /// Writes 20,000 bytes. The connection sends a path MTU probe of 1,240 bytes, and segments of 1,000
-/// bytes behind it.
+/// bytes after it.
 fn probed(config: &Config) -> Script {
     let mut host = searching(config);
     host.write(20_000);
     host.expect(". 1:1241(1240) ack 1");
-    // A congestion control that paces sends these segments one by one.
+    // A congestion control algorithm that paces sends these segments one by one.
     host.pass_time(ms(10));
     let sent: Vec<_> =
         host.take_sent().iter().map(|sent| (sent.says.seq, sent.says.length)).collect();
@@ -257,8 +257,8 @@ fn probed(config: &Config) -> Script {
 
 const NEW_RENO: Config = Config { congestion: CongestionName::NewReno, ..Config::modern() };
 
-/// RFC 4821 §7.4: the data that follows a probe shows whether the probe was lost. Without it, a
-/// lost probe would cost a timeout.
+/// RFC 4821 §7.4: the data that follows a probe shows whether the probe was lost. Without such
+/// data, a lost probe would cost a timeout.
 #[test]
 fn a_probe_is_sent_only_if_enough_data_can_follow() {
     let mut host = searching(&NEW_RENO);
@@ -268,7 +268,7 @@ fn a_probe_is_sent_only_if_enough_data_can_follow() {
     let mut host = searching(&NEW_RENO);
     host.write(4_240);
     host.expect(". 1:1241(1240) ack 1");
-    // A window of the peer that is too small prevents the probe, too.
+    // A window of the peer that is too small also prevents the probe.
     let mut host = searching(&NEW_RENO);
     host.send(". 1:1(0) ack 1 win 4239");
     host.write(10_000);
@@ -313,8 +313,8 @@ fn the_loss_of_only_a_probe_reduces_no_window_and_its_data_is_retransmitted_in_p
     }
 }
 
-/// RFC 4821 §7.6.4, §4: the loss of a probe and of other segments is a sign of congestion, and
-/// shows nothing about the MTU.
+/// RFC 4821 §7.6.4, §4: the loss of a probe together with other segments is a sign of congestion.
+/// It is no evidence about the MTU.
 #[test]
 fn a_probe_lost_with_other_segments_is_inconclusive_and_reduces_the_window() {
     let mut host = probed(&NEW_RENO);
@@ -402,8 +402,8 @@ fn a_probe_that_times_out_is_split_and_counts_as_failed() {
     assert_eq!(host.connection.information().congestion_window, 1_000);
 }
 
-/// Passes the connection an ICMP report about the probe, whose data begins at the sequence number
-/// `relative`. The reported MTU allows `mtu_payload` bytes behind the IP header.
+/// Passes to the connection an ICMP report about the probe, whose data begins at the sequence
+/// number `relative`. The reported MTU allows `mtu_payload` bytes after the IP header.
 fn report_of_probe(host: &mut Script, relative: u32, mtu_payload: usize) {
     let quoted = host.number(relative);
     let report = linerate_tcp::IcmpReport::PacketTooBig { quoted, mtu_payload };
@@ -449,7 +449,7 @@ fn a_forged_report_about_a_probe_that_arrives_has_no_effect() {
     assert_eq!(host.connection.statistics().path_probes_failed, 0);
 }
 
-/// Segments become smaller after timeouts, which does not extend R2 for ever.
+/// Segments become smaller after timeouts. This does not extend R2 for ever.
 #[test]
 fn a_vanished_peer_is_given_up_after_r2() {
     let config = Config { give_up_after: secs(60), ..Config::modern() };
@@ -506,7 +506,8 @@ fn no_probe_is_sent_while_data_is_missing() {
     expect_no_probe(&mut host);
 }
 
-/// RFC 8985 §7.3: it is not known yet whether the data of the tail loss probe has arrived.
+/// RFC 8985 §7.3: during a tail loss probe, it is uncertain whether the data of this probe has
+/// arrived.
 #[test]
 fn no_path_probe_is_sent_during_a_tail_loss_probe() {
     let mut host = searching(&NEW_RENO);
@@ -524,8 +525,8 @@ fn urgent_data_is_not_a_probe() {
     host.expect("U. 1:1001(1000) ack 1 urg 20000");
 }
 
-/// RFC 2018 §3: while received data is missing, data segments carry SACK blocks, for which a probe
-/// has no room.
+/// RFC 2018 §3: while received data is missing, data segments carry SACK blocks. A probe has no
+/// room for SACK blocks.
 #[test]
 fn no_probe_is_sent_while_sack_blocks_are_due() {
     let mut host = searching(&NEW_RENO);
@@ -568,8 +569,7 @@ fn an_accecn_option_precedes_a_probe() {
     assert!(first.options.ecn.is_some() && first.length <= 1_000, "{first}");
 }
 
-/// RFC 9293 §3.8.6.1: it is not known yet whether the peer has accepted the byte of the window
-/// probe.
+/// RFC 9293 §3.8.6.1: after a window probe, it is uncertain whether the peer has accepted its byte.
 #[test]
 fn no_path_probe_is_sent_right_after_a_window_probe() {
     let mut host = searching(&NEW_RENO);
@@ -621,8 +621,8 @@ fn a_probe_waits_for_room_in_the_peer_s_window() {
     host.expect(". 3001:4241(1240) ack 1");
 }
 
-/// RFC 1122 §4.2.3.2: the peer may delay the acknowledgement of a single segment until the next one
-/// arrives. To wait for it would delay the probe.
+/// RFC 1122 §4.2.3.2: the peer may delay the acknowledgement of a single segment until the next
+/// segment arrives. Waiting for this acknowledgement would delay the probe.
 #[test]
 fn a_probe_waits_only_while_two_segments_are_in_flight() {
     let mut host = searching(&NEW_RENO);
@@ -634,7 +634,7 @@ fn a_probe_waits_only_while_two_segments_are_in_flight() {
     host.expect_nothing();
 }
 
-/// If less data is written than a probe and its following segments need, it is sent at once.
+/// Written data is sent at once if it is less than a probe and the segments after it need.
 #[test]
 fn little_data_does_not_wait_for_a_probe() {
     let mut host = searching(&NEW_RENO);
@@ -688,7 +688,8 @@ fn a_passed_probe_is_reported_once() {
     assert!(!has_path_event(&mut host), "the search goes on");
 }
 
-/// RFC 4821 §7.3: the application is informed that the search has ended below the MTU of the link.
+/// RFC 4821 §7.3: an event reports to the application that the search has ended below the MTU of
+/// the link.
 #[test]
 fn the_end_of_a_search_below_the_limit_is_reported() {
     let mut host = probed(&NEW_RENO);
@@ -730,8 +731,8 @@ fn the_end_of_a_complete_search_is_not_reported() {
     assert!(!has_path_event(&mut host));
 }
 
-/// RFC 4821 §7.7: two events are reported: that segments became smaller after timeouts, and that
-/// smaller segments arrive.
+/// RFC 4821 §7.7: there are two events. The first reports that segments became smaller after
+/// timeouts. The second reports that smaller segments arrive.
 #[test]
 fn the_first_acknowledgement_after_a_black_hole_is_reported() {
     let mut host =
@@ -750,7 +751,7 @@ fn the_first_acknowledgement_after_a_black_hole_is_reported() {
     assert!(!has_path_event(&mut host));
 }
 
-/// RFC 4821 §7.7: full segments that have arrived behind the missing data make a black hole
+/// RFC 4821 §7.7: full segments that have arrived after the missing data make a black hole
 /// unlikely.
 #[test]
 fn delivered_large_segments_double_the_detection_time() {
@@ -778,8 +779,8 @@ fn a_peer_with_a_small_window_gets_its_segments_without_delay() {
     host.expect(". 2001:3001(1000) ack 1");
 }
 
-/// The connection, and not the application, holds data back, so the congestion window counts as
-/// filled (RFC 7661 §4.3).
+/// The connection, and not the application, holds data back. The congestion window therefore counts
+/// as filled (RFC 7661 §4.3).
 #[test]
 fn the_congestion_window_grows_while_data_waits_for_a_probe() {
     let mut host = searching(&Config { send_buffer: BufferSize::Fixed(7_240), ..NEW_RENO });
@@ -791,8 +792,8 @@ fn the_congestion_window_grows_while_data_waits_for_a_probe() {
     assert_eq!(host.connection.information().congestion_window, 10_999);
 }
 
-/// RFC 5681 §3.1: the congestion window grows by one segment per acknowledgement, which now is a
-/// larger one.
+/// RFC 5681 §3.1: the congestion window grows by one segment per acknowledgement. After the probe
+/// has arrived, segments are larger.
 #[test]
 fn after_a_probe_has_arrived_the_window_grows_in_segments_of_its_size() {
     let mut host = probed(&NEW_RENO);
@@ -802,12 +803,11 @@ fn after_a_probe_has_arrived_the_window_grows_in_segments_of_its_size() {
     assert_eq!(host.connection.information().congestion_window - before, 1_240);
 }
 
-/// RFC 4821 §7.7, RFC 9293 §3.8.3: R2 is measured anew from the time at which segments become
-/// smaller.
+/// RFC 4821 §7.7, RFC 9293 §3.8.3: R2 starts again when segments become smaller.
 #[test]
 fn the_time_until_a_peer_is_given_up_begins_anew_with_smaller_segments() {
-    // Timeouts occur after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s. Segments reach their minimum size at
-    // the fourth.
+    // Timeouts occur after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s. At the fourth timeout, segments reach
+    // their minimum size.
     let time_limit = secs(11);
     let config = Config { give_up_after: time_limit, ..Config::modern() };
     let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
@@ -828,7 +828,7 @@ fn the_time_until_a_peer_is_given_up_begins_anew_with_smaller_segments() {
     );
 }
 
-/// RFC 4821 §7.8: a size is withdrawn even if its losses are found only by timeouts.
+/// RFC 4821 §7.8: a size is withdrawn even if only timeouts detect the losses.
 #[test]
 fn an_unconfirmed_size_is_withdrawn_at_a_timeout() {
     let mut host = probed(&NEW_RENO);
@@ -870,8 +870,8 @@ fn a_size_with_few_losses_is_kept() {
     assert_eq!((counted.path_sizes_withdrawn, pair.client.path_mtu()), (0, 1_500));
 }
 
-/// RFC 9768 §3.2.3.2.1: the first data with an AccECN option tests the path for the option, so it
-/// must not be a path MTU probe, too.
+/// RFC 9768 §3.2.3.2.1: the first data with an AccECN option tests the path for the option. It must
+/// therefore not also be a path MTU probe.
 #[test]
 fn the_first_data_with_an_accecn_option_is_not_a_probe() {
     let config = Config {
