@@ -1,5 +1,5 @@
-//! Property tests: over any network, and however applications write and read, exactly the written
-//! bytes are read, in order. The test kit also checks that the fast path and the slow path treat
+//! Property tests. Over any network, and however applications write and read, exactly the written
+//! bytes are read, in order. The test kit also checks that the fast path and the slow path process
 //! each segment alike.
 
 use linerate_tcp::{
@@ -17,13 +17,13 @@ struct Flow {
     read_size: usize,
 }
 
-/// Returns the byte at a position of the stream. Neighbouring bytes differ, and so do packets and
-/// buffers.
+/// Returns the byte at a position of the stream. Neighbouring bytes differ, and neighbouring
+/// packets and buffers differ as well.
 fn pattern(position: usize) -> u8 {
     (position as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0]
 }
 
-/// The application of one end, and how far it has written and read.
+/// The application at one endpoint, and its progress in writing and reading.
 struct Application {
     side: End,
     sends: Flow,
@@ -106,8 +106,8 @@ fn converse(pair: &mut Connections, up: &Flow, down: &Flow) {
     assert_eq!(pair.server().state(), State::Closed);
 }
 
-/// Runs a transfer over a network that may be too lossy, or fails after `segments` segments. Each
-/// end receives everything and the end of the stream, or reports an error.
+/// Runs a transfer over a network that may be too lossy, or that fails after `segments` segments.
+/// Each endpoint either receives all data and the end of the stream, or reports an error.
 fn converse_or_fail(pair: &mut Connections, up: &Flow, down: &Flow, segments: u32) {
     let mut sent = 0_u32;
     pair.set_filter(move |_, _, _| {
@@ -144,8 +144,8 @@ fn flow() -> impl Strategy<Value = Flow> {
     let bytes = prop_oneof![Just(0_usize), 1_usize..4_000, 4_000_usize..200_000];
     let size = || prop_oneof![1_usize..20, 100_usize..10_000];
     (bytes, size(), size()).prop_map(|(bytes, write_size, read_size)| {
-        // Transfers with tiny writes or reads are slow, and test nothing new after the first
-        // thousand steps.
+        // Transfers with tiny writes or reads are slow. After the first thousand steps, they test
+        // nothing new.
         let bytes = bytes.min(write_size.min(read_size) * 2_000);
         Flow { bytes, write_size, read_size }
     })
@@ -211,8 +211,8 @@ proptest! {
         converse(&mut pair, &up, &down);
     }
 
-    /// RFC 7413: the server may accept data on the SYN or not, and the SYN may be lost. In each
-    /// case the bytes arrive once and in order.
+    /// RFC 7413: the server may accept data on the SYN or refuse it, and the SYN may be lost. In
+    /// each case, the bytes arrive once and in order.
     #[test]
     fn every_byte_arrives_when_the_first_come_with_the_syn(
         client in config(profile()),
@@ -236,7 +236,7 @@ proptest! {
         (up, down) in (flow(), flow()),
         seed in any::<u64>(),
     ) {
-        // If an end has sent everything, only keep-alive reveals that the peer is gone.
+        // If an endpoint has sent everything, only keep-alive can detect that the peer is gone.
         let asks = |config| Config { keep_alive: Some(KeepAlive::default()), ..config };
         let network = Network { loss, duplication: network.duplication / 2, ..network };
         let pair = Connections::new(&asks(client), &asks(server), network, seed);
@@ -260,7 +260,7 @@ proptest! {
         converse(&mut pair, &up, &down);
     }
 
-    /// Large segments stay in the memory of the link as long as no data is missing before them.
+    /// Large segments stay in the memory of the link, as long as no data before them is missing.
     #[test]
     fn every_byte_arrives_over_a_path_of_large_packets(
         client in config(profile()),
@@ -274,7 +274,7 @@ proptest! {
         converse(&mut pair.over(&client, Path::ipv4(65_535)), &up, &down);
     }
 
-    /// The path drops large segments from some time on, for a while or for ever.
+    /// At some time, the path begins to drop large segments, for a while or for ever.
     #[test]
     fn every_byte_arrives_over_a_path_that_drops_long_segments(
         congestion in prop::sample::select(CongestionName::ALL.to_vec()),
@@ -345,7 +345,7 @@ proptest! {
         let network = Network::clean(Duration::from_millis(3));
         let mut pair = Connections::new(&client, &server, network, seed);
         converse(&mut pair, &up, &down);
-        // A byte that has probed a closed window may have to be sent again, and nothing else.
+        // Only a byte that has probed a closed window may be retransmitted.
         for side in [End::Client, End::Server] {
             let statistics = pair.end(side).statistics().clone();
             prop_assert_eq!(statistics.retransmission_timeouts, 0);

@@ -1,4 +1,4 @@
-//! Tests transfers with socket buffers of each size from one packet to seventeen.
+//! Tests transfers with socket buffers of every size from one packet to seventeen packets.
 
 use linerate_tcp::{Config, Profile};
 use linerate_testkit::{Connections, End, Network};
@@ -14,7 +14,7 @@ fn with_buffers(profile: Profile, send: usize, receive: usize) -> (Config, Confi
 }
 
 /// Transfers `bytes` bytes from the client to the server, which write and read whenever possible.
-/// Returns the time that this takes.
+/// Returns the duration of the transfer.
 fn transfer(pair: &mut Connections, bytes: usize) -> Duration {
     let start = pair.now;
     let chunk = vec![0x5a; 8_192];
@@ -34,8 +34,9 @@ fn transfer(pair: &mut Connections, bytes: usize) -> Duration {
     pair.now.since(start)
 }
 
-/// The table of 1988 in virtual time, with a row and a column for each buffer size. No transfer may
-/// wait for a timer, so each takes at most one round trip per packet.
+/// The table of 1988 in virtual time, with a row for each send buffer and a column for each receive
+/// buffer. No transfer may wait for a timer, so each transfer takes at most one round trip per
+/// packet.
 #[test]
 fn no_pair_of_buffers_waits_for_a_timer() {
     let round_trip = Duration::from_millis(2);

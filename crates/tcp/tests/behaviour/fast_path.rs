@@ -61,7 +61,7 @@ fn every_size_of_buffer_takes_the_fast_path() {
 }
 
 /// Segments take the slow path from a loss until its repair. This affects at most the data in
-/// flight, here 256 KiB. The measured shares are printed by
+/// flight, here 256 KiB. This command prints the measured shares:
 ///
 /// ```text
 /// cargo test -p linerate-tcp --test behaviour most_segments_take_the_fast_path -- --nocapture

@@ -128,7 +128,7 @@ fn the_ranges_beyond_holes_are_limited_and_drops_counted() {
     assert_eq!(verdict, Disposition::DataRefused);
     assert_eq!(host.connection.statistics().reassembly_full, 1);
     host.take_sent();
-    // Data that joins two ranges needs no further range, and neither does in-order data.
+    // Data that joins two ranges needs no further range. In-order data does not either.
     assert_eq!(host.judge(". 1101:1201(100) ack 1"), Disposition::Accepted);
     host.take_sent();
     assert_eq!(host.judge(". 3001:3101(100) ack 1"), Disposition::Accepted);
@@ -138,7 +138,7 @@ fn the_ranges_beyond_holes_are_limited_and_drops_counted() {
     host.read(1_300);
 }
 
-/// A peer can send tiny ranges all over the window, but only a limited number is stored.
+/// A peer can send tiny ranges all over the window, but only a limited number of ranges is stored.
 #[test]
 fn tiny_ranges_cost_a_bounded_amount() {
     let mut host = modern();
@@ -186,7 +186,7 @@ fn each_of_five_holes_in_a_batch_is_reported() {
 }
 
 /// RFC 5681 §3.2: a peer without SACK counts duplicate ACKs. Three segments that are received
-/// together must cause three of them, or the peer would wait for a timeout.
+/// together must cause three duplicate ACKs, or the peer would wait for a timeout.
 #[test]
 fn a_peer_without_sack_gets_a_duplicate_ack_per_segment_beyond_a_hole() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);

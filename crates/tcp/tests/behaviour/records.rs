@@ -1,12 +1,12 @@
-//! Tests of record boundaries (`MSG_EOR`): no segment, even a retransmitted one, contains data from
-//! both sides of a boundary.
+//! Tests of record boundaries (`MSG_EOR`). No segment contains data from both sides of a boundary,
+//! even if it is retransmitted.
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, Connection};
 use linerate_testkit::Script;
 
-/// TCP options that the peer offers in the two variants of a test: none, and those that header
-/// prediction of output requires.
+/// The TCP options that the peer offers in the two variants of a test. The first variant offers
+/// none. The second offers the options that output prediction requires.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
 fn established(offers: &str) -> Script {
@@ -31,7 +31,7 @@ fn a_record_ends_a_segment_although_more_was_written() {
 }
 
 /// A segment may contain a record and data written before it, but no data written after it. Nagle's
-/// algorithm holds back the last small segment only.
+/// algorithm holds back only the last small segment.
 #[test]
 fn nagle_holds_back_only_the_last_record() {
     for offers in OFFERS {
@@ -107,7 +107,7 @@ fn boundaries_are_limited_and_drops_counted() {
     let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 0 mss 1000");
     for _ in 0..1_030 {
         write_record(&mut host, 2);
-        // No data was written since, so the boundary does not move.
+        // No data was written since the last call, so the boundary does not move.
         host.application(|connection, _| connection.end_record());
     }
     assert_eq!(host.connection.records_joined(), 6);

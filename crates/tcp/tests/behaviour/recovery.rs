@@ -1,22 +1,22 @@
-//! Tests of loss recovery with SACK (RFC 2018): RACK detects losses (RFC 8985), and limits apply to
-//! the data in flight while they are repaired (RFC 6675, RFC 6937).
+//! Tests of loss recovery with SACK (RFC 2018). RACK detects losses (RFC 8985). While they are
+//! repaired, the data in flight is limited (RFC 6675, RFC 6937).
 
 use crate::ms;
 use linerate_tcp::{Config, CongestionName, RecoveryState};
 use linerate_testkit::Script;
 use linerate_units::Duration;
 
-/// Opens a connection with SACK, segments of 1,000 bytes, and a round trip of 10 ms.
+/// Opens a connection with SACK, segments of 1,000 bytes, and a round-trip time of 10 ms.
 pub(crate) fn established(config: &Config) -> Script {
     established_with(config, "")
 }
 
-/// As [`established`], with further options on the SYN-ACK of the peer.
+/// Opens a connection as [`established`] does, with further options on the SYN-ACK of the peer.
 pub(crate) fn established_with(config: &Config, options: &str) -> Script {
     open(ms(10), config, options)
 }
 
-/// As [`established`], with another round trip.
+/// Opens a connection as [`established`] does, with another round-trip time.
 pub(crate) fn established_over(round_trip: Duration, config: &Config) -> Script {
     open(round_trip, config, "")
 }
@@ -44,7 +44,7 @@ pub(crate) fn expect_segments(host: &mut Script, starts: &[u32]) {
     host.expect_nothing();
 }
 
-/// Returns a connection that sent ten segments 10 ms ago, and has more data to send.
+/// Returns a connection that sent ten segments 10 ms ago and has more data to send.
 pub(crate) fn ten_out(config: &Config) -> Script {
     let mut host = established(config);
     host.write(30_000);
@@ -62,13 +62,14 @@ fn a_timeout_sends_the_segment_again_at_once() {
     host.expect_after(ms(400), "P. 1:101(100) ack 1");
 }
 
-/// RFC 8985 §6.2: three segments that arrive after a missing one prove its loss without a timer.
+/// RFC 8985 §6.2: three segments that arrive after a missing segment prove its loss without a
+/// timer.
 #[test]
 fn three_later_deliveries_cause_a_retransmission() {
     let mut host = ten_out(&new_reno());
     host.send(". 1:1(0) ack 1 sack 1001-2001");
     host.send(". 1:1(0) ack 1 sack 1001-3001");
-    // Each of the first two SACKed segments permits a new one (RFC 3042).
+    // Each of the first two SACKed segments permits a new segment (RFC 3042).
     expect_segments(&mut host, &[10_001, 11_001]);
     host.send(". 1:1(0) ack 1 sack 1001-4001");
     expect_segments(&mut host, &[1]);
@@ -78,7 +79,7 @@ fn three_later_deliveries_cause_a_retransmission() {
 }
 
 /// RFC 5681 §3.2 step 6, RFC 6937 §3: the acknowledgement that ends recovery leaves the window at
-/// SSTHRESH, although it covers more than one window. The next acknowledgement opens the window.
+/// SSTHRESH, although it covers more than one window. The next acknowledgement enlarges the window.
 #[test]
 fn the_acknowledgement_that_ends_recovery_leaves_the_window_at_the_threshold() {
     for congestion in [CongestionName::NewReno, CongestionName::Cubic] {
@@ -99,8 +100,8 @@ fn the_acknowledgement_that_ends_recovery_leaves_the_window_at_the_threshold() {
     }
 }
 
-/// RFC 8985 §6.2 step 4: a segment that only one later segment has overtaken is lost after a
-/// quarter of the round trip.
+/// RFC 8985 §6.2 step 4: if only one later segment has overtaken a segment, the segment is lost
+/// after a quarter of the round-trip time.
 #[test]
 fn an_overtaken_segment_is_awaited_for_a_quarter_of_the_round_trip() {
     let mut host = ten_out(&new_reno());
@@ -122,7 +123,8 @@ fn a_segment_within_the_reordering_window_is_not_lost() {
     assert_eq!((statistics.fast_retransmissions, statistics.retransmitted_segments), (0, 0));
 }
 
-/// RFC 6675 §5: SACK shows every hole. Each is filled once, as the limit of data in flight permits.
+/// RFC 6675 §5: SACK shows every hole. Each hole is filled once, when the limit of data in flight
+/// permits it.
 #[test]
 fn several_holes_are_filled_in_one_round_trip() {
     let mut host = ten_out(&new_reno());
@@ -141,8 +143,8 @@ fn several_holes_are_filled_in_one_round_trip() {
     assert_eq!(retransmitted, 3);
 }
 
-/// RFC 6937: during recovery, about one segment is sent for two delivered ones. The window is
-/// SSTHRESH afterwards.
+/// RFC 6937: during recovery, about one segment is sent for every two segments delivered. The
+/// window is SSTHRESH afterwards.
 #[test]
 fn the_window_shrinks_as_data_is_delivered() {
     let mut host = ten_out(&new_reno());
@@ -193,7 +195,7 @@ fn tahoe_retransmits_the_first_hole_whatever_is_in_flight() {
     assert_eq!(host.connection.information().congestion_window, 1_000);
 }
 
-/// The reordering timer detects the loss here, and the window still becomes one segment.
+/// Here the reordering timer detects the loss, and the window still becomes one segment.
 #[test]
 fn tahoe_begins_slow_start_after_a_reordering_timeout() {
     let mut host = ten_out(&Config { congestion: CongestionName::Tahoe, ..Config::modern() });
@@ -205,7 +207,7 @@ fn tahoe_begins_slow_start_after_a_reordering_timeout() {
 }
 
 /// RFC 6675 §5 (C): a segment is sent when there is room for all of it. Each acknowledgement makes
-/// room for half a segment, so a segment is sent for every second one.
+/// room for half a segment, so every second acknowledgement permits a segment.
 #[test]
 fn half_a_segment_of_room_admits_none() {
     let mut host = established(&new_reno());
@@ -226,9 +228,9 @@ fn half_a_segment_of_room_admits_none() {
     assert_eq!(sent, [2, 0, 1, 0, 1]);
 }
 
-/// RFC 6937bis: if less than SSTHRESH is in flight, an in-order acknowledgement that reports no
-/// further loss lets more data be sent, as in slow start. Further SACK blocks only keep the data in
-/// flight constant.
+/// RFC 6937bis: less than SSTHRESH is in flight. An in-order acknowledgement that reports no
+/// further loss then enlarges the data in flight, as in slow start. Further SACK blocks only keep
+/// it constant.
 #[test]
 fn an_emptied_pipe_grows_only_by_what_is_acknowledged_in_order() {
     let mut host = ten_out(&new_reno());
@@ -241,8 +243,8 @@ fn an_emptied_pipe_grows_only_by_what_is_acknowledged_in_order() {
     expect_segments(&mut host, &[4_001, 5_001]);
 }
 
-/// RFC 5681 §3.1: slow start after a timeout opens the window until all data is acknowledged, and
-/// beyond SSTHRESH.
+/// RFC 5681 §3.1: slow start after a timeout enlarges the window until all data is acknowledged,
+/// even beyond SSTHRESH.
 #[test]
 fn the_end_of_rto_recovery_does_not_reduce_the_window() {
     let mut host = established(&Config { frto: false, initial_window: 14, ..new_reno() });
@@ -259,8 +261,8 @@ fn the_end_of_rto_recovery_does_not_reduce_the_window() {
     assert!(information.congestion_window > information.slow_start_threshold);
 }
 
-/// RFC 8985 §3.3: a segment that was sent after a retransmission shows the loss of the
-/// retransmission when it arrives.
+/// RFC 8985 §3.3: when a segment that was sent after a retransmission arrives, it shows the loss of
+/// the retransmission.
 #[test]
 fn a_lost_retransmission_is_repeated_without_a_timeout() {
     let mut host = ten_out(&new_reno());
@@ -295,7 +297,7 @@ fn after_a_timeout_only_missing_data_is_retransmitted() {
     expect_segments(&mut host, &[1_001, 3_001]);
 }
 
-/// RFC 2018 §8: the peer may discard data that it has SACKed. It is then retransmitted.
+/// RFC 2018 §8: the peer may discard data that it has SACKed. The data is then retransmitted.
 #[test]
 fn reneged_data_is_retransmitted() {
     let mut host = established(&new_reno());
@@ -305,8 +307,8 @@ fn reneged_data_is_retransmitted() {
     host.send(". 1:1(0) ack 1 sack 1001-4001");
     expect_segments(&mut host, &[1]);
     host.pass_time(ms(10));
-    // The retransmission fills the hole, but the peer acknowledges none of the data that it has
-    // SACKed.
+    // The retransmission fills the hole, but the acknowledgement does not cover the data that the
+    // peer has SACKed.
     host.send(". 1:1(0) ack 1001");
     host.expect_nothing();
     host.pass_time(ms(200));
@@ -316,8 +318,8 @@ fn reneged_data_is_retransmitted() {
     expect_segments(&mut host, &[2_001, 3_001]);
 }
 
-/// RFC 8985 §6.2 step 3: only delivered data shows reordering, and not data that the peer has
-/// discarded.
+/// RFC 8985 §6.2 step 3: delivered data can show reordering. Data that the peer has discarded
+/// cannot.
 #[test]
 fn reneging_is_not_mistaken_for_reordering() {
     let mut host = established(&new_reno());
@@ -370,7 +372,7 @@ fn no_probe_is_sent_while_a_hole_is_known() {
 }
 
 /// RFC 8985 §7.2: the peer may delay the acknowledgement of a single segment, so the probe waits
-/// for 200 ms more.
+/// for another 200 ms.
 #[test]
 fn the_probe_of_a_single_segment_waits_for_a_delayed_acknowledgement() {
     for (segments, waits) in [(1, ms(800)), (2, ms(600))] {
@@ -383,7 +385,7 @@ fn the_probe_of_a_single_segment_waits_for_a_delayed_acknowledgement() {
     }
 }
 
-/// RFC 8985 §7.3: a probe that is not answered is followed by the timeout.
+/// RFC 8985 §7.3: if a probe is not answered, the timeout follows.
 #[test]
 fn an_unanswered_tail_is_probed_once() {
     let mut host = established(&new_reno());
@@ -396,7 +398,7 @@ fn an_unanswered_tail_is_probed_once() {
 }
 
 /// RFC 8985 §7.3: no further probe is sent before there is a new RTT sample. An acknowledgement
-/// that may be for the original or for the probe gives none.
+/// that may be for the original or for the probe gives no sample.
 #[test]
 fn no_second_probe_is_sent_without_a_round_trip_sample() {
     for options in ["", " ts 100 1"] {
@@ -557,7 +559,7 @@ fn duplicates_of_every_retransmission_restore_the_window() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
 }
 
-/// RFC 2883 §5: in an acknowledgement that a later one has overtaken, a block below the
+/// RFC 2883 §5: if a later acknowledgement has overtaken this one, a block that is now below the
 /// acknowledged data was no duplicate when it was sent.
 #[test]
 fn a_late_acknowledgement_with_sack_reports_no_duplicate() {
@@ -570,7 +572,7 @@ fn a_late_acknowledgement_with_sack_reports_no_duplicate() {
 }
 
 /// RFC 6675 §5 (A): data that was SACKed beyond the end of a recovery remains recorded, and reveals
-/// another loss.
+/// a further loss.
 #[test]
 fn a_second_loss_beyond_the_first_begins_a_recovery_of_its_own() {
     let mut host = ten_out(&new_reno());
@@ -581,7 +583,8 @@ fn a_second_loss_beyond_the_first_begins_a_recovery_of_its_own() {
     let sent: Vec<u32> = host.take_sent().iter().map(|sent| sent.says.seq).collect();
     assert_eq!(sent, [1, 12_001, 13_001]);
     host.pass_time(ms(10));
-    // The recovery ends at 12001. The segment from 12001 is missing, and the one behind it SACKed.
+    // The recovery ends at 12001. The segment from 12001 is missing, and the segment after it is
+    // SACKed.
     host.send(". 1:1(0) ack 12001 sack 13001-14001");
     let again: Vec<u32> = host.take_sent().iter().map(|sent| sent.says.seq).collect();
     assert!(again.starts_with(&[12_001]) && !again.contains(&13_001), "{again:?}");
@@ -608,7 +611,7 @@ fn data_sacked_after_a_timeout_is_not_retransmitted() {
 }
 
 /// RFC 6675 §5.1: a timeout ends a recovery. Losses that are found before all data sent until the
-/// timeout is acknowledged do not begin another one.
+/// timeout is acknowledged do not begin another recovery.
 #[test]
 fn a_timeout_ends_recovery_and_later_holes_begin_no_other() {
     let mut host = ten_out(&new_reno());
@@ -631,7 +634,7 @@ fn a_timeout_ends_recovery_and_later_holes_begin_no_other() {
     assert_eq!(host.connection.information().slow_start_threshold, threshold);
 }
 
-/// Blocks that report data never sent, or are empty or reversed, have no effect.
+/// SACK blocks that report data never sent, or that are empty or reversed, have no effect.
 #[test]
 fn impossible_sack_blocks_are_ignored() {
     let mut host = ten_out(&new_reno());

@@ -19,7 +19,7 @@ use std::rc::Rc;
 /// The SYN-ACK of a peer that accepts every requested option.
 const SYN_ACK: &str = "SE. 0:0(0) ack 1 win 65535 mss 1460 wscale 7 sackOK ts 1000 0";
 
-/// Returns a configuration that uses all options and all state that a segment could change.
+/// Returns a configuration that enables all options, and all state that a segment could change.
 fn rules(accurate: bool) -> Config {
     Config {
         ecn: EcnRule::Request,
@@ -102,7 +102,7 @@ const STATES: [State; 10] = [
 ];
 
 /// Returns the sequence number that a connection in `state` expects next, relative to the peer's
-/// initial one.
+/// initial sequence number.
 const fn next(state: State) -> u32 {
     match state {
         State::Established => 101,
@@ -111,21 +111,22 @@ const fn next(state: State) -> u32 {
     }
 }
 
-/// A window and options that must have no effect: the timestamp would make PAWS reject later
-/// segments.
+/// A window and options that must have no effect. If the timestamp had an effect, PAWS would reject
+/// later segments.
 const POISON: &str = "win 1 ts 1000000000 5 uto 7s sack 1-2";
 
-/// Returns segments that a connection refuses in `state`, which must be one after the peer's SYN.
+/// Returns segments that a connection in `state` refuses. The peer's SYN must have been received in
+/// this state.
 fn refused(state: State) -> Vec<(String, Refusal)> {
     let first = next(state);
     let (end, beyond) = (first + 100, first + 100_000_000);
-    // This number is older than any that the largest window of the peer would permit.
+    // This number is older than any number that the largest window of the peer would permit.
     let ancient = 1_u32.wrapping_sub(65_535 << 7).wrapping_sub(2);
     let is_over = state == State::TimeWait;
     let reset = |why| if is_over { Refusal::ResetInTimeWait } else { why };
     vec![
-        // RFC 5961 §5.2: the segments begin before the expected number or exactly at it, with and
-        // without data.
+        // RFC 5961 §5.2: the segments begin before the expected number or exactly at it, with data
+        // and without data.
         (format!("PEW. {}:{end}(101) ack 500000000 {POISON}", first - 1), Refusal::BadAck),
         (format!("PUEW. {first}:{end}(100) ack 500000000 urg 50 {POISON}"), Refusal::BadAck),
         (format!("EW. {first}:{first}(0) ack 500000000 {POISON}"), Refusal::BadAck),
@@ -134,7 +135,7 @@ fn refused(state: State) -> Vec<(String, Refusal)> {
         (format!("FPEW. {first}:{end}(100) ack 1 win 1 ts 999 5 uto 7s"), Refusal::OldTimestamp),
         (format!("FPEW. {first}:{end}(100) ack 1 win 1 uto 7s bare"), Refusal::OldTimestamp),
         (format!("FPEW. {beyond}:{}(100) ack 1 {POISON}", beyond + 100), Refusal::OutsideWindow),
-        // Segments before the window must be plausible, too, to be answered as duplicates.
+        // Segments before the window are answered as duplicates only if they are plausible, too.
         (format!("FPEW. 2500000000:2500000100(100) ack 1 {POISON}"), Refusal::OutsideWindow),
         (format!("PEW. {}:{first}(1) ack 500000000 {POISON}", first - 1), Refusal::OutsideWindow),
         (format!("SEW. {0}:{0}(0) ack 1 {POISON}", first + 9), Refusal::Challenged),
@@ -143,7 +144,7 @@ fn refused(state: State) -> Vec<(String, Refusal)> {
     ]
 }
 
-/// Gives the connection a marked segment, and checks that it is refused for the reason `why` and
+/// Passes a marked segment to the connection. Checks that it is refused for the reason `why` and
 /// has no effect.
 #[track_caller]
 fn refuse(host: &mut Script, text: &str, why: Refusal) {
@@ -202,13 +203,13 @@ fn a_refused_segment_only_causes_its_answer() {
 #[derive(Clone, Debug)]
 struct Forgery {
     flags: TcpFlags,
-    /// The sequence number, relative to the expected one.
+    /// The sequence number, relative to the expected number.
     seq: i32,
     ack: i32,
     window: u16,
     urgent: u16,
     payload: usize,
-    /// TSval and TSecr, relative to the plausible values.
+    /// The differences of TSval and TSecr from plausible values.
     timestamps: Option<(i32, i32)>,
     options: [bool; 3],
     ecn: Ecn,
@@ -317,9 +318,9 @@ proptest! {
     }
 }
 
-/// A blind attacker hits the next expected number with one of 2^16 segments of 1,400 bytes. If such
-/// a segment is refused for its acknowledgement, but its timestamp were recorded, PAWS would drop
-/// the peer's segments, and the connection would time out.
+/// A blind attacker sends 2^16 segments of 1,400 bytes, and one of them contains the next expected
+/// sequence number. It is refused because of its acknowledgement number. If its timestamp were
+/// recorded nevertheless, PAWS would drop the peer's segments, and the connection would time out.
 #[test]
 fn a_blindly_injected_timestamp_does_not_block_the_peer() {
     let config = Config::modern();
@@ -350,7 +351,7 @@ fn a_blindly_injected_timestamp_does_not_block_the_peer() {
     assert_eq!(pair.client.statistics().retransmitted_segments, 0);
 }
 
-/// Returns a segment with 1,400 bytes of data and this timestamp.
+/// Returns a segment with 1,400 bytes of data and the timestamp `stamp`.
 fn injected(seq: SeqNum, ack: SeqNum, stamp: u32) -> Vec<u8> {
     let header = TcpHeader { seq, ack, flags: TcpFlags::ACK, window: 1, ..TcpHeader::default() };
     let options = TcpOptions {
@@ -365,7 +366,7 @@ fn injected(seq: SeqNum, ack: SeqNum, stamp: u32) -> Vec<u8> {
     bytes
 }
 
-/// Forged segments must not hide that the peer is gone.
+/// Keep-alive must detect that the peer is gone even if forged segments arrive.
 #[test]
 fn a_refused_segment_does_not_postpone_keep_alive_probes() {
     let keep_alive = KeepAlive { idle: secs(10), interval: secs(1), probes: 3 };

@@ -7,7 +7,7 @@ use linerate_tcp::{Config, CongestionName, RecoveryState};
 use linerate_testkit::Script;
 use linerate_units::Duration;
 
-/// A quarter of the round trip of 10 ms, the initial reordering window.
+/// A quarter of the round-trip time of 10 ms, which is the initial reordering window.
 const QUARTER: Duration = Duration::from_micros(2_500);
 
 /// Sends ten segments, and waits for 10 ms.
@@ -21,8 +21,8 @@ fn again(host: &Script) -> u64 {
     host.connection.statistics().retransmitted_segments
 }
 
-/// Returns a connection that has seen reordering: of ten delivered segments, the second overtook
-/// the first. Ten more are in flight.
+/// Returns a connection that has detected reordering: of ten delivered segments, the second
+/// overtook the first. Ten more segments are in flight.
 fn reordered() -> Script {
     let mut host = established(&new_reno());
     ten_more(&mut host);
@@ -33,8 +33,8 @@ fn reordered() -> Script {
     host
 }
 
-/// RFC 8985 §6.2 step 4: on a path that reorders, three segments that overtake another one do not
-/// prove its loss.
+/// RFC 8985 §6.2 step 4: on a path that reorders, three segments that overtake another segment do
+/// not prove its loss.
 #[test]
 fn after_reordering_three_overtaking_segments_are_no_proof() {
     let mut host = reordered();
@@ -61,8 +61,8 @@ fn a_loss_detected_during_recovery_does_not_reduce_the_window_again() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
 }
 
-/// RFC 8985 §6.2 step 2: a segment that was sent earlier than the newest delivered one does not
-/// replace it as the reference.
+/// RFC 8985 §6.2 step 2: RACK refers to the delivered segment that was sent last. The later arrival
+/// of a segment that was sent earlier does not change this.
 #[test]
 fn a_late_segment_does_not_revert_rack_state() {
     let mut host = established(&new_reno());
@@ -79,8 +79,8 @@ fn a_late_segment_does_not_revert_rack_state() {
     );
 }
 
-/// Sends ten segments, and makes the connection retransmit the first, which arrives late. The peer
-/// then reports the duplicate.
+/// Sends ten segments, and makes the connection retransmit the first of them, which arrives late.
+/// The peer then reports the duplicate.
 fn retransmit_needlessly(host: &mut Script, first: u32) {
     ten_more(host);
     host.send(&format!(". 1:1(0) ack {first} sack {}-{}", first + 1_000, first + 4_000));
@@ -89,8 +89,8 @@ fn retransmit_needlessly(host: &mut Script, first: u32) {
     host.expect_nothing();
 }
 
-/// RFC 8985 §6.2 step 4: a duplicate shows that the reordering window was too small. It grows by a
-/// quarter of the round trip.
+/// RFC 8985 §6.2 step 4: a duplicate shows that the reordering window was too small. The window
+/// grows by a quarter of the round-trip time.
 #[test]
 fn a_needless_retransmission_widens_the_reordering_window() {
     let mut host = established(&new_reno());
@@ -103,7 +103,7 @@ fn a_needless_retransmission_widens_the_reordering_window() {
     expect_segments(&mut host, &[10_001]);
 }
 
-/// Sends ten segments, of which the first is lost and recovered. All are acknowledged then.
+/// Sends ten segments. The first is lost and recovered, and then all are acknowledged.
 fn lose_the_first_of_ten(host: &mut Script, first: u32) {
     ten_more(host);
     host.send(&format!(". 1:1(0) ack {first} sack {}-{}", first + 1_000, first + 10_000));
@@ -141,7 +141,7 @@ fn sixteen_recoveries_without_a_duplicate_reset_the_reordering_window() {
     }
 }
 
-/// RFC 8985 §6.2 step 4: the recovery after a timeout is one of the sixteen.
+/// RFC 8985 §6.2 step 4: the recovery after a timeout counts as one of the sixteen recoveries.
 #[test]
 fn a_recovery_from_a_timeout_counts_as_one_without_a_duplicate() {
     for (timeouts, borne) in [(0, QUARTER * 2), (1, QUARTER)] {
@@ -179,9 +179,9 @@ fn a_duplicate_widens_the_reordering_window_for_its_acknowledgement() {
     }
 }
 
-/// RFC 8985 §6.2 step 2: an acknowledgement may arrive more than the minimum round trip after a
-/// retransmission, but echo an earlier timestamp. It then is for the original, and shows nothing
-/// about the data sent after the original.
+/// RFC 8985 §6.2 step 2: an acknowledgement arrives more than the minimum round-trip time after a
+/// retransmission, but echoes an earlier timestamp. It is therefore for the original, and proves
+/// nothing about the data sent after the original.
 #[test]
 fn an_echo_of_the_original_does_not_advance_rack() {
     let mut host = established_with(&new_reno(), " ts 100 1");
@@ -199,7 +199,7 @@ fn an_echo_of_the_original_does_not_advance_rack() {
     assert_eq!(host.connection.information().lost, 0);
 }
 
-/// Karn's algorithm applies to the minimum round trip, too: an acknowledgement right after a
+/// Karn's algorithm also applies to the minimum round-trip time. An acknowledgement right after a
 /// retransmission is for the original segment.
 #[test]
 fn an_acknowledgement_right_after_a_retransmission_does_not_reduce_the_minimum_round_trip() {

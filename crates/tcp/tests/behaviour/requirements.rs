@@ -1,5 +1,5 @@
-//! Tests of the requirements of RFC 9293 that no other file tests. `specs/rfc9293.toml` lists them
-//! all.
+//! Tests of the requirements of RFC 9293 that no other file tests. `specs/rfc9293.toml` lists all
+//! requirements.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{
@@ -14,7 +14,7 @@ fn established() -> Script {
     Script::established(&Config::modern(), SYN_ACK)
 }
 
-/// A connection, and a peer whose option fields are written as raw bytes.
+/// A connection, and a peer whose TCP options are written as raw bytes.
 struct RawPeer {
     connection: Connection,
     now: Instant,
@@ -91,8 +91,8 @@ fn segments_with_unknown_illegal_or_misplaced_options_are_processed() {
     }
 }
 
-/// MUST-64, MUST-4: options may begin at any byte, with any number of NOPs before them. An
-/// end-of-list option ends them.
+/// MUST-64, MUST-4: options may begin at any byte, after any number of NOPs. An end-of-list option
+/// ends the options.
 #[test]
 fn options_are_read_wherever_they_begin() {
     for options in [
@@ -144,7 +144,7 @@ fn only_a_syn_carries_the_mss_option() {
     }
 }
 
-/// MUST-1: the window is an unsigned number; as a signed one, 40,000 would be negative.
+/// MUST-1: the window is an unsigned number. As a signed number, 40,000 would be negative.
 #[test]
 fn a_window_with_its_first_bit_set_is_a_large_one() {
     let config = Config { initial_window: 100, ..Config::modern() };
@@ -155,8 +155,8 @@ fn a_window_with_its_first_bit_set_is_a_large_one() {
     assert_eq!(sent, 40_000);
 }
 
-/// MUST-11: before the handshake ends, a reset is reported as "refused" to the application that has
-/// opened the connection. It ends the connection attempt of a peer.
+/// MUST-11: a reset before the handshake ends is reported as "refused" to an application that has
+/// opened the connection. If the peer has opened the connection, the reset ends it.
 #[test]
 fn a_reset_before_the_handshake_ends_refuses_an_active_open_and_resets_a_passive_one() {
     let mut active = Script::connect(&Config::modern());
@@ -230,7 +230,7 @@ fn r2_is_set_for_each_connection() {
     assert!(Config::modern().give_up_after >= secs(100));
 }
 
-/// SHLD-9, SHLD-10, MUST-47: the application is informed at R1, which is three retransmissions and
+/// SHLD-9, SHLD-10, MUST-47: the application is informed at R1, after three retransmissions and
 /// long before R2.
 #[test]
 fn the_application_is_informed_of_a_peer_that_does_not_answer() {
@@ -293,8 +293,8 @@ fn one_unanswered_probe_ends_no_connection() {
     }
 }
 
-/// MUST-31: 100,000 urgent bytes are sent. Each segment announces them, with their exact end as
-/// soon as the pointer of 16 bits reaches it.
+/// MUST-31: 100,000 urgent bytes are sent. Each segment announces urgent data. The urgent pointer
+/// gives the exact end of the urgent data as soon as 16 bits can express the distance.
 #[test]
 fn urgent_data_can_be_longer_than_the_pointer_reaches() {
     let config = Config { initial_window: 100, ..Config::modern() };
@@ -307,7 +307,7 @@ fn urgent_data_can_be_longer_than_the_pointer_reaches() {
         let left = 100_001 - sent.says.seq;
         assert_eq!(sent.says.urgent.map(u32::from), Some(left.min(65_535)), "{}", sent.says);
     }
-    // The urgent mark of the receiver follows the pointers of the peer's segments.
+    // The urgent mark of the receiver moves with the urgent pointers of the peer's segments.
     let mut host = established();
     for start in (1..100_001_usize).step_by(1_000) {
         let left = (100_001 - start).min(65_535);
@@ -381,8 +381,8 @@ fn data_that_fits_a_shrunk_window_is_retransmitted() {
     host.expect_nothing();
 }
 
-/// SHLD-17, MUST-34, MUST-35: a window that shrinks to zero while data is in flight is probed as
-/// long as the peer answers.
+/// SHLD-17, MUST-34, MUST-35: if a window shrinks to zero while data is in flight, probes are sent
+/// for as long as the peer answers.
 #[test]
 fn a_window_shrunk_to_zero_does_not_end_a_connection_whose_peer_answers() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
@@ -420,8 +420,8 @@ fn the_first_probe_waits_for_a_retransmission_timeout() {
     }
 }
 
-/// MUST-40: even a longer configured delay or tick leads to an acknowledgement after at most half a
-/// second.
+/// MUST-40: acknowledgements are sent after at most half a second, even if a longer delay or tick
+/// is configured.
 #[test]
 fn no_configuration_delays_acknowledgements_for_half_a_second() {
     for (delayed_ack, tick) in [(secs(2), ms(0)), (ms(400), ms(400)), (ms(1), secs(3))] {
@@ -435,8 +435,8 @@ fn no_configuration_delays_acknowledgements_for_half_a_second() {
     }
 }
 
-/// SHLD-4: if TIME-WAIT has timestamps, RFC 6191 §2 decides by them, and otherwise by sequence
-/// numbers.
+/// SHLD-4: if the connection in TIME-WAIT has timestamps, RFC 6191 §2 decides by timestamps.
+/// Otherwise it decides by sequence numbers.
 #[test]
 fn a_later_timestamp_ends_time_wait_whatever_its_number() {
     let waiting = |syn_ack: &str| {

@@ -49,8 +49,8 @@ fn a_reset_elsewhere_in_the_window_is_challenged() {
         host.expect(". 1:1(0) ack 1");
         assert_eq!(host.connection.state(), State::Established);
         assert_eq!(host.connection.statistics().challenge_acks, 1);
-        // A peer that has forgotten the connection answers the challenge ACK with a reset, whose
-        // sequence number is that of the challenge.
+        // A peer that has lost the connection's state answers the challenge ACK with a reset. The
+        // reset takes its sequence number from the acknowledgement number of the challenge ACK.
         host.send("R 1:1(0)");
         assert_eq!(host.connection.state(), State::Closed);
     }
@@ -106,8 +106,8 @@ fn a_syn_inside_a_connection_is_challenged_wherever_it_lies() {
     }
 }
 
-/// RFC 9293 §3.5.1, figure 9: the peer has restarted without our knowledge. It answers our
-/// challenge ACK with a reset.
+/// RFC 9293 §3.5.1, figure 9: the peer has restarted, and we have not detected this. The peer
+/// answers our challenge ACK with a reset.
 #[test]
 fn a_restarted_peer_can_reset_our_connection() {
     let mut host = established();
@@ -173,7 +173,7 @@ fn an_acknowledgement_of_unsent_data_is_refused() {
     );
 }
 
-/// RFC 5961 §5: a blind attacker has to guess the acknowledgement number of the data, too.
+/// RFC 5961 §5: a blind attacker also has to guess the acknowledgement number of the data.
 #[test]
 fn an_old_acknowledgement_is_refused() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 1000 mss 1000");
@@ -198,8 +198,9 @@ fn segments_that_are_not_acceptable_are_answered() {
     }
 }
 
-/// Our acknowledgement of an empty segment outside the window may be outside the peer's window,
-/// too. If each were answered, the two ends would exchange acknowledgements for ever.
+/// Our acknowledgement of an empty segment outside the window may also be outside the peer's
+/// window. If each of them were answered, the two endpoints would exchange acknowledgements for
+/// ever.
 #[test]
 fn empty_segments_outside_the_window_are_answered_at_intervals() {
     let mut host = established();
@@ -212,8 +213,8 @@ fn empty_segments_outside_the_window_are_answered_at_intervals() {
     assert!((8..=11).contains(&answers), "{answers} answers to 200 acknowledgements in a second");
 }
 
-/// An attacker who knows the sequence numbers sends data to each end in the name of the other. Each
-/// end then acknowledges data that the other has not sent.
+/// An attacker who has the sequence numbers sends data to each endpoint in the name of the other
+/// endpoint. Each endpoint then acknowledges data that the other endpoint has not sent.
 #[test]
 fn forged_data_starts_no_storm_of_acknowledgements() {
     let config = Config { timestamps: false, ..Config::modern() };
@@ -247,7 +248,8 @@ fn forged(seq: u32, ack: u32) -> Vec<u8> {
     bytes
 }
 
-/// RFC 9293 §3.5.2 group 1 and §3.10.7.1: a segment without a connection is answered by a reset.
+/// RFC 9293 §3.5.2 group 1 and §3.10.7.1: a segment that belongs to no connection is answered by a
+/// reset.
 #[test]
 fn a_segment_of_no_connection_is_reset() {
     for (text, answer) in [
@@ -301,8 +303,8 @@ fn raw(says: &Notation) -> Vec<u8> {
     bytes
 }
 
-/// At the limit of the host, a challenge ACK can be withheld. An acknowledgement that is due for
-/// another reason cannot.
+/// If the host has reached its limit, it can withhold a challenge ACK. It cannot withhold an
+/// acknowledgement that is due for another reason.
 #[test]
 fn a_challenge_can_be_withheld_and_an_acknowledgement_that_is_due_cannot() {
     let mut host = established();

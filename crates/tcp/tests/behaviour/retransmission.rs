@@ -15,8 +15,8 @@ fn new_reno() -> Config {
     Config { congestion: CongestionName::NewReno, ..Config::modern() }
 }
 
-/// Expects `count` segments of 1,000 bytes, the first with sequence number `start`, and nothing
-/// else.
+/// Expects `count` segments of 1,000 bytes, and nothing else. The first segment has the sequence
+/// number `start`.
 #[track_caller]
 fn expect_segments(host: &mut Script, start: u32, count: u32) {
     for index in 0..count {
@@ -127,8 +127,8 @@ fn a_retransmitted_segment_gives_no_rtt_sample() {
     assert_eq!(host.connection.information().retransmission_timeout, ms(200));
 }
 
-/// RFC 7323 §4.1, §4.2: the timestamp shows which copy is acknowledged, so that a retransmitted
-/// segment gives an RTT sample if new data is acknowledged.
+/// RFC 7323 §4.1, §4.2: the timestamp shows which copy is acknowledged. A retransmitted segment
+/// therefore gives an RTT sample if new data is acknowledged.
 #[test]
 fn with_timestamps_a_retransmitted_segment_gives_an_rtt_sample() {
     for offers in ["", " sackOK"] {
@@ -152,9 +152,9 @@ fn with_timestamps_a_retransmitted_segment_gives_an_rtt_sample() {
 }
 
 /// The segment arrives, but its acknowledgement is lost, and the peer later echoes its timestamp.
-/// As an RTT sample, the echo would include our own timeout, and each further timeout would be
-/// longer, up to two minutes on a path of milliseconds. This also holds for segments behind the
-/// retransmitted one that were sent once.
+/// As an RTT sample, the echo would include our own timeout. Each further timeout would be longer,
+/// up to two minutes on a path of milliseconds. Segments after the retransmitted segment that were
+/// sent once must not give such a sample either.
 #[test]
 fn the_wait_for_the_retransmission_timer_is_no_rtt_sample() {
     for offers in ["", " sackOK"] {
@@ -190,7 +190,8 @@ fn only_the_third_duplicate_retransmits_the_lost_segment() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
     let information = host.connection.information();
     assert_eq!((information.slow_start_threshold, information.congestion_window), (5_500, 8_500));
-    // 11,000 bytes are in flight. After two more duplicates there is still no room for a segment.
+    // 11,000 bytes are in flight. After two more duplicate ACKs, there is still no room for a
+    // segment.
     for _ in 0..3 {
         host.send(". 1:1(0) ack 1001");
         host.expect_nothing();
@@ -203,7 +204,8 @@ fn only_the_third_duplicate_retransmits_the_lost_segment() {
     assert_eq!(host.connection.statistics().retransmitted_segments, 1);
 }
 
-/// RFC 5681 §2: a segment that carries data or changes the window is no duplicate acknowledgement.
+/// RFC 5681 §2: a segment that carries data or changes the window is not a duplicate
+/// acknowledgement.
 #[test]
 fn an_acknowledgement_with_data_or_another_window_is_no_duplicate() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
@@ -217,8 +219,8 @@ fn an_acknowledgement_with_data_or_another_window_is_no_duplicate() {
 }
 
 /// RFC 6675 §2: an acknowledgement with new SACK blocks is a duplicate even if the window changes.
-/// Linux opens its window with each out-of-order segment when it tunes its buffer, and without this
-/// rule each loss would lead to a timeout.
+/// Linux enlarges its window with each out-of-order segment when it tunes its buffer. Without this
+/// rule, each loss would lead to a timeout.
 #[test]
 fn an_acknowledgement_with_new_sack_blocks_is_a_duplicate_whatever_its_window() {
     let syn_ack = "S. 0:0(0) ack 1 win 65535 mss 1000 sackOK";
@@ -238,8 +240,8 @@ fn an_acknowledgement_with_new_sack_blocks_is_a_duplicate_whatever_its_window() 
     expect_segments(&mut host, 1_001, 1);
 }
 
-/// RFC 2883: a block below the acknowledgement number is a D-SACK, which reports data that arrived
-/// twice and no loss.
+/// RFC 2883: a block below the acknowledgement number is a D-SACK. It reports data that arrived
+/// twice, and no loss.
 #[test]
 fn an_acknowledgement_with_only_a_d_sack_block_is_no_duplicate() {
     let syn_ack = "S. 0:0(0) ack 1 win 65535 mss 1000 sackOK";
@@ -252,8 +254,8 @@ fn an_acknowledgement_with_only_a_d_sack_block_is_no_duplicate() {
     }
 }
 
-/// Limited transmit (RFC 3042): if two segments are in flight, a third duplicate can only be caused
-/// by one of these new segments.
+/// Limited transmit (RFC 3042): two segments are in flight, so only a new segment can cause the
+/// third duplicate ACK.
 #[test]
 fn each_of_the_first_two_duplicates_sends_a_new_segment() {
     let mut host = established(&Config { initial_window: 2, ..Config::modern() });
@@ -264,7 +266,7 @@ fn each_of_the_first_two_duplicates_sends_a_new_segment() {
         expect_segments(&mut host, new, 1);
     }
     host.send(". 1:1(0) ack 1");
-    // Three segments have left the network, so the lost one and a new one are sent.
+    // Three segments have left the network, so the lost segment and a new segment are sent.
     for seq in [1, 4_001] {
         assert_eq!(host.take_one().says.seq, seq);
     }
@@ -272,8 +274,8 @@ fn each_of_the_first_two_duplicates_sends_a_new_segment() {
     assert_eq!(host.connection.information().slow_start_threshold, 2_000);
 }
 
-/// RFC 5681 §3.2 steps 4 and 5: each further duplicate shows that a segment has left the network,
-/// so a new one may be sent.
+/// RFC 5681 §3.2 steps 4 and 5: each further duplicate ACK shows that a segment has left the
+/// network, so a new segment may be sent.
 #[test]
 fn each_further_duplicate_makes_room_for_a_segment() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
@@ -295,8 +297,8 @@ fn each_further_duplicate_makes_room_for_a_segment() {
     assert_eq!(next, 15_001);
 }
 
-/// RFC 6582 §3.2 step 3, §4: only the first partial acknowledgement restarts the timer. If many
-/// segments are lost, a timeout then ends the recovery, which repairs one per round trip.
+/// RFC 6582 §3.2 step 3, §4: only the first partial acknowledgement restarts the timer. Recovery
+/// repairs one loss per round trip, so a timeout ends the recovery if many segments are lost.
 #[test]
 fn a_long_recovery_ends_in_a_timeout() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
@@ -321,7 +323,7 @@ fn a_long_recovery_ends_in_a_timeout() {
     );
 }
 
-/// RFC 6582 §3.2 step 3: a partial acknowledgement shows that the next segment is missing, too.
+/// RFC 6582 §3.2 step 3: a partial acknowledgement shows that the next segment is also missing.
 #[test]
 fn new_reno_retransmits_at_each_partial_acknowledgement() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
@@ -364,7 +366,7 @@ fn tahoe_begins_slow_start_after_the_third_duplicate() {
     expect_segments(&mut host, 1_001, 1);
     let information = host.connection.information();
     assert_eq!((information.slow_start_threshold, information.congestion_window), (5_500, 1_000));
-    // Duplicates do not inflate the window during slow start.
+    // Duplicate ACKs do not inflate the window during slow start.
     for _ in 0..5 {
         host.send(". 1:1(0) ack 1001");
         host.expect_nothing();
@@ -405,7 +407,7 @@ fn the_same_loss_halves_the_threshold_once() {
 }
 
 /// No RTT sample was taken since the first timeout, so RTO is still doubled. The second timeout is
-/// nevertheless that of another loss.
+/// nevertheless caused by another loss.
 #[test]
 fn another_loss_halves_the_threshold_again() {
     let mut host = established(&Config::modern());
@@ -420,8 +422,8 @@ fn another_loss_halves_the_threshold_again() {
     assert_eq!(host.connection.information().slow_start_threshold, 2_000);
 }
 
-/// RFC 6582 §3.2 step 2, §6: after a timeout, data may be retransmitted that has arrived. The
-/// duplicates that it causes are no sign of another loss.
+/// RFC 6582 §3.2 step 2, §6: after a timeout, data that has arrived may be retransmitted. The
+/// duplicate ACKs that it causes are no sign of another loss.
 #[test]
 fn duplicates_after_a_timeout_trigger_nothing() {
     let mut host = established(&Config { frto: false, ..Config::modern() });
@@ -437,7 +439,7 @@ fn duplicates_after_a_timeout_trigger_nothing() {
     host.expect_nothing();
 }
 
-/// Returns a connection that sent ten segments, and retransmitted the first after a timeout.
+/// Returns a connection that sent ten segments and retransmitted the first of them after a timeout.
 fn after_a_timeout() -> Script {
     let mut host = established(&new_reno());
     host.write(30_000);
@@ -467,16 +469,16 @@ fn two_acknowledgements_of_new_data_undo_a_timeout() {
     host.take_sent();
     let statistics = host.connection.statistics();
     assert_eq!((statistics.retransmitted_segments, statistics.spurious_recoveries), (1, 1));
-    // Three duplicates indicate another loss (RFC 5682 §2.2, "recover").
+    // Three duplicate ACKs indicate another loss (RFC 5682 §2.2, "recover").
     for _ in 0..3 {
         host.send(". 1:1(0) ack 12001");
     }
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
 }
 
-/// RFC 5682 §2.1 step 3 (b): one acknowledgement may show that the timeout was spurious, and also
-/// cover the new data and so end the recovery. Later acknowledgements must not undo the timeout
-/// again.
+/// RFC 5682 §2.1 step 3 (b): one acknowledgement may show that the timeout was spurious. It may
+/// also cover the new data, and so end the recovery. Later acknowledgements must not undo the
+/// timeout again.
 #[test]
 fn a_timeout_is_undone_once_if_the_acknowledgement_covers_the_new_data() {
     let mut host = after_a_timeout();
@@ -490,8 +492,9 @@ fn a_timeout_is_undone_once_if_the_acknowledgement_covers_the_new_data() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
 }
 
-/// RFC 5682 §2.1 step 3 (a): a duplicate after the new data shows that the rest of the data in
-/// flight is lost. It is retransmitted in slow start, from a window of at most three segments.
+/// RFC 5682 §2.1 step 3 (a): a duplicate ACK after the new data shows that the rest of the data in
+/// flight is lost. This data is retransmitted in slow start, from a window of at most three
+/// segments.
 #[test]
 fn a_duplicate_after_new_data_confirms_the_timeout() {
     let mut host = after_a_timeout();
@@ -501,8 +504,8 @@ fn a_duplicate_after_new_data_confirms_the_timeout() {
     expect_segments(&mut host, 1_001, 2);
     let information = host.connection.information();
     assert_eq!((information.slow_start_threshold, information.congestion_window), (5_000, 2_000));
-    // Further duplicates are caused by the second new segment and by needless retransmissions, and
-    // are no sign of another loss.
+    // The second new segment and needless retransmissions cause further duplicate ACKs, which are
+    // no sign of another loss.
     for _ in 0..4 {
         host.send(". 1:1(0) ack 1001");
         host.expect_nothing();
@@ -514,8 +517,9 @@ fn a_duplicate_after_new_data_confirms_the_timeout() {
     assert_eq!((statistics.fast_retransmissions, statistics.spurious_recoveries), (0, 0));
 }
 
-/// RFC 5682 §2.1 step 2 (a): acknowledgements that do not show whether the original segments arrive
-/// are duplicates, those of a part of the retransmitted segment, and those of all data in flight.
+/// RFC 5682 §2.1 step 2 (a): some acknowledgements do not show whether the original segments
+/// arrive. These are duplicates, acknowledgements of a part of the retransmitted segment, and
+/// acknowledgements of all data in flight.
 #[test]
 fn an_inconclusive_acknowledgement_confirms_the_timeout() {
     let mut host = after_a_timeout();
@@ -565,8 +569,8 @@ fn data_and_window_updates_do_not_advance_f_rto() {
     expect_segments(&mut host, 10_001, 2);
 }
 
-/// RFC 5682 §2.1 step 1: if the same segment times out again, F-RTO begins again. The timeout of
-/// another segment is taken as genuine.
+/// RFC 5682 §2.1 step 1: if the timer expires again for the segment at SND.UNA, F-RTO begins again.
+/// The timeout of another segment counts as genuine.
 #[test]
 fn f_rto_starts_again_if_the_same_segment_times_out_again() {
     let mut host = after_a_timeout();
@@ -588,7 +592,7 @@ fn f_rto_starts_again_if_the_same_segment_times_out_again() {
 }
 
 /// The RTT grows beyond RTO, and the peer supports neither SACK nor timestamps. Only one segment is
-/// retransmitted, and not all data in flight.
+/// retransmitted, instead of all data in flight.
 #[test]
 fn a_path_that_becomes_longer_costs_one_retransmission() {
     let config = Config { selective_acks: false, timestamps: false, ..new_reno() };
@@ -642,9 +646,9 @@ fn retransmissions_fit_the_peer_s_window() {
     host.expect_nothing();
 }
 
-/// Both endpoints retransmit, because acknowledgements were lost in both directions. Each
-/// acknowledges the other's data with SND.NXT as sequence number. The other end would discard an
-/// acknowledgement with the number of the retransmission as old.
+/// Both endpoints retransmit, because acknowledgements were lost in both directions. Each endpoint
+/// acknowledges the data of the other with SND.NXT as sequence number. If the acknowledgement had
+/// the sequence number of the retransmission, the other endpoint would discard it as old.
 #[test]
 fn acknowledgements_do_not_carry_the_number_of_a_retransmission() {
     for frto in [true, false] {
@@ -680,7 +684,7 @@ fn two_ends_recover_from_the_loss_of_all_acknowledgements() {
     assert!(pair.now.since(start) < secs(1), "{}", pair.now.since(start));
 }
 
-/// The peer has probed our window with a byte, and sends an acknowledgement with the sequence
+/// The peer has probed our window with a byte, and then sends an acknowledgement with the sequence
 /// number before that byte. A randomised test found this case.
 #[test]
 fn an_acknowledgement_on_an_old_segment_counts_and_its_window_does_not() {
@@ -693,7 +697,8 @@ fn an_acknowledgement_on_an_old_segment_counts_and_its_window_does_not() {
     host.expect(". 3001:3001(0) ack 2");
     assert_eq!(host.connection.unacknowledged_bytes(), 3_000);
     host.expect_nothing();
-    // Acknowledgements of unsent data and on segments far from the window are ignored.
+    // Acknowledgements of unsent data are ignored, and so are acknowledgements in segments far from
+    // the window.
     host.send(". 1:1(0) ack 3002");
     host.send(". 2000000000:2000000000(0) ack 3001");
     assert_eq!(host.connection.unacknowledged_bytes(), 3_000);
@@ -713,7 +718,7 @@ fn lost_small_segments_are_retransmitted_as_one() {
     assert_eq!(host.connection.statistics().bytes_retransmitted, 500);
 }
 
-/// A retransmitted segment may also contain new data, which does not count as retransmitted.
+/// A retransmitted segment may also contain new data. This data does not count as retransmitted.
 #[test]
 fn new_data_in_a_retransmitted_segment_do_not_count_as_retransmitted() {
     let mut host = established(&Config::modern());
@@ -744,7 +749,7 @@ fn data_beyond_a_hole_gives_no_rtt_sample() {
     assert_eq!(host.connection.information().smoothed_round_trip, before);
 }
 
-/// Karn's algorithm applies to a simultaneous open, whose SYN-ACK repeats the SYN.
+/// Karn's algorithm also applies to a simultaneous open, because the SYN-ACK repeats the SYN.
 #[test]
 fn a_simultaneous_open_gives_no_rtt_sample() {
     for offers in ["", " sackOK"] {
@@ -760,8 +765,8 @@ fn a_simultaneous_open_gives_no_rtt_sample() {
     }
 }
 
-/// RFC 6582 §3.2 step 3: a partial acknowledgement reduces cwnd by the acknowledged bytes, and adds
-/// one segment.
+/// RFC 6582 §3.2 step 3: a partial acknowledgement reduces cwnd by the acknowledged bytes, and then
+/// adds one segment.
 #[test]
 fn a_partial_acknowledgement_deflates_the_window() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
@@ -785,8 +790,8 @@ fn a_pending_retransmission_is_dropped_when_its_data_are_acknowledged() {
     }
 }
 
-/// RFC 3042 §2: limited transmit applies to the first two duplicates. Tahoe, which then has
-/// retransmitted a segment, sends nothing for further ones.
+/// RFC 3042 §2: limited transmit applies to the first two duplicate ACKs. After the third, Tahoe
+/// has retransmitted a segment, and sends nothing for further duplicate ACKs.
 #[test]
 fn limited_transmit_ends_with_the_third_duplicate() {
     let config = Config { congestion: CongestionName::Tahoe, ..Config::modern() };
@@ -827,7 +832,7 @@ fn duplicates_of_the_end_of_a_recovery_trigger_nothing() {
 }
 
 /// RFC 5682 §2.1 step 3 (a), RFC 6582 §3.2 step 4: the recovery lasts until the new data that F-RTO
-/// has sent is acknowledged, too.
+/// has sent is also acknowledged.
 #[test]
 fn duplicates_of_data_that_f_rto_sent_trigger_nothing() {
     let mut host = after_a_timeout();

@@ -1,11 +1,12 @@
-//! Tests of tail loss probes (RFC 8985 §7.3, §7.4): their data, and the meaning of the answers.
+//! Tests of tail loss probes (RFC 8985 §7.3, §7.4): the data of a probe, and the meaning of its
+//! answers.
 
 use crate::ms;
 use crate::recovery::{established, expect_segments, new_reno};
 use linerate_tcp::{Config, IcmpReport};
 use linerate_testkit::Script;
 
-/// Returns a connection that sent five segments, and repeated the last one as a probe.
+/// Returns a connection that sent five segments and repeated the last of them as a probe.
 fn probed() -> Script {
     let mut host = established(&new_reno());
     host.write(5_000);
@@ -48,8 +49,8 @@ fn a_duplicate_report_of_the_probe_shows_that_both_copies_arrived() {
     }
 }
 
-/// A data segment with the same acknowledgement does not answer the probe, and neither does a SACK
-/// block of later segments.
+/// A data segment with an equal acknowledgement number does not answer the probe. A SACK block of
+/// later segments does not either.
 #[test]
 fn other_segments_do_not_answer_a_probe() {
     for other in ["P. 1:101(100) ack 5001", ". 1:1(0) ack 5001 sack 6001-7001"] {
@@ -81,7 +82,7 @@ fn a_probe_of_new_data_repairs_no_loss() {
     assert_eq!(threshold(&host), before);
 }
 
-/// RFC 8985 §7.3: no further probe is sent until the previous one is answered.
+/// RFC 8985 §7.3: no further probe is sent until the previous probe is answered.
 #[test]
 fn an_unanswered_probe_is_the_only_one() {
     let mut host = probed();
@@ -92,7 +93,7 @@ fn an_unanswered_probe_is_the_only_one() {
     assert_eq!(host.connection.statistics().tail_probes, 1);
 }
 
-/// RFC 8985 §7.3: after the probe is answered in any way, a further one may be sent.
+/// RFC 8985 §7.3: after the probe is answered in any way, a further probe may be sent.
 #[test]
 fn each_answer_to_a_probe_permits_the_next() {
     for answer in ["ack 5001", "ack 5001 sack 4001-5001", "ack 6001 sack 4001-5001", "ack 6001"] {
@@ -121,7 +122,7 @@ fn each_answer_to_a_probe_permits_the_next() {
     assert_eq!(host.connection.statistics().tail_probes, 2, "new data");
 }
 
-/// Once the loss is detected by recovery, the answer to the probe does not reduce the window again.
+/// If recovery has detected the loss, the answer to the probe does not reduce the window again.
 #[test]
 fn a_loss_revealed_by_the_probe_reduces_the_window_once() {
     let mut host = probed();
@@ -151,7 +152,7 @@ fn a_probe_respects_the_peers_window() {
     host.expect_after(ms(20), ". 2001:3001(1000) ack 1");
 }
 
-/// RFC 8985 §7.3: the probe repeats the last segment, even if it is short, and nothing else.
+/// RFC 8985 §7.3: the probe repeats only the last segment, even if that segment is short.
 #[test]
 fn a_short_last_segment_is_probed_alone() {
     let mut host = established(&Config { no_delay: true, ..new_reno() });
@@ -181,8 +182,8 @@ fn a_probe_waits_for_two_round_trips_after_the_newest_data() {
     host.expect_after(ms(200), ". 1:1001(1000) ack 1");
 }
 
-/// RFC 8985 §7.2: an acknowledgement of new data restarts the timer of the probe, and a duplicate
-/// does not.
+/// RFC 8985 §7.2: an acknowledgement of new data restarts the timer of the probe. A duplicate
+/// acknowledgement does not.
 #[test]
 fn a_probe_waits_for_two_round_trips_after_an_acknowledgement_of_new_data() {
     for (ack, waits) in [(". 1:1(0) ack 1001", 20), (". 1:1(0) ack 1", 10)] {
@@ -212,7 +213,8 @@ fn new_data_does_not_postpone_the_timeout() {
     assert_eq!((statistics.tail_probes, statistics.retransmission_timeouts), (0, 1));
 }
 
-/// RFC 8985 §7.2: a SACK block shows a missing segment, which is retransmitted without a probe.
+/// RFC 8985 §7.2: a SACK block reveals a missing segment. The segment is retransmitted without a
+/// probe.
 #[test]
 fn a_late_sack_block_cancels_the_probe() {
     let mut host = established(&new_reno());
@@ -224,8 +226,8 @@ fn a_late_sack_block_cancels_the_probe() {
     assert_eq!(host.connection.statistics().tail_probes, 0);
 }
 
-/// A report that a segment is too large shows that it is lost. It is retransmitted from its
-/// beginning, within the congestion window, and no probe is sent.
+/// A report that a segment is too large shows that the segment is lost. It is retransmitted from
+/// its beginning, within the congestion window, and no probe is sent.
 #[test]
 fn data_reported_as_lost_is_retransmitted_instead_of_a_probe() {
     let mut host = established(&Config { initial_window: 2, ..new_reno() });

@@ -1,4 +1,4 @@
-//! Tests of TIME-WAIT records: a record answers segments as the released connection would.
+//! Tests of TIME-WAIT records: a record answers segments as the original released connection would.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Connection, Disposition, Offload, State, TimeWaitRecord};
@@ -7,13 +7,13 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, TcpFlags, TcpOptions, Timestamps};
 use proptest::prelude::*;
 
-/// Returns a closed and released connection in TIME-WAIT with all usual options.
+/// Returns a closed and released connection in TIME-WAIT, with all usual options.
 fn in_time_wait(config: &Config) -> Script {
     after_all(config, " wscale 7 sackOK ts 1000 0", None)
 }
 
-/// Returns a closed and released connection in TIME-WAIT, with this receive buffer and these
-/// options of the peer.
+/// Returns a closed and released connection in TIME-WAIT. It has `receive_buffer` bytes of receive
+/// buffer, if given, and the peer has `offered` these options.
 fn after_all(config: &Config, offered: &str, receive_buffer: Option<usize>) -> Script {
     let mut host = Script::established(config, &format!("{SYN_ACK}{offered}"));
     if let Some(size) = receive_buffer {
@@ -68,7 +68,7 @@ fn an_open_or_unreleased_connection_has_no_record() {
     assert!(host.connection.time_wait_record().is_some());
 }
 
-/// A received segment, with sequence numbers relative to those of the connection.
+/// A received segment. Its sequence numbers are relative to those of the connection.
 #[derive(Clone, Debug)]
 struct Arriving {
     after: Duration,
@@ -153,7 +153,8 @@ proptest! {
         };
         let host = after_all(&config, offered, receive_buffer);
         let (mut whole, mut waiting, mut now) = (host.connection.clone(), kept(&host), host.now);
-        // This record, of a connection with other settings, is overwritten for each segment.
+        // This record belongs to a connection with other settings. It is overwritten for each
+        // segment.
         let mut record = kept(&in_time_wait(&Config { msl: secs(3), ..config }));
         let (peer, own) = (host.peer_number(2), host.number(102));
         let (received, clock) = (host.clock(), host.stamp_at(now));

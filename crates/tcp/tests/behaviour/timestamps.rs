@@ -1,5 +1,5 @@
 //! Tests of the timestamps option (RFC 7323): the timestamp that is echoed, and the segments that
-//! are rejected as old.
+//! are rejected because of old timestamps.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{
@@ -8,7 +8,7 @@ use linerate_tcp::{
 use linerate_testkit::{Script, Sent};
 use linerate_wire::{Segment, SeqNum, Sum, TcpFlags, TcpHeader, Timestamps};
 
-/// Opens a connection with timestamps that delays acknowledgements from the first segment on. The
+/// Opens a connection with timestamps. It delays acknowledgements from the first segment on. The
 /// TSval of the peer's SYN is 1,000.
 fn established() -> Script {
     let config = Config { acks: AckRule::Modern { quick: 0 }, ..Config::modern() };
@@ -35,8 +35,8 @@ fn every_segment_carries_the_clock_and_the_echo() {
     assert_eq!(host.connection.effective_mss(), 1_448);
 }
 
-/// RFC 7323 §4.3 (A): a delayed acknowledgement echoes the earliest segment that it covers, so that
-/// the peer's RTT sample includes the delay.
+/// RFC 7323 §4.3 (A): a delayed acknowledgement echoes the earliest segment that it covers. The
+/// peer's RTT sample therefore includes the delay.
 #[test]
 fn a_delayed_acknowledgement_echoes_the_earliest_segment() {
     let mut host = established();
@@ -51,8 +51,8 @@ fn a_delayed_acknowledgement_echoes_the_earliest_segment() {
 }
 
 /// RFC 7323 §4.3: the acknowledgement of a retransmitted segment echoes the timestamp of the
-/// retransmission. An echo of the original would look like an RTT as long as the timeout, and RTO
-/// would grow with each lost acknowledgement, up to two minutes on a path of milliseconds.
+/// retransmission. An echo of the original would look like an RTT as long as the timeout. RTO would
+/// then grow with each lost acknowledgement, up to two minutes on a path of milliseconds.
 #[test]
 fn the_timestamp_of_a_needless_retransmission_is_echoed() {
     let mut host = established();
@@ -61,7 +61,7 @@ fn the_timestamp_of_a_needless_retransmission_is_echoed() {
     host.pass_time(secs(1));
     host.send(". 1:101(100) ack 1 ts 2001 5");
     assert_eq!(echo(&host.expect(". 1:1(0) ack 101")), 2_001);
-    // Data acknowledged before the last acknowledgement does not update TS.Recent.
+    // Data that was acknowledged before the last acknowledgement does not update TS.Recent.
     host.send(". 101:201(100) ack 1 ts 2010 5");
     host.expect_after(ms(40), ". 1:1(0) ack 201");
     host.send(". 1:101(100) ack 1 ts 3001 5");
@@ -145,7 +145,8 @@ fn a_reset_that_answers_a_timestamp_echoes_it_and_has_none_of_its_own() {
     assert_eq!(sent.sum.finish(), Sum::of(&bytes[..sent.length]).finish());
 }
 
-/// RFC 7323 §5.2: a reset that answers no segment carries TSval and TSecr like any segment.
+/// RFC 7323 §5.2: a reset that does not answer a segment carries TSval and TSecr like any other
+/// segment.
 #[test]
 fn a_reset_of_our_own_accord_carries_the_clock_and_the_echo() {
     let mut host = established();
@@ -214,7 +215,8 @@ fn an_echo_of_the_future_gives_no_rtt_sample() {
     assert_eq!(host.connection.information().smoothed_round_trip, before);
 }
 
-/// RFC 7323 §3.2: a segment without ACK has TSecr 0, and its received TSecr is ignored.
+/// RFC 7323 §3.2: a segment without ACK has a TSecr of zero, and a received TSecr without ACK is
+/// ignored.
 #[test]
 fn a_syn_echoes_nothing_and_its_echo_is_ignored() {
     let mut host = Script::connect(&Config::modern());

@@ -1,6 +1,6 @@
 //! Tests of whole transfers in which one segment suffers a fault, such as a loss. Each test repeats
-//! the transfer with a fault of the first segment, of the second, and so on up to the last. Data is
-//! sent in both directions, and the faults also affect SYN and FIN.
+//! the transfer, with a fault of the first segment, of the second, and so on up to the last. Data
+//! is sent in both directions, and the faults also affect SYN and FIN.
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, Error, Profile, State};
@@ -15,14 +15,14 @@ const BYTES: usize = 30_000;
 /// The time that the network takes to send four full segments.
 const FOUR_SEGMENTS: Duration = Duration::from_micros(500);
 
-/// Returns a network with a round trip of 10 ms, which takes 0.12 ms to send a segment.
+/// Returns a network with a round-trip time of 10 ms, which takes 0.12 ms to send a segment.
 fn network() -> Network {
     let line = Line { rate: Rate::from_bits_per_second(100_000_000), queue: 1 << 20 };
     Network { line: Some(line), ..Network::clean(ms(5)) }
 }
 
-/// The application of one end. It writes `BYTES` bytes, shuts its direction down, and reads to the
-/// end of the stream.
+/// The application at one endpoint. It writes `BYTES` bytes, closes its sending direction, and
+/// reads to the end of the stream.
 #[derive(Default)]
 struct Application {
     written: usize,
@@ -66,23 +66,23 @@ impl Application {
     }
 }
 
-/// A fault of one segment of an end.
+/// A fault of one segment that an endpoint sends.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// The segment has this fate, and its retransmissions are not affected.
+    /// The segment has this fate. Its retransmissions are not affected.
     Once(Fate),
     /// The segment is lost, and so is its first retransmission.
     LostTwice,
 }
 
-/// Applies a fault to the `nth` segment of one end.
+/// Applies a fault to the `nth` segment of one endpoint.
 struct FaultFilter {
     fault: Fault,
     nth: u32,
     seen: u32,
     /// The sequence number of the segment whose retransmission is to be lost.
     again: Option<SeqNum>,
-    /// Set if the end has sent `nth` segments, so that the fault has occurred.
+    /// Whether the endpoint has sent `nth` segments, so that the fault has occurred.
     happened: Rc<Cell<bool>>,
 }
 
@@ -106,8 +106,8 @@ impl FaultFilter {
     }
 }
 
-/// Transfers `BYTES` bytes in both directions at once. Returns the time that this takes, and
-/// whether the fault occurred.
+/// Transfers `BYTES` bytes in both directions at once, with a fault at the endpoints `ends`.
+/// Returns the duration of the transfer, and whether the fault occurred.
 fn transfer_with(config: &Config, ends: &[End], fault: Fault, nth: u32) -> (Duration, bool) {
     let mut pair = Connections::new(config, config, network(), u64::from(nth));
     let happened = Rc::new(Cell::new(false));
@@ -139,9 +139,9 @@ fn transfer_with(config: &Config, ends: &[End], fault: Fault, nth: u32) -> (Dura
     (took, happened.get())
 }
 
-/// Asserts that a fault delays a transfer by at most `time_limit` for each end that it affects.
-/// This is checked for each segment of either end, and for faults of both endpoints in one
-/// transfer.
+/// Asserts that a fault delays a transfer by at most `time_limit` for each endpoint that it
+/// affects. This is checked for each segment of either endpoint, and for faults of both endpoints
+/// in one transfer.
 fn survives(config: &Config, fault: Fault, time_limit: impl Fn(u32) -> Duration) {
     let (clean, _) = transfer_with(config, &[], fault, 0);
     for ends in [&[End::Client][..], &[End::Server], &[End::Client, End::Server]] {
@@ -174,7 +174,7 @@ fn variants(profile: Profile) -> impl Iterator<Item = Config> {
         timestamps: config.timestamps && stamps,
         ..config
     });
-    // A profile without these options has one variant.
+    // A profile without these options has only one variant.
     choices.take(if config.timestamps { 4 } else { 1 })
 }
 
@@ -195,7 +195,7 @@ fn a_modern_transfer_survives_the_loss_of_any_one_segment() {
     }
 }
 
-/// The loss of a segment and of its retransmission costs two timeouts, of which the second is
+/// The loss of a segment and of its retransmission costs two timeouts. The second timeout is
 /// doubled.
 #[test]
 fn a_modern_transfer_survives_the_loss_of_any_one_segment_and_of_its_repetition() {
@@ -214,8 +214,8 @@ fn a_modern_transfer_survives_the_duplication_of_any_one_segment() {
     }
 }
 
-/// Up to four later segments overtake one that is delayed. This causes no timeout, but the window
-/// may be halved needlessly, which costs some round trips.
+/// Up to four later segments overtake a delayed segment. This causes no timeout, but the window may
+/// be halved needlessly, which costs some round trips.
 #[test]
 fn a_modern_transfer_survives_the_delay_of_any_one_segment() {
     for config in variants(Profile::Modern) {

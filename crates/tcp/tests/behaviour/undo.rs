@@ -1,5 +1,5 @@
-//! Tests of undoing the response to a spurious loss: by Eifel detection (RFC 3522), by a D-SACK for
-//! each retransmission (RFC 3708), and by F-RTO with SACK (RFC 5682 §3).
+//! Tests of undoing the response to a spurious loss. The evidence is Eifel detection (RFC 3522), a
+//! D-SACK for each retransmission (RFC 3708), or F-RTO with SACK (RFC 5682 §3).
 
 use crate::ms;
 use crate::recovery::{established, established_with, expect_segments, new_reno, ten_out};
@@ -14,8 +14,8 @@ fn undone_recoveries(host: &Script) -> u64 {
     host.connection.statistics().spurious_recoveries
 }
 
-/// RFC 3708 §2: each D-SACK shows that one retransmission was needless. A segment for which there
-/// is none may have been lost.
+/// RFC 3708 §2: each D-SACK shows that one retransmission was needless. A segment without a D-SACK
+/// may have been lost.
 #[test]
 fn a_d_sack_for_one_of_two_retransmissions_undoes_nothing() {
     for both in [false, true] {
@@ -35,7 +35,7 @@ fn a_d_sack_for_one_of_two_retransmissions_undoes_nothing() {
 }
 
 /// A D-SACK for a segment that was sent before or after the recovery does not show that a
-/// retransmission was needless, because networks duplicate segments, too.
+/// retransmission was needless. Networks duplicate segments, too.
 #[test]
 fn a_d_sack_for_a_segment_outside_the_recovery_undoes_nothing() {
     for other in ["ack 11001 sack 1-1001", "ack 12001 sack 11001-12001"] {
@@ -59,7 +59,7 @@ fn a_d_sack_for_a_segment_outside_the_recovery_undoes_nothing() {
 }
 
 /// Returns a connection with timestamps on which `segments` segments of 988 bytes were written. Ten
-/// of them were sent 10 ms ago.
+/// of these segments were sent 10 ms ago.
 fn timestamped(segments: usize) -> Script {
     let mut host = established_with(&new_reno(), " ts 100 1");
     host.write(988 * segments);
@@ -73,15 +73,15 @@ const fn at(index: u32) -> u32 {
     1 + 988 * index
 }
 
-/// Returns an acknowledgement of the segments before number `ack`, with a SACK block of those from
-/// `left` to before `right`, and this echoed timestamp.
+/// Returns an acknowledgement of the segments before number `ack`. Its SACK block covers the
+/// segments from number `left` up to but excluding `right`, and it echoes the timestamp `echo`.
 fn acknowledging(ack: u32, left: u32, right: u32, echo: u32) -> String {
     format!(". 1:1(0) ack {} sack {}-{} ts 120 {echo}", at(ack), at(left), at(right))
 }
 
-/// RFC 3522 §3.2 steps 3 and 4: the first acknowledgement of new data decides. One that only
-/// extends its SACK blocks echoes the last segment before the missing one (RFC 7323 §4.3), and
-/// shows nothing about the retransmission.
+/// RFC 3522 §3.2 steps 3 and 4: the first acknowledgement of new data decides. An acknowledgement
+/// that only extends its SACK blocks echoes the last segment before the missing segment (RFC 7323
+/// §4.3). It proves nothing about the retransmission.
 #[test]
 fn new_sack_blocks_do_not_decide_about_a_retransmission() {
     for is_late in [false, true] {
@@ -105,9 +105,9 @@ fn new_sack_blocks_do_not_decide_about_a_retransmission() {
     }
 }
 
-/// RFC 3522 §3.2 step 5: the acknowledgement covers all data in flight, so it may be that earlier
-/// ones were lost. It shows a spurious retransmission only if the peer is known to send D-SACK, and
-/// sends none here.
+/// RFC 3522 §3.2 step 5: the acknowledgement covers all data in flight, so earlier acknowledgements
+/// may have been lost. It proves a spurious retransmission only if the peer has sent D-SACKs
+/// before, and sends none here.
 #[test]
 fn an_acknowledgement_of_the_whole_flight_counts_if_the_peer_sends_d_sack() {
     for (reports, duplicate, undone) in [(false, false, 0), (true, false, 1), (true, true, 0)] {
@@ -129,9 +129,9 @@ fn an_acknowledgement_of_the_whole_flight_counts_if_the_peer_sends_d_sack() {
     }
 }
 
-/// RFC 3522 §3.2: only the retransmission of the oldest outstanding segment is considered. The
-/// second recovery begins here while a retransmission of the first is in flight. The
-/// acknowledgement of that retransmission echoes an older timestamp, but shows nothing about the
+/// RFC 3522 §3.2: only the retransmission of the oldest outstanding segment is considered. Here the
+/// second recovery begins while a retransmission of the first recovery is in flight. The
+/// acknowledgement of that retransmission echoes an older timestamp. It proves nothing about the
 /// second recovery, even if it covers both retransmissions.
 #[test]
 fn a_retransmission_of_the_previous_recovery_proves_nothing() {
@@ -147,7 +147,8 @@ fn a_retransmission_of_the_previous_recovery_proves_nothing() {
         host.send(&format!("{} sack {}-{}", acknowledging(0, 11, 14, original), at(1), at(10)));
         expect_retransmission(&mut host, 10);
         host.pass_time(ms(5));
-        // Segment 20 was sent during the first recovery, in which it is lost and retransmitted.
+        // Segment 20 was sent during the first recovery. It is lost and retransmitted in this
+        // recovery.
         host.send(&format!(
             "{} sack {}-{}",
             acknowledging(10, 21, 25, original + 10),
@@ -197,7 +198,7 @@ fn fixed(segments: u16) -> Config {
     Config { congestion: CongestionName::Fixed(segments), ..Config::modern() }
 }
 
-/// RFC 3708 §2: the network duplicates a segment, and the D-SACK for it does not show that a
+/// RFC 3708 §2: the network duplicates a segment. The D-SACK for it does not show that a
 /// retransmission was needless.
 #[test]
 fn a_duplicate_made_by_the_network_undoes_nothing() {
@@ -213,8 +214,9 @@ fn a_duplicate_made_by_the_network_undoes_nothing() {
     }
 }
 
-/// A late D-SACK undoes the reduction for the recovery that it concerns. Later reductions remain,
-/// for a loss that a tail loss probe has repaired (RFC 8985 §7.4.2) or for a congestion mark.
+/// A late D-SACK undoes the reduction for the recovery that it concerns. Later reductions remain.
+/// They are made for a loss that a tail loss probe has repaired (RFC 8985 §7.4.2), or for a
+/// congestion mark.
 #[test]
 fn a_late_d_sack_does_not_undo_later_reductions() {
     for (echo, waits, undone) in [(".", false, 1), (".", true, 0), ("E.", false, 0)] {
@@ -271,12 +273,12 @@ fn a_congestion_mark_prevents_the_undo() {
 }
 
 /// Returns a connection that sent ten segments and a tail loss probe, and retransmitted the first
-/// segment after a timeout. More data waits.
+/// segment after a timeout. It has more data to send.
 fn timed_out() -> Script {
     timed_out_with(65_535)
 }
 
-/// As [`timed_out`], with a peer whose receive window is `window`.
+/// Returns a connection as [`timed_out`] does, with a peer whose receive window is `window` bytes.
 fn timed_out_with(window: u32) -> Script {
     let mut host = Script::connect(&new_reno());
     host.expect("S 0:0(0)");
@@ -292,8 +294,8 @@ fn timed_out_with(window: u32) -> Script {
     host
 }
 
-/// RFC 5682 §3.1 step 3: the arrival of segments that were sent after the timeout shows nothing
-/// about those sent before.
+/// RFC 5682 §3.1 step 3: the arrival of segments that were sent after the timeout proves nothing
+/// about segments that were sent before it.
 #[test]
 fn new_data_that_arrive_do_not_make_a_timeout_spurious() {
     let mut host = timed_out();
@@ -305,7 +307,7 @@ fn new_data_that_arrive_do_not_make_a_timeout_spurious() {
     assert_eq!(next.says.seq, 1_001, "the flight before the timeout is lost");
 }
 
-/// RFC 5682 §3.1 step 2: a duplicate acknowledgement or data of the peer does not decide whether
+/// RFC 5682 §3.1 step 2: neither a duplicate acknowledgement nor data of the peer decides whether
 /// the timeout was spurious. New SACK blocks are recorded.
 #[test]
 fn f_rto_waits_for_an_acknowledgement_of_new_data() {
@@ -333,8 +335,8 @@ fn data_without_a_new_acknowledgement_do_not_advance_f_rto() {
 }
 
 /// RFC 5682 §3.1 step 3 (a): SACK blocks that report segments sent after the timeout are
-/// inconclusive, even if they also report original ones. Acknowledgements of these may have been
-/// lost before the timeout.
+/// inconclusive, even if they also report original segments. Acknowledgements of the original
+/// segments may have been lost before the timeout.
 #[test]
 fn an_acknowledgement_of_new_data_and_originals_confirms_the_timeout() {
     let mut host = timed_out();
@@ -345,7 +347,7 @@ fn an_acknowledgement_of_new_data_and_originals_confirms_the_timeout() {
 }
 
 /// RFC 5682 §3.1 step 1: segments that were sent after the first timeout would look like original
-/// ones, so a timeout during recovery is taken as genuine.
+/// segments. A timeout during recovery therefore counts as genuine.
 #[test]
 fn a_second_timeout_during_a_recovery_is_genuine() {
     let mut host = timed_out();

@@ -81,7 +81,7 @@ fn a_later_mark_replaces_an_earlier_one() {
     assert_eq!(host.connection.urgent_distance(), Some(15));
 }
 
-/// Urgent data is announced by a segment without data, if the window is closed.
+/// If the window is closed, a segment without data announces urgent data.
 #[test]
 fn an_empty_segment_announces_urgent_data() {
     let mut host = established();

@@ -26,13 +26,13 @@ fn expect_end_after(host: &mut Script, span: Duration) {
 fn the_user_timeout_is_exact_whatever_the_retransmission_timer_does() {
     let mut host = patient(secs(5));
     host.write(100);
-    // Retransmissions occur after 0.2, 0.6, 1.4, 3 and 6.2 seconds, and none of them at the user
-    // timeout.
+    // Retransmissions occur after 0.2, 0.6, 1.4, 3 and 6.2 seconds. None of them coincides with the
+    // user timeout.
     host.pass_time(secs(4));
     host.take_sent();
     expect_end_after(&mut host, secs(1));
     assert_eq!(host.connection.statistics().retransmission_timeouts, 4);
-    // A silent peer gets no reset (RFC 9293 §3.10.8).
+    // No reset is sent to a peer that does not answer (RFC 9293 §3.10.8).
     host.expect_silence(secs(600));
 }
 
@@ -103,13 +103,13 @@ fn the_user_timeout_can_be_set_changed_and_lifted_while_data_waits() {
     host.application(|connection, now| connection.set_user_timeout(now, None));
     host.pass_time(secs(60));
     assert_eq!(host.connection.state(), State::Established);
-    // The next retransmission is forty seconds away, and the user timeout has its own timer.
+    // The next retransmission is due in forty seconds, but the user timeout has its own timer.
     host.application(|connection, now| connection.set_user_timeout(now, Some(secs(20))));
     expect_end_after(&mut host, secs(20));
 }
 
-/// RFC 9293 §3.9.1.1: the user timeout applies in each synchronized state, for instance after the
-/// peer has closed.
+/// RFC 9293 §3.9.1.1: the user timeout applies in each synchronized state. One example is the state
+/// after the peer has closed.
 #[test]
 fn the_user_timeout_applies_to_data_after_the_peer_has_closed_and_to_a_fin() {
     let mut host = patient(secs(5));
@@ -223,7 +223,7 @@ fn the_user_timeout_of_the_peer_is_adopted_within_limits() {
     assert_eq!(adopted(shorter, "10s"), Some(secs(100)), "not less than the lower limit");
     let own = Config { user_timeout: Some(secs(7)), ..telling() };
     assert_eq!(adopted(own, "300s"), Some(secs(7)), "the application has set it");
-    // We do not advertise the adopted timeout: ADV_UTO remains our own value.
+    // We do not advertise the adopted timeout. ADV_UTO remains our own value.
     let mut host = Script::connect(&short);
     host.expect("S 0:0(0) uto 120s");
     host.send(&format!("{SYN_ACK} uto 300s"));
@@ -239,8 +239,8 @@ fn a_later_option_of_the_peer_applies_to_data_that_waits() {
     expect_end_after(&mut host, secs(600));
 }
 
-/// RFC 5482 §3.1: the adopted timeout is at least RTO, so that a slow path allows at least one
-/// retransmission.
+/// RFC 5482 §3.1: the adopted timeout is at least RTO, so that at least one retransmission is
+/// possible on a slow path.
 #[test]
 fn an_adopted_user_timeout_is_at_least_the_retransmission_timeout() {
     let limits = TimeLimits { min: secs(1), max: secs(3_600) };

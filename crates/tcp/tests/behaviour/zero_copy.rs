@@ -1,5 +1,5 @@
 //! Tests of zero-copy access: the application borrows the memory of socket buffers, or shares its
-//! own.
+//! own memory.
 
 use crate::{ms, secs};
 use bytes::Bytes;
@@ -16,7 +16,7 @@ fn pair_with(config: &Config) -> Connections {
     Connections::new(config, config, Network::clean(ms(1)), 1).established()
 }
 
-/// Reads all received data of one end by borrowing it.
+/// Reads all received data of the endpoint `end` by borrowing it.
 fn take_borrowed(pair: &mut Connections, end: End) -> Result<Vec<u8>, Error> {
     let now = pair.now;
     let mut data = Vec::new();
@@ -41,8 +41,8 @@ fn data_written_in_place_is_read_in_place() {
     assert_eq!(take_borrowed(&mut pair, End::Server), Err(Error::WouldBlock));
 }
 
-/// The start of the memory was written recently, so it is in the cache, and a segment there is
-/// contiguous.
+/// The start of the memory was written recently, so it is in the CPU's cache, and a segment that is
+/// written there is contiguous.
 #[test]
 fn an_emptied_buffer_reuses_the_start_of_its_memory() {
     let mut pair = pair();
@@ -83,8 +83,8 @@ fn writing_nothing_sends_nothing_and_taking_nothing_keeps_the_data() {
     assert_eq!(take_borrowed(&mut pair, End::Server), Ok(b"ook".to_vec()));
 }
 
-/// An application that claims to have used more bytes than it borrowed is taken to have used all
-/// borrowed bytes.
+/// If an application reports more used bytes than it has borrowed, all borrowed bytes count as
+/// used.
 #[test]
 fn claims_beyond_the_borrowed_bytes_are_limited() {
     let mut pair = pair();
@@ -158,7 +158,8 @@ fn every_kind_of_read_opens_the_window() {
     assert_eq!(tell(methods[2]), copied);
 }
 
-/// A writable event is reported only if a write was not accepted in full, as for any kind of write.
+/// A writable event is reported only if a write was not accepted in full. This holds for every kind
+/// of write.
 #[test]
 fn only_a_refused_shared_write_gets_an_event() {
     for (length, is_told) in [(10_000, false), (10_001, true)] {
@@ -186,8 +187,8 @@ fn a_full_buffer_is_not_borrowed_and_reports_room() {
     assert_eq!(pair.client.write_with(now, 10_000, |room| room.len()), Ok(3_000));
 }
 
-/// At both endpoints, a ring of 4 KiB is borrowed up to its end and then from its beginning. Data
-/// is also copied into it and out of it.
+/// At both endpoints, a ring of 4 KiB is borrowed up to its end, and then from its beginning. Data
+/// is also copied into the ring and out of it.
 #[test]
 fn non_contiguous_memory_is_borrowed_in_parts() {
     let config =
@@ -280,8 +281,8 @@ fn a_shared_write_accepts_what_there_is_room_for() {
     assert_eq!(pair.client.write_shared(now, &mut data), Err(Error::Shutdown));
 }
 
-/// It costs less to copy a small piece than to record it. If a record cannot be allocated, or if
-/// other connections wait for memory, data is copied, too.
+/// A small piece is copied, because this costs less than a record of the piece. Data is also copied
+/// if a record cannot be allocated, or if other connections wait for memory.
 #[test]
 fn small_pieces_are_copied_and_so_is_everything_while_memory_is_short() {
     let mut pair = pair();

@@ -8,17 +8,18 @@ use linerate_wire::TcpFlags;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Returns a connection whose peer has received 1,000 bytes and closed its window. 4,000 bytes wait
-/// to be sent.
+/// Returns a connection whose peer has received 1,000 bytes and closed its window. Another 4,000
+/// bytes wait to be sent.
 fn closed() -> Script {
     closed_to(&Config::modern(), "")
 }
 
-/// TCP options that the peer offers in the two variants of a test: none, and those that header
-/// prediction of output requires.
+/// The TCP options that the peer offers in the two variants of a test. The first variant offers
+/// none. The second offers the options that output prediction requires.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
-/// As [`closed`], with this configuration and these options of the peer.
+/// Returns a connection as [`closed`] does, with the configuration `config` and the options that
+/// the peer `offers`.
 fn closed_to(config: &Config, offers: &str) -> Script {
     let mut host =
         Script::established(config, &format!("S. 0:0(0) ack 1 win 1000 mss 1460{offers}"));
@@ -68,7 +69,8 @@ fn unanswered_window_probes_end_the_connection() {
     );
 }
 
-/// RFC 1122 §4.2.3.9: the application gets the ICMP error as the cause when the connection ends.
+/// RFC 1122 §4.2.3.9: when the connection ends, the ICMP error is reported to the application as
+/// the cause.
 #[test]
 fn probes_that_the_network_cannot_deliver_end_the_connection_as_unreachable() {
     let mut host = closed_to(&Config { give_up_after: secs(20), ..Config::modern() }, "");
@@ -104,8 +106,8 @@ fn a_probe_in_flight_does_not_hinder_what_follows() {
     }
 }
 
-/// RFC 9293 §3.8.6.1: if a window closes again, the interval between probes is the initial one
-/// again.
+/// RFC 9293 §3.8.6.1: if a window closes again, the interval between probes starts at its initial
+/// value again.
 #[test]
 fn a_window_that_closes_again_is_probed_as_soon_as_the_first_one() {
     for offers in OFFERS {
@@ -151,14 +153,14 @@ fn data_of_the_peer_does_not_postpone_the_window_probe() {
         host.send(&format!("P. {start}:{}(100) ack 1001 win 0", start + 100));
     }
     // Acknowledgements of the peer's data carry a sequence number inside the peer's window, and not
-    // the one after the probe.
+    // the sequence number after the probe.
     for sent in host.take_sent().iter().filter(|sent| sent.says.length == 0) {
         assert_eq!(sent.says.seq, 1_001, "{}", sent.says);
     }
     assert!(host.connection.statistics().window_probes >= 2, "after a second");
 }
 
-/// The configured minimum of the persist timer applies, since RTO is shorter.
+/// RTO is shorter than the configured minimum of the persist timer, so the minimum applies.
 #[test]
 fn the_first_probe_waits_as_long_as_was_chosen() {
     let mut host = closed_to(
@@ -169,8 +171,8 @@ fn the_first_probe_waits_as_long_as_was_chosen() {
     host.expect_after(secs(5), ". 1001:1002(1) ack 1");
 }
 
-/// Silly-window avoidance of the sender: a window that opens by single bytes is used when it has
-/// room for a segment, or reaches half of the largest window. A timer ends the wait.
+/// Silly-window avoidance of the sender: the peer's window opens by single bytes. It is used when
+/// it has room for a segment, or reaches half of the largest window. A timer ends the wait.
 #[test]
 fn a_window_that_opens_by_single_bytes_gets_no_tiny_segments() {
     for probed in [false, true] {
@@ -218,7 +220,7 @@ fn reads_of_single_bytes_offer_no_silly_window() {
             host.read(1);
             host.expect_nothing();
         }
-        // A window probe that arrives before is answered with a closed window.
+        // A window probe that arrives before that read is answered with a closed window.
         host.send(&format!(". {end}:{}(1) ack 1", end + 1));
         host.expect(&format!(". 1:1(0) ack {end} win 0"));
         host.read(1);
@@ -331,7 +333,7 @@ fn pair() -> Connections {
 fn a_reader_that_stops_for_a_minute_gets_everything_without_a_timeout() {
     let mut pair = pair();
     let resumes = pair.now + secs(60);
-    // The server resumes reading at that time. Until then, window probes are the only events.
+    // The server resumes reading at `resumes`. Until then, window probes are the only events.
     transfer(&mut pair, |pair| pair.now >= resumes);
     assert!(pair.now >= resumes);
     let client = pair.client.statistics();
