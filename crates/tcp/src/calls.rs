@@ -89,12 +89,12 @@ impl Connection {
         taken
     }
 
-    /// Writes `data`, and marks its last byte as urgent. RFC 6093 advises new programs against
-    /// urgent data. The peer receives it in order with other data, and learns where the urgent part
-    /// ends.
+    /// Writes `data`, and marks its last byte as urgent. The peer receives the data in order with
+    /// other data, together with the position of the marked byte. RFC 6093 advises new programs
+    /// against urgent data.
     ///
     /// # Errors
-    /// As [`Connection::write`].
+    /// The errors of [`Connection::write`].
     pub fn write_urgent(&mut self, now: Instant, data: &[u8]) -> Result<usize, Error> {
         self.slow(|connection| {
             let taken = connection.write(now, data)?;
@@ -247,8 +247,8 @@ impl Connection {
 
     /// Releases the connection: the application will not use it any more. Written data is still
     /// sent, for the time that `linger` allows. If data was not read, or arrives later, the
-    /// connection is reset, so that the peer does not assume that the application has received it
-    /// (RFC 9293 §3.6.1, RFC 2525 §2.17).
+    /// connection is reset. Otherwise the peer would assume that the application has received this
+    /// data (RFC 9293 §3.6.1, RFC 2525 §2.17).
     pub fn close(&mut self, now: Instant) {
         self.released = true;
         if self.state == State::SynSent {

@@ -133,8 +133,8 @@ pub struct Config {
     pub acks: AckRule,
     /// Whether one ACK may acknowledge all data of a receive batch (a stretch ACK, RFC 2525 §2.13),
     /// as with receive offloads. Otherwise an ACK covers at most two full segments (RFC 9293
-    /// SHLD-19), for peers whose window grows by the number of ACKs (RFC 3465 §2.3), and for
-    /// experiments that count ACKs.
+    /// SHLD-19). Disable this for peers whose window grows by the number of ACKs (RFC 3465 §2.3),
+    /// and for experiments that count ACKs.
     pub stretch_acks: bool,
     /// The maximum delay of an acknowledgement (RFC 9293 MUST-40: less than 0.5 s).
     pub delayed_ack: Duration,

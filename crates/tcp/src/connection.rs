@@ -1,4 +1,4 @@
-//! The connection: its fields, and the methods that tell its driver what to do next.
+//! The connection: its fields, and the methods that report pending work to its driver.
 
 use crate::compact::pack::packed;
 use crate::ecn::Notification;
@@ -177,9 +177,9 @@ impl Connection {
         known.saturating_add(self.path.ip_header.into()).max(self.sender.path.effective() as usize)
     }
 
-    /// Whether there is evidence for [`Connection::path_mtu`]. After an ICMP report or a black hole
-    /// has reduced the estimate, evidence is missing until a larger segment is lost or a smaller
-    /// one is delivered (RFC 5927 §7.2).
+    /// Whether there is evidence for [`Connection::path_mtu`]. An ICMP report or a black hole may
+    /// reduce the estimate without evidence. The evidence then follows when a larger segment is
+    /// lost or a smaller one is delivered (RFC 5927 §7.2).
     #[must_use]
     pub fn is_path_mtu_confirmed(&self) -> bool {
         self.sender.path.is_confirmed()

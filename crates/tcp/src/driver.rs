@@ -26,9 +26,10 @@ impl Connection {
 }
 
 impl<'a> Driver<'a> {
-    /// Makes the SYN of an active open request a Fast Open cookie, or carry a cookie with the data
+    /// Makes the SYN of an active open request a Fast Open cookie, or carry a cookie and the data
     /// written before the SYN is sent (RFC 7413 §4.2). Use it only for data that may be delivered
-    /// twice: a duplicate SYN can open a second connection when the first one is forgotten (§6.1).
+    /// twice. A duplicate SYN can open a second connection after the server has discarded the first
+    /// (§6.1).
     #[inline]
     pub fn try_fast_open(self, offer: FastOpenOffer) {
         self.0.try_fast_open(offer);
@@ -98,8 +99,8 @@ impl<'a> Driver<'a> {
     /// codepoint of its packet, set by an ECN-capable sender or a congested router (RFC 3168 §5).
     ///
     /// `memory` is the buffer that contains the segment, if the connection may keep a reference to
-    /// it. If the data fills at least half of this buffer, the connection does so instead of
-    /// copying the data. The buffer must not be written while it is shared.
+    /// it. If the data fills at least half of this buffer, the connection keeps a reference instead
+    /// of copying the data. The buffer must not be written while it is shared.
     #[inline]
     pub fn handle_segment_with(
         self,

@@ -9,7 +9,7 @@ impl Connection {
     /// Checks every invariant of the connection.
     ///
     /// # Panics
-    /// If an invariant is broken; the message says which.
+    /// If an invariant is broken. The message names the invariant.
     pub fn check(&self) {
         if self.state != State::Closed {
             self.sender.check(&self.snd);

@@ -104,7 +104,7 @@ impl Ring {
     }
 
     /// Frees memory that exceeds the first `needed` bytes from the head. The memory is at least
-    /// halved or left unchanged, so the total cost does not exceed that of growth.
+    /// halved or left unchanged, so shrinking costs no more in total than growing.
     pub(crate) fn give_back(&mut self, needed: usize) {
         if needed == 0 {
             *self = Self::new();

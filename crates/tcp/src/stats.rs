@@ -109,7 +109,8 @@ pub struct Statistics {
     /// The number of acknowledgements received that echo CE marks on our data by ECE (RFC 3168).
     pub mark_echoes: u64,
     /// The number of our packets that arrived at the peer with a CE mark, by the peer's counter
-    /// (RFC 9768), or estimated as those acknowledged by an ACK with ECE.
+    /// (RFC 9768). With RFC 3168, the number is estimated: all packets that an ACK with ECE
+    /// acknowledges.
     pub marked_deliveries: u64,
     /// The number of times that echoed CE marks have reduced the congestion window.
     pub mark_reductions: u64,

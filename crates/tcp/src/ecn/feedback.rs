@@ -108,8 +108,9 @@ impl Connection {
         }
     }
 
-    /// Whether a segment with these flags and the peer's initial sequence number is a repeated
-    /// SYN-ACK, which must be answered by the last ACK of the handshake (RFC 9768 §3.2.2.1).
+    /// Whether a segment with these flags is a repeated SYN-ACK, which must be answered by the last
+    /// ACK of the handshake (RFC 9768 §3.2.2.1). The segment must have the peer's initial sequence
+    /// number.
     pub(crate) fn ends_handshake_again(&self, flags: TcpFlags) -> bool {
         let is_client = self.ecn.accurate.as_deref().is_some_and(|accurate| !accurate.is_server);
         is_client && self.active && flags.contains(TcpFlags::SYN | TcpFlags::ACK)

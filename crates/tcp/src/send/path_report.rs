@@ -24,7 +24,7 @@ fn count(counter: &mut u32) {
 }
 
 impl Connection {
-    /// Handles a Packet Too Big report about the segment at `quoted`. The report says that
+    /// Handles a Packet Too Big report about the segment at `quoted`. According to the report,
     /// `mtu_payload` bytes after the IP header fit the link. A forged report cannot reduce segments
     /// below the size that every path carries.
     pub(crate) fn judge_size_report(&mut self, now: Instant, quoted: SeqNum, mtu_payload: usize) {

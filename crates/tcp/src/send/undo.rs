@@ -121,9 +121,10 @@ impl Connection {
         }
     }
 
-    /// Whether the acknowledgement proves that nothing was lost. Either every retransmission has
-    /// arrived as a duplicate (RFC 3708), or the first acceptable acknowledgement after the first
-    /// retransmission echoes an earlier timestamp (Eifel detection, RFC 3522 §3.2 steps 3 to 5).
+    /// Whether the acknowledgement proves that nothing was lost. One proof is that every
+    /// retransmission has arrived as a duplicate (RFC 3708). Another proof is that the first
+    /// acceptable acknowledgement after the first retransmission echoes an earlier timestamp (Eifel
+    /// detection, RFC 3522 §3.2 steps 3 to 5).
     fn is_spurious(&mut self, news: &News<'_>, duplicate: Option<SackBlock>) -> bool {
         let Some(undo) = &mut self.sender.undo else { return false };
         let stamp = if news.advanced { undo.take_stamp() } else { None };
