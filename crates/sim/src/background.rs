@@ -3,7 +3,7 @@
 use crate::rng::Stream;
 use linerate_units::{Span, Tick};
 
-/// A source of background frames, which stands for all other traffic on a cable.
+/// A source of background frames, which represents all other traffic on a cable.
 #[derive(Debug)]
 pub(crate) struct Noise {
     random: Stream,

@@ -32,7 +32,8 @@ pub(crate) const SCENARIOS: BuiltinFiles = builtin!("scenario", "scenarios":
     "blast-3-50-to-3-180" "blast-82586" "isa-receive" "3c503-4k" "3c503-32k"
     "nfs-1k-8-bit" "nfs-2k-8-bit" "nfs-4k-8-bit" "nfs-8k-8-bit"
     "nfs-1k-16-bit" "nfs-2k-16-bit" "nfs-4k-16-bit" "nfs-8k-16-bit");
-/// Headings of the list of scenarios. The first name is that of the scenario below the heading.
+/// Headings in the list of scenarios. Each pair names the scenario below the heading, and the text
+/// of the heading.
 const SCENARIO_GROUPS: [(&str, &str); 9] = [
     ("sun-3-60-to-3-60", "The columns of the table of 1988"),
     ("82586-receiver", "NICs of 1988 and the bus behind them"),
@@ -77,7 +78,7 @@ impl BuiltinFiles {
     }
 }
 
-/// Returns the heading to print before a scenario, if it is the first one of a group.
+/// Returns the heading to print before a scenario, if the scenario is the first of a group.
 pub(crate) fn heading_before(scenario: &str) -> Option<&'static str> {
     SCENARIO_GROUPS.iter().find(|(first, _)| *first == scenario).map(|&(_, heading)| heading)
 }

@@ -1,11 +1,11 @@
-//! The event queue, ordered by time; events of one time are in the order of their insertion.
+//! The event queue of a simulation.
 
 use linerate_units::Tick;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Events by their time. Events of equal time keep the order in which they were added, so that a
-/// simulation is reproducible.
+/// A queue of events, ordered by time. Events of equal time keep the order in which they were
+/// added, so that a simulation is reproducible.
 #[derive(Debug)]
 pub(crate) struct EventQueue<E> {
     heap: BinaryHeap<Entry<E>>,
@@ -45,8 +45,8 @@ impl<E> EventQueue<E> {
 }
 
 impl<E> Ord for Entry<E> {
-    /// The order is reversed, because `BinaryHeap` returns its greatest entry first and the
-    /// earliest event is wanted.
+    /// Compares in reverse order, because `BinaryHeap` returns its greatest entry first and the
+    /// queue must return the earliest event.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.order).cmp(&(self.at, self.order))
     }

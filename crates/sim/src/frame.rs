@@ -4,7 +4,7 @@
 use std::num::NonZeroU16;
 use std::ops::{Index, IndexMut};
 
-/// Bytes of a buffer for a GSO frame: the largest IP packet behind an Ethernet header.
+/// Size of a buffer for a GSO frame in bytes: an Ethernet header and the largest IP packet.
 const LARGE: usize = 14 + 65_535;
 
 /// Index of a frame in the pool.
@@ -16,7 +16,7 @@ pub(crate) struct FrameId(u32);
 pub(crate) struct Frame {
     room: Box<[u8]>,
     length: usize,
-    /// Number of bytes that are sent if the frame is truncated, as after a FIFO underrun.
+    /// Number of bytes that are sent, if the frame is truncated because of a FIFO underrun.
     cut: Option<usize>,
     /// Payload bytes of each segment, if this is a GSO or GRO frame.
     segment: Option<NonZeroU16>,
@@ -30,7 +30,7 @@ impl Frame {
         &self.room[..self.length]
     }
 
-    /// Returns the bytes of the frame for modification, such as a lower TTL or a damaged bit.
+    /// Returns the bytes of the frame for modification, for example to decrement the TTL.
     pub(crate) fn written(&mut self) -> &mut [u8] {
         &mut self.room[..self.length]
     }
@@ -87,7 +87,8 @@ impl Frame {
 #[derive(Debug)]
 pub(crate) struct Frames {
     frames: Vec<Frame>,
-    /// Free frames, for reuse: small ones first, then those with room for a GSO frame.
+    /// Free frames, for reuse. The first list has the small buffers, the second those with room for
+    /// a GSO frame.
     free: [Vec<FrameId>; 2],
     room: usize,
 }
@@ -98,7 +99,8 @@ impl Frames {
         Self { frames: Vec::new(), free: [Vec::new(), Vec::new()], room }
     }
 
-    /// Takes a frame from the pool, with one reference. Its bytes are those of its last use.
+    /// Takes a frame from the pool, with one reference. Its buffer still contains the bytes of the
+    /// previous use.
     pub(crate) fn take(&mut self) -> FrameId {
         self.take_with(self.room)
     }

@@ -1,9 +1,10 @@
-//! Cables, NICs, machines and programs in virtual time, around linerate's own host.
+//! A network simulator in virtual time: cables, NICs, machines and programs, around linerate's own
+//! TCP/IP stack.
 //!
 //! A scenario is a data file: it specifies machines, their NICs and cables, and the programs that
 //! they run. Every number has a unit, a source and a physical range. A scenario and a seed
-//! determine every byte, on any machine. This crate uses no real clock, no files and no threads,
-//! and does not access the internal state of a connection.
+//! determine every byte of a run, whichever computer executes it. This crate uses no real clock, no
+//! files and no threads, and does not access the internal state of a connection.
 //!
 //! ```
 //! use linerate_sim::{Keep, Scenario, TransferOptions};

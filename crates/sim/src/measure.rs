@@ -7,7 +7,7 @@ use crate::parameter::ParameterError;
 pub enum Measure {
     /// Sum of the throughputs of the named programs, in bit/s.
     Goodput(Vec<String>),
-    /// Share of the faster of two programs in their combined throughput, as a fraction.
+    /// Throughput of the fastest of the named programs, as a fraction of their combined throughput.
     LargerShare(Vec<String>),
     /// Standard deviation of the throughputs of all programs with this name, in bit/s.
     Spread(String),
@@ -15,18 +15,19 @@ pub enum Measure {
     Idle(String),
     /// Time in which a program transfers this many bytes, in picoseconds.
     Time(String, u64),
-    /// Bit rate that a wire carries, in bit/s. Frames count with check sequences and without
-    /// preambles. `None` means the first wire.
+    /// Mean bit rate of the frames on a wire, in bit/s. Check sequences count, preambles do not.
+    /// `None` means the first wire.
     Carried(Option<String>),
     /// Mean size of the frames on a wire, in bytes. `None` means the first wire.
     FrameSize(Option<String>),
     /// Mean queueing delay in a switch, a router or a bridge, in picoseconds. `None` means the
     /// switch of the first wire.
     Waited(Option<String>),
-    /// Number of frames that the queues of a switch, a router or a bridge marked. `None` means the
-    /// first wire.
+    /// Number of frames that the queues of a switch, a router or a bridge marked with ECN. `None`
+    /// means the first wire.
     Marked(Option<String>),
-    /// Sum of the second name's counter over all programs with the first name.
+    /// Sum of a counter over several programs. The first name selects the programs, the second name
+    /// the counter.
     Counted(String, String),
     /// Number of full-size frames that fit a receive ring of a host's NIC.
     Room(String),

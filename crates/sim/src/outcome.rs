@@ -92,9 +92,10 @@ pub struct RelayNicOutcome {
 pub struct WireOutcome {
     /// Name of the wire in the scenario; `wire` if it is the only one.
     pub name: String,
-    /// Bit rate of the wire. For a switch, that of the cables without a rate of their own.
+    /// Bit rate of the wire. For a switch, the rate of the cables for which the scenario specifies
+    /// none.
     pub rate: Rate,
-    /// Header format of its frames, such as Ethernet.
+    /// Header format of the wire's frames, such as Ethernet.
     pub framing: Medium,
     /// Counters of the medium.
     pub counted: MediumStatistics,
@@ -109,8 +110,8 @@ impl Outcome {
         self.programs.iter().find(|program| program.name == name)
     }
 
-    /// Returns the programs of this name. Of a transfer or a dialogue, it returns only the end that
-    /// measures the throughput.
+    /// Returns the programs with this name. For a transfer or a dialogue, it returns only the
+    /// program that measures the throughput: the sink or the typist.
     fn programs_named(&self, name: &str) -> impl Iterator<Item = &ProgramReport> {
         let ends = [format!("{name}: sink"), format!("{name}: typist")];
         self.programs
@@ -118,8 +119,8 @@ impl Outcome {
             .filter(move |program| program.name == name || ends.contains(&program.name))
     }
 
-    /// Returns the throughput of a program in bit/s. If the program has not ended, its time so far
-    /// counts.
+    /// Returns the throughput of a program in bit/s; for an unfinished program, up to the end of
+    /// the run. Returns `None` if the program has not begun to transfer.
     #[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
     fn goodput(&self, program: &ProgramReport) -> Option<f64> {
         let ended = program.ended.unwrap_or(self.time);
@@ -212,7 +213,8 @@ impl Outcome {
         self.wires.iter().map(|wire| wire.counted.frames).sum()
     }
 
-    /// Returns the share of the run in which a machine's processors were idle, averaged over them.
+    /// Returns the share of the run in which a machine's processors were idle, from 0 to 1: the
+    /// mean over all processors.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "a number of processors")]
     pub fn idle(&self, machine: &MachineOutcome) -> f64 {

@@ -4,14 +4,14 @@ use crate::measure::Measure;
 use crate::outcome::Outcome;
 use crate::parameter::{Number, ParameterError, Section, Settings};
 
-/// A published figure and the simulated one that corresponds to it.
+/// A published figure, and the figure of a simulated run to compare with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
     /// Identifier of the figure in lists.
     pub id: String,
     /// The published value. Its range expresses the precision of the published text.
     pub figure: Number,
-    /// The figure of a simulated run to compare with.
+    /// The figure of a simulated run that corresponds to the published one.
     pub measure: Measure,
     /// For a figure that is a ratio (unit `times`): the scenario, or the change KEY=VALUE of this
     /// scenario, whose figure is the numerator. The figure of this scenario is the denominator.
@@ -41,7 +41,8 @@ impl Published {
         })
     }
 
-    /// Returns the simulated figure of a run, in the unit of the published one.
+    /// Returns the corresponding figure of a simulated run, in the unit of the published figure.
+    /// Returns `None` if the run has no such figure.
     #[must_use]
     pub fn ours(&self, outcome: &Outcome) -> Option<f64> {
         Some(outcome.measure(&self.measure)? / self.figure.base_factor()?)

@@ -4,12 +4,12 @@
 use linerate_units::Span;
 use oorandom::Rand64;
 
-/// The random numbers of one component.
+/// The stream of random numbers of one component.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream(Rand64);
 
 impl Stream {
-    /// Creates the stream with number `number`, of those that `seed` determines.
+    /// Creates random number stream `number` of the seed `seed`.
     pub(crate) fn new(seed: u64, number: u64) -> Self {
         Self(Rand64::new(u128::from(seed) << 64 | u128::from(number)))
     }
@@ -36,7 +36,7 @@ impl Stream {
         Span::from_picos((mean.as_picos() as f64 * share) as u64)
     }
 
-    /// Returns bytes for the secret key of a host.
+    /// Draws the 32 bytes of a host's secret key.
     pub(crate) fn secret(&mut self) -> [u8; 32] {
         let mut bytes = [0; 32];
         for chunk in bytes.chunks_exact_mut(8) {

@@ -7,14 +7,16 @@ use linerate_wire::{
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// The last observed numbers of each direction of every connection, by source and destination.
+/// The last observed sequence and window numbers of each direction of every TCP connection, by
+/// source and destination.
 #[derive(Debug, Default)]
 pub(crate) struct SegmentLabels(BTreeMap<(SocketAddr, SocketAddr), Direction>);
 
-/// The numbers of one direction of a TCP connection.
+/// The last observed numbers of one direction of a TCP connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Direction {
-    /// Sequence number of the direction's SYN, from which labels count.
+    /// Sequence number of the direction's SYN, or zero if no SYN was seen. Labels show sequence
+    /// numbers relative to it.
     base: SeqNum,
     /// Acknowledgement number and window field of the direction's last segment.
     last: Option<(SeqNum, u16)>,
@@ -26,7 +28,8 @@ impl SegmentLabels {
         self.of_tcp(frame).unwrap_or_else(|| Doing::new(Activity::Frame, frame.len() as u64))
     }
 
-    /// Returns the activity to show for a TCP segment whose direction's SYN was seen.
+    /// Returns the activity to show for a TCP segment. Returns `None` for a SYN, a FIN, an RST, a
+    /// segment without ACK, and a frame without a TCP segment.
     fn of_tcp(&mut self, frame: &[u8]) -> Option<Doing> {
         let (source, destination, payload) = tcp_payload(frame)?;
         let segment = Segment::parse(payload).ok()?;
@@ -62,7 +65,8 @@ impl SegmentLabels {
     }
 }
 
-/// Returns the addresses and the payload of a packet of TCP that is no fragment.
+/// Returns the source address, the destination address and the TCP segment of an unfragmented IP
+/// packet. Returns `None` for any other frame.
 fn tcp_payload(frame: &[u8]) -> Option<(IpAddr, IpAddr, &[u8])> {
     let ethernet = EthernetFrame::parse(frame).ok()?;
     match ethernet.header.ether_type {

@@ -1,5 +1,5 @@
-//! The timeline of a simulation: when each component was active and with what, within a time window
-//! and a memory limit.
+//! The timeline of a simulation: the activities of each component over time. A time window and a
+//! memory limit bound the recording.
 
 use linerate_units::Tick;
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub struct Timeline {
     pub left_out: u64,
 }
 
-/// The activity of one component.
+/// The activities of one component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
     /// Name of the component.
@@ -47,11 +47,11 @@ pub struct Held {
     /// Extent of the activity: bytes of a frame, frames in a ring, per cent of a bus; 1 for a
     /// processor.
     pub amount: u64,
-    /// Label of the TCP segment in the frame, if the activity is one.
+    /// Label of the TCP segment, if the activity is the transmission of a labelled segment.
     pub segment: Option<SegmentLabel>,
 }
 
-/// The numbers of a TCP segment, counted from those of the SYNs.
+/// The numbers of a TCP segment. Sequence numbers are relative to those of the SYNs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentLabel {
     /// Number of the first byte of data, where 1 is the first byte of the stream.
@@ -68,11 +68,11 @@ pub struct SegmentLabel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activity {
-    /// A wire carries a frame that is no TCP segment, or a SYN, FIN or RST.
+    /// A wire carries a frame without a TCP segment, or a SYN, FIN or RST.
     Frame,
     /// A wire carries a segment with data.
     Data,
-    /// A wire carries a segment without data that acknowledges.
+    /// A wire carries an acknowledgement without data.
     Acknowledgement,
     /// A wire carries a segment without data that only changes the window.
     WindowUpdate,
@@ -106,7 +106,7 @@ pub enum Activity {
 pub(crate) enum Part {
     /// The station at a port of a wire.
     Station { wire: u16, port: usize },
-    /// A unit of a machine. A unit that all processors share belongs to the first processor.
+    /// A unit of a machine. A unit that all processors share is recorded for the first processor.
     Inside { machine: usize, processor: u16, unit: Unit },
     /// A unit of a router or a bridge.
     Relay { relay: u16, unit: Unit },
@@ -160,7 +160,7 @@ pub(crate) struct Doing {
 }
 
 impl Doing {
-    /// Returns an activity that is no TCP segment.
+    /// Returns an activity without a segment label.
     pub(crate) const fn new(by: Activity, amount: u64) -> Self {
         Self { by, amount, segment: None }
     }
@@ -187,7 +187,7 @@ struct Open {
 }
 
 impl Recorder {
-    /// Creates an empty timeline.
+    /// Creates a recorder without activities for this window.
     pub(crate) const fn new(window: Window) -> Self {
         Self { window, parts: BTreeMap::new(), kept: 0, left_out: 0 }
     }
@@ -204,7 +204,8 @@ impl Recorder {
         }
     }
 
-    /// Changes what the present activity of a component has been since its start.
+    /// Replaces the kind of a component's present activity by `by`, from the start of this
+    /// activity.
     pub(crate) fn correct(&mut self, part: Part, by: Activity) {
         let open = self.parts.entry(part).or_default();
         open.activity = open.activity.map(|doing| Doing { by, ..doing });

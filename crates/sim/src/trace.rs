@@ -8,12 +8,12 @@ use crate::segment_labels::SegmentLabels;
 use crate::timeline::{Activity, Doing, Part, Recorder, Timeline, Unit, Window};
 use linerate_units::Tick;
 
-/// The choice of recordings that a run makes.
+/// The selection of what a run records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
     /// Whether to capture every frame that crosses a wire. The hosts then compute checksums.
     pub frames: bool,
-    /// Window of the timeline to record, if there is to be one.
+    /// Time window of the timeline to record, or `None` to record no timeline.
     pub timeline: Option<Window>,
 }
 
@@ -49,7 +49,8 @@ impl Trace {
         }
     }
 
-    /// Records the effect of a medium's action.
+    /// Records an action of the medium `wire`: a sent frame if frames are captured, and a change of
+    /// a station's activity in the timeline.
     #[inline]
     pub(crate) fn note_wire(
         &mut self,
@@ -159,7 +160,8 @@ impl Trace {
     }
 }
 
-/// Returns the activity of a processor that runs a job of this level.
+/// Returns the activity to show for a processor that runs a job of this level; `None` if it is
+/// idle.
 fn activity(level: Option<Level>) -> Option<Doing> {
     let by = match level? {
         Level::Driver => Activity::Driver,
@@ -169,12 +171,14 @@ fn activity(level: Option<Level>) -> Option<Doing> {
     Some(Doing::new(by, 1))
 }
 
-/// Returns the activity of a bus that NICs use to this share, in per cent.
+/// Returns the activity to show for a bus of which NICs use `share` per cent; `None` if they do not
+/// use it.
 fn bus_use(share: u64) -> Option<Doing> {
     (share > 0).then_some(Doing::new(Activity::Nic, share))
 }
 
-/// Returns the activity of a queue or a ring that holds this many frames.
+/// Returns the activity to show for a queue or a ring that holds `count` frames; `None` if it is
+/// empty.
 fn queued(count: usize) -> Option<Doing> {
     (count > 0).then_some(Doing::new(Activity::Frames, count as u64))
 }

@@ -14,25 +14,25 @@ use crate::trace::{Captured, Trace};
 use linerate_units::Tick;
 use std::collections::BTreeMap;
 
-/// Number in the source MAC address of background traffic. No machine has it.
+/// Number in the source MAC address of background traffic. No machine has this number.
 const BACKGROUND: usize = 0xfffe;
 
 /// A scheduled event of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
-    /// A timer of a medium, by its number.
+    /// A timer of the medium with this number.
     Medium(u16, MediumEvent),
-    /// A timer of the NIC of a machine, by the machine's number.
+    /// A timer of the NIC of the machine with this number.
     Nic(u16, NicEvent),
-    /// A signal from the wire reaches the NIC of a machine.
+    /// A signal from the wire reaches the NIC of the machine with this number.
     Reception(u16, Reception),
     /// A timer of a machine's processor, by the numbers of machine and processor.
     Machine(u16, u16, MachineEvent),
-    /// A timer of a router or a bridge, by its number.
+    /// A timer of the router or bridge with this number.
     Relay(u16, RelayEvent),
     /// A signal from the wire reaches a NIC of a relay, by the numbers of relay and NIC.
     RelayReception(u16, u16, Reception),
-    /// A source of background traffic generates a frame.
+    /// The source of background traffic with this number generates a frame.
     Noise(u16),
 }
 
@@ -68,13 +68,14 @@ pub(crate) struct World {
     pub(crate) frames: Frames,
     pub(crate) wires: Vec<Wire>,
     pub(crate) machines: Vec<Machine>,
-    /// Wire and port of each MAC address, by its number: first the machines, then the NICs of
-    /// relays.
+    /// Wire and port of the NIC with each MAC address, by address number. The machines come first,
+    /// then the NICs of relays.
     pub(crate) attachments: Vec<(u16, Port)>,
     pub(crate) relays: Vec<Relay>,
-    /// Wire and port of each NIC, by the number of the relay.
+    /// Wire and port of each NIC of each relay, by the number of the relay.
     pub(crate) relay_attachments: Vec<Vec<(u16, Port)>>,
-    /// The port of the first wire whose bridge leads to the second wire.
+    /// For two wires of one network, the port of the first wire at which a bridge leads towards the
+    /// second.
     pub(crate) bridged: BTreeMap<(u16, u16), Port>,
     pub(crate) noises: Vec<Noise>,
     pub(crate) noise_attachments: Vec<(u16, Port)>,
@@ -83,8 +84,9 @@ pub(crate) struct World {
     pub(crate) checks: bool,
     /// Number of events processed.
     pub(crate) events: u64,
-    /// For each machine whether its programs have ended, and the number of machines where they have
-    /// not. Cached, because asking every machine after every event is slow.
+    /// For each machine, whether all its programs have ended. `unfinished` is the number of
+    /// machines with programs that have not. Both are cached, because querying every machine after
+    /// every event is slow.
     finished: Vec<bool>,
     unfinished: usize,
     medium_actions: Vec<MediumAction>,
@@ -93,7 +95,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Creates a world without hosts. Frames have room for `room` bytes.
+    /// Creates a world without machines, whose frames have room for `room` bytes.
     pub(crate) fn new(room: usize, trace: Trace, checks: bool) -> Self {
         Self {
             now: Tick::ZERO,
@@ -147,7 +149,8 @@ impl World {
     }
 
     /// Processes events until all programs have ended, `limit` is reached, or no event is left.
-    /// Passes each frame that the trace captures to `watch` at once, so that none accumulates.
+    /// Passes each captured frame to `watch` immediately, so that captured frames do not
+    /// accumulate.
     pub(crate) fn run(&mut self, limit: Tick, watch: &mut dyn FnMut(Captured)) {
         self.finished = self.machines.iter().map(Machine::is_finished).collect();
         self.unfinished = self.finished.iter().filter(|&&is_finished| !is_finished).count();
@@ -268,7 +271,7 @@ impl World {
         self.request(wire, port, frame, to);
     }
 
-    /// Truncates the frame that a NIC begins to send.
+    /// Limits the frame that a NIC begins to send to `cut` bytes. `None` restores the frame.
     fn cut(&mut self, (wire, port): (u16, Port), frame: FrameId, cut: Option<usize>) {
         self.frames[frame].truncate(cut);
         let (frames, actions) = (&self.frames, &mut self.medium_actions);
@@ -284,8 +287,8 @@ impl World {
         self.act_for_medium(wire);
     }
 
-    /// Returns the receivers of a frame on a wire: the NIC that has its destination address, or the
-    /// bridge on the path there.
+    /// Returns the receivers of a frame on a wire: all NICs if the destination is a group address,
+    /// otherwise the NIC with this address or the bridge on the path to it.
     fn audience(&self, wire: u16, frame: FrameId) -> Audience {
         match mac_number(self.frames[frame].destination()) {
             Some(number) => match self.attachments.get(number) {
@@ -372,8 +375,8 @@ impl World {
         for action in actions.drain(..) {
             self.carry_out(wire, action);
         }
-        // Nested calls have executed the actions that these caused, so `medium_actions` is empty.
-        // The vector is put back to keep its allocation.
+        // Nested calls have executed the actions that followed from these, so `medium_actions` is
+        // empty. The vector is put back to keep its allocation.
         self.medium_actions = actions;
     }
 
@@ -478,7 +481,7 @@ enum SendProgress {
 }
 
 impl Reception {
-    /// Passes the signal to a NIC. A complete frame goes to queue `queue`.
+    /// Passes the signal to a NIC. A complete frame goes to the NIC's queue `queue`.
     fn report(
         self,
         now: Tick,

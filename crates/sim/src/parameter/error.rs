@@ -4,10 +4,10 @@
 use super::Place;
 use thiserror::Error;
 
-/// The cause why a scenario or a parameter change was refused.
+/// The reason why a scenario or a parameter change was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParameterError {
-    /// A name that no file, host or option has.
+    /// A name that matches no file, host or option.
     #[error("there is no {what} `{}`: choose one of {known}", name.escape_debug())]
     Unknown {
         /// Kind of the missing item: `scenario`, `machine`, `NIC`, `medium` …
@@ -86,7 +86,7 @@ pub enum ParameterError {
         key: String,
         /// Text given as the value.
         value: String,
-        /// Unit that the number has.
+        /// Unit of the number.
         unit: String,
     },
     /// A number outside its physical range.

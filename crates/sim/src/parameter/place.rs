@@ -18,7 +18,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// The positions of a file's line breaks, by which byte offsets become line numbers.
+/// The positions of a file's line breaks, which convert byte offsets to line numbers.
 #[derive(Debug)]
 pub(super) struct Lines {
     file: Arc<str>,
@@ -31,7 +31,7 @@ impl Lines {
         Self { file: file.into(), breaks: text.match_indices('\n').map(|(at, _)| at).collect() }
     }
 
-    /// Returns the name of the file whose lines these are.
+    /// Returns the name of the file.
     pub(super) fn file(&self) -> &str {
         &self.file
     }

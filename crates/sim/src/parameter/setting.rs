@@ -21,7 +21,8 @@ pub struct Number {
     /// source.
     #[serde(default)]
     pub tuned: bool,
-    /// File that contains the number. If a machine file is based on another, this can be the base.
+    /// File that contains the number. For a machine file that is based on another file, this can be
+    /// the base file.
     #[serde(skip)]
     pub file: String,
 }
@@ -89,8 +90,9 @@ impl Number {
         Some(one)
     }
 
-    /// Returns the quantity and the value in base units: picoseconds, picoseconds per byte, bit/s,
-    /// or the number itself.
+    /// Returns the physical quantity that the number measures, and its value in the base unit of
+    /// that quantity: picoseconds, picoseconds per byte, bit/s, Hz, a fraction for a percentage, or
+    /// the number itself. Returns `None` for an unknown unit.
     pub(super) fn in_base(&self) -> Option<(Dimension, f64)> {
         let (dimension, factor) = match self.unit.as_str() {
             "ps" => (Dimension::Time, 1.0),

@@ -28,7 +28,7 @@ pub struct Settings {
     entries: BTreeMap<String, Setting>,
     /// Positions of the entries in files. Entries changed by `--set` have none.
     places: BTreeMap<String, Place>,
-    /// Keys that have been read, to find those that nothing uses.
+    /// Keys that have been read. All other keys are unused, and refused.
     read: RefCell<BTreeSet<String>>,
 }
 
@@ -159,7 +159,8 @@ impl Settings {
         key.to_owned()
     }
 
-    /// Returns the word at `key`.
+    /// Returns the word at `key`, and records that `key` was read. Returns `None` if there is no
+    /// entry or the entry is a number.
     pub(crate) fn word(&self, key: &str) -> Option<&str> {
         self.read.borrow_mut().insert(key.to_owned());
         match self.entries.get(key) {
@@ -175,14 +176,14 @@ impl Settings {
         self.change(key, Setting::Word(word.to_owned()));
     }
 
-    /// Replaces an entry by one that has no position in a file.
+    /// Sets the entry at `key`. The entry then has no position in a file.
     fn change(&mut self, key: &str, setting: Setting) {
         self.places.remove(key);
         self.entries.insert(key.to_owned(), setting);
     }
 
-    /// Removes and returns the word at `key`. A number there remains, so that it is refused later
-    /// as unused.
+    /// Removes and returns the word at `key`. A number at `key` remains, so that it is refused
+    /// later as unused.
     pub(crate) fn take_word(&mut self, key: &str) -> Option<String> {
         let word = match self.entries.get(key)? {
             Setting::Word(word) => word.clone(),
@@ -213,8 +214,8 @@ impl Settings {
         names.into_iter().map(str::to_owned).collect()
     }
 
-    /// Applies a change KEY=VALUE. KEY is the path of an entry, or a path relative to a file; the
-    /// latter changes every use of that file (`sun-3-60.cost.wakeup`).
+    /// Applies a change KEY=VALUE. KEY is the path of an entry, or a path relative to a file. A
+    /// path relative to a file (`sun-3-60.cost.wakeup`) changes every use of that file.
     pub(crate) fn set(&mut self, scenario: &str, change: &str) -> Result<(), ParameterError> {
         let (key, value) =
             change.split_once('=').ok_or_else(|| ParameterError::NotAChange(change.to_owned()))?;
@@ -262,7 +263,8 @@ impl Settings {
         keys.filter(|key| self.entries.contains_key(key)).collect()
     }
 
-    /// Returns an existing path whose last part resembles that of `key`.
+    /// Returns an existing path whose last part contains the last part of `key`, as a suggestion
+    /// for an error message.
     fn nearest(&self, key: &str) -> Option<&str> {
         let last = key.rsplit('.').next()?;
         let alike = |path: &&String| {
@@ -373,8 +375,8 @@ impl<'a> Section<'a> {
         )?)))
     }
 
-    /// Returns the interval of a repeated action. Zero is refused, because the simulation would
-    /// never end.
+    /// Returns the time of entry `name`, as the interval of a repeated action. An interval below
+    /// [`SHORTEST_PAUSE`] is refused: with zero, the simulation would never end.
     pub(crate) fn pause(&self, name: &str) -> Result<Span, ParameterError> {
         let span = self.span(name)?;
         if span >= SHORTEST_PAUSE {
@@ -410,8 +412,8 @@ impl<'a> Section<'a> {
         Ok(Rate::from_bits_per_second(whole(bits)))
     }
 
-    /// Returns the bit rate of a wire. It must be so high that a bit has a finite duration, and at
-    /// most [`FASTEST`].
+    /// Returns the bit rate of entry `name`, as that of a wire. Zero is refused, because a bit
+    /// would last for ever, and so is a rate above [`FASTEST`].
     pub(crate) fn wire_rate(&self, name: &str) -> Result<Rate, ParameterError> {
         let rate = self.rate(name)?;
         if (1..=FASTEST).contains(&rate.bits_per_second()) {
