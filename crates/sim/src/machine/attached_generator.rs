@@ -20,8 +20,8 @@ impl AttachedGenerator {
         Self { generator, scheduled: Tick::NEVER, is_building: false }
     }
 
-    /// Takes the generator's next frame, unless the processor is still building the last one.
-    /// Returns the processor time that building the frame takes.
+    /// Takes the generator's next frame, unless the processor is still building the previous one.
+    /// Returns the processor time to build the frame, and the frame.
     pub(super) fn poll(
         &mut self,
         now: Tick,
@@ -49,13 +49,14 @@ impl AttachedGenerator {
         self.is_building = false;
     }
 
-    /// Returns the processor time that receiving a frame takes, if the generator wants the frame.
+    /// Returns the processor time to receive a frame, or `None` if the frame is not for the
+    /// generator.
     pub(super) fn cost_of(&self, frame: &[u8]) -> Option<Span> {
         let own = self.generator.costs();
         self.generator.wants(frame).then(|| own.input + own.byte * frame.len() as u64)
     }
 
-    /// Handles a timeout event. An event is ignored if the generator has postponed its timeout.
+    /// Handles a timeout event. Does nothing if the generator has postponed its timeout.
     pub(super) fn handle_time(&mut self, now: Tick) {
         self.scheduled = Tick::NEVER;
         if self.generator.poll_timeout() <= now {
@@ -63,7 +64,8 @@ impl AttachedGenerator {
         }
     }
 
-    /// Returns the generator's timeout, if no event is scheduled as early as that.
+    /// Returns the time for which the machine must schedule a timeout event. Returns `None` if the
+    /// generator has no timeout, or an event is scheduled early enough.
     pub(super) fn poll_timeout(&mut self, now: Tick) -> Option<Tick> {
         let wanted = self.generator.poll_timeout().max(now);
         (wanted < self.scheduled && wanted != Tick::NEVER).then(|| {

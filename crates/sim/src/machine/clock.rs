@@ -1,8 +1,8 @@
-//! The clock that a host sees: its resolution is coarse, and it started before the simulation.
+//! The clock of a machine: its resolution is coarse, and it started before the simulation.
 
 use linerate_units::{Duration, Instant, Span, Tick};
 
-/// The clock that a host sees.
+/// The clock of a machine, which its TCP/IP stack reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MachineClock {
     /// Time between the start of the machine's clock and the start of the simulation.

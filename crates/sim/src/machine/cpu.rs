@@ -26,8 +26,8 @@ impl Level {
 #[derive(Debug)]
 pub(crate) struct Cpu<J> {
     jobs: [VecDeque<(Span, J)>; Level::COUNT],
-    /// Index of the running level, whose first job is in progress, and the time up to which its
-    /// work is accounted for.
+    /// Index of the level whose first job is running, and the time up to which this job's work is
+    /// accounted for.
     running: Option<(usize, Tick)>,
     /// Version of the running job's scheduled end. A [`Due`] with an older version is stale.
     plan: u32,
@@ -45,12 +45,13 @@ pub(crate) struct Cpu<J> {
     busy: [Span; Level::COUNT],
 }
 
-/// The time at which the running job ends, unless the bus or the jobs change before.
+/// The scheduled end of the running job. It changes if the bus load or the jobs change before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
     /// Time at which the job ends.
     pub(crate) at: Tick,
-    /// Version of the schedule. It must equal the processor's present version when the job ends.
+    /// Version of the schedule. If the processor has a newer version when the job ends, this end is
+    /// stale.
     pub(crate) plan: u32,
 }
 
@@ -139,8 +140,9 @@ impl<J> Cpu<J> {
         Some(Due { at, plan: self.plan })
     }
 
-    /// Changes the share of the bus that NICs and other bus masters use, in 65,536ths. Returns the
-    /// new end of the running job if it has changed.
+    /// Changes the share of the bus that NICs and other bus masters use, in 65,536ths: `taken`
+    /// computes the new share from the present one. Returns the new end of the running job if it
+    /// has changed.
     #[must_use]
     pub(crate) fn change_bus(&mut self, now: Tick, taken: impl FnOnce(u64) -> u64) -> Option<Due> {
         self.change(now, |cpu| cpu.taken = taken(cpu.taken))
@@ -179,7 +181,7 @@ impl<J> Cpu<J> {
         alone * FULL * FULL / (FULL * FULL + self.competitors * self.bus_demand * self.bus_demand)
     }
 
-    /// Deducts the time since the last call from the running job's remaining work.
+    /// Deducts the work done since the last call from the running job's remaining work.
     fn pause(&mut self, now: Tick) {
         let Some((level, since)) = self.running else { return };
         let passed = now.since(since);
@@ -221,7 +223,8 @@ mod tests {
         Span::from_picos(count * MICRO)
     }
 
-    /// Adds a job. Returns the end of the running job if another one runs now.
+    /// Adds a job that takes `work` microseconds, at `now` microseconds. If this changes which job
+    /// runs, returns the end of the job that now runs.
     fn add<J>(cpu: &mut Cpu<J>, now: u64, level: Level, work: u64, job: J) -> Option<Due> {
         cpu.add(level, micros(work), job);
         cpu.resume(at(now))

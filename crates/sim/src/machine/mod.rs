@@ -100,7 +100,7 @@ impl Machine {
         self.processors.iter().flat_map(Processor::reports)
     }
 
-    /// Starts a raw-frame generator, and replaces an earlier one. It runs on the first processor,
+    /// Starts a raw-frame generator in place of any earlier one. It runs on the first processor,
     /// because its frames belong to no flow.
     pub(crate) fn attach(
         &mut self,
@@ -169,7 +169,8 @@ impl Machine {
         self.handle_nic(now, |nic, actions| nic.handle_event(now, event, actions), actions);
     }
 
-    /// Handles the NIC's pending actions, and schedules the ends of jobs whose speed has changed.
+    /// Handles the NIC's pending actions, and schedules the new ends of jobs whose speed has
+    /// changed.
     fn progress(&mut self, now: Tick, actions: &mut Vec<MachineAction>) {
         let processors = &mut self.processors;
         for action in self.rss.actions.drain(..) {

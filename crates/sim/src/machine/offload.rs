@@ -9,7 +9,7 @@ use std::num::NonZeroU16;
 
 /// Offset of the IP header in bytes, in a frame without VLAN tags.
 const IP: usize = EthernetHeader::LENGTH;
-/// TCP flags after which LRO merges nothing into a frame.
+/// TCP flags that end the merging of LRO: nothing is appended to a frame with one of these flags.
 const LAST: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);
 
 /// Segments a GSO frame into frames of at most the MTU, appends them to `segments` and releases the
@@ -35,8 +35,9 @@ pub(super) fn segment(
     frames.release(gso_frame);
 }
 
-/// Appends the data of `next` to `last` if it follows directly and the merged packet has at most
-/// `max` bytes. Returns the merged frame.
+/// Appends the data of frame `next` to frame `last`. Returns the merged frame, or `None` if the
+/// data are not contiguous, the headers do not permit it, or the merged packet would exceed `max`
+/// bytes.
 pub(super) fn merge(
     frames: &mut Frames,
     last: FrameId,
@@ -71,7 +72,7 @@ fn set_length(bytes: &mut [u8], is_ipv6: bool) {
     bytes[IP + place..IP + place + 2].copy_from_slice(&length.to_be_bytes());
 }
 
-/// Moves a frame into a buffer with room for a GSO frame.
+/// Moves a frame into a buffer that has room for a GSO frame. Returns the new frame.
 fn move_to_large(frames: &mut Frames, frame: FrameId) -> FrameId {
     let wide = frames.take_large();
     let bytes = frames[frame].bytes().to_vec();
@@ -81,8 +82,9 @@ fn move_to_large(frames: &mut Frames, frame: FrameId) -> FrameId {
     wide
 }
 
-/// Returns the segment size of a merged frame if the data of `next` follow those of `last` in the
-/// same connection with equal headers.
+/// Returns the segment size of the merged frame if `next` can be appended to `last`, otherwise
+/// `None`. The data must be contiguous data of one connection. The headers may differ only in
+/// fields that change from segment to segment.
 fn continues(last: &Frame, next: &Frame, max: usize) -> Option<NonZeroU16> {
     let (one, other) = (last.bytes(), next.bytes());
     let layout = Layout::of(one)?;
@@ -98,7 +100,7 @@ fn continues(last: &Frame, next: &Frame, max: usize) -> Option<NonZeroU16> {
     };
     let follows = number(one).wrapping_add(u32::try_from(had).ok()?) == number(other);
     let flags = |bytes: &[u8]| TcpFlags::from_bits_retain(half(bytes, tcp + 12) & 0xfff);
-    // The length may differ, and the checksum of an IPv4 header.
+    // The packet length may differ, and over IPv4 also the identification and the header checksum.
     let is_same_ip = if is_ipv6 {
         same(0, IP + 4) && same(IP + 6, tcp + 4)
     } else {
@@ -115,7 +117,7 @@ fn continues(last: &Frame, next: &Frame, max: usize) -> Option<NonZeroU16> {
         .then(|| u16::try_from(segment).ok().and_then(NonZeroU16::new))?
 }
 
-/// The offsets in a frame with a TCP segment.
+/// The offsets of the headers in a frame with a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layout {
     is_ipv6: bool,
@@ -170,7 +172,7 @@ mod tests {
     /// Offset of the TCP header over IPv4.
     const TCP: usize = IP + Ipv4Header::LENGTH;
 
-    /// Creates a frame with `data` bytes from `seq` on.
+    /// Creates a frame over IPv4 with `data` bytes of data, from sequence number `seq` on.
     fn frame(frames: &mut Frames, seq: u32, data: usize, flags: TcpFlags) -> FrameId {
         let id = frames.take();
         let room = frames[id].room();
@@ -187,7 +189,7 @@ mod tests {
         id
     }
 
-    /// Creates a frame over IPv6 with `data` bytes from `seq` on.
+    /// Creates a frame over IPv6 with `data` bytes of data, from sequence number `seq` on.
     fn ipv6_frame(frames: &mut Frames, seq: u32, data: usize) -> FrameId {
         const TCP: usize = IP + Ipv6Header::LENGTH;
         let id = frames.take();

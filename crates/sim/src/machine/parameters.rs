@@ -47,8 +47,8 @@ impl MachineParameters {
         })
     }
 
-    /// Sets the cost of copying a byte of a NIC's frame to this many clocks of the ISA bus. Returns
-    /// `None` if the machine has no ISA bus.
+    /// Sets the cost of copying a byte between the NIC and memory to `clocks_per_byte` clocks of
+    /// the ISA bus. Returns `None` if the machine has no ISA bus.
     pub(crate) fn with_copy(mut self, clocks_per_byte: f64) -> Option<Self> {
         let picos = clocks_per_byte * 1e12 / self.isa_clock?;
         #[allow(

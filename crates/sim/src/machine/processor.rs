@@ -1,5 +1,5 @@
 //! A processor of a machine, with its jobs, its queue of the NIC, its tasks, and its shard of the
-//! host. The host performs a turn at the end of each job that affects it.
+//! host. At the end of each job that affects the host, the host performs a turn.
 
 use super::attached_generator::AttachedGenerator;
 use super::clock::MachineClock;
@@ -20,8 +20,8 @@ use linerate_units::{Instant, Span, Tick};
 use linerate_wire::{EthernetHeader, Ipv4Header, Ipv6Header};
 use std::collections::VecDeque;
 
-/// Maximum number of frames in the driver's queue, used while the transmit ring is full (IFQ_MAXLEN
-/// of 4.3BSD).
+/// Maximum number of frames in the driver's queue, which holds frames while the transmit ring is
+/// full (IFQ_MAXLEN of 4.3BSD).
 const DRIVER_QUEUE: usize = 50;
 
 /// A unit of work that takes processor time.
@@ -54,8 +54,7 @@ fn unsummed(frame: &[u8]) -> usize {
 }
 
 impl Job {
-    /// Returns whether the job builds a frame of the TCP/IP stack. Such jobs must stay in their
-    /// order.
+    /// Returns whether the job builds a frame of the TCP/IP stack. Such jobs must keep their order.
     const fn is_frame_of_host(&self) -> bool {
         matches!(self, Self::Output(_))
     }
@@ -139,13 +138,13 @@ impl Processor {
         reports.chain(self.attached.iter().map(|attached| attached.generator.report()))
     }
 
-    /// Returns the event that a connection waits for, of the first program with an open connection.
+    /// Returns the event that the connection of the first unfinished program waits for.
     pub(super) fn waits_for(&self) -> Option<Activity> {
         let mut programs = self.processes.iter().map(|process| process.program.report(&self.stack));
         programs.find(|program| !program.complete && program.tcp.is_some())?.waits_for()
     }
 
-    /// Starts a raw-frame generator, and replaces an earlier one.
+    /// Starts a raw-frame generator in place of any earlier one.
     pub(super) fn attach(
         &mut self,
         now: Tick,
@@ -375,8 +374,8 @@ impl Processor {
         }
     }
 
-    /// Runs a turn of the host. Each frame that it sends is queued as a job of `level` that builds
-    /// the frame.
+    /// Runs a turn of the host. For each frame that the host sends, queues a job of `level` that
+    /// builds the frame.
     fn turn(
         &mut self,
         now: Tick,
@@ -416,7 +415,7 @@ impl Processor {
         }
     }
 
-    /// Wakes the tasks that wait for an event.
+    /// Wakes the first task that waits for an event.
     fn wake(&mut self, event: &Event) {
         let Some(index) = self.processes.iter().position(|process| process.program.wants(event))
         else {
@@ -430,7 +429,8 @@ impl Processor {
         }
     }
 
-    /// Completes the step of a task whose processor time has passed, and queues its next step.
+    /// Completes the current step of a task, whose processor time has passed, and queues the task's
+    /// next step.
     fn run_task(&mut self, now: Tick, index: usize, rss: &RssNic, frames: &mut Frames) {
         loop {
             let process = &mut self.processes[index];
@@ -464,8 +464,8 @@ impl Processor {
         }
     }
 
-    /// Schedules events for the next timeouts of the host and of the generator. If the host has
-    /// postponed its timeout when an event arrives, a later one is scheduled.
+    /// Schedules events for the next timeouts of the host and of the generator. An event that
+    /// arrives after the host has postponed its timeout only schedules a later event.
     fn schedule_timeouts(&mut self, now: Tick, actions: &mut Vec<MachineAction>) {
         if let Some(at) = self.attached.as_mut().and_then(|attached| attached.poll_timeout(now)) {
             self.schedule(at, MachineEvent::Generator, actions);

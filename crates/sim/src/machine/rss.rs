@@ -1,6 +1,6 @@
 //! A NIC with receive-side scaling (RSS). Each processor serves one queue of the NIC and runs one
-//! shard of the host. A flow stays on one processor, because NIC and shards choose by the same hash
-//! of addresses and ports.
+//! shard of the host. A flow stays on one processor, because the NIC and the shards select by one
+//! hash of addresses and ports.
 //!
 //! The queue of a frame is known only after the whole frame has been received. All queues share the
 //! wire, the FIFO, the DMA and the bus. A frame for every shard (ARP) arrives on the first queue,

@@ -2,9 +2,9 @@
 //! backoff.
 //!
 //! A station is polled only when it can act: at the end of its backoff, or when the cable becomes
-//! idle while it defers. A frame thus costs as much on a bus with a hundred stations as on one with
-//! two, apart from the deferring stations. The capture effect emerges from these rules: a station
-//! that has just sent a frame starts the next one with its attempt counter at zero, against
+//! idle while it defers. The computing time of a frame thus depends on the number of deferring
+//! stations only, not on the number of all stations. The capture effect emerges from these rules: a
+//! station that has just sent a frame starts the next one with its attempt counter at zero, against
 //! stations whose backoff range has grown.
 
 use super::backoff::slots;
@@ -30,8 +30,8 @@ pub(crate) struct Bus {
     sending: Vec<Port>,
     /// Ports whose stations wait until the cable is idle.
     deferring: Vec<Port>,
-    /// Ports and ends of past transmissions that some station still senses, or owes an inter-frame
-    /// gap.
+    /// Port and end time of each past transmission that still matters: some station has not sensed
+    /// its end yet, or must still keep the inter-frame gap after it.
     ended: Vec<(Port, Tick)>,
     counted: MediumStatistics,
 }
@@ -180,8 +180,8 @@ impl Bus {
         self.parameters.bit * count
     }
 
-    /// Returns the time at which a station senses an idle cable after the transmissions that have
-    /// ended.
+    /// Returns the time at which a station senses the end of the past transmissions, or `None` if
+    /// none are recorded.
     fn idle_from(&self, port: Port) -> Option<Tick> {
         self.ended.iter().map(|&(other, end)| end + self.distance(other, port)).max()
     }
@@ -212,8 +212,9 @@ impl Bus {
     }
 
     /// Returns whether a station that would transmit at `start` senses the transmission of `other`
-    /// in time to defer. After a gap it ignores a carrier that begins in the last third of that gap
-    /// (§4.2.3.2.1), so that no station can seize the cable by being slightly early.
+    /// in time to defer. A station that has waited for a gap ignores a carrier that begins in the
+    /// last third of that gap (§4.2.3.2.1), so that no station can seize the cable by being
+    /// slightly early.
     fn defers(&self, port: Port, other: Port, start: Tick, after_gap: bool) -> bool {
         let State::Sending { start: began, .. } = self.stations[other].state else { return false };
         let sensed = began + self.distance(other, port);
@@ -226,8 +227,8 @@ impl Bus {
         let State::Waiting { planned, not_before } = self.stations[port].state else { return };
         let is_busy =
             self.sending.iter().any(|&other| self.defers(port, other, now, planned > not_before));
-        // Collisions can be switched off for experiments, which no real cable permits. All stations
-        // then sense a carrier at once, and the first one transmits.
+        // Collisions can be switched off for experiments, although no real cable permits that. All
+        // stations then sense a carrier immediately, and the first one transmits.
         if is_busy || (!self.parameters.collisions && !self.sending.is_empty()) {
             return self.defer(port, not_before);
         }
@@ -356,8 +357,8 @@ impl Bus {
         actions.push(MediumAction::Sent { port, frame });
     }
 
-    /// Delivers a signal to the receivers of a frame, to each one `after` plus its propagation time
-    /// from now.
+    /// Delivers the action `what` to each receiver of a frame. It arrives after the propagation
+    /// time to this receiver plus `after`.
     fn signal(
         &self,
         to: Audience,
@@ -402,8 +403,8 @@ impl Bus {
                 self.plan(port, not_before, actions);
             }
         }
-        // No station transmits now, so none has deferred again and this vector is empty. It is put
-        // back to keep its allocation.
+        // No station transmits now, so no station has deferred again and `self.deferring` is empty.
+        // The vector is put back to keep its allocation.
         self.deferring = deferring;
     }
 

@@ -1,15 +1,16 @@
-//! Classification of frames for queues: the flow hash, and ECN marking (RFC 3168 §5). Frames with
-//! any contents are accepted.
+//! Classification of frames for queues: the flow hash, and ECN marking (RFC 3168 §5). The functions
+//! accept frames with any contents.
 
 use linerate_wire::{Ipv4Header, Ipv6Header};
 
-/// IP protocol numbers whose headers begin with the two ports.
+/// IP protocol numbers of TCP and UDP, whose headers begin with the two ports.
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// The ECN field in the traffic class: zero if the sender does not support ECN.
+/// Mask of the ECN field in the traffic class or type of service. The field is zero if the sender
+/// does not support ECN.
 const ECN: u8 = 0b11;
 
-/// The IP packet of a frame, whose header is complete.
+/// The IP packet of a frame, with a complete header.
 #[derive(Clone, Copy, Debug)]
 enum Packet<'a> {
     V4(&'a [u8]),
@@ -35,7 +36,8 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Returns both addresses, the protocol, and the length of the header without extensions.
+    /// Returns the bytes of both addresses, the protocol number, and the length of the header
+    /// without extension headers.
     fn flow(self) -> (&'a [u8], u8, usize) {
         match self {
             Self::V4(packet) => (&packet[12..20], packet[9], usize::from(packet[0] & 15) * 4),
@@ -76,7 +78,7 @@ pub(super) fn is_markable(frame: &[u8]) -> bool {
     Packet::of(frame).is_some_and(|packet| packet.ecn() != 0)
 }
 
-/// Sets the codepoint CE if the packet is ECN-capable, and updates its header checksum.
+/// Sets the codepoint CE if the packet is ECN-capable, and updates the IPv4 header checksum.
 pub(super) fn mark(frame: &mut [u8]) {
     match Packet::of(frame) {
         Some(packet) if packet.ecn() == 0 => {}

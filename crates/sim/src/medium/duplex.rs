@@ -39,7 +39,7 @@ struct Outgoing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// The frame is lost on the cable: the receiver sees a fragment.
+    /// The frame is lost on the cable: the receiver gets a fragment, an incomplete frame.
     Lost,
     /// The frame arrives with this additional delay, and with damaged bytes if not `intact`.
     Arrives { behind: Span, intact: bool },

@@ -54,7 +54,7 @@ impl EgressQueue {
         self.len() == 0
     }
 
-    /// Queues a frame of `length` bytes on the wire, and takes a reference to it.
+    /// Queues a frame that takes `length` bytes on the wire, and takes a reference to it.
     pub(crate) fn handle_frame(
         &mut self,
         now: Tick,
@@ -69,8 +69,8 @@ impl EgressQueue {
         self.carry_out(frames);
     }
 
-    /// Removes the next frame to send, and returns it with its length. The caller gets the queue's
-    /// reference.
+    /// Removes the next frame to send, and returns it with its length on the wire in bytes. The
+    /// caller gets the queue's reference to the frame.
     pub(crate) fn poll(&mut self, now: Tick, frames: &mut Frames) -> Option<(FrameId, usize)> {
         let next = self.queue.poll(now, &mut self.verdicts);
         self.carry_out(frames);

@@ -80,10 +80,10 @@ pub(crate) enum MediumAction {
     GivenUp { port: Port, frame: FrameId },
     /// A frame begins to arrive at the NIC.
     Arriving { port: Port, at: Tick },
-    /// The signal that arrives at the NIC ends as a fragment.
+    /// The signal that arrives at the NIC ends as a fragment: an incomplete frame.
     Fragment { port: Port, at: Tick },
-    /// The signal that arrives at the NIC ends as this frame, whose bytes are damaged unless
-    /// `intact`.
+    /// The signal that arrives at the NIC ends as this complete frame, whose bytes are damaged
+    /// unless `intact`.
     Arrived { port: Port, at: Tick, frame: FrameId, intact: bool },
 }
 
@@ -102,7 +102,8 @@ pub struct MediumStatistics {
     pub attempts: [u64; 16],
     /// Number of frames that were abandoned after 16 collisions.
     pub given_up: u64,
-    /// Collisions that were sensed after the slot time, which shows that the cable is too long.
+    /// Number of collisions that were sensed after the slot time, which shows that the cable is too
+    /// long.
     pub late: u64,
     /// Total time that stations spent in backoff.
     pub backoff: Span,
@@ -110,7 +111,7 @@ pub struct MediumStatistics {
     pub backoffs: [u64; 11],
     /// Number of frames that the medium lost, damaged or delayed behind later ones.
     pub impaired: u64,
-    /// Frames that a switch dropped because of a wrong check sequence.
+    /// Number of frames that a switch dropped because of a wrong check sequence.
     pub discarded: u64,
     /// Number of frames that a switch sent through the port whose total queueing delay is largest.
     pub passed: u64,

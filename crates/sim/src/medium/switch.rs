@@ -1,6 +1,6 @@
-//! A switch: a full-duplex cable for each port, and a queue in front of each outgoing cable. It
-//! stores and forwards, and knows the port of every MAC address from the start. It drops frames
-//! with a wrong check sequence, which a NIC has aborted.
+//! A switch: a full-duplex cable for each port, and a queue in front of each outgoing cable. The
+//! switch stores and forwards frames, and its table of MAC addresses is complete from the start. It
+//! drops frames with a wrong check sequence, which a NIC has aborted.
 
 use super::egress::{EgressQueue, EgressStatistics};
 use super::{
@@ -13,7 +13,7 @@ use crate::rng::Stream;
 use linerate_units::{Rate, Span, Tick};
 use std::collections::VecDeque;
 
-/// Parameters of the cable between a switch and a station, and of the queue in front of it.
+/// Parameters of the cable between a switch and a station.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cable {
     pub(crate) rate: Rate,
@@ -24,7 +24,7 @@ pub(crate) struct Cable {
 /// Parameters of a switch.
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchParameters {
-    /// The cable of each port for which the scenario specifies none.
+    /// The cable of each port for which the scenario specifies no other.
     pub(crate) cable: Cable,
     /// Inter-frame gap in bit times.
     gap: u64,
@@ -64,7 +64,7 @@ struct Station {
     outgoing: Option<(FrameId, usize, Audience)>,
     /// Version of the scheduled end of `outgoing`. An event with an older version is stale.
     plan: u32,
-    /// Frames that propagate from the station to the switch.
+    /// Frames that are on the way from the station to the switch.
     coming: VecDeque<(FrameId, usize, Audience)>,
     egress: EgressQueue,
     /// The frame that is being sent to the station.

@@ -5,7 +5,7 @@ use super::*;
 use crate::event_queue::EventQueue;
 use crate::parameter::Settings;
 
-/// Duration of a bit at 10 Mb/s, in picoseconds.
+/// A tenth of a microsecond in picoseconds: the duration of a bit at 10 Mb/s.
 const TENTH: u64 = 100_000;
 
 /// A medium under test, with its event queue.
@@ -37,7 +37,7 @@ impl Wire {
         Self { medium, queue, frames, actions: Vec::new(), seen: Vec::new(), cut: None }
     }
 
-    /// Processes all events up to `until`.
+    /// Processes all events up to the time `until`, in tenths of a microsecond.
     fn pass_time(&mut self, until: u64) {
         while let Some((at, event)) = self.queue.pop() {
             if at.as_picos() > until.saturating_mul(TENTH) {
@@ -49,7 +49,8 @@ impl Wire {
         }
     }
 
-    /// Requests to send a frame with these bytes from `port` at time `at`.
+    /// Requests to send a frame with these bytes from `port`, at the time `at` in tenths of a
+    /// microsecond.
     fn send(&mut self, at: u64, port: Port, bytes: &[u8], to: Audience) {
         self.pass_time(at);
         let (now, frame) = (Tick::from_picos(at * TENTH), self.frames.take());

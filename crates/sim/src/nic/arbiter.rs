@@ -67,7 +67,7 @@ pub(crate) struct Arbiter {
 }
 
 impl Arbiter {
-    /// Creates an arbiter whose random streams begin with number `stream` of `seed`.
+    /// Creates an arbiter. Its random streams are those of `seed` from number `stream` on.
     pub(crate) fn new(parameters: BusParameters, seed: u64, stream: u64) -> Self {
         let BusParameters { grant, hold, .. } = parameters;
         Self { grant, hold, period: parameters.period(), seed, stream }
@@ -78,9 +78,9 @@ impl Arbiter {
         self.period.is_none()
     }
 
-    /// Returns the time at which a NIC gets the bus if it requests it at `asked`: at once, or when
-    /// the other bus master releases it. The NIC's pending request has precedence over the other
-    /// master's next one.
+    /// Returns the time at which a NIC gets the bus that it requests at `asked`: after the grant
+    /// time, or when the other bus master releases the bus. The pending request has precedence over
+    /// the other master's next one.
     pub(super) fn granted(&self, asked: Tick) -> Tick {
         let wanted = asked + self.grant;
         let Some(period) = self.period else { return wanted };

@@ -1,4 +1,4 @@
-//! The completions that a NIC queue has for its driver, and their interrupt moderation.
+//! The completions of a NIC queue that the driver has not read, and their interrupt moderation.
 
 use super::parameters::InterruptParameters;
 use super::{Completion, NicAction, NicEvent};
@@ -30,7 +30,7 @@ pub(super) struct CompletionQueue {
     number: u16,
     /// Completions that the driver has not read, oldest first.
     completions: VecDeque<Completion>,
-    /// Whether the NIC has interrupted and the driver has not read the completions since.
+    /// Whether the NIC has interrupted the processor, and the driver has read no completion since.
     interrupt_pending: bool,
     /// Whether the timer of interrupt moderation is running.
     moderating: bool,

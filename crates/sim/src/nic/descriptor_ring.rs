@@ -4,7 +4,8 @@
 use crate::frame::FrameId;
 use std::collections::VecDeque;
 
-/// A frame for the NIC to send: all data of a descriptor, or with TSO one segment of them.
+/// A frame for the NIC to send. It contains all data of a descriptor, or with TSO one segment of
+/// them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TransmitFrame {
     pub(crate) frame: FrameId,
@@ -67,7 +68,7 @@ impl TransmitRing {
         self.completing -= 1;
     }
 
-    /// Prepares a test: the frames of this many descriptors count as sent, with completion due.
+    /// Prepares a test: marks this many descriptors as sent, with their completion still due.
     #[cfg(test)]
     pub(super) const fn expect_completions(&mut self, descriptors: usize) {
         self.completing += descriptors;
@@ -102,7 +103,7 @@ impl ReceiveRing {
         self.used
     }
 
-    /// Begins to write a frame, which takes `slots` slots.
+    /// Begins to write a frame into memory. The frame takes `slots` slots.
     pub(super) fn store(&mut self, frame: FrameId, slots: usize) {
         self.used += slots;
         self.storing.push_back(frame);

@@ -70,9 +70,9 @@ impl Fifo {
         false
     }
 
-    /// Returns how many bytes of a frame leave before the FIFO underruns, or `None` if it does not.
-    /// The frame has `length` bytes, and its first byte leaves at `begin` with a full FIFO. The NIC
-    /// requests the bus when there is room for a burst.
+    /// Returns how many bytes of a frame leave before the FIFO underruns, or `None` if it does not
+    /// underrun. The frame has `length` bytes, and its first byte leaves at `begin` with a full
+    /// FIFO. The NIC requests the bus when there is room for a burst.
     pub(super) fn underruns(&self, begin: Tick, length: u64) -> Option<u64> {
         let (mut loaded, mut free) = (self.bytes.min(length), begin);
         while loaded < length {

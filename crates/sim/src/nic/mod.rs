@@ -48,10 +48,10 @@ pub(crate) enum NicAction {
     Later { at: Tick, event: NicEvent },
     /// Request the wire in order to send a frame.
     Request { frame: FrameId },
-    /// Truncate the frame that begins to leave to `cut` bytes, with a wrong check sequence, because
-    /// the FIFO will underrun. `None` revokes an earlier truncation.
+    /// Send only the first `cut` bytes of the frame that begins to leave, with a wrong check
+    /// sequence, because the FIFO will underrun. `None` revokes an earlier truncation.
     Truncate { frame: FrameId, cut: Option<usize> },
-    /// Do not let the frame that waits for the wire leave before this time.
+    /// Delay the frame that waits for the wire until this time.
     Hold { until: Tick },
     /// Release the NIC's reference to a frame.
     Release { frame: FrameId },
@@ -63,7 +63,7 @@ pub(crate) enum NicAction {
     GiveBus { share: u64 },
 }
 
-/// A completed operation of which the NIC informs the driver.
+/// A completed operation that the NIC reports to the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Completion {
     /// This frame has been received.
@@ -83,7 +83,7 @@ pub struct NicStatistics {
     pub receive_errors: u64,
     /// Frames dropped because the receive ring was full.
     pub receive_drops: u64,
-    /// Received frames that LRO merged into the one before.
+    /// Received frames that LRO merged into the frame before them.
     pub receive_joined: u64,
     /// Frames lost because they began during the NIC's dead time, or overflowed its FIFO.
     pub receive_fifo: u64,
@@ -261,7 +261,7 @@ impl Nic {
         }
     }
 
-    /// Notes that the signal that was arriving ended as a fragment.
+    /// Notes that the arriving signal ended as a fragment: an incomplete frame.
     pub(crate) fn handle_fragment(&mut self, actions: &mut Vec<NicAction>) {
         if self.receiver.handle_fragment() {
             actions.push(NicAction::GiveBus { share: self.share });
@@ -313,12 +313,14 @@ impl Nic {
         self.queues[usize::from(queue)].poll_completion()
     }
 
-    /// Frees the receive ring's slots of a frame of this length, which the driver has taken.
+    /// Frees the slots of the receive ring that a frame of this length occupied, after the driver
+    /// has taken the frame.
     pub(crate) fn free_slots(&mut self, queue: u16, length: usize) {
         self.receiver.free(queue, length);
     }
 
-    /// Counts a frame that LRO merged into the one before, and frees its slots of the receive ring.
+    /// Counts a frame that LRO merged into the frame before it, and frees its slots of the receive
+    /// ring.
     pub(crate) fn note_merged(&mut self, queue: u16, length: usize) {
         self.counted.receive_joined += 1;
         self.receiver.free(queue, length);
@@ -329,8 +331,8 @@ impl Nic {
         self.receiver.room(length)
     }
 
-    /// Returns the used descriptors of a queue's transmit ring and the used slots of its receive
-    /// ring.
+    /// Returns the number of used descriptors in a queue's transmit ring, and of used slots in its
+    /// receive ring.
     pub(crate) fn held(&self, queue: u16) -> [usize; 2] {
         [self.transmitter.held(queue), self.receiver.used(queue)]
     }

@@ -23,22 +23,22 @@ pub(crate) struct NicParameters {
     pub(crate) dma: DmaParameters,
     pub(crate) interrupt: InterruptParameters,
     pub(crate) offload: OffloadParameters,
-    /// Number of queues. Each has rings and an interrupt of its own, and RSS spreads flows over
-    /// them.
+    /// Number of queues. Each queue has its own rings and its own interrupt, and RSS spreads flows
+    /// over the queues.
     pub(crate) queues: NonZeroU16,
-    /// Clocks of the bus in which the processor copies one byte, if the NIC has no DMA.
+    /// Number of bus clocks in which the processor copies one byte, if the NIC has no DMA.
     pub(crate) clocks_per_byte: Option<f64>,
 }
 
 /// Parameters of the transmit half of a NIC.
 #[derive(Clone, Debug)]
 pub(crate) struct TransmitParameters {
-    /// Number of descriptors. With one, the driver posts a frame only after the interrupt for the
-    /// previous frame.
+    /// Number of descriptors. With one descriptor, the driver posts a frame only after the
+    /// interrupt for the previous frame.
     pub(crate) ring: usize,
     /// Time from the driver's request until an idle NIC is ready to send the first frame.
     pub(crate) start: Span,
-    /// Time from the end of a frame until the NIC is ready to send the next one of the ring.
+    /// Time from the end of a frame until the NIC is ready to send the next frame of the ring.
     pub(crate) chained: Span,
     /// Time from the end of a sent frame until its descriptor is complete and the NIC interrupts.
     pub(crate) done: Span,
@@ -66,7 +66,7 @@ pub(crate) struct ReceiveParameters {
     /// interrupts.
     pub(crate) done: Span,
     /// Time after each received or sent frame in which the NIC cannot receive. A frame that begins
-    /// during it is lost.
+    /// during this time is lost.
     pub(crate) deaf: Span,
     /// Time after an overflow of the ring in which the NIC cannot receive, until the driver has
     /// restarted it.

@@ -10,8 +10,8 @@ pub(super) struct Receiver {
     parameters: ReceiveParameters,
     /// The receive ring of each queue.
     rings: Vec<ReceiveRing>,
-    /// Number of frames that are arriving. It can be two on a bus, where two stations may begin
-    /// before either senses the other.
+    /// Number of frames that are arriving. Two can arrive at once on a bus, where two stations may
+    /// begin to send before either senses the other.
     receiving: u32,
     /// Time at which the last frame from the wire ended.
     ended: Tick,
@@ -30,7 +30,7 @@ impl Receiver {
         self.ended
     }
 
-    /// Notes that a frame begins. Returns whether the NIC receives it, which is false in a dead
+    /// Notes that a frame begins to arrive. Returns whether the NIC receives it: false in a dead
     /// time.
     pub(super) fn handle_begin(&mut self, now: Tick) -> bool {
         let is_received = now >= self.deaf_until;
@@ -38,14 +38,15 @@ impl Receiver {
         is_received
     }
 
-    /// Notes that a frame ended as a fragment. Returns whether the NIC was receiving it.
+    /// Notes that the arriving signal ended as a fragment: an incomplete frame. Returns whether the
+    /// NIC was receiving it.
     pub(super) const fn handle_fragment(&mut self) -> bool {
         let is_received = self.receiving > 0;
         self.receiving = self.receiving.saturating_sub(1);
         is_received
     }
 
-    /// Notes that a frame ended. Returns whether the NIC has received all of it.
+    /// Notes that a complete frame has arrived. Returns whether the NIC has received all of it.
     pub(super) fn handle_end(&mut self, now: Tick) -> bool {
         self.ended = now;
         let is_received = self.handle_fragment();
@@ -60,8 +61,8 @@ impl Receiver {
         self.deaf_until = now + self.parameters.deaf;
     }
 
-    /// Returns whether a queue's ring has room for a frame. If not, the receiver stops for its
-    /// restart time.
+    /// Returns whether a queue's ring has room for a frame. If not, the NIC receives nothing for
+    /// its restart time.
     pub(super) fn has_room(&mut self, now: Tick, queue: u16, length: usize) -> bool {
         let has_room = self.used(queue) + self.parameters.slots(length) <= self.parameters.ring;
         if !has_room {
@@ -80,7 +81,7 @@ impl Receiver {
         self.rings[usize::from(queue)].take_stored()
     }
 
-    /// Frees the slots of a frame of this length, which the driver has taken.
+    /// Frees the slots that a frame of this length occupied, after the driver has taken the frame.
     pub(super) fn free(&mut self, queue: u16, length: usize) {
         self.rings[usize::from(queue)].free(self.parameters.slots(length));
     }

@@ -59,7 +59,7 @@ fn slow(retries: u64) -> Nic {
     new_nic(parameters)
 }
 
-/// Returns the times for which the NIC schedules that a frame is ready to be sent.
+/// Returns the times of the scheduled [`NicEvent::Ready`] events.
 fn ready(actions: &[NicAction]) -> Vec<Tick> {
     let time = |action: &NicAction| match *action {
         NicAction::Later { at, event: NicEvent::Ready } => Some(at),
@@ -149,8 +149,8 @@ fn no_second_interrupt_before_the_driver_has_polled() {
     assert_eq!((&actions[..], nic.statistics().interrupts), (&[][..], 2));
 }
 
-/// Sends two frames, of which the first is aborted by an underrun. Returns when the next frame is
-/// ready, and the counters.
+/// Sends two frames, of which an underrun aborts the first. Returns the times at which the next
+/// frame is ready, and the counters.
 fn aborted(retries: u64) -> (Vec<Tick>, NicStatistics) {
     let (mut nic, mut frames, mut actions) = (slow(retries), Frames::new(64), Vec::new());
     for _ in 0..2 {

@@ -62,8 +62,8 @@ impl Transmitter {
         }
     }
 
-    /// Requests the wire for the frame at the head of the current ring. If the turnaround time
-    /// after a received frame has not passed, the NIC waits for its end.
+    /// Requests the wire for the frame at the head of the current ring. During the turnaround time
+    /// after a received frame, schedules the request for the end of that time.
     pub(super) fn handle_ready(
         &mut self,
         now: Tick,
@@ -97,8 +97,8 @@ impl Transmitter {
         }
     }
 
-    /// Notes a received frame. If transmit and receive half share hardware, a frame to send is
-    /// delayed by the turnaround time.
+    /// Notes a received frame. If the transmit and receive halves share hardware, delays a frame
+    /// that waits for the wire by the turnaround time.
     pub(super) fn handle_received(&self, now: Tick, actions: &mut Vec<NicAction>) {
         if self.is_active && self.parameters.after_receive > Span::ZERO {
             actions.push(NicAction::Hold { until: now + self.parameters.after_receive });

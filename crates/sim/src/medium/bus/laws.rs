@@ -22,7 +22,7 @@ struct Transmission {
     to: Audience,
     /// Number of earlier collisions of the same frame.
     collisions: u64,
-    /// Time at which the frame was requested, or of the collision that started its last backoff.
+    /// Time of the frame's request, or of the collision that started its last backoff.
     wanted: Tick,
     /// Time before which the station's NIC could not send.
     held: Tick,
@@ -53,7 +53,7 @@ struct Wire {
     /// Start of the current transmission of each port.
     transmitting: Vec<Option<Tick>>,
     done: Vec<Transmission>,
-    /// Signals that ports receive, and their times.
+    /// Signals that ports receive, each with its time of arrival.
     signals: Vec<(Tick, MediumAction)>,
     cuts: Stream,
     /// Number of frames that were sent or abandoned.
@@ -238,8 +238,8 @@ impl Wire {
 
     /// Checks the begin of a transmission: it is the planned time, or one inter-frame gap after a
     /// transmission that the station senses. A station may not begin while it senses a
-    /// transmission, or in the gap after one. Exempt is the last third of a gap for which it has
-    /// waited (§4.2.3.2.1).
+    /// transmission, or in the gap after one. After it has waited for a gap, it may ignore a
+    /// transmission whose begin it senses in the last third of that gap (§4.2.3.2.1).
     fn check_beginning(&self, one: &Transmission) {
         let own = self.done.iter().filter(|other| other.port == one.port && other.end <= one.start);
         let gaps = own.map(|own| own.end + GAP);
@@ -423,7 +423,7 @@ fn on_a_star_a_signal_passes_both_arms_and_the_repeater() {
         _ => None,
     });
     assert_eq!(ends.collect::<Vec<_>>(), [(1, micros(6)), (2, micros(5))]);
-    // The sender itself keeps the gap from the end of its own frame, without the repeater's delay.
+    // The sender waits for the gap after the end of its own frame, without the repeater's delay.
     wire.request(over, 0, SHORTEST, Audience::None);
     wire.pass_time(Tick::NEVER);
     assert_eq!(wire.done.last().map(|one| one.start), Some(over + GAP));

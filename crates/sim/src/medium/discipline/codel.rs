@@ -142,8 +142,8 @@ mod tests {
         CoDel::new(CoDelParameters { target: millis(5), interval: millis(100) })
     }
 
-    /// Returns the times in milliseconds of the drops from a queue that sends one frame a
-    /// millisecond and whose delay stays at `waited` milliseconds.
+    /// Returns the times of drops, in milliseconds. The queue sends one frame per millisecond, and
+    /// its delay stays at `waited` milliseconds.
     fn drops(codel: &mut CoDel, waited: u64, until: u64) -> Vec<u64> {
         let mut pool = Frames::new(64);
         let mut dropped = Vec::new();

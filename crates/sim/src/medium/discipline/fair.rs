@@ -94,8 +94,8 @@ impl Fair {
             }
             self.leave(is_new);
             if is_new && !self.old.is_empty() {
-                // An empty new queue moves to the old ones. If it were removed from the lists, a
-                // flow could be new again with each frame and starve the others.
+                // An empty new queue moves to the list of old queues. If it were removed from both
+                // lists, its flow could be new again with each frame and starve the other flows.
                 self.old.push_back(index);
             } else {
                 self.flows[index].listed = false;

@@ -1,5 +1,5 @@
-//! Queue disciplines of switches and relays: which frames are queued, which is next, and which are
-//! dropped or marked. A discipline only decides; the caller executes its verdicts.
+//! Queue disciplines of switches and relays: they select the frames to queue, to send next, and to
+//! drop or mark. A discipline only decides; the caller executes its verdicts.
 
 mod codel;
 mod fair;
@@ -23,7 +23,7 @@ pub(crate) struct QueuedFrame {
     pub(crate) frame: FrameId,
     /// Length in bytes on the wire.
     pub(crate) length: usize,
-    /// Flow hash: equal for the segments of a connection.
+    /// Flow hash, which is equal for all segments of a connection in one direction.
     pub(crate) flow: u64,
     /// Whether the frame can be marked instead of dropped (RFC 3168).
     pub(crate) markable: bool,

@@ -15,8 +15,8 @@ pub(crate) struct RedParameters {
     pub(crate) most: f64,
     /// Weight of the present queue length in the moving average.
     pub(crate) weight: f64,
-    /// Time to send a typical frame. An empty queue enters the average as if one frame had left in
-    /// each such time.
+    /// Time to send a typical frame. While the queue is empty, the average falls as if one frame
+    /// had left in each such time.
     pub(crate) frame: Span,
 }
 
@@ -25,8 +25,8 @@ pub(super) struct Red {
     parameters: RedParameters,
     random: Stream,
     average: f64,
-    /// Number of frames since the last marked or dropped one; `None` while the average is below the
-    /// range.
+    /// Number of frames since the last marked or dropped one; `None` while the average is below
+    /// `low`.
     count: Option<f64>,
     empty_since: Option<Tick>,
 }
