@@ -1,8 +1,8 @@
-//! linerate's host as the network half of a raw-frame generator: a UDP socket, whose datagrams the
-//! host fragments and reassembles. It is separate from the host of the machine, so that its frames
-//! have the costs of the generator.
+//! The UDP/IP stack of a raw-frame generator: a separate instance of linerate's host, with one UDP
+//! socket. The host fragments and reassembles the datagrams. It is not the host of the machine, so
+//! that its frames have the processor costs of the generator.
 //!
-//! MAC addresses are known from the start, so it resolves none.
+//! All MAC addresses are known from the start, so this host resolves none.
 
 use crate::mac::mac_address;
 use linerate_stack::{
@@ -19,18 +19,18 @@ use std::sync::Arc;
 const MTU: usize = 1_500;
 /// Bytes of the longest frame.
 pub(crate) const LONGEST: usize = EthernetHeader::LENGTH + MTU;
-/// Bytes of the largest datagram over either IP version.
+/// Largest payload of a datagram in bytes that both IPv4 and IPv6 can carry.
 pub(super) const LARGEST_DATAGRAM: usize = 65_507;
 
-/// The place of a host in its network.
+/// The addresses of a host and of its neighbours, and the seed of its random numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct DatagramPlace {
-    /// Number of the MAC address.
+    /// Number in the host's MAC address.
     pub(crate) mac: usize,
     pub(crate) address: IpCidr,
-    /// Numbers of the MAC addresses of all IP addresses.
+    /// Number in the MAC address of the host with each IP address.
     pub(crate) neighbours: Arc<BTreeMap<IpAddr, usize>>,
-    /// The seed of everything random in the host.
+    /// The seed of all random numbers of the host.
     pub(crate) secret: [u8; 32],
 }
 
@@ -53,7 +53,7 @@ impl DatagramHost {
         let mut stack = Stack::new(config, place.secret);
         stack.attach(capabilities());
         let local = SocketAddr::new(place.address.address(), port);
-        // A new host has room for a socket, and all of its ports are free.
+        // This cannot fail: a new host has room for a socket, and all of its ports are free.
         let socket = stack.udp_bind(local, &UdpOptions::default()).ok();
         let received = vec![0; LARGEST_DATAGRAM];
         Self { place, stack, socket, to_send: VecDeque::new(), received }
@@ -85,7 +85,7 @@ impl DatagramHost {
         Some((&self.received[..length], from))
     }
 
-    /// Sends a datagram. Its frames follow those of earlier ones.
+    /// Sends a datagram. Its frames are queued after those of earlier datagrams.
     pub(super) fn send(&mut self, now: Tick, to: SocketAddr, data: &[u8]) {
         let Some(socket) = self.socket else { return };
         // A datagram for which there is no room is lost, as on the wire.
@@ -165,7 +165,8 @@ impl Link for Wire<'_> {
 }
 
 impl Wire<'_> {
-    /// Returns the Ethernet header of a packet to a known host.
+    /// Returns the Ethernet header for an IP packet, or `None` if no host has its destination
+    /// address.
     fn header_of(&self, packet: &[u8]) -> Option<EthernetHeader> {
         let (destination, ether_type): (IpAddr, _) = match packet.first()? >> 4 {
             4 => (Ipv4Addr::from(*packet.get(16..)?.first_chunk::<4>()?).into(), EtherType::IPV4),
@@ -181,7 +182,8 @@ impl Wire<'_> {
     }
 }
 
-/// Returns the capabilities of the link. It carries packets, so that no address is resolved.
+/// Returns the capabilities of the link. The link carries IP packets without Ethernet headers, so
+/// the host resolves no addresses.
 const fn capabilities() -> Capabilities {
     Capabilities::new(Medium::Ip, MTU)
 }
@@ -201,8 +203,8 @@ mod tests {
         })
     }
 
-    /// Sends a datagram, and returns the lengths of its frames. Loses the frame with the number
-    /// `lost`.
+    /// Sends a datagram from the first host to the second, and loses frame number `lost`. Returns
+    /// the lengths of all frames.
     fn carry(hosts: &mut [DatagramHost; 2], data: &[u8], lost: Option<usize>) -> Vec<usize> {
         let [sender, receiver] = hosts;
         let to = SocketAddr::new(receiver.place.address.address(), 2_049);

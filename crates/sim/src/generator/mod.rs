@@ -1,6 +1,6 @@
-//! Raw-frame generators: programs that send and receive Ethernet frames beside the host of their
-//! machine. They model protocols that linerate's host does not implement, protocols whose frames
-//! have costs of their own, and stations that only occupy the wire.
+//! Raw-frame generators: programs that send and receive Ethernet frames without the TCP/IP stack of
+//! their machine. They model protocols that linerate's host does not implement, protocols whose
+//! frames have costs of their own, and stations that only occupy the wire.
 //!
 //! Their frames cost processor time of the machine. Each generator specifies these costs
 //! ([`FrameCosts`]), because the machine's cost table holds the costs of TCP segments.
@@ -35,14 +35,14 @@ pub(crate) trait FrameGenerator: Debug + Send {
     /// Returns whether this program, instead of the TCP/IP stack, gets a received frame.
     fn wants(&self, frame: &[u8]) -> bool;
 
-    /// Writes the next frame into `room` and returns its length. Called only while the NIC has
-    /// room.
+    /// Writes the next frame into `room` and returns its length, or `None` if there is nothing to
+    /// send. Called only while the NIC has room.
     fn poll_transmit(&mut self, now: Tick, room: &mut [u8]) -> Option<usize>;
 
     /// Returns the time of the next timeout, or `NEVER`.
     fn poll_timeout(&self) -> Tick;
 
-    /// Returns the processor time that the generator's frames cost.
+    /// Returns the processor time for each of the generator's frames.
     fn costs(&self) -> FrameCosts;
 
     /// Returns whether the program has finished. A simulation ends when all programs have.

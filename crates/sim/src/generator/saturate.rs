@@ -1,6 +1,6 @@
-//! A saturating station, which always has a frame to send. It measures what an Ethernet carries
-//! under overload (Boggs, Mogul and Kent, "Measured capacity of an Ethernet", 1988). Its frames
-//! have no receiver.
+//! A saturating station, which always has a frame to send. It serves to measure the throughput of
+//! an Ethernet under overload (Boggs, Mogul and Kent, "Measured capacity of an Ethernet", 1988).
+//! Its frames have no receiver.
 
 use super::{FrameCosts, FrameGenerator, Header};
 use crate::medium::{CHECK_SEQUENCE, SHORTEST};

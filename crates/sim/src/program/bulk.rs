@@ -14,11 +14,11 @@ pub(crate) struct Bulk {
     pub(crate) local: Option<SocketAddr>,
     /// Number of bytes to transfer.
     pub(crate) bytes: u64,
-    /// Bytes that the source passes to each write.
+    /// Number of bytes that the source passes to each write.
     pub(crate) write_size: usize,
     /// Bytes of the largest IP packet that the sender's NIC segments (TSO); zero without TSO.
     pub(crate) gso_max_size: usize,
-    /// Bytes that the sink requests from each read.
+    /// Number of bytes that the sink requests from each read.
     pub(crate) read_size: usize,
     /// Whether the sink verifies the received bytes.
     pub(crate) verify: bool,

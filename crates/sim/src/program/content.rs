@@ -1,4 +1,4 @@
-//! Contents of bulk transfers: pseudo-random bytes that show whether each received byte is at its
+//! Contents of bulk transfers: pseudo-random bytes, which reveal a received byte at a wrong
 //! position. They are generated once per process.
 
 use std::sync::LazyLock;

@@ -13,7 +13,8 @@ pub(crate) struct Echo {
     echoed: u64,
 }
 
-/// The state of the server's task: the work that it did when it last ran.
+/// The state of the server's task: the step that it returned last. The task performs this step when
+/// it runs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Begin,
@@ -84,7 +85,8 @@ impl Program for Echo {
         self.socket.wants(event)
     }
 
-    /// Always true: the server has no end of its own, so the simulation waits for the typist only.
+    /// Always true: the server never finishes by itself, so the simulation waits for the typist
+    /// only.
     fn is_finished(&self) -> bool {
         true
     }

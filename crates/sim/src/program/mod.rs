@@ -23,8 +23,9 @@ use linerate_tcp::Connection;
 use linerate_units::{Instant, Span, Tick};
 use std::fmt::Debug;
 
-/// A program. The processor calls it again and again; each call names the next step and its cost,
-/// and the step takes effect in the next call, after its processor time has passed.
+/// A program, which a processor runs in steps. Each call of [`Program::handle_run`] returns the
+/// next step and its cost. This step takes effect in the next call, after its processor time has
+/// passed.
 pub(crate) trait Program: Debug + Send {
     /// Performs the step whose processor time has passed, and returns the next step.
     fn handle_run(&mut self, task: &mut Task<'_>) -> Step;
@@ -46,7 +47,7 @@ pub(crate) struct Task<'a> {
     pub(crate) stack: &'a mut Stack,
     /// Time that the machine's clock shows.
     pub(crate) clock: Instant,
-    /// Simulated time. For reports only, because a real program could not know it.
+    /// Simulated time. It is for reports only, because a real program cannot read it.
     pub(crate) now: Tick,
 }
 
@@ -68,7 +69,7 @@ pub(crate) struct Charge {
     pub(crate) copied: u64,
 }
 
-/// The step of a system call that moves one character.
+/// The step of a system call that reads or writes one character.
 const CHARACTER: Step = Step::Work(Charge { calls: 1, copied: 1 });
 
 /// The results of a program.
@@ -86,7 +87,8 @@ pub struct ProgramReport {
     pub ended: Option<Tick>,
     /// Whether the program has finished its work.
     pub complete: bool,
-    /// Stream position of the first wrong byte that was received.
+    /// Stream position of the first wrong byte that was received; `None` if all bytes were right or
+    /// were not verified.
     pub wrong_at: Option<u64>,
     /// State of the program's TCP connection, if it has one.
     pub tcp: Option<TcpReport>,
@@ -121,7 +123,8 @@ impl ProgramReport {
         }
     }
 
-    /// Returns the time from the first to the last transferred byte.
+    /// Returns the time from the first to the last transferred byte, or `None` if the transfer has
+    /// not ended.
     #[must_use]
     pub fn time(&self) -> Option<Span> {
         Some(self.ended?.since(self.began?))

@@ -1,6 +1,6 @@
 //! The receiving task of a bulk transfer. It copies one segment at a time, because the kernel
-//! buffers of 1988 held one segment each. TCP considers a window update after the last segment of a
-//! read.
+//! buffers of 1988 held one segment each. TCP decides about a window update only at the end of a
+//! read, after the read's last segment.
 
 use super::content::first_wrong;
 use super::socket::Socket;
@@ -24,7 +24,8 @@ pub(crate) struct Sink {
     wrong_at: Option<u64>,
 }
 
-/// The state of the task: the work that it did when it last ran.
+/// The state of the task: the step that it returned last. The task performs this step when it runs
+/// next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Begin,

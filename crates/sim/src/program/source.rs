@@ -28,7 +28,8 @@ pub(crate) struct Source {
     ended: Option<Tick>,
 }
 
-/// The state of the task: the work that it did when it last ran.
+/// The state of the task: the step that it returned last. The task performs this step when it runs
+/// next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Begin,
@@ -115,8 +116,8 @@ impl Source {
         Step::Work(Charge { calls: 0, copied: length as u64 })
     }
 
-    /// Requests an event for room in the send buffer. The host reports room only after a refused
-    /// write.
+    /// Requests an event for room in the send buffer, by a write that the host refuses. The host
+    /// reports room only after a refused write.
     fn ask_for_room(&self, task: &mut Task<'_>) {
         let Some(handle) = self.socket.handle() else { return };
         let written = task.stack.tcp_write(task.clock, handle, piece(self.written, 1));
@@ -163,8 +164,8 @@ impl Program for Source {
     }
 
     fn is_finished(&self) -> bool {
-        // The sink determines the end of a transfer. A source is finished only if its connection is
-        // lost.
+        // A source ends when it has written all bytes, or when its connection is lost. The transfer
+        // itself lasts until its sink ends.
         self.phase == Phase::End
     }
 

@@ -17,7 +17,8 @@ pub(crate) struct Typist {
     ended: Option<Tick>,
 }
 
-/// The state of the task: the work that it did when it last ran.
+/// The state of the task: the step that it returned last. The task performs this step when it runs
+/// next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Begin,

@@ -1,5 +1,6 @@
-//! The forwarding decision of a bridge, which knows the port of every MAC address from the start.
-//! It sees only frames that must cross it, because the medium delivers other frames directly.
+//! The forwarding decision of a bridge, whose table of MAC addresses is complete from the start.
+//! The bridge receives only frames that must cross it, because the medium delivers other frames
+//! directly.
 
 use super::{Decision, Reason};
 use crate::frame::{FrameId, Frames};

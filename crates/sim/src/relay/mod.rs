@@ -1,6 +1,6 @@
 //! A relay: a machine with several NICs that forwards frames. A router forwards IP packets, a
-//! bridge Ethernet frames. A relay stores a frame, its processor decides, and the frame is queued
-//! for the outgoing NIC.
+//! bridge Ethernet frames. A relay receives a complete frame, its processor decides where to
+//! forward the frame, and the frame is queued for the outgoing NIC.
 //!
 //! Every queue on the path has a limit: the receive ring of the NIC, the frames that wait for the
 //! processor, the queue of the outgoing NIC, and its transmit ring.
@@ -38,9 +38,9 @@ pub(crate) enum RelayAction {
     Later { at: Tick, event: RelayEvent },
     /// Request the wire of a NIC in order to send a frame.
     Request { nic: u16, frame: FrameId },
-    /// Truncate the frame that a NIC begins to send: see [`NicAction::Truncate`].
+    /// Truncate the frame that a NIC begins to send, see [`NicAction::Truncate`].
     Truncate { nic: u16, frame: FrameId, cut: Option<usize> },
-    /// Do not let the frame that waits for a NIC's wire leave before `until`.
+    /// Delay the frame that waits for a NIC's wire until `until`.
     Hold { nic: u16, until: Tick },
     /// Release the relay's reference to a frame.
     Release { frame: FrameId },
@@ -64,14 +64,14 @@ enum Job {
 pub struct RelayStatistics {
     /// Number of forwarded frames. A broadcast counts once for each outgoing NIC.
     pub forwarded: u64,
-    /// Frames that the relay answered itself: ARP requests, ICMP echo requests, or with an ICMP
-    /// error.
+    /// Number of frames that the relay answered itself: ARP requests, neighbour solicitations, echo
+    /// requests, and packets for which it sent an ICMP error.
     pub answered: u64,
-    /// Frames dropped because too many already waited for the processor.
+    /// Number of frames dropped because too many were waiting for the processor.
     pub overrun: u64,
     /// Number of packets whose TTL expired.
     pub expired: u64,
-    /// Packets without a route, or to an address that no host has.
+    /// Number of packets without a route, or to an address that no host has.
     pub unreachable: u64,
     /// Number of packets larger than the MTU of the next network.
     pub too_long: u64,
@@ -86,7 +86,8 @@ enum Decision {
     Forward { nic: u16, frame: FrameId },
     /// Forward copies of the frame through all other NICs.
     Flood,
-    /// Send `frame`, an answer of the relay itself, in place of the received one.
+    /// Send `frame`, the relay's own answer, instead of forwarding the received frame. `instead` is
+    /// the reason for this.
     Answer { nic: u16, frame: FrameId, instead: Reason },
     /// Drop the frame, for this reason.
     Drop(Reason),
@@ -366,7 +367,7 @@ impl Relay {
         self.refill_nic(now, nic, frames, actions);
     }
 
-    /// Moves frames from the queue of a NIC to its transmit ring while that has room.
+    /// Moves frames from the queue of a NIC to its transmit ring, while the ring has room.
     fn refill_nic(
         &mut self,
         now: Tick,

@@ -56,7 +56,7 @@ impl BlastParameters {
         self.bytes.div_ceil(self.data as u64)
     }
 
-    /// Returns the number of frames of the blast with this number: zero after the last blast.
+    /// Returns the number of frames of the blast with this number, or zero after the last blast.
     fn of_blast(&self, blast: u32) -> u64 {
         self.all().saturating_sub(u64::from(blast) * self.frames).min(self.frames)
     }

@@ -42,7 +42,7 @@ impl FrameGenerator for BlastReceiver {
         }
         let is_last = index + 1 == count;
         if blast < self.blast {
-            // The last frame of an earlier blast again: its acknowledgement was lost.
+            // The last frame of an earlier blast arrives again: its acknowledgement was lost.
             self.acknowledges = is_last.then_some(blast).or(self.acknowledges);
             return;
         }

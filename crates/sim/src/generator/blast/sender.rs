@@ -42,7 +42,7 @@ impl BlastSender {
 }
 
 impl FrameGenerator for BlastSender {
-    /// Repeats the blast, which was not acknowledged in time.
+    /// Repeats the current blast, which was not acknowledged in time.
     fn handle_time(&mut self, _: Tick) {
         (self.made, self.again) = (0, Tick::NEVER);
         self.repeated += 1;

@@ -1,4 +1,4 @@
-//! The receiving end of a DECnet connection, which acknowledges every message.
+//! The receiver of a DECnet connection, which acknowledges every message.
 
 use super::{DecnetParameters, KIND, read};
 use crate::generator::{FrameCosts, FrameGenerator, Header};
@@ -6,8 +6,8 @@ use crate::program::ProgramReport;
 use linerate_units::Tick;
 use std::collections::VecDeque;
 
-/// Upper limit of the acknowledgements that wait for the wire. Beyond it an acknowledgement is
-/// dropped; the sender then repeats the message.
+/// Upper limit of the acknowledgements that wait for the wire. Further acknowledgements are
+/// dropped, and the sender repeats their messages.
 const MOST_WAITING: usize = 64;
 
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl FrameGenerator for DecnetReceiver {
         self.parameters.costs
     }
 
-    /// Always true: the receiver has no end of its own, so the simulation must not wait for it.
+    /// Always true: the receiver never finishes by itself, so the simulation must not wait for it.
     fn is_finished(&self) -> bool {
         true
     }

@@ -13,7 +13,7 @@ pub(crate) struct DecnetSender {
     number: usize,
     connections: Vec<Connection>,
     /// Messages and repetitions of all connections that wait for the wire. Invariant: each occupies
-    /// a buffer of the pool, or belongs to a message that does.
+    /// a buffer of the pool, or belongs to a message that occupies one.
     waiting: VecDeque<Waiting>,
     /// Number of bytes of the pool that are in use. Invariant: at most `parameters.pool`.
     taken: usize,
@@ -194,7 +194,8 @@ impl FrameGenerator for DecnetSender {
         self.parameters.costs
     }
 
-    /// Always true: the sender has no end of its own, so the simulation must not wait for it.
+    /// True once no connection generates a new message before the end of the configured time. The
+    /// simulation does not wait for acknowledgements.
     fn is_finished(&self) -> bool {
         self.connections.iter().all(|connection| connection.next >= self.end)
     }

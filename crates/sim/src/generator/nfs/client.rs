@@ -1,5 +1,5 @@
-//! The client, which reads a file. It sends several requests ahead, and repeats each after a time
-//! that doubles until the answer is complete.
+//! The NFS client, which reads a file. It keeps several requests outstanding. It repeats a request
+//! until the answer is complete, and doubles the timeout each time.
 
 use super::{CLIENT_PORT, HEADERS, Numbers, SERVER_PORT};
 use crate::generator::datagram_host::{DatagramHost, DatagramPlace, LARGEST_DATAGRAM};
@@ -18,14 +18,14 @@ const MOST_AHEAD: u64 = 64;
 pub(crate) struct NfsClientParameters {
     costs: FrameCosts,
     bytes: u64,
-    /// Number of data bytes that each request asks for.
+    /// Number of data bytes that each request reads.
     transfer: usize,
     /// Number of outstanding requests in addition to the first.
     read_ahead: usize,
     /// Time after which a request is repeated for the first time.
     timeout: Span,
-    /// Number of tries of a request after which "server not responding" is counted, and its timeout
-    /// is reset.
+    /// Number of tries of a request after which "server not responding" is counted, and the
+    /// request's timeout is reset.
     tries: u32,
 }
 
@@ -93,7 +93,7 @@ impl NfsClient {
         }
     }
 
-    /// Queues new requests, as many as the read-ahead permits.
+    /// Queues as many new requests as the read-ahead permits.
     fn ask(&mut self) {
         while self.calls.len() <= self.parameters.read_ahead && self.asked < self.parameters.bytes {
             let left = usize::try_from(self.parameters.bytes - self.asked).unwrap_or(usize::MAX);
@@ -119,7 +119,7 @@ impl NfsClient {
 
 impl FrameGenerator for NfsClient {
     /// Repeats the requests whose timeout has expired. RFC 1094 leaves the timeout to the client;
-    /// it doubles as in 4.3BSD.
+    /// here it doubles with each try, as in 4.3BSD.
     fn handle_time(&mut self, now: Tick) {
         self.ask();
         for call in self.calls.iter_mut().filter(|call| call.again <= now) {

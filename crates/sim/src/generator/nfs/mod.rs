@@ -8,23 +8,24 @@ mod server;
 pub(crate) use client::{NfsClient, NfsClientParameters};
 pub(crate) use server::{NfsServer, NfsServerParameters};
 
-/// Ports of the server (RFC 1094) and of the client, one of those that a user may not bind.
+/// Port of the server (RFC 1094), and port of the client: a privileged one, below 1,024.
 const SERVER_PORT: u16 = 2_049;
 const CLIENT_PORT: u16 = 1_023;
-/// Bytes of the RPC and NFS headers of a request, and in front of the data of an answer.
+/// Length of the RPC and NFS headers in bytes. A request consists of them; in an answer, the data
+/// follow.
 const HEADERS: usize = 100;
 
 /// The numbers at the start of a datagram, in place of the RPC header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Numbers {
-    /// Number of the request, in both directions.
+    /// Number of the request. The answer repeats it.
     call: u32,
-    /// Bytes of data that the request asks for.
+    /// Number of data bytes that the request reads.
     data: u32,
 }
 
 impl Numbers {
-    /// Returns a datagram of these numbers and `data` bytes.
+    /// Returns a datagram with these numbers and `data` bytes of data.
     fn datagram(self, data: usize) -> Vec<u8> {
         let mut bytes = vec![0; HEADERS + data];
         bytes[..4].copy_from_slice(&self.call.to_be_bytes());
@@ -32,7 +33,7 @@ impl Numbers {
         bytes
     }
 
-    /// Parses the numbers of a datagram, and returns its bytes of data. Returns `None` if it is too
+    /// Parses a datagram. Returns its numbers and its number of data bytes, or `None` if it is too
     /// short.
     fn read(datagram: &[u8]) -> Option<(Self, usize)> {
         let data = datagram.len().checked_sub(HEADERS)?;

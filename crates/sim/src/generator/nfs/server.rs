@@ -1,4 +1,4 @@
-//! The server, which has the file and answers one request after the other.
+//! The NFS server, which has the file and answers requests one after the other.
 
 use super::{HEADERS, Numbers, SERVER_PORT};
 use crate::generator::datagram_host::{DatagramHost, DatagramPlace, LARGEST_DATAGRAM};
@@ -9,13 +9,14 @@ use linerate_units::{Span, Tick};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// Requests that a server queues, like a socket buffer; further ones are dropped.
+/// Maximum number of requests that a server queues. Further requests are dropped, as by a full
+/// socket buffer.
 const MOST_REQUESTS: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NfsServerParameters {
     costs: FrameCosts,
-    /// Time from the start of a request until its answer is ready: the time of the file system.
+    /// Time in which the server's file system processes a request, until the answer is ready.
     service: Span,
 }
 
@@ -72,7 +73,7 @@ impl NfsServer {
         }
     }
 
-    /// Notes that the first request is answered.
+    /// Notes that the answer to the first request has been sent.
     fn finish_answer(&mut self, now: Tick) {
         self.requests.pop_front();
         self.is_answering = false;

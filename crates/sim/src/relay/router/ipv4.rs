@@ -80,8 +80,8 @@ impl Router {
         })
     }
 
-    /// Reports an ICMP error to the sender of a packet. Silent if the packet is an ICMP error
-    /// itself or a fragment other than the first (RFC 1812 §4.3.2.7).
+    /// Reports an ICMP error to the sender of a packet. Sends nothing if the packet is an ICMP
+    /// error itself or a fragment other than the first (RFC 1812 §4.3.2.7).
     fn report_error(
         &self,
         nic: u16,
@@ -111,8 +111,8 @@ impl Router {
         answer(report, problem.reason())
     }
 
-    /// Builds a frame with an ICMP message. Returns it with its outgoing NIC, or `None` if there is
-    /// no route to `to`.
+    /// Builds a frame with an ICMP message. Returns the outgoing NIC and the frame, or `None` if
+    /// there is no route to `to`.
     fn icmp_frame(
         &self,
         from: Ipv4Addr,

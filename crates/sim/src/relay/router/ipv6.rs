@@ -60,7 +60,8 @@ impl Router {
         }
     }
 
-    /// Answers a neighbour solicitation for the interface's address. `frame` is its frame.
+    /// Answers a neighbour solicitation for the interface's address. `frame` contains the
+    /// solicitation.
     fn answer_solicitation(
         &self,
         nic: u16,
@@ -73,7 +74,8 @@ impl Router {
         let Ok(request) = EthernetFrame::parse(frame) else {
             return Decision::Drop(Reason::Ignored);
         };
-        // Without a source it is a probe for a duplicate address, which a known host does not need.
+        // A solicitation without a source address is a probe for a duplicate address. It needs no
+        // answer, because no host has the address of another.
         if IpAddr::from(target) != interface.address || asker.is_unspecified() {
             return Decision::Drop(Reason::Ignored);
         }
@@ -101,8 +103,8 @@ impl Router {
         Decision::Answer { nic, frame: id, instead: Reason::Local }
     }
 
-    /// Reports an ICMPv6 error to the sender of a packet, unless the packet is itself an ICMPv6
-    /// error, has no single sender, or is not the first fragment (RFC 4443 §2.4 e).
+    /// Reports an ICMPv6 error to the sender of a packet, unless the packet is an ICMPv6 error
+    /// itself, has no single sender, or is a fragment other than the first (RFC 4443 §2.4 e).
     fn report_ipv6_error(
         &self,
         nic: u16,
@@ -131,8 +133,8 @@ impl Router {
         answer(report, problem.reason())
     }
 
-    /// Builds a frame with an ICMPv6 message. Returns it with its outgoing NIC, or `None` without a
-    /// route to `to`.
+    /// Builds a frame with an ICMPv6 message. Returns the outgoing NIC and the frame, or `None` if
+    /// there is no route to `to`.
     fn icmpv6_frame(
         &self,
         from: Ipv6Addr,
@@ -148,7 +150,7 @@ impl Router {
     }
 }
 
-/// The smallest type of an ICMPv6 message that is no error (RFC 4443 §2.1).
+/// The smallest type of an ICMPv6 message that is not an error (RFC 4443 §2.1).
 const FIRST_INFORMATIONAL: u8 = 128;
 
 fn error_of(problem: Problem) -> Icmpv6Error {

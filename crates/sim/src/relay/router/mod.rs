@@ -2,9 +2,9 @@
 //! and echo requests for its own addresses, and forwards other packets with a decremented TTL or
 //! reports an ICMP error.
 //!
-//! Routes and the MAC addresses of neighbours are known from the start, so it needs no routing
-//! protocol and resolves no addresses. It does not fragment: a packet larger than the next MTU is
-//! dropped even without DF, and its sender gets an ICMP error (RFC 1191, RFC 8201).
+//! Routes and the MAC addresses of neighbours are known from the start, so the router needs no
+//! routing protocol and resolves no addresses. It does not fragment: a packet larger than the next
+//! MTU is dropped even without DF, and its sender gets an ICMP error (RFC 1191, RFC 8201).
 
 mod ipv4;
 mod ipv6;
@@ -29,7 +29,7 @@ pub(crate) type NetworkNumber = u64;
 /// An interface of a router.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interface {
-    /// Number of the MAC address of the interface.
+    /// Number in the MAC address of the interface.
     pub(crate) mac: usize,
     pub(crate) address: IpAddr,
     pub(crate) framing: Framing,
@@ -52,7 +52,7 @@ pub(crate) struct Router {
     interfaces: Vec<Interface>,
     /// Routes by destination network number.
     routes: BTreeMap<NetworkNumber, NetworkRoute>,
-    /// Number of the MAC address that each IP address has.
+    /// Number in the MAC address that belongs to each IP address.
     neighbours: Arc<BTreeMap<IpAddr, usize>>,
 }
 
@@ -68,7 +68,7 @@ struct Transit {
     length: usize,
 }
 
-/// The reason why a packet cannot be forwarded, of which its sender is told.
+/// The reason why a packet cannot be forwarded. An ICMP error reports it to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Problem {
     Expired,
@@ -151,8 +151,8 @@ impl Router {
         Ok(Decision::Forward { nic: route.nic, frame })
     }
 
-    /// Prepares a packet for the next hop: decrements its TTL and writes the new link header. Takes
-    /// a new frame only if the two media have different headers.
+    /// Prepares a packet for the next hop: decrements its TTL and writes the new link header.
+    /// Returns the frame to send: a new one only if the two media have different headers.
     fn prepare_for_next_hop(
         &self,
         route: NetworkRoute,
@@ -184,8 +184,9 @@ impl Router {
         target
     }
 
-    /// Builds a frame with a packet of `length` bytes to `to`, which `write` fills. Returns it with
-    /// its outgoing NIC, or `None` without a route, or without room.
+    /// Builds a frame with a packet of `length` bytes to `to`, whose bytes `write` fills in.
+    /// Returns the outgoing NIC and the frame. Returns `None` if there is no route to `to`, or the
+    /// packet is too large.
     fn frame_to(
         &self,
         to: IpAddr,
@@ -212,7 +213,8 @@ impl Router {
     }
 }
 
-/// Returns the decision to send a frame of the router's own, if there is one.
+/// Returns the decision to send the router's own frame, or to drop the received frame if the router
+/// has none.
 fn answer(frame: Option<(u16, FrameId)>, reason: Reason) -> Decision {
     frame.map_or(Decision::Drop(reason), |(nic, frame)| Decision::Answer {
         nic,
@@ -232,7 +234,8 @@ pub(crate) fn network_of(address: IpAddr) -> NetworkNumber {
     }
 }
 
-/// Returns the Ethernet header of a packet to `destination`.
+/// Returns the Ethernet header of an IP packet to `destination`. `next` and `from` are the numbers
+/// in the MAC addresses of the next hop and of the sender.
 fn header_to(next: usize, from: usize, destination: IpAddr) -> EthernetHeader {
     EthernetHeader {
         destination: MacAddress::new(mac_address(next)),
