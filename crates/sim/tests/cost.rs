@@ -19,8 +19,8 @@ fn ratio(events: u64, frames: u64) -> f64 {
     f64::from(u32::try_from(events).unwrap()) / f64::from(u32::try_from(frames).unwrap())
 }
 
-/// Returns the events per additional frame if each pair of hosts on one switch transfers twice as
-/// much.
+/// Returns the number of additional events for each additional frame, when each pair of hosts on
+/// one switch transfers twice as many bytes.
 fn of_crowd(hosts: u64) -> f64 {
     let crowd = |bytes: u64| {
         let pairs =
@@ -45,8 +45,8 @@ fn of_saturated(stations: u64) -> f64 {
     ratio(outcome.events, wire.frames + wire.collisions)
 }
 
-/// Returns the events per additional frame if a transfer through a chain of cables, which routers
-/// or bridges join, transfers twice as much.
+/// Returns the number of additional events for each additional frame, when a transfer has twice as
+/// many bytes. Its path is a chain of cables, which routers or bridges join.
 fn of_row(place: &str, cables: usize) -> f64 {
     let number = |value: u64, unit: &str| {
         format!(

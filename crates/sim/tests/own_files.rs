@@ -1,5 +1,5 @@
-//! Files of users with arbitrary values and ranges. Each scenario is either refused, with position
-//! and remedy in one line, or it can be run.
+//! Files that users have written, with arbitrary values and ranges. Each scenario is either
+//! refused, with position and remedy in one line, or it can be run.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -47,7 +47,8 @@ fn try_to_run(scenario: &Scenario) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the keys of all numbers. Of several machines of one kind it returns those of the first.
+/// Returns the keys of all numbers. If several hosts have a key, returns it for the first host
+/// only.
 fn numbers(scenario: &Scenario) -> Vec<String> {
     let numbers =
         scenario.settings().iter().filter(|(_, setting)| matches!(setting, Setting::Number(_)));

@@ -28,7 +28,7 @@ pub struct Blueprint {
     pub(super) limit: Span,
 }
 
-/// An attachment that a transfer crosses, and the direction in which it crosses it.
+/// An attachment that a transfer crosses, with the direction of the transfer's data through it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Crossing {
     /// The NIC of the sending host with this number.
@@ -46,11 +46,11 @@ pub struct TransferFacts<'a> {
     pub name: &'a str,
     /// TCP configuration of the sending host.
     pub config: Config,
-    /// Largest IP packet of the sending host.
+    /// Largest IP packet of the sending host, in bytes.
     pub mtu: usize,
     /// The IP version.
     pub family: Family,
-    /// Bytes of a write.
+    /// Number of bytes that the source passes to each write.
     pub write_size: usize,
     /// Number of bytes that the sink requests from each read.
     pub read_size: usize,
@@ -112,7 +112,7 @@ impl Blueprint {
         &self.published
     }
 
-    /// Returns the names of the wires; a single one is called `wire`.
+    /// Returns the names of the wires. The only wire of a scenario is called `wire`.
     pub fn wires(&self) -> impl Iterator<Item = &str> {
         self.media.iter().map(|medium| medium.name.as_str())
     }
@@ -130,8 +130,9 @@ impl Blueprint {
         rates.min_by_key(|rate| rate.bits_per_second()).unwrap_or_else(|| self.media[0].rate())
     }
 
-    /// Returns the names of all transfers that cross the narrowest cable on the first transfer's
-    /// path in the same direction. The first transfer is included.
+    /// Returns the names of all transfers that share a bottleneck with the first transfer, which is
+    /// included. The bottleneck is the cable with the lowest bit rate on the path of the first
+    /// transfer, in the direction of its data.
     pub fn sharing_the_narrowest(&self) -> impl Iterator<Item = &str> {
         let narrowest = self.transfers.first().and_then(|transfer| {
             let crossed = self.crossed(transfer);

@@ -28,18 +28,21 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
-/// Port of the first transfer: that of discard (RFC 863). Each further transfer uses the next port.
+/// Port of the first transfer: the port of discard (RFC 863). Each further transfer uses the next
+/// port.
 const PORT: u16 = 9;
-/// Port of dialogues: that of login (RFC 1282).
+/// Port of the first dialogue: the port of login (RFC 1282). Each further dialogue uses the next
+/// port.
 const ECHO_PORT: u16 = 513;
-/// First numbers of the random streams, by the kind of component that uses them.
+/// First number of the random streams of hosts and, below, of relays: one stream for each.
 const HOST_STREAMS: u64 = 1 << 32;
 const RELAY_STREAMS: u64 = 3 << 32;
-/// Random streams of switch ports: one for each port of each switch.
+/// First number of the random streams of switch ports: one stream for each port of each switch.
 const PORT_STREAMS: u64 = 4 << 32;
-/// Random streams of raw-frame generators: one for each host.
+/// First number of the random streams of raw-frame generators: one stream for each host.
 const GENERATOR_STREAMS: u64 = 5 << 32;
-/// One stream for each period of each machine's other bus master.
+/// First number of the random streams of bus arbiters: one stream for each period in which a
+/// machine's other bus master takes the bus.
 const ARBITER_STREAMS: u64 = 1 << 62;
 
 impl Blueprint {
@@ -73,8 +76,8 @@ impl Blueprint {
             world.start(to, ends.to, Box::new(Sink::new(bulk.clone())));
             world.start(from, ends.from, Box::new(Source::new(bulk)));
         }
-        // Dialogues use the login port. If the ports of the transfers include it, they use the next
-        // port after those.
+        // Dialogues use the ports from the login port on. If the ports of the transfers include it,
+        // dialogues use the ports after those.
         let first = ECHO_PORT.max(PORT + small(self.transfers.len()));
         for (number, dialogue) in (0..).zip(&self.dialogues) {
             let &DialoguePlan { from, to, spread, .. } = dialogue;
@@ -147,15 +150,15 @@ impl Blueprint {
                 ports.push(Occupant::Noise(small(world.noises.len())));
                 world.noises.push(noise);
             }
-            // Each medium has its own random streams. The first medium uses those of the seed
-            // itself, so that scenarios with one medium need no number.
+            // Each medium has its own random streams. The first medium uses the seed without a
+            // number, so that a scenario with only one medium uses the seed itself.
             let medium = plan.medium(&self.attachments(number), seed ^ (number as u64) << 48);
             world.wires.push(Wire { medium, ports });
         }
     }
 
-    /// Returns, for each medium and every other one of its network, the port of the bridge on the
-    /// path there.
+    /// Returns, for each pair of media of one network, the port of the first medium at which a
+    /// bridge leads to the second.
     fn bridged(&self, world: &World) -> BTreeMap<(u16, u16), Port> {
         let bridges = || {
             let all = self.relays.iter().zip(&world.relay_attachments);
@@ -233,7 +236,7 @@ impl Blueprint {
         Relay::new(plan.parameters.clone(), forwarding, nics.collect())
     }
 
-    /// Creates the forwarding rules of router `number`, counted without bridges.
+    /// Creates the forwarding rules of router `number`. Bridges do not count in this number.
     fn router(
         &self,
         number: usize,
@@ -248,7 +251,7 @@ impl Blueprint {
         Router::new(interfaces.collect(), self.topology.routes_of_router(number), neighbours)
     }
 
-    /// Chooses the ports and the processors of a program's connection `number`.
+    /// Chooses the local port and the processors of connection `number` of a program.
     fn ends(
         &self,
         world: &World,

@@ -5,7 +5,7 @@ use linerate_stack::SMALLEST_MTU;
 use linerate_wire::{Ipv4Header, Ipv6Header};
 use std::fmt;
 
-/// The key in a scenario's file.
+/// The key of the IP version in a scenario file.
 pub(super) const KEY: &str = "family";
 
 /// The IP version of all hosts and routers of a scenario.
@@ -55,7 +55,7 @@ impl Family {
     /// Refuses an MTU that is too small for this version.
     ///
     /// # Errors
-    /// Names the owner of the MTU.
+    /// If the MTU is too small. The error names `owner`.
     pub fn check_mtu(self, owner: &str, mtu: usize) -> Result<(), ParameterError> {
         let smallest = self.smallest_mtu();
         if mtu >= smallest {

@@ -8,8 +8,8 @@ use linerate_stack::SMALLEST_MTU;
 use linerate_tcp::{AckRule, Config, EcnRule, Profile};
 use std::net::IpAddr;
 
-/// Upper limit of the number of hosts. Addresses have two bytes for this number, and the NICs of
-/// routers need some of them.
+/// Upper limit of the number of hosts. Addresses have two bytes for the number of a NIC, and the
+/// NICs of routers need some of these numbers.
 pub(super) const MOST_HOSTS: u64 = 10_000;
 /// Upper limit of the configured initial window, in segments.
 const MOST_SEGMENTS: u64 = 65_535;
@@ -28,13 +28,13 @@ pub(super) struct HostPlan {
     /// Largest IP packet that the host sends, in bytes.
     pub(super) mtu: usize,
     pub(super) attachment: Attachment,
-    /// The address of the host, or `None` for the next free one.
+    /// The address of the host, or `None` for the default address of its number.
     pub(super) address: Option<IpAddr>,
 }
 
 impl HostPlan {
     /// Reads a host, or a group of equal hosts. Each host of a group is `step` metres further along
-    /// the cable.
+    /// the cable than the one before it.
     pub(super) fn read_group(
         settings: &Settings,
         name: &str,

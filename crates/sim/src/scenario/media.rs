@@ -10,7 +10,7 @@ use crate::rng::Stream;
 use linerate_stack::Medium as Framing;
 use linerate_units::{Rate, Span};
 
-/// Name of a medium that is the only one.
+/// Name of the medium of a scenario that has only one.
 const ONLY: &str = "wire";
 /// First number of the random streams of background traffic.
 const NOISE_STREAMS: u64 = 2 << 32;
@@ -49,7 +49,7 @@ pub(super) struct Attachment {
     pub(super) medium: usize,
     /// Distance from the end of a bus, in metres.
     pub(super) position: u64,
-    /// The cable between this NIC and a switch, if it differs from the switch's usual one.
+    /// The cable between this NIC and a switch, if it differs from the usual cable of the switch.
     pub(super) cable: Option<Cable>,
 }
 
@@ -79,7 +79,8 @@ impl MediumPlan {
         Ok(Self { name: name.to_owned(), kind, noise })
     }
 
-    /// Returns the bit rate. For a switch, that of the cables for which the scenario gives none.
+    /// Returns the bit rate. For a switch, returns the rate of the cables for which the scenario
+    /// specifies none.
     pub(super) const fn rate(&self) -> Rate {
         self.kind.rate()
     }
@@ -243,7 +244,7 @@ impl Attachment {
     }
 }
 
-/// Reads which medium the NIC of `who` is attached to.
+/// Returns the number of the medium to which the NIC of `who` is attached.
 fn medium_of(
     section: &Section<'_>,
     who: &str,

@@ -21,7 +21,7 @@ use crate::catalog::{
 };
 use crate::parameter::{ParameterError, Settings};
 
-/// Maximum length of a chain of files of which each names the next by `base`.
+/// Maximum length of a chain of files in which each file names the next by `base`.
 const DEEPEST: usize = 4;
 
 /// A scenario whose parameters can be changed before it is run.
@@ -32,7 +32,8 @@ pub struct Scenario {
     settings: Settings,
 }
 
-/// A function that returns the contents of a file that a scenario names, if it is not built in.
+/// A function that returns the contents of a file that a scenario names and that is not built in,
+/// or an error message.
 pub type Reader<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
 
 impl Scenario {
@@ -51,7 +52,7 @@ impl Scenario {
     /// Returns the built-in scenario with this name.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such scenario.
     pub fn named(name: &str) -> Result<Self, ParameterError> {
         Self::parse(name, SCENARIOS.text(name)?, &|file| Err(format!("{file} is not there")))
     }
@@ -59,12 +60,13 @@ impl Scenario {
     /// Returns the text of the built-in scenario with this name.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such scenario.
     pub fn text(name: &str) -> Result<&'static str, ParameterError> {
         SCENARIOS.text(name)
     }
 
-    /// Parses a scenario. `read` is called for each file that it names with the suffix `.toml`.
+    /// Parses a scenario. `read` is called for each file that the scenario names with the suffix
+    /// `.toml`.
     ///
     /// # Errors
     /// The first fault that was found.
@@ -106,8 +108,8 @@ impl Scenario {
         references
     }
 
-    /// Merges the entries of the file that `key` names, and of the files on which that one is
-    /// based.
+    /// Merges the entries of the file that `key` names, and of the chain of files on which this
+    /// file is based.
     fn unfold(
         &mut self,
         key: &str,
@@ -142,7 +144,7 @@ impl Scenario {
         &self.name
     }
 
-    /// Returns the question that the scenario asks: the first comment of its file.
+    /// Returns the question that the scenario answers: the first comment of its file.
     #[must_use]
     pub fn question(&self) -> &str {
         &self.question
@@ -164,7 +166,7 @@ impl Scenario {
         let (key, name) = change.split_once('=').unwrap_or((change, ""));
         let (key, name) = (key.trim(), name.trim());
         if key == family::KEY {
-            // A file without the key is one of IPv4.
+            // The entry may be absent, because a scenario without it uses IPv4.
             self.settings.replace_word(key, name);
             return Family::read(&self.settings).map(drop);
         }

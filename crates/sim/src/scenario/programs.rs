@@ -13,7 +13,8 @@ use crate::parameter::{ParameterError, Section, Settings};
 use crate::rng::Stream;
 use std::sync::Arc;
 
-/// Upper limit of the connections of a transfer between two hosts: each has a port of its own.
+/// Upper limit of the connections of a transfer between two hosts. Each connection has its own
+/// port.
 const MOST_CONNECTIONS: u16 = 256;
 
 /// Upper limit of the transfers and dialogues of a scenario, all connections included.
@@ -155,7 +156,8 @@ impl ProgramPlans {
 }
 
 impl ProgramPlans {
-    /// Refuses transfers that would need server ports in the ephemeral range.
+    /// Refuses so many transfers and dialogues that their server ports would reach the ephemeral
+    /// range.
     fn refuse_more_than_ports(&self) -> Result<(), ParameterError> {
         let count = self.transfers.len() + self.dialogues.len();
         if count <= MOST_ENDS {
@@ -194,7 +196,7 @@ impl GeneratorPlan {
         }
     }
 
-    /// Creates the generator. Its random numbers are those of `random`.
+    /// Creates the generator. It takes its random numbers from `random`.
     pub(super) fn build(&self, topology: &Topology, mut random: Stream) -> Box<dyn FrameGenerator> {
         let name = self.name.clone();
         let mut place = || DatagramPlace {
@@ -243,8 +245,8 @@ impl DialoguePlan {
 }
 
 impl TransferPlan {
-    /// Reads a transfer. If it is between groups, it has one or several connections for each pair
-    /// of hosts.
+    /// Reads a transfer. A transfer between groups has one or several connections for each pair of
+    /// hosts.
     fn read(
         section: &Section<'_>,
         name: &str,
@@ -285,14 +287,14 @@ impl TransferPlan {
     }
 }
 
-/// Returns the number of the host that is called `word`.
+/// Returns the number of the host that the entry `word` names.
 fn host(section: &Section<'_>, word: &str, hosts: &[HostPlan]) -> Result<usize, ParameterError> {
     let wanted = section.word(word)?;
     let found = hosts.iter().position(|host| host.name == wanted);
     found.ok_or_else(|| unknown(wanted, hosts))
 }
 
-/// Returns the numbers of the hosts that are called `word`, or belong to the group of this name.
+/// Returns the numbers of the hosts that the entry `word` names: one host, or all hosts of a group.
 fn group(
     section: &Section<'_>,
     word: &str,

@@ -1,5 +1,5 @@
 //! Assigns connections to processors. The hash of addresses and ports determines the processors, so
-//! a local port is searched that leads to the wanted ones.
+//! the simulator searches a local port whose hash leads to the wanted processors.
 
 use crate::parameter::{ParameterError, Section};
 use crate::rng::Stream;
@@ -19,7 +19,7 @@ pub(super) enum Spread {
     Chance,
     /// Round robin.
     Even,
-    /// All on the first processor.
+    /// All connections are on the first processor.
     One,
 }
 
@@ -40,7 +40,8 @@ impl Spread {
         }
     }
 
-    /// Returns whether the rule permits connection `number` on this processor, one of `of`.
+    /// Returns whether the rule permits connection `number` on processor `processor` of `of`
+    /// processors.
     const fn admits(self, number: usize, processor: u16, of: NonZeroU16) -> bool {
         match self {
             Self::Chance => true,
@@ -53,9 +54,9 @@ impl Spread {
 /// Port and processors that were chosen for a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
-    /// Local address of the connecting end, or `None` if any port leads to the same processors.
+    /// Local address of the connecting host, or `None` if any port leads to the same processors.
     pub(super) local: Option<SocketAddr>,
-    /// Processor of the connecting end.
+    /// Processor of the connecting host and, below, of the accepting host.
     pub(super) from: u16,
     pub(super) to: u16,
 }

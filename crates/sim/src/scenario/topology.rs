@@ -130,12 +130,12 @@ impl Topology {
         Ok(addresses)
     }
 
-    /// Returns the IP address of a MAC address number.
+    /// Returns the IP address of the NIC with this MAC address number.
     pub(super) fn address(&self, mac: usize) -> IpAddr {
         self.addresses[mac]
     }
 
-    /// Returns the IP address of a MAC address number, with its prefix length.
+    /// Returns the IP address of the NIC with this MAC address number, with its prefix length.
     pub(super) fn cidr(&self, mac: usize) -> IpCidr {
         self.within(self.address(mac))
     }
@@ -145,7 +145,7 @@ impl Topology {
         IpCidr::new(address, self.prefix).unwrap_or_else(|| IpCidr::single(address))
     }
 
-    /// Returns the MAC address numbers of all IP addresses.
+    /// Returns the MAC address number of each IP address.
     pub(super) fn macs_by_address(&self) -> BTreeMap<IpAddr, usize> {
         self.addresses.iter().enumerate().map(|(mac, &address)| (address, mac)).collect()
     }
@@ -165,7 +165,8 @@ impl Topology {
         self.distances[self.networks[to]][self.networks[from]].is_some()
     }
 
-    /// Returns the routes of a host on a medium: every other network with its gateway.
+    /// Returns the routes of a host on a medium: every other reachable network, and the gateway to
+    /// it.
     pub(super) fn routes(&self, medium: usize) -> impl Iterator<Item = (IpCidr, IpAddr)> {
         let here = self.networks[medium];
         let others = (0..self.distances.len()).filter(move |&to| to != here);
@@ -177,7 +178,8 @@ impl Topology {
         self.within(self.within(first).network())
     }
 
-    /// Returns the first router from one network towards another: its address on the first.
+    /// Returns the address in network `from` of the first router on the way to network `to`, or
+    /// `None` if there is no router or no way.
     fn gateway(&self, from: usize, to: usize) -> Option<IpAddr> {
         let left = self.distances[to][from]?.checked_sub(1)?;
         let leads = |router: &&Vec<RouterNic>| {
@@ -223,7 +225,8 @@ impl Node {
     }
 }
 
-/// Returns the default address with this number in a network: a private one (RFC 1918, RFC 4193).
+/// Returns the default address of the NIC with this MAC address number in a network: a private
+/// address (RFC 1918, RFC 4193).
 fn default_address(family: Family, network: usize, mac: usize) -> IpAddr {
     let [.., second] = network.to_be_bytes();
     let [.., high, low] = (mac + 1).to_be_bytes();
@@ -282,7 +285,8 @@ impl Graph {
         reached
     }
 
-    /// Returns the nodes on the shortest path between two nodes, both of them included.
+    /// Returns the nodes on the shortest path between two nodes, both of them included, or `None`
+    /// if there is no path.
     fn walk(&self, from: Node, to: Node) -> Option<Vec<Node>> {
         let before: BTreeMap<Node, Node> = self.reach(from).into_iter().collect();
         let mut path = vec![to];
