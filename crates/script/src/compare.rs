@@ -1,4 +1,4 @@
-//! Comparison of a packet of the host with the one that the script expects.
+//! Comparison of a packet that the host sent with the packet that the script expects.
 
 use crate::syntax::{
     Datagram, Icmp, IcmpBody, IpMarks, LineMark, Marks, Packet, Piece, Segment, SegmentOption,
@@ -17,7 +17,8 @@ impl Differences {
         }
     }
 
-    /// Compares a part that the script may leave open.
+    /// Compares a part of the packets, unless the script leaves it unspecified (`expected` is
+    /// `None`).
     fn compare_specified<T: Copy + PartialEq>(
         &mut self,
         part: &'static str,
@@ -117,8 +118,8 @@ fn marks_match(expected: &IpMarks, actual: &IpMarks) -> bool {
     }
 }
 
-/// Returns whether options agree, regardless of their order and padding. Stacks differ in both, and
-/// every receiver must accept any (RFC 9293 §3.2).
+/// Returns whether the TCP options agree, regardless of their order and padding. Stacks differ in
+/// both, and a receiver must accept any order and padding (RFC 9293 §3.2).
 fn options_match(expected: &SegmentOptions, actual: &SegmentOptions, settings: &Settings) -> bool {
     let (SegmentOptions::List(expected), SegmentOptions::List(actual)) = (expected, actual) else {
         return true;
@@ -175,7 +176,8 @@ fn kind(option: &SegmentOption) -> u8 {
     }
 }
 
-/// Returns `actual` as the script would write it: with the marks that `expected` has.
+/// Returns `actual` in the script's notation: without the IP header fields that `expected` leaves
+/// unspecified.
 pub(crate) fn without_unspecified(mut actual: Packet, expected: &Packet) -> Packet {
     let (ip, expected) = (actual.ip_mut(), expected.ip());
     if let Marks::Byte(byte) = ip.marks {

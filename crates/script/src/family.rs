@@ -1,11 +1,11 @@
 //! The IP version over which a script runs. A script that is written for IPv4 can run over IPv6:
-//! each address is the IPv6 address that contains it, ICMP errors are those of ICMPv6 with the same
-//! meaning, and MTUs are larger by the difference of the headers.
+//! each address is replaced by the IPv6 address that contains it, and each ICMP error by the ICMPv6
+//! error with the same meaning. MTUs grow by the difference between the header lengths.
 
 use crate::syntax::{Settings, embedded};
 use std::net::{IpAddr, SocketAddr};
 
-/// The bytes by which an IPv6 header is longer.
+/// Number of bytes by which an IPv6 header is longer than an IPv4 header.
 pub(crate) const LONGER: u16 = 20;
 
 /// The IP version over which a script runs.
@@ -22,7 +22,7 @@ impl Family {
     /// Returns the settings of a script for this IP version.
     ///
     /// # Errors
-    /// The reason why the script cannot run over it.
+    /// The reason why the script cannot run over this IP version.
     pub(crate) fn settings(self, settings: &Settings) -> Result<Settings, String> {
         if self == Self::Own || settings.local.is_ipv6() {
             return Ok(settings.clone());
@@ -39,18 +39,19 @@ impl Family {
     }
 }
 
-/// Returns the bytes by which headers are longer than the script assumes, when it runs with
-/// `settings`.
+/// Returns the number of bytes by which IP headers are longer than the script assumes, when it runs
+/// with `settings`.
 pub(crate) const fn longer(script: &Settings, settings: &Settings) -> u16 {
     if script.local.is_ipv4() && settings.local.is_ipv6() { LONGER } else { 0 }
 }
 
-/// Returns the address of the same IP version as `like` that stands for `address`.
+/// Converts an address of a script to the IP version of `like`: over IPv6, to the IPv6 address that
+/// contains it.
 pub(crate) fn address_like(like: IpAddr, address: IpAddr) -> IpAddr {
     if like.is_ipv6() { to_ipv6(address) } else { address }
 }
 
-/// Returns the end of a connection with an address of the same IP version as `like`.
+/// Converts the address and port of an endpoint in a script to the IP version of `like`.
 pub(crate) fn end_like(like: IpAddr, end: SocketAddr) -> SocketAddr {
     SocketAddr::new(address_like(like, end.ip()), end.port())
 }

@@ -33,7 +33,7 @@ pub enum FileError {
     /// A file or folder that cannot be read.
     #[error("{0}: {1}")]
     Unreadable(String, #[source] io::Error),
-    /// A file that exceeds the maximum length; its length in bytes.
+    /// A file that exceeds the maximum length, with its length in bytes.
     #[error("{0}: the file has {1} bytes, and a script has at most {LONGEST}")]
     TooLong(String, u64),
     /// A file that is not a valid script.
@@ -69,7 +69,8 @@ impl FileError {
 }
 
 impl ScriptFile {
-    /// Reads a file, as if `options` such as `--ignore_push` followed those of the script.
+    /// Reads a script. The options in `options`, such as `--ignore_push`, apply after those in the
+    /// file.
     ///
     /// # Errors
     /// [`FileError`]: the file cannot be read, or is not a valid script.

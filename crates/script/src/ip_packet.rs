@@ -4,11 +4,11 @@ use crate::syntax::{ExtensionHeader, IpMarks, Marks, Piece};
 use linerate_wire::{Ipv4Header, Ipv4Packet, Ipv6Header, Ipv6Packet, Protocol, Sum, TypeOfService};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The source and the destination of a packet.
+/// The source and the destination address of a packet.
 pub(crate) type Ends = (IpAddr, IpAddr);
 
-/// Returns the sum over the pseudo-header of a payload of `protocol`. The ends have addresses of
-/// one IP version.
+/// Returns the checksum over the pseudo-header of a payload of `length` bytes. Both addresses must
+/// be of one IP version.
 pub(crate) fn pseudo_header(ends: Ends, protocol: Protocol, length: usize) -> Sum {
     match ends {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
@@ -21,10 +21,10 @@ pub(crate) fn pseudo_header(ends: Ends, protocol: Protocol, length: usize) -> Su
     }
 }
 
-/// Builds the packet, or the fragment of a packet, with this payload.
+/// Builds an IP packet with this payload, or the fragment of it that `ip` specifies.
 ///
 /// # Errors
-/// The reason why no packet of this IP version can have the marks.
+/// The reason why no packet of this IP version can have the marks in `ip`.
 pub(crate) fn ip_packet(
     ends: Ends,
     ip: &IpMarks,
@@ -130,7 +130,8 @@ const fn type_of_service(marks: Marks) -> TypeOfService {
     }
 }
 
-/// Returns the bytes of a fragment, and whether others follow.
+/// Returns the bytes of a fragment, and whether more fragments follow it. Bytes after the end of
+/// `whole` are zero.
 fn part(mut whole: Vec<u8>, piece: &Piece) -> (Vec<u8>, bool) {
     let (first, last) = (piece.first as usize, piece.last as usize);
     let more = last < whole.len();
@@ -138,7 +139,8 @@ fn part(mut whole: Vec<u8>, piece: &Piece) -> (Vec<u8>, bool) {
     (whole[first..last].to_vec(), more)
 }
 
-/// Puts extension headers before the bytes of `next`. Returns the number of the first header.
+/// Prepends extension headers to `rest`, a header or payload with the protocol number `next`.
+/// Returns the protocol number of the first header, and all bytes.
 fn chained(chain: &[ExtensionHeader], next: Protocol, rest: Vec<u8>) -> (Protocol, Vec<u8>) {
     chain.iter().rev().fold((next, rest), |(next, rest), header| {
         let (kind, mut bytes) = match *header {
@@ -158,7 +160,8 @@ fn chained(chain: &[ExtensionHeader], next: Protocol, rest: Vec<u8>) -> (Protoco
     })
 }
 
-/// Returns a header with one option of four bytes, or with padding of the same length (PadN).
+/// Returns an extension header with one option of four bytes, or with padding of this length
+/// (PadN).
 fn options(option: Option<u8>) -> Vec<u8> {
     vec![0, 0, option.unwrap_or(1), 4, 0, 0, 0, 0]
 }
@@ -169,13 +172,13 @@ pub(crate) struct ParsedPacket<'a> {
     pub(crate) ends: Ends,
     pub(crate) type_of_service: TypeOfService,
     pub(crate) hops: u8,
-    /// The flow label of IPv6.
+    /// The flow label; `None` over IPv4.
     pub(crate) flow_label: Option<u32>,
-    /// DF of IPv4.
+    /// The DF flag; `None` over IPv6.
     pub(crate) dont_fragment: Option<bool>,
     pub(crate) protocol: Protocol,
-    /// If the packet is a fragment: identification, offset, and whether others follow. An atomic
-    /// fragment is one.
+    /// For a fragment, its identification, its offset in bytes, and whether more fragments follow.
+    /// An atomic fragment counts as a fragment.
     pub(crate) fragment: Option<(u32, u32, bool)>,
     pub(crate) payload: &'a [u8],
 }
@@ -184,7 +187,7 @@ impl<'a> ParsedPacket<'a> {
     /// Parses a packet of either IP version.
     ///
     /// # Errors
-    /// The reason why it is malformed.
+    /// The reason why the packet is malformed.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, String> {
         if bytes.first().is_some_and(|first| first >> 4 == 6) {
             let packet = Ipv6Packet::parse(bytes).map_err(|error| error.to_string())?;
@@ -225,7 +228,8 @@ impl<'a> ParsedPacket<'a> {
         pseudo_header(self.ends, self.protocol, self.payload.len())
     }
 
-    /// Does the payload begin with the header of its protocol?
+    /// Returns whether the payload begins with the header of its protocol, as all but later
+    /// fragments do.
     pub(crate) fn has_header(&self) -> bool {
         self.fragment.is_none_or(|(_, offset, _)| offset == 0)
     }
@@ -235,7 +239,7 @@ impl<'a> ParsedPacket<'a> {
 mod tests {
     use super::*;
 
-    /// Builds a packet with eight bytes of payload, whose marks are `text`.
+    /// Builds a packet with 16 bytes of payload, whose marks are `text`.
     fn build(ends: [&str; 2], text: &str) -> Result<Vec<u8>, String> {
         let [source, destination] = ends.map(|end| end.parse().unwrap());
         let ip = packet_marks(text);
@@ -278,7 +282,7 @@ mod tests {
         assert_eq!((parsed.protocol, parsed.payload.len()), (Protocol::UDP, 16));
         assert_eq!(parsed.flow_label, Some(0x12345));
         assert_eq!((bytes[6], bytes[40], bytes[48], bytes[72]), (0, 43, 60, 17));
-        // Behind the fragment header they are in the fragmentable part.
+        // Extension headers after the fragment header belong to the fragmentable part.
         let bytes = build(V6, "[hopopts][frag 1 0:8][dstopts]").unwrap();
         assert_eq!((bytes.len(), bytes[40], bytes[48], bytes[56]), (64, 44, 60, 17));
     }

@@ -18,7 +18,8 @@ pub(crate) trait Machine {
     /// Lets time pass until `at`.
     fn wait_until(&mut self, at: Duration) -> Result<(), MachineError>;
 
-    /// Delivers a packet to the host. On a serial line it may be damaged or lost.
+    /// Delivers a packet to the host. `line` requests that a serial line damages or loses the
+    /// packet.
     fn inject(&mut self, packet: &[u8], line: Option<LineMark>) -> Result<(), MachineError>;
 
     /// Waits for the next packet of the host, at most until `until`.
@@ -27,8 +28,8 @@ pub(crate) trait Machine {
     /// Applies a setting, such as a sysctl, to the host.
     fn set(&mut self, setting: &Setting) -> Result<(), MachineError>;
 
-    /// Starts a system call. A socket that it creates gets the number `name`. Returns `None` if the
-    /// call waits. Only one call can be in progress.
+    /// Starts a system call. A socket that the call creates gets the number `name`. Returns `None`
+    /// if the call waits. Only one call can be in progress.
     fn begin(
         &mut self,
         call: &Call,
@@ -39,7 +40,8 @@ pub(crate) trait Machine {
     /// Returns the time and the result of the current call, if it returns before `until`.
     fn finish(&mut self, until: Duration) -> Result<Option<(Duration, Answer)>, MachineError>;
 
-    /// Returns a field of `struct tcp_info` of socket `name`. `field` lacks the prefix `tcpi_`.
+    /// Returns a field of `struct tcp_info` of socket `name`, or `None` if it is not available. The
+    /// name `field` is given without the prefix `tcpi_`.
     fn field(&self, name: i32, field: &str) -> Option<u64>;
 }
 

@@ -1,4 +1,4 @@
-//! Payloads as bytes: segments and their options, datagrams, and ICMP messages.
+//! Payloads of IP packets as bytes: segments and their options, datagrams, and ICMP messages.
 
 use crate::ip_packet::{Ends, ParsedPacket, pseudo_header};
 use crate::syntax::{LineMark, SegmentOption};
@@ -11,12 +11,12 @@ pub(crate) struct Captured {
     /// Time since the start of the script.
     pub(crate) at: linerate_units::Duration,
     pub(crate) bytes: Vec<u8>,
-    /// The encoding on a serial line.
+    /// The encoding on a serial line; `None` on a link without one.
     pub(crate) line: Option<LineMark>,
 }
 
-/// Maximum number of sent packets that wait to be expected. A script that leaves more has failed
-/// long before; further packets are dropped.
+/// Maximum number of packets from the host that wait for comparison with the script. Further
+/// packets are dropped: a script that leaves so many has failed before.
 pub(crate) const MOST_CAPTURED: usize = 100_000;
 
 /// TCP option kind of experiments (RFC 4727), and the experiment identifier of Fast Open (RFC
@@ -63,7 +63,8 @@ pub(crate) fn options_to_bytes(options: &[SegmentOption]) -> Vec<u8> {
                 let mut field = [0; 12];
                 let padded =
                     TcpOptions { ecn: Some(*counts), ..TcpOptions::default() }.emit(&mut field);
-                // Without the padding of the encoder, because the script writes padding itself.
+                // The padding of the encoder is removed, because the script specifies padding
+                // itself.
                 bytes.extend_from_slice(&field[padded - option.length()..padded]);
             }
             SegmentOption::Other(kind, data) => {
@@ -138,7 +139,7 @@ pub(crate) fn tcp_segment(
     segment
 }
 
-/// Returns the data of datagrams and echo requests to the host: bytes that differ.
+/// Returns the data of datagrams and echo requests to the host: the bytes 0, 1, 2 … 255, repeated.
 pub(crate) fn pattern(length: usize) -> impl Iterator<Item = u8> {
     (0..=u8::MAX).cycle().take(length)
 }
@@ -158,7 +159,8 @@ pub(crate) fn udp_datagram(
     datagram
 }
 
-/// Builds an ICMP message from its type and code, its second word and the bytes after it.
+/// Builds an ICMP message from its type and code, its second 32-bit word `field`, and the bytes
+/// after that word.
 pub(crate) fn icmp_message(
     ends: Ends,
     (kind, code): (u8, u8),
@@ -176,8 +178,8 @@ pub(crate) fn icmp_message(
     message
 }
 
-/// Returns the quote of a packet of `length` bytes behind its IP header, of which the first eight
-/// are quoted.
+/// Returns the part of a host's packet that an ICMP error quotes: the IP header, and `quoted`, the
+/// first eight bytes of the payload. The whole payload has `length` bytes.
 pub(crate) fn quote(
     (host, peer): Ends,
     protocol: Protocol,
@@ -191,7 +193,7 @@ pub(crate) fn quote(
     quote
 }
 
-/// Returns the number of ICMP for the IP version of an address.
+/// Returns the protocol number of ICMP or ICMPv6, depending on the IP version of an address.
 pub(crate) const fn icmp_protocol(address: IpAddr) -> Protocol {
     match address {
         IpAddr::V4(_) => Protocol::ICMP,
@@ -199,9 +201,9 @@ pub(crate) const fn icmp_protocol(address: IpAddr) -> Protocol {
     }
 }
 
-/// Can a script expect this packet, which a host at `local` has sent to `remote`? It can expect
-/// segments, datagrams, and errors and echoes of ICMP, but not the messages of other protocols that
-/// a host sends on its own.
+/// Returns whether a script can expect this packet, as one from a host at `local` to `remote`.
+/// Scripts expect TCP segments, UDP datagrams, and errors and echoes of ICMP. A host also sends
+/// other messages on its own, such as those of Neighbour Discovery.
 pub(crate) fn is_expectable(packet: &[u8], local: IpAddr, remote: IpAddr) -> bool {
     /// The messages of Neighbour Discovery and MLD have larger types.
     const ECHO_REPLY_V6: u8 = 129;
@@ -217,7 +219,8 @@ pub(crate) fn is_expectable(packet: &[u8], local: IpAddr, remote: IpAddr) -> boo
     is_wanted && packet.ends == (local, remote)
 }
 
-/// Returns whether the acknowledgement number of a segment with these flags is valid.
+/// Returns whether the acknowledgement number of a segment with these flags is valid: whether ACK
+/// is set.
 pub(crate) fn acknowledges(flags: TcpFlags) -> bool {
     flags.contains(TcpFlags::ACK)
 }

@@ -34,7 +34,7 @@ impl Report {
 pub struct Traced {
     /// Time since the start of the script.
     pub at: Duration,
-    /// Whether the host sent the packet, and not the script.
+    /// True for a packet that the host sent, false for a packet of the script.
     pub sent: bool,
     /// Bytes of the packet from the IP header on.
     pub bytes: Vec<u8>,
@@ -55,7 +55,7 @@ pub enum Verdict {
         /// The missing feature, and what to use instead.
         what: String,
     },
-    /// The host could not be run, for reasons of the machine.
+    /// The host could not be run, because of an error of the machine.
     Broken {
         /// Line of the script at which this happened.
         line: u32,

@@ -6,8 +6,8 @@ use crate::packet::udp_datagram;
 use crate::syntax::{Datagram, IpMarks};
 use linerate_wire::{UdpDatagram, UdpHeader};
 
-/// Does a packet of UDP have the ports that the script expects, if it does? Only the first fragment
-/// of a datagram has ports.
+/// Returns whether a UDP packet has the ports that the script expects. True also if the script
+/// gives no ports, or the packet has none: only the first fragment of a datagram has ports.
 pub(super) fn has_ports_of(packet: &ParsedPacket<'_>, expected: &Datagram) -> bool {
     match (expected.ports, ports(packet)) {
         (Some(expected), Some(actual)) => expected == actual,
@@ -20,8 +20,9 @@ fn ports(packet: &ParsedPacket<'_>) -> Option<(u16, u16)> {
     Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
 }
 
-/// Returns the bytes of data of the whole datagram or echo that a fragment belongs to. Only the
-/// last fragment tells; another one belongs to one as long as `expected`, if it can.
+/// Returns the number of data bytes of the whole datagram or echo to which a fragment belongs. Only
+/// the last fragment determines this number. An earlier fragment is taken as part of a datagram
+/// with `expected` bytes of data, if it fits into that datagram.
 pub(super) fn data_of_fragment(packet: &ParsedPacket<'_>, expected: u16) -> u16 {
     let Some((_, first, more)) = packet.fragment else { return expected };
     let end = first + u32::try_from(packet.payload.len()).unwrap_or(u32::MAX);
@@ -41,10 +42,10 @@ impl Flows {
         udp_datagram(ends, (remote, local), usize::from(datagram.length))
     }
 
-    /// Translates a datagram of the host, or a fragment of one.
+    /// Translates a datagram from the host, or a fragment of a datagram, to the script's notation.
     ///
     /// # Errors
-    /// The reason why it is invalid.
+    /// The reason why the datagram is invalid.
     pub(super) fn outbound_datagram(
         &mut self,
         packet: &ParsedPacket<'_>,

@@ -5,13 +5,14 @@ use crate::ip_packet::ParsedPacket;
 use crate::syntax::{IpMarks, LineMark, Marks, Piece};
 use std::collections::BTreeMap;
 
-/// The names of numbers that the host has chosen: the number on the wire by that in the script.
+/// Numbers that the host has chosen. Each number on the wire is stored by its name, the number that
+/// the script uses in its place.
 #[derive(Debug, Default)]
 struct Names(BTreeMap<u32, u32>);
 
 impl Names {
-    /// Returns the script's name of a number. A new number gets the name that the script expects,
-    /// unless another number has it.
+    /// Returns the script's name of the number `live`. A new number gets the name that the script
+    /// expects, unless another number has this name already.
     fn of(&mut self, live: u32, expected: Option<u32>) -> u32 {
         if let Some((&name, _)) = self.0.iter().find(|(_, known)| **known == live) {
             return name;
@@ -26,7 +27,7 @@ impl Names {
     }
 }
 
-/// The marks that the script has names for.
+/// Flow labels and identifications of the host's packets, with their names in the script.
 #[derive(Debug, Default)]
 pub(super) struct LearntMarks {
     flow_labels: Names,
@@ -34,7 +35,7 @@ pub(super) struct LearntMarks {
 }
 
 impl LearntMarks {
-    /// Returns the marks of a packet of the host in the script's numbers.
+    /// Returns the marks of a packet from the host, with the script's names for its numbers.
     pub(super) fn of_packet(
         &mut self,
         packet: &ParsedPacket<'_>,

@@ -12,7 +12,7 @@ impl Flows {
     /// Builds an ICMP message to the host.
     ///
     /// # Errors
-    /// The reason why there is no such message.
+    /// The reason why the message cannot be built.
     pub(super) fn inbound_icmp(
         &self,
         ends: Ends,
@@ -28,7 +28,7 @@ impl Flows {
             }
             IcmpBody::Error { field, quoted } => {
                 let mut field = field.unwrap_or_else(|| match icmp.kind.code {
-                    // The wrong byte is the next header field.
+                    // The pointer is the offset of the Next Header field.
                     "protocol_unreachable" if host.is_ipv6() => 6,
                     _ => 0,
                 });
@@ -50,7 +50,7 @@ impl Flows {
         })
     }
 
-    /// Returns the quote of a packet of the host.
+    /// Returns the start of a packet from the host, as an ICMP error to the host quotes it.
     fn quote(&self, quoted: Quoted) -> Result<Vec<u8>, String> {
         let mut first = [0; 8];
         let (protocol, (local, remote), length) = match quoted {
@@ -76,11 +76,12 @@ impl Flows {
         Ok(quote((self.settings.local, self.settings.remote), protocol, first, length))
     }
 
-    /// Translates an ICMP message of the host. An error must quote a packet that the host received,
-    /// and an echo reply have the data of the script's requests.
+    /// Translates an ICMP message from the host to the script's notation. An error must quote a
+    /// packet that the host received, and an echo reply must have the data of the script's
+    /// requests.
     ///
     /// # Errors
-    /// The reason why it is invalid.
+    /// The reason why the message is invalid.
     pub(super) fn outbound_icmp(
         &self,
         packet: &ParsedPacket<'_>,
@@ -133,9 +134,9 @@ fn is_checksum_right(packet: &ParsedPacket<'_>) -> bool {
     }
 }
 
-/// Is `quote` the beginning of `packet`, as long as the RFCs require? That is eight bytes of the
-/// payload in ICMP (RFC 1122 §3.2.2), and as much as fits the minimum MTU in ICMPv6 (RFC 4443
-/// §2.4 c).
+/// Returns whether `quote` is the beginning of `packet`, and as long as the RFCs require: eight
+/// bytes of the payload in ICMP (RFC 1122 §3.2.2), and as much as fits the minimum MTU in ICMPv6
+/// (RFC 4443 §2.4 c).
 fn is_quote(packet: &[u8], quote: &[u8], address: IpAddr) -> bool {
     let least = match address {
         IpAddr::V4(_) => packet.len().min(28),
@@ -144,7 +145,7 @@ fn is_quote(packet: &[u8], quote: &[u8], address: IpAddr) -> bool {
     quote.len() >= least && packet.starts_with(quote)
 }
 
-/// Returns the second word of an error.
+/// Returns the second 32-bit word of an ICMP error, which contains `field`: an MTU or a pointer.
 fn field_bytes(kind: &IcmpKind, field: u32, address: IpAddr) -> [u8; 4] {
     let [a, b, c, d] = field.to_be_bytes();
     match address {

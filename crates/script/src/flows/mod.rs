@@ -19,20 +19,21 @@ const PEER_BEGIN: u32 = u32::MAX - 2_000;
 /// Port of the first peer, if the script does not give one.
 const FIRST_PEER_PORT: u16 = 40_001;
 
-/// Number of packets to the host that an error of it may quote.
+/// Number of the last packets to the host that are kept, because an ICMP error from the host may
+/// quote them.
 const QUOTABLE: usize = 64;
 
 /// All connections of a script, and its datagrams and messages.
 #[derive(Debug)]
 pub(crate) struct Flows {
     settings: Settings,
-    /// The bytes by which IP headers are longer than the script assumes.
+    /// Number of bytes by which IP headers are longer than the script assumes.
     longer: u16,
-    /// The last packets to the host.
+    /// The last packets to the host, at most [`QUOTABLE`].
     received: VecDeque<Vec<u8>>,
     /// The flow labels and identifications of the host's packets.
     marks: LearntMarks,
-    /// The port of the host and that of its peer in datagrams without ports.
+    /// The ports of the host and of its peer, for datagrams whose ports the script does not give.
     datagram_ports: (u16, u16),
     list: Vec<Flow>,
     /// Index of the connection to which segments without ports belong.
@@ -46,7 +47,7 @@ pub(crate) struct Flows {
     cookies: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// Returns the MSS of a peer that does not send the option (RFC 9293 §3.7.1).
+/// Returns the MSS of a peer that does not send the MSS option (RFC 9293 §3.7.1).
 const fn default_mss(address: IpAddr) -> u16 {
     match address {
         IpAddr::V4(_) => 536,
@@ -119,8 +120,8 @@ impl Flows {
         self.connecting += 1;
     }
 
-    /// Does a packet of the host belong to the connection of `expected`? Packetdrill skips packets
-    /// of other connections. An invalid packet belongs to every connection.
+    /// Returns whether a packet from the host belongs to the connection of `expected`. Packetdrill
+    /// skips packets of other connections. An invalid packet counts as one of every connection.
     pub(crate) fn belongs_to(&self, packet: &[u8], expected: &Packet) -> bool {
         let Ok(packet) = ParsedPacket::parse(packet) else { return true };
         match expected {
@@ -151,7 +152,7 @@ impl Flows {
     /// Builds the bytes of a packet to the host.
     ///
     /// # Errors
-    /// The reason why there is no such packet.
+    /// The reason why the packet cannot be built.
     pub(crate) fn inbound(&mut self, packet: &Packet) -> Result<Vec<u8>, String> {
         let source = packet.ip().from.unwrap_or(self.settings.remote);
         let ends = (source, self.settings.local);
@@ -257,8 +258,8 @@ impl Flows {
         self.list.len() - 1
     }
 
-    /// Is `actual` the first of several segments that the script writes as one? A script may do so
-    /// with segments larger than the peer's MSS.
+    /// Returns whether `actual` is the first of several segments that the script writes as one
+    /// segment. A script may do so for segments larger than the peer's MSS.
     pub(crate) fn is_burst(&self, expected: &Packet, actual: &Packet) -> bool {
         let (Packet::Segment(expected), Packet::Segment(actual)) = (expected, actual) else {
             return false;
@@ -272,8 +273,8 @@ impl Flows {
             && actual.length < expected.length
     }
 
-    /// Translates a packet of the host to the script's numbers. `expected` tells which values the
-    /// script uses for the packet's timestamps and cookies.
+    /// Translates a packet from the host to the script's numbers. `expected` contains the values
+    /// that the script uses for the packet's timestamps and cookies.
     ///
     /// # Errors
     /// The reason why the packet is invalid.
@@ -423,8 +424,8 @@ impl Flow {
     }
 }
 
-/// Returns the value that the script uses for a cookie of the host. For a new cookie, it is the one
-/// in `expected`.
+/// Returns the value that the script uses for a cookie of the host. For a new cookie, this is the
+/// value in `expected`.
 fn cookie_to_script(
     cookie: Vec<u8>,
     expected: &[SegmentOption],
@@ -456,7 +457,7 @@ mod tests {
     use crate::syntax::tests::packet;
     use linerate_units::Duration;
 
-    /// Returns the segment of a packet.
+    /// Returns the TCP segment of an IP packet.
     fn segment_of(packet: &[u8]) -> linerate_wire::Segment<'_> {
         linerate_wire::Segment::parse(ParsedPacket::parse(packet).unwrap().payload).unwrap()
     }

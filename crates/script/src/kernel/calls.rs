@@ -1,4 +1,4 @@
-//! Executes the system calls of a script by the kernel.
+//! Executes the system calls of a script on the kernel of this machine.
 
 use super::descriptors::Descriptors;
 use super::polling::{epoll_control, epoll_wait, ioctl, poll_all};
@@ -20,12 +20,12 @@ use std::sync::Arc;
 /// Size of the buffer for the value of a socket option, in bytes.
 const OPTION_ROOM: usize = 512;
 
-/// The application of a script: the addresses that it uses.
+/// The addresses and header lengths that the application of a script assumes.
 #[derive(Debug)]
 pub(super) struct Application {
     local: SocketAddr,
     remote: SocketAddr,
-    /// The bytes by which IP headers are longer than the script assumes.
+    /// Number of bytes by which IP headers are longer than the script assumes.
     longer: u16,
 }
 
@@ -43,13 +43,14 @@ impl Application {
         attempt(call, name, descriptors, self).unwrap_or_else(|error| Answer::error(errno(&error)))
     }
 
-    /// Returns the address of a call, or the default one.
+    /// Returns the address that a call names, or else the default `usual`, in the IP version of the
+    /// host.
     fn address(&self, address: Option<SocketAddr>, usual: SocketAddr) -> SocketAddr {
         end_like(self.local.ip(), address.unwrap_or(usual))
     }
 
-    /// Returns the option of a socket that an option of the script stands for: options of IPv4 have
-    /// others with the same meaning in IPv6.
+    /// Returns the kernel's socket option for an option of the script. Over IPv6, an option of IPv4
+    /// is replaced by the IPv6 option with the same meaning.
     fn option(&self, option: SocketOption) -> SocketOption {
         /// The options of IPv4 with their counterparts: `IP_TOS`, `IP_TTL`, `IP_MTU_DISCOVER` and
         /// `IP_MTU`.
@@ -64,7 +65,8 @@ impl Application {
         }
     }
 
-    /// Returns the value of an option as the script assumes it: an MTU includes the IP header.
+    /// Converts the value of an option to the value that the script assumes. They differ for an
+    /// MTU, which includes the IP header.
     fn value(&self, option: SocketOption, number: i64) -> i64 {
         const IP_MTU: i64 = 14;
         let is_mtu = (option.level, option.name) == (0, IP_MTU);
@@ -167,7 +169,7 @@ fn write(socket: &OwnedFd, transfer: &Transfer, application: &Application) -> io
         return Ok(sendto(socket, &bytes, flags, &remote)?);
     }
     match send(socket, &bytes, flags) {
-        // A datagram of a socket without a peer goes to the default one.
+        // A datagram of a socket without a peer goes to the default peer.
         Err(rustix::io::Errno::DESTADDRREQ) => {
             Ok(sendto(socket, &bytes, flags, &application.remote)?)
         }
@@ -175,7 +177,7 @@ fn write(socket: &OwnedFd, transfer: &Transfer, application: &Application) -> io
     }
 }
 
-/// Closes a socket at once. Fails if a call in progress still refers to it.
+/// Closes a descriptor immediately. Fails if a call in progress still refers to it.
 fn close(descriptors: &Descriptors, fd: i32) -> io::Result<Answer> {
     let socket =
         descriptors.remove(fd).ok_or_else(|| io::Error::from_raw_os_error(Errno::BADF.0))?;

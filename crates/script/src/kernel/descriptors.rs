@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The open descriptors of the script (sockets and epoll instances), by number. Clones share them.
+/// The open descriptors of the script (sockets and epoll instances), by number. Clones share the
+/// descriptors.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Descriptors(Arc<Mutex<BTreeMap<i32, Arc<OwnedFd>>>>);
 

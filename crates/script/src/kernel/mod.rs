@@ -26,8 +26,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use thiserror::Error;
 use worker::Worker;
 
-/// Time limit of a call that the script expects to return at once. It is long, because the machine
-/// may be busy.
+/// Time limit of a call that the script expects to return immediately. It is long, because the
+/// machine may be busy.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// Flag `MSG_ERRQUEUE` of `recvmsg`.
@@ -55,7 +55,7 @@ pub enum KernelError {
 /// [`enter_private_network`](linerate_link::namespace::enter_private_network).
 ///
 /// # Errors
-/// [`KernelError`]: the machine does not allow it.
+/// [`KernelError`]: the machine cannot provide the namespace, the TUN device or the thread.
 pub fn run_on_kernel(script: &Script, options: &Options) -> Result<Report, KernelError> {
     let settings = match options.family.settings(&script.settings) {
         Ok(settings) => settings,
@@ -74,7 +74,7 @@ pub fn run_on_kernel(script: &Script, options: &Options) -> Result<Report, Kerne
     })
 }
 
-/// Returns the reason why a script cannot run against the kernel.
+/// Returns the reason why a script cannot run against the kernel, or `None` if it can.
 fn obstacle(settings: &Settings) -> Option<String> {
     /// The smallest MTU of an interface with IPv6 (RFC 8200 §5).
     const SMALLEST_MTU_IPV6: u16 = 1_280;
@@ -99,7 +99,7 @@ struct KernelMachine {
     begin: Instant,
     local: IpAddr,
     remote: IpAddr,
-    /// The bytes by which IP headers are longer than the script assumes.
+    /// Number of bytes by which IP headers are longer than the script assumes.
     longer: u16,
     sent: VecDeque<Captured>,
     finished: Option<(Duration, Answer)>,
@@ -109,8 +109,8 @@ impl KernelMachine {
     fn new(settings: &Settings, longer: u16) -> Result<Self, KernelError> {
         let exhausted = |error: &dyn std::fmt::Display| KernelError::Exhausted(error.to_string());
         KernelInterface::loopback()?.set_up()?;
-        // The script may send packets that exceed the host's MTU, which is therefore set only at
-        // the kernel's end.
+        // The TUN device accepts packets of any size, because a script may send packets that exceed
+        // the host's MTU. Only the kernel's interface has this MTU.
         let mtu = usize::from(u16::MAX);
         let tap = Tap::open(&TapConfig {
             name: "tun0".to_owned(),
@@ -130,11 +130,11 @@ impl KernelMachine {
                 Ipv6Addr::UNSPECIFIED.into()
             }
         };
-        // An address that an interface gets when it is up is ready at once.
+        // An address that is added to an interface after it is up can be used immediately.
         interface.set_up()?;
         interface.add_address(settings.local, 16)?;
         interface.add_route(everywhere, 0, None)?;
-        // The default that scripts assume; machines differ in theirs.
+        // Scripts assume this congestion control. The default differs between machines.
         let _ = fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "cubic");
         let waiter = Waiter::new().map_err(|error| exhausted(&error))?;
         let worker = Worker::start(waiter.doorbell(), settings, longer)

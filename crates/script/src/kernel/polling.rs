@@ -1,4 +1,4 @@
-//! Executes `poll`, `epoll` and `ioctl` by the kernel.
+//! Executes `poll`, `epoll` and `ioctl` on the kernel of this machine.
 
 use super::descriptors::Descriptors;
 use crate::machine::{Answer, Output};
@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Maximum timeout of `epoll_wait`, in milliseconds. It must end by itself, because nothing
+/// Maximum timeout of `epoll_wait`, in milliseconds. The call must end by itself, because nothing
 /// interrupts it when the script ends.
 const LONGEST: i64 = 60_000;
 

@@ -40,7 +40,7 @@ impl Worker {
         Ok(Self { calls, answers, descriptors })
     }
 
-    /// Makes the thread execute a call. A socket that it creates gets the number `name`.
+    /// Makes the thread execute a call. A socket that the call creates gets the number `name`.
     pub(super) fn begin(&self, call: &Call, name: i32) {
         // Sending cannot fail, because the thread exists as long as this value.
         let _ = self.calls.send((call.clone(), name));

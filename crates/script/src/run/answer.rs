@@ -6,8 +6,8 @@ use crate::syntax::{
 };
 use linerate_units::Duration;
 
-/// Compares the result of a call. Returns a description of the difference, and the actual result as
-/// text.
+/// Compares the result of a call with the result that the script expects. If they differ, the error
+/// contains a description of the difference, and the actual result as text.
 pub(super) fn compare(
     event: &CallEvent,
     answer: &Answer,
@@ -17,7 +17,7 @@ pub(super) fn compare(
         matches!(event.call, Call::Socket { .. } | Call::Accept { .. } | Call::EpollCreate);
     let is_right = match (event.expected, answer.result) {
         (Expected::Anything, _) => true,
-        // The number of a new socket need not be compared, because the script assigns it.
+        // The number of a new socket is not compared, because the script assigns it.
         (Expected::Value(_), Ok(_)) if makes_socket => true,
         (Expected::Value(expected), Ok(value)) => expected == value,
         (Expected::Error(expected), Err(errno)) => expected == errno,

@@ -78,8 +78,8 @@ impl<M: Machine> Run<'_, M> {
         self.check_call(now)
     }
 
-    /// Waits for the next packet of the connection of `expected`. Also returns the number of
-    /// skipped packets.
+    /// Waits until `limit` for the next packet of the connection of `expected`. Returns this
+    /// packet, if one was sent, and the number of skipped packets of other connections.
     fn next_of_flow(
         &mut self,
         expected: &Packet,

@@ -16,7 +16,7 @@ use linerate_units::Duration;
 
 /// Maximum number of packets in the trace of a report; further ones are omitted.
 const TRACED: usize = 10_000;
-/// Time to wait for a packet that is late, so that the report can say when it arrived.
+/// Additional time to wait for a late packet, so that the report can say when it arrived.
 const GRACE: Duration = Duration::from_millis(500);
 /// Time to wait for a packet if times are not compared.
 const UNTIMED_GRACE: Duration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ const UNTIMED_GRACE: Duration = Duration::from_secs(10);
 /// Options for running a script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Whether to compare events and their order, but not times. For real time on a busy machine.
+    /// Whether to compare only events and their order, not times. For real time on a busy machine.
     pub untimed: bool,
     /// The IP version.
     pub family: Family,
@@ -181,8 +181,8 @@ impl<'a, M: Machine> Run<'a, M> {
         }
     }
 
-    /// Returns the tolerance of time `at`. With coarse timers it grows with the time since the
-    /// previous event, at `since`.
+    /// Returns the tolerance for an event at time `at`. With coarse timers it grows with the time
+    /// since the previous event, which was at `since`.
     fn tolerance(&self, since: Duration, at: Duration) -> Duration {
         let settings = &self.script.settings;
         let coarse = if M::HAS_COARSE_TIMERS { settings.tolerance_per_mille } else { 0 };
@@ -312,7 +312,7 @@ impl Stop {
 
 impl When {
     /// Returns the earliest and the latest time of an event, given the time `base` of the previous
-    /// one.
+    /// event.
     fn span(self, base: Duration, timeout: Duration) -> (Duration, Duration) {
         match self {
             Self::At(at) => (at, at),

@@ -22,7 +22,7 @@ pub(super) const ZERO_COPY: i64 = 0x400_0000;
 pub(super) const FAST_OPEN: i64 = 0x2000_0000;
 
 impl StackMachine {
-    /// Executes a call. Returns `None` if it must wait. It is then tried again after the next
+    /// Executes a call. Returns `None` if the call must wait. It is then tried again after the next
     /// event.
     pub(super) fn attempt(&mut self, call: &Call, name: i32, began: Duration) -> Option<Answer> {
         let answer = match call {
@@ -129,7 +129,7 @@ impl StackMachine {
             Some(Socket::Datagrams { .. }) => return Err(Errno::OPNOTSUPP),
             Some(Socket::Connection { .. } | Socket::Epoll(_)) => return Err(Errno::INVAL),
         };
-        // BSD queues one more connection than the backlog says.
+        // BSD queues one connection more than the backlog specifies.
         let backlog = usize::try_from(backlog).unwrap_or(0).saturating_add(1);
         let options = ListenOptions {
             backlog,
@@ -304,8 +304,8 @@ impl StackMachine {
     }
 
     /// Returns whether `close` must wait until the peer has acknowledged all data and the FIN
-    /// (`SO_LINGER`). The application keeps the connection meanwhile. Unread data end the wait,
-    /// because `close` then sends a RST.
+    /// (`SO_LINGER`). During this wait, the application still owns the connection. Unread data end
+    /// the wait, because `close` then sends a RST.
     fn lingers(&mut self, fd: i32, began: Duration) -> bool {
         let Ok(handle) = self.handle(fd) else { return false };
         let Ok(connection) = self.connection(fd) else { return false };
@@ -330,7 +330,7 @@ impl StackMachine {
         })
     }
 
-    /// Returns the time at which the call in progress times out, if it can.
+    /// Returns the time at which the call in progress times out, or `None` if it has no timeout.
     pub(super) fn deadline(&self) -> Option<Duration> {
         let (call, _, began) = self.waiting.as_ref()?;
         match call {

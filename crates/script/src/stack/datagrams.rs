@@ -1,4 +1,4 @@
-//! Sockets of UDP.
+//! UDP sockets of linerate's host.
 
 use super::StackMachine;
 use super::calls::{DONT_WAIT, PEEK};
@@ -10,12 +10,12 @@ use linerate_stack::{Error, UdpHandle};
 use std::net::{Ipv4Addr, SocketAddr};
 
 impl StackMachine {
-    /// Is this a socket of UDP?
+    /// Returns whether a socket is a UDP socket.
     pub(super) fn has_datagrams(&self, fd: i32) -> bool {
         matches!(self.sockets.get(fd), Some(Socket::Datagrams { .. }))
     }
 
-    /// Binds a socket.
+    /// Binds a UDP socket.
     pub(super) fn bind_datagrams(
         &mut self,
         fd: i32,
@@ -29,7 +29,8 @@ impl StackMachine {
         Ok(bound)
     }
 
-    /// Returns the socket of the host, which is bound to any port if it is not bound yet.
+    /// Returns the host's handle of a UDP socket. Binds the socket to a free port if it is not
+    /// bound yet.
     fn datagrams(&mut self, fd: i32) -> Result<UdpHandle, Errno> {
         match self.sockets.get(fd) {
             Some(Socket::Datagrams { handle: Some(handle), .. }) => Ok(*handle),
@@ -41,7 +42,7 @@ impl StackMachine {
         }
     }
 
-    /// Returns the peer of datagrams without an address of their own.
+    /// Returns the default peer, for datagrams to which the script gives no address.
     fn usual_peer(&self) -> SocketAddr {
         SocketAddr::new(self.remote, self.ports.1)
     }
@@ -112,14 +113,15 @@ impl StackMachine {
         !self.sockets.is_nonblocking(transfer.fd) && transfer.flags & DONT_WAIT == 0
     }
 
-    /// Takes the error that the network has reported about a datagram.
+    /// Returns and clears the error that the network has reported about a datagram.
     pub(super) fn take_datagram_error(&mut self, fd: i32) -> Result<Option<Errno>, Errno> {
         let handle = self.datagrams(fd)?;
         let error = self.host.stack_mut().udp_take_error(handle).map_err(errno)?;
         Ok(error.map(errno))
     }
 
-    /// Returns the path MTU of a connected socket, with the IP header that the script assumes.
+    /// Returns the path MTU of a connected socket in bytes, as if the packets had the IP header
+    /// that the script assumes.
     pub(super) fn datagram_path_mtu(&mut self, fd: i32) -> Result<usize, Errno> {
         let handle = self.datagrams(fd)?;
         let mtu = self.host.stack_mut().udp_path_mtu(self.now, handle).map_err(errno)?;

@@ -1,4 +1,4 @@
-//! Epoll instances: the sockets that each watches.
+//! Epoll instances, and the sockets that they watch.
 
 use crate::machine::Answer;
 use crate::syntax::{EpollEvent, EpollOperation, Errno};
@@ -58,7 +58,8 @@ impl Epoll {
         Ok(Answer::of(0))
     }
 
-    /// Returns the sockets that may be reported now, with the events that were requested for each.
+    /// Returns the sockets that may be reported now, each with the events that were requested for
+    /// it.
     pub(super) fn due(&self) -> impl Iterator<Item = (i32, EpollEvent)> {
         let is_due = |watch: &Watch| {
             watch.is_armed && (watch.is_new || watch.event.events & EDGE_TRIGGERED == 0)

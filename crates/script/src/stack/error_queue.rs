@@ -52,8 +52,9 @@ struct Waiting {
 
 #[derive(Debug)]
 enum What {
-    /// Completion of zero-copy write number `id`, which waits until the last of its `memory` is
-    /// released.
+    /// A buffer of zero-copy write number `id`. It is finished when its data are acknowledged and
+    /// nothing else refers to `memory`. The last buffer, marked by `is_last`, then completes the
+    /// write.
     ZeroCopy { id: u32, memory: Bytes, is_last: bool },
     /// Timestamp of the last byte of a write, at position `key`.
     Timestamp { kind: i64, key: u32 },
@@ -116,7 +117,7 @@ impl ErrorQueue {
         }
     }
 
-    /// Makes the entries readable whose data have been sent or acknowledged, as of time `at`.
+    /// Makes the entries readable whose data have been sent or acknowledged, with the time `at`.
     /// Returns whether there were any.
     fn advance(&mut self, at: Duration, unsent: u64, unacknowledged: u64) -> bool {
         let sent = self.written.saturating_sub(unsent);
@@ -142,8 +143,8 @@ impl ErrorQueue {
         self.notices.len() > before
     }
 
-    /// Adds the completion of zero-copy write `id`. It is merged with an unread completion of the
-    /// write before.
+    /// Adds the completion of zero-copy write `id`. If the completion of the preceding write is
+    /// unread, both become one entry.
     fn complete(&mut self, id: u32) {
         match self.notices.back_mut() {
             Some(Notice::ZeroCopy(_, last)) if *last == id || last.wrapping_add(1) == id => {
@@ -167,8 +168,8 @@ impl ErrorQueue {
                 errno: 0,
                 origin: number("SO_EE_ORIGIN_ZEROCOPY"),
                 kind: 0,
-                // The script's link cannot gather, so data of zero-copy writes are copied into
-                // packets.
+                // The script's link does not support scatter-gather, so data of zero-copy writes
+                // are copied into packets.
                 code: number("SO_EE_CODE_ZEROCOPY_COPIED"),
                 info: first.into(),
                 data: last.into(),
@@ -192,7 +193,7 @@ impl ErrorQueue {
 }
 
 impl StackMachine {
-    /// Returns the error queue of a socket, which is created on first use.
+    /// Returns the error queue of a socket. Creates the queue on first use.
     pub(super) fn error_queue(&mut self, fd: i32) -> &mut ErrorQueue {
         let written = self.connection(fd).map_or(0, |connection| connection.unacknowledged_bytes());
         self.error_queues

@@ -28,8 +28,8 @@ impl Default for FastOpenRules {
 }
 
 impl FastOpenRules {
-    /// Returns the maximum number of pending Fast Open connections of a listener that has asked for
-    /// `wanted`.
+    /// Returns the maximum number of pending Fast Open connections of a listener whose
+    /// `TCP_FASTOPEN` option is `wanted`, or `None` if it must not use Fast Open.
     pub(super) fn of_listener(self, wanted: usize, backlog: usize) -> Option<usize> {
         let wanted = if wanted == 0 && self.any_listener { backlog } else { wanted };
         (self.server && wanted > 0).then_some(wanted)
@@ -104,7 +104,7 @@ impl StackMachine {
     }
 
     /// Executes a write with `MSG_FASTOPEN`: opens the connection, with as much data as the SYN can
-    /// carry. A call that waits writes the rest after the peer has answered.
+    /// carry. A blocking call writes the rest after the peer has answered.
     pub(super) fn write_fast(&mut self, transfer: &Transfer) -> Option<Result<Answer, Errno>> {
         if !self.fast_open.client {
             return Some(Err(Errno::OPNOTSUPP));
@@ -150,7 +150,8 @@ impl StackMachine {
     }
 
     /// Opens a connection whose SYN is to carry the first write. Returns true if the SYN waits for
-    /// that write. Without a cookie the SYN asks for one and is sent at once, which returns false.
+    /// that write. Without a cookie, the SYN requests a cookie and is sent immediately; the result
+    /// is then false.
     pub(super) fn open_at_write(
         &mut self,
         fd: i32,
@@ -164,8 +165,8 @@ impl StackMachine {
         if self.connection(fd)?.room_on_syn() == 0 {
             return Ok(false);
         }
-        // A cookie exists, so the SYN waits for data. This SYN has not been sent, so the peer does
-        // not notice that it is aborted.
+        // A cookie exists, so the SYN waits for data. The connection just opened has not sent its
+        // SYN, so the peer does not notice that it is aborted.
         let handle = self.handle(fd)?;
         self.host.stack_mut().tcp_abort(self.now, handle).map_err(errno)?;
         let usual = SocketAddr::new(self.remote, self.ports.1);

@@ -5,7 +5,7 @@ use linerate_tcp::{AccurateEcn, Connection, Information, State};
 use linerate_units::{Duration, Instant};
 
 /// Returns the field `name`, given without its prefix `tcpi_`. Returns `None` if this host does not
-/// have it.
+/// have the field.
 pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option<u64> {
     let information = connection.information();
     let statistics = connection.statistics();

@@ -33,12 +33,13 @@ use sockets::{Socket, Sockets};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
-/// Maximum number of turns at one time. A host that exceeds it makes no progress.
+/// Maximum number of turns at one instant of virtual time. A host that exceeds it makes no
+/// progress.
 const TURNS: usize = 100_000;
 /// The seed of the host. It is constant, so that every run of a script is identical.
 const SEED: [u8; 32] = *b"a script always finds this host.";
 
-/// Runs a script against linerate's host. The same script always has the same report.
+/// Runs a script against linerate's host. Every run of a script returns an identical report.
 #[must_use]
 pub fn run_on_stack(script: &Script, options: &Options) -> Report {
     let settings = match options.family.settings(&script.settings) {
@@ -56,7 +57,7 @@ struct StackMachine {
     host: Host<ScriptLink>,
     begin: Instant,
     now: Instant,
-    /// The bytes by which IP headers are longer than the script assumes.
+    /// Number of bytes by which IP headers are longer than the script assumes.
     longer: u16,
     local: IpAddr,
     remote: IpAddr,
@@ -97,7 +98,7 @@ impl StackMachine {
         let route = Route::direct(everywhere);
         config.routes.push(route);
         let stack = Stack::new(config, SEED);
-        // The clock does not start at zero, so that a forgotten time is noticed.
+        // The clock does not start at zero, so that a time that was never set is noticed.
         let begin = Instant::ZERO + Duration::from_secs(1_000);
         Self {
             host: Host::new(stack, ScriptLink::new(settings.mtu.into(), settings.line)),
@@ -140,7 +141,7 @@ impl StackMachine {
         Err(MachineError::Broken("linerate's host does not become idle".to_owned()))
     }
 
-    /// Returns the end of a connection that an address of the script stands for.
+    /// Converts the address and port of an endpoint in the script to the IP version of the host.
     fn end(&self, end: SocketAddr) -> SocketAddr {
         end_like(self.local, end)
     }
@@ -249,7 +250,7 @@ impl Machine for StackMachine {
     fn field(&self, name: i32, field: &str) -> Option<u64> {
         let Some(Socket::Connection { handle, .. }) = self.sockets.get(name) else { return None };
         information::field(&*self.host.stack().tcp(*handle)?, self.now, field).map(|value| {
-            // The MTU of a script includes an IPv4 header, which is shorter than that of IPv6.
+            // The MTU in a script includes an IPv4 header, which is shorter than an IPv6 header.
             let longer = if field == "tcpi_pmtu" || field == "pmtu" { self.longer } else { 0 };
             value.saturating_sub(longer.into())
         })

@@ -80,9 +80,10 @@ impl ScriptLink {
 }
 
 impl SerialLine {
-    /// Carries a packet to the host. Returns it as it arrives there, if it does.
+    /// Carries a packet over the line to the host. Returns the packet as it arrives, or `None` if
+    /// it does not arrive.
     fn carry_to_host(&mut self, packet: &[u8], mark: Option<LineMark>) -> Option<Vec<u8>> {
-        /// An escape byte, and one that may not follow it (RFC 1055).
+        /// An escape byte, and a byte that may not follow it (RFC 1055).
         const INVALID: [u8; 2] = [0o333, 0];
         let mut packet = packet.to_vec();
         let encoded = self.peer.encoder.compress(&mut packet);
@@ -97,8 +98,8 @@ impl SerialLine {
         }
     }
 
-    /// Carries a packet of the host to its peer. Returns it as it arrives there, with its encoding
-    /// on the line.
+    /// Carries a packet from the host over the line to its peer. Returns the packet as it arrives,
+    /// with its encoding on the line, or `None` if it does not arrive.
     fn carry_to_peer(&mut self, packet: &[u8]) -> Option<(Vec<u8>, LineMark)> {
         let data = bytes_of_data(packet);
         let mut packet = packet.to_vec();
@@ -117,7 +118,7 @@ impl SerialLine {
 }
 
 impl LineEnd {
-    /// Receives the bytes of one packet.
+    /// Decodes the bytes of one packet. Returns `None` if they contain no valid packet.
     fn receive<'a>(&mut self, bytes: impl IntoIterator<Item = &'a u8>) -> Option<Vec<u8>> {
         bytes.into_iter().find_map(|&byte| match self.decoder.take(byte) {
             Some(LineInput::Packet { packet, .. }) => Some(packet.to_vec()),
@@ -126,7 +127,7 @@ impl LineEnd {
     }
 }
 
-/// Returns the bytes of data of a segment.
+/// Returns the number of data bytes of a TCP segment, or `None` for any other packet.
 fn bytes_of_data(packet: &[u8]) -> Option<usize> {
     let packet = ParsedPacket::parse(packet).ok()?;
     let segment = Segment::parse(packet.payload).ok().filter(|_| packet.protocol == Protocol::TCP);

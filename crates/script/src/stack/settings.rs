@@ -166,8 +166,8 @@ fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
     }
 }
 
-/// Parses the sizes of a buffer, `min default max`. `min` is what Linux guarantees under memory
-/// pressure; linerate has a memory budget instead, and ignores it.
+/// Parses the sizes of a buffer, `min default max`. Linux guarantees `min` under memory pressure;
+/// linerate has a memory budget instead, and ignores `min`.
 fn buffer(value: &str) -> Option<BufferSize> {
     let sizes: Option<Vec<u32>> = value.split_whitespace().map(|size| size.parse().ok()).collect();
     match sizes?[..] {
@@ -179,8 +179,9 @@ fn buffer(value: &str) -> Option<BufferSize> {
     }
 }
 
-/// Returns the time of `retries` retransmissions. Linux computes it from its minimum RTO, not from
-/// the measured RTO (`retransmits_timed_out` in tcp_timer.c).
+/// Returns the time after which `retries` retransmissions have failed. Like Linux, it is computed
+/// from the minimum RTO of Linux, not from the measured RTO (`retransmits_timed_out` in
+/// tcp_timer.c).
 const fn timeout(retries: u32) -> Duration {
     if retries <= MOST_DOUBLINGS {
         return Duration::from_millis(((2 << retries) - 1) * RTO_MIN_MILLIS);

@@ -9,9 +9,9 @@ use std::net::SocketAddr;
 /// A socket with BSD semantics.
 #[derive(Debug)]
 pub(super) enum Socket {
-    /// New, possibly bound.
+    /// A new TCP socket, possibly bound.
     Unconnected { config: Box<Config>, bound: Option<SocketAddr>, options: UnconnectedOptions },
-    /// Listening.
+    /// A listening TCP socket.
     Listener {
         handle: ListenHandle,
         /// Whether an incoming connection was announced that may not have been accepted yet.
@@ -30,11 +30,11 @@ pub(super) enum Socket {
         /// enabled.
         keep_alive: linerate_tcp::KeepAlive,
     },
-    /// A socket of UDP.
+    /// A UDP socket.
     Datagrams {
         /// The socket of the host, once it is bound.
         handle: Option<UdpHandle>,
-        /// The options that it is bound with.
+        /// The options with which the socket is bound.
         options: UdpOptions,
     },
     /// An epoll instance.
@@ -93,7 +93,7 @@ impl Sockets {
         self.list.remove(&name).map(|(socket, _)| socket)
     }
 
-    /// Notes an event for epoll, on all sockets that satisfy `is_it`.
+    /// Notes an event in all epoll instances, for each socket that satisfies `is_it`.
     fn note(&mut self, is_it: impl Fn(&Socket) -> bool) {
         let names: Vec<i32> = self
             .list
@@ -104,7 +104,7 @@ impl Sockets {
         names.into_iter().for_each(|name| self.note_socket(name));
     }
 
-    /// Notes an event for epoll, on socket number `name`.
+    /// Notes an event in all epoll instances, for socket number `name`.
     pub(super) fn note_socket(&mut self, name: i32) {
         for (socket, _) in self.list.values_mut() {
             if let Socket::Epoll(epoll) = socket {
@@ -113,7 +113,7 @@ impl Sockets {
         }
     }
 
-    /// Notes an event for epoll, on the socket of a connection.
+    /// Notes an event in all epoll instances, for the socket of a connection.
     pub(super) fn note_connection(&mut self, connection: TcpHandle) {
         self.note(
             |socket| matches!(socket, Socket::Connection { handle, .. } if *handle == connection),

@@ -97,7 +97,7 @@ impl StackMachine {
     }
 
     /// Marks the end of the data just written: more data follow (`MSG_MORE`), or a record ends
-    /// (`MSG_EOR`). It is not too late, because the host has had no turn to send them.
+    /// (`MSG_EOR`). The mark is still in time, because the host has not had a turn since the write.
     fn mark_end(&mut self, handle: TcpHandle, transfer: &Transfer) {
         let is_whole = self.written == transfer.count;
         let stack = self.host.stack_mut();

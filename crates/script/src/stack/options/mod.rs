@@ -33,8 +33,8 @@ enum Known {
     Information,
     TypeOfService,
     Ttl,
-    /// `IP_MTU_DISCOVER`. Only `IP_PMTUDISC_DO` and `IP_PMTUDISC_WANT`, because segments are never
-    /// fragmented.
+    /// `IP_MTU_DISCOVER`. It supports only `IP_PMTUDISC_DO` and `IP_PMTUDISC_WANT`, because
+    /// segments are never fragmented.
     PathMtuDiscovery,
     PathMtu,
     /// `SO_OOBINLINE`. Urgent data are always read in line (RFC 6093 §6).
@@ -45,7 +45,7 @@ enum Known {
     Cork,
     UnsentLowWater,
     DeferAccept,
-    /// `TCP_FASTOPEN_CONNECT`: `connect` waits for the first write, whose data the SYN carries.
+    /// `TCP_FASTOPEN_CONNECT`: `connect` sends no SYN; the SYN carries the data of the first write.
     FastOpenConnect,
     ZeroCopy,
     Timestamping,
@@ -248,7 +248,7 @@ impl StackMachine {
                 OptionValue::Number(i64::try_from(timeout.as_millis() / 1_000).unwrap_or(i64::MAX))
             }
             Known::PathMtu => {
-                // The MTU of the script includes the header that the script assumes.
+                // The MTU in the script includes the IP header that the script assumes.
                 wide(self.connection(fd)?.path_mtu().saturating_sub(self.longer.into()))
             }
             _ => return Err(Errno::NOPROTOOPT),

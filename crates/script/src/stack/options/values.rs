@@ -5,7 +5,7 @@ use crate::syntax::{Errno, OptionValue};
 use linerate_tcp::{CongestionName, KeepAlive};
 use linerate_units::Duration;
 
-/// Returns the congestion control that has this name in Linux.
+/// Returns the congestion control with this name in Linux.
 pub(in crate::stack) fn congestion(name: &str) -> Option<CongestionName> {
     match name {
         "reno" => Some(CongestionName::NewReno),
