@@ -62,8 +62,7 @@ fn runs_of_a_script_are_identical() {
     }
 }
 
-/// The first line of a script tells its reader the rule that is tested, with the section of the
-/// RFC.
+/// The first line of a script states the rule that is tested, with the section of the RFC.
 #[test]
 fn every_script_starts_with_its_rule() {
     for file in all() {

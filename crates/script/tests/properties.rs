@@ -106,7 +106,8 @@ fn line() -> impl Strategy<Value = String> {
         "ioctl(4, SIOCOUTQ, ...) = ...",
         "accept(3, ..., ...) = 5",
     ]);
-    // The whole packet, or one of its fragments, behind extension headers or on a bad line.
+    // The whole packet or one of its fragments, after extension headers, or on a serial line with
+    // errors.
     let marks = prop_oneof![
         3 => Just(String::new()),
         1 => (0_u32..8_192, 0_u32..2_000).prop_map(|(first, length)| {

@@ -40,7 +40,7 @@ impl<'a> Cursor<'a> {
         SyntaxError { line: self.line, what: what.into() }
     }
 
-    /// Returns the error that the next token was found where `wanted` is needed.
+    /// Returns an error that quotes the next token, and says that `wanted` is needed in its place.
     pub(super) fn expected<T>(&mut self, wanted: &str) -> Result<T, SyntaxError> {
         self.skip();
         let rest = self.rest();
@@ -208,8 +208,8 @@ impl<'a> Cursor<'a> {
         result
     }
 
-    /// Consumes items separated by commas, and the closing bracket `close`. The opening bracket has
-    /// been consumed.
+    /// Consumes items separated by commas, and the closing bracket `close`. The caller has consumed
+    /// the opening bracket.
     pub(super) fn list<T>(
         &mut self,
         close: &str,

@@ -12,9 +12,10 @@ use core::fmt;
 pub struct Datagram {
     /// The IP header.
     pub ip: IpMarks,
-    /// Source and destination port, for scripts with several sockets.
+    /// Source and destination port, for scripts with several sockets; `None` if the script gives
+    /// none.
     pub ports: Option<(u16, u16)>,
-    /// Bytes of data.
+    /// Number of data bytes.
     pub length: u16,
 }
 

@@ -8,8 +8,8 @@ const LONGEST_VALUE: usize = 1_000;
 /// cannot exhaust the memory.
 const LONGEST_SCRIPT: usize = 16 << 20;
 
-/// Defined names and their values. They are not replaced in strings, comments, assertions and shell
-/// lines.
+/// The names that a script defines, and their values. Names are not replaced in strings, comments,
+/// assertions and shell lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Definitions(BTreeMap<String, String>);
 

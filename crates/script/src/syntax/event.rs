@@ -46,7 +46,7 @@ pub enum When {
     AfterBetween(Duration, Duration),
 }
 
-/// An action of the script, or one that the script expects of the host.
+/// An action of the script, or an action that the script expects of the host.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// `<`: a packet arrives at the host.
@@ -70,7 +70,8 @@ impl Script {
         Self::parse_with(text, folder, &[])
     }
 
-    /// Parses a script, as if `options` such as `--ignore_push` followed those at its head.
+    /// Parses a script. The options in `options`, such as `--ignore_push`, apply after those at its
+    /// head.
     ///
     /// # Errors
     /// [`SyntaxError`] with the line of the error.

@@ -25,7 +25,7 @@ pub struct Icmp {
 pub struct IcmpKind {
     /// The name of the type.
     pub name: &'static str,
-    /// The name of the code, or nothing.
+    /// The name of the code; empty if the type has no code.
     pub code: &'static str,
     /// Type and code of ICMP for IPv4.
     pub v4: Option<(u8, u8)>,
@@ -49,7 +49,7 @@ pub enum IcmpBody {
         id: u16,
         /// The sequence number.
         seq: u16,
-        /// Bytes of data.
+        /// Number of data bytes.
         length: u16,
     },
 }
@@ -57,9 +57,9 @@ pub enum IcmpBody {
 /// The packet of the host that an error quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quoted {
-    /// A segment: first sequence number and length.
+    /// A segment: its first sequence number, and its length in bytes.
     Segment(u32, u16),
-    /// A datagram of this length.
+    /// A datagram with this number of data bytes.
     Datagram(u16),
 }
 
@@ -72,8 +72,8 @@ const fn row(
     IcmpKind { name, code, v4, v6 }
 }
 
-/// ICMP messages by their names (RFC 792, RFC 1812 §5.2.7.1, RFC 4443). An error of one version
-/// only has the number of the error with the same meaning in the other.
+/// ICMP messages by their names (RFC 792, RFC 1812 §5.2.7.1, RFC 4443). An error that exists in one
+/// version only has, in the other version, the number of the error with the same meaning.
 const KINDS: [IcmpKind; 28] = [
     row("unreachable", "net_unreachable", Some((3, 0)), Some((1, 0))),
     row("unreachable", "host_unreachable", Some((3, 1)), Some((1, 3))),
@@ -126,7 +126,7 @@ fn kind(cursor: &mut Cursor<'_>) -> Result<IcmpKind, SyntaxError> {
         Some(word) if ["mtu", "pointer", "id", "seq"].contains(&word) => "",
         word => word.unwrap_or(""),
     };
-    // A line may follow that begins with a number.
+    // A word that begins with a digit is not a code, but the start of the next line.
     let code = if code.starts_with(|first: char| first.is_ascii_digit()) { "" } else { code };
     let found = rows().find(|row| row.code == code);
     let found = found.or_else(|| rows().next().filter(|_| code.is_empty())).copied();
@@ -172,7 +172,8 @@ fn echo_body(cursor: &mut Cursor<'_>) -> Result<IcmpBody, SyntaxError> {
     Ok(IcmpBody::Echo { id, seq, length })
 }
 
-/// Parses `(1000)`: the bytes of data of a datagram or an echo, whose packet has room for them.
+/// Parses `(1000)`: the number of data bytes of a datagram or an echo. Refuses more data than a
+/// packet has room for.
 pub(super) fn data_length(cursor: &mut Cursor<'_>) -> Result<u16, SyntaxError> {
     cursor.want("(")?;
     let length: u16 = cursor.number("a length of data")?;
@@ -185,7 +186,8 @@ pub(super) fn data_length(cursor: &mut Cursor<'_>) -> Result<u16, SyntaxError> {
 }
 
 impl IcmpKind {
-    /// Returns type and code for the IP version of `address`.
+    /// Returns type and code for the IP version of `address`, or `None` if this version has no such
+    /// message.
     pub(crate) const fn number(&self, address: IpAddr) -> Option<(u8, u8)> {
         match address {
             IpAddr::V4(_) => self.v4,
@@ -193,8 +195,8 @@ impl IcmpKind {
         }
     }
 
-    /// Returns the kind with this type and code. A kind that the script names has precedence over
-    /// others with the same number.
+    /// Returns the kind with this type and code. `expected`, the kind that the script names, has
+    /// precedence over other kinds with the same number.
     pub(crate) fn of_number(number: (u8, u8), address: IpAddr, expected: &Self) -> Option<Self> {
         let is_it = |kind: &&Self| kind.number(address) == Some(number);
         Some(expected).filter(is_it).or_else(|| KINDS.iter().find(is_it)).copied()

@@ -7,11 +7,11 @@ use core::fmt;
 use linerate_wire::Ecn;
 use std::net::IpAddr;
 
-/// The longest chain of extension headers before a packet.
+/// Maximum number of extension headers before a packet.
 const LONGEST_CHAIN: usize = 16;
 /// The largest flow label.
 const LARGEST_FLOW_LABEL: u32 = 0xf_ffff;
-/// The largest offset of a fragment.
+/// The largest offset of a fragment, in bytes.
 const LARGEST_OFFSET: u32 = 0x1fff << 3;
 
 /// The specified parts of a packet's IP header, and of the headers between it and the payload.
@@ -21,17 +21,18 @@ pub struct IpMarks {
     pub marks: Marks,
     /// The TTL or hop limit.
     pub ttl: Option<u8>,
-    /// The flow label. In a packet from the host the script's name of it, except zero.
+    /// The flow label; zero means that the packet has none. For a packet from the host, any other
+    /// value is the script's name for the label.
     pub flow_label: Option<u32>,
-    /// DF.
+    /// The DF flag of IPv4.
     pub dont_fragment: Option<bool>,
     /// The source address of a packet to the host.
     pub from: Option<IpAddr>,
-    /// The extension headers of a packet to the host, in their order. The headers behind a fragment
-    /// header are in the fragmentable part.
+    /// The extension headers of a packet to the host, in their order. Those after a fragment header
+    /// belong to the fragmentable part.
     pub chain: Vec<ExtensionHeader>,
-    /// The part of the packet that is sent, as a fragment. In the chain of extension headers the
-    /// fragment header has the position [`Piece::position`].
+    /// The part of the packet that is sent as a fragment; `None` for a whole packet. The fragment
+    /// header has the position [`Piece::position`] in the chain of extension headers.
     pub piece: Option<Piece>,
     /// The encoding of the packet on a serial line.
     pub line: Option<LineMark>,
@@ -40,7 +41,7 @@ pub struct IpMarks {
 /// The second byte of the IPv4 header, or the traffic class of IPv6.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Marks {
-    /// Not specified: zero in a packet to the host, anything in a packet from it.
+    /// Not specified: zero in a packet to the host, any value in a packet from the host.
     #[default]
     Any,
     /// The packet has these ECN bits.
@@ -70,11 +71,12 @@ pub enum ExtensionHeader {
 /// A fragment: bytes `first` to `last` of the fragmentable part of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The identification. In a packet from the host the script's name of it.
+    /// The identification. For a packet from the host, it is the script's name for the
+    /// identification.
     pub id: u32,
-    /// The offset of the first byte.
+    /// The offset of the first byte, in bytes.
     pub first: u32,
-    /// The offset behind the last byte. Bytes behind the end of the packet are zero.
+    /// The offset after the last byte, in bytes. Bytes after the end of the packet are zero.
     pub last: u32,
     /// The number of extension headers before the fragment header.
     pub position: usize,
@@ -85,7 +87,7 @@ pub struct Piece {
 pub enum LineMark {
     /// The host sent the headers as differences, in this number of bytes if it is specified.
     Compressed(Option<u16>),
-    /// The host sent whole headers, which both ends keep.
+    /// The host sent whole headers, which both endpoints store for later packets.
     Uncompressed,
     /// The host sent the packet as it is.
     Plain,
@@ -95,7 +97,7 @@ pub enum LineMark {
     Lost,
 }
 
-/// The names of marks, for the error about another one.
+/// The names of all marks, for the error message about an unknown name.
 const NAMES: &str = "ect0, ect1, ect01, ce, noecn, tos, ttl, flowlabel, df, nodf, from, hopopts, \
                      dstopts, routing, frag, compressed, uncompressed, plain, damaged or lost";
 
@@ -205,7 +207,7 @@ fn piece(cursor: &mut Cursor<'_>, position: usize) -> Result<Piece, SyntaxError>
 }
 
 impl IpMarks {
-    /// Returns the reason why a packet to the host cannot have these marks.
+    /// Returns the reason why a packet to the host cannot have these marks, or `None` if it can.
     pub(super) fn inbound_fault(&self) -> Option<&'static str> {
         if self.marks == Marks::Capable {
             return Some("[ect01] is for packets from the host: write ect0 or ect1");
@@ -219,7 +221,7 @@ impl IpMarks {
         }
     }
 
-    /// Returns the reason why a packet from the host cannot have these marks.
+    /// Returns the reason why a packet from the host cannot have these marks, or `None` if it can.
     pub(super) fn outbound_fault(&self) -> Option<&'static str> {
         if !self.chain.is_empty() || self.from.is_some() {
             return Some("extension headers and source addresses are for packets to the host");

@@ -1,5 +1,5 @@
-//! The language of scripts. Parsing refuses everything that is not supported, with its line, before
-//! anything is run.
+//! The language of scripts. The parser refuses everything that is not supported, and names the
+//! line, before anything is run.
 
 mod call;
 mod code;

@@ -248,7 +248,7 @@ pub(super) fn errno(name: &str) -> Option<Errno> {
     ERRNOS.iter().find(|(known, _)| *known == name).map(|(_, number)| Errno(*number))
 }
 
-/// Returns the name of an error number, the first one if it has several.
+/// Returns the name of an error number; if it has several names, the first.
 pub(crate) fn name_of_errno(errno: Errno) -> Option<&'static str> {
     ERRNOS.iter().find(|(_, number)| *number == errno.0).map(|(name, _)| *name)
 }

@@ -19,8 +19,8 @@ pub enum Packet {
     Icmp(Icmp),
 }
 
-/// A TCP segment with the numbers of the script, which count from the SYN of each direction. In a
-/// SYN itself they are absolute.
+/// A TCP segment with the sequence numbers of the script, which are relative to the SYN of each
+/// direction. In a SYN itself they are absolute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// Parts of the IP header.
@@ -118,7 +118,7 @@ pub(super) fn inbound(cursor: &mut Cursor<'_>) -> Result<Packet, SyntaxError> {
     Ok(packet)
 }
 
-/// Parses a packet of the host after `>`.
+/// Parses a packet from the host after `>`.
 pub(super) fn outbound(cursor: &mut Cursor<'_>) -> Result<Packet, SyntaxError> {
     let packet = packet(cursor)?;
     match packet.ip().outbound_fault() {
@@ -176,8 +176,8 @@ pub(super) fn ports(cursor: &mut Cursor<'_>) -> Result<Option<(u16, u16)>, Synta
     Ok(Some((source, cursor.number("a port")?)))
 }
 
-/// Is a port next? A number before `>` is a port, but a single digit can be the three control bits
-/// of accurate ECN.
+/// Returns whether ports come next. A number is a port if `>` follows it. Otherwise, a single digit
+/// stands for the three control bits of accurate ECN.
 fn begins_with_ports(cursor: &mut Cursor<'_>) -> bool {
     cursor.peek();
     let rest = cursor.rest();
@@ -404,7 +404,7 @@ impl Packet {
         }
     }
 
-    /// Returns the marks of the IP header, to change them.
+    /// Returns the marks of the IP header for modification.
     pub(crate) const fn ip_mut(&mut self) -> &mut IpMarks {
         match self {
             Self::Segment(segment) => &mut segment.ip,

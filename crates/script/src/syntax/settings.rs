@@ -13,8 +13,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub struct Settings {
     /// Tolerance when times are compared.
     pub tolerance: Duration,
-    /// Tolerance as per mille of the time since the previous event, if that is larger. For kernels
-    /// with coarse timers.
+    /// Tolerance as per mille of the time since the previous event. It applies to kernels with
+    /// coarse timers if it is larger than `tolerance`.
     pub tolerance_per_mille: u64,
     /// Size of the largest IP packet on the link, in bytes.
     pub mtu: u16,
@@ -22,17 +22,17 @@ pub struct Settings {
     pub local: IpAddr,
     /// The address of the script's peer.
     pub remote: IpAddr,
-    /// Is the script about IPv4, so that it cannot run over IPv6 (`--ip_version=ipv4`)?
+    /// Whether the script is about IPv4 and cannot run over IPv6 (`--ip_version=ipv4`).
     pub ipv4_only: bool,
-    /// The serial line between the host and its peer.
+    /// The serial line between the host and its peer, if the script uses one.
     pub line: Option<Line>,
     /// The port that `bind(3, ..., ...)` binds to.
     pub bind_port: u16,
     /// Port to which `connect(3, ..., ...)` connects.
     pub connect_port: u16,
-    /// Unit of the host's TSval. `None` means that its values are not compared.
+    /// Unit of the host's TSval. `None` means that TSvals are not compared.
     pub timestamp_tick: Option<Duration>,
-    /// Whether to ignore PSH. Stacks differ in the segments that have it.
+    /// Whether to ignore PSH in comparisons. Stacks differ in the segments that have it.
     pub ignore_push: bool,
     /// Whether each segment of the script is one segment on the wire. Otherwise, a segment that
     /// exceeds the peer's MSS stands for several.
@@ -50,7 +50,7 @@ pub enum Line {
     Cslip,
 }
 
-/// The addresses of scripts without their own: the host's and the peer's.
+/// The addresses of the host and of its peer, for scripts that give none.
 const ADDRESSES: (Ipv4Addr, Ipv4Addr) =
     (Ipv4Addr::new(192, 168, 0, 2), Ipv4Addr::new(192, 0, 2, 1));
 
@@ -91,7 +91,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Checks that the options agree.
+    /// Checks that the options do not contradict each other.
     pub(super) fn check(&self, cursor: &Cursor<'_>) -> Result<(), SyntaxError> {
         if self.local.is_ipv4() != self.remote.is_ipv4() {
             return Err(cursor.error(
@@ -175,8 +175,8 @@ impl Settings {
             "define" => {
                 self.definitions.add(value).map_err(|what| cursor.error(what))?;
             }
-            // Accepted without effect: the link has no gateway, and TSecr values that are not known
-            // are always extrapolated.
+            // Accepted without effect: the link has no gateway, and unknown TSecr values are always
+            // extrapolated.
             "gateway_ip" | "netmask_ip" | "tcp_ts_ecr_scaled" => {}
             _ => {
                 return Err(cursor.error(format!(

@@ -73,7 +73,7 @@ impl Value {
         }
     }
 
-    /// Returns the address; `None` for `...`.
+    /// Returns the value as an address, or `None` for `...`.
     pub(super) fn address(&self, cursor: &Cursor<'_>) -> Result<Option<SocketAddr>, SyntaxError> {
         let wrong = || {
             cursor.error(
@@ -103,8 +103,8 @@ fn text(cursor: &mut Cursor<'_>) -> Result<Value, SyntaxError> {
     while cursor.sees("\"") {
         whole.push_str(cursor.enclosed("\"", "\"")?);
     }
-    // `...` behind a text means that the actual text may be longer. Only this part is compared, so
-    // it changes nothing here.
+    // `...` after a text means that the actual text may be longer. Only the given part is compared
+    // in any case, so `...` changes nothing here.
     let _ = cursor.take("...");
     Ok(Value::Text(whole))
 }

@@ -35,7 +35,7 @@ pub struct CallEvent {
 pub enum ReturnTime {
     /// A time from the start of the script.
     At(Duration),
-    /// A time from the previous event, like the start of the call.
+    /// A time from the previous event, from which the start of the call is also counted.
     After(Duration),
 }
 
@@ -120,7 +120,8 @@ pub enum EpollOperation {
 pub struct EpollEvent {
     /// The events, `EPOLL…`.
     pub events: i64,
-    /// The number that the application has stored with the socket, usually the socket's own.
+    /// The number that the application has stored with the socket, usually the number of the
+    /// socket.
     pub data: i64,
 }
 
@@ -128,8 +129,8 @@ pub struct EpollEvent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are the arguments of the call")]
 pub enum Call {
-    /// `socket(..., SOCK_STREAM, IPPROTO_TCP)`, or one of datagrams:
-    /// `socket(..., SOCK_DGRAM, IPPROTO_UDP)`.
+    /// `socket(..., SOCK_STREAM, IPPROTO_TCP)`, or for datagrams `socket(..., SOCK_DGRAM,
+    /// IPPROTO_UDP)`.
     Socket { nonblocking: bool, datagrams: bool },
     /// `bind`; without an address, to the default port of the host's address.
     Bind { fd: i32, address: Option<SocketAddr> },
@@ -137,7 +138,7 @@ pub enum Call {
     Listen { fd: i32, backlog: i32 },
     /// `accept` or `accept4`.
     Accept { fd: i32, nonblocking: bool },
-    /// `connect`; without an address, to the default one.
+    /// `connect`; without an address, to the default address of the peer.
     Connect { fd: i32, address: Option<SocketAddr> },
     /// `read`, `recv`, `recvfrom`, `readv`, `recvmsg`.
     Read(Transfer),

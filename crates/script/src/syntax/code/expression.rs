@@ -5,8 +5,8 @@ use super::text::{self, FormatValue};
 use super::{CodeError, Fields, SyntaxError, names};
 use crate::syntax::cursor::Cursor;
 
-/// The arithmetic operators of Python by increasing precedence. Of two with a common prefix, the
-/// longer one comes first, so that it is matched first.
+/// The arithmetic operators of Python by increasing precedence. Of two operators with a common
+/// prefix, the longer operator comes first, so that it is matched first.
 const LEVELS: [&[&str]; 4] = [&["|"], &["&"], &["+", "-"], &["**", "*", "//", "/", "%"]];
 
 #[derive(Clone, Debug, PartialEq)]
@@ -234,7 +234,7 @@ impl Expression {
     }
 
     /// Returns whether any of `parts` has the truth value `truth`. The parts after the first such
-    /// one are not evaluated.
+    /// part are not evaluated.
     fn any(parts: &[Self], truth: bool, field: Fields<'_>) -> Result<bool, CodeError> {
         for part in parts {
             if (part.value(field)? != 0.0) == truth {

@@ -46,8 +46,8 @@ pub enum CodeError {
     Undefined(&'static str),
 }
 
-/// A function that returns the field of `struct tcp_info` with a name, given without its prefix
-/// `tcpi_`.
+/// A function that returns a field of `struct tcp_info` by its name, which is given without the
+/// prefix `tcpi_`.
 type Fields<'a> = &'a dyn Fn(&str) -> Option<u64>;
 
 impl Code {

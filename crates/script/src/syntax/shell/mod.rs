@@ -56,7 +56,7 @@ pub(super) fn shell(
 
 /// Returns the commands of a line. `|| true` is removed, because no command here can fail.
 fn commands(line: &str) -> impl Iterator<Item = &str> {
-    // Separators of commands inside a comment separate nothing.
+    // A separator inside a comment is part of the comment.
     let comment = if line.trim_start().starts_with('#') { 0 } else { line.len() };
     let line = &line[..line.find(" #").unwrap_or(comment)];
     line.split(';').flat_map(|part| part.split("&&")).map(|command| {
@@ -158,7 +158,7 @@ fn read_script(
     }
     let text = std::fs::read_to_string(&path)
         .map_err(|reason| error(format!("cannot be read ({reason})")))?;
-    // No folder is passed, so that the shell script cannot name further ones.
+    // No folder is passed, so that the shell script cannot name further shell scripts.
     let read = shell(&text, line, None).map_err(|inner| error(inner.what))?;
     found.extend(read.into_iter().map(|step| match step {
         ShellStep::Set(setting) => ShellStep::Set(Setting { from_list: true, ..setting }),
