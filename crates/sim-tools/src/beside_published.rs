@@ -8,8 +8,8 @@ use std::fmt::Write;
 /// Describes, line by line, how a run agrees with the published figures of its scenario. Returns an
 /// empty text if the scenario has none.
 ///
-/// A published figure may be a ratio of two scenarios. The second one is then run too, with the
-/// same seed.
+/// A published figure may be a ratio of two scenarios. The second scenario is then run too, with
+/// the same seed.
 ///
 /// # Errors
 /// If the second scenario of a ratio cannot be loaded.
@@ -31,7 +31,7 @@ pub fn beside_published(
     Ok(text)
 }
 
-/// Runs the second scenario of a ratio, and returns its figure divided by that of `outcome`.
+/// Runs the second scenario of a ratio, and returns its figure divided by the figure of `outcome`.
 fn times(
     name: &str,
     changes: &[String],

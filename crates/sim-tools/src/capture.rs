@@ -32,7 +32,8 @@ impl<'a> FrameWriter<'a> {
         Self { interfaces: interfaces.collect(), capture }
     }
 
-    /// Writes a frame. An error of the file ends the capture, but not the run.
+    /// Writes a frame, unless its wire is not captured. An error of the file ends the capture, but
+    /// not the run.
     pub fn handle_frame(&mut self, frame: &Captured) {
         let Some(&Some(interface)) = self.interfaces.get(usize::from(frame.wire)) else { return };
         let time = Duration::from_nanos(frame.at.as_picos() / 1_000);
@@ -47,7 +48,7 @@ impl<'a> FrameWriter<'a> {
     /// Writes the buffered frames.
     ///
     /// # Errors
-    /// The first error of the system, if not everything could be written.
+    /// The first error of the operating system, if not all frames could be written.
     pub fn finish(self) -> io::Result<()> {
         self.capture.flush();
         match self.capture.error() {

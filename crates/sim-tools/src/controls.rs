@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 
 /// Sizes of both socket buffers, in packets, for which each experiment is run.
 pub const PACKETS: [u32; 9] = [1, 2, 3, 4, 5, 6, 8, 12, 17];
-/// Buffer size in packets from which the throughput hardly grows any more.
+/// Index in [`PACKETS`] from which the throughput hardly grows with the buffer size.
 pub(crate) const PLATEAU: usize = 6;
 
 /// Name of the rule of 4.3BSD Tahoe that a window update needs 35 % of the buffer, or two segments.
@@ -23,7 +23,8 @@ pub struct Control {
     pub asks: &'static str,
     /// The change, as the beginning of a sentence about its effect: "without collisions".
     pub condition: &'static str,
-    /// The possible cause that the change removes; `None` if it only changes something.
+    /// The possible cause of the notch or the plateau that the change removes; `None` if the change
+    /// removes no cause.
     pub cause: Option<&'static str>,
     /// Changes of parameters, as KEY=VALUE. A column whose machines lack the parameter is not
     /// affected.

@@ -72,7 +72,7 @@ fn row(text: &mut String, outcome: &ControlOutcome, column: &ControlColumn) {
 
 impl ControlColumn {
     /// Returns the relative deviation of the throughput at three packets from the geometric mean of
-    /// those at two and four.
+    /// the throughputs at two and at four packets.
     fn notch(&self) -> f64 {
         let [two, three, four] = TWO_THREE_FOUR.map(|place| self.kilobytes[place]);
         three / (two * four).sqrt() - 1.0

@@ -152,7 +152,7 @@ fn describe_wire(text: &mut String, outcome: &Outcome, wire: &WireOutcome) {
     }
 }
 
-/// Describes a range of backoffs: all numbers of slot times with this number of binary digits.
+/// Describes a range of backoffs: all numbers of slot times that have this number of binary digits.
 fn slots(bits: usize) -> String {
     match bits {
         0 | 1 => bits.to_string(),

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// The reason why a scenario could not be loaded. Each is for the user to correct.
+/// The reason why a scenario could not be loaded. The user can correct each of these causes.
 #[derive(Debug, Error)]
 pub enum ScenarioError {
     /// The scenario or a change of it is invalid.

@@ -76,7 +76,7 @@ pub struct CellOutcome {
 
 impl Night {
     /// Runs a simulated night. Returns `None` if `is_stopped` has returned true. `tell` is called
-    /// with the number of finished runs and of all runs.
+    /// with the number of finished runs and the number of all runs.
     ///
     /// # Errors
     /// If a change of a parameter is invalid.

@@ -105,7 +105,8 @@ fn speed_text(text: &mut String, night: &Night, seconds: f64) {
     );
 }
 
-/// Appends the parameters of both scenarios. Those of a file that both use are listed once.
+/// Appends the parameters of both scenarios. Parameters of a file that both scenarios use are
+/// listed once.
 fn parameters_text(text: &mut String, night: &Night) {
     let mut rows = BTreeMap::new();
     for column in &night.columns {

@@ -34,7 +34,8 @@ pub const COLUMNS: [Column; 2] = [
 pub const MOST: f64 = 10e6 / 8.0 * 1_460.0 / (1_538.0 + 76.0) / 1_024.0;
 
 impl Column {
-    /// Returns the published throughput in KB/s for these buffers, if it is a calibration cell.
+    /// Returns the published throughput in KB/s for buffers of this many packets, or `None` if that
+    /// is no calibration cell.
     #[must_use]
     pub fn published(&self, packets: u32) -> Option<f64> {
         self.cells.iter().find(|(known, _)| *known == packets).map(|&(_, rate)| rate)

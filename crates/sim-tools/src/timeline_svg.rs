@@ -86,7 +86,8 @@ fn legend(svg: &mut String) {
     }
 }
 
-/// The layout of the picture: the window is divided into lines, and each line has all lanes.
+/// The layout of the picture. The time window is divided into lines, which are drawn below each
+/// other, and each line shows all lanes.
 #[derive(Debug)]
 struct Page {
     from: Tick,
@@ -98,7 +99,7 @@ struct Page {
 }
 
 impl Page {
-    /// Creates the layout for a window, which is shortened to the last activity.
+    /// Creates the layout for a window. The layout ends with the last activity in the window.
     fn new(window: Window, timeline: &Timeline) -> Self {
         let held = timeline.lanes.iter().flat_map(|lane| &lane.held);
         let until = held.map(|held| held.until).max().unwrap_or(window.from);
@@ -160,7 +161,8 @@ impl Page {
         }
     }
 
-    /// Draws an activity as a bar. If it continues on further lines, it has a bar on each.
+    /// Draws an activity as a bar. An activity that continues on further lines has a bar on each
+    /// line.
     fn bar(&self, svg: &mut String, lane: usize, held: &Held) {
         let (first, last) = (self.line_of(held.from), self.line_of(held.until).min(self.lines - 1));
         for line in first..=last {

@@ -1,7 +1,7 @@
 //! Simulates many transfers in parallel threads.
 //!
-//! The number of threads does not affect the results: each transfer is a simulation of its own,
-//! which depends only on its scenario, its buffers and its seed.
+//! The number of threads does not affect the results: each transfer is a separate simulation, which
+//! depends only on its scenario, its buffers and its seed.
 
 use linerate_evidence::stats::as_f64;
 use linerate_sim::{Blueprint, Keep, MachineOutcome, TransferFacts, TransferOptions};
