@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const WATCH: Duration = Duration::from_millis(250);
 /// Number of times that the clock is read, to find the shortest interval between two readings.
 const READINGS: usize = 2_000;
-/// Time for reading the clock above which it must be a device, and not a register of the processor.
+/// Time of a clock reading above which the clock must be a device, not a register of the processor.
 const SLOW_CLOCK: Duration = Duration::from_nanos(500);
 /// Percentage of processor time used by other programs above which measurements are disturbed.
 const BUSY_PERCENT: u64 = 10;

@@ -38,8 +38,8 @@ pub enum Answer {
     Problem(EchoError),
 }
 
-/// Sends echo requests. Calls `begun` after the first one was sent, and `on_answer` with each
-/// answer. Returns the statistics.
+/// Sends a series of echo requests. Calls `begun` after the first request was sent, and `on_answer`
+/// with each answer. Returns the statistics.
 ///
 /// # Errors
 /// [`ToolError`]: requests cannot be sent to the destination, or the link failed.
@@ -97,7 +97,8 @@ pub fn wait_for_addresses<L: Link + Readiness>(
     turn_until(host, &mut waiter, end, interrupt, is_addressed).map(|found| found.is_some())
 }
 
-/// Sends an echo request. If the host has no room for it, it counts as lost, as on any full link.
+/// Sends an echo request. A request for which the host has no room counts as lost, as on any full
+/// link.
 fn send_request<L: Link>(
     host: &mut Host<L>,
     tally: &mut Tally,

@@ -80,12 +80,12 @@ impl Tally {
         }
     }
 
-    /// Must another request be sent now?
+    /// Returns whether another request must be sent now.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.has_more() && self.next_request() <= now
     }
 
-    /// Has every request been sent, and either answered or timed out?
+    /// Returns whether every request has been sent, and has been answered or has timed out.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         !self.has_more() && self.last_answer_by().is_none_or(|latest| latest <= now)
     }
@@ -146,7 +146,8 @@ impl Tally {
         if last.answered { last.sent } else { last.sent + self.parameters.timeout }
     }
 
-    /// Returns the time at which the last unanswered request times out; `None` if all are answered.
+    /// Returns the time at which the latest unanswered request times out; `None` if all are
+    /// answered.
     fn last_answer_by(&self) -> Option<Instant> {
         let awaited = self.outstanding.iter().rev().find(|request| !request.answered)?;
         Some(awaited.sent + self.parameters.timeout)

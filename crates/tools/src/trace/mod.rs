@@ -125,7 +125,8 @@ fn probe_hop<L: Link + Readiness>(
         let ended = MonotonicClock.now();
         while let Some(reply) = receive(host, parameters, sockets) {
             let index = usize::from(reply.probe.wrapping_sub(first));
-            // The reply belongs to the probes of an earlier hop, whose time is over.
+            // This reply belongs to a probe of an earlier hop, whose time is over, or to an
+            // answered probe.
             let Some(place @ None) = hop.answers.get_mut(index) else { continue };
             // The exact time of a reply that arrived during the turn is unknown, so the end of the
             // turn is used.
@@ -140,7 +141,7 @@ fn probe_hop<L: Link + Readiness>(
     .map(|_| hop)
 }
 
-/// Sends a probe. If the host has no room for it, it counts as lost, as on any full link.
+/// Sends a probe. A probe for which the host has no room counts as lost, as on any full link.
 fn send_probe<L: Link>(
     host: &mut Host<L>,
     parameters: &TraceParameters,

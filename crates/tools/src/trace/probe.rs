@@ -66,7 +66,7 @@ impl Subject {
 struct Finding {
     destination: IpAddr,
     subject: Subject,
-    /// Is the message one that only the destination itself sends, and not a router on the way?
+    /// Whether only the destination itself sends such a message, and no router on the way.
     is_arrival: bool,
     note: Option<Note>,
 }

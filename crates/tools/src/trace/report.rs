@@ -4,8 +4,8 @@ use linerate_units::Duration;
 use std::fmt;
 use std::net::IpAddr;
 
-/// The reason for an unexpected answer to a probe. It is displayed as by other implementations
-/// (`!N`).
+/// The reason for an unexpected answer to a probe. It is displayed as in other implementations of
+/// traceroute (`!N`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
     /// The router has no route to the network.
@@ -62,8 +62,8 @@ pub struct Hop {
 }
 
 impl Hop {
-    /// Are further hops pointless, because the destination has answered or every answer is an
-    /// error?
+    /// Returns whether further hops are pointless, because the destination has answered or every
+    /// answer is an error.
     #[must_use]
     pub fn ends_trace(&self) -> bool {
         let mut answered = self.answers.iter().flatten().peekable();

@@ -15,9 +15,9 @@ fn v6(network: u16, host: u16) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, network, 0, 0, 0, 0, host)
 }
 
-/// Creates three of the kernel's network namespaces in a row: this one is a router next to our
-/// host, the second is a router, and the third contains the destination. Returns our host and the
-/// other two.
+/// Creates a chain of three network namespaces of the kernel. The current namespace is a router
+/// next to linerate's host, the second is a router, and the third contains the destination. Returns
+/// linerate's host and the other two namespaces, or `None` if the machine permits no TAP device.
 fn routed() -> Option<(Host<Tap>, [Network; 2])> {
     let tap = match Tap::open(&TapConfig { offloads: false, ..TapConfig::default() }) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {

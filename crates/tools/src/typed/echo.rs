@@ -50,8 +50,8 @@ fn accept(host: &mut Host<SerialLink>, listener: ListenHandle, connection: &mut 
     }
 }
 
-/// Sends back the data that has arrived, as far as it fits into the send buffer. Returns false at
-/// the end of the connection.
+/// Sends back the data that has arrived. Returns false at the end of the connection, or if the data
+/// does not fit into the send buffer.
 fn echo(host: &mut Host<SerialLink>, now: Instant, handle: TcpHandle) -> bool {
     let mut block = [0; BLOCK];
     match host.stack_mut().tcp_read(now, handle, &mut block) {

@@ -57,7 +57,7 @@ pub enum TypedError {
     /// The echo of this character did not arrive in time.
     #[error("character {0} has not come back: try a longer --timeout")]
     NoEcho(u64),
-    /// The echo of this character was a different one.
+    /// The echo of this character was a different character.
     #[error("character {0} came back as another one: there is no echo service")]
     OtherEcho(u64),
     /// The link failed.
@@ -80,8 +80,8 @@ pub fn type_characters(
 ) -> Result<TypedTally, TypedError> {
     let mut typist = Typist { waiter: Waiter::new()?, host, parameters, interrupt };
     let handle = typist.connect()?;
-    // The first character is not counted: header compression begins when both ends know the
-    // headers.
+    // The first character is not counted: header compression begins only when both endpoints have
+    // stored the headers.
     if typist.type_character(handle, 0)?.is_none() {
         return Ok(TypedTally::default());
     }
@@ -99,7 +99,7 @@ pub fn type_characters(
     }
     tally.sent = last.sent.since(&before.sent);
     tally.received = last.received.since(&before.received);
-    // Closing would exchange further packets, which a reset does not.
+    // A reset avoids the exchange of further packets that a close would cause.
     let now = MonotonicClock.now();
     typist.host.stack_mut().tcp_abort(now, handle)?;
     typist.host.turn(now)?;
