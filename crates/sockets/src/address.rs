@@ -1,4 +1,4 @@
-//! The addresses that `std::net` accepts.
+//! Resolution of addresses: a socket call tries each resolved address, as in `std::net`.
 
 use crate::error::Error;
 use std::io;

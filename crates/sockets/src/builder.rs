@@ -82,9 +82,11 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         self
     }
 
-    /// Adds an interface on a further link, which the same thread drives. The first one that is
-    /// added has number 2, which is the zone of its link-local addresses, the next one 3, and so
-    /// on. [`AnyLink`](linerate_link::AnyLink) is a type for links of different kinds.
+    /// Adds an interface on a further link, which the same thread drives.
+    ///
+    /// The first added interface gets number 2, the next one 3, and so on. The number is also the
+    /// zone of the interface's link-local addresses. All links have one type, which can be
+    /// [`AnyLink`](linerate_link::AnyLink) for links of different kinds.
     #[must_use]
     pub fn interface(mut self, config: InterfaceConfig, link: L) -> Self {
         self.interfaces.push((config, link));
@@ -100,12 +102,13 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         Self { name, ..self }
     }
 
-    /// Sets the maximum work of one turn, during which the thread holds the lock; at least one item
-    /// of each kind. A larger budget is slightly faster for bulk transfers. With a smaller one,
-    /// application threads wait for a shorter time.
+    /// Sets the budget of one turn of the host's event loop. Zero in a field counts as one.
+    ///
+    /// The thread holds the lock during a turn. With a larger budget, bulk transfers are slightly
+    /// faster. With a smaller one, application threads wait for the lock for a shorter time.
     #[must_use]
     pub fn budget(self, Budget { receive, timers, transmit }: Budget) -> Self {
-        // With a budget of zero, the thread would turn for ever without making progress.
+        // With a budget of zero, the event loop would spin for ever without making progress.
         let budget =
             Budget { receive: receive.max(1), timers: timers.max(1), transmit: transmit.max(1) };
         Self { budget, ..self }
@@ -170,7 +173,8 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         for (link, shard) in links {
             for link in std::iter::once(&link).chain(further.iter().map(|(_, link)| link)) {
                 if link.capabilities().mtu < SMALLEST_MTU {
-                    // A host whose link is too narrow for its queued packets would turn for ever.
+                    // The host could never send packets above the MTU, so its event loop would spin
+                    // for ever.
                     return Err(Error::NarrowLink(link.capabilities().mtu).into());
                 }
             }

@@ -64,7 +64,7 @@ pub enum Error {
     /// The network has several shards, and the call needs one.
     #[error("a network with several shards cannot forward flows: start it on one link")]
     Shards,
-    /// The network was to have several queues and several interfaces.
+    /// The builder got several queues and several interfaces, which cannot be combined.
     #[error("a network with several queues has one interface: give it one queue of each link")]
     ShardedInterfaces,
     /// The value is outside the range of the option.
@@ -119,7 +119,7 @@ pub enum Error {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum End {
-    /// The application shut it down.
+    /// The application shut the network down.
     #[error("the application has shut this network down: create a new one to go on")]
     ShutDown,
     /// The link carries no more frames. The cause is the machine or its administrator.
@@ -144,7 +144,7 @@ impl Error {
         matches!(self, Self::Host(linerate_stack::Error::WouldBlock))
     }
 
-    /// Returns the kind that a program written for `std::net` expects.
+    /// Returns the kind that `std::net` reports for this cause.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {

@@ -1,4 +1,4 @@
-//! A forwarder: flows to addresses of other hosts, as ordinary sockets.
+//! A forwarder, which provides flows to addresses of other hosts as ordinary sockets.
 
 use crate::error::Error;
 use crate::shared::Shared;
@@ -45,8 +45,8 @@ use std::time::Duration;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Dropping it ends it: packets to its destinations are no longer received, so flows should be
-/// ended first.
+/// Dropping the forwarder ends it: packets to its destinations are no longer received. So end all
+/// flows before that.
 #[derive(Debug)]
 pub struct Forwarder {
     socket: Socket<ListenHandle>,
@@ -72,17 +72,18 @@ pub struct Forwarder {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Flow {
-    /// A connection that the hook has deferred. Its client waits for an answer.
+    /// A connection that the hook has deferred. The client waits until the handshake is accepted or
+    /// rejected.
     Handshake(Handshake),
     /// A connection that the hook has accepted. Its local address is the destination.
     Tcp(TcpStream),
-    /// Datagrams. The socket's local address is the destination, its peer is the source, and the
+    /// A UDP flow. The socket's local address is the destination, its peer is the source, and the
     /// first datagram can be received. When the flow was idle for too long, or was evicted, calls
     /// fail with `NotConnected`.
     Udp(UdpSocket),
 }
 
-/// A deferred connection. Dropping it leaves the client without an answer, so it repeats its SYN.
+/// A deferred connection. If it is dropped, the client gets no answer and repeats its SYN.
 ///
 /// ```
 /// use linerate_sockets::{Handshake, Rejection, TcpStream};
@@ -183,7 +184,7 @@ impl Forwarder {
 }
 
 impl Handshake {
-    /// Returns the first packet's addresses and TCP options.
+    /// Returns the addresses and TCP options of the client's SYN.
     #[must_use]
     pub const fn opening(&self) -> &Opening {
         &self.opening
@@ -221,7 +222,7 @@ impl Handshake {
         Ok(TcpStream::accepted(socket))
     }
 
-    /// Rejects the connection, and tells the client why.
+    /// Rejects the connection, and reports the reason to the client.
     ///
     /// # Errors
     /// `NotConnected` if the client has given up.

@@ -7,7 +7,7 @@
 //! crate is about threads, wake-ups and the errors of `std`; it has no async runtime and does not
 //! depend on the internals of TCP.
 //!
-//! Two networks at the ends of a cable in memory, which needs no privileges:
+//! This example connects two networks through a link in memory, which needs no privileges:
 //!
 //! ```
 //! use linerate_link::memory::{MemoryConfig, pair};
@@ -50,11 +50,10 @@
 //! # Custom links
 //!
 //! Everything that carries packets can be a link if it never blocks and has a file descriptor to
-//! wait for: a VPN tunnel, the queue of a virtual machine. It implements
-//! [`Link`](linerate_stack::Link), which moves frames, and
-//! [`Readiness`](linerate_link::Readiness), which provides the descriptor. In this example a
-//! datagram between two sockets carries an IP packet, and one host uses a different congestion
-//! control.
+//! wait for: a VPN tunnel, the queue of a virtual machine. Such a link implements
+//! [`Link`](linerate_stack::Link), which moves frames, and [`Readiness`](linerate_link::Readiness),
+//! which provides the descriptor. In this example, each datagram between two Unix sockets carries
+//! an IP packet. One of the hosts uses BBR as its congestion control.
 //!
 //! ```
 //! use linerate_link::{MonotonicClock, Readiness};

@@ -54,7 +54,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone)]
 pub struct Net {
     running: Arc<Running>,
-    /// The interface that calls about an interface concern ([`Net::on`]).
+    /// The number of the interface to which calls about one interface apply ([`Net::on`]).
     interface: u32,
 }
 
@@ -83,11 +83,9 @@ impl Net {
     /// names, over its own network.
     ///
     /// # Errors
-    /// `ConnectionRefused` if nothing listens there, `TimedOut` without an answer within the time
-    /// that
-    /// the configuration allows, `NetworkUnreachable` without a route, `HostUnreachable` if the
-    /// network
-    /// reports so.
+    /// `ConnectionRefused` if nothing listens there; `TimedOut` if no answer arrives within the
+    /// time that the configuration allows; `NetworkUnreachable` without a route; `HostUnreachable`
+    /// if the network reports so.
     pub fn connect(&self, addresses: impl ToSocketAddrs) -> io::Result<TcpStream> {
         self.connect_with(addresses, &ConnectOptions::default())
     }
@@ -107,7 +105,7 @@ impl Net {
     /// Opens a connection whose send buffer already holds `first`. Returns how many bytes of
     /// `first` fitted.
     ///
-    /// With [`ConnectOptions::fast_open`] they are sent with the SYN if a cookie of the server is
+    /// With [`ConnectOptions::fast_open`], the SYN carries these bytes if a cookie of the server is
     /// cached, which saves a round trip (RFC 7413). If the first of `addresses` does not answer,
     /// the next one gets the same bytes.
     ///
@@ -138,7 +136,8 @@ impl Net {
         Ok(self.open(*address, &options, &[], WaitLimit::Within(timeout))?.0)
     }
 
-    /// Opens a connection on the next shard in rotation, or on the one that owns the local port.
+    /// Opens a connection on the next shard in rotation, or on the shard that owns the local port
+    /// given in `options`.
     fn open(
         &self,
         peer: SocketAddr,
@@ -198,9 +197,11 @@ impl Net {
         try_each(addresses, |local| UdpSocket::open(self.first(), local, options))
     }
 
-    /// Accepts flows to `destinations`, which need not be addresses of this host. `hook` decides
-    /// about the first packet of each. It is called while the host is locked, so it must not use
-    /// sockets of this network. Listeners and sockets at the same address come first.
+    /// Accepts flows to `destinations`, which need not be addresses of this host. Listeners and
+    /// sockets at the same address take precedence.
+    ///
+    /// For the first packet of each flow, `hook` decides whether the flow is accepted. The host is
+    /// locked while `hook` runs, so `hook` must not use sockets of this network.
     ///
     /// # Errors
     /// `AddrInUse` if the network has a forwarder; `Unsupported` if it has several shards.
@@ -216,9 +217,10 @@ impl Net {
         Ok(Forwarder::open(self.first(), destinations, options, hook)?)
     }
 
-    /// Returns this network, for calls about another interface than the first one
-    /// ([`Builder::interface`]): [`Net::addresses`], [`Net::add_address`], [`Net::remove_address`],
-    /// [`Net::dhcp_lease`] and [`Net::dhcp_release`].
+    /// Returns a handle to this network whose calls about one interface apply to `interface`
+    /// ([`Builder::interface`]) instead of the first interface. These calls are [`Net::addresses`],
+    /// [`Net::add_address`], [`Net::remove_address`], [`Net::dhcp_lease`] and
+    /// [`Net::dhcp_release`].
     ///
     /// ```
     /// # use linerate_link::memory::{MemoryConfig, pair};
@@ -251,7 +253,8 @@ impl Net {
         Ok(self.first().access()?.stack.interfaces().collect())
     }
 
-    /// Returns the addresses of the host in every state, including its link-local one.
+    /// Returns the addresses of the interface ([`Net::on`]) in every state, including its
+    /// link-local address.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -259,9 +262,9 @@ impl Net {
         self.on_interface(self.first(), |stack, _| stack.addresses().to_vec())
     }
 
-    /// Waits until the addresses of the host are usable: the detection of duplicates is over, and,
-    /// if the host takes addresses from routers, it has one. An address that another host has is in
-    /// [`Net::addresses`] as a duplicate.
+    /// Waits until the addresses of the host are usable, which means that duplicate address
+    /// detection is complete. If the host takes addresses from routers, also waits until it has
+    /// one. [`Net::addresses`] reports an address that another host uses as a duplicate.
     ///
     /// # Errors
     /// `TimedOut` after `timeout`; `NetworkDown` if the network has stopped.
@@ -269,8 +272,8 @@ impl Net {
         Ok(self.first().wait_for_addresses(timeout)?)
     }
 
-    /// Orders destinations, such as the addresses of a name, so that the first one is to be tried
-    /// first (RFC 6724 §6).
+    /// Sorts destinations, such as the addresses of a name, by preference (RFC 6724 §6). A program
+    /// tries the first one first.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -279,7 +282,8 @@ impl Net {
         Ok(())
     }
 
-    /// Adds an address, or renews the lifetimes of a known one. Its network gets a direct route.
+    /// Adds an address, or renews its lifetimes if the interface has it already. The network of the
+    /// address gets a direct route.
     ///
     /// ```
     /// # use linerate_link::memory::{MemoryConfig, pair};
@@ -303,9 +307,9 @@ impl Net {
         Ok(())
     }
 
-    /// Removes and returns an address. Its connections end at once with `ConnectionAborted`,
-    /// without a reset to the peer. Listeners and UDP sockets stay bound to it, and receive nothing
-    /// until it is added again.
+    /// Removes and returns an address. The connections of the address end at once with
+    /// `ConnectionAborted`, without a reset to the peer. Listeners and UDP sockets stay bound to
+    /// the address, and receive nothing until it is added again.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -318,7 +322,7 @@ impl Net {
         Ok(removed)
     }
 
-    /// Returns the lease of the DHCP server, once there is one ([`StackConfig::dhcp`]).
+    /// Returns the current DHCP lease ([`StackConfig::dhcp`]), or `None` before the first one.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -326,7 +330,7 @@ impl Net {
         self.on_interface(self.first(), |stack, _| stack.dhcp_lease().cloned())
     }
 
-    /// Gives the address back to the DHCP server. Its connections end.
+    /// Releases the DHCP lease: the address goes back to the server, and its connections end.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -337,8 +341,8 @@ impl Net {
         Ok(())
     }
 
-    /// Adds a route, which replaces a route to the same destinations. Existing connections use it
-    /// for their packets, but keep their window clamp and MTU.
+    /// Adds a route, which replaces a route to the same destinations. Existing connections use the
+    /// new route for their packets, but keep their window clamp and MTU.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -405,10 +409,11 @@ impl Net {
         self.running.shutdown();
     }
 
-    /// Stops the network when closed sockets have nothing more to send. Open sockets are reset.
+    /// Waits until closed sockets have nothing more to send, and then stops the network. Open
+    /// sockets are reset.
     ///
     /// # Errors
-    /// `TimedOut` if that took longer than `timeout`; the network is stopped in any case.
+    /// `TimedOut` if that takes longer than `timeout`; the network is stopped in any case.
     pub fn finish(&self, timeout: Duration) -> io::Result<()> {
         let deadline = Instant::now().checked_add(timeout);
         let shards = self.running.shards.iter();
@@ -418,7 +423,7 @@ impl Net {
         if is_idle?.contains(&false) { Err(Error::Unfinished(timeout).into()) } else { Ok(()) }
     }
 
-    /// Executes a call about the interface on one shard.
+    /// Executes `call` on one shard, for the interface of this handle ([`Net::on`]).
     fn on_interface<T>(
         &self,
         shard: &Shared,
@@ -430,7 +435,7 @@ impl Net {
         Ok(called.map_err(Error::from)?)
     }
 
-    /// Returns the shard that holds everything except connections and listeners.
+    /// Returns the first shard, which holds everything except connections and listeners.
     fn first(&self) -> &Arc<Shared> {
         &self.running.shards[usize::from(FIRST_SHARD)]
     }

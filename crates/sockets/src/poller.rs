@@ -26,12 +26,12 @@ const CANCELLED: u8 = 4;
 
 /// A queue of events of non-blocking sockets.
 ///
-/// Readiness is reported by its edges, as by mio: after an event, use the socket until a call fails
-/// with `WouldBlock`. Spurious events are possible. Sockets of several networks can share a queue.
+/// Events are edge-triggered, as in mio: after an event, use the socket until a call fails with
+/// `WouldBlock`. Spurious events are possible. Sockets of several networks can share a queue.
 ///
-/// A loop of its own waits with [`Poller::wait`]. A program with another event loop registers the
-/// descriptor there (`mio::unix::SourceFd(&poller.as_raw_fd())`, or poll and epoll), and calls
-/// [`Poller::take`] when it is readable.
+/// A program without another event loop waits with [`Poller::wait`]. A program that has one
+/// registers the poller's descriptor there (`mio::unix::SourceFd(&poller.as_raw_fd())`, or poll and
+/// epoll). It calls [`Poller::take`] when the descriptor is readable.
 ///
 /// ```
 /// use linerate_link::memory::{MemoryConfig, pair};
@@ -90,15 +90,15 @@ struct Queue {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// Data, the end of a stream, a connection or a datagram.
+    /// Received data, the end of a stream, a new connection or a datagram.
     Read,
-    /// Room for data.
+    /// Room for data to send.
     Write,
     /// Both directions.
     Both,
 }
 
-/// A socket that may have become ready.
+/// An event: a socket may have become ready.
 ///
 /// ```
 /// use linerate_sockets::{Interest, Net, Poller, StackConfig};
@@ -129,7 +129,7 @@ pub struct Event {
 }
 
 impl Poller {
-    /// Creates an empty queue.
+    /// Creates a poller with an empty queue.
     ///
     /// # Errors
     /// The error of the system if it has no descriptor left.
@@ -138,8 +138,9 @@ impl Poller {
         Ok(Self { queue: Arc::new(Queue { ready: Mutex::default(), event }) })
     }
 
-    /// Reports the readiness of a socket, now and from now on, with this token. The registration
-    /// ends when the last clone of the socket is dropped.
+    /// Registers a socket: events with this token report its readiness. If the socket is ready
+    /// already, the first event is queued at once. The registration ends when the last clone of the
+    /// socket is dropped.
     ///
     /// # Errors
     /// `AlreadyExists` if the socket is registered already.
@@ -172,14 +173,14 @@ impl Poller {
         events.clear();
         let mut ready = self.queue.ready.lock();
         let mut count = [0; 8];
-        // This fails if the descriptor is not readable yet: a notifier sets it only after it has
-        // unlocked the queue.
+        // This fails if the descriptor is not readable yet: a notifier writes to it only after it
+        // has unlocked the queue.
         let _ = rustix::io::read(&self.queue.event, &mut count);
         events.extend(ready.drain(..).filter_map(|registration| registration.take()));
     }
 
-    /// Waits for events, which replace the contents of `events`. They are empty after the timeout;
-    /// `None` waits without limit.
+    /// Waits for events, which replace the contents of `events`. After the timeout, `events` is
+    /// empty; `None` waits without limit.
     ///
     /// # Errors
     /// The error of the system if it cannot wait.
@@ -252,7 +253,7 @@ impl Registration {
         self.pending.fetch_or(CANCELLED, Ordering::AcqRel);
     }
 
-    /// Removes and returns the pending event.
+    /// Removes and returns the pending event; `None` if the registration has ended.
     fn take(&self) -> Option<Event> {
         let pending = self.pending.fetch_and(CANCELLED, Ordering::AcqRel);
         (pending & CANCELLED == 0).then_some(Event {

@@ -13,7 +13,7 @@ use std::thread;
 /// Maximum number of turns in which a stopping network sends its resets.
 const FINAL_TURNS: usize = 64;
 
-/// Counters of the threads of a network: how much they worked, and how often they woke each other.
+/// Counters of the threads of a network: turns, sleeps and wake-ups.
 ///
 /// ```
 /// use linerate_sockets::{Net, StackConfig};
@@ -32,13 +32,13 @@ const FINAL_TURNS: usize = 64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Activity {
-    /// Turns of the host.
+    /// Turns: passes of the event loop of a host or shard.
     pub turns: u64,
-    /// Times that the reactor had nothing to do and waited for its link.
+    /// Number of times that the reactor had nothing to do and waited for its link.
     pub sleeps: u64,
-    /// Times that an application thread woke the reactor because it had work for it.
+    /// Number of times that an application thread woke the reactor because the host had new work.
     pub wake_ups: u64,
-    /// Times that an application thread waited for a socket.
+    /// Number of times that an application thread waited for a socket.
     pub waits: u64,
     /// Bytes of freed buffers that the allocator was asked to return to the operating system.
     pub returned_bytes: u64,

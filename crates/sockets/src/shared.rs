@@ -2,18 +2,21 @@
 //!
 //! Rules of locking:
 //!
-//! 1. One [`Mutex`] protects the host (of several shards: each one) and its registry. Every
-//!    condition variable belongs to it. The only lock that is taken while it is held is that of an
-//!    [`EventCount`](crate::event_count::EventCount), the last in the lock order. No thread holds
-//!    the locks of two shards.
-//! 2. No thread blocks while it holds the lock, except on a condition variable, which releases it.
+//! 1. One [`Mutex`] protects the host and its registry; each shard has its own. The condition
+//!    variables of the host and of its sockets belong to this lock. No thread holds the locks of
+//!    two shards.
+//! 2. A thread that holds the lock takes only the locks of an
+//!    [`EventCount`](crate::event_count::EventCount), or of a registration and the queue of its
+//!    poller. They come later in the lock order and are held briefly.
+//! 3. No thread blocks while it holds the lock, except on a condition variable, which releases it.
 //!    The reactor releases it before it waits for its link.
-//! 3. Application threads hold the lock as an [`Access`]. Before it is released, the events of the
-//!    host are dispatched to the sockets' waiters; if the host has new work that the reactor does
-//!    not know of, the doorbell is rung. So no change to the host can be forgotten.
-//! 4. A thread checks its condition and begins to wait without releasing the lock in between, and
+//! 4. Application threads hold the lock as an [`Access`]. Before it releases the lock, an `Access`
+//!    dispatches the host's events to the sockets' waiters. If the host needs a turn that the
+//!    reactor has not scheduled, the `Access` also rings the doorbell. So no change to the host is
+//!    missed.
+//! 5. A thread checks its condition and begins to wait without releasing the lock in between, and
 //!    events are dispatched under the lock. So no wake-up is lost.
-//! 5. After each turn the reactor passes the lock to a waiting thread. The budget bounds a turn.
+//! 6. After each turn the reactor passes the lock to a waiting thread. The budget bounds a turn.
 
 use crate::error::{End, Error};
 use crate::reactor::Activity;
@@ -34,7 +37,7 @@ pub(crate) struct Shared {
     doorbell: Doorbell,
 }
 
-/// Returns the state before the first turn, which is due immediately.
+/// Returns the initial result of a turn: the first turn is due immediately.
 fn before_first_turn() -> Turn {
     let mut turn = Turn::default();
     turn.more = true;
@@ -73,8 +76,8 @@ impl Shared {
     /// Locks the host for an application thread.
     ///
     /// # Errors
-    /// [`End::Panicked`]: the host may be inconsistent. After any other end, sockets can still be
-    /// read.
+    /// [`End::Panicked`], because the host may then be inconsistent. After any other end, sockets
+    /// can still be read.
     pub(crate) fn access(&self) -> Result<Access<'_>, Error> {
         let state = self.state.lock();
         match state.end {
@@ -114,8 +117,8 @@ impl Shared {
         let mut access = self.access()?;
         let mut in_time = true;
         loop {
-            // A queued packet may belong to a closed socket, which is not recorded. Such packets
-            // wait for an ARP reply, for a few seconds at most.
+            // A queued packet may belong to a closed socket: packets do not record their socket.
+            // Such packets wait for an ARP reply, for a few seconds at most.
             if access.stack.orphans() == 0 && !access.stack.holds_packets() {
                 return Ok(true);
             }
@@ -152,7 +155,7 @@ impl Shared {
 }
 
 impl State {
-    /// Returns the time. It never goes back between two holders of the lock.
+    /// Returns the current time. Successive holders of the lock see times that never decrease.
     #[allow(clippy::unused_self, reason = "having the state is having the lock")]
     pub(crate) fn now(&self) -> Instant {
         MonotonicClock.now()
@@ -209,7 +212,7 @@ impl Access<'_> {
         }
     }
 
-    /// Dispatches events, and notes whether the reactor has to be woken.
+    /// Dispatches events, and records whether the reactor has to be woken.
     fn publish_changes(&mut self) {
         self.state.dispatch_events();
         let state = &self.state;

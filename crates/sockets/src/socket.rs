@@ -12,12 +12,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time;
 
-/// A host's handle of a socket of one kind.
+/// A handle of the host to a socket of one kind, such as a connection or a listener.
 pub(crate) trait Handle: Copy + fmt::Debug {
-    /// Returns the identifier among sockets of all kinds.
+    /// Returns the identifier of the socket, which is unique among sockets of all kinds.
     fn id(self) -> SocketId;
 
-    /// Is there more to do for another waiting thread? True if that is unknown.
+    /// Can another waiting thread make progress, too? True if that is unknown.
     fn has_more(self, stack: &Stack, direction: Direction) -> bool;
 
     /// Closes the socket.
@@ -39,7 +39,7 @@ impl<H: Handle> Socket<H> {
         Self::with_waiters(waiters, shared, handle)
     }
 
-    /// Creates the socket of one shard of several, whose events also go to `events`.
+    /// Creates the socket of one shard of several. Its events are also counted in `events`.
     pub(crate) fn with_events(
         events: &Arc<EventCount>,
         shared: &Arc<Shared>,
@@ -54,11 +54,11 @@ impl<H: Handle> Socket<H> {
         Self { shared: Arc::clone(shared), handle, timeouts: Timeouts::default(), waiters }
     }
 
-    /// Reports events to a registration from now on, starting with what the socket is ready for
-    /// already.
+    /// Reports events to a registration from now on. If the socket is ready already, also reports
+    /// that at once.
     ///
     /// # Errors
-    /// [`Error::Registered`]; that of [`Shared::access`].
+    /// [`Error::Registered`]; the error of [`Shared::access`].
     pub(crate) fn subscribe(&self, registration: &Arc<Registration>) -> Result<(), Error> {
         let access = self.shared.access()?;
         if !self.waiters.subscribe(registration) {
@@ -74,7 +74,7 @@ impl<H: Handle> Socket<H> {
 
     /// Ends the registration.
     ///
-    /// # Errors
+    /// The error of [`Shared::access`].
     /// That of [`Shared::access`].
     pub(crate) fn unsubscribe(&self) -> Result<(), Error> {
         let _access = self.shared.access()?;
@@ -82,9 +82,9 @@ impl<H: Handle> Socket<H> {
         Ok(())
     }
 
-    /// Executes `step`, which never waits.
+    /// Executes `step` with the host locked. `step` must not wait.
     ///
-    /// # Errors
+    /// The error of `step`; the error of [`Shared::access`].
     /// The error of `step`, or that of [`Shared::access`].
     pub(crate) fn call<T, E: Into<Error>>(
         &self,
@@ -95,7 +95,8 @@ impl<H: Handle> Socket<H> {
         step(&mut access.stack, now).map_err(Into::into)
     }
 
-    /// Executes `step`, and wakes all threads that wait for this socket, to check their conditions.
+    /// Executes `step` with the host locked. Then wakes all threads that wait for this socket, so
+    /// that they check their conditions again.
     ///
     /// # Errors
     /// Those of [`Socket::call`].
@@ -110,7 +111,7 @@ impl<H: Handle> Socket<H> {
         done
     }
 
-    /// Executes `attempt` as soon as it does not have to wait, within the socket's timeout.
+    /// Repeats `attempt` until its result is not `WouldBlock`, at most for the socket's timeout.
     ///
     /// # Errors
     /// Those of [`Socket::block_within`].
@@ -149,7 +150,8 @@ impl<H: Handle> Socket<H> {
         }
     }
 
-    /// Waits until `attempt` has a result, which is returned with the lock held.
+    /// Repeats `attempt` until its result is not `WouldBlock`, and waits in between. Returns the
+    /// result, and the lock, which is still held.
     fn wait<T>(
         &self,
         direction: Direction,
@@ -191,7 +193,8 @@ impl<H: Handle> Drop for Socket<H> {
         self.waiters.unsubscribe();
         if let Ok(mut access) = self.shared.access() {
             self.handle.close(&mut access, &self.shared);
-            // A lingering socket stays registered, so that a stopping network aborts it.
+            // During the linger time the socket stays registered, so that a stopping network aborts
+            // it.
             access.registry.remove(self.handle.id());
         }
     }

@@ -33,8 +33,7 @@ use std::time::{Duration, Instant};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Dropping the last clone closes it, and resets connections
-/// that have not been accepted.
+/// Dropping the last clone closes the listener, and resets connections that have not been accepted.
 #[derive(Debug)]
 pub struct TcpListener {
     listeners: Arc<ShardListeners>,
@@ -147,8 +146,8 @@ impl TcpListener {
         Incoming { listener: self }
     }
 
-    /// Closes the listener although it has clones or waiting threads, which get an error.
-    /// `std::net` has no such function.
+    /// Closes the listener, even if it has clones or waiting threads; their calls fail. `std::net`
+    /// has no such function.
     ///
     /// # Errors
     /// `NotConnected` if it was closed before.
@@ -159,7 +158,7 @@ impl TcpListener {
         Ok(())
     }
 
-    /// Returns the address at which it listens.
+    /// Returns the local address of the listener.
     ///
     /// # Errors
     /// `NotConnected` after [`TcpListener::shutdown`].
@@ -168,8 +167,9 @@ impl TcpListener {
         Ok(listener.call(|stack, _| stack.tcp_listen_addr(listener.handle))?)
     }
 
-    /// Does the listener exclude IPv4 (`IPV6_V6ONLY`)? One at `[::]` accepts both IP versions
-    /// unless [`ListenOptions::only_v6`] is set, and shows IPv4 addresses in their IPv6 form.
+    /// Does the listener exclude IPv4 (`IPV6_V6ONLY`)? A listener at `[::]` accepts both IP
+    /// versions unless [`ListenOptions::only_v6`] is set, and shows IPv4 addresses in their IPv6
+    /// form.
     ///
     /// # Errors
     /// `Unsupported` for a listener at an IPv4 address; `NotConnected` after
@@ -179,8 +179,8 @@ impl TcpListener {
         Ok(listener.call(|stack, _| stack.tcp_listen_only_v6(listener.handle))?)
     }
 
-    /// Returns the number of waiting connections and the listener's counters, such as those of
-    /// dropped SYNs and of SYN cookies.
+    /// Returns the number of connections that wait to be accepted, and the listener's counters,
+    /// such as those of dropped SYNs and of SYN cookies.
     ///
     /// # Errors
     /// `NotConnected` after [`TcpListener::shutdown`].
@@ -211,8 +211,8 @@ impl TcpListener {
     }
 
     /// Sets the timeout of [`TcpListener::accept`], which then fails with `WouldBlock`; `None`
-    /// waits without limit. Clones share it. `std::net` has no such function; the system has
-    /// `SO_RCVTIMEO`.
+    /// waits without limit. Clones share it. `std::net` has no such function; the system's socket
+    /// option is `SO_RCVTIMEO`.
     ///
     /// # Errors
     /// `InvalidInput` for a timeout of zero.
@@ -220,9 +220,9 @@ impl TcpListener {
         Ok(self.listeners.timeouts.set_timeout(Direction::Read, timeout)?)
     }
 
-    /// Sets the configuration of connections whose SYN arrives from now on; `None` selects that of
-    /// the host. The size of the receive buffer, for example, determines the first window and the
-    /// window scale, so it must be known before the SYN-ACK is sent.
+    /// Sets the configuration of connections whose SYN arrives from now on; `None` selects the
+    /// host's configuration. The size of the receive buffer, for example, determines the first
+    /// window and the window scale, so it must be known before the SYN-ACK is sent.
     ///
     /// # Errors
     /// `NotConnected` after [`TcpListener::shutdown`].

@@ -32,7 +32,7 @@ use std::time::Duration;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Queued datagrams are sent although the socket is dropped.
+/// Queued datagrams are sent even after the socket is dropped.
 ///
 /// Calls on a connected socket fail with errors that the network reported about earlier datagrams,
 /// such as `ConnectionRefused`.
@@ -62,8 +62,9 @@ impl UdpSocket {
         Self { socket: Arc::new(socket) }
     }
 
-    /// Reports to the source of a forwarded flow ([`Flow::Udp`](crate::Flow::Udp)) that the network
-    /// has called its destination unreachable.
+    /// Reports to the source of a forwarded flow ([`Flow::Udp`](crate::Flow::Udp)) that its
+    /// destination is unreachable. `error` is the reason that the network reported to the
+    /// application.
     ///
     /// # Errors
     /// `NotConnected` if the socket is not that of a forwarded flow, or if the flow has expired.
@@ -75,10 +76,8 @@ impl UdpSocket {
     /// Waits for a datagram. Returns the number of bytes copied, and the sender. Bytes that do not
     /// fit into the buffer are discarded.
     ///
-    /// # Errors
     /// `WouldBlock` in non-blocking mode or after the timeout; an error that the network reported
-    /// about
-    /// this socket; `NetworkDown` when the network has stopped.
+    /// about this socket; `NetworkDown` when the network has stopped.
     pub fn recv_from(&self, into: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.receive(|state, _| state.stack.udp_receive_from(self.socket.handle, into))
     }
@@ -91,7 +90,7 @@ impl UdpSocket {
         self.receive(|state, _| state.stack.udp_peek_from(self.socket.handle, into))
     }
 
-    /// Waits for a datagram from the peer.
+    /// Waits for a datagram from the peer. Returns the number of bytes copied.
     ///
     /// # Errors
     /// Those of [`UdpSocket::recv_from`].
@@ -129,10 +128,8 @@ impl UdpSocket {
 
     /// Sends a datagram to the peer.
     ///
-    /// # Errors
     /// `NotConnected` without a peer; an error that the network reported since the last call; those
-    /// of
-    /// [`UdpSocket::send_to`].
+    /// of [`UdpSocket::send_to`].
     pub fn send(&self, data: &[u8]) -> io::Result<usize> {
         let handle = self.socket.handle;
         self.transmit(data, |state, now| state.stack.udp_send(now, handle, data))
@@ -147,8 +144,8 @@ impl UdpSocket {
         Ok(data.len())
     }
 
-    /// Sets the peer: the socket receives only its datagrams, and [`UdpSocket::send`] sends to it.
-    /// The first valid address of `addresses` is taken.
+    /// Sets the peer: the socket receives datagrams only from the peer, and [`UdpSocket::send`]
+    /// sends to the peer. The first valid address of `addresses` is taken.
     ///
     /// # Errors
     /// `NetworkUnreachable` without a route; `InvalidInput` for an invalid destination.
@@ -174,8 +171,9 @@ impl UdpSocket {
         Ok(self.socket.call(|stack, _| stack.udp_local_addr(self.socket.handle))?)
     }
 
-    /// Does the socket exclude IPv4 (`IPV6_V6ONLY`)? One at `[::]` exchanges datagrams over both IP
-    /// versions unless [`UdpOptions::only_v6`] is set, and shows IPv4 addresses in their IPv6 form.
+    /// Does the socket exclude IPv4 (`IPV6_V6ONLY`)? A socket at `[::]` exchanges datagrams over
+    /// both IP versions unless [`UdpOptions::only_v6`] is set, and shows IPv4 addresses in their
+    /// IPv6 form.
     ///
     /// # Errors
     /// `Unsupported` for a socket at an IPv4 address.
@@ -292,7 +290,8 @@ impl UdpSocket {
     }
 
     /// Sends `data` to the first of `addresses` as datagrams of `segment` bytes, of which the last
-    /// may be shorter. Waits while the queue of unsent packets has no room for all of them.
+    /// may be shorter. Waits while the queue of unsent packets has no room for all of them. Returns
+    /// the length of `data`.
     ///
     /// # Errors
     /// Those of [`UdpSocket::send_to`].
@@ -309,7 +308,7 @@ impl UdpSocket {
         })
     }
 
-    /// Takes the error that the network reported about a datagram of this socket.
+    /// Returns and clears the error that the network reported about a datagram of this socket.
     ///
     /// # Errors
     /// If the network has panicked.

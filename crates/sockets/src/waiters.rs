@@ -87,7 +87,7 @@ impl Registry {
         Arc::clone(self.sockets.entry(id).or_default())
     }
 
-    /// Registers a socket whose events also go to an event count.
+    /// Registers a socket whose events are also counted in `events`.
     pub(crate) fn register_with(&mut self, id: SocketId, events: Arc<EventCount>) -> Arc<Waiters> {
         let waiters = Waiters { events: Some(events), ..Waiters::default() };
         Arc::clone(self.sockets.entry(id).or_insert_with(|| Arc::new(waiters)))
@@ -95,7 +95,8 @@ impl Registry {
 
     pub(crate) fn remove(&mut self, id: SocketId) {
         self.sockets.remove(&id);
-        // The cost is in proportion to the sockets that were removed before.
+        // Shrinking takes time proportional to the sockets removed since the last time, so removal
+        // stays cheap on average.
         if self.sockets.capacity() > 8 * self.sockets.len() + 64 {
             self.sockets.shrink_to(2 * self.sockets.len());
         }
@@ -108,7 +109,7 @@ impl Registry {
         self.forwarder.is_some()
     }
 
-    /// Notes the forwarder of the host. It is registered as a listener.
+    /// Records the forwarder of the host, which is registered as a listener.
     pub(crate) const fn set_forwarder(&mut self, forwarder: ListenHandle) {
         self.forwarder = Some(forwarder);
     }
@@ -116,7 +117,7 @@ impl Registry {
     /// Wakes the threads that wait for the flows of the forwarder, as they begin or end.
     pub(crate) fn dispatch_flows(&self, stack: &mut Stack) {
         while let Some(event) = stack.poll_ended_flow() {
-            // A thread that answers a cancelled handshake gets an error.
+            // A cancelled handshake needs no wake-up: a thread that answers it gets an error.
             if let ForwardEvent::Expired(flow) = event {
                 self.wake_all(SocketId::Udp(flow));
             }

@@ -1,4 +1,4 @@
-//! Reading and writing a connection. One call moves up to 256 KiB under one lock.
+//! Reading and writing a connection. One call copies up to 256 KiB while it holds the lock.
 
 use super::TcpStream;
 use crate::timeouts::Direction;
@@ -26,9 +26,9 @@ impl TcpStream {
             .block(Direction::Read, |state, _| state.stack.tcp_peek(self.socket.handle, into))?)
     }
 
-    /// Writes a prefix of `data` without copying it, and removes it from `data`. Returns its
-    /// length. The memory is referenced until the peer has acknowledged it. Pieces below 4 KiB are
-    /// copied.
+    /// Writes a prefix of `data` without copying it, and removes it from `data`. Returns the length
+    /// of the prefix. The connection keeps a reference to the bytes until the peer has acknowledged
+    /// them. Pieces below 4 KiB are copied.
     ///
     /// ```no_run
     /// use bytes::{Buf, Bytes};
@@ -57,8 +57,8 @@ impl TcpStream {
     /// Reads up to `most` bytes; an empty result means the end of the stream, or that `most` is
     /// zero.
     ///
-    /// On links that hand over their memory, such as TAP with offloads, the data is not copied. It
-    /// then keeps a buffer of up to twice its size alive.
+    /// On links that pass their receive buffers to the host, such as TAP with offloads, the data is
+    /// not copied. The result then keeps a buffer of up to twice its size alive.
     ///
     /// # Errors
     /// Those of a read.

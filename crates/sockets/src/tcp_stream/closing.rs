@@ -47,7 +47,8 @@ fn wait_for_acknowledgement(handle: TcpHandle, access: &mut Access<'_>, shared: 
     !has_unacknowledged(handle, &access.stack)
 }
 
-/// Returns the linger time; `None` if unread data will reset the connection in any case.
+/// Returns the linger time. `None` if there is nothing to wait for: the time is unset or zero, or
+/// unread data will reset the connection in any case.
 fn linger_of(handle: TcpHandle, stack: &Stack) -> Option<Duration> {
     let connection = stack.tcp(handle).filter(|connection| connection.readable_bytes() == 0)?;
     let linger: Duration = connection.linger()?.into();

@@ -1,5 +1,6 @@
-//! A TCP connection that is used like `std::net::TcpStream`. Opening and options are here, more
-//! options in `uncommon_options`, reading and writing in `bytes`, the end in `closing`.
+//! A TCP connection that is used like `std::net::TcpStream`. This file has opening and options.
+//! Rarer options are in `uncommon_options`, reading and writing in `bytes`, and closing in
+//! `closing`.
 
 mod bytes;
 mod closing;
@@ -46,10 +47,12 @@ use std::time::Duration;
 ///
 /// It behaves like `std::net::TcpStream`: clones refer to one connection, one thread can read
 /// `&TcpStream` while another writes to it, a read of `Ok(0)` is the end of the stream, and
-/// dropping the last clone closes the connection. There are three differences. An error that ended
-/// the connection is reported by every later call, while a kernel reports it once and then a clean
-/// end. One write takes at most 256 KiB. There is no file descriptor; [`Poller`](crate::Poller) has
-/// one for any number of sockets.
+/// dropping the last clone closes the connection. There are three differences:
+///
+/// - Every later call reports the error that ended the connection. A kernel reports it once, and
+///   then an orderly end of the stream.
+/// - One write takes at most 256 KiB.
+/// - There is no file descriptor; [`Poller`](crate::Poller) has one for any number of sockets.
 #[derive(Debug)]
 pub struct TcpStream {
     socket: Arc<Socket<TcpHandle>>,
@@ -204,8 +207,8 @@ impl TcpStream {
         self.inspect(Connection::no_delay)
     }
 
-    /// Fixes the size of the send buffer (`SO_SNDBUF`), which is tuned automatically otherwise.
-    /// Threads that wait for room in a buffer that has become larger continue.
+    /// Fixes the size of the send buffer (`SO_SNDBUF`), which is tuned automatically otherwise. If
+    /// the buffer grows, threads that wait for room continue.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -262,7 +265,8 @@ impl TcpStream {
         Ok(self.inspect(Connection::linger)?.map(Into::into))
     }
 
-    /// Probes an idle peer, and ends the connection with `TimedOut` if it does not answer.
+    /// Sets keep-alive probes: the host probes an idle peer, and ends the connection with
+    /// `TimedOut` if the peer does not answer. `None` disables the probes.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -283,8 +287,8 @@ impl TcpStream {
     }
 
     /// Ends the connection with `TimedOut` when written data has been unacknowledged for `timeout`,
-    /// whether the peer is silent or keeps its window closed (`TCP_USER_TIMEOUT`). By default a
-    /// silent peer has a quarter of an hour.
+    /// whether the peer is silent or keeps its window closed (`TCP_USER_TIMEOUT`). By default the
+    /// connection to a silent peer ends after 15 minutes.
     ///
     /// # Errors
     /// `InvalidInput` for a timeout of zero.
@@ -308,7 +312,7 @@ impl TcpStream {
         Ok(self.inspect(Connection::user_timeout)?.map(Into::into))
     }
 
-    /// Returns the error that ended the connection, if there is one. It is kept for later calls.
+    /// Returns the error that ended the connection, if there is one. Later calls return it again.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -341,7 +345,7 @@ impl TcpStream {
         self.inspect(Connection::information)
     }
 
-    /// Returns the bytes received and not yet read, like `SIOCINQ`.
+    /// Returns the number of bytes received and not yet read, like `SIOCINQ`.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -349,7 +353,7 @@ impl TcpStream {
         self.inspect(Connection::readable_bytes)
     }
 
-    /// Returns the bytes written and not yet acknowledged, like `SIOCOUTQ`.
+    /// Returns the number of bytes written and not yet acknowledged, like `SIOCOUTQ`.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -370,7 +374,8 @@ impl TcpStream {
     }
 }
 
-/// Returns the result of opening a connection: `WouldBlock` while it is in progress.
+/// Returns the result of opening a connection. The error is `WouldBlock` while opening is in
+/// progress.
 pub(crate) fn outcome_of_opening(stack: &Stack, handle: TcpHandle) -> Result<(), HostError> {
     let connection = stack.tcp(handle).ok_or(HostError::Closed)?;
     match connection.state() {

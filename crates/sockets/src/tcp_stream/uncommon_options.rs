@@ -30,9 +30,8 @@ impl TcpStream {
         Ok(self.socket.call(|stack, _| stack.tcp_ttl(self.socket.handle))?.into())
     }
 
-    /// Sets the differentiated services code point of packets from now on (RFC 2474). It should be
-    /// set before the connection sends, because packets of different classes can overtake each
-    /// other.
+    /// Sets the differentiated services code point of packets from now on (RFC 2474). Set it before
+    /// the connection sends data, because packets of different classes can overtake each other.
     ///
     /// # Errors
     /// `InvalidInput` above 63.
@@ -70,9 +69,9 @@ impl TcpStream {
         self.inspect(Connection::cork)
     }
 
-    /// Makes writes wait while this many written bytes are unsent (`TCP_NOTSENT_LOWAT`), so that
-    /// the application can decide late what it sends next. `None`, the default, leaves only the
-    /// limit of the send buffer.
+    /// Sets the number of unsent bytes from which on writes wait (`TCP_NOTSENT_LOWAT`). A low limit
+    /// lets the application decide late what it sends next. With `None`, the default, only the size
+    /// of the send buffer limits unsent bytes.
     ///
     /// # Errors
     /// If the network has panicked.
