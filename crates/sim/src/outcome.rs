@@ -235,7 +235,7 @@ impl Outcome {
 
 impl RelayOutcome {
     /// Returns the combined counters of the queues in front of the relay's NICs. Frames passed and
-    /// total delay are those of the queue with the largest total delay.
+    /// total delay are taken from the queue with the largest total delay.
     #[must_use]
     pub fn queues(&self) -> EgressStatistics {
         EgressStatistics::of_all(self.nics.iter().map(|nic| nic.egress))

@@ -1,4 +1,5 @@
-//! Published figures, to compare with those of the simulator. No parameter is fitted to them.
+//! Published figures, to compare with the figures of simulated runs. No parameter is fitted to
+//! them.
 
 use crate::measure::Measure;
 use crate::outcome::Outcome;

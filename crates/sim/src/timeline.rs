@@ -51,7 +51,7 @@ pub struct Held {
     pub segment: Option<SegmentLabel>,
 }
 
-/// The numbers of a TCP segment. Sequence numbers are relative to those of the SYNs.
+/// The numbers of a TCP segment. Sequence numbers are relative to the SYNs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentLabel {
     /// Number of the first byte of data, where 1 is the first byte of the stream.

@@ -287,8 +287,8 @@ impl World {
         self.act_for_medium(wire);
     }
 
-    /// Returns the receivers of a frame on a wire: all NICs if the destination is a group address,
-    /// otherwise the NIC with this address or the bridge on the path to it.
+    /// Returns the receivers of a frame on a wire: the NIC with the destination address, or the
+    /// bridge on the path to that NIC. A frame to a group address is received by all NICs.
     fn audience(&self, wire: u16, frame: FrameId) -> Audience {
         match mac_number(self.frames[frame].destination()) {
             Some(number) => match self.attachments.get(number) {

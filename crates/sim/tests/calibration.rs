@@ -1,5 +1,5 @@
-//! Compares the simulator with the throughput table of 1988: the eight cells to which parameters
-//! were fitted, and features of the table that were not used for fitting.
+//! Compares the simulator with the throughput table of 1988. Parameters were fitted to eight cells
+//! of the table. Other features of the table were not used for fitting.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 

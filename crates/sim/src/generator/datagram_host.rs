@@ -85,7 +85,7 @@ impl DatagramHost {
         Some((&self.received[..length], from))
     }
 
-    /// Sends a datagram. Its frames are queued after those of earlier datagrams.
+    /// Sends a datagram. Its frames are queued after the frames of earlier datagrams.
     pub(super) fn send(&mut self, now: Tick, to: SocketAddr, data: &[u8]) {
         let Some(socket) = self.socket else { return };
         // A datagram for which there is no room is lost, as on the wire.

@@ -52,7 +52,7 @@ pub(crate) trait FrameGenerator: Debug + Send {
     fn report(&self) -> ProgramReport;
 }
 
-/// Processor time of a generator's frames, in addition to that of the NIC driver.
+/// Processor time of a generator's frames. The processor time of the NIC driver is added to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FrameCosts {
     /// Time to process a received frame.

@@ -31,8 +31,9 @@ pub(crate) struct Cpu<J> {
     running: Option<(usize, Tick)>,
     /// Version of the running job's scheduled end. A [`Due`] with an older version is stale.
     plan: u32,
-    /// Shares of the bus, in 65,536ths: `taken` is used by NICs and other bus masters (such as a
-    /// disk controller) together, `others` by the other bus masters alone.
+    /// Shares of the bus, in 65,536ths. `others` is the share of bus masters that are not NICs,
+    /// such as a disk controller. `taken` is the share of NICs and these other bus masters
+    /// together.
     taken: u64,
     others: u64,
     /// Number of other processors that are running on this bus.
@@ -170,8 +171,8 @@ impl<J> Cpu<J> {
 
     /// Returns the present speed in 65,536ths of full speed. Use of the bus by NICs slows the
     /// processor down in proportion to `bus_demand`. Each competing processor runs at the same
-    /// speed and slows it down further. With `s` the speed, `a` the speed without competitors and
-    /// `w` the bus demand of each processor: s = a − competitors · w² · s.
+    /// speed and slows it down further: s = a − competitors · w² · s. Here `s` is the speed, `a`
+    /// the speed without competitors and `w` the bus demand of each processor.
     const fn share(&self) -> u64 {
         let lost = (if self.taken > FULL { FULL } else { self.taken }) * self.bus_demand / FULL;
         let alone = if FULL - lost < SLOWEST { SLOWEST } else { FULL - lost };

@@ -1,8 +1,8 @@
 //! A machine: processors, and a NIC that spreads received frames over them.
 //!
 //! The TCP/IP stack itself takes no simulated time. The machine charges processor time before each
-//! effect: for a received frame before the stack gets it, for a sent frame before the NIC gets it,
-//! and for a task's work before the work takes effect.
+//! effect. The stack gets a received frame, the NIC gets a sent frame, and a task's work takes
+//! effect only after this time has passed.
 
 mod attached_generator;
 mod clock;

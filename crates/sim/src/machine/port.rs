@@ -1,6 +1,6 @@
 //! The link between a host's TCP/IP stack and its simulated NIC driver.
 //!
-//! The stack computes no checksums here: the machine charges their processor time, and a frame
+//! The stack computes no checksums here: the machine charges their processor time. A frame that is
 //! damaged on the wire is dropped because of its check sequence. For a NIC with TSO, the link
 //! completes the checksums of all frames.
 

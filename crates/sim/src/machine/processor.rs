@@ -274,8 +274,8 @@ impl Processor {
         }
     }
 
-    /// Queues the processing of a received frame, by the raw-frame generator if it wants the frame,
-    /// otherwise by the host.
+    /// Queues the processing of a received frame: by the raw-frame generator if
+    /// [`FrameGenerator::wants`] returns true, otherwise by the host.
     pub(super) fn input(&mut self, frame: FrameId, rss: &RssNic, frames: &Frames) {
         let attached = self.attached.as_ref();
         let (work, job) = match attached

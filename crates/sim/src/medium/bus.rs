@@ -3,9 +3,11 @@
 //!
 //! A station is polled only when it can act: at the end of its backoff, or when the cable becomes
 //! idle while it defers. The computing time of a frame thus depends on the number of deferring
-//! stations only, not on the number of all stations. The capture effect emerges from these rules: a
-//! station that has just sent a frame starts the next one with its attempt counter at zero, against
-//! stations whose backoff range has grown.
+//! stations only, not on the number of all stations.
+//!
+//! The capture effect emerges from these rules. A station that has just sent a frame starts the
+//! next frame with its attempt counter at zero. It competes with stations whose backoff range has
+//! grown.
 
 use super::backoff::slots;
 use super::{
@@ -31,7 +33,7 @@ pub(crate) struct Bus {
     /// Ports whose stations wait until the cable is idle.
     deferring: Vec<Port>,
     /// Port and end time of each past transmission that still matters: some station has not sensed
-    /// its end yet, or must still keep the inter-frame gap after it.
+    /// its end, or must still wait for the inter-frame gap after it.
     ended: Vec<(Port, Tick)>,
     counted: MediumStatistics,
 }
@@ -213,8 +215,8 @@ impl Bus {
 
     /// Returns whether a station that would transmit at `start` senses the transmission of `other`
     /// in time to defer. A station that has waited for a gap ignores a carrier that begins in the
-    /// last third of that gap (§4.2.3.2.1), so that no station can seize the cable by being
-    /// slightly early.
+    /// last third of that gap (§4.2.3.2.1). No station can thus seize the cable by being slightly
+    /// early.
     fn defers(&self, port: Port, other: Port, start: Tick, after_gap: bool) -> bool {
         let State::Sending { start: began, .. } = self.stations[other].state else { return false };
         let sensed = began + self.distance(other, port);

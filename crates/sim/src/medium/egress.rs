@@ -104,8 +104,9 @@ impl EgressQueue {
 }
 
 impl EgressStatistics {
-    /// Combines the counters of several ports: sums of drops and marks, the longest delay of any
-    /// port, and frames and total delay of the port whose total delay is largest.
+    /// Combines the counters of several ports. Drops and marks are summed, and the longest delay is
+    /// that of any port. Frames passed and total delay are taken from the port with the largest
+    /// total delay.
     pub(crate) fn of_all(outlets: impl Iterator<Item = Self>) -> Self {
         outlets.fold(Self::default(), |all, one| {
             let longest =

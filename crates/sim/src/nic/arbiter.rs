@@ -67,7 +67,7 @@ pub(crate) struct Arbiter {
 }
 
 impl Arbiter {
-    /// Creates an arbiter. Its random streams are those of `seed` from number `stream` on.
+    /// Creates an arbiter. It uses the random streams of `seed` from number `stream` on.
     pub(crate) fn new(parameters: BusParameters, seed: u64, stream: u64) -> Self {
         let BusParameters { grant, hold, .. } = parameters;
         Self { grant, hold, period: parameters.period(), seed, stream }
@@ -78,9 +78,9 @@ impl Arbiter {
         self.period.is_none()
     }
 
-    /// Returns the time at which a NIC gets the bus that it requests at `asked`: after the grant
-    /// time, or when the other bus master releases the bus. The pending request has precedence over
-    /// the other master's next one.
+    /// Returns the time at which a NIC gets the bus that it requests at `asked`. It gets the bus
+    /// after the grant time, or when the other bus master releases it. The pending request has
+    /// precedence over the next request of the other bus master.
     pub(super) fn granted(&self, asked: Tick) -> Tick {
         let wanted = asked + self.grant;
         let Some(period) = self.period else { return wanted };

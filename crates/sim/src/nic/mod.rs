@@ -116,7 +116,7 @@ pub(crate) struct Nic {
     /// Time of one byte on the wire.
     byte: Span,
     queues: Vec<CompletionQueue>,
-    /// Counters of the whole NIC, as opposed to those of one queue.
+    /// Counters of the whole NIC. Each queue has further counters.
     counted: NicStatistics,
 }
 

@@ -90,9 +90,9 @@ impl Number {
         Some(one)
     }
 
-    /// Returns the physical quantity that the number measures, and its value in the base unit of
-    /// that quantity: picoseconds, picoseconds per byte, bit/s, Hz, a fraction for a percentage, or
-    /// the number itself. Returns `None` for an unknown unit.
+    /// Returns the physical quantity that the number measures, and its value in the base unit:
+    /// picoseconds, picoseconds per byte, bit/s or Hz. A percentage becomes a fraction, and any
+    /// other number stays unchanged. Returns `None` for an unknown unit.
     pub(super) fn in_base(&self) -> Option<(Dimension, f64)> {
         let (dimension, factor) = match self.unit.as_str() {
             "ps" => (Dimension::Time, 1.0),

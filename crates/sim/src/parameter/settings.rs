@@ -412,8 +412,8 @@ impl<'a> Section<'a> {
         Ok(Rate::from_bits_per_second(whole(bits)))
     }
 
-    /// Returns the bit rate of entry `name`, as that of a wire. Zero is refused, because a bit
-    /// would last for ever, and so is a rate above [`FASTEST`].
+    /// Returns the bit rate of entry `name`, for a wire. Zero is refused, because a bit would last
+    /// for ever. A rate above [`FASTEST`] is refused as well.
     pub(crate) fn wire_rate(&self, name: &str) -> Result<Rate, ParameterError> {
         let rate = self.rate(name)?;
         if (1..=FASTEST).contains(&rate.bits_per_second()) {

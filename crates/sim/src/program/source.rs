@@ -1,6 +1,6 @@
-//! The sending task of a bulk transfer. It copies one segment at a time into the send buffer while
-//! there is room, like 4.3BSD, so that one segment is sent while the next is copied. With TSO it
-//! copies a whole GSO frame at a time.
+//! The sending task of a bulk transfer. While the send buffer has room, it copies one segment at a
+//! time into it, like 4.3BSD. One segment is thus sent while the next is copied. With TSO it copies
+//! a whole GSO frame at a time.
 
 use super::content::piece;
 use super::socket::Socket;
@@ -89,7 +89,7 @@ impl Source {
     }
 
     /// Returns the number of bytes to copy in one step: a segment, or with TSO as many whole
-    /// segments as fit a GSO frame, because a kernel fills a GSO frame before it sends it.
+    /// segments as fit a GSO frame. A kernel also fills a GSO frame before it sends the frame.
     const fn piece(&self, segment: usize) -> usize {
         let headers = ip_header_length(&self.bulk.address) + MOST_TCP_HEADER;
         let segments = self.bulk.gso_max_size.saturating_sub(headers) / segment;

@@ -2,7 +2,7 @@
 //! bridge Ethernet frames. A relay receives a complete frame, its processor decides where to
 //! forward the frame, and the frame is queued for the outgoing NIC.
 //!
-//! Every queue on the path has a limit: the receive ring of the NIC, the frames that wait for the
+//! Every queue on the path has a limit: the receive ring of the NIC, the queue in front of the
 //! processor, the queue of the outgoing NIC, and its transmit ring.
 
 mod bridge;

@@ -150,8 +150,8 @@ impl Blueprint {
         attachment.cable.map_or_else(|| self.media[attachment.medium].rate(), |cable| cable.rate)
     }
 
-    /// Returns the attachments that a transfer crosses: those of its two hosts, and those of the
-    /// relays between its media.
+    /// Returns the attachments that a transfer crosses: the NICs of its two hosts, and the NICs of
+    /// the relays between its media.
     fn crossed(&self, transfer: &TransferPlan) -> impl Iterator<Item = (Crossing, Attachment)> {
         let medium = |host: usize| self.hosts[host].attachment.medium;
         let (first, last) = (medium(transfer.from), medium(transfer.to));

@@ -46,7 +46,7 @@ pub(super) struct TransferPlan {
     /// Numbers of the sending and of the receiving host.
     pub(super) from: usize,
     pub(super) to: usize,
-    /// Number of this connection among those of the transfer.
+    /// Number of this connection among the connections of the transfer.
     pub(super) number: usize,
     pub(super) spread: Spread,
     pub(super) options: TransferOptions,

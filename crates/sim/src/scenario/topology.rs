@@ -20,8 +20,8 @@ const MOST_NETWORKS: usize = 250;
 pub(super) struct Topology {
     /// The number of the network to which each medium belongs.
     networks: Vec<usize>,
-    /// IP addresses by the number of the MAC address: first those of hosts, then those of routers'
-    /// NICs.
+    /// IP addresses by the number of the MAC address. The addresses of hosts come first, then those
+    /// of the NICs of routers.
     addresses: Vec<IpAddr>,
     family: Family,
     /// Prefix length of every network.
@@ -178,8 +178,8 @@ impl Topology {
         self.within(self.within(first).network())
     }
 
-    /// Returns the address in network `from` of the first router on the way to network `to`, or
-    /// `None` if there is no router or no way.
+    /// Returns the address in network `from` of the first router on the way to network `to`.
+    /// Returns `None` if no router leads there.
     fn gateway(&self, from: usize, to: usize) -> Option<IpAddr> {
         let left = self.distances[to][from]?.checked_sub(1)?;
         let leads = |router: &&Vec<RouterNic>| {

@@ -13,8 +13,8 @@ use linerate_units::Span;
 
 /// EtherType of blast frames: IEEE 802 local experimental EtherType 2.
 const KIND: u16 = 0x88b6;
-/// Length of the Ethernet header and the V kernel's headers in bytes. The latter are as long as
-/// those of VMTP (RFC 1045).
+/// Length of the Ethernet header and the V kernel's headers in bytes. The V kernel's headers are as
+/// long as the headers of VMTP (RFC 1045).
 const HEADERS: usize = 14 + 64;
 /// Upper limit of the frames of a blast: the receiver's bitmap has this many bits.
 const MOST_FRAMES: u64 = 64;

@@ -1,6 +1,6 @@
 //! A model of NFS over UDP, limited to its load on a wire and on a NIC. A client reads blocks of a
 //! file; a server answers each request with a datagram. linerate's host sends the datagram in
-//! fragments and reassembles them, so that the loss of one fragment loses the datagram.
+//! fragments and reassembles them. The loss of one fragment thus loses the whole datagram.
 
 mod client;
 mod server;

@@ -1,4 +1,4 @@
-//! The NFS server, which has the file and answers requests one after the other.
+//! The NFS server, which has the file and answers one request at a time.
 
 use super::{HEADERS, Numbers, SERVER_PORT};
 use crate::generator::datagram_host::{DatagramHost, DatagramPlace, LARGEST_DATAGRAM};

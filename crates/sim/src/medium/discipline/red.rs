@@ -1,6 +1,6 @@
-//! Random early detection (Floyd and Jacobson, "Random Early Detection gateways for congestion
-//! avoidance", 1993): marks or drops frames with a probability that grows with the average queue
-//! length.
+//! Random early detection: marks or drops frames with a probability that grows with the average
+//! queue length (Floyd and Jacobson, "Random Early Detection gateways for congestion avoidance",
+//! 1993).
 
 use crate::rng::Stream;
 use linerate_units::{Span, Tick};

@@ -103,8 +103,8 @@ impl Router {
         Decision::Answer { nic, frame: id, instead: Reason::Local }
     }
 
-    /// Reports an ICMPv6 error to the sender of a packet, unless the packet is an ICMPv6 error
-    /// itself, has no single sender, or is a fragment other than the first (RFC 4443 §2.4 e).
+    /// Reports an ICMPv6 error to the sender of a packet. Sends nothing if the packet is an ICMPv6
+    /// error itself, has no single sender, or is a fragment other than the first (RFC 4443 §2.4 e).
     fn report_ipv6_error(
         &self,
         nic: u16,

@@ -1,9 +1,9 @@
 //! The forwarding decision of a router (RFC 1812). The router answers ARP, neighbour solicitations
-//! and echo requests for its own addresses, and forwards other packets with a decremented TTL or
+//! and echo requests for its own addresses. It forwards any other packet with a decremented TTL, or
 //! reports an ICMP error.
 //!
 //! Routes and the MAC addresses of neighbours are known from the start, so the router needs no
-//! routing protocol and resolves no addresses. It does not fragment: a packet larger than the next
+//! routing protocol and resolves no addresses. It does not fragment. A packet larger than the next
 //! MTU is dropped even without DF, and its sender gets an ICMP error (RFC 1191, RFC 8201).
 
 mod ipv4;
