@@ -1,5 +1,5 @@
-//! The IP version over which a script runs. A script that is written for IPv4 can run over IPv6:
-//! each address is replaced by the IPv6 address that contains it, and each ICMP error by the ICMPv6
+//! The IP version over which a script runs. A script that is written for IPv4 can run over IPv6.
+//! Each address is replaced by the IPv6 address that contains it, and each ICMP error by the ICMPv6
 //! error with the same meaning. MTUs grow by the difference between the header lengths.
 
 use crate::syntax::{Settings, embedded};

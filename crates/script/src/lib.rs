@@ -1,9 +1,9 @@
 //! Packet scripts in the language of packetdrill: segments of a peer, calls of an application, and
 //! their expected results, on a time line.
 //!
-//! A script acts as the remote host, and as the application on the host under test. The host under
-//! test is linerate's own, in virtual time ([`run_on_stack`]), or the kernel of this machine,
-//! behind a TUN device and in real time ([`run_on_kernel`]). Both functions return a [`Report`].
+//! A script acts as the remote host, and as the application on the host under test.
+//! [`run_on_stack`] tests linerate's own host, in virtual time. [`run_on_kernel`] tests the kernel
+//! of this machine, behind a TUN device and in real time. Both functions return a [`Report`].
 //!
 //! ```
 //! use linerate_script::{Options, Script, Verdict, run_on_stack};

@@ -201,9 +201,9 @@ pub(crate) const fn icmp_protocol(address: IpAddr) -> Protocol {
     }
 }
 
-/// Returns whether a script can expect this packet, as one from a host at `local` to `remote`.
-/// Scripts expect TCP segments, UDP datagrams, and errors and echoes of ICMP. A host also sends
-/// other messages on its own, such as those of Neighbour Discovery.
+/// Returns whether a script can expect this packet, which must be from `local` to `remote`. Scripts
+/// expect TCP segments, UDP datagrams, and errors and echoes of ICMP. A host also sends other
+/// messages on its own, such as Neighbour Discovery.
 pub(crate) fn is_expectable(packet: &[u8], local: IpAddr, remote: IpAddr) -> bool {
     /// The messages of Neighbour Discovery and MLD have larger types.
     const ECHO_REPLY_V6: u8 = 129;

@@ -134,9 +134,9 @@ fn is_checksum_right(packet: &ParsedPacket<'_>) -> bool {
     }
 }
 
-/// Returns whether `quote` is the beginning of `packet`, and as long as the RFCs require: eight
-/// bytes of the payload in ICMP (RFC 1122 §3.2.2), and as much as fits the minimum MTU in ICMPv6
-/// (RFC 4443 §2.4 c).
+/// Returns whether `quote` is the beginning of `packet`, and as long as the RFCs require. ICMP
+/// quotes at least eight bytes of the payload (RFC 1122 §3.2.2). ICMPv6 quotes as much as fits the
+/// minimum MTU (RFC 4443 §2.4 c).
 fn is_quote(packet: &[u8], quote: &[u8], address: IpAddr) -> bool {
     let least = match address {
         IpAddr::V4(_) => packet.len().min(28),

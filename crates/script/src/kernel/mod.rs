@@ -1,5 +1,5 @@
-//! The kernel of this machine as the host under test: real sockets in a network namespace, a TUN
-//! device through which the script exchanges packets, and real time.
+//! The kernel of this machine as the host under test. The application uses real sockets in a
+//! network namespace, the script exchanges packets through a TUN device, and time is real.
 
 mod calls;
 mod descriptors;

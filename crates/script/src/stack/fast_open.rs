@@ -1,5 +1,5 @@
-//! TCP Fast Open with the interface of BSD sockets (RFC 7413 appendix A): a write that opens its
-//! connection, and a listener's limit of pending Fast Open connections.
+//! TCP Fast Open with the interface of BSD sockets (RFC 7413 appendix A). A write can open its
+//! connection, and a listener limits its pending Fast Open connections.
 
 use super::StackMachine;
 use super::calls::DONT_WAIT;
@@ -10,7 +10,7 @@ use crate::syntax::{Errno, Transfer};
 use linerate_stack::{FastOpenKeys, ListenOptions};
 use std::net::SocketAddr;
 
-/// The sysctl `net.ipv4.tcp_fastopen`, whose default is that of Linux.
+/// The sysctl `net.ipv4.tcp_fastopen`, with the default value of Linux.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FastOpenRules {
     /// Whether outgoing connections may use Fast Open (`MSG_FASTOPEN`).
@@ -28,8 +28,8 @@ impl Default for FastOpenRules {
 }
 
 impl FastOpenRules {
-    /// Returns the maximum number of pending Fast Open connections of a listener whose
-    /// `TCP_FASTOPEN` option is `wanted`, or `None` if it must not use Fast Open.
+    /// Returns the maximum number of pending Fast Open connections of a listener. `wanted` is the
+    /// value of its `TCP_FASTOPEN` option. Returns `None` if the listener must not use Fast Open.
     pub(super) fn of_listener(self, wanted: usize, backlog: usize) -> Option<usize> {
         let wanted = if wanted == 0 && self.any_listener { backlog } else { wanted };
         (self.server && wanted > 0).then_some(wanted)
