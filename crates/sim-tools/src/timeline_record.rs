@@ -27,7 +27,7 @@ struct HeldRecord {
     until_seconds: f64,
     by: Activity,
     amount: u64,
-    /// The TCP segment in the frame. Its sequence numbers are relative to those of the SYNs.
+    /// The TCP segment in the frame. Its sequence numbers are relative to the SYNs.
     #[serde(skip_serializing_if = "Option::is_none")]
     segment: Option<SegmentRecord>,
 }

@@ -1,6 +1,6 @@
 //! Simulates many transfers in parallel threads.
 //!
-//! The number of threads does not affect the results: each transfer is a separate simulation, which
+//! The number of threads does not affect the results. Each transfer is a separate simulation, which
 //! depends only on its scenario, its buffers and its seed.
 
 use linerate_evidence::stats::as_f64;
