@@ -1,5 +1,5 @@
-//! Small network tools: echo requests and traces from linerate's own host, an address for it by
-//! DHCP, characters typed over a serial line, and an examination of this machine.
+//! Small network tools, most of which use linerate's own host: echo requests, traces, a wait for an
+//! address by DHCP, and characters typed over a serial line. A further tool examines this machine.
 
 #![forbid(unsafe_code)]
 
