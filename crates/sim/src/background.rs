@@ -30,8 +30,8 @@ impl Noise {
         now + self.random.exponential(self.mean)
     }
 
-    /// Generates a frame, and queues it if an earlier one is still being sent. Returns whether to
-    /// send it now.
+    /// Generates a frame, and queues it if an earlier frame is still being sent. Returns whether
+    /// the new frame must be sent now.
     pub(crate) const fn handle_frame(&mut self) -> bool {
         if self.is_sending {
             self.waiting += 1;
@@ -39,7 +39,7 @@ impl Noise {
         !std::mem::replace(&mut self.is_sending, true)
     }
 
-    /// Notes that a frame has been sent. Returns whether to send a queued one now.
+    /// Notes that a frame has been sent. Returns whether a queued frame must be sent now.
     pub(crate) const fn handle_sent(&mut self) -> bool {
         self.is_sending = self.waiting > 0;
         if self.is_sending {

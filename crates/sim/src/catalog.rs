@@ -2,7 +2,7 @@
 
 use crate::parameter::ParameterError;
 
-/// The built-in files of one kind.
+/// The built-in files of one kind, such as NICs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BuiltinFiles {
     /// Name of the kind in error messages, such as `NIC`.

@@ -137,7 +137,7 @@ impl Frames {
         self[id].references += 1;
     }
 
-    /// Drops a reference to a frame. The last one returns it to the pool.
+    /// Drops a reference to a frame. Dropping the last reference returns the frame to the pool.
     pub(crate) fn release(&mut self, id: FrameId) {
         let frame = &mut self.frames[id.0 as usize];
         frame.references -= 1;

@@ -58,7 +58,8 @@ pub struct SegmentLabel {
     pub seq: u32,
     /// Number of bytes of data.
     pub length: u32,
-    /// Number of the byte that is expected next from the peer, where 1 is the first one.
+    /// Number of the byte that is expected next from the peer, where 1 is the first byte of the
+    /// stream.
     pub ack: u32,
     /// Window field of the header, without scaling.
     pub window: u32,

@@ -1,5 +1,5 @@
-//! Files that users have written, with arbitrary values and ranges. Each scenario is either
-//! refused, with position and remedy in one line, or it can be run.
+//! Files that users have written, with arbitrary values and ranges. A scenario either can be run,
+//! or is refused with position and remedy in one line.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 

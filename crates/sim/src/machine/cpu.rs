@@ -46,7 +46,8 @@ pub(crate) struct Cpu<J> {
     busy: [Span; Level::COUNT],
 }
 
-/// The scheduled end of the running job. It changes if the bus load or the jobs change before.
+/// The scheduled end of the running job. It changes if the bus load or the jobs change before this
+/// time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
     /// Time at which the job ends.
@@ -101,8 +102,8 @@ impl<J> Cpu<J> {
         self.jobs[level as usize].push_back((work, job));
     }
 
-    /// Moves the jobs of level `from` that satisfy `wanted` to the end of level `to`. They keep
-    /// their order and the work done so far. No job may be running.
+    /// Moves the jobs of level `from` that satisfy `wanted` to the end of the queue of level `to`.
+    /// They keep their order and the work done so far. No job may be running.
     pub(crate) fn promote(&mut self, from: Level, to: Level, wanted: impl Fn(&J) -> bool) {
         debug_assert_eq!(self.running, None, "no job runs");
         let (promoted, left) =
@@ -122,7 +123,8 @@ impl<J> Cpu<J> {
         Some((LEVELS[index], job))
     }
 
-    /// Starts the most urgent job, unless it is running already. Returns when the started job ends.
+    /// Starts the most urgent job, and returns its scheduled end. Returns `None` if this job is
+    /// running already or there is no job.
     #[must_use]
     pub(crate) fn resume(&mut self, now: Tick) -> Option<Due> {
         let level = self.jobs.iter().position(|jobs| !jobs.is_empty())?;

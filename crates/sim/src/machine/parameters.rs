@@ -17,7 +17,7 @@ pub(crate) struct MachineParameters {
     /// Share of its running time in which a processor accesses the bus that it shares with NICs, in
     /// 65,536ths.
     pub(crate) bus_demand: u64,
-    /// Arbitration of the bus, and its use by a further bus master, such as a disk controller.
+    /// Arbitration of the bus, and the load of another bus master, such as a disk controller.
     pub(crate) bus: BusParameters,
     /// Clock frequency of the ISA bus in Hz, if the machine has one.
     isa_clock: Option<f64>,

@@ -65,8 +65,8 @@ impl Job {
 struct Process {
     program: Box<dyn Program>,
     is_asleep: bool,
-    /// Whether an event arrived while the program was running. It must then run again instead of
-    /// going to sleep.
+    /// Whether an event arrived while the program was running. The program must then run again
+    /// instead of going to sleep.
     is_woken: bool,
 }
 

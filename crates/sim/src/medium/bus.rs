@@ -41,7 +41,7 @@ pub(crate) struct Bus {
 /// A station's access to the cable.
 #[derive(Debug)]
 struct Station {
-    /// Position of the station, as the propagation time from the end of the cable.
+    /// Position of the station: the propagation time from one end of the cable.
     place: Span,
     random: Stream,
     state: State,
@@ -72,7 +72,8 @@ struct Outgoing {
 }
 
 impl Bus {
-    /// Creates a cable with stations at `places`, given as propagation times from its end.
+    /// Creates a cable with stations at `places`, given as propagation times from one end of the
+    /// cable.
     pub(crate) fn new(parameters: BusParameters, places: &[Span], seed: u64) -> Self {
         let stations = (0..).zip(places).map(|(number, &place)| Station {
             place,

@@ -20,8 +20,8 @@ pub(crate) struct BusParameters {
     /// Whether simultaneous transmissions destroy each other. `false` is for experiments: no real
     /// shared cable is without collisions.
     pub(crate) collisions: bool,
-    /// Delay of the repeater if this is a star. Positions of stations are then the lengths of the
-    /// arms.
+    /// Delay of the repeater if the bus is a star, otherwise `None`. In a star, positions of
+    /// stations are the lengths of the arms.
     pub(crate) repeater: Option<Span>,
 }
 

@@ -5,7 +5,7 @@ use crate::frame::FrameId;
 use std::collections::VecDeque;
 
 /// A frame for the NIC to send. It contains all data of a descriptor, or with TSO one segment of
-/// them.
+/// the data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TransmitFrame {
     pub(crate) frame: FrameId,

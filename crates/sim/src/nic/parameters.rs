@@ -42,8 +42,8 @@ pub(crate) struct TransmitParameters {
     pub(crate) chained: Span,
     /// Time from the end of a sent frame until its descriptor is complete and the NIC interrupts.
     pub(crate) done: Span,
-    /// Time from the end of a received frame until the NIC can send, even a frame that was ready
-    /// before. Zero if transmit and receive half share no hardware.
+    /// Time from the end of a received frame until the NIC can send a frame, even one that was
+    /// ready before. Zero if the transmit and receive halves share no hardware.
     pub(crate) after_receive: Span,
     /// Size of the FIFO in bytes; `None` if memory is always fast enough.
     pub(crate) fifo: Option<u64>,
@@ -97,7 +97,7 @@ pub(crate) struct InterruptParameters {
     pub(crate) frames: usize,
 }
 
-/// Parameters of the work that the NIC does in place of the host.
+/// Parameters of the offloads: work that the NIC does instead of the host.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OffloadParameters {
     /// Whether the NIC computes and verifies checksums, so that the processor need not.

@@ -1,5 +1,5 @@
 //! The transmit half of a NIC, with one descriptor ring for each queue. The rings are served round
-//! robin, one frame each.
+//! robin: each ring sends one frame in its turn.
 
 use super::descriptor_ring::{TransmitFrame, TransmitRing};
 use super::fifo::Fifo;

@@ -54,7 +54,7 @@ pub enum ParameterError {
         /// Key of the missing entry.
         key: String,
     },
-    /// An entry that nothing uses, such as a misspelt one.
+    /// An entry that nothing uses, such as an entry with a misspelt key.
     #[error(
         "{key}{} means nothing here: leave it out, or see `linerate sim show` for the keys that \
          there are",

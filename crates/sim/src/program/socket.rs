@@ -60,7 +60,7 @@ impl Socket {
         stack.tcp(self.handle?)
     }
 
-    /// Returns whether received data or the end of the stream can be read.
+    /// Returns whether received data can be read.
     pub(super) fn has_data(&self, stack: &Stack) -> bool {
         self.connection(stack).is_some_and(|connection| connection.readable_bytes() > 0)
     }

@@ -1,4 +1,4 @@
-//! A blueprint: a scenario with all numbers read and checked, which can be run many times.
+//! A blueprint: a scenario whose numbers have been read and checked. It can be run many times.
 
 use super::family::Family;
 use super::hosts::{HostPlan, MOST_HOSTS};

@@ -1,4 +1,4 @@
-//! Reads the media of a scenario: a single one for all hosts, or several with names.
+//! Reads the media of a scenario: one medium for all hosts, or several media with names.
 
 use crate::background::Noise;
 use crate::medium::{
@@ -10,7 +10,7 @@ use crate::rng::Stream;
 use linerate_stack::Medium as Framing;
 use linerate_units::{Rate, Span};
 
-/// Name of the medium of a scenario that has only one.
+/// Name of the medium in a scenario with only one medium.
 const ONLY: &str = "wire";
 /// First number of the random streams of background traffic.
 const NOISE_STREAMS: u64 = 2 << 32;
@@ -225,7 +225,7 @@ impl NoisePlan {
 
 impl Attachment {
     /// Reads the attachment of the NIC of `who`. If the scenario has several media, the section
-    /// names one.
+    /// names the medium.
     pub(super) fn read(
         section: &Section<'_>,
         who: &str,

@@ -1,5 +1,6 @@
-//! Bulk transfer by blasts, as in the V kernel (Carter and Zwaenepoel 1989): a number of frames
-//! back to back, then one acknowledgement for all. A blast that is not acknowledged is repeated.
+//! Bulk transfer by blasts, as in the V kernel (Carter and Zwaenepoel 1989). A blast is a number of
+//! frames back to back, and the receiver sends one acknowledgement for all of them. A blast that is
+//! not acknowledged is repeated.
 
 mod receiver;
 mod sender;

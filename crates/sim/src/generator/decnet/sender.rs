@@ -43,7 +43,7 @@ struct Message {
     again: Tick,
 }
 
-/// A new message, or a repetition of one, that waits for the wire.
+/// A message that waits for the wire: a new one, or a repetition of an unacknowledged one.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     connection: usize,

@@ -75,7 +75,7 @@ impl Router {
             return Decision::Drop(Reason::Ignored);
         };
         // A solicitation without a source address is a probe for a duplicate address. It needs no
-        // answer, because no host has the address of another.
+        // answer, because all addresses of a scenario differ.
         if IpAddr::from(target) != interface.address || asker.is_unspecified() {
             return Decision::Drop(Reason::Ignored);
         }
