@@ -1,12 +1,12 @@
-//! The marks of the host's packets: flow labels and identifications have names in the script,
-//! because hosts choose them at random.
+//! Flow labels and identifications of the host's packets. They have names in the script, because
+//! hosts choose them at random.
 
 use crate::ip_packet::ParsedPacket;
 use crate::syntax::{IpMarks, LineMark, Marks, Piece};
 use std::collections::BTreeMap;
 
-/// Numbers that the host has chosen. Each number on the wire is stored by its name, the number that
-/// the script uses in its place.
+/// Numbers that the host has chosen, by their names: the numbers that the script uses in their
+/// place.
 #[derive(Debug, Default)]
 struct Names(BTreeMap<u32, u32>);
 

@@ -83,8 +83,8 @@ struct Origin {
 const DEFAULT_ORIGIN: Origin = Origin { live: PEER_BEGIN, script: 0 };
 
 impl Origin {
-    /// Converts a sequence number of the script to the one on the wire. In a SYN the script's
-    /// number is absolute, otherwise relative to the SYN.
+    /// Converts a sequence number of the script to the sequence number on the wire. In a SYN the
+    /// script's number is absolute, otherwise relative to the SYN.
     const fn to_live(self, number: u32, is_syn: bool) -> u32 {
         number.wrapping_add(self.live).wrapping_sub(if is_syn { self.script } else { 0 })
     }

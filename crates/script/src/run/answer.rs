@@ -1,4 +1,4 @@
-//! Compares the result of a system call with the one that the script expects.
+//! Compares the result of a system call with the result that the script expects.
 
 use crate::machine::{Answer, Output};
 use crate::syntax::{

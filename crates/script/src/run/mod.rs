@@ -96,7 +96,7 @@ impl<'a, M: Machine> Run<'a, M> {
         Report { verdict, took: self.machine.now(), printed: self.printed, trace: self.trace }
     }
 
-    /// Adds packets that were sent after the last expected one to the trace.
+    /// Adds the packets that were sent after the last expected packet to the trace.
     fn trace_remaining(&mut self) {
         let now = self.machine.now();
         while let Ok(Some(Captured { at, bytes, .. })) = self.machine.next_packet(now) {

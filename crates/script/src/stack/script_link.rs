@@ -21,7 +21,7 @@ pub(super) struct ScriptLink {
     line: Option<SerialLine>,
 }
 
-/// Both ends of a serial line.
+/// The two endpoints of a serial line.
 #[derive(Debug)]
 struct SerialLine {
     host: LineEnd,

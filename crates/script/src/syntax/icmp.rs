@@ -1,5 +1,5 @@
 //! ICMP messages in the script's notation: `icmp unreachable frag_needed mtu 1200 [1:1001(1000)]`,
-//! `icmp echo_request id 7 seq 1 (100)`. The words are those of packetdrill, for both IP versions.
+//! `icmp echo_request id 7 seq 1 (100)`. The notation is that of packetdrill, for both IP versions.
 
 use super::SyntaxError;
 use super::cursor::Cursor;

@@ -80,7 +80,7 @@ pub enum SegmentOption {
         /// Timestamp echo reply (TSecr).
         echo: u32,
     },
-    /// TCP Fast Open: a cookie, or if it is empty the request for one (RFC 7413).
+    /// TCP Fast Open (RFC 7413): a cookie, or a request for a cookie if it is empty.
     FastOpen(Vec<u8>),
     /// TCP Fast Open in the form of an experimental option (RFC 7413 §4.1.1, RFC 6994).
     FastOpenExperiment(Vec<u8>),

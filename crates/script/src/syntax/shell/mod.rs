@@ -11,8 +11,8 @@ use words::words;
 /// Maximum length of a shell script that is read for its settings, in bytes.
 const LONGEST: u64 = 64 << 10;
 
-/// A setting of the host, named as in `sysctl`. Properties of the default route are named as in `ip
-/// route`, behind `route.`: `route.mtu`, `route.initcwnd`.
+/// A setting of the host, named as in `sysctl`. Properties of the default route have names as in
+/// `ip route` with the prefix `route.`: `route.mtu`, `route.initcwnd`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// Line of the script.
@@ -72,8 +72,8 @@ fn read_command(
     steps: &mut Vec<ShellStep>,
 ) -> Result<(), SyntaxError> {
     let error = |what: String| SyntaxError { line, what };
-    // This command restores the settings of the machine. Here the host ends with the script, and
-    // nothing remains to restore.
+    // This command restores the settings of the machine. Here, the host exists only as long as the
+    // script, so there is nothing to restore.
     if command.starts_with("/tmp/sysctl_restore_") {
         return Ok(());
     }
