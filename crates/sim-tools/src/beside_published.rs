@@ -1,4 +1,4 @@
-//! Compares the figures of a simulated run with published ones.
+//! Compares the figures of a simulated run with published figures.
 
 use crate::load::{ScenarioError, load};
 use linerate_evidence::notation::thousands;

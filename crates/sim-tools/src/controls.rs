@@ -1,5 +1,5 @@
-//! Causal experiments: one property of the machines of 1988 is removed or changed, and both columns
-//! of the table are simulated again. A large effect reveals a cause in the model.
+//! Causal experiments. Each experiment removes or changes one property of the machines of 1988, and
+//! simulates both columns of the table again. A large effect reveals a cause in the model.
 
 use crate::load::{ScenarioError, load};
 use crate::published::COLUMNS;

@@ -144,8 +144,8 @@ fn plateau_text(
     text.push('\n');
 }
 
-/// Returns the sentence about the effect of an experiment. If it removes a possible cause, the
-/// sentence ends with the conclusion about the cause.
+/// Returns the sentence about the effect of an experiment. If the experiment removes a possible
+/// cause, the sentence ends with the conclusion about this cause.
 fn sentence(control: &Control, effect: &str, conclusion: &str) -> String {
     let conclusion =
         control.cause.map_or_else(String::new, |cause| format!(", so {conclusion} {cause}"));
