@@ -68,8 +68,8 @@ pub enum TypedError {
     Wait(#[from] WaitError),
 }
 
-/// Types characters to a host on a serial line, and waits for the echo of each. Ends early after an
-/// interrupt.
+/// Types characters to a host on a serial line, and waits for the echo of each character. Ends
+/// early after an interrupt.
 ///
 /// # Errors
 /// [`TypedError`], for example if there is no echo service.
