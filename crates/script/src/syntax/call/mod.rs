@@ -129,8 +129,8 @@ pub struct EpollEvent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are the arguments of the call")]
 pub enum Call {
-    /// `socket(..., SOCK_STREAM, IPPROTO_TCP)`, or for datagrams `socket(..., SOCK_DGRAM,
-    /// IPPROTO_UDP)`.
+    /// `socket(..., SOCK_STREAM, IPPROTO_TCP)`, or for datagrams
+    /// `socket(..., SOCK_DGRAM, IPPROTO_UDP)`.
     Socket { nonblocking: bool, datagrams: bool },
     /// `bind`; without an address, to the default port of the host's address.
     Bind { fd: i32, address: Option<SocketAddr> },
