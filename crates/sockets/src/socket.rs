@@ -74,8 +74,8 @@ impl<H: Handle> Socket<H> {
 
     /// Ends the registration.
     ///
+    /// # Errors
     /// The error of [`Shared::access`].
-    /// That of [`Shared::access`].
     pub(crate) fn unsubscribe(&self) -> Result<(), Error> {
         let _access = self.shared.access()?;
         self.waiters.unsubscribe();
@@ -84,8 +84,8 @@ impl<H: Handle> Socket<H> {
 
     /// Executes `step` with the host locked. `step` must not wait.
     ///
-    /// The error of `step`; the error of [`Shared::access`].
-    /// The error of `step`, or that of [`Shared::access`].
+    /// # Errors
+    /// The error of `step`, or the error of [`Shared::access`].
     pub(crate) fn call<T, E: Into<Error>>(
         &self,
         step: impl FnOnce(&mut Stack, Instant) -> Result<T, E>,

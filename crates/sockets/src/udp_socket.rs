@@ -76,6 +76,7 @@ impl UdpSocket {
     /// Waits for a datagram. Returns the number of bytes copied, and the sender. Bytes that do not
     /// fit into the buffer are discarded.
     ///
+    /// # Errors
     /// `WouldBlock` in non-blocking mode or after the timeout; an error that the network reported
     /// about this socket; `NetworkDown` when the network has stopped.
     pub fn recv_from(&self, into: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
@@ -128,8 +129,9 @@ impl UdpSocket {
 
     /// Sends a datagram to the peer.
     ///
-    /// `NotConnected` without a peer; an error that the network reported since the last call; those
-    /// of [`UdpSocket::send_to`].
+    /// # Errors
+    /// `NotConnected` without a peer; an error that the network reported since the last call;
+    /// otherwise the errors of [`UdpSocket::send_to`].
     pub fn send(&self, data: &[u8]) -> io::Result<usize> {
         let handle = self.socket.handle;
         self.transmit(data, |state, now| state.stack.udp_send(now, handle, data))
