@@ -1,13 +1,14 @@
-//! Addresses in every notation that `tokio::net` accepts, and names of hosts.
+//! Resolution of addresses in every notation that `tokio::net` accepts, and of host names.
 
 use crate::error::Error;
 use crate::host::Net;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-/// Values that are converted to addresses, as `tokio::net::ToSocketAddrs`. Names are the names of
-/// the network's hosts, and have an address of each IP version, in the order of RFC 6724 §6. The
-/// operating system's resolver is never asked.
+/// Values that can be converted to addresses, like `tokio::net::ToSocketAddrs`.
+///
+/// A name is that of a host of the network. It resolves to an address of each IP version of the
+/// host, in the order of RFC 6724 §6. The operating system's resolver is never queried.
 ///
 /// ```
 /// use linerate_tokio::net::{TcpListener, TcpStream};

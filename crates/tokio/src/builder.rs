@@ -13,7 +13,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-/// The configuration of a host on a link, which a task of the current runtime drives.
+/// The configuration of a host on a link. A task of the current runtime will drive the host.
 ///
 /// ```
 /// use linerate_link::memory::{MemoryConfig, pair};
@@ -33,7 +33,7 @@ use std::sync::Arc;
 /// ```
 ///
 /// The host exists until [`Net::shutdown`], or until its last [`Net`] and its last socket are
-/// dropped and closed sockets have sent their data. It stops when the runtime ends.
+/// dropped and closed sockets have sent their data. It also stops when the runtime ends.
 pub struct Builder<L> {
     link: L,
     config: StackConfig,
@@ -51,9 +51,11 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         Self { link, config, interfaces: Vec::new(), seed: None, budget: Budget::default(), names }
     }
 
-    /// Adds an interface on a further link, which the same task drives. The first one that is added
-    /// has number 2, which is the zone of its link-local addresses, the next one 3, and so on.
-    /// [`AnyLink`](linerate_link::AnyLink) is a type for links of different kinds.
+    /// Adds an interface on a further link, which the same task drives.
+    ///
+    /// The first added interface gets number 2, the next one 3, and so on. The number is also the
+    /// zone of the interface's link-local addresses. All links have one type, which can be
+    /// [`AnyLink`](linerate_link::AnyLink) for links of different kinds.
     #[must_use]
     pub fn interface(mut self, config: InterfaceConfig, link: L) -> Self {
         self.interfaces.push((config, link));
@@ -67,18 +69,19 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         Self { seed: Some(seed), ..self }
     }
 
-    /// Sets the maximum work of one turn, during which the host is locked and other tasks of this
-    /// thread do not run; at least one item of each kind.
+    /// Sets the budget of one turn of the host's event loop. Zero in a field counts as one. During
+    /// a turn, the host is locked and other tasks of this thread do not run.
     #[must_use]
     pub fn budget(self, Budget { receive, timers, transmit }: Budget) -> Self {
-        // With a budget of zero, the driver would turn for ever without making progress.
+        // With a budget of zero, the driver would spin for ever without making progress.
         let budget =
             Budget { receive: receive.max(1), timers: timers.max(1), transmit: transmit.max(1) };
         Self { budget, ..self }
     }
 
     /// Adds an address of a name that [`ToSocketAddrs`](crate::ToSocketAddrs) resolves, like a line
-    /// of `/etc/hosts`. A name can have several. The operating system's resolver is never asked.
+    /// of `/etc/hosts`. A name can have several addresses. The operating system's resolver is never
+    /// queried.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>, address: IpAddr) -> Self {
         self.names.entry(name.into()).or_default().push(address);
@@ -99,7 +102,8 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         for link in std::iter::once(&link).chain(interfaces.iter().map(|(_, link)| link)) {
             let mtu = link.capabilities().mtu;
             if mtu < SMALLEST_MTU {
-                // A host whose link is too narrow for its queued packets would turn for ever.
+                // The host could never send packets above the MTU, so its driver would spin for
+                // ever.
                 return Err(Error::NarrowLink(mtu).into());
             }
         }
@@ -128,7 +132,7 @@ impl<L: fmt::Debug> fmt::Debug for Builder<L> {
     }
 }
 
-/// The sockets' view of the task that drives the host.
+/// The connection from the sockets to the task that drives the host.
 #[derive(Debug)]
 struct LinkDriver {
     signals: Arc<Signals>,
@@ -149,7 +153,7 @@ impl Driver for LinkDriver {
     }
 }
 
-/// Tells the driver that the last `Net` and the last socket were dropped.
+/// Reports to the driver that the last `Net` and the last socket were dropped.
 impl Drop for LinkDriver {
     fn drop(&mut self) {
         self.signals.abandon();

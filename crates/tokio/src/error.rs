@@ -31,7 +31,7 @@ pub enum Error {
     /// The text is neither an address nor the name of a host of this network.
     #[error("`{0}` is not an address with a port, nor a host of this network: add the host first")]
     UnknownName(String),
-    /// The task runs on no host.
+    /// The current task belongs to no host.
     #[error(
         "this task runs on no host of a network: start it by `Host::spawn`, or by `spawn_local` \
          in a task of the host; `tokio::spawn` takes `Net::scope`"
@@ -83,7 +83,7 @@ pub enum Error {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum End {
-    /// The application shut it down.
+    /// The application shut the host down.
     #[error("the application has shut this host down: create a new one to go on")]
     ShutDown,
     /// The link carries no more frames. The cause is the machine or its administrator.
@@ -103,7 +103,7 @@ pub enum End {
 }
 
 impl Error {
-    /// Returns the kind that a program written for `tokio::net` expects.
+    /// Returns the kind that `tokio::net` reports for this cause.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {

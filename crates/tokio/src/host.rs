@@ -1,5 +1,5 @@
-//! A host that tasks share, the driver that carries its packets and its time, and the host of the
-//! current task.
+//! A host that several tasks share, the driver that supplies its packets and its clock, and the
+//! host of the current task.
 
 use crate::builder::Builder;
 use crate::error::{End, Error};
@@ -28,9 +28,10 @@ thread_local! {
     static CURRENT: RefCell<Option<Net>> = const { RefCell::new(None) };
 }
 
-/// The driver that polls a host: the driver of a simulated network, or of a real link.
+/// The part of a driver that sockets use: a driver runs the turns of a host, in a simulated network
+/// or on a real link.
 pub(crate) trait Driver: fmt::Debug + Send + Sync {
-    /// Returns the time.
+    /// Returns the current time.
     fn now(&self) -> Instant;
 
     /// Requests a turn of the host.
@@ -47,7 +48,7 @@ pub(crate) struct State {
     pub(crate) registry: Registry,
     /// The default configuration of connections.
     pub(crate) tcp_config: Config,
-    /// The result of the last turn. The driver knows when the next one is due.
+    /// The result of the last turn. The driver keeps the time at which the next turn is due.
     pub(crate) last: Turn,
     /// The reason why the host has stopped, if it has.
     pub(crate) end: Option<End>,
@@ -73,8 +74,8 @@ impl State {
         self.end.map_or(Ok(()), |end| Err(Error::Ended(end)))
     }
 
-    /// Aborts all sockets for this reason, and marks their tasks as due. The resets are sent in
-    /// later turns. A second call has no effect.
+    /// Aborts all sockets for the reason `end`, and marks the waiting tasks as due. Later turns
+    /// send the resets. A second call has no effect.
     pub(crate) fn stop(&mut self, end: End, now: Instant) {
         if self.end.is_some() {
             return;
@@ -122,7 +123,7 @@ struct Shared {
     driver: Box<dyn Driver>,
 }
 
-/// Executes a turn of the driver on the locked host. Appends the tasks to wake to `due`.
+/// Executes `turn` on the locked host, on behalf of the driver. Appends the tasks to wake to `due`.
 pub(crate) fn turn<T>(
     state: &Mutex<State>,
     due: &mut Vec<Waker>,
@@ -136,8 +137,8 @@ pub(crate) fn turn<T>(
     result
 }
 
-/// A host. Clones refer to the same one. Sockets belong to the host of the task that opens them
-/// ([`Net::scope`]).
+/// A handle to a host. Clones refer to the same host. A socket belongs to the host of the task that
+/// opens the socket ([`Net::scope`]).
 ///
 /// ```
 /// use linerate_tokio::net::{TcpListener, TcpStream};
@@ -157,7 +158,7 @@ pub(crate) fn turn<T>(
 #[derive(Clone)]
 pub struct Net {
     shared: Arc<Shared>,
-    /// The interface that calls about an interface concern ([`Net::on`]).
+    /// The number of the interface to which calls about one interface apply ([`Net::on`]).
     interface: u32,
 }
 
@@ -175,7 +176,7 @@ impl Net {
         Self { shared: Arc::new(Shared { state, driver }), interface: FIRST_INTERFACE }
     }
 
-    /// Returns the host of the current task.
+    /// Returns the host of the current task; `None` if the task belongs to no host.
     #[must_use]
     pub fn current() -> Option<Self> {
         CURRENT.with_borrow(Clone::clone)
@@ -184,34 +185,36 @@ impl Net {
     /// Returns the host of the current task.
     ///
     /// # Errors
-    /// `AddrNotAvailable` if the task runs on no host.
+    /// `AddrNotAvailable` if the task belongs to no host.
     pub(crate) fn required() -> io::Result<Self> {
         Self::current().ok_or_else(|| Error::NoHost.into())
     }
 
-    /// Makes this the host of `future`: the sockets that it opens are sockets of this host.
+    /// Makes this host the host of `future`: sockets that `future` opens belong to this host.
     pub fn scope<F: Future>(&self, future: F) -> Scoped<F> {
         Scoped { net: self.clone(), future: Box::pin(future) }
     }
 
-    /// Makes this the host of the current thread, for tasks without [`Net::scope`], until the guard
-    /// is dropped. In `on_thread_start` of a runtime's builder, it gives all tasks one host.
+    /// Makes this host the host of the current thread, for tasks without [`Net::scope`], until the
+    /// guard is dropped. Called in `on_thread_start` of a runtime's builder, it gives all tasks one
+    /// host.
     #[must_use = "dropping the guard ends it"]
     pub fn enter(&self) -> Entered {
         Entered { _restore: Restore(CURRENT.replace(Some(self.clone()))), _thread: PhantomData }
     }
 
     /// Stops the host at once: resets its connections, and ends all waiting calls. From then on,
-    /// calls on its sockets fail with `NetworkDown`, apart from reads of received data.
+    /// calls on its sockets fail with `NetworkDown`, except for reads of data received before.
     pub fn shutdown(&self) {
         self.call(|state, now| state.stop(End::ShutDown, now));
         self.shared.driver.wake();
     }
 
-    /// Stops the host when closed sockets have nothing more to send. Open sockets are reset.
+    /// Waits until closed sockets have nothing more to send, and then stops the host. Open sockets
+    /// are reset.
     ///
     /// # Errors
-    /// `TimedOut` if that took longer than `timeout`; the host is stopped in any case.
+    /// `TimedOut` if that takes longer than `timeout`; the host is stopped in any case.
     ///
     /// # Panics
     /// Outside a runtime with timers.
@@ -236,9 +239,10 @@ impl Net {
         self.shared.state.lock().end
     }
 
-    /// Returns this host, for calls about another interface than the first one
-    /// ([`Builder::interface`]): [`Net::addresses`], [`Net::add_address`], [`Net::remove_address`],
-    /// [`Net::dhcp_lease`] and [`Net::dhcp_release`].
+    /// Returns a handle to this host whose calls about one interface apply to `interface`
+    /// ([`Builder::interface`]) instead of the first interface. These calls are [`Net::addresses`],
+    /// [`Net::add_address`], [`Net::remove_address`], [`Net::dhcp_lease`] and
+    /// [`Net::dhcp_release`].
     ///
     /// ```
     /// # use linerate_link::memory::{MemoryConfig, pair};
@@ -270,13 +274,15 @@ impl Net {
         self.shared.state.lock().stack.interfaces().collect()
     }
 
-    /// Returns the addresses of the host in every state, including its link-local one.
+    /// Returns the addresses of the interface ([`Net::on`]) in every state, including its
+    /// link-local address.
     #[must_use]
     pub fn addresses(&self) -> Vec<InterfaceAddress> {
         self.on_interface(|stack, _| stack.addresses().to_vec()).unwrap_or_default()
     }
 
-    /// Adds an address, or renews the lifetimes of a known one. Its network gets a direct route.
+    /// Adds an address, or renews its lifetimes if the interface has it already. The network of the
+    /// address gets a direct route.
     ///
     /// # Errors
     /// `InvalidInput` for a multicast, loopback or unspecified address; `QuotaExceeded` at the
@@ -286,14 +292,14 @@ impl Net {
         added.flatten().map_err(|error| Error::from(error).into())
     }
 
-    /// Removes and returns an address. Its connections end at once with `ConnectionAborted`,
-    /// without a reset to the peer. Listeners and UDP sockets stay bound to it, and receive nothing
-    /// until it is added again.
+    /// Removes and returns an address. The connections of the address end at once with
+    /// `ConnectionAborted`, without a reset to the peer. Listeners and UDP sockets stay bound to
+    /// the address, and receive nothing until it is added again.
     pub fn remove_address(&self, address: IpAddr) -> Option<InterfaceAddress> {
         self.on_interface(|stack, now| stack.remove_address(now, address)).ok()?
     }
 
-    /// Returns the lease of the DHCP server, once there is one ([`StackConfig::dhcp`]).
+    /// Returns the current DHCP lease ([`StackConfig::dhcp`]), or `None` before the first one.
     ///
     /// [`StackConfig::dhcp`]: crate::StackConfig::dhcp
     #[must_use]
@@ -301,13 +307,13 @@ impl Net {
         self.on_interface(|stack, _| stack.dhcp_lease().cloned()).ok()?
     }
 
-    /// Gives the address back to the DHCP server. Its connections end.
+    /// Releases the DHCP lease: the address goes back to the server, and its connections end.
     pub fn dhcp_release(&self) {
         // There is nothing to release on an interface that is gone.
         let _ = self.on_interface(Stack::dhcp_release);
     }
 
-    /// Executes a call about the interface.
+    /// Executes `call` for the interface of this handle ([`Net::on`]).
     fn on_interface<T>(&self, call: impl FnOnce(&mut Stack, Instant) -> T) -> Result<T, HostError> {
         let interface = self.interface;
         self.call(|state, now| state.stack.on(interface, |stack| call(stack, now)))
@@ -319,28 +325,29 @@ impl Net {
         self.shared.state.lock().stack.counters()
     }
 
-    /// Returns the open sockets of the host, as netstat lists them.
+    /// Returns the open sockets of the host, with the columns of `netstat`.
     #[must_use]
     pub fn sockets(&self) -> Vec<SocketEntry> {
         let state = self.shared.state.lock();
         state.registry.ids().filter_map(|id| SocketEntry::of(id, &state.stack)).collect()
     }
 
-    /// Returns the addresses of a name in the order in which they are to be tried (RFC 6724 §6);
-    /// none for an unknown name.
+    /// Returns the addresses of a name, in the order in which a program should try them (RFC 6724
+    /// §6). The result is empty for an unknown name.
     pub(crate) fn resolve(&self, name: &str) -> Vec<IpAddr> {
         let mut addresses = self.shared.driver.resolve(name);
         self.shared.state.lock().stack.select_destinations(&mut addresses);
         addresses
     }
 
-    /// Executes a call of a socket on the locked host. Tasks are woken after it is unlocked,
-    /// because a waker may own a socket.
+    /// Executes `step`, a call of a socket, on the locked host. Tasks are woken after the host is
+    /// unlocked, because a waker may own a socket.
     pub(crate) fn call<T>(&self, step: impl FnOnce(&mut State, Instant) -> T) -> T {
         let mut due = Vec::new();
         let (result, wants_turn) = {
             let mut state = self.shared.state.lock();
-            // The time is read with the lock held, so that it never goes back between two holders.
+            // The time is read with the lock held, so that it never decreases from one holder to
+            // the next.
             let now = self.shared.driver.now();
             let result = step(&mut state, now);
             state.dispatch_events();
@@ -355,7 +362,7 @@ impl Net {
         result
     }
 
-    /// Executes a turn of the driver ([`turn`]).
+    /// Executes `step` as a turn of the driver ([`turn`]).
     pub(crate) fn turn<T>(&self, due: &mut Vec<Waker>, step: impl FnOnce(&mut State) -> T) -> T {
         turn(&self.shared.state, due, step)
     }
@@ -367,7 +374,7 @@ impl fmt::Debug for Net {
     }
 }
 
-/// A future on a host ([`Net::scope`]).
+/// A future whose sockets belong to a given host ([`Net::scope`]).
 ///
 /// ```
 /// use linerate_tokio::net::UdpSocket;
@@ -436,7 +443,7 @@ impl Drop for Restore {
     }
 }
 
-/// An open socket, as netstat lists it.
+/// An open socket, with the columns of `netstat`.
 ///
 /// ```
 /// use linerate_tokio::net::TcpListener;
@@ -453,15 +460,15 @@ impl Drop for Restore {
 pub struct SocketEntry {
     /// `tcp` or `udp`.
     pub protocol: &'static str,
-    /// Bytes that the application has not read.
+    /// Number of received bytes that the application has not read.
     pub received: usize,
-    /// Bytes that the peer has not acknowledged.
+    /// Number of sent bytes that the peer has not acknowledged.
     pub unacknowledged: usize,
     /// The address on this host.
     pub local: SocketAddr,
     /// The address of the peer, if there is one.
     pub peer: Option<SocketAddr>,
-    /// The state of a connection; `Listen`; or empty for UDP.
+    /// The state of a connection, `Listen` for a listener, or empty for UDP.
     pub state: String,
 }
 

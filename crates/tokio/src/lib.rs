@@ -1,8 +1,10 @@
-//! The sockets of `tokio::net` over a TCP/IP stack inside the program, and deterministic networks.
+//! The sockets of `tokio::net` over a TCP/IP stack inside the program, and networks for
+//! deterministic tests.
 //!
-//! [`net`] has the types of `tokio::net`: a program changes its `use` line. Its sockets belong to a
-//! host: one on a real link, which a task of the runtime drives ([`Net::builder`]), or one of a
-//! network in virtual time ([`sim`]), whose hosts each run a complete linerate stack.
+//! [`net`] has the types of `tokio::net`, so a program only changes its `use` line. Its sockets
+//! belong to a host, of which there are two kinds. A host on a real link is driven by a task of the
+//! runtime ([`Net::builder`]). A host of a simulated network ([`sim`]) runs a complete linerate
+//! stack in virtual time.
 //!
 //! ```
 //! use linerate_tokio::{net::TcpListener, net::TcpStream, sim};

@@ -1,8 +1,8 @@
 //! The task that drives a host on real links: receive frames, run timers, transmit frames, and
 //! wait for the links, the sockets or the next deadline.
 //!
-//! epoll reports each change of readiness once. So readiness is cleared before the link is drained,
-//! and a turn that leaves frames in the link is followed by another one.
+//! tokio uses edge-triggered epoll, which reports each change of readiness once. So the driver
+//! clears readiness before it drains the link, and repeats the turn if frames are left in the link.
 
 use crate::error::End;
 use crate::host::{State, turn};
@@ -43,8 +43,8 @@ impl Signals {
         self.wanted.notify_one();
     }
 
-    /// Reports that there are no more sockets. The driver ends when closed sockets have sent their
-    /// data.
+    /// Reports that no `Net` and no socket is left. The driver ends when closed sockets have sent
+    /// their data.
     pub(crate) fn abandon(&self) {
         self.is_abandoned.store(true, Ordering::Release);
         self.wake();
@@ -76,7 +76,7 @@ impl Descriptors {
         Ok(Self { readiness, wakeup })
     }
 
-    /// Is a descriptor ready, or will it wake the task?
+    /// Is a descriptor ready? If not, the task is registered to be woken.
     fn poll_signalled(&self, context: &mut Context<'_>, wants_room: bool) -> io::Result<bool> {
         let mut is_signalled = is_ready(self.readiness.poll_read_ready(context))?;
         if wants_room {
@@ -127,7 +127,7 @@ impl<L: Link + Readiness> Reactor<L> {
                 return;
             }
             if self.wait(step.next).await.is_err() {
-                // The runtime is shutting down. Dropping the driver reports it.
+                // The runtime is shutting down. Dropping the driver reports this to the sockets.
                 return;
             }
         }
@@ -220,7 +220,7 @@ fn into_async(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, interest)
 }
 
-/// Is a descriptor ready? Then its readiness is cleared, until the next change.
+/// Is a descriptor ready? If so, its readiness is cleared until the next change.
 fn is_ready<T: std::os::fd::AsRawFd>(
     ready: Poll<io::Result<AsyncFdReadyGuard<'_, T>>>,
 ) -> io::Result<bool> {

@@ -18,7 +18,7 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Opens a socket by `open`.
+    /// Opens a socket with `open`, and registers it.
     pub(crate) fn open<H: Copy>(
         net: &Net,
         id: fn(H) -> SocketId,
@@ -33,12 +33,12 @@ impl Socket {
         Ok((Self { net: net.clone(), id: id(handle) }, handle))
     }
 
-    /// Returns the socket of a handle that is registered.
+    /// Creates the socket of a handle that is registered already.
     pub(crate) fn of(net: &Net, id: SocketId) -> Self {
         Self { net: net.clone(), id }
     }
 
-    /// Takes over a handle that the host has opened.
+    /// Creates the socket of a handle that the host has opened, and registers it.
     pub(crate) fn adopt(net: &Net, id: SocketId) -> Self {
         net.call(|state, _| state.registry.insert(id));
         Self { net: net.clone(), id }
@@ -56,7 +56,8 @@ impl Socket {
         result.map_err(|error: Error| error.into())
     }
 
-    /// Executes a step in a direction once. A refused write is noted for `writable`.
+    /// Executes `step` once. If a write would block, the socket is not writable until the next
+    /// event.
     pub(crate) fn attempt<T>(
         &self,
         direction: Direction,
@@ -66,7 +67,8 @@ impl Socket {
         Ok(result?)
     }
 
-    /// Executes a step in a direction. If it would block, the task is woken at the next event.
+    /// Executes `step` once. If it would block, the task is woken at the next event in this
+    /// direction.
     pub(crate) fn poll<T>(
         &self,
         direction: Direction,
@@ -86,8 +88,8 @@ impl Socket {
         }
     }
 
-    /// Executes a step on the locked host. If the host has stopped, the reason replaces errors that
-    /// follow from it.
+    /// Executes `step` on the locked host. If the host has stopped, errors that result from the
+    /// stop are replaced by its reason.
     fn step<T>(
         &self,
         state: &mut State,
@@ -122,8 +124,8 @@ impl Socket {
         }
     }
 
-    /// Executes a step as soon as it does not block. Dropping the future loses no data: the step
-    /// takes effect in the poll that returns its result.
+    /// Repeats `step` until it does not block. Dropping the future loses no data: the step takes
+    /// effect in the poll that returns its result.
     pub(crate) async fn wait<T>(
         &self,
         direction: Direction,
@@ -132,8 +134,9 @@ impl Socket {
         poll_fn(|context| self.poll(direction, context, &mut step)).await
     }
 
-    /// Returns the readiness in the directions of `interest`. `look` determines all of it except
-    /// the room to write, which is assumed from an event about room until a write is refused.
+    /// Returns the readiness in the directions of `interest`. `look` determines everything except
+    /// whether there is room to write. There is assumed to be room until a write is refused, and
+    /// again after the next event about room.
     pub(crate) fn readiness(
         &self,
         interest: Interest,
@@ -142,8 +145,8 @@ impl Socket {
         self.net.call(|state, _| self.look(state, interest, look))
     }
 
-    /// Returns the readiness as soon as there is some. Otherwise the task is woken at the next
-    /// event.
+    /// Returns the readiness in the directions of `interest`. If the socket is ready in none, the
+    /// task is woken at the next event.
     pub(crate) fn poll_ready(
         &self,
         interest: Interest,

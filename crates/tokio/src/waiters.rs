@@ -5,7 +5,7 @@ use linerate_tcp::Event as TcpEvent;
 use std::collections::BTreeMap;
 use std::task::Waker;
 
-/// Limit of the tasks that wait for one direction of a socket. Beyond the limit all tasks are
+/// Maximum number of tasks that wait for one direction of a socket. Beyond the limit all tasks are
 /// woken; those that still exist wait again.
 const MOST_WAITERS: usize = 1_024;
 
@@ -65,15 +65,15 @@ impl Registry {
         self.forwarder.is_some()
     }
 
-    /// Notes the forwarder of the host. It is registered as a listener.
+    /// Records the forwarder of the host, which is registered as a listener.
     pub(crate) const fn set_forwarder(&mut self, forwarder: ListenHandle) {
         self.forwarder = Some(forwarder);
     }
 
-    /// Marks the tasks as due that wait for the flows of the forwarder, as they begin or end.
+    /// Marks tasks as due that wait for a new flow of the forwarder, or for a flow that has ended.
     pub(crate) fn dispatch_flows(&mut self, stack: &mut Stack) {
         while let Some(event) = stack.poll_ended_flow() {
-            // A task that answers a cancelled handshake gets an error.
+            // A cancelled handshake needs no wake-up: a task that answers it gets an error.
             if let ForwardEvent::Expired(flow) = event {
                 self.wake_both(SocketId::Udp(flow));
             }

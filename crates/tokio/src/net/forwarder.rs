@@ -1,4 +1,4 @@
-//! Forwarders: flows to addresses of other hosts, as ordinary sockets.
+//! Forwarders, which provide flows to addresses of other hosts as ordinary sockets.
 
 use super::stream::outcome_of_opening;
 use super::{TcpStream, UdpSocket};
@@ -35,8 +35,8 @@ use std::task::{Context, Poll};
 /// });
 /// ```
 ///
-/// Dropping it ends it: packets to its destinations are no longer received, so flows should be
-/// ended first.
+/// Dropping the forwarder ends it: packets to its destinations are no longer received. So end all
+/// flows before that.
 #[derive(Debug)]
 pub struct Forwarder {
     socket: Socket,
@@ -64,17 +64,18 @@ pub struct Forwarder {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Flow {
-    /// A connection that the hook has deferred. Its client waits for an answer.
+    /// A connection that the hook has deferred. The client waits until the handshake is accepted or
+    /// rejected.
     Handshake(Handshake),
     /// A connection that the hook has accepted. Its local address is the destination.
     Tcp(TcpStream),
-    /// Datagrams. The socket's local address is the destination, its peer is the source, and the
+    /// A UDP flow. The socket's local address is the destination, its peer is the source, and the
     /// first datagram can be received. When the flow was idle for too long, or was evicted, calls
     /// fail with `NotConnected`.
     Udp(UdpSocket),
 }
 
-/// A deferred connection. Dropping it leaves the client without an answer, so it repeats its SYN.
+/// A deferred connection. If it is dropped, the client gets no answer and repeats its SYN.
 ///
 /// ```
 /// use linerate_tokio::Rejection;
@@ -107,12 +108,14 @@ enum NewFlow {
 }
 
 impl Forwarder {
-    /// Accepts flows to `destinations` that arrive at the host of the current task. `hook` decides
-    /// about the first packet of each. It is called while the host is locked, so it must not use
-    /// sockets of this crate. Listeners and sockets of the host at the same address come first.
+    /// Accepts flows to `destinations` that arrive at the host of the current task. Listeners and
+    /// sockets of the host at the same address take precedence.
+    ///
+    /// For the first packet of each flow, `hook` decides whether the flow is accepted. The host is
+    /// locked while `hook` runs, so `hook` must not use sockets of this crate.
     ///
     /// # Errors
-    /// `AddrInUse` if the host has a forwarder; `AddrNotAvailable` if the task runs on no host.
+    /// `AddrInUse` if the host has a forwarder; `AddrNotAvailable` if the task belongs to no host.
     pub async fn bind(
         destinations: Destinations,
         options: &ForwardOptions,
@@ -132,7 +135,7 @@ impl Forwarder {
         Ok(Self { socket: Socket::of(&net, SocketId::Listen(listener)), listener })
     }
 
-    /// Waits for the next flow. Cancellation-safe: a flow that is not returned stays queued.
+    /// Waits for the next flow. Cancellation-safe: if the future is dropped, the flow stays queued.
     ///
     /// # Errors
     /// `NetworkDown` when the host has stopped.
@@ -140,7 +143,7 @@ impl Forwarder {
         poll_fn(|context| self.poll_accept(context)).await
     }
 
-    /// Returns the next flow, or registers the task.
+    /// Returns the next flow. If there is none, registers the task to be woken.
     ///
     /// # Errors
     /// Those of [`Forwarder::accept`].
@@ -180,7 +183,7 @@ impl Forwarder {
 }
 
 impl Handshake {
-    /// Returns the first packet's addresses and TCP options.
+    /// Returns the addresses and TCP options of the client's SYN.
     #[must_use]
     pub const fn opening(&self) -> &Opening {
         &self.opening
@@ -212,7 +215,7 @@ impl Handshake {
         Ok(TcpStream::opened(socket, handle))
     }
 
-    /// Rejects the connection, and tells the client why.
+    /// Rejects the connection, and reports the reason to the client.
     ///
     /// # Errors
     /// `NotConnected` if the client has given up.

@@ -37,7 +37,7 @@ impl TcpListener {
     /// free port.
     ///
     /// # Errors
-    /// `AddrInUse`; `AddrNotAvailable` if the host has no such address, or the task runs on no
+    /// `AddrInUse`; `AddrNotAvailable` if the host has no such address, or the task belongs to no
     /// host.
     pub async fn bind<A: ToSocketAddrs>(address: A) -> io::Result<Self> {
         Self::bind_with(address, &ListenOptions::default()).await
@@ -54,8 +54,8 @@ impl TcpListener {
         Ok(Self { socket, handle, service })
     }
 
-    /// Listens with options, such as the lengths of queues, or without IPv4 at `[::]`. `tokio::net`
-    /// has no such function.
+    /// Listens with options, such as the lengths of queues, or whether a listener at `[::]`
+    /// excludes IPv4. `tokio::net` has no such function.
     ///
     /// # Errors
     /// Those of [`TcpListener::bind`].
@@ -68,7 +68,8 @@ impl TcpListener {
         try_each(&addresses, |local| Self::open(&net, local, options, TypeOfService::default()))
     }
 
-    /// Accepts a connection. Cancellation-safe: a connection that is not returned stays queued.
+    /// Waits for a connection, and returns it with the peer's address. Cancellation-safe: if the
+    /// future is dropped, the connection stays queued.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -76,7 +77,7 @@ impl TcpListener {
         std::future::poll_fn(|context| self.poll_accept(context)).await
     }
 
-    /// Accepts a connection, or registers the task.
+    /// Accepts a connection. If there is none, registers the task to be woken.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -104,8 +105,9 @@ impl TcpListener {
         self.socket.call(|stack, _| stack.tcp_listen_addr(self.handle))
     }
 
-    /// Does the listener exclude IPv4 (`IPV6_V6ONLY`)? One at `[::]` accepts both IP versions
-    /// unless [`ListenOptions::only_v6`] is set, and shows IPv4 addresses in their IPv6 form.
+    /// Does the listener exclude IPv4 (`IPV6_V6ONLY`)? A listener at `[::]` accepts both IP
+    /// versions unless [`ListenOptions::only_v6`] is set, and shows IPv4 addresses in their IPv6
+    /// form.
     ///
     /// # Errors
     /// `Unsupported` for a listener at an IPv4 address.

@@ -8,14 +8,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// # Multicast
 impl UdpSocket {
-    /// Joins a multicast group: the socket receives datagrams to the group and its own port.
-    /// `interface` is an address of the interface. `0.0.0.0` selects the interface that
-    /// [`UdpSocket::set_multicast_if_v4`] has set.
+    /// Joins a multicast group: the socket receives datagrams to the group and to its own port,
+    /// from all sources.
+    ///
+    /// `interface` is an address of the interface, or `0.0.0.0` for the interface set with
+    /// [`UdpSocket::set_multicast_if_v4`].
     ///
     /// # Errors
     /// `InvalidInput` if `group` is no multicast group, or of the other IP version than the socket;
-    /// `AddrInUse` if the socket is a member already; `AddrNotAvailable` for an unknown interface;
-    /// `QuotaExceeded` at the limits of the host.
+    /// `AddrInUse` if the socket has joined the group already; `AddrNotAvailable` if no interface
+    /// has this address; `QuotaExceeded` at the limits of the host.
     pub fn join_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
         self.change(interface, group, None, Stack::udp_join)
     }
@@ -23,13 +25,14 @@ impl UdpSocket {
     /// Leaves a multicast group.
     ///
     /// # Errors
-    /// `AddrNotAvailable` if the socket is no member; otherwise the errors of
+    /// `AddrNotAvailable` if the socket has not joined the group; those of
     /// [`UdpSocket::join_multicast_v4`].
     pub fn leave_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
         self.change(interface, group, None, Stack::udp_leave)
     }
 
-    /// Receives the datagrams of one source to a multicast group. Further calls add sources.
+    /// Joins a multicast group for one source: the socket receives only datagrams of that source.
+    /// Further calls add sources.
     ///
     /// # Errors
     /// Those of [`UdpSocket::join_multicast_v4`]; `AddrInUse` also if the socket receives the group
@@ -44,7 +47,8 @@ impl UdpSocket {
         self.change(interface, group, source, Stack::udp_join)
     }
 
-    /// Ends the membership of [`UdpSocket::join_ssm_v4`] for one source.
+    /// Stops receiving the datagrams of one source to a multicast group
+    /// ([`UdpSocket::join_ssm_v4`]).
     ///
     /// # Errors
     /// `AddrNotAvailable` if the socket has not joined the group for this source.
@@ -58,14 +62,16 @@ impl UdpSocket {
         self.change(interface, group, source, Stack::udp_leave)
     }
 
-    /// Joins a multicast group: the socket receives datagrams to the group and its own port.
-    /// `interface` is the number of the interface. Zero selects the interface that
-    /// [`UdpSocket::set_multicast_if_v6`] has set.
+    /// Joins a multicast group: the socket receives datagrams to the group and to its own port,
+    /// from all sources.
+    ///
+    /// `interface` is the number of the interface, or zero for the interface set with
+    /// [`UdpSocket::set_multicast_if_v6`].
     ///
     /// # Errors
     /// `InvalidInput` if `group` is no multicast group, or of the other IP version than the socket;
-    /// `AddrInUse` if the socket is a member already; `AddrNotAvailable` for an unknown interface;
-    /// `QuotaExceeded` at the limits of the host.
+    /// `AddrInUse` if the socket has joined the group already; `AddrNotAvailable` if the host has
+    /// no such interface; `QuotaExceeded` at the limits of the host.
     pub fn join_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
         self.change(interface, *group, None, Stack::udp_join)
     }
@@ -73,13 +79,14 @@ impl UdpSocket {
     /// Leaves a multicast group.
     ///
     /// # Errors
-    /// `AddrNotAvailable` if the socket is no member; otherwise the errors of
+    /// `AddrNotAvailable` if the socket has not joined the group; those of
     /// [`UdpSocket::join_multicast_v6`].
     pub fn leave_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
         self.change(interface, *group, None, Stack::udp_leave)
     }
 
-    /// Receives the datagrams of one source to a multicast group. Further calls add sources.
+    /// Joins a multicast group for one source: the socket receives only datagrams of that source.
+    /// Further calls add sources.
     ///
     /// # Errors
     /// Those of [`UdpSocket::join_multicast_v6`]; `AddrInUse` also if the socket receives the group
@@ -94,7 +101,8 @@ impl UdpSocket {
         self.change(interface, *group, source, Stack::udp_join)
     }
 
-    /// Ends the membership of [`UdpSocket::join_ssm_v6`] for one source.
+    /// Stops receiving the datagrams of one source to a multicast group
+    /// ([`UdpSocket::join_ssm_v6`]).
     ///
     /// # Errors
     /// `AddrNotAvailable` if the socket has not joined the group for this source.
@@ -161,8 +169,8 @@ impl UdpSocket {
         self.socket.call(|stack, _| stack.udp_multicast_loop(self.handle))
     }
 
-    /// Sets the TTL of datagrams to multicast groups, by default 1. Those with zero do not leave
-    /// the host.
+    /// Sets the TTL of datagrams to multicast groups, by default 1. Datagrams with a TTL of zero do
+    /// not leave the host.
     ///
     /// # Errors
     /// `InvalidInput` above 255.
@@ -179,8 +187,8 @@ impl UdpSocket {
         self.socket.call(|stack, _| stack.udp_multicast_hops(self.handle)).map(u32::from)
     }
 
-    /// Sets the hop limit of datagrams to multicast groups, by default 1. Those with zero do not
-    /// leave the host.
+    /// Sets the hop limit of datagrams to multicast groups, by default 1. Datagrams with a hop
+    /// limit of zero do not leave the host.
     ///
     /// # Errors
     /// `InvalidInput` above 255.
@@ -197,8 +205,8 @@ impl UdpSocket {
         self.socket.call(|stack, _| stack.udp_multicast_hops(self.handle)).map(u32::from)
     }
 
-    /// Sets the interface over which datagrams of this socket to IPv4 groups leave, by one of its
-    /// addresses; `0.0.0.0` for the first one, which is the default.
+    /// Sets the outgoing interface of this socket's datagrams to IPv4 groups. `interface` is an
+    /// address of the interface; `0.0.0.0`, the default, selects the first interface.
     ///
     /// # Errors
     /// `AddrNotAvailable` if no interface has the address.
@@ -206,8 +214,8 @@ impl UdpSocket {
         self.set_interface(*interface)
     }
 
-    /// Sets the interface over which datagrams of this socket to IPv6 groups without a zone leave,
-    /// by its number; zero for the first one, which is the default.
+    /// Sets the outgoing interface of this socket's datagrams to IPv6 groups without a zone.
+    /// `interface` is the number of the interface; zero, the default, selects the first interface.
     ///
     /// # Errors
     /// `AddrNotAvailable` if the host has no such interface.
@@ -215,8 +223,8 @@ impl UdpSocket {
         self.set_interface(interface)
     }
 
-    /// Returns the number of the interface over which datagrams of this socket to groups leave;
-    /// zero for the default.
+    /// Returns the number of the outgoing interface of this socket's datagrams to groups; zero for
+    /// the default.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -244,7 +252,7 @@ impl UdpSocket {
     }
 }
 
-/// A call of the host that joins or leaves a group.
+/// A method of the host that joins or leaves a group.
 type Change = fn(
     &mut Stack,
     Instant,

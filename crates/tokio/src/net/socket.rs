@@ -11,7 +11,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-/// A TCP socket that is neither connected nor listening yet, as `tokio::net::TcpSocket`.
+/// A TCP socket that is neither connected nor listening yet, like `tokio::net::TcpSocket`.
 ///
 /// ```
 /// use linerate_tokio::net::TcpSocket;
@@ -39,7 +39,7 @@ pub struct TcpSocket {
 
 #[derive(Clone, Debug)]
 struct Options {
-    /// The local address; unspecified, with port zero, until it is selected.
+    /// The local address: until it is selected, the unspecified address with port zero.
     local: SocketAddr,
     is_bound: bool,
     config: Config,
@@ -68,7 +68,7 @@ impl TcpSocket {
     /// Creates a socket for IPv4 on the host of the current task.
     ///
     /// # Errors
-    /// `AddrNotAvailable` if the task runs on no host.
+    /// `AddrNotAvailable` if the task belongs to no host.
     pub fn new_v4() -> io::Result<Self> {
         Self::new(Ipv4Addr::UNSPECIFIED.into())
     }
@@ -76,7 +76,7 @@ impl TcpSocket {
     /// Creates a socket for IPv6 on the host of the current task.
     ///
     /// # Errors
-    /// `AddrNotAvailable` if the task runs on no host.
+    /// `AddrNotAvailable` if the task belongs to no host.
     pub fn new_v6() -> io::Result<Self> {
         Self::new(Ipv6Addr::UNSPECIFIED.into())
     }
@@ -97,8 +97,8 @@ impl TcpSocket {
         Ok(Self { net, options: Mutex::new(options) })
     }
 
-    /// Selects the local address. Port zero selects a free port, now. Another socket can take the
-    /// port until this one listens or connects.
+    /// Selects the local address. Port zero selects a free port at once. The port is not reserved:
+    /// until this socket listens or connects, another socket can take it.
     ///
     /// # Errors
     /// `AddrInUse`; `AddrNotAvailable` if the host has no such address; `InvalidInput` if the
@@ -159,7 +159,7 @@ impl TcpSocket {
         Ok(self.options.lock().local)
     }
 
-    /// Returns nothing: a socket without a connection has no error.
+    /// Returns `None`, because a socket without a connection has no error.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -167,7 +167,7 @@ impl TcpSocket {
         Ok(None)
     }
 
-    /// Probes an idle peer, with the usual times of RFC 9293.
+    /// Enables or disables keep-alive probes to an idle peer, with the default times of RFC 9293.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -176,7 +176,7 @@ impl TcpSocket {
         Ok(())
     }
 
-    /// Are idle peers probed?
+    /// Are keep-alive probes enabled?
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -184,8 +184,8 @@ impl TcpSocket {
         Ok(self.options.lock().config.keep_alive.is_some())
     }
 
-    /// Records `SO_REUSEADDR`. Hosts always allow what it allows on Linux: to listen on a port
-    /// whose earlier connections are in TIME-WAIT.
+    /// Records `SO_REUSEADDR`, which has no effect. Hosts always allow listening on a port whose
+    /// earlier connections are in TIME-WAIT, as Linux does with this option.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -202,11 +202,11 @@ impl TcpSocket {
         Ok(self.options.lock().reuse_address)
     }
 
-    /// Excludes IPv4 from a listener at `[::]` (`IPV6_V6ONLY`). `tokio::net` has no such function;
-    /// `socket2` has.
+    /// Excludes IPv4 from a listener at `[::]` (`IPV6_V6ONLY`). `tokio::net` has no such function,
+    /// but the crate `socket2` has.
     ///
     /// # Errors
-    /// `Unsupported` for a socket of IPv4; `InvalidInput` after [`TcpSocket::bind`].
+    /// `Unsupported` for an IPv4 socket; `InvalidInput` after [`TcpSocket::bind`].
     pub fn set_only_v6(&self, only_v6: bool) -> io::Result<()> {
         let mut options = self.options.lock();
         options.check_ipv6()?;
@@ -220,14 +220,14 @@ impl TcpSocket {
     /// Does the socket exclude IPv4 ([`TcpSocket::set_only_v6`])?
     ///
     /// # Errors
-    /// `Unsupported` for a socket of IPv4.
+    /// `Unsupported` for an IPv4 socket.
     pub fn only_v6(&self) -> io::Result<bool> {
         let options = self.options.lock();
         options.check_ipv6()?;
         Ok(options.only_v6)
     }
 
-    /// Refuses `SO_REUSEPORT`: two listeners cannot have one port.
+    /// Rejects `SO_REUSEPORT`, because two listeners cannot have one port. False has no effect.
     ///
     /// # Errors
     /// `Unsupported` for true.
@@ -235,7 +235,7 @@ impl TcpSocket {
         if reuseport { Err(io::ErrorKind::Unsupported.into()) } else { Ok(()) }
     }
 
-    /// Returns false ([`TcpSocket::set_reuseport`]).
+    /// Returns false, because hosts do not support `SO_REUSEPORT` ([`TcpSocket::set_reuseport`]).
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -277,7 +277,7 @@ impl TcpSocket {
         Ok(saturated(self.options.lock().config.receive_buffer.initial()))
     }
 
-    /// Sets how dropping the stream ends the connection ([`TcpStream::set_linger`]).
+    /// Sets what happens to unsent data when the stream is dropped ([`TcpStream::set_linger`]).
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -286,9 +286,10 @@ impl TcpSocket {
         Ok(())
     }
 
-    /// Sets the configuration of TCP for this socket, for options that `tokio::net` does not have,
-    /// such as the congestion control: one of [`CongestionName`](crate::CongestionName), or the
-    /// caller's own [`Controller`](crate::Controller). It replaces options that were set before.
+    /// Sets the TCP configuration of this socket, for options that `tokio::net` does not have. It
+    /// replaces options that were set before. An example is the congestion control: one of
+    /// [`CongestionName`](crate::CongestionName), or the caller's own
+    /// [`Controller`](crate::Controller).
     ///
     /// ```
     /// use linerate_tokio::net::TcpSocket;
@@ -305,13 +306,13 @@ impl TcpSocket {
         self.options.lock().config = *config;
     }
 
-    /// Returns the configuration of TCP for this socket.
+    /// Returns the TCP configuration of this socket.
     #[must_use]
     pub fn config(&self) -> Config {
         self.options.lock().config
     }
 
-    /// Resets the connection when the stream is dropped.
+    /// Sets that dropping the stream resets the connection.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -327,7 +328,7 @@ impl TcpSocket {
         Ok(self.options.lock().config.linger.map(Into::into))
     }
 
-    /// Sends small segments without waiting for acknowledgements (`TCP_NODELAY`).
+    /// Disables Nagle's algorithm: small segments do not wait for acknowledgements (`TCP_NODELAY`).
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.

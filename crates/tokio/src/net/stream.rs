@@ -25,8 +25,8 @@ use tokio::task::yield_now;
 /// Maximum number of bytes that one call copies while it holds the lock.
 const LARGEST_COPY: usize = 256 << 10;
 
-/// A connection, as `tokio::net::TcpStream`. Reading opens the window of the peer, so a slow reader
-/// slows the peer down.
+/// A TCP connection, like `tokio::net::TcpStream`. The receive window grows when the application
+/// reads, so a slow reader slows the peer down.
 ///
 /// ```
 /// use linerate_tokio::net::{TcpListener, TcpStream};
@@ -53,11 +53,11 @@ pub struct TcpStream {
 
 impl TcpStream {
     /// Connects the host of the current task to the first address that answers. Dropping the future
-    /// abandons the attempt.
+    /// aborts the attempt.
     ///
     /// # Errors
     /// `ConnectionRefused`, `TimedOut`, `NetworkUnreachable`; `NotFound` for an unknown name;
-    /// `AddrNotAvailable` if the task runs on no host.
+    /// `AddrNotAvailable` if the task belongs to no host.
     pub async fn connect<A: ToSocketAddrs>(address: A) -> io::Result<Self> {
         let net = Net::required()?;
         let addresses = address.to_socket_addrs(&net)?;
@@ -89,12 +89,12 @@ impl TcpStream {
         Ok(Self { socket, handle })
     }
 
-    /// Creates the stream of a connection that is open.
+    /// Creates the stream of an open connection whose socket is registered.
     pub(super) const fn opened(socket: Socket, handle: TcpHandle) -> Self {
         Self { socket, handle }
     }
 
-    /// Creates the stream of an accepted connection.
+    /// Creates the stream of an accepted connection, and registers its socket.
     pub(super) fn accepted(net: &Net, handle: TcpHandle) -> Self {
         Self { socket: Socket::adopt(net, SocketId::Tcp(handle)), handle }
     }
@@ -112,7 +112,7 @@ impl TcpStream {
         (OwnedReadHalf::new(Arc::clone(&stream)), OwnedWriteHalf::new(stream))
     }
 
-    /// Copies received data without removing it, as soon as there is some.
+    /// Waits for received data, and copies it without removing it.
     ///
     /// # Errors
     /// Those of a read.
@@ -123,7 +123,7 @@ impl TcpStream {
         self.socket.wait(Direction::Read, |stack, _| stack.tcp_peek(self.handle, into)).await
     }
 
-    /// Copies received data without removing it, or registers the task.
+    /// Copies received data without removing it. If there is none, registers the task to be woken.
     ///
     /// # Errors
     /// Those of a read.
@@ -162,8 +162,8 @@ impl TcpStream {
         self.ready(Interest::READABLE).await.map(drop)
     }
 
-    /// Waits for room in the send buffer. As in `tokio::net`, the next write can still be refused.
-    /// Cancellation-safe.
+    /// Waits for room in the send buffer. As in `tokio::net`, the next write can still fail with
+    /// `WouldBlock`. Cancellation-safe.
     ///
     /// # Errors
     /// None; a connection that has failed is writable.
@@ -171,7 +171,7 @@ impl TcpStream {
         self.ready(Interest::WRITABLE).await.map(drop)
     }
 
-    /// Is there data to read, or has the stream ended? If not, the task is registered.
+    /// Is there data to read, or has the stream ended? If not, the task is registered to be woken.
     ///
     /// # Errors
     /// None; a connection that has failed is readable.
@@ -180,7 +180,7 @@ impl TcpStream {
         self.socket.poll_ready(Interest::READABLE, context, look).map(|_| Ok(()))
     }
 
-    /// Is there room in the send buffer? If not, the task is registered.
+    /// Is there room in the send buffer? If not, the task is registered to be woken.
     ///
     /// # Errors
     /// None; a connection that has failed is writable.
@@ -189,7 +189,7 @@ impl TcpStream {
         self.socket.poll_ready(Interest::WRITABLE, context, look).map(|_| Ok(()))
     }
 
-    /// Returns the readiness, except for room to write.
+    /// Returns the readiness, except whether there is room to write.
     fn readiness(&self, stack: &Stack) -> Ready {
         let mut ready = Ready::EMPTY;
         if !matches!(stack.tcp_peek(self.handle, &mut [0]), Err(HostError::WouldBlock)) {
@@ -208,7 +208,7 @@ impl TcpStream {
     /// Calls `attempt` if the stream is ready in one of the directions of `interest`.
     ///
     /// # Errors
-    /// `WouldBlock` if the stream is not ready; otherwise the errors of `attempt`.
+    /// `WouldBlock` if the stream is not ready; those of `attempt`.
     pub fn try_io<R>(
         &self,
         interest: Interest,
@@ -220,7 +220,7 @@ impl TcpStream {
         attempt()
     }
 
-    /// Calls `attempt` when the stream is ready, until its result is not `WouldBlock`.
+    /// Waits until the stream is ready and calls `attempt`, until its result is not `WouldBlock`.
     ///
     /// # Errors
     /// Those of `attempt`.
@@ -240,10 +240,10 @@ impl TcpStream {
         }
     }
 
-    /// Reads what has been received.
+    /// Reads received data without waiting. Returns the number of bytes read.
     ///
     /// # Errors
-    /// `WouldBlock` if that is nothing; the reason why the connection has ended.
+    /// `WouldBlock` if no data has arrived; the reason why the connection has ended.
     pub fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
         if into.is_empty() {
             return Ok(0);
@@ -251,7 +251,7 @@ impl TcpStream {
         self.socket.attempt(Direction::Read, |stack, now| self.read(stack, now, into))
     }
 
-    /// Reads what has been received into several buffers.
+    /// Reads received data into several buffers without waiting. Returns the number of bytes read.
     ///
     /// # Errors
     /// Those of [`TcpStream::try_read`].
@@ -276,7 +276,8 @@ impl TcpStream {
         })
     }
 
-    /// Reads what has been received, and appends it to `buffer`.
+    /// Reads received data without waiting, and appends it to `buffer`. Returns the number of bytes
+    /// read.
     ///
     /// # Errors
     /// Those of [`TcpStream::try_read`].
@@ -293,7 +294,7 @@ impl TcpStream {
         })
     }
 
-    /// Writes as much as there is room for.
+    /// Writes a prefix of `data`, as far as there is room. Returns the number of bytes written.
     ///
     /// # Errors
     /// `WouldBlock` if there is no room; the reason why the connection has ended.
@@ -301,7 +302,8 @@ impl TcpStream {
         self.socket.attempt(Direction::Write, |stack, now| self.write(stack, now, data))
     }
 
-    /// Writes as much of several pieces as there is room for.
+    /// Writes several pieces in their order, as far as there is room. Returns the number of bytes
+    /// written.
     ///
     /// # Errors
     /// Those of [`TcpStream::try_write`].
@@ -326,7 +328,7 @@ impl TcpStream {
         self.socket.call(|stack, _| stack.tcp_local_addr(self.handle))
     }
 
-    /// Sends small segments without waiting for acknowledgements (`TCP_NODELAY`).
+    /// Disables Nagle's algorithm: small segments do not wait for acknowledgements (`TCP_NODELAY`).
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -344,9 +346,9 @@ impl TcpStream {
         self.inspect(Connection::no_delay)
     }
 
-    /// Sets how dropping the stream ends the connection (`SO_LINGER`). Zero resets it, and unsent
-    /// data is lost. Any other time has no effect, because dropping never waits: the host sends the
-    /// remaining data in the background.
+    /// Sets what happens to unsent data when the stream is dropped (`SO_LINGER`). With zero, the
+    /// connection is reset and unsent data is lost. Any other time has no effect, because dropping
+    /// never waits: the host sends the remaining data in the background.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -357,7 +359,7 @@ impl TcpStream {
         })
     }
 
-    /// Resets the connection when the stream is dropped.
+    /// Sets that dropping the stream resets the connection.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -407,7 +409,7 @@ impl TcpStream {
             .call(|stack, _| stack.tcp(self.handle).as_deref().map(getter).ok_or(HostError::Closed))
     }
 
-    /// Closes a direction.
+    /// Closes the connection in a direction, or in both.
     pub(super) fn close_direction(&self, direction: Shutdown) -> io::Result<()> {
         self.socket.call(|stack, now| match direction {
             Shutdown::Write => stack.tcp_shutdown_write(now, self.handle),
@@ -527,7 +529,8 @@ impl AsyncWrite for TcpStream {
     }
 }
 
-/// Returns the result of opening a connection: `WouldBlock` while it is in progress.
+/// Returns the result of opening a connection. The error is `WouldBlock` while opening is in
+/// progress.
 pub(super) fn outcome_of_opening(stack: &Stack, handle: TcpHandle) -> Result<(), HostError> {
     let connection = stack.tcp(handle).ok_or(HostError::Closed)?;
     match connection.state() {

@@ -1,4 +1,4 @@
-//! The halves of a connection, as `tokio::net::tcp`.
+//! The read and write halves of a connection, like `tokio::net::tcp`.
 
 use super::TcpStream;
 use std::error::Error;
@@ -125,7 +125,7 @@ impl OwnedReadHalf {
         Self { stream }
     }
 
-    /// Puts the halves of one stream together again.
+    /// Joins the halves of one stream to a stream again.
     ///
     /// # Errors
     /// Both halves, if they belong to different streams.

@@ -1,4 +1,4 @@
-//! Datagram sockets.
+//! UDP sockets.
 
 use crate::address::{ToSocketAddrs, try_each};
 use crate::error::Error;
@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::task::{Context, Poll, ready};
 use tokio::io::{Interest, ReadBuf, Ready};
 
-/// A datagram socket, as `tokio::net::UdpSocket`.
+/// A UDP socket, like `tokio::net::UdpSocket`.
 ///
 /// ```
 /// use linerate_tokio::net::UdpSocket;
@@ -39,14 +39,14 @@ impl UdpSocket {
     /// selects a free port.
     ///
     /// # Errors
-    /// `AddrInUse`; `AddrNotAvailable` if the host has no such address, or the task runs on no
+    /// `AddrInUse`; `AddrNotAvailable` if the host has no such address, or the task belongs to no
     /// host.
     pub async fn bind<A: ToSocketAddrs>(address: A) -> io::Result<Self> {
         Self::bind_with(address, &UdpOptions::default()).await
     }
 
-    /// Opens a socket with options, such as the lengths of its queues, or without IPv4 at `[::]`.
-    /// `tokio::net` has no such function.
+    /// Opens a socket with options, such as the lengths of its queues, or whether a socket at
+    /// `[::]` excludes IPv4. `tokio::net` has no such function.
     ///
     /// # Errors
     /// Those of [`UdpSocket::bind`].
@@ -60,8 +60,9 @@ impl UdpSocket {
         })
     }
 
-    /// Does the socket exclude IPv4 (`IPV6_V6ONLY`)? One at `[::]` exchanges datagrams over both IP
-    /// versions unless [`UdpOptions::only_v6`] is set, and shows IPv4 addresses in their IPv6 form.
+    /// Does the socket exclude IPv4 (`IPV6_V6ONLY`)? A socket at `[::]` exchanges datagrams over
+    /// both IP versions unless [`UdpOptions::only_v6`] is set, and shows IPv4 addresses in their
+    /// IPv6 form.
     ///
     /// # Errors
     /// `Unsupported` for a socket at an IPv4 address.
@@ -74,8 +75,9 @@ impl UdpSocket {
         Self { socket: Socket::adopt(net, SocketId::Udp(handle)), handle }
     }
 
-    /// Reports to the source of a forwarded flow ([`Flow::Udp`](super::Flow::Udp)) that the network
-    /// has called its destination unreachable.
+    /// Reports to the source of a forwarded flow ([`Flow::Udp`](super::Flow::Udp)) that its
+    /// destination is unreachable. `error` is the reason that the network reported to the
+    /// application.
     ///
     /// # Errors
     /// `NotConnected` if the socket does not belong to a forwarded flow, or if the flow has
@@ -84,7 +86,8 @@ impl UdpSocket {
         self.socket.call(|stack, now| stack.forward_unreachable(now, self.handle, error))
     }
 
-    /// Sets the peer: the socket receives only its datagrams, and [`UdpSocket::send`] sends to it.
+    /// Sets the peer: the socket receives datagrams only from the peer, and [`UdpSocket::send`]
+    /// sends to the peer.
     ///
     /// # Errors
     /// `NetworkUnreachable` without a route; `InvalidInput` for an invalid destination.
@@ -130,7 +133,8 @@ impl UdpSocket {
         Ok(data.len())
     }
 
-    /// Receives a datagram. The part that exceeds `into` is lost. Cancellation-safe.
+    /// Waits for a datagram. Returns the number of bytes copied, and the sender. Bytes that do not
+    /// fit into the buffer are discarded. Cancellation-safe.
     ///
     /// # Errors
     /// An error that the network has reported about a datagram of this socket.
@@ -142,7 +146,7 @@ impl UdpSocket {
         Ok((length, from))
     }
 
-    /// Receives a datagram like [`UdpSocket::recv_from`].
+    /// Waits for a datagram like [`UdpSocket::recv_from`]. Returns the number of bytes copied.
     ///
     /// # Errors
     /// Those of [`UdpSocket::recv_from`].
@@ -170,7 +174,7 @@ impl UdpSocket {
         Ok((length, from))
     }
 
-    /// Receives a datagram that has arrived.
+    /// Receives a datagram without waiting. Returns the number of bytes copied, and the sender.
     ///
     /// # Errors
     /// `WouldBlock` if there is no datagram; otherwise the errors of [`UdpSocket::recv_from`].
@@ -181,7 +185,7 @@ impl UdpSocket {
         Ok((length, from))
     }
 
-    /// Sends a datagram.
+    /// Sends a datagram without waiting.
     ///
     /// # Errors
     /// `WouldBlock` if the send queue is full; otherwise the errors of [`UdpSocket::send_to`].
@@ -192,7 +196,7 @@ impl UdpSocket {
         Ok(data.len())
     }
 
-    /// Receives a datagram from the peer that has arrived.
+    /// Receives a datagram from the peer without waiting. Returns the number of bytes copied.
     ///
     /// # Errors
     /// Those of [`UdpSocket::try_recv_from`].
@@ -200,7 +204,7 @@ impl UdpSocket {
         self.try_recv_from(into).map(|(length, _)| length)
     }
 
-    /// Copies a datagram that has arrived, but leaves it in the queue.
+    /// Copies a datagram without waiting, but leaves it in the queue.
     ///
     /// # Errors
     /// Those of [`UdpSocket::try_recv_from`].
@@ -210,7 +214,7 @@ impl UdpSocket {
         Ok((length, from))
     }
 
-    /// Sends a datagram to the peer.
+    /// Sends a datagram to the peer without waiting.
     ///
     /// # Errors
     /// `WouldBlock` if the send queue is full; otherwise the errors of [`UdpSocket::send`].
@@ -220,7 +224,8 @@ impl UdpSocket {
         Ok(data.len())
     }
 
-    /// Receives a datagram, or registers the task.
+    /// Receives a datagram, and returns its sender. If there is none, registers the task to be
+    /// woken.
     ///
     /// # Errors
     /// Those of [`UdpSocket::recv_from`].
@@ -236,7 +241,7 @@ impl UdpSocket {
         Poll::Ready(Ok(from))
     }
 
-    /// Receives a datagram, or registers the task.
+    /// Receives a datagram. If there is none, registers the task to be woken.
     ///
     /// # Errors
     /// Those of [`UdpSocket::recv`].
@@ -248,7 +253,7 @@ impl UdpSocket {
         self.poll_recv_from(context, into).map_ok(drop)
     }
 
-    /// Sends a datagram, or registers the task.
+    /// Sends a datagram. If the send queue is full, registers the task to be woken.
     ///
     /// # Errors
     /// Those of [`UdpSocket::send_to`].
@@ -262,7 +267,7 @@ impl UdpSocket {
         self.socket.poll(Direction::Write, context, send).map_ok(|()| data.len())
     }
 
-    /// Sends a datagram to the peer, or registers the task.
+    /// Sends a datagram to the peer. If the send queue is full, registers the task to be woken.
     ///
     /// # Errors
     /// Those of [`UdpSocket::send`].
@@ -290,7 +295,8 @@ impl UdpSocket {
         self.ready(Interest::READABLE).await.map(drop)
     }
 
-    /// Waits for room in the send queue. As in `tokio::net`, the next send can still be refused.
+    /// Waits for room in the send queue. As in `tokio::net`, the next send can still fail with
+    /// `WouldBlock`.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -298,7 +304,7 @@ impl UdpSocket {
         self.ready(Interest::WRITABLE).await.map(drop)
     }
 
-    /// Has a datagram arrived? If not, the task is registered.
+    /// Has a datagram arrived? If not, the task is registered to be woken.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -307,7 +313,7 @@ impl UdpSocket {
         self.socket.poll_ready(Interest::READABLE, context, look).map(|_| Ok(()))
     }
 
-    /// Is there room in the send queue? If not, the task is registered.
+    /// Is there room in the send queue? If not, the task is registered to be woken.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -316,7 +322,7 @@ impl UdpSocket {
         self.socket.poll_ready(Interest::WRITABLE, context, look).map(|_| Ok(()))
     }
 
-    /// Returns the readiness, except for room to send.
+    /// Returns the readiness, except whether there is room to send.
     fn readiness(&self, stack: &Stack) -> Ready {
         match stack.udp_is_readable(self.handle) {
             Ok(false) => Ready::EMPTY,
@@ -327,7 +333,7 @@ impl UdpSocket {
     /// Calls `attempt` if the socket is ready in one of the directions of `interest`.
     ///
     /// # Errors
-    /// `WouldBlock` if the socket is not ready; otherwise the errors of `attempt`.
+    /// `WouldBlock` if the socket is not ready; those of `attempt`.
     pub fn try_io<R>(
         &self,
         interest: Interest,
@@ -389,7 +395,7 @@ impl UdpSocket {
         self.socket.call(|stack, _| stack.udp_hops(self.handle)).map(u32::from)
     }
 
-    /// Takes the error that the network reported about a datagram of this socket.
+    /// Returns and clears the error that the network reported about a datagram of this socket.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.

@@ -1,5 +1,5 @@
-//! The addresses of hosts. All follow from the number of the host, so that runs with equal seeds
-//! have equal addresses, and the receiver of a packet is found without a table.
+//! The addresses of hosts. Each address is derived from the number of its host. So runs with equal
+//! seeds have equal addresses, and finding the receiver of a packet needs no table.
 
 use linerate_stack::StackConfig;
 use linerate_wire::{IpCidr, MacAddress};
@@ -34,8 +34,9 @@ impl IpVersions {
         (self != Self::V6).then_some(Ipv4Addr::new(10, 0, high, low))
     }
 
-    /// Returns a unique local address (RFC 4193). Its precedence is lower than the precedence of
-    /// IPv4 (RFC 6724 §2.1), so programs that know only IPv4 reach each other by name at once.
+    /// Returns a unique local address (RFC 4193). Its precedence is lower than that of IPv4 (RFC
+    /// 6724 §2.1), so a connection by name tries IPv4 first. A server that listens only on IPv4 is
+    /// then reached by the first attempt.
     pub(super) fn ipv6(self, host: usize) -> Option<Ipv6Addr> {
         (self != Self::V4).then_some(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, suffix(host)))
     }
@@ -60,7 +61,8 @@ pub(super) fn config(versions: IpVersions, host: usize) -> StackConfig {
     config
 }
 
-/// Returns the number of the host that has this address, if there are that many hosts.
+/// Returns the number of the host that has this address, even if the network has fewer hosts.
+/// `None` if no host can have the address.
 pub(super) fn host_at(address: IpAddr) -> Option<usize> {
     let suffix = match address {
         IpAddr::V4(address) => match address.octets() {
@@ -68,7 +70,8 @@ pub(super) fn host_at(address: IpAddr) -> Option<usize> {
             _ => 0,
         },
         IpAddr::V6(address) => match address.segments() {
-            // The second one is the link-local address of the MAC address (RFC 2464 §5).
+            // The second pattern is the link-local address derived from the MAC address (RFC 2464
+            // §5).
             [0xfd00, 0, 0, 0, 0, 0, 0, suffix] | [0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, suffix] => {
                 suffix
             }

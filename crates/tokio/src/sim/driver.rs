@@ -1,13 +1,14 @@
 //! Virtual time: the order of tasks, packets and timers.
 //!
 //! tokio calls [`Driver::handle_idle`] before it parks its thread, that is when all tasks wait. The
-//! driver then goes from one event of hosts and paths to the next, and moves the clock, until a
-//! task is woken.
+//! driver then processes the events of hosts and paths in their order, and advances the clock,
+//! until a task is woken.
 //!
-//! tokio's timers expire at whole milliseconds. Between two of them only hosts and paths have
-//! events, so the driver moves the clock exactly ([`tokio::time::advance`]), and leaves each whole
-//! millisecond to tokio first. Longer waits are left to tokio, which knows the next timer: a task
-//! sleeps until the millisecond before the next event.
+//! tokio's timers expire at whole milliseconds. Between two milliseconds only hosts and paths have
+//! events, so the driver advances the clock exactly to the next event ([`tokio::time::advance`]).
+//! At each whole millisecond, tokio's own timers run first. Longer waits are left to tokio, because
+//! only tokio can find its next timer: a task sleeps until the last millisecond before the next
+//! event.
 
 use super::Failure;
 use super::world::World;
@@ -47,7 +48,7 @@ impl Default for Clockwork {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The hosts that want a turn.
+    /// The numbers of the hosts that need a turn.
     due: Vec<usize>,
     /// The start of the current run on tokio's clock, and the virtual time at that moment.
     started: Option<(tokio::time::Instant, Instant)>,
@@ -68,7 +69,7 @@ impl State {
     }
 }
 
-/// A run. Virtual time stands still when it is dropped, until the next run.
+/// A run of the network. After it is dropped, virtual time stops until the next run.
 #[derive(Debug)]
 pub(super) struct Running<'a>(&'a Clockwork);
 
@@ -82,7 +83,7 @@ impl Drop for Running<'_> {
 }
 
 impl Clockwork {
-    /// Begins a run. Must be called in its runtime.
+    /// Starts a run. Must be called inside the tokio runtime of the run.
     pub(super) fn start(&self) -> Running<'_> {
         let mut state = self.state.lock();
         state.started = Some((tokio::time::Instant::now(), state.now));
@@ -119,12 +120,12 @@ impl Clockwork {
         }
     }
 
-    /// Moves the hosts that want a turn into `due`, which is empty.
+    /// Moves the numbers of the hosts that need a turn into `due`, which must be empty.
     pub(super) fn take_due(&self, due: &mut Vec<usize>) {
         due.append(&mut self.state.lock().due);
     }
 
-    /// Ends the run by a panic that was caught in a task.
+    /// Ends the run, which then panics with `failure`, such as a panic that was caught in a task.
     pub(super) fn fail(&self, failure: Failure) {
         let main = {
             let mut state = self.state.lock();
@@ -149,7 +150,7 @@ impl Clockwork {
     }
 }
 
-/// The driver of one host.
+/// The driver of one host, as the sockets of the host use it.
 #[derive(Debug)]
 pub(super) struct HostDriver {
     pub(super) clockwork: Arc<Clockwork>,
@@ -170,7 +171,7 @@ impl crate::host::Driver for HostDriver {
     }
 }
 
-/// Carries packets and time during a run.
+/// The driver of a run: delivers packets and advances virtual time.
 #[derive(Debug)]
 pub(super) struct Driver {
     world: Arc<Mutex<World>>,
@@ -184,7 +185,8 @@ pub(super) struct Driver {
 /// The timer of the driver.
 #[derive(Debug)]
 struct Alarm {
-    /// The whole millisecond at which it expires, or never.
+    /// The time at which the timer expires, whole milliseconds after the start of the run; or
+    /// `NEVER`.
     at: Instant,
     task: Option<Waker>,
 }
@@ -200,13 +202,14 @@ impl Driver {
         Self { world, clockwork, limit, alarm, woken: Mutex::default() }
     }
 
-    /// Called before the thread parks, when all tasks wait. Returns when a task is woken, when the
-    /// timers of tokio come first, or when there is nothing to do before the alarm.
+    /// Processes events and advances virtual time. tokio calls this before the thread parks, when
+    /// all tasks wait. Returns when a task is woken, or when tokio's timers come first.
     pub(super) fn handle_idle(&self) {
         let Some((began, mut now)) = self.clockwork.run() else { return };
         let mut woken = self.woken.lock();
         loop {
-            // A rule can panic. Unwinding must not pass through the runtime.
+            // A rule is a function of the test and can panic. The panic must not unwind through the
+            // runtime.
             let stepped = catch_unwind(AssertUnwindSafe(|| {
                 let mut world = self.world.lock();
                 (world.step(now, &mut woken), world.next_event())
@@ -246,7 +249,7 @@ impl Driver {
         }
     }
 
-    /// Sets the alarm to this time at the latest.
+    /// Sets the alarm to `at`, unless it is set to an earlier time.
     fn set_alarm(&self, at: Instant) {
         let mut alarm = self.alarm.lock();
         if at < alarm.at {
@@ -265,7 +268,8 @@ impl Driver {
         )));
     }
 
-    /// Sleeps until each alarm, so that tokio moves its clock there if no timer comes before.
+    /// Sleeps until each alarm. Meanwhile tokio advances its paused clock to the alarm, unless
+    /// another timer is earlier.
     pub(super) async fn keep_alarm(self: Arc<Self>) {
         let Some((start, began)) = self.clockwork.state.lock().started else { return };
         let mut sleep = pin!(tokio::time::sleep_until(start));
@@ -289,8 +293,8 @@ impl Driver {
     }
 }
 
-/// Moves the clock of tokio. The time is moved at the first poll; then the future yields, for which
-/// there is no need before the thread parks.
+/// Advances tokio's clock by `span`. The future of tokio advances the clock at its first poll, and
+/// then only yields to other tasks. All of them wait here, so polling in a loop is enough.
 fn advance(span: Duration) {
     let mut advance = pin!(tokio::time::advance(span.into()));
     let mut context = Context::from_waker(Waker::noop());

@@ -5,11 +5,12 @@
 //! changed and partitioned while the network runs. Equal seeds give equal packets at equal times.
 //!
 //! Time advances by events. When no task can run, the clock moves to the next timer of tokio or the
-//! next deadline of a host or a path, whichever is earlier. An idle hour costs only its timers.
-//! Packets have times in nanoseconds; tokio's own timers expire at whole milliseconds.
+//! next deadline of a host or a path, whichever is earlier. An idle hour takes no real time, apart
+//! from its timers. Packets have times in nanoseconds; tokio's own timers expire at whole
+//! milliseconds.
 //!
-//! `tokio::select!` draws its first branch from a seed of the runtime, which only an unstable build
-//! of tokio can set (`--cfg tokio_unstable`): write `biased;` in it.
+//! `tokio::select!` chooses its first branch at random. Only an unstable build of tokio (`--cfg
+//! tokio_unstable`) can set the seed of this choice. So write `biased;` in each `select!`.
 
 mod addresses;
 mod driver;
@@ -77,8 +78,9 @@ impl Builder {
         self
     }
 
-    /// Sets the impairments of all paths: `transmit` from the host that was added first, and
-    /// `receive` towards it. The default is a delay of 100 µs.
+    /// Sets the impairments of all paths. Between two hosts, `transmit` applies to packets from the
+    /// host that was added first, and `receive` to packets to that host. The default is a delay of
+    /// 100 µs in each direction.
     #[must_use]
     #[allow(clippy::large_types_passed_by_value, reason = "called once for a network")]
     pub const fn link(mut self, link: Impairments) -> Self {
@@ -94,21 +96,22 @@ impl Builder {
         self
     }
 
-    /// Sets the virtual time at which a run fails, because its tasks wait for something that never
-    /// comes. The default is 24 hours.
+    /// Sets the limit of virtual time, by default 24 hours. A run that reaches the limit fails: its
+    /// tasks probably wait for an event that never comes.
     #[must_use]
     pub const fn time_limit(mut self, limit: time::Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Writes all packets to a pcapng file, at their senders and at their receivers.
+    /// Writes each packet to a pcapng file: once when the sender sends it, and once when it
+    /// arrives.
     ///
     /// Without this call, the environment variable `LINERATE_CAPTURES` can name a folder. Then each
     /// network writes a file there, with the name of the test (or thread) and a number.
     ///
     /// # Errors
-    /// The error of the system.
+    /// The error of the system if the file cannot be created.
     pub fn capture(mut self, path: impl AsRef<Path>) -> io::Result<Self> {
         self.capture = Some(CaptureWriter::create(path)?);
         Ok(self)
@@ -131,7 +134,7 @@ impl Builder {
     }
 }
 
-/// A network of hosts, for example two of them that a partition separates for a minute:
+/// A network of hosts. In this example, a partition separates two hosts for a minute:
 ///
 /// ```
 /// use linerate_tokio::net::UdpSocket;
@@ -160,7 +163,7 @@ impl Builder {
 /// assert!(network.elapsed() >= Duration::from_secs(60));
 /// ```
 ///
-/// Clones refer to the same one, and can be moved into tasks of its hosts.
+/// Clones refer to the same network, and can be moved into tasks of its hosts.
 #[derive(Clone)]
 pub struct Network {
     world: Arc<Mutex<World>>,
@@ -187,7 +190,8 @@ impl Network {
     }
 
     /// Adds a host with the next free addresses, or returns the host with this name. The first host
-    /// has 10.0.0.1 and fd00::1. They can be used at once, without detection of duplicates.
+    /// has 10.0.0.1 and fd00::1. Addresses can be used at once, without duplicate address
+    /// detection.
     ///
     /// # Panics
     /// With more than 65,000 hosts.
@@ -239,8 +243,9 @@ impl Network {
         time::Duration::from_nanos(self.clockwork.now().as_nanos())
     }
 
-    /// Changes the impairments between two hosts: `transmit` from `one` to `other`, and `receive`
-    /// back. Packets under way arrive as before.
+    /// Changes the impairments between two hosts: `transmit` applies to packets from `one` to
+    /// `other`, and `receive` to packets in the reverse direction. Packets in transit are not
+    /// affected.
     #[allow(clippy::large_types_passed_by_value, reason = "called rarely")]
     pub fn set_link(&self, one: &Host, other: &Host, link: Impairments) {
         let mut world = self.world.lock();
@@ -258,8 +263,9 @@ impl Network {
         self.world.lock().partition(one.number, other.number, false);
     }
 
-    /// Adds a rule that decides about each packet before the path does. Dropping the guard removes
-    /// it. The rule must not call the network.
+    /// Adds a rule, which decides about each packet before the packet enters its path. Dropping the
+    /// guard removes the rule. The rule must not call methods of the network, because the network
+    /// is locked.
     pub fn rule(&self, rule: impl FnMut(&Packet<'_>) -> Verdict + Send + 'static) -> RuleGuard {
         let number = self.world.lock().add_rule(Box::new(rule));
         RuleGuard { world: Arc::clone(&self.world), number }
@@ -317,13 +323,13 @@ pub struct Host {
 }
 
 impl Host {
-    /// Returns the name.
+    /// Returns the name of the host.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the IPv4 address of the host, or in a network without IPv4 its IPv6 address.
+    /// Returns the IPv4 address of the host. In a network without IPv4, returns the IPv6 address.
     #[must_use]
     pub fn address(&self) -> IpAddr {
         let ipv6 = || self.ipv6().unwrap_or(Ipv6Addr::UNSPECIFIED);
@@ -342,13 +348,13 @@ impl Host {
         self.network.versions.ipv6(self.number)
     }
 
-    /// Returns the host itself, for its counters and sockets.
+    /// Returns the handle to the host's stack, which has its counters and sockets.
     #[must_use]
     pub const fn net(&self) -> &Net {
         &self.net
     }
 
-    /// Starts a task on this host, now or when the network runs. Tasks that it starts by
+    /// Starts a task on this host, at once or when the network runs. Tasks that it starts by
     /// [`tokio::task::spawn_local`] belong to the host, too. A panic of the task fails the run.
     pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) {
         let (net, clockwork) = (self.net.clone(), Arc::clone(&self.network.clockwork));
@@ -363,7 +369,7 @@ impl Host {
     /// Runs the network until `main`, a task of this host, is finished.
     ///
     /// # Panics
-    /// As [`Network::run`].
+    /// For the reasons of [`Network::run`].
     pub fn run<T: 'static>(&self, main: impl Future<Output = T> + 'static) -> T {
         self.network.run(async {
             match start(&self.net, Arc::clone(&self.network.clockwork), main).await {
@@ -375,8 +381,8 @@ impl Host {
     }
 }
 
-/// Starts a task of a host in the current run, in a task set of its own, which provides the host to
-/// all tasks that this one starts.
+/// Starts a task of a host in the current run. The task gets its own [`LocalSet`] in the scope of
+/// the host, so that all tasks that it starts belong to the host, too.
 fn start<T: 'static>(
     net: &Net,
     clockwork: Arc<Clockwork>,
@@ -408,15 +414,16 @@ fn start<T: 'static>(
 /// ```
 ///
 /// # Panics
-/// As [`Network::run`].
+/// For the reasons of [`Network::run`].
 pub fn lo<T: 'static>(main: impl Future<Output = T> + 'static) -> T {
     Network::builder().build().host("localhost").run(main)
 }
 
-/// Runs `server` on a host of this name, and `client` on another until it is finished.
+/// Runs `server` on a host named "server", and `client` on a host named "client", until `client` is
+/// finished.
 ///
 /// # Panics
-/// As [`Network::run`].
+/// For the reasons of [`Network::run`].
 pub fn client_server<S: 'static, T: 'static>(
     server: impl Future<Output = S> + 'static,
     client: impl Future<Output = T> + 'static,

@@ -1,4 +1,4 @@
-//! Packets as rules see them.
+//! Packets as rules get them, and the verdicts of rules.
 
 use super::world::World;
 use linerate_wire::{Ipv4Packet, Ipv6Packet, PacketLine};
@@ -34,7 +34,7 @@ pub enum Verdict {
     /// The packet is dropped.
     Drop,
     /// The packet enters its path after this time. Packets that are sent in the meantime overtake
-    /// it.
+    /// the packet.
     Delay(Duration),
     /// The packet enters its path twice.
     Duplicate,
@@ -46,7 +46,7 @@ pub enum Verdict {
     Reorder(u32),
 }
 
-/// A packet that a host has sent, as a rule sees it:
+/// A packet that a host has sent, as a rule gets it:
 ///
 /// ```
 /// use linerate_tokio::net::TcpStream;
@@ -66,10 +66,10 @@ pub enum Verdict {
 /// });
 /// ```
 ///
-/// Its `Display` is one line in the style of `tcpdump`.
+/// `Display` formats the packet in one line, like `tcpdump`.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// The virtual time.
+    /// The virtual time at which the packet was sent, since the network was built.
     pub time: Duration,
     /// The address of the sending host.
     pub source: IpAddr,
@@ -99,7 +99,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Returns the header and the data above IP and its extension headers.
+    /// Returns the transport header and the data, after the IP header and its extension headers.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
         match version(self.bytes) {

@@ -1,4 +1,4 @@
-//! The link of a host to all paths of the network.
+//! The link of a host, which leads to all paths of the network.
 
 use super::world::{Arrived, Paths};
 use linerate_stack::{
@@ -7,7 +7,7 @@ use linerate_stack::{
 use linerate_units::Instant;
 use std::collections::VecDeque;
 
-/// The size of the largest packet.
+/// The MTU of every host's link, in bytes.
 pub(super) const MTU: usize = 1_500;
 
 /// The link of one host during a turn.
@@ -28,7 +28,7 @@ impl Link for Port<'_> {
         self.receive_into(budget, &mut on_frame)
     }
 
-    /// Passes all packets together, so that the host can process them as a batch.
+    /// Passes all received packets in one call, so that the host can process them as a batch.
     fn receive_into(
         &mut self,
         budget: usize,
@@ -71,7 +71,7 @@ impl Link for Port<'_> {
     }
 }
 
-/// The packets that a host may still send in a turn.
+/// The transmit slots of a turn: the host may send `left` more packets.
 #[derive(Debug)]
 struct Slots<'a, 'b> {
     port: &'a mut Port<'b>,

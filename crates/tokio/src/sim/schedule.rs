@@ -1,13 +1,14 @@
-//! The next times of numbered parts: hosts, or paths.
+//! The times of the next events of numbered parts: hosts, or paths.
 
 use linerate_units::Instant;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The next time of each part; `NEVER` for those without one.
+/// The time of the next event of each part; `NEVER` for a part without one.
 ///
-/// Deadlines are often postponed before they come. So a part has one entry in the heap, which may
-/// be early, and is entered again when its time comes.
+/// Deadlines are often postponed before they expire. So postponing leaves the part's entry in the
+/// heap, which is then too early. When that entry comes to the top, it is replaced by one with the
+/// current time of the part.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     entries: BinaryHeap<Reverse<(Instant, usize)>>,
@@ -26,7 +27,7 @@ impl Part {
 }
 
 impl Schedule {
-    /// Sets the next time of a part.
+    /// Sets the time of the next event of a part.
     pub(super) fn set(&mut self, part: usize, at: Instant) {
         if self.parts.len() <= part {
             self.parts.resize(part + 1, Part::NONE);
@@ -40,7 +41,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the earliest time.
+    /// Returns the earliest time of all parts; `NEVER` if no part has one.
     pub(super) fn first(&mut self) -> Instant {
         while let Some(&Reverse((entered, part))) = self.entries.peek() {
             let known = &mut self.parts[part];
@@ -58,7 +59,8 @@ impl Schedule {
         Instant::NEVER
     }
 
-    /// Removes and returns a part whose time has come. Equal times are in the order of the numbers.
+    /// Returns a part whose time has come, and clears its time. Parts with equal times are returned
+    /// in the order of their numbers.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<usize> {
         if self.first() > now {
             return None;

@@ -1,4 +1,4 @@
-//! The hosts, the paths between them, and the packets under way.
+//! The hosts, the paths between them, and the packets in transit.
 
 use super::addresses::{IpVersions, MOST_HOSTS, config, host_at};
 use super::driver::{Clockwork, HostDriver};
@@ -18,10 +18,12 @@ use std::mem;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// The limits of one turn. Packets of one turn stay in the cache of the processor.
+/// The budget of one turn. It is small, so that the packets of a turn stay in the processor's
+/// cache.
 const BUDGET: Budget = Budget { receive: 64, timers: 64, transmit: 64 };
 
-/// A summary of the packets that hosts have sent. Two runs with equal traces have sent the same.
+/// A summary of the packets that hosts have sent. Runs with equal traces have sent the same
+/// packets.
 ///
 /// ```
 /// use linerate_tokio::net::TcpStream;
@@ -41,7 +43,7 @@ const BUDGET: Budget = Budget { receive: 64, timers: 64, transmit: 64 };
 pub struct Trace {
     /// Number of packets.
     pub packets: u64,
-    /// Hash of their bytes, times and paths.
+    /// Hash of the seed, and of the bytes, times and senders of the packets.
     pub hash: u64,
 }
 
@@ -59,8 +61,8 @@ const REORDER_WITHIN: Duration = Duration::from_secs(1);
 struct HeldBack {
     from: usize,
     to: usize,
-    /// The number of packets of this path after which it enters the path before its time; zero if
-    /// none do.
+    /// The number of further packets of this path after which this packet enters the path before
+    /// its time; zero if only the time counts.
     passes: u32,
     bytes: Vec<u8>,
 }
@@ -73,7 +75,7 @@ pub(super) struct Arrived {
 }
 
 impl Arrived {
-    /// Returns the packet. No path has added metadata to it.
+    /// Returns the packet as a frame without metadata, because no path adds any.
     pub(super) fn frame(&self) -> PlainFrame<'_> {
         let RxFrame { bytes, arrived, .. } = self.frame.frame();
         PlainFrame { bytes, arrived }
@@ -92,7 +94,7 @@ struct PathState {
     is_partitioned: bool,
 }
 
-/// All paths, and what happens to packets before them.
+/// All paths, and the rules that apply to packets before they enter a path.
 pub(super) struct Paths {
     seed: u64,
     link: Impairments,
@@ -100,10 +102,11 @@ pub(super) struct Paths {
     hosts: usize,
     /// The paths by sender and receiver. A path is added with its first packet or change.
     numbers: BTreeMap<(usize, usize), usize>,
-    /// The receiver of the last packet of each sender, and the number of the path there.
+    /// For each sender, the receiver of its last packet and the number of the path to that
+    /// receiver. A cache of `numbers`.
     recent: Vec<(usize, usize)>,
     paths: Vec<PathState>,
-    /// The next arrivals of paths.
+    /// The time of the next arrival on each path.
     due: Schedule,
     rules: Vec<(u64, Rule)>,
     /// The packets that rules have held back, by the time at which they enter their path, and by
@@ -114,7 +117,7 @@ pub(super) struct Paths {
     hash: u64,
 }
 
-/// A network.
+/// The state of a network.
 pub(super) struct World {
     clockwork: Arc<Clockwork>,
     versions: IpVersions,
@@ -160,7 +163,7 @@ impl World {
         }
     }
 
-    /// Returns the host with this name and its number. It is added if there is none.
+    /// Returns the host with this name and its number. Adds the host if there is none.
     ///
     /// # Panics
     /// If no address is left.
@@ -189,8 +192,8 @@ impl World {
         (net, number)
     }
 
-    /// Turns every host that has something to do at `now`, once. Returns false if none has. Appends
-    /// the tasks to wake to `woken`.
+    /// Runs one turn of every host that has something to do at `now`. Returns false if there is no
+    /// such host. Appends the tasks to wake to `woken`.
     pub(super) fn step(&mut self, now: Instant, woken: &mut Vec<Waker>) -> bool {
         let mut active = mem::take(&mut self.active);
         self.clockwork.take_due(&mut active);
@@ -203,7 +206,7 @@ impl World {
         while let Some(host) = self.deadlines.pop_due(now) {
             active.push(host);
         }
-        // The order does not depend on what makes them active.
+        // Hosts take their turns by number, whatever made them active, so that runs are repeatable.
         active.sort_unstable();
         active.dedup();
         for &host in &active {
@@ -302,7 +305,7 @@ impl fmt::Debug for World {
 }
 
 impl Paths {
-    /// Carries a packet that a host sends.
+    /// Processes a packet that a host sends: applies the rules, and lets the packet enter its path.
     pub(super) fn carry(&mut self, now: Instant, from: usize, bytes: &[u8]) {
         self.packets += 1;
         self.trace(now, from, bytes);
@@ -341,7 +344,7 @@ impl Paths {
             Verdict::Drop => {}
             Verdict::Pass | Verdict::Reorder(0) => self.enter(now, from, to, bytes),
             Verdict::Delay(span) => hold(span.into(), 0),
-            // The delayed packet itself is the first to be counted.
+            // `let_go` then counts the held packet itself, too.
             Verdict::Reorder(passes) => hold(REORDER_WITHIN, passes.saturating_add(1)),
             Verdict::Duplicate => {
                 self.enter(now, from, to, bytes);
@@ -360,8 +363,8 @@ impl Paths {
         }
     }
 
-    /// Counts a packet for the held packets that it overtakes, and releases those that enough
-    /// packets have overtaken.
+    /// Counts a packet for the held packets that it overtakes. Releases each held packet that
+    /// enough packets have overtaken.
     fn let_go(&mut self, now: Instant, from: usize, to: usize) {
         let is_released = |held: &mut HeldBack| {
             if held.passes == 0 || (held.from, held.to) != (from, to) {
@@ -376,7 +379,7 @@ impl Paths {
         }
     }
 
-    /// Lets a packet enter its path.
+    /// Lets a packet enter its path. A partitioned path drops the packet.
     fn enter(&mut self, now: Instant, from: usize, to: usize, bytes: &[u8]) {
         let number = self.number(from, to);
         let path = &mut self.paths[number];
@@ -412,7 +415,7 @@ impl Paths {
         self.due.set(number, if lane.has_ready() { now } else { lane.next_release() });
     }
 
-    /// Takes the buffer of a packet back.
+    /// Returns the buffer of a packet to its path, for reuse.
     pub(super) fn recycle(&mut self, arrived: Arrived) {
         self.paths[arrived.path].lane.recycle(arrived.frame);
     }
@@ -423,8 +426,8 @@ impl Paths {
         &mut self.paths[number]
     }
 
-    /// Returns the number of a path, which is added if there is none. Its random decisions depend
-    /// on its ends, not on the order in which paths are added.
+    /// Returns the number of a path, which is added if there is none. The random decisions of the
+    /// path depend on its sender and receiver, not on the order in which paths are added.
     fn number(&mut self, from: usize, to: usize) -> usize {
         let Self { numbers, recent, paths, seed, link, .. } = self;
         if let Some(&(receiver, number)) = recent.get(from)
@@ -465,7 +468,7 @@ impl fmt::Debug for Paths {
     }
 }
 
-/// Mixes a number into a hash. Not cryptographic: it compares runs, and separates seeds.
+/// Mixes a number into a hash. Not cryptographic: it serves to compare runs and to derive seeds.
 const fn mix(hash: u64, word: u64) -> u64 {
     let mixed = (hash.rotate_left(23) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed ^ (mixed >> 32)
