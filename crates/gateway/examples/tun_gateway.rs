@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let config = GatewayConfig {
         // The gateway answers echo requests itself, whether or not the destination exists.
         echo: EchoPolicy::Answer,
-        // Metadata services of cloud providers, which would take a client for this machine.
+        // Metadata services of cloud providers, which would treat a client like this machine.
         denied: vec!["169.254.0.0/16".parse()?, "fd00:ec2::/32".parse()?],
         ..GatewayConfig::default()
     };

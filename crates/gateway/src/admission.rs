@@ -1,4 +1,5 @@
-//! Decides about the first packet of a flow. That must be cheap, because a flood consists of them.
+//! The decision about the first packet of a flow. It must be cheap, because a flood consists of
+//! first packets.
 
 use linerate_stack::{Opening, Rejection, Verdict};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -18,7 +19,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Begins a turn, before which `waiting` new flows have not been handled yet.
+    /// Begins a turn. `waiting` is the number of new flows that earlier turns have left.
     pub(crate) fn begin_turn(&self, waiting: usize) {
         self.room.store(WAITING.saturating_sub(waiting), Ordering::Relaxed);
     }

@@ -35,17 +35,17 @@ pub struct GatewayConfig {
     pub addresses: Vec<IpCidr>,
     /// MAC address of the gateway, on a link with Ethernet frames.
     pub mac: MacAddress,
-    /// The DNS server that clients see; `None` for none.
+    /// The DNS server that the gateway offers to clients; `None` for none.
     pub dns: Option<DnsRelay>,
     /// Are flows to the gateway's own addresses relayed to the loopback address of this machine?
     /// Otherwise they are rejected.
     pub host_loopback: bool,
     /// Prefixes to which no flow may be relayed.
     pub denied: Vec<IpCidr>,
-    /// How the gateway responds to echo requests.
+    /// The reaction to clients' echo requests to other hosts.
     pub echo: EchoPolicy,
-    /// Maximum number of flows; new ones beyond it wait or are dropped. The limit of open files may
-    /// lower it.
+    /// Maximum number of flows; new flows beyond the limit wait or are dropped. The process's limit
+    /// of open files may lower it.
     pub flows: usize,
     /// Maximum number of UDP flows, which also count as flows.
     pub udp_flows: usize,
@@ -57,7 +57,7 @@ pub struct GatewayConfig {
     pub drain: Duration,
 }
 
-/// A DNS server that clients see, and that relays queries over UDP and TCP to a resolver.
+/// A DNS server for clients, which relays their queries over UDP and TCP to a resolver.
 ///
 /// ```
 /// use linerate_gateway::{DnsRelay, GatewayConfig};

@@ -1,4 +1,5 @@
-//! The flows of a gateway, each with its client's end and the kernel's socket to its destination.
+//! The flows of a gateway. Each has a socket of the host to its client, and a socket of the kernel
+//! to its destination.
 
 use linerate_stack::{DeferredHandle, TcpHandle, UdpHandle};
 use std::collections::BTreeMap;
@@ -134,7 +135,7 @@ impl Flows {
     /// Frees the memory of the slots when all flows have ended.
     fn shrink(&mut self) {
         if self.slots.len() == self.free.len() && self.slots.len() > 1_024 {
-            // Generations may start again from zero. Events of old flows do not outlast the next
+            // Generations may start from zero again: events of old flows are gone after the next
             // wait, and until then they find no flow.
             (self.slots, self.free) = (Vec::new(), Vec::new());
         }
@@ -144,7 +145,7 @@ impl Flows {
         self.slots.get_mut(index as usize)?.flow.as_mut()
     }
 
-    /// Does the flow at `index` have this generation, so that the slot was not reused?
+    /// Is the flow at `index` still the flow of this generation?
     pub(crate) fn is_current(&self, index: u32, generation: u32) -> bool {
         let slot = self.slots.get(index as usize);
         slot.is_some_and(|slot| slot.generation == generation && slot.flow.is_some())

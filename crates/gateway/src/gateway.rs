@@ -69,8 +69,8 @@ pub struct Gateway<L> {
     /// Invariant: at most `HALF_OPEN`.
     pub(crate) half_open: VecDeque<TcpHandle>,
     pub(crate) pace: Pace,
-    /// Time at which new flows are handled that the last turn has left; [`Instant::NEVER`] without
-    /// such flows.
+    /// Time at which the new flows that the last turn has left are handled; [`Instant::NEVER`] if
+    /// it has left none.
     new_flows_at: Instant,
     freed_memory: FreedMemory,
     config: GatewayConfig,
@@ -81,7 +81,8 @@ pub struct Gateway<L> {
 impl<L: Link + Readiness> Gateway<L> {
     /// Creates a gateway on a link. `seed` must be random; equal seeds give equal sequence numbers.
     ///
-    /// The limit of open files is raised as far as the process may, because each flow needs one.
+    /// Raises the process's limit of open files to its maximum, because each flow needs an open
+    /// file.
     ///
     /// # Errors
     /// [`GatewayError`], if the system or the host refuses an operation.
@@ -144,7 +145,8 @@ impl<L: Link + Readiness> Gateway<L> {
     }
 
     /// Relays flows until `drain` or `end` becomes readable. After `drain`, new flows are rejected
-    /// and connections have the configured time to finish. Remaining connections are reset.
+    /// and connections have the configured time to finish. Remaining connections are reset. Returns
+    /// the final counters.
     ///
     /// # Errors
     /// [`GatewayError`], if the link fails.
@@ -257,7 +259,7 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Handles new, cancelled and expired flows, at the pace that new flows have.
+    /// Handles cancelled and expired flows, and new flows, at the pace that [`Pace`] allows.
     fn begin_flows(&mut self, is_saturated: bool) {
         let begun = CLOCK.now();
         self.new_flows_at = Instant::NEVER;
@@ -280,7 +282,7 @@ impl<L: Link + Readiness> Gateway<L> {
             if is_new {
                 left -= 1;
                 if left == 0 || CLOCK.now().since(begun) >= limit {
-                    // The pace decides in the next turn, which is due at once.
+                    // The next turn, which is due at once, checks the pace again.
                     self.new_flows_at = begun;
                     break;
                 }

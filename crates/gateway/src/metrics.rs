@@ -29,9 +29,9 @@ use std::net::SocketAddr;
 pub struct GatewayCounters {
     /// Number of connections that were accepted, each after its destination had accepted.
     pub tcp_accepted: u64,
-    /// Number of connections that both ends have closed.
+    /// Number of connections that the client and the destination have both closed.
     pub tcp_closed: u64,
-    /// Number of connections that one end has reset.
+    /// Number of connections that the client or the destination has reset.
     pub tcp_reset: u64,
     /// Number of UDP flows that were relayed.
     pub udp_opened: u64,
@@ -75,7 +75,7 @@ impl<L: Link + Readiness> Gateway<L> {
         self.counters
     }
 
-    /// Accepts an HTTP client of the metrics, and polls its connection.
+    /// Accepts an HTTP client of the metrics, and adds its connection to the poller.
     pub(crate) fn accept_metrics_client(&mut self) {
         if let Some(server) = &mut self.metrics
             && let Some((place, stream)) = server.accept()

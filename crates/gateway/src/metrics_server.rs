@@ -1,13 +1,13 @@
 //! The HTTP server of a gateway's metrics (RFC 9112).
 //!
-//! It never waits, because its thread also relays the flows: it continues a connection when the
-//! poller reports the socket. Each connection has one request.
+//! The server never waits, because its thread also relays the flows. It continues a connection when
+//! the poller reports the socket. Each connection has one request.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-/// Maximum number of clients. At the limit, a new client replaces the oldest, so that silent
-/// clients cannot block others.
+/// Maximum number of clients. A further client replaces the oldest, so that silent clients cannot
+/// block others.
 const CLIENTS: usize = 16;
 /// Maximum length of a request's head in bytes.
 const LARGEST_HEAD: usize = 8 << 10;
@@ -19,7 +19,8 @@ const PATH: &[u8] = b"/metrics";
 pub(crate) struct MetricsServer {
     pub(crate) listener: TcpListener,
     clients: [Option<Client>; CLIENTS],
-    /// Place for the next client. Places are used in turn, so it holds the oldest client, if any.
+    /// Index in `clients` for the next client. Indices are used in rotation, so the entry there is
+    /// the oldest client, if any.
     next: usize,
 }
 
@@ -44,7 +45,8 @@ impl MetricsServer {
         Ok(Self { listener, clients: [const { None }; CLIENTS], next: 0 })
     }
 
-    /// Accepts a connection. Returns its place, and its stream, which must be polled.
+    /// Accepts a connection. Returns its index in `clients`, and its stream, which the caller must
+    /// add to a poller.
     pub(crate) fn accept(&mut self) -> Option<(usize, &TcpStream)> {
         let (stream, _) = self.listener.accept().ok()?;
         stream.set_nonblocking(true).ok()?;
@@ -54,8 +56,8 @@ impl MetricsServer {
         Some((place, &self.clients[place].insert(client).stream))
     }
 
-    /// Continues the connection at `place`, and removes it when it is over. `make` returns the
-    /// metrics.
+    /// Continues the connection at the index `place`, and removes it when it is over. `make`
+    /// returns the text of the metrics.
     pub(crate) fn advance(&mut self, place: usize, make: impl FnOnce() -> String) {
         let Some(place) = self.clients.get_mut(place) else { return };
         if let Some(client) = place
@@ -143,7 +145,8 @@ mod tests {
         "flows 1\n".to_owned()
     }
 
-    /// Connects to the server, and returns the client's stream and its place.
+    /// Connects to the server. Returns the client's stream, and the index of the connection at the
+    /// server.
     fn client(server: &mut MetricsServer, address: SocketAddr) -> (TcpStream, usize) {
         let stream = TcpStream::connect(address).unwrap();
         let (place, _) = server.accept().unwrap();

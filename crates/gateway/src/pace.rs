@@ -1,24 +1,25 @@
-//! The pace of new flows. Each costs the kernel a socket and often a connection, with the work of
-//! its server: about 45 µs. So beside a flood of new flows the others would starve.
+//! The pace of new flows, which limits the time that the gateway spends on them. A new flow costs
+//! about 45 µs: the kernel creates a socket, and often a connection, including the work of the
+//! server. Without a limit, a flood of new flows would starve the existing flows.
 //!
-//! New flows get a share of the time: an eighth while the gateway is saturated. A flood is told
-//! from a busy client by its flows, which come to nothing: their client completes no handshake, or
-//! their destination refuses. While most flows are so, new ones get a small share in any case,
-//! since they also take the time of the kernel and of other programs.
+//! While the gateway is saturated, new flows get an eighth of the time. A flood differs from a busy
+//! client in the outcome of its flows. They are useless: the client completes no handshake, or the
+//! destination refuses. While most flows are useless, new flows get a smaller share, even if the
+//! gateway is not saturated, because they also take time from the kernel and from other programs.
 
 use linerate_units::{Duration, Instant};
 
 /// While the gateway is saturated, new flows get at most the time divided by this number.
 const SHARE: u64 = 8;
-/// During a flood, they get at most the time divided by this number.
+/// During a flood, new flows get at most the time divided by this number.
 const SHARE_OF_FLOOD: u64 = 64;
 /// Maximum time that new flows take in one turn.
 const BURST: Duration = Duration::from_millis(5);
-/// Time that must be left before new flows are begun.
+/// Minimum time left for new flows to be handled in a turn.
 const LEAST: Duration = Duration::from_micros(100);
-/// Number of flows in the statistics of outcomes, which are then halved.
+/// Number of recorded outcomes at which the statistics are halved, so that old outcomes count less.
 const OUTCOMES: u32 = 256;
-/// Time after which the statistics are halved in any case.
+/// Time after which the statistics are halved, however few outcomes they have.
 const MEMORY: Duration = Duration::from_secs(1);
 
 /// The time that new flows may take, and the outcomes of earlier ones.
@@ -39,14 +40,15 @@ impl Pace {
         Self { left: BURST, earned: now, halved: now, useful: 0, useless: 0 }
     }
 
-    /// Notes a flow that transfers data: its client has completed the handshake, or its destination
-    /// has answered.
+    /// Records a useful flow: its client has completed the handshake, or its destination has
+    /// answered.
     pub(crate) const fn note_useful(&mut self) {
         self.useful += 1;
         self.limit_outcomes();
     }
 
-    /// Notes a flow that has come to nothing.
+    /// Records a useless flow: its client has completed no handshake, or its destination has
+    /// refused it.
     pub(crate) const fn note_useless(&mut self) {
         self.useless += 1;
         self.limit_outcomes();
@@ -62,7 +64,7 @@ impl Pace {
         (self.useful, self.useless) = (self.useful / 2, self.useless / 2);
     }
 
-    /// Have most of the recent flows come to nothing?
+    /// Are most of the recent flows useless?
     fn is_flood(&self) -> bool {
         self.useless >= OUTCOMES / 4 && self.useless > 4 * self.useful
     }
@@ -107,7 +109,7 @@ mod tests {
         START + Duration::from_micros(micros)
     }
 
-    /// Returns the time that new flows take of a second, if more of them always wait.
+    /// Returns the time that new flows take during one second, if there are always more of them.
     fn taken(pace: &mut Pace, is_saturated: bool) -> Duration {
         let (mut now, mut taken) = (after(2_000_000), Duration::ZERO);
         while now < after(3_000_000) {
@@ -147,7 +149,7 @@ mod tests {
             pace.note_useful();
         }
         assert_eq!(pace.begin(after(1), false), Some(BURST));
-        // Nor are a few refused ones, or many that were long ago.
+        // A few refused flows are no flood, nor are many that were refused long ago.
         let mut pace = Pace::new(START);
         (0..OUTCOMES / 4 - 1).for_each(|_| pace.note_useless());
         assert_eq!(pace.begin(after(1), false), Some(BURST));

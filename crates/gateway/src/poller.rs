@@ -1,4 +1,4 @@
-//! The epoll by which a gateway waits for its link, its flows and everything else.
+//! The epoll with which a gateway waits for its link, its flows and all other descriptors.
 
 use crate::error::{CLOCK, GatewayError};
 use linerate_link::Readiness;
@@ -89,7 +89,7 @@ impl Poller {
         Ok(poller)
     }
 
-    /// Adds a descriptor. The kernel removes it when it is closed.
+    /// Adds a descriptor. The kernel removes it when the descriptor is closed.
     pub(crate) fn add(
         &self,
         fd: impl AsFd,

@@ -17,8 +17,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// Maximum number of bytes that one flow moves in each direction before other flows have their
-/// turn.
+/// Maximum number of bytes that one flow moves in each direction before other flows are served.
 const SHARE: usize = 1 << 20;
 /// Maximum number of bytes that are read from a socket at once, if the send buffer has room.
 const PIECE: usize = 256 << 10;
@@ -71,7 +70,7 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Answers the client in a way that tells why its destination cannot be connected.
+    /// Rejects a client whose destination cannot be connected. The rejection depends on the error.
     fn refuse(&mut self, now: Instant, deferred: DeferredHandle, errno: Errno) {
         self.pace.note_useless();
         let rejection = match errno {
@@ -99,7 +98,8 @@ impl<L: Link + Readiness> Gateway<L> {
                 let result = sockopt::socket_error(far.as_fd());
                 let deferred = *deferred;
                 let result = result.and_then(|result| result);
-                // A read without data would allocate a send buffer, even if the flow remains idle.
+                // Without data, `CAN_READ` stays unset: an attempt to read would allocate a send
+                // buffer for a flow that may remain idle.
                 let mut state = bits::CAN_WRITE;
                 if flags.intersects(EventFlags::IN | EventFlags::RDHUP) {
                     state |= bits::CAN_READ;
@@ -194,7 +194,7 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Removes a flow, and resets the connection to its destination.
+    /// Removes a flow, and resets the kernel's connection to its destination.
     fn end_far(&mut self, index: u32) {
         if let Some(Flow::Connecting { far, .. } | Flow::Tcp { far, .. }) = self.flows.remove(index)
         {
@@ -285,7 +285,8 @@ impl<L: Link + Readiness> Gateway<L> {
     }
 }
 
-/// Moves data from the client to the destination. Returns the number of bytes.
+/// Moves data from the client to the destination. Returns the number of bytes, and the reason why
+/// the connection has ended, if it has.
 fn pump_up(
     stack: &mut linerate_stack::Stack,
     now: Instant,
@@ -327,7 +328,8 @@ fn pump_up(
     (moved, None)
 }
 
-/// Moves data from the destination to the client. Returns the number of bytes.
+/// Moves data from the destination to the client. Returns the number of bytes, and the reason why
+/// the connection has ended, if it has.
 fn pump_down(
     stack: &mut linerate_stack::Stack,
     now: Instant,
@@ -373,7 +375,8 @@ fn pump_down(
     (moved, None)
 }
 
-/// Returns the ICMP error with which a router would report the error number of a `connect`.
+/// Returns the ICMP error that corresponds to the error number of a `connect`; `None` if there is
+/// none.
 pub(crate) const fn unreachable_for(errno: Errno) -> Option<Unreachable> {
     match errno {
         // A kernel without the IP version reports `AFNOSUPPORT`.

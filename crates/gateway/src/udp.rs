@@ -14,7 +14,7 @@ use rustix::net::{SocketType, connect};
 use std::io;
 use std::net::UdpSocket;
 
-/// Maximum number of datagrams that a flow receives before other flows have their turn.
+/// Maximum number of datagrams that a flow receives before other flows are served.
 const SHARE: usize = 64;
 
 impl<L: Link + Readiness> Gateway<L> {
@@ -117,7 +117,7 @@ impl<L: Link + Readiness> Gateway<L> {
                             self.flows.remove(index);
                             return;
                         }
-                        // The datagram is too long for the link, or its queue is full.
+                        // The datagram is too long for the link, or the send queue is full.
                         Err(_) => self.counters.datagrams_dropped += 1,
                     }
                 }
