@@ -5,7 +5,8 @@
 //! While the gateway is saturated, new flows get an eighth of the time. A flood differs from a busy
 //! client in the outcome of its flows. They are useless: the client completes no handshake, or the
 //! destination refuses. While most flows are useless, new flows get a smaller share, even if the
-//! gateway is not saturated, because they also take time from the kernel and from other programs.
+//! gateway is idle otherwise. The reason is that they also take time from the kernel and from other
+//! programs.
 
 use linerate_units::{Duration, Instant};
 

@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs one world. Prints its description first, and lets a panic through.
+/// Runs one world, and prints its description first. A panic of the world is not caught.
 fn repeat(case: Case) -> ExitCode {
     println!("{:?}", case.world());
     println!("{}", case.run());

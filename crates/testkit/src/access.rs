@@ -18,7 +18,8 @@ pub enum Access {
 }
 
 impl Access {
-    /// Chooses the access for a call at this stream position. Over a stream, all kinds are used.
+    /// Chooses the access for a call at this stream position. The choice varies with the position,
+    /// so the calls of a stream use all kinds.
     #[must_use]
     pub fn at(position: usize) -> Self {
         match crate::pattern(position ^ 0x5555) % 3 {
@@ -28,7 +29,7 @@ impl Access {
         }
     }
 
-    /// Writes `data` to a connection. Returns the number of bytes that it has taken.
+    /// Writes `data` to a connection. Returns the number of bytes that the connection has taken.
     ///
     /// # Errors
     /// Those of the connection's method.
@@ -52,7 +53,7 @@ impl Access {
         }
     }
 
-    /// Writes `data` to a socket of a host. Returns the number of bytes that it has taken.
+    /// Writes `data` to a socket of a host. Returns the number of bytes that the host has taken.
     ///
     /// # Errors
     /// Those of the host's method.

@@ -1,8 +1,8 @@
 //! Two connections and the network between them, in virtual time.
 //!
-//! Every segment that arrives at a connection is also delivered to a twin of it, which has no
-//! header prediction. Both must reach an equal state and send equal segments. The invariants of
-//! each connection are checked after every step.
+//! Every segment that arrives at a connection is also delivered to a twin: a clone of the
+//! connection without header prediction. Both must reach an equal state and send equal segments.
+//! The invariants of each connection are checked after every step.
 
 use crate::arrival::arrive;
 use crate::forger::Forger;
@@ -16,17 +16,17 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, FastOpenCookie, Segment, SeqNum};
 use std::sync::Arc;
 
-/// One end of the connection.
+/// One endpoint of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
-    /// The end that opens the connection actively.
+    /// The endpoint that opens the connection actively.
     Client,
-    /// The end that opens the connection passively.
+    /// The endpoint that opens the connection passively.
     Server,
 }
 
 impl End {
-    /// Returns the opposite end.
+    /// Returns the opposite endpoint.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -36,17 +36,17 @@ impl End {
     }
 }
 
-/// A function that sees every segment that is sent, and may return its fate in the network.
+/// A function that gets every segment that is sent, and may return its fate in the network.
 type Filter = Box<dyn FnMut(Instant, End, &Segment<'_>) -> Option<Fate>>;
 
 /// A client, a server, and the network between them. The server exists once the client's SYN has
 /// arrived.
 pub struct Connections {
-    /// The current virtual time, equal at both ends.
+    /// The current virtual time, equal at both endpoints.
     pub now: Instant,
-    /// The end that opens the connection actively.
+    /// The endpoint that opens the connection actively.
     pub client: Connection,
-    /// The end that opens the connection passively; `None` until the first SYN arrives.
+    /// The endpoint that opens the connection passively; `None` until the first SYN arrives.
     pub server: Option<Connection>,
     wire: Wire<End>,
     server_config: Config,
@@ -70,10 +70,10 @@ impl core::fmt::Debug for Connections {
     }
 }
 
-/// The default path of both ends, with the MTU of Ethernet.
+/// The default path of both endpoints, with the MTU of Ethernet.
 const ETHERNET: Path = Path::ipv4(1_500);
 
-/// Maximum number of steps of a test, beyond which it fails.
+/// Maximum number of steps of a test; a test with more steps fails.
 const MOST_STEPS: u64 = 20_000_000;
 
 impl Connections {
@@ -89,8 +89,8 @@ impl Connections {
         Self::with_seeds(client, server, network, seed, [client_seeds, server_seeds])
     }
 
-    /// Creates a client as [`Self::new`] does, with the given initial sequence numbers of both
-    /// ends.
+    /// Creates a client that will send its SYN, with the given initial sequence numbers of both
+    /// endpoints.
     #[must_use]
     pub fn with_initial_sequences(
         client: &Config,
@@ -129,8 +129,8 @@ impl Connections {
     }
 
     /// Gives the client a Fast Open cookie, so that its SYN carries the data that are written first
-    /// (RFC 7413). The server accepts the cookie if `lets_in` is true, and otherwise returns
-    /// another one.
+    /// (RFC 7413). The server accepts the cookie if `lets_in` is true, and otherwise sends a
+    /// different cookie.
     ///
     /// # Panics
     /// Never: eight bytes are a valid length of a cookie.
@@ -150,7 +150,7 @@ impl Connections {
         self
     }
 
-    /// Replaces the path of both ends, whose default has the MTU of Ethernet.
+    /// Replaces the path of both endpoints, whose default has the MTU of Ethernet.
     #[must_use]
     pub fn over(mut self, client: &Config, path: Path) -> Self {
         let seeds = Seeds { initial_sequence: SeqNum::new(3), timestamp_offset: 11 };
@@ -159,8 +159,8 @@ impl Connections {
         self
     }
 
-    /// Calls `filter` for every segment that is sent. If it returns a fate, that replaces the
-    /// random one.
+    /// Calls `filter` for every segment that is sent. A fate that `filter` returns replaces the
+    /// random fate.
     pub fn set_filter(
         &mut self,
         filter: impl FnMut(Instant, End, &Segment<'_>) -> Option<Fate> + 'static,
@@ -168,7 +168,7 @@ impl Connections {
         self.filter = Box::new(filter);
     }
 
-    /// Opens the connection, and runs until both ends are established.
+    /// Opens the connection, and runs until both endpoints are established.
     #[must_use]
     pub fn established(mut self) -> Self {
         self.run_until("both ends are established", |pair| {
@@ -178,7 +178,7 @@ impl Connections {
         self
     }
 
-    /// Returns one end of the connection.
+    /// Returns one endpoint of the connection.
     ///
     /// # Panics
     /// If `side` is the server and no SYN has arrived yet.
@@ -197,13 +197,13 @@ impl Connections {
         self.end(End::Server)
     }
 
-    /// Removes and returns all queued events of one end.
+    /// Removes and returns all queued events of one endpoint.
     pub fn events(&mut self, side: End) -> Vec<Event> {
         let end = self.end(side);
         core::iter::from_fn(|| end.driver().poll_event()).collect()
     }
 
-    /// Reads all data that can be read at one end.
+    /// Reads all data that can be read at one endpoint.
     ///
     /// # Errors
     /// The error that ended the connection, if there is nothing more to read.
@@ -222,7 +222,7 @@ impl Connections {
         }
     }
 
-    /// Lets `span` pass, and handles every event in it.
+    /// Advances the time by `span`, and handles every event in that time.
     pub fn pass_time(&mut self, span: Duration) {
         let until = self.now + span;
         self.transmit(End::Client);
@@ -257,8 +257,8 @@ impl Connections {
         }
     }
 
-    /// Sends the pending segments of both ends, then advances to the next event. Returns false if
-    /// there is none.
+    /// Sends the pending segments of both endpoints, then advances to the next event. Returns false
+    /// if there is none.
     pub fn step(&mut self) -> bool {
         self.steps += 1;
         self.transmit(End::Client);
@@ -273,8 +273,8 @@ impl Connections {
         true
     }
 
-    /// Advances to the next event, if it is not later than `limit`. Returns false if there is none
-    /// until then.
+    /// Advances to the next event, or to `limit` if the event is later. Returns false in the second
+    /// case.
     pub fn step_until(&mut self, limit: Instant) -> bool {
         self.transmit(End::Client);
         self.transmit(End::Server);
@@ -285,7 +285,7 @@ impl Connections {
         happens && self.step()
     }
 
-    /// Delivers the segment `bytes`, as from a third party, to one end.
+    /// Delivers the segment `bytes` to one endpoint, as if a third party had sent it.
     ///
     /// # Panics
     /// If `bytes` cannot be parsed as a segment.
@@ -352,7 +352,7 @@ impl Connections {
         }
     }
 
-    /// Delivers a forged segment just before `genuine`, if the forger's random numbers say so.
+    /// Delivers a forged segment just before `genuine`, if the forger's random numbers choose so.
     fn deliver_forged(&mut self, to: End, genuine: &Segment<'_>) {
         if to == End::Server && self.server.is_none() {
             return;
@@ -377,7 +377,7 @@ impl Connections {
         }
     }
 
-    /// Delivers a segment to an existing end and to its twin.
+    /// Delivers a segment to an existing endpoint and to its twin.
     fn give(&mut self, to: End, segment: &Segment<'_>, ecn: Ecn) -> Disposition {
         let now = self.now;
         let end = self.end(to);
@@ -388,7 +388,8 @@ impl Connections {
         }
         let mut twin = end.clone();
         twin.set_header_prediction(false);
-        // Delivers the data with their memory, as from a link whose buffers the host may keep.
+        // Delivers the data with a reference to their buffer, like a link whose buffers the host
+        // may keep.
         let memory: Arc<[u8]> = segment.payload.into();
         let segment = &Segment { payload: &memory, ..*segment };
         let disposition = arrive(end, &mut twin, |end| {
@@ -435,7 +436,7 @@ impl Connections {
 /// Delivers a short segment to `end` as its host does for cached flows: as a run of one segment, if
 /// header prediction accepts it. Returns `None` if it does not.
 fn give_as_run(end: &mut Connection, now: Instant, segment: &Segment<'_>) -> Option<Disposition> {
-    /// Data from this length on, in bytes, are delivered together with their memory instead.
+    /// Data from this length on, in bytes, are delivered with a reference to their buffer instead.
     const SHORT: usize = 64;
     if segment.payload.len() >= SHORT {
         return None;
@@ -481,8 +482,8 @@ pub(crate) fn poll_with_twin(
     sent
 }
 
-/// Sends the rest of an ACK batch, whose last acknowledgement is in `frame`. Each must equal the
-/// one that the general path would have sent.
+/// Sends the rest of an ACK batch, whose last acknowledgement is in `frame`. Each further
+/// acknowledgement must equal the one that the general path sends.
 fn continue_ack_batch(
     mut end: Connection,
     now: Instant,
@@ -511,8 +512,9 @@ fn continue_ack_batch(
     end.assert_went_on_like(&mut asked);
 }
 
-/// Sends the next segment of a burst, whose last one is in `frame` behind a header of `header`
-/// bytes, if there is more to send. It must equal the one that the general path would have sent.
+/// Sends the next segment of a burst; `None` if there is no more to send. Before the call, `frame`
+/// has the last segment, whose TCP header has `header` bytes. The next segment must equal the one
+/// that the general path sends.
 fn continue_burst(
     end: &mut Connection,
     now: Instant,

@@ -1,5 +1,5 @@
-//! A busy host, and frames for attacks on it: real ones of every kind, to be corrupted, and a
-//! function that corrects their checksums afterwards.
+//! A busy host, and frames for attacks on the host. The frames are real ones of every kind, which
+//! tests corrupt. A function recomputes their checksums afterwards.
 
 use crate::pair::{Pair, Setup, Side};
 use crate::test_link::TestLink;

@@ -1,4 +1,4 @@
-//! A simulated path between two ends: its latency, its capacity and its faults.
+//! A simulated path between two endpoints: its latency, its capacity and its faults.
 
 use linerate_units::{Duration, Rate};
 use oorandom::Rand64;
@@ -17,7 +17,8 @@ pub enum Fate {
     Repeat(Duration),
     /// The packet arrives with this additional delay, behind packets that were sent later.
     Delay(Duration),
-    /// The packet arrives with one bit inverted: the one with this number, modulo the length.
+    /// The packet arrives with one bit inverted. This is the bit's number, modulo the number of
+    /// bits.
     Spoil(u64),
 }
 

@@ -1,5 +1,5 @@
-//! Two hosts and the wire between them, in virtual time. The invariants of both are checked after
-//! each step.
+//! Two hosts and the wire between them, in virtual time. The invariants of both hosts are checked
+//! after each step.
 
 use crate::test_link::TestLink;
 use crate::{Fate, Network, Wire};
@@ -80,7 +80,7 @@ pub struct Setup {
     /// Number of frames that the send queue of a link holds before the wire fetches them.
     pub capacity: usize,
     /// Minimum time between two turns of a host. As each turn handles a limited number of frames,
-    /// it limits the speed of hosts. Zero makes them infinitely fast.
+    /// the pause limits the speed of hosts. Zero makes them infinitely fast.
     pub pause: Duration,
 }
 
@@ -97,7 +97,7 @@ impl Default for Setup {
     }
 }
 
-/// A function that sees every frame that is sent, and may return its fate in the network.
+/// A function that gets every frame that is sent, and may return its fate in the network.
 type Filter = Box<dyn FnMut(Instant, Side, &[u8]) -> Option<Fate>>;
 
 /// Two hosts and the wire between them.
@@ -140,7 +140,7 @@ impl Pair {
         }
     }
 
-    /// Calls `observer` for every frame that a host sends, before it enters the network.
+    /// Calls `observer` for every frame that a host sends, before the frame enters the network.
     pub fn observe(&mut self, mut observer: impl FnMut(Instant, Side, &[u8]) + 'static) {
         self.set_filter(move |at, side, frame| {
             observer(at, side, frame);
@@ -148,8 +148,8 @@ impl Pair {
         });
     }
 
-    /// Calls `filter` for every frame that a host sends. If it returns a fate, that replaces the
-    /// random one.
+    /// Calls `filter` for every frame that a host sends. A fate that `filter` returns replaces the
+    /// random fate.
     pub fn set_filter(
         &mut self,
         filter: impl FnMut(Instant, Side, &[u8]) -> Option<Fate> + 'static,
@@ -167,7 +167,7 @@ impl Pair {
         self.host(side).stack_mut()
     }
 
-    /// Delivers a packet to a host at the present time. Returns the packets that the host sends in
+    /// Delivers a packet to a host at the current time. Returns the packets that the host sends in
     /// return, which do not enter the network.
     ///
     /// # Panics
@@ -183,8 +183,8 @@ impl Pair {
         std::iter::from_fn(|| host.link_mut().fetch()).collect()
     }
 
-    /// Runs until `done` returns true or `limit` has passed. `done` may act as the applications.
-    /// Returns whether it has returned true.
+    /// Runs until `done` returns true or `limit` has passed. `done` may also make the calls of the
+    /// applications. Returns whether `done` has returned true.
     pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = self.now + limit;
         while !done(self) {
@@ -201,7 +201,7 @@ impl Pair {
         true
     }
 
-    /// Handles everything that is to be done at the present time.
+    /// Handles everything that is due at the current time.
     ///
     /// # Panics
     /// If an invariant of a host is violated, or a link that is up fails.
@@ -245,7 +245,8 @@ impl Pair {
             .map_or(Ecn::NotEct, |packet| packet.header.type_of_service.ecn())
     }
 
-    /// Advances to the next event. Returns false without advancing if it is later than `limit`.
+    /// Advances to the next event. Returns false without advancing if the event is later than
+    /// `limit`.
     pub fn move_on(&mut self, limit: Instant) -> bool {
         let next = Side::BOTH
             .map(|side| self.next_turn(side))

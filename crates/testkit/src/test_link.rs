@@ -1,5 +1,4 @@
-//! A link that holds sent frames until a test fetches them, and delivers frames that a test puts
-//! in.
+//! A link that holds sent frames until a test fetches them, and delivers frames that a test queues.
 
 use linerate_stack::{
     Capabilities, FrameSink, FrameSlots, FrameSource, Link, LinkError, PlainFrame, RxChecksum,
@@ -72,12 +71,12 @@ impl TestLink {
         }
     }
 
-    /// Puts in a frame, to be delivered with the time of arrival `at`.
+    /// Queues a frame for the host, with the time of arrival `at`.
     pub fn put(&mut self, at: Instant, frame: Vec<u8>) {
         self.put_as(at, frame, RxChecksum::Unverified, None);
     }
 
-    /// Puts in a frame, to be delivered with this metadata.
+    /// Queues a frame for the host, with the time of arrival `at` and this metadata.
     pub fn put_as(
         &mut self,
         at: Instant,

@@ -5,8 +5,8 @@ use linerate_stack::{ConnectOptions, Error, ListenHandle, ListenOptions, TcpHand
 use linerate_units::Duration;
 use std::net::SocketAddrV4;
 
-/// One direction of a connection and its two applications. One writes the pattern and closes, the
-/// other reads and compares.
+/// One direction of a connection and its two applications. The sending application writes the
+/// pattern and closes; the receiving one reads and compares.
 #[derive(Clone, Debug)]
 pub struct Transfer {
     from: (Side, TcpHandle),
@@ -100,7 +100,8 @@ pub fn listen(pair: &mut Pair) -> ListenHandle {
     listener
 }
 
-/// Opens a connection from the left host to the right one. Returns its handles at both.
+/// Opens a connection from the left host to the right one. Returns the handles of the connection at
+/// the left and at the right host.
 ///
 /// # Panics
 /// If that takes more than ten minutes of virtual time.

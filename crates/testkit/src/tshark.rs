@@ -3,17 +3,18 @@
 use std::path::Path;
 use std::process::Command;
 
-/// A display filter for what no frame may be: malformed, with a wrong checksum, or suspicious.
+/// A display filter for frames that are malformed or have a wrong checksum.
 const PROBLEMS: &str = "_ws.malformed || ip.checksum.status == \"Bad\" \
                         || udp.checksum.status == \"Bad\" || tcp.checksum.status == \"Bad\" \
                         || icmp.checksum.status == \"Bad\" || icmpv6.checksum.status == \"Bad\" \
                         || igmp.checksum.status == \"Bad\"";
 
-/// Asserts that tshark finds no problem in a capture, nor a frame of the display filter `unwanted`,
-/// and at least one frame of each of the filters `expected`. Does nothing without tshark.
+/// Asserts that a capture has no malformed frame, no frame that the display filter `unwanted`
+/// selects, and at least one frame for each filter of `expected`. Does nothing if tshark is not
+/// installed.
 ///
 /// # Panics
-/// If tshark complains, or cannot read the capture.
+/// If the capture violates one of these conditions, or tshark cannot read the capture.
 pub fn assert_accepts(capture: &Path, unwanted: &str, expected: &[&str]) {
     let found = |filter: &str| {
         let mut tshark = Command::new("tshark");

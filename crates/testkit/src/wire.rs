@@ -1,4 +1,4 @@
-//! Packets in flight between two ends, in virtual time.
+//! Packets in flight between two endpoints, in virtual time.
 
 use crate::{Fate, Narrow, Network};
 use linerate_units::{Bytes, Duration, Instant};
@@ -11,15 +11,15 @@ use std::collections::BTreeMap;
 pub struct Arrival<To> {
     /// Time at which the packet arrives.
     pub at: Instant,
-    /// The end that receives the packet.
+    /// The endpoint that receives the packet.
     pub to: To,
     /// Bytes of the packet as it arrives.
     pub bytes: Vec<u8>,
-    /// ECN codepoint on arrival. The receiving end writes it into the packet's header.
+    /// ECN codepoint on arrival. The receiving endpoint writes it into the packet's header.
     pub ecn: Ecn,
 }
 
-/// The packets in flight to ends of the type `To`.
+/// The packets in flight to endpoints of the type `To`.
 #[derive(Debug)]
 pub struct Wire<To> {
     /// Properties of the path. A change affects packets that are sent later.
@@ -27,7 +27,7 @@ pub struct Wire<To> {
     random: Rand64,
     /// The packets by time of arrival, and with equal times by the order of sending.
     in_flight: BTreeMap<(Instant, u64), Arrival<To>>,
-    /// For each end, the time until which the bottleneck towards it is busy.
+    /// For each endpoint, the time until which the bottleneck towards it is busy.
     busy: BTreeMap<To, Instant>,
     sent: u64,
     /// Number of packets that were not lost before the bottleneck, in both directions.
@@ -52,7 +52,8 @@ impl<To: Copy + Ord> Wire<To> {
     /// Sends a packet with the ECN codepoint `ecn` towards `to`. Its fate is random unless `fate`
     /// is given.
     pub fn send(&mut self, now: Instant, to: To, mut bytes: Vec<u8>, ecn: Ecn, fate: Option<Fate>) {
-        // Drawn even if `fate` is given, so that the fates of later packets do not depend on that.
+        // Drawn even if `fate` is given, so that the fates of later packets do not depend on
+        // `fate`.
         let drawn = self.network.draw(&mut self.random);
         let fate = fate.unwrap_or(drawn);
         if fate == Fate::Lose || self.swallows(bytes.len()) {

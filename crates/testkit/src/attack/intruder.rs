@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use std::rc::Rc;
 
-/// A segment that the attacked host has sent to the intruder, or through it as a router.
+/// A segment that the attacked host has sent, with the intruder as its destination or as a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
     /// Source address and port: those of the host.
@@ -33,7 +33,7 @@ pub struct Captured {
     pub payload: Vec<u8>,
 }
 
-/// A neighbour with a MAC address of its own that is also the default router.
+/// The attacker: a neighbour of the host with its own MAC address, and the host's default router.
 #[derive(Debug)]
 pub struct Intruder {
     inbox: Rc<RefCell<VecDeque<Vec<u8>>>>,

@@ -1,10 +1,11 @@
-//! Attacks on a host that serves honest neighbours, in virtual time and with a limited amount of
-//! work per turn. Tests compare the goodput of the honest neighbours with and without the attack.
+//! Attacks on a host that serves honest neighbours, in virtual time. Each turn of the host handles
+//! a limited number of frames. Tests compare the goodput of the honest neighbours with and without
+//! the attack.
 //!
 //! The right host of a [`Pair`] is attacked. Honest transfers run between it and the left host, in
-//! both directions, over a line that is much slower than the host. The intruder has a MAC address
-//! of its own, and is the default router. Its frames are put directly into the host's receive
-//! queue, so the network neither delays nor drops them.
+//! both directions, over a path that is much slower than the host. The intruder has its own MAC
+//! address, and is the default router. Its frames are put directly into the host's receive queue,
+//! so the path neither delays nor drops them.
 
 mod intruder;
 mod peer;
@@ -37,7 +38,7 @@ pub(crate) const INTRUDER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 66);
 pub(crate) const INTRUDER_MAC: MacAddress = MacAddress::new([2, 0, 0, 0, 0, 66]);
 const SERVICE: u16 = 10;
 
-/// Size of the honest transfers in bytes: more than any test transfers.
+/// Size of the honest transfers in bytes, which no test reaches.
 const ENDLESS: usize = usize::MAX / 2;
 
 /// The attacked host, its honest neighbour, and the intruder.
@@ -69,7 +70,8 @@ pub struct Guest {
     pub received: Vec<u8>,
 }
 
-/// The last acknowledgement number of each honest connection, as an observer of the line sees it.
+/// The last acknowledgement number of each honest connection, as an eavesdropper on the path gets
+/// it.
 #[derive(Clone, Debug, Default)]
 pub struct Overheard {
     by_port: Rc<RefCell<BTreeMap<u16, SeqNum>>>,
@@ -121,7 +123,7 @@ impl AttackTest {
                 return None;
             }
             mailbox.borrow_mut().push_back(frame.to_vec());
-            // Frames to the intruder do not pass the honest line.
+            // Frames to the intruder take no capacity of the path between the honest hosts.
             Some(Fate::Lose)
         });
         let door = listen(&mut pair);

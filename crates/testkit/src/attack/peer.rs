@@ -7,7 +7,7 @@ use std::net::SocketAddrV4;
 /// Initial sequence number of the intruder's connections.
 const ISS: SeqNum = SeqNum::new(7_000);
 
-/// The intruder's side of one of its connections.
+/// The intruder's endpoint of one of its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// Address and port of the intruder.
@@ -31,7 +31,7 @@ impl Peer {
         Self { here, there, next: ISS, expected: none, highest: none, first: none, opening: false }
     }
 
-    /// Performs the handshake with one step in each turn. Returns whether it is complete.
+    /// Performs the next step of the handshake. Is called once in each turn.
     pub(super) fn open(
         &mut self,
         intruder: &mut Intruder,

@@ -1,4 +1,4 @@
-//! A random application at one end of a connection, which behaves as its [`Habit`] says.
+//! A random application at one endpoint of a connection, which behaves as its [`Habit`] says.
 
 use super::stage::{End, Presence};
 use super::world::Habit;
@@ -44,7 +44,7 @@ impl Application {
         (self.closed && self.read_to_end) || self.aborted || self.failed.is_some()
     }
 
-    /// Returns whether the connection timed out. The peer may never have learned of its existence.
+    /// Returns whether the connection timed out. The peer may never have received a segment of it.
     pub(super) fn has_given_up(&self) -> bool {
         self.failed == Some(Error::TimedOut)
     }

@@ -10,7 +10,7 @@ use linerate_tcp::{Connection, Error, State};
 use linerate_units::{Duration, Instant};
 use std::net::SocketAddrV4;
 
-/// Maximum number of steps of a world. One with more is considered endless.
+/// Maximum number of steps of a world. A world with more steps is considered endless.
 const MOST_STEPS: u64 = 3_000_000;
 
 /// Maximum virtual time of a world. It is enough for slow transfers to complete and for abandoned
@@ -39,7 +39,7 @@ struct TwoHosts {
     handles: Vec<(TcpHandle, Option<TcpHandle>)>,
 }
 
-/// Whether an end of a connection exists.
+/// The state of an endpoint: whether its connection exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
     Present,
@@ -47,7 +47,7 @@ pub(super) enum Presence {
     Absent,
 }
 
-/// One end of a connection, as its application sees it.
+/// One endpoint of a connection, as its application uses it.
 pub(super) enum End<'a> {
     Connection(Option<&'a mut Connection>, Instant),
     Socket(&'a mut Pair, Side, Option<TcpHandle>),
@@ -118,7 +118,7 @@ fn of_connection(error: StackError) -> Error {
 }
 
 impl Scene {
-    /// Returns whether an end of a connection has timed out.
+    /// Returns whether one endpoint of a connection has timed out.
     fn has_timed_out(&mut self, index: usize, side: Side) -> bool {
         let error = match self {
             Self::Connections(pair) => match side {
@@ -184,15 +184,15 @@ impl Scene {
         }
     }
 
-    /// Handles everything that is to be done at the present time.
+    /// Handles everything that is due at the current time.
     fn process_pending(&mut self) {
         if let Self::Hosts(hosts) = self {
             hosts.process_pending();
         }
     }
 
-    /// Advances to the next event, if it is not later than `limit`. Returns false if there is none
-    /// until then.
+    /// Advances to the next event, if it is not later than `limit`. Returns false if there is no
+    /// such event.
     fn move_on(&mut self, limit: Instant) -> bool {
         match self {
             Self::Connections(pair) => pair.step_until(limit),
@@ -236,7 +236,7 @@ impl TwoHosts {
         while let Some((right, peer)) = self.pair.stack(Side::Right).tcp_accept(self.listener) {
             let left = self.pair.stack(Side::Left);
             let is_its = |&(handle, _): &(TcpHandle, _)| left.tcp_local_addr(handle) == Ok(peer);
-            // If there is none, the client has given up before its connection was accepted.
+            // If no connection matches, the client has given up before its connection was accepted.
             if let Some(index) = self.handles.iter().position(is_its) {
                 self.handles[index].1 = Some(right);
             }
@@ -314,10 +314,14 @@ impl Stage {
         busy
     }
 
-    /// Returns whether all applications have finished. Exceptions are servers whose clients have
-    /// given up: one that no handshake reached has nothing to do, and one that got no reset waits
-    /// in vain for its peer (RFC 9293 §3.5.1, half-open connection). On a bad network a connection
-    /// can also time out after its application has finished, which then is not told.
+    /// Returns whether all applications have finished. An unfinished application does not count in
+    /// three cases:
+    ///
+    /// - No handshake has reached the server, so the server has nothing to do.
+    /// - The peer's connection has timed out without a reset, so the application's connection is
+    ///   half-open and waits in vain (RFC 9293 §3.5.1).
+    /// - On a bad network, the peer's connection has timed out after the peer's application had
+    ///   finished. No call reported that timeout.
     fn is_over(&mut self) -> bool {
         let Self { scene, applications, is_bad, .. } = self;
         applications.iter().enumerate().all(|(index, [client, server])| {

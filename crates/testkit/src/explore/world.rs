@@ -13,16 +13,16 @@ pub struct World {
     pub seed: u64,
     /// The two hosts. `None` means two connections without hosts, each with a twin.
     pub hosts: Option<Hosts>,
-    /// TCP configurations of the active and of the passive end.
+    /// TCP configurations of the active and of the passive endpoint.
     pub configs: [Config; 2],
-    /// The simulated network between the two ends.
+    /// The simulated network between the two endpoints.
     pub network: Network,
     /// The behaviour of the two applications of each connection.
     pub connections: Vec<[Habit; 2]>,
     /// In a world without hosts: `Some` if the client has a Fast Open cookie, with true if the
     /// server accepts it.
     pub fast_open: Option<bool>,
-    /// In a world without hosts: number of forged segments for a thousand that arrive.
+    /// In a world without hosts: number of forged segments for every thousand that arrive.
     pub forgery: u32,
 }
 
@@ -57,8 +57,8 @@ pub struct Habit {
     pub aborts_after: Option<usize>,
 }
 
-/// Smallest MTU of a link on any path, in bytes: every path takes packets of 576 bytes, and an
-/// Ethernet header is added.
+/// The smallest limit that a path sets to the length of frames, in bytes. Every path takes packets
+/// of 576 bytes, and an Ethernet header is added.
 const LEAST_WIDTH: usize = 600;
 
 /// A source of random numbers with various distributions.
@@ -162,8 +162,8 @@ impl World {
         world
     }
 
-    /// Adds a black hole for long packets to the path, but only if both ends search for the path
-    /// MTU.
+    /// Adds a black hole for long packets to the path, but only if both endpoints search for the
+    /// path MTU.
     fn narrow(&mut self, dice: &mut Dice) {
         let both_search = self.configs.iter().all(|config| config.path_search != PathSearch::Off);
         if !both_search || !dice.once_in_a_while(25) {

@@ -130,7 +130,8 @@ impl TestCase<'_> {
         self.stack.handle_frame(self.now, RxFrame::plain(&frame, self.now));
     }
 
-    /// Sends everything that the client has to send, and learns the transaction ID of its messages.
+    /// Sends everything that the client has to send, and records the transaction ID of its
+    /// messages.
     fn transmit(&mut self) {
         let mut buffer = [0; 1_514];
         while let Some(sent) = self.stack.poll_transmit(self.now, &mut buffer) {

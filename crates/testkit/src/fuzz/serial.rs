@@ -2,15 +2,15 @@
 
 use linerate_wire::{Ipv4Packet, SlipDecoder, VjCompressor, VjDecompressor, slip_bytes};
 
-/// Length of the longest packet on the line, in bytes.
+/// Length of the longest packet on the serial line, in bytes.
 const LONGEST: usize = 400;
 /// Number of bytes by which decompression can lengthen a packet.
 const HEADERS: usize = 128;
 /// Offsets of the IPv4 header checksum, in which zero has two representations.
 const CHECKSUM: std::ops::Range<usize> = 10..12;
 
-/// Decodes `bytes` as those of a serial line. Each decoded packet is sent over a second line, and
-/// must arrive unchanged.
+/// Decodes `bytes` as the bytes of a serial line. Each decoded packet is sent over a second line,
+/// and must arrive unchanged.
 ///
 /// # Panics
 /// If an invariant is violated.
@@ -43,7 +43,7 @@ pub fn bytes_into_a_serial_line(bytes: &[u8]) {
     }
 }
 
-/// A serial line that damages nothing.
+/// A serial line without transmission errors.
 struct SecondLine {
     compressor: VjCompressor,
     decoder: SlipDecoder<[u8; LONGEST + HEADERS]>,

@@ -6,16 +6,16 @@ use crate::{Line, Network, Pair, Setup, Side, Transfer};
 use linerate_tcp::CongestionName;
 use linerate_units::{Bytes, Duration};
 
-/// A path and the two ends of a connection over it.
+/// The parameters of a transfer: a path, and the two endpoints of a connection over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
     /// Round-trip time of an empty path.
     pub round_trip: Duration,
     /// Probability that a packet is lost, in thousandths.
     pub loss: u32,
-    /// Size of the send buffer and of the receive buffer, at both ends.
+    /// Size of the send buffer and of the receive buffer, at both endpoints.
     pub buffer: Bytes,
-    /// Congestion control of both ends.
+    /// Congestion control of both endpoints.
     pub congestion: CongestionName,
 }
 
@@ -25,7 +25,7 @@ pub struct Figures {
     /// Bytes per second that the receiving application has read. The time includes the handshake
     /// and the end of the stream.
     pub goodput: u64,
-    /// Expiries of the sender's retransmission timer.
+    /// Number of expiries of the sender's retransmission timer.
     pub timeouts: u64,
 }
 
@@ -47,7 +47,7 @@ impl Cell {
         Figures { goodput: median(|run| run.goodput), timeouts: median(|run| run.timeouts) }
     }
 
-    /// Runs one transfer, whose random losses `seed` determines.
+    /// Runs one transfer. `seed` determines its random losses.
     ///
     /// # Panics
     /// If the transfer does not complete, or a byte is wrong.
@@ -83,8 +83,8 @@ impl Cell {
     }
 
     /// Returns the number of bytes to transfer, enough for the congestion window to reach its final
-    /// size. It is larger if that size is large, and smaller if losses keep the window small and
-    /// every segment takes long.
+    /// size. A large final size needs more bytes. If losses keep the window small, fewer bytes
+    /// suffice, and each of them takes longer.
     fn amount(&self) -> usize {
         let long = self.round_trip >= Duration::from_millis(100);
         match (self.loss, self.buffer.count() >= 1 << 20) {

@@ -6,7 +6,7 @@ use linerate_units::{Bytes, Duration};
 use std::fmt;
 use std::thread;
 
-/// All cells with their figures.
+/// All cells of the grid, with their figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LossGrid {
     cells: Vec<(Cell, Figures)>,

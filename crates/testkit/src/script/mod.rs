@@ -2,9 +2,9 @@
 //!
 //! In a test, `send` delivers a segment of the peer, `expect` checks the connection's next segment,
 //! and `pass_time` lets time pass. Segments are written in the notation of `tcpdump`, see
-//! [`Notation`]. Both ends count from their SYN, which has number zero. Each byte of the data is
-//! determined by its stream position ([`pattern`]), so that all data are checked without being
-//! written down.
+//! [`Notation`]. Sequence numbers of both endpoints are counted from their SYN, which has number
+//! zero. The stream position of a byte determines its value ([`pattern`]), so tests check all data
+//! without writing them down.
 //!
 //! Every segment that arrives is also delivered to a twin without header prediction, which must
 //! reach an equal state. The invariants of the connection are checked after every step.
@@ -23,12 +23,12 @@ use linerate_wire::{Ecn, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions, 
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
 
-/// Initial sequence number of the connection. It is close to the wrap-around, so that every test
-/// crosses that.
+/// Initial sequence number of the connection. It is close to the wrap-around of sequence numbers,
+/// so that tests cross the wrap-around.
 const ISS: SeqNum = SeqNum::new(u32::MAX - 300);
 /// Initial sequence number of the peer.
 const PEER_ISS: SeqNum = SeqNum::new(u32::MAX - 500);
-/// Random offset of the connection's timestamps, in their unit.
+/// Random offset of the connection's timestamps, in milliseconds.
 const TIMESTAMP_OFFSET: u32 = 1_000_000;
 
 /// Returns the byte at a stream position. The pattern repeats at no usual packet or buffer size.
@@ -57,7 +57,7 @@ pub struct Script {
     pub connection: Connection,
     /// Whether the peer's segments carry timestamps. They show the virtual time in milliseconds.
     peer_stamps: bool,
-    /// Last TSval received from the connection, which the peer echoes.
+    /// Last TSval received from the connection, which the peer's segments echo.
     received_stamp: u32,
     sent: VecDeque<Sent>,
     written: usize,
@@ -109,7 +109,7 @@ impl Script {
     }
 
     /// Performs an active open in which the peer answers with `syn_ack`, until the connection has
-    /// acknowledged that.
+    /// acknowledged the SYN-ACK.
     ///
     /// # Panics
     /// If the handshake fails.
@@ -183,7 +183,7 @@ impl Script {
         self.deliver(text, ecn, NonZeroU16::new(size))
     }
 
-    /// Delivers segments of the peer, between which the connection cannot send.
+    /// Delivers several segments of the peer before the connection can send.
     #[track_caller]
     pub fn send_together(&mut self, texts: &[&str]) {
         self.flush();
@@ -211,13 +211,13 @@ impl Script {
         bytes_of(&says)
     }
 
-    /// Returns the peer's present timestamp.
+    /// Returns the peer's current timestamp, in milliseconds.
     #[must_use]
     pub fn clock(&self) -> u32 {
         low_word(self.now.as_millis())
     }
 
-    /// Returns the connection's timestamp at time `at`.
+    /// Returns the connection's timestamp at time `at`, in milliseconds.
     #[must_use]
     pub fn stamp_at(&self, at: Instant) -> u32 {
         low_word(at.as_millis()).wrapping_add(TIMESTAMP_OFFSET)
@@ -280,7 +280,7 @@ impl Script {
         self.expect(text)
     }
 
-    /// Checks that no segment has been sent that the test has not expected.
+    /// Checks that the test has expected every segment that was sent.
     ///
     /// # Panics
     /// If there is one.
@@ -302,7 +302,7 @@ impl Script {
         self.expect_nothing();
     }
 
-    /// Lets `span` pass. Segments that are sent meanwhile wait for `expect`.
+    /// Lets `span` pass. Segments that are sent in that time wait for `expect`.
     pub fn pass_time(&mut self, span: Duration) {
         let until = self.now + span;
         self.flush();
@@ -375,7 +375,7 @@ impl Script {
         self.connection.read(self.now, &mut [0; 1])
     }
 
-    /// Calls `act` with the connection and the present time, to make any call of the application.
+    /// Calls `act` with the connection and the current time, to make any call of the application.
     pub fn application<T>(&mut self, act: impl FnOnce(&mut Connection, Instant) -> T) -> T {
         let result = act(&mut self.connection, self.now);
         self.connection.check();
@@ -387,13 +387,14 @@ impl Script {
         core::iter::from_fn(|| self.connection.driver().poll_event()).collect()
     }
 
-    /// Converts a sequence number of the connection, counted from its SYN, to the one on the wire.
+    /// Converts a sequence number of the connection, counted from its SYN, to the number on the
+    /// wire.
     #[must_use]
     pub fn number(&self, relative: u32) -> SeqNum {
         ISS + relative
     }
 
-    /// Converts a sequence number of the peer, counted from its SYN, to the one on the wire.
+    /// Converts a sequence number of the peer, counted from its SYN, to the number on the wire.
     #[must_use]
     pub fn peer_number(&self, relative: u32) -> SeqNum {
         PEER_ISS + relative

@@ -37,7 +37,7 @@ pub fn frames_into_a_host(bytes: &[u8]) {
     }
 }
 
-/// A connection, as its packets show it. Numbers are those of the host's side.
+/// A connection, derived from the last segment of the host. Port and numbers are those of the host.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     port: u16,

@@ -9,7 +9,7 @@ use linerate_wire::{
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 impl TestCase<'_> {
-    /// Sends a segment on a connection that earlier packets of the host have shown.
+    /// Sends a segment on a connection on which the host has sent segments before.
     pub(super) fn tcp(&mut self) {
         let index = usize::from(self.choices.byte());
         let Some(&flow) = self.flows.get(index % self.flows.len().max(1)) else { return };

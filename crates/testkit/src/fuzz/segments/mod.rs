@@ -20,7 +20,7 @@ use peer::{syn_options, write};
 
 const PATH: Path = Path::ipv4(1_500);
 
-/// Maximum number of segments that are sent at one time: those of two full buffers of the largest
+/// Maximum number of segments that are sent at one time: enough for two full buffers of the largest
 /// size.
 const MOST_SEGMENTS: usize = 8_000;
 
