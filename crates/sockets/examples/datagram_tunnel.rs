@@ -1,5 +1,5 @@
 //! A tunnel in the manner of WireGuard: the IP packets of two hosts travel in datagrams of the
-//! kernel, through a queue of packets at each end.
+//! kernel. At each endpoint of the tunnel, a packet queue connects it with a host.
 //!
 //! ```sh
 //! cargo run -p linerate-sockets --example datagram_tunnel
@@ -18,12 +18,13 @@ use std::net::{Shutdown, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::thread;
 
-/// The largest packet: that of Ethernet without the headers of IPv6, UDP and the tunnel.
+/// The MTU of the tunnel in bytes: that of Ethernet without the headers of IPv6, UDP and the
+/// tunnel.
 const MTU: usize = 1_420;
-/// The bytes before each packet: its number.
+/// Length in bytes of the header before each packet, which has the packet's number.
 const HEADER: usize = 8;
 
-/// Combines a packet with the bytes that a key and its number give.
+/// Combines a packet with a stream of bytes that is derived from the key and the packet's number.
 ///
 /// THIS IS A TOY AND PROTECTS NOTHING: one known packet gives the key away, and changes are not
 /// detected. A real tunnel uses an authenticated cipher, such as ChaCha20-Poly1305, and refuses
@@ -37,7 +38,7 @@ fn toy_cipher(key: u64, number: u64, packet: &mut [u8]) {
     }
 }
 
-/// One end of a tunnel.
+/// One endpoint of a tunnel.
 struct Tunnel {
     packets: PacketQueue,
     socket: UdpSocket,
@@ -47,7 +48,7 @@ struct Tunnel {
 }
 
 impl Tunnel {
-    /// Carries packets in both directions, until the host drops its end of the queue.
+    /// Carries packets in both directions, until the host drops its side of the queue.
     fn run(mut self) -> io::Result<()> {
         self.socket.set_nonblocking(true)?;
         loop {
@@ -57,7 +58,7 @@ impl Tunnel {
             }
             let (queue, socket) = (self.packets.fd(), self.socket.as_fd());
             let mut fds = [queue, socket].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            // The end of the host is noticed within a second.
+            // The timeout ensures that the end of the host is noticed within a second.
             poll(&mut fds, Some(&Timespec { tv_sec: 1, tv_nsec: 0 }))?;
             let is_signalled = !fds[0].revents().is_empty();
             self.packets.awake(is_signalled);
@@ -67,7 +68,7 @@ impl Tunnel {
         }
     }
 
-    /// Sends the packets of the host. Returns whether there was one.
+    /// Sends the packets of the host. Returns whether there were any.
     fn send_all(&mut self) -> io::Result<bool> {
         let mut datagram = [0; HEADER + MTU];
         let mut any = false;
@@ -88,7 +89,7 @@ impl Tunnel {
         Ok(any)
     }
 
-    /// Gives received packets to the host. Returns whether there was one.
+    /// Passes received packets to the host. Returns whether there were any.
     fn receive_all(&mut self) -> io::Result<bool> {
         let mut datagram = [0; HEADER + MTU];
         let mut any = false;
@@ -114,7 +115,7 @@ impl Tunnel {
 fn host(address: &str, socket: UdpSocket, peer: SocketAddr) -> Result<Net, Box<dyn Error>> {
     socket.connect(peer)?;
     let (link, packets) = packet_queue(QueueConfig { mtu: MTU, ..QueueConfig::default() })?;
-    // A queue of packets carries no MAC addresses.
+    // A packet queue carries no MAC addresses, so both hosts can have the same one.
     let config = StackConfig::new("02:00:00:00:00:01".parse()?, address.parse()?);
     let net = Net::builder(link, config).start()?;
     let tunnel = Tunnel { packets, socket, key: 0x6c69_6e65_7261_7465, sent: 0 };

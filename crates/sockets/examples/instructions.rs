@@ -1,12 +1,13 @@
-//! Workloads of TCP, in one thread and in virtual time. Callgrind counts their instructions, with
-//! the same result each time.
+//! TCP workloads in one thread and in virtual time. Callgrind counts their instructions, with equal
+//! results in each run.
 //!
 //! ```sh
 //! cargo xtask instructions
 //! ```
 //!
-//! The first argument is the workload, the second the amount. The difference between two amounts,
-//! divided by the difference in units, leaves out the instructions of the set-up.
+//! The first argument is the workload, the second the amount in units of the workload. Run it with
+//! two amounts: the difference of the instructions, divided by the difference of the units, leaves
+//! out the instructions of the set-up.
 
 #![allow(clippy::print_stdout, reason = "the result is the output of this program")]
 
@@ -21,13 +22,13 @@ use linerate_wire::{MacAddress, Segment, SeqNum};
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Bytes that the application writes and reads at a time.
+/// Bytes of each write and read of the application.
 const PIECE: usize = 64 << 10;
 /// Virtual time between two turns of the hosts.
 const TURN: Duration = Duration::from_micros(10);
-/// Frames that the link holds in each direction.
+/// Maximum number of frames that the link holds in each direction.
 const BATCH: usize = 64;
-/// Frames in flight at most on a path with a delay.
+/// Maximum number of frames in flight on a path with a delay.
 const IN_FLIGHT: usize = 4_096;
 /// The delay of a path in one direction.
 const ONE_WAY_DELAY: Duration = Duration::from_millis(5);
@@ -45,7 +46,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let amount = amount.parse()?;
     let done = match work.as_str() {
-        // One workload: of `data-arm`, only the callees of `deliver_data` are counted.
+        // Both names run the same workload. For `data-arm`, only the callees of `deliver_data` are
+        // counted.
         "connection" | "data-arm" => connection(amount),
         "bulk" => Pair::new(2)?.bulk(amount)?,
         "bulk-acks" => {
@@ -127,8 +129,8 @@ fn deliver(now: Instant, to: &mut Connection, segment: &Segment<'_>) {
     }
 }
 
-/// Processes data segments. A separate function, so that their instructions are counted apart from
-/// those of acknowledgements.
+/// Processes data segments. This function is separate, so that its instructions are counted apart
+/// from those for acknowledgements.
 #[inline(never)]
 fn deliver_data(now: Instant, to: &mut Connection, segment: &Segment<'_>) {
     let _ = to.driver().handle_segment(now, segment);
@@ -137,7 +139,7 @@ fn deliver_data(now: Instant, to: &mut Connection, segment: &Segment<'_>) {
 type Near = MemoryLink<ManualClock>;
 type Far = Impair<Near, ManualClock>;
 
-/// Two hosts at the ends of a memory link. The right end can be impaired.
+/// Two hosts connected by a memory link. The link of the right host can be impaired.
 struct Pair<L> {
     left: Host<Near>,
     right: Host<L>,
@@ -147,12 +149,13 @@ struct Pair<L> {
 }
 
 impl Pair<Near> {
-    /// Creates hosts. The right one receives `frames_before_answer` frames before it may answer.
+    /// Creates hosts. The right host can receive `frames_before_answer` frames before it answers.
     fn new(frames_before_answer: usize) -> Result<Self, Box<dyn Error>> {
         Self::with(&Config::modern(), frames_before_answer)
     }
 
-    /// Creates hosts with this TCP configuration.
+    /// Creates hosts with this TCP configuration. The right host can receive `frames_before_answer`
+    /// frames before it answers.
     fn with(rules: &Config, frames_before_answer: usize) -> Result<Self, Box<dyn Error>> {
         let clock = ManualClock::new(Instant::ZERO);
         let config = MemoryConfig { capacity: BATCH, ..MemoryConfig::default() };
@@ -201,7 +204,7 @@ impl Pair<Far> {
 }
 
 impl<L: Link> Pair<L> {
-    /// Opens connections over IPv6.
+    /// Selects IPv6 for the connections that are opened later.
     fn over_ipv6(mut self) -> Result<Self, Box<dyn Error>> {
         self.listener = self.right.stack_mut().tcp_listen(IPV6, &ListenOptions::default())?;
         self.server = IPV6;

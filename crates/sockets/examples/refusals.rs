@@ -1,11 +1,13 @@
-//! Packets that a host refuses, so that callgrind can count the instructions for each.
+//! Floods of packets that a host refuses, so that Callgrind can count the instructions for each
+//! packet.
 //!
 //! ```sh
 //! valgrind --tool=callgrind target/release/examples/refusals syn 20000
 //! ```
 //!
-//! The difference between two amounts, divided by the difference in packets, leaves out what is
-//! done once. An answer is counted with its transmission, without a link.
+//! Run it with two amounts: the difference of the instructions, divided by the difference of the
+//! packets, leaves out the instructions of the set-up. The count includes the transmission of a
+//! response, but no link.
 
 #![allow(clippy::print_stdout, reason = "the result is the output of this program")]
 

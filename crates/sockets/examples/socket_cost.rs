@@ -1,5 +1,6 @@
-//! Measures bulk transfers and round trips through these sockets, over a memory link between two
-//! networks in this process: `cargo run --release -p linerate-sockets --example socket_cost`.
+//! Measures bulk transfers and round trips through the sockets of this crate, over a memory link
+//! between two networks in this process:
+//! `cargo run --release -p linerate-sockets --example socket_cost`.
 //!
 //! Each figure is the median of several rounds, with the minimum and the maximum.
 
@@ -66,7 +67,7 @@ fn print(what: &str, figures: &[f64]) {
     println!("{what}: {:.1} ({:.1}, {:.1})", figures[ROUNDS / 2], figures[0], figures[ROUNDS - 1]);
 }
 
-/// Transfers data. Returns megabytes per second.
+/// Transfers `BYTES` bytes over a new connection. Returns megabytes per second.
 #[allow(clippy::cast_precision_loss, reason = "the figure is rounded for display")]
 fn transfer(left: &Net, right: &Net) -> Result<f64, Box<dyn Error>> {
     let (mut near, mut far) = connection(left, right)?;
@@ -85,7 +86,7 @@ fn transfer(left: &Net, right: &Net) -> Result<f64, Box<dyn Error>> {
     Ok(BYTES as f64 / seconds / 1e6)
 }
 
-/// Exchanges single bytes. Returns microseconds per round trip.
+/// Exchanges single bytes in both directions. Returns microseconds per round trip.
 fn round_trips(near: &mut TcpStream, far: &mut TcpStream) -> Result<f64, Box<dyn Error>> {
     let start = Instant::now();
     thread::scope(|scope| {

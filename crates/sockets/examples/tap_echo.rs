@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Serves one connection of the kernel's TCP in a private network.
+/// Serves a client of the kernel's TCP in a private network namespace.
 fn demonstrate() -> Result<(), Box<dyn Error>> {
     enter_private_network()?;
     let tap = Tap::open(&TapConfig::default())?;
@@ -64,7 +64,7 @@ fn start(tap: Tap) -> Result<Net, Box<dyn Error>> {
     Ok(Net::builder(tap, config).start()?)
 }
 
-/// Sends every connection its own bytes back.
+/// Echoes the received data of every connection.
 fn serve(net: &Net) -> io::Result<()> {
     let listener = net.bind(SERVICE)?;
     loop {

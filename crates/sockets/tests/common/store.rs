@@ -1,7 +1,7 @@
-//! A program for `std::net`, compiled over two implementations of sockets.
+//! A program written for `std::net`, compiled for two implementations of sockets.
 
-/// A key-value store with a text protocol and a thread for each client, and a client. Its text does
-/// not depend on the implementation of sockets.
+/// A key-value store with a text protocol and a thread for each client, and a client. The source
+/// text does not depend on the implementation of sockets.
 macro_rules! store {
     ($name:ident, $listener:ty, $stream:ty) => {
         pub(crate) mod $name {
@@ -70,7 +70,7 @@ macro_rules! store {
 store!(over_the_system, std::net::TcpListener, std::net::TcpStream);
 store!(over_linerate, linerate_sockets::TcpListener, linerate_sockets::TcpStream);
 
-/// Returns requests: some put, some get, and one is invalid.
+/// Returns requests of the client: some put, some get, and one is invalid.
 pub(crate) fn questions() -> Vec<String> {
     let put = (0..500).map(|number| format!("put word{number} meaning{number}"));
     let get = (0..=500).map(|number| format!("get word{number}"));

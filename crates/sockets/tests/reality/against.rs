@@ -1,7 +1,7 @@
-//! Compares the goodput of our sender and of the kernel's, with the same congestion control, over
-//! the same impaired path, to the same receiver in the kernel. The senders alternate. The
-//! comparison takes minutes and measures on a real clock, so it runs only on request and asserts
-//! nothing:
+//! Compares the goodput of our sender with the goodput of the kernel's sender. Both use equal
+//! congestion control, and send over the same impaired path to one receiver in the kernel. The
+//! senders alternate. The comparison takes minutes and measures on a real clock, so it runs only on
+//! request and asserts nothing:
 //!
 //! ```text
 //! LINERATE_AGAINST_KERNEL=6 cargo test --release -p linerate-sockets --test reality against -- \
@@ -9,9 +9,9 @@
 //! ```
 //!
 //! The number is the number of runs of each cell. `LINERATE_AGAINST_CONTROL=bbr` and
-//! `LINERATE_AGAINST_RTT=10ms` restrict the cells. The kernel's sender is in a namespace of its
-//! own; this process forwards the frames between its TAP device and that of the receiver. One
-//! `Impair` at the receiver's device sets the delay, the loss and the rate of the path for both
+//! `LINERATE_AGAINST_RTT=10ms` restrict the cells. The kernel's sender has its own network
+//! namespace. This process forwards the frames between the sender's TAP device and the receiver's.
+//! One `Impair` at the receiver's device sets the delay, the loss and the rate of the path for both
 //! senders.
 
 use crate::kernel::{KERNEL, OURS, network_with, open_tap};
@@ -82,7 +82,7 @@ fn compare_our_goodput_with_the_kernels() {
     });
 }
 
-/// Returns the one of `all` that the environment variable names, or all if it is unset.
+/// Returns the entry of `all` that the environment variable names, or all entries if it is unset.
 fn chosen<'a>(variable: &str, all: &[&'a str]) -> Vec<&'a str> {
     let name = setting::<String>(variable, "");
     all.iter().copied().filter(|&one| name.is_empty() || name == one).collect()
@@ -101,7 +101,7 @@ fn compare(control: &str, round_trip: &str, impairment: &str, repeats: u64) {
     let (mut ratios, mut ours, mut kernels) = (Vec::new(), Vec::new(), Vec::new());
     let mut last = None;
     for seed in 0..repeats {
-        // The order alternates, so that the state of the machine favours neither.
+        // The order alternates, so that a drift of the machine's speed favours neither sender.
         let (mine, theirs) = if seed % 2 == 0 {
             let mine = we_send(control, &path, seed);
             (mine, the_kernel_sends(control, &path, seed))
@@ -158,7 +158,8 @@ fn we_send(control: &str, path: &str, seed: u64) -> Outcome {
         info.smoothed_round_trip
     );
     drop((ours, net));
-    // Dropping the last owner of the link removes the device, whose name is then free again.
+    // Dropping the last owner of the link removes the device. Its name is then free for the next
+    // run.
     drop(interface);
     Outcome { goodput, counters }
 }
@@ -207,8 +208,8 @@ fn the_kernel_sends(control: &str, path: &str, seed: u64) -> Outcome {
     })
 }
 
-/// Connects with this congestion control. It is chosen before the handshake: a connection that
-/// starts with BBR, a possible default of the machine, is paced for the rest of its life.
+/// Connects with this congestion control, which is set before the handshake. A connection that
+/// starts with BBR, a possible default of the machine, is paced until it ends.
 fn connect_with(control: &str, address: SocketAddr) -> TcpStream {
     let socket = net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     sockopt::set_tcp_congestion(&socket, control).unwrap();
@@ -234,7 +235,8 @@ fn read_for_a_while(mut from: &TcpStream, start: time::Instant) -> f64 {
     }
     #[allow(clippy::cast_precision_loss, reason = "the figure is rounded for display")]
     let goodput = read as f64 / start.elapsed().as_secs_f64();
-    // Unread data resets the connection, which stops the sender.
+    // The caller drops the stream with unread data. This resets the connection, which stops the
+    // sender.
     goodput
 }
 
@@ -268,6 +270,6 @@ fn wait(near: &Impair<Tap>, far: &Tap) {
         PollFd::from_borrowed_fd(far.fd(), PollFlags::IN),
     ];
     let time = Timespec { tv_sec: 0, tv_nsec: i64::try_from(left).unwrap() };
-    // After a signal the devices are examined as after a frame.
+    // After a signal interrupts the poll, the devices are checked, too.
     let _ = poll(&mut fds, Some(&time));
 }

@@ -53,7 +53,7 @@ impl Radvd {
         }
     }
 
-    /// Ends the daemon, and returns what it has reported.
+    /// Ends the daemon, and returns what it has printed.
     fn end(&mut self) -> String {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -106,7 +106,7 @@ fn a_host_takes_addresses_and_a_router_from_radvd_and_connects_in_both_direction
         let stable = address_of(&net, AddressOrigin::Stable);
         let temporary = address_of(&net, AddressOrigin::Temporary);
         assert_eq!(stable.segments()[..4], KERNEL.segments()[..4]);
-        // The kernel resolves the stable address, and reaches it.
+        // The kernel resolves the MAC address of the stable address, and reaches the host.
         let mut ping = Command::new("ping");
         ping.args(["-6", "-c", "3", "-i", "0.2", "-W", "9"]).arg(stable.to_string());
         if let Ok(pinged) = ping.output() {
@@ -119,7 +119,7 @@ fn a_host_takes_addresses_and_a_router_from_radvd_and_connects_in_both_direction
             let (kernels, peer) = listener.accept().unwrap();
             assert_eq!(peer.ip(), temporary, "a temporary address is preferred");
             upload(&ours, &kernels, 1 << 20);
-            // The MTU of the link is that of the router.
+            // The link uses the MTU that the router advertises.
             assert_eq!(ours.tcp_info().unwrap().effective_mss, 1_400 - 60 - 12);
             let listener = net.bind("[::]:0").unwrap();
             let port = listener.local_addr().unwrap().port();
@@ -130,7 +130,7 @@ fn a_host_takes_addresses_and_a_router_from_radvd_and_connects_in_both_direction
         let counters = net.counters().unwrap();
         assert_eq!(counters.neighbor_discovery.duplicates, 0);
         assert_eq!((counters.icmp.in_errors, counters.ip.in_header_errors), (0, 0));
-        // Solicitations and advertisements of routers and neighbours, and reports of groups.
+        // Router and neighbour solicitations and advertisements, and multicast listener reports.
         captured.end(&net, &[133, 134, 135, 136, 143].map(|kind| format!("icmpv6.type == {kind}")));
     });
 }
@@ -141,7 +141,7 @@ fn the_probes_of_the_kernel_are_answered() {
     isolated_test(|| {
         let captured = Captured::new();
         let Some((net, interface)) = network(&captured) else { return };
-        // The kernel considers neighbours stale, and probes those in use, as soon as possible.
+        // Makes the kernel consider neighbours stale, and probe those in use, as soon as possible.
         let folder = format!("/proc/sys/net/ipv6/neigh/{}", interface.name());
         for (name, value) in [("base_reachable_time_ms", "10"), ("delay_first_probe_time", "0")] {
             fs::write(format!("{folder}/{name}"), value).unwrap();

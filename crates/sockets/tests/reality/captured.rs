@@ -1,4 +1,4 @@
-//! Captures of our host's frames, which tshark judges.
+//! Captures of our host's frames, which tshark checks.
 
 use linerate_link::capture_file::CaptureWriter;
 use linerate_link::{Capture, Tap};
@@ -7,7 +7,7 @@ use linerate_testkit::tshark;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// A capture that is being written.
+/// A capture that a network writes.
 pub(crate) struct Captured {
     folder: TempDir,
 }
@@ -21,7 +21,7 @@ impl Captured {
         self.folder.path().join("host.pcapng")
     }
 
-    /// Starts a network on the device, with its frames in the capture.
+    /// Starts a network on the device, and captures its frames.
     pub(crate) fn start(&self, tap: Tap, config: StackConfig) -> Net {
         let writer = CaptureWriter::create(self.path()).unwrap();
         Net::builder(Capture::new(tap, "lr0", writer), config)
@@ -30,8 +30,8 @@ impl Captured {
             .unwrap()
     }
 
-    /// Ends the network, and asserts that tshark accepts its frames and finds some of each of these
-    /// filters.
+    /// Ends the network. Asserts that tshark accepts its frames, and finds at least one frame for
+    /// each of these filters.
     pub(crate) fn end(self, net: &Net, expected: &[String]) {
         net.shutdown();
         let expected: Vec<_> = expected.iter().map(String::as_str).collect();

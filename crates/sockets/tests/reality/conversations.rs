@@ -1,4 +1,4 @@
-//! Short exchanges with the kernel: requests and answers, closing, resets, keep-alive probes.
+//! Short exchanges with the kernel: requests and responses, closing, resets, keep-alive probes.
 
 use crate::kernel::{KERNEL, OURS, assert_content, network};
 use crate::store::{over_linerate, over_the_system, questions};
@@ -178,7 +178,7 @@ fn connections_opened_by_both_ends_work_at_the_same_time() {
     });
 }
 
-/// The client sends four bytes and calls `says_no_more`; the server echoes them and closes.
+/// The client sends four bytes and calls `close_sending`. The server echoes the bytes and closes.
 fn ask_once<C: Read + Write>(
     mut client: C,
     mut server: impl Read + Write,
@@ -197,8 +197,8 @@ fn ask_once<C: Read + Write>(
     assert_eq!(answer, number.to_be_bytes());
 }
 
-/// Each connection has a handshake, a request, an answer and a close on both sides. Every second
-/// one is opened by the kernel.
+/// Each connection has a handshake, a request, a response and a close by both endpoints. Our host
+/// and the kernel alternately open the connections.
 #[test]
 fn a_thousand_short_connections_succeed() {
     isolated_test(|| {
@@ -247,7 +247,7 @@ fn the_kernel_answers_our_keep_alive_probes() {
         let mut received = [0; 4];
         ours.read_exact(&mut received).unwrap();
         assert_eq!(&received, b"here");
-        // With the interface down, neither end receives anything.
+        // With the interface down, neither endpoint receives anything.
         interface.set_down().unwrap();
         ours.set_read_timeout(None).unwrap();
         let error = ours.read(&mut [0]).unwrap_err();

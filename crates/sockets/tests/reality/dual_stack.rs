@@ -1,5 +1,6 @@
-//! Sockets of both IP versions (RFC 3493 §3.7): the same program runs on the kernel's sockets and
-//! on ours, over the loopback of each, and must see the same addresses and kinds of errors.
+//! Sockets of both IP versions (RFC 3493 §3.7). The same program runs on the kernel's sockets and
+//! on ours, over the loopback interface of each. It must get the same addresses and kinds of
+//! errors.
 
 use linerate_link::memory::{MemoryConfig, pair};
 use linerate_link::namespace::isolated_test;
@@ -16,7 +17,8 @@ use std::time::Duration;
 /// The name of a step, and its result: an address without its port, a number, or an error.
 type Seen = (String, Result<String, ErrorKind>);
 
-/// Returns what the program sees. Its two copies differ only in how sockets are opened.
+/// Returns the results of the program's steps. The two expansions differ only in how they open
+/// sockets.
 macro_rules! outcomes {
     ($connect:expr, $listen:expr, $udp:expr) => {{
         let (connect, listen, udp) = ($connect, $listen, $udp);
@@ -66,8 +68,8 @@ macro_rules! outcomes {
                 note(format!("{case}: accepted from {to}"), Ok(peer.ip().to_string()));
                 note(format!("{case}: server to {to}"), ip(server.local_addr()));
             }
-            // Another listener at the same port. Ours may be at one address beside one at all
-            // addresses, which Linux refuses.
+            // Opens a second listener at the same port. Cases with a listener at a single address
+            // are left out: our host then allows one at all addresses, too, which Linux refuses.
             let is_at_all = ["[::]", "[::ffff:0.0.0.0]"].contains(&local);
             let others: &[&str] =
                 if is_at_all { &["0.0.0.0", "[::]", "[::ffff:0.0.0.0]"] } else { &[] };
@@ -103,7 +105,7 @@ macro_rules! outcomes {
             for (peer, form) in [("127.0.0.1", "[::ffff:127.0.0.1]"), ("[::1]", "[::1]")] {
                 let socket = udp(&format!("{local}:0"), only_v6).unwrap();
                 socket.set_read_timeout(second).unwrap();
-                // A port whose socket is closed.
+                // The port of a UDP socket that is already closed.
                 let closed = udp(&format!("{peer}:0"), false).unwrap().local_addr().unwrap().port();
                 if let Err(error) = socket.connect(format!("{form}:{closed}")) {
                     note(format!("{case}: connect UDP to {form}"), Err(error));
@@ -121,8 +123,8 @@ macro_rules! outcomes {
     }};
 }
 
-/// Returns the kind of an error. `std` has no names for the wrong IP version and for an unknown
-/// interface at which a socket is bound; ours have the kinds of similar errors.
+/// Returns the kind of an error. `std` has no kind for a wrong IP version, nor for an unknown
+/// interface of a bound socket. Our errors for these cases have the kinds of similar errors.
 fn kind(error: &io::Error) -> ErrorKind {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::AFNOSUPPORT) => ErrorKind::InvalidInput,
@@ -131,7 +133,7 @@ fn kind(error: &io::Error) -> ErrorKind {
     }
 }
 
-/// Opens a listener or a datagram socket of the kernel, with the options that `std` sets.
+/// Opens a listener or a UDP socket of the kernel, with the options that `std` sets.
 fn kernels(given: &str, only_v6: bool, kind: SocketType) -> io::Result<OwnedFd> {
     let address: SocketAddr = given.parse().unwrap();
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -149,7 +151,7 @@ fn kernels(given: &str, only_v6: bool, kind: SocketType) -> io::Result<OwnedFd> 
     Ok(socket)
 }
 
-/// The option `IPV6_V6ONLY` of either kind of socket.
+/// The option `IPV6_V6ONLY` of listeners and UDP sockets.
 trait Ipv6Only {
     fn excludes_ipv4(&self) -> io::Result<bool>;
 }
@@ -199,7 +201,7 @@ fn of_ours(net: &Net) -> Vec<Seen> {
     )
 }
 
-/// A network without other hosts.
+/// Returns a network without other hosts.
 fn alone(link: impl Link + Readiness + Send + 'static) -> Net {
     let network = "192.0.2.1/24".parse().unwrap();
     let config = StackConfig::new("02:00:00:00:00:01".parse().unwrap(), network);
@@ -213,7 +215,8 @@ fn both_versions_look_as_on_the_kernels_sockets() {
         let (link, _other) = pair(MemoryConfig::default()).unwrap();
         let ours = of_ours(&alone(link));
         let kernels = of_the_kernel();
-        // A step that one of them refuses makes the steps after it differ, too.
+        // If one implementation refuses a step, the later steps differ, too. So only the first
+        // difference is shown.
         let first = ours.iter().zip(&kernels).find(|(one, other)| one != other);
         assert_eq!(first, None, "ours, and the kernel's");
         assert_eq!(ours.len(), kernels.len());

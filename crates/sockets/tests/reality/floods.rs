@@ -1,15 +1,16 @@
-//! The rate of a bulk transfer while a flood of frames that belong to no connection arrives beside
-//! it, as a fraction of its rate without a flood. It measures on a real clock, so it runs only on
-//! request, and reports rather than judges:
+//! The rate of a bulk transfer during a flood of frames that belong to no connection, as a fraction
+//! of its rate without a flood. The test measures on a real clock, so it runs only on request and
+//! asserts nothing:
 //!
 //! ```text
 //! LINERATE_FLOODS=5 cargo test --release -p linerate-sockets --test reality floods -- --nocapture
 //! ```
 //!
-//! The number is how often each case is repeated. `LINERATE_FLOODS_OVER=memory` or `tap` restricts
-//! the links, and `LINERATE_FLOODS_OF=SYNs` the floods. Over a memory link the flood begins at the
-//! receiver's link. Over TAP a thread of this process sends it through a packet socket on the
-//! kernel's interface, and shares two processors with the kernel's sender and our host.
+//! The number is the number of repetitions of each case. `LINERATE_FLOODS_OVER=memory` or `tap`
+//! restricts the links, and `LINERATE_FLOODS_OF=SYNs` the floods. Over a memory link, the
+//! receiver's link generates the flood. Over TAP, a thread of this process sends the flood through
+//! a packet socket on the kernel's interface. This thread shares two processors with the kernel's
+//! sender and our host.
 
 use crate::kernel::{KERNEL, OURS, configure_kernel_end, network_on, open};
 use crate::setting;
@@ -38,16 +39,16 @@ const SPAN: time::Duration = time::Duration::from_millis(500);
 /// Number of frames of a flood that are prepared, and then sent repeatedly.
 const PREPARED: usize = 4_096;
 
-/// Number of frames that wait at a link while its host is busy. Further frames are lost, as in the
-/// receive ring of a NIC.
+/// Number of frames that wait at a link while its host is busy. Further frames are lost, as if the
+/// receive ring of a NIC were full.
 const QUEUE: u64 = 512;
 
-/// A port with a listener, which only the flood connects to.
+/// The address of a listener to which only the flood connects.
 const SERVICE: SocketAddrV4 = SocketAddrV4::new(OURS, 80);
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// A kind of frame, and the number of frames per second.
+/// A kind of flood: its frames, and the number of frames per second.
 #[derive(Clone, Copy, Debug)]
 struct Flood {
     name: &'static str,
@@ -55,12 +56,12 @@ struct Flood {
     frame: fn(&mut Rand64) -> Vec<u8>,
 }
 
-/// A transfer beside a flood, or without one. Returns bytes per second.
+/// A function that runs a transfer during a flood, or without one. Returns bytes per second.
 type Transfer = fn(Option<Flood>) -> f64;
 
 const FLOODS: [Flood; 6] = [
-    // Our host drops these by their MAC address. What a transfer loses here, the sender of the
-    // flood and the link take, and no host could keep.
+    // Our host drops these by their MAC address. The loss of throughput is the cost of the link and
+    // of the flood's sender, which no host could avoid.
     Flood { name: "frames for another host", rate: 100_000, frame: misdirected_syn },
     Flood { name: "random frames", rate: 20_000, frame: random_frame },
     Flood { name: "fragments", rate: 20_000, frame: fragment },
@@ -139,7 +140,7 @@ fn config(address: Ipv4Addr, mac: [u8; 6]) -> StackConfig {
     let network = format!("{address}/24").parse().unwrap();
     let mut config = StackConfig::new(MacAddress::new(mac), network);
     if address == OURS {
-        // The flood's sources have a route, so that the cost of answers is measured, too.
+        // The flood's sources have a route, so that the cost of our responses is measured, too.
         config.routes.push(Route::via("0.0.0.0/0".parse().unwrap(), KERNEL));
     }
     config
@@ -168,8 +169,8 @@ fn over_tap(flood: Option<Flood>, offloads: bool, receiving: bool) -> f64 {
     rate
 }
 
-/// The kernel sends to our host. Closing our socket with unread data resets the connection, which
-/// stops the sender.
+/// Measures the rate at which the kernel sends to our host. Closing our socket with unread data
+/// resets the connection, which stops the sender.
 fn receive(ours: linerate_sockets::TcpStream, theirs: &TcpStream) -> f64 {
     thread::scope(|scope| {
         scope.spawn(|| write_until_closed(theirs));
@@ -180,7 +181,7 @@ fn receive(ours: linerate_sockets::TcpStream, theirs: &TcpStream) -> f64 {
     })
 }
 
-/// Our host sends to the kernel until its network ends.
+/// Measures the rate at which our host sends to the kernel, and then ends our network.
 fn send(net: &Net, ours: &linerate_sockets::TcpStream, theirs: &TcpStream) -> f64 {
     thread::scope(|scope| {
         scope.spawn(|| write_until_closed(ours));
@@ -196,7 +197,7 @@ fn write_until_closed(mut to: impl Write) {
     while to.write_all(&[0; 60_000]).is_ok() {}
 }
 
-/// Returns the bytes per second, measured after the start of the transfer.
+/// Reads for [`SPAN`], after a warm-up of a fifth of that time. Returns bytes per second.
 fn read_for_a_while(mut from: impl Read) -> f64 {
     let mut piece = vec![0; 1 << 18];
     let mut read = |span| {
@@ -235,7 +236,7 @@ impl Frames {
         Self { prepared, rate: flood.rate, start: MonotonicClock.now(), passed: 0 }
     }
 
-    /// Returns the number of frames that wait at `now`.
+    /// Returns the number of frames that wait at `now`. Counts the frames beyond the queue as lost.
     fn due(&mut self, now: Instant) -> u64 {
         let come = now.since(self.start).as_nanos() / 1_000 * self.rate / 1_000_000;
         self.passed = self.passed.max(come.saturating_sub(QUEUE));
@@ -252,7 +253,7 @@ impl Frames {
     }
 }
 
-/// A link at which the frames of a flood arrive beside its own.
+/// A link at which the frames of a flood arrive in addition to its own frames.
 struct Flooded<L> {
     link: L,
     frames: Option<Frames>,
@@ -277,7 +278,7 @@ impl<L: Link> Link for Flooded<L> {
         let mut came = 0;
         if let Some(frames) = &mut self.frames {
             let now = MonotonicClock.now();
-            // The frames of both share one ring. The flood takes at most half of a batch.
+            // Both kinds of frames share one receive ring. The flood takes at most half of a batch.
             while came < budget / 2 && frames.due(now) > 0 {
                 on_frame(RxFrame::plain(frames.next(), now));
                 came += 1;
@@ -372,7 +373,7 @@ fn send_flood(mut link: PacketLink, flood: Flood, over: &AtomicBool) {
     }
 }
 
-/// A frame for our MAC address.
+/// Returns a frame with this payload for our MAC address.
 fn ethernet(payload: &[u8]) -> Vec<u8> {
     let header = EthernetHeader {
         destination: MacAddress::new(MAC),

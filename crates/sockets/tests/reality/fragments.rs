@@ -1,4 +1,4 @@
-//! Datagrams that are larger than the MTU, between linerate and the kernel.
+//! Datagrams that are larger than the MTU, between our host and the kernel.
 
 use crate::kernel::{KERNEL, OURS, assert_content, open};
 use linerate_link::namespace::{Network, isolated_test};
@@ -16,7 +16,7 @@ const OURS_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
 const VERSIONS: [[IpAddr; 2]; 2] =
     [[IpAddr::V4(KERNEL), IpAddr::V4(OURS)], [IpAddr::V6(KERNEL_IPV6), IpAddr::V6(OURS_IPV6)]];
 
-/// The addresses at both ends of the cable behind the kernel, which routes.
+/// The addresses of the router and of the receiver, on the cable behind the kernel.
 const BEHIND: [[IpAddr; 2]; 2] = [
     [IpAddr::V4(Ipv4Addr::new(10, 9, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 9, 0, 2))],
     [
@@ -25,13 +25,13 @@ const BEHIND: [[IpAddr; 2]; 2] = [
     ],
 ];
 
-/// Datagrams of each size.
+/// Number of datagrams of each size.
 const COUNT: u32 = 100;
 
-/// Small datagrams after each large one, of which one arrives.
+/// Number of small datagrams after each large one. At least one of them arrives.
 const MARKERS: usize = 12;
 
-/// Returns a network of both IP versions on the link that `around` makes of a TAP device.
+/// Returns a network of both IP versions. `around` makes its link from a TAP device.
 fn network<L: Link + Readiness + Send + 'static>(around: impl FnOnce(Tap) -> L) -> Option<Net> {
     let tap = open(&TapConfig { offloads: false, ..TapConfig::default() })?;
     let interface = tap.interface();
@@ -54,8 +54,8 @@ fn datagram(number: u32, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// Sends numbered datagrams of `size` bytes, each followed by its number alone. Returns how many
-/// arrived. Those that do are whole.
+/// Sends numbered datagrams of `size` bytes, each followed by datagrams that have only its number.
+/// Returns how many arrived, and checks that they are complete.
 fn exchange(size: usize, send: impl Fn(&[u8]), mut receive: impl FnMut(&mut [u8]) -> usize) -> u32 {
     let mut bytes = vec![0; 65_536];
     let mut arrived = 0;
@@ -94,8 +94,8 @@ fn exchange_in_both_directions(net: &Net, [kernel, own]: [IpAddr; 2]) -> [u32; 2
             |bytes| kernels.recv_from(bytes).unwrap().0,
         )
     };
-    // Small ones, from which the kernel learns our MAC address. While it resolves an address, it
-    // lets later packets overtake those that wait.
+    // Small datagrams, from which the kernel learns our MAC address. While the kernel resolves an
+    // address, later packets overtake those that wait.
     send_from_us(100);
     [8_000, 60_000].map(|size| {
         let from_kernel = exchange(
@@ -124,7 +124,7 @@ fn large_datagrams_arrive_in_both_directions() {
     });
 }
 
-/// Six or 41 fragments are all there with a probability of 94 or 66 %.
+/// All of 6 fragments arrive with a probability of 94 %, and all of 41 with 66 %.
 #[test]
 fn datagrams_whose_fragments_are_lost_are_missing_and_the_others_are_whole() {
     isolated_test(|| {
@@ -141,8 +141,8 @@ fn datagrams_whose_fragments_are_lost_are_missing_and_the_others_are_whole() {
     });
 }
 
-/// Lays a cable behind the kernel, which routes to it. Returns its near end, and the network of its
-/// far end.
+/// Lays a cable behind the kernel, which routes to it. Returns the router's interface, and the
+/// network at the far end.
 fn cable_behind_the_kernel() -> (KernelInterface, Network) {
     let network = Network::new().unwrap();
     let (near, far) = KernelInterface::create_veth("near", "far").unwrap();

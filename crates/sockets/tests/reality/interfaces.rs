@@ -1,5 +1,5 @@
-//! A host with an interface on each of two TAP devices: the kernel reaches it over both at once, by
-//! addresses of both versions.
+//! A host with interfaces on two TAP devices. The kernel reaches it over both at once, by addresses
+//! of both IP versions.
 
 use crate::kernel::{assert_content, open};
 use crate::transfers::{download, upload};
@@ -20,7 +20,7 @@ fn addresses(link: u8, host: u8) -> [IpAddr; 2] {
     ]
 }
 
-/// Opens the device of a link, and configures the kernel's end.
+/// Opens the TAP device of a link, and configures the kernel's interface.
 fn tap(link: u8) -> Option<Tap> {
     let tap = open(&TapConfig { offloads: link == 1, ..TapConfig::default() })?;
     let interface = tap.interface();

@@ -18,7 +18,7 @@ fn bytes() -> u64 {
     setting::<Bytes>("LINERATE_TRANSFER_BYTES", "16MiB").count()
 }
 
-/// Returns a network of IPv6 on a TAP device, and the link that `around` makes of it.
+/// Returns an IPv6 network. `around` makes its link from a TAP device.
 fn network<L: Link + Readiness + Send + 'static>(
     offloads: bool,
     around: impl FnOnce(Tap) -> L,

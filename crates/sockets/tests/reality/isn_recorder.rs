@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
-/// The initial sequence numbers, ours and the peer's, by our port.
+/// The initial sequence numbers of our host and of the peer, by our port.
 pub(crate) type Recorded = Arc<Mutex<HashMap<u16, [Option<u32>; 2]>>>;
 
 /// A link that records the SYNs of both directions.

@@ -1,4 +1,4 @@
-//! A network on a TAP device, with the kernel at the other end.
+//! A network on a TAP device, with the kernel as its peer.
 
 use linerate_link::namespace::skip_test;
 use linerate_link::tap::TapError;
@@ -19,15 +19,15 @@ pub(crate) fn network() -> Option<(Net, KernelInterface)> {
     network_over(|tap| tap)
 }
 
-/// Opens a TAP device without offloads, and configures the kernel's end. Its frames have the sizes
-/// of Ethernet frames.
+/// Opens a TAP device without offloads, whose frames are no longer than Ethernet frames. Configures
+/// the kernel's interface.
 pub(crate) fn open_tap() -> Option<Tap> {
     let tap = open(&TapConfig { offloads: false, ..TapConfig::default() })?;
     configure_kernel_end(&tap, KERNEL);
     Some(tap)
 }
 
-/// Opens a TAP device with offloads, and configures the kernel's end.
+/// Opens a TAP device with offloads, and configures the kernel's interface.
 pub(crate) fn open_with_offloads() -> Option<Tap> {
     let tap = open(&TapConfig::default())?;
     configure_kernel_end(&tap, KERNEL);
@@ -45,7 +45,7 @@ pub(crate) fn open(config: &TapConfig) -> Option<Tap> {
     }
 }
 
-/// Configures the kernel's end of a device.
+/// Configures the kernel's interface of a device, and sets it up.
 pub(crate) fn configure_kernel_end(tap: &Tap, address: Ipv4Addr) {
     let interface = tap.interface();
     interface.disable_ipv6().unwrap();
@@ -53,14 +53,14 @@ pub(crate) fn configure_kernel_end(tap: &Tap, address: Ipv4Addr) {
     interface.set_up().unwrap();
 }
 
-/// Returns a network on a link that `around` makes of the TAP device.
+/// Returns a network whose link `around` makes from a TAP device.
 pub(crate) fn network_over<L: Link + Readiness + Send + 'static>(
     around: impl FnOnce(Tap) -> L,
 ) -> Option<(Net, KernelInterface)> {
     network_with(around, |_| {})
 }
 
-/// Returns a network with another configuration.
+/// Returns a network whose configuration `configure` changes.
 pub(crate) fn network_with<L: Link + Readiness + Send + 'static>(
     around: impl FnOnce(Tap) -> L,
     configure: impl FnOnce(&mut StackConfig),
@@ -68,7 +68,7 @@ pub(crate) fn network_with<L: Link + Readiness + Send + 'static>(
     Some(network_on(open_tap()?, around, configure))
 }
 
-/// Returns a network on a device with offloads, which carries GSO frames in both directions.
+/// Returns a network on a TAP device with offloads, which carries GSO frames in both directions.
 pub(crate) fn network_with_offloads<L: Link + Readiness + Send + 'static>(
     around: impl FnOnce(Tap) -> L,
 ) -> Option<(Net, KernelInterface)> {
@@ -88,7 +88,7 @@ pub(crate) fn network_on<L: Link + Readiness + Send + 'static>(
     (Net::builder(around(tap), config).start().unwrap(), interface)
 }
 
-/// Bytes of the largest frame on an Ethernet cable.
+/// Length of the largest frame on an Ethernet cable, in bytes.
 pub(crate) const WIRE: u64 = 1_514;
 
 /// Returns the average sizes of received and of sent frames, in bytes. More than [`WIRE`] proves
@@ -106,7 +106,7 @@ pub(crate) fn assert_content() {
         assert_eq!(counter(&snmp, complaint), 0, "{complaint}");
     }
     // A SYN that the impaired link duplicated may arrive on the open connection. The kernel answers
-    // with a challenge ACK (RFC 5961 §4.2), and counts it as both.
+    // with a challenge ACK (RFC 5961 §4.2), and counts the SYN both as a challenge and as an error.
     let challenges =
         counter(&fs::read_to_string("/proc/net/netstat").unwrap(), "TcpExt TCPSYNChallenge");
     let errors = counter(&snmp, "Tcp InErrs");

@@ -1,10 +1,10 @@
 //! The kernel of this machine as the peer: its TCP and UDP, over a TAP device in a network
-//! namespace that each test creates. Where the machine forbids that, the tests print that they are
-//! skipped, and fail if the environment has `CI=true`.
+//! namespace that each test creates. If the machine forbids that, the tests print that they are
+//! skipped. They fail instead if the environment has `CI=true`.
 //!
 //! The comparison with the kernel's sender runs only on request: see `against`.
 //!
-//! The size of transfers, and the time for which a receiver stalls, can be set:
+//! Environment variables set the size of transfers, and the time for which a receiver stalls:
 //!
 //! ```text
 //! LINERATE_TRANSFER_BYTES=1GiB LINERATE_STALL=60s \

@@ -1,5 +1,5 @@
 //! Multicast through a bridge of the kernel that forwards only to members, which it learns from our
-//! IGMP and MLD reports: receiving from the kernel, and sending to it.
+//! IGMP and MLD reports. Our host receives from the kernel, and sends to it.
 
 use crate::captured::Captured;
 use crate::kernel::open;
@@ -50,8 +50,8 @@ fn run(program: &str, arguments: &str) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// Creates a bridge with a querier, our host behind a TAP device at one port, and a network of the
-/// kernel at another.
+/// Creates a bridge with a querier. One port has our host behind a TAP device, and another port a
+/// network of the kernel.
 fn bridged(captured: &Captured) -> Option<(Net, Network)> {
     let tap = open(&TapConfig { offloads: false, ..TapConfig::default() })?;
     let options =
@@ -82,7 +82,7 @@ fn bridged(captured: &Captured) -> Option<(Net, Network)> {
     Some((captured.start(tap, config), far))
 }
 
-/// Waits until the bridge knows a member of the group.
+/// Waits until the bridge has recorded a member of the group.
 fn wait_for_member(group: IpAddr) {
     let wanted = format!("grp {group} ");
     while !run("bridge", "mdb show").unwrap().contains(&wanted) {}
@@ -101,7 +101,8 @@ fn is_forwarded(addresses: Addresses) {
     send(&far, (group, PORT).into(), b"before");
     send(&far, marked, b"marker");
     let mut data = [0; 16];
-    // The marker overtakes nothing, so what was sent before it has been delivered or dropped.
+    // The marker does not overtake other packets, so packets sent before it were delivered or
+    // dropped.
     assert_eq!(marker.recv(&mut data).unwrap(), 6);
     receiver.set_nonblocking(true).unwrap();
     assert_eq!(receiver.recv_from(&mut data).unwrap_err().kind(), ErrorKind::WouldBlock);
@@ -134,7 +135,7 @@ fn is_forwarded(addresses: Addresses) {
     receiver.send_to(b"from us", (other, PORT)).unwrap();
     let (length, from) = socket.recv_from(&mut data).unwrap();
     assert_eq!((&data[..length], from), (&b"from us"[..], (ours, PORT).into()));
-    // A query of the bridge, and our report.
+    // The messages to expect: a query of the bridge, and our report.
     let messages = match group {
         IpAddr::V4(_) => ["igmp.type == 0x11", "igmp.type == 0x22"],
         IpAddr::V6(_) => ["icmpv6.type == 130", "icmpv6.type == 143"],

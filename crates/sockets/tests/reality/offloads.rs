@@ -1,5 +1,5 @@
-//! A TAP device with offloads: GSO frames of up to 64 KiB pass between the kernel and us, and are
-//! segmented where the path requires it.
+//! A TAP device with offloads. GSO frames of up to 64 KiB pass between the kernel and our host, and
+//! are segmented if the path requires it.
 
 use crate::kernel::{
     KERNEL, OURS, WIRE, assert_content, configure_kernel_end, frame_sizes, network_on,
@@ -69,7 +69,7 @@ impl Read for Shared<'_> {
     }
 }
 
-/// Both directions at once, without copying, with and without offloads.
+/// The test transfers both directions at once, without copying, with and without offloads.
 #[test]
 fn zero_copy_reads_and_writes_carry_all_data() {
     isolated_test(|| {
@@ -151,8 +151,8 @@ fn a_shrinking_path_mtu_reduces_the_segment_size() {
     });
 }
 
-/// The kernel forwards between two of our hosts. It segments the GSO frames of one for the other
-/// and completes their checksums, so that every error in our GSO header would show.
+/// The kernel forwards between two of our hosts. It segments the GSO frames of one host for the
+/// other and completes their checksums, so the test detects every error in our GSO header.
 #[test]
 fn the_kernel_segments_our_gso_frames_for_a_host_without_offloads() {
     isolated_test(|| {
@@ -181,7 +181,7 @@ fn the_kernel_segments_our_gso_frames_for_a_host_without_offloads() {
             });
         };
         across(&ours, &theirs);
-        // Frames sent before this are small: only acknowledgements.
+        // Before this transfer, the host has sent only small frames with acknowledgements.
         let sent = frame_sizes(&near)[1];
         assert!(sent > WIRE, "{sent} bytes a frame");
         across(&theirs, &ours);

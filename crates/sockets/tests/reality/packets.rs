@@ -1,5 +1,5 @@
-//! An interface shared with the kernel, through a packet socket or AF_XDP: one end of a veth pair.
-//! The kernel is at the other end, in another namespace.
+//! An interface that our host shares with the kernel, through a packet socket or AF_XDP. It is one
+//! end of a veth pair. The kernel has the other end in another namespace.
 
 use crate::kernel::{KERNEL, OURS, WIRE, frame_sizes};
 use crate::pattern;
@@ -13,7 +13,8 @@ use std::thread;
 
 const BYTES: u64 = 32 << 20;
 
-/// Creates a veth pair: `near` is our end, the kernel has the other one in the returned namespace.
+/// Creates a veth pair. Our host uses `near`; the kernel has the other end in the returned
+/// namespace.
 fn cable() -> Network {
     Network::behind_cable(["near", "far"], KERNEL).unwrap().1
 }
@@ -31,8 +32,8 @@ fn by_packets(offloads: bool) -> (Net, Network) {
     (network(link, mac), kernels)
 }
 
-/// Transfers in both directions over one connection, one after the other. Returns the average sizes
-/// of received and of sent frames that carry data, in bytes.
+/// Transfers data first in one direction of a connection, then in the other. Returns the average
+/// sizes of received and of sent frames that carry data, in bytes.
 fn transfer_both_directions((net, kernels): (Net, Network)) -> [u64; 2] {
     let listener = kernels.run(|| TcpListener::bind((KERNEL, 0)).unwrap());
     let ours = net.connect(listener.local_addr().unwrap()).unwrap();

@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener};
 use std::{fs, thread};
 
-/// The addresses at both ends of the cable behind the router.
+/// The addresses of the router and of the receiver, on the cable behind the router.
 pub(crate) const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 pub(crate) const BEHIND: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 
@@ -24,8 +24,8 @@ pub(crate) fn route_behind(config: &mut StackConfig) {
     config.routes.push(Route::via("10.9.0.0/24".parse().unwrap(), KERNEL));
 }
 
-/// Sends `bytes` bytes to a network behind the kernel, whose cable's MTU shrinks during the
-/// transfer.
+/// Sends `bytes` bytes to a network behind the kernel. The MTU of that network's cable shrinks
+/// during the transfer.
 pub(crate) fn send_through_a_narrowing_path(net: &Net, bytes: u64) {
     let network = Network::new().unwrap();
     let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
@@ -53,7 +53,8 @@ pub(crate) fn send_through_a_narrowing_path(net: &Net, bytes: u64) {
             pattern::send(&ours, bytes);
             ours.shutdown(Shutdown::Write).unwrap();
         });
-        // Half a window has been read when the MTU shrinks, so most of the data follows after it.
+        // At most the data of one window has arrived when the MTU shrinks, so most data follows
+        // after that.
         kernels.peek(&mut [0; 1]).unwrap();
         near.set_mtu(Bytes::new(900)).unwrap();
         pattern::receive(&kernels, bytes);
@@ -70,7 +71,7 @@ fn a_path_mtu_that_shrinks_during_a_transfer_reduces_the_segment_size() {
     });
 }
 
-/// Packets above 1,400 bytes are dropped silently from the middle of a transfer on.
+/// From the middle of the transfer on, the link silently drops packets above 1,400 bytes.
 #[test]
 fn a_path_mtu_black_hole_during_a_transfer_reduces_the_segment_size() {
     isolated_test(|| {
@@ -81,7 +82,7 @@ fn a_path_mtu_black_hole_during_a_transfer_reduces_the_segment_size() {
         upload(&ours, &listener.accept().unwrap().0, BYTES);
         let counted = ours.statistics().unwrap();
         assert!(counted.black_holes > 0, "{counted:?}");
-        // The progress of the search depends on timing.
+        // The result of the path MTU search depends on timing, so only its upper limit is checked.
         let path_mtu = ours.tcp_info().unwrap().path_mtu;
         assert!(path_mtu <= 1_400, "{path_mtu}");
         // A later connection starts with the cached path MTU.

@@ -1,4 +1,4 @@
-//! A TAP device with several queues: a shard of our host on each, and the kernel at the other end.
+//! A TAP device with several queues: our host has a shard on each, and the kernel is its peer.
 
 use crate::kernel::{assert_content, configure_kernel_end};
 use crate::transfers::{download, from_kernel, to_kernel, upload};
@@ -28,8 +28,8 @@ fn network(offloads: bool) -> Option<Net> {
     Some(Net::builder(first, config).queues(queues).start().unwrap())
 }
 
-/// Opens twice as many connections as there are shards, from both ends, and transfers data in both
-/// directions.
+/// Opens twice as many connections as there are shards: our host opens one half, and the kernel the
+/// other. Transfers data in both directions.
 fn exchange(net: &Net) {
     let ours: Vec<_> = (0..QUEUES).flat_map(|_| [to_kernel(net), from_kernel(net)]).collect();
     for (ours, kernels) in &ours {

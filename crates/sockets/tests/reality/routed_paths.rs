@@ -16,17 +16,17 @@ use std::{fs, thread};
 
 const BYTES: u64 = 16 << 20;
 
-/// The path MTU after the fall in bytes. IPv6 has no links below 1,280 bytes.
+/// The path MTU after it has fallen, in bytes. IPv6 has no links with an MTU below 1,280 bytes.
 const NARROW: usize = 1_300;
 
-/// Retransmission timeouts that a transfer may take to find out that the path is narrower. Three
-/// consecutive ones indicate it, and two reductions suffice for any path.
+/// Maximum number of retransmission timeouts until a transfer detects the smaller path MTU. Three
+/// consecutive timeouts indicate a black hole, and two reductions suffice for any path.
 const MOST_TIMEOUTS: u64 = 12;
 
-/// The networks of the path: that of our host, that between the routers, and that of the peer.
+/// The networks of the path: our host's network, the routers' network, and the peer's network.
 const NETWORKS: [u8; 3] = [0, 1, 2];
 
-/// Returns the addresses of a host of one of these networks, of both versions.
+/// Returns the IPv4 and the IPv6 address of a host in one of these networks.
 fn addresses(network: u8, host: u8) -> [IpAddr; 2] {
     let (network_ipv6, host_ipv6) = (network.into(), host.into());
     [
@@ -39,7 +39,7 @@ const fn prefix_length(address: IpAddr) -> u8 {
     if address.is_ipv4() { 24 } else { 64 }
 }
 
-/// A host of ours, two routers and a peer, one behind the other.
+/// A path of our host, two routers and a peer, in this order.
 struct RoutedPath {
     net: Net,
     /// The second router. The first one is in the network of the test.
@@ -48,12 +48,13 @@ struct RoutedPath {
 }
 
 impl RoutedPath {
-    /// Returns a path of 1,500 bytes; `None`, with a message, if this machine has no TAP devices.
+    /// Returns a path with an MTU of 1,500 bytes; `None`, with a message, if this machine has no
+    /// TAP devices.
     fn new() -> Option<Self> {
         Self::with_shards(1)
     }
 
-    /// Returns such a path of a host with this number of shards.
+    /// Returns a path with an MTU of 1,500 bytes whose first host has this number of shards.
     fn with_shards(count: usize) -> Option<Self> {
         let [ours, between, theirs] = NETWORKS;
         let mut queues = open_queues(count)?.into_iter();
@@ -98,15 +99,16 @@ impl RoutedPath {
         Some(Self { net, router, peer })
     }
 
-    /// Sets the MTU of the second router towards the peer, or towards us.
+    /// Sets the MTU of an interface of the second router, towards the peer or towards our host.
     fn set_mtu(&self, interface: &'static str, mtu: usize) {
         self.router.run(move || {
             KernelInterface::named(interface).unwrap().set_mtu(Bytes::new(mtu as u64)).unwrap();
         });
     }
 
-    /// Drops the packets that the second router itself sends to us, and not those that it
-    /// forwards: its reports. Returns false, with a message, if this machine cannot do that.
+    /// Drops the packets that the second router itself sends to us, which are its ICMP reports, but
+    /// not the packets that it forwards. Returns false, with a message, if this machine cannot do
+    /// that.
     fn drop_reports(&self) -> bool {
         let rule_of = |version: &str, to: &str| {
             let mut ip = Command::new("ip");
@@ -155,7 +157,7 @@ fn open_queues(count: usize) -> Option<Vec<Tap>> {
     }
 }
 
-/// Lays a cable from the network of the test to another one.
+/// Lays a cable from the network namespace of the test to another one.
 fn lay_cable([near, far]: [&str; 2], network: &Network) {
     let (near, end) = KernelInterface::create_veth(near, far).unwrap();
     end.move_to_process(network.id()).unwrap();
@@ -170,7 +172,7 @@ fn give(interface: &KernelInterface, addresses: [IpAddr; 2]) {
     }
 }
 
-/// Routes packets to a network of both versions.
+/// Adds routes of both IP versions to a network.
 fn route(interface: &KernelInterface, network: u8, gateways: [IpAddr; 2]) {
     for (destination, gateway) in addresses(network, 0).into_iter().zip(gateways) {
         interface.add_route(destination, prefix_length(destination), Some(gateway)).unwrap();
@@ -183,13 +185,13 @@ fn forward() {
     }
 }
 
-/// Returns the effective MSS on a path of this MTU: without both headers and the timestamps.
+/// Returns the effective MSS for this path MTU: without IP header, TCP header and timestamps.
 const fn effective_mss(mtu: usize, version: usize) -> usize {
     mtu - if version == 0 { 20 } else { 40 } - 20 - 12
 }
 
-/// Sends data to the peer. The path becomes narrow when the first of it has arrived, so most of it
-/// follows after that.
+/// Sends data to the peer. The path MTU falls when the first data have arrived, so most data follow
+/// after that.
 fn upload_through_a_falling_path(path: &RoutedPath, ours: &TcpStream, theirs: &net::TcpStream) {
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -263,7 +265,7 @@ fn we_receive_all_data_from_a_sender_whose_path_falls() {
 }
 
 /// The sender does not search for the path MTU, so the second router fragments its segments. The
-/// first shard reassembles those of all connections.
+/// first shard reassembles the fragments of all connections.
 #[test]
 fn segments_that_a_router_fragments_reach_the_shards_of_their_connections() {
     const SHARDS: usize = 3;

@@ -1,4 +1,4 @@
-//! Long transfers to and from the kernel, over perfect and over impaired links.
+//! Long transfers to and from the kernel, over links with and without impairments.
 
 use crate::isn_recorder::{IsnRecorder, Recorded};
 use crate::kernel::{KERNEL, OURS, assert_content, network, network_over};
@@ -17,21 +17,21 @@ fn bytes() -> u64 {
     setting::<Bytes>("LINERATE_TRANSFER_BYTES", "64MiB").count()
 }
 
-/// Opens a connection to the kernel. Returns our end and the kernel's.
+/// Opens a connection to the kernel. Returns our stream and the kernel's.
 pub(crate) fn to_kernel(net: &Net) -> (TcpStream, net::TcpStream) {
     let listener = net::TcpListener::bind((KERNEL, 0)).unwrap();
     let ours = net.connect(listener.local_addr().unwrap()).unwrap();
     (ours, listener.accept().unwrap().0)
 }
 
-/// Accepts a connection that the kernel opens. Returns our end and the kernel's.
+/// Accepts a connection that the kernel opens. Returns our stream and the kernel's.
 pub(crate) fn from_kernel(net: &Net) -> (TcpStream, net::TcpStream) {
     let listener = net.bind((OURS, 0)).unwrap();
     let kernels = net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     (listener.accept().unwrap().0, kernels)
 }
 
-/// Transfers `bytes` bytes from us to the kernel.
+/// Transfers `bytes` bytes from our host to the kernel.
 pub(crate) fn upload(ours: &TcpStream, kernels: &net::TcpStream, bytes: u64) {
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -42,7 +42,7 @@ pub(crate) fn upload(ours: &TcpStream, kernels: &net::TcpStream, bytes: u64) {
     });
 }
 
-/// Transfers `bytes` bytes from the kernel to us.
+/// Transfers `bytes` bytes from the kernel to our host.
 pub(crate) fn download(ours: &TcpStream, kernels: &net::TcpStream, bytes: u64) {
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -116,11 +116,11 @@ fn we_receive_all_data_over_an_impaired_link() {
     });
 }
 
-/// Bytes of a transfer that crosses the end of sequence space.
+/// Number of bytes of a transfer in which the sequence numbers wrap around.
 const ACROSS: u64 = 32 << 20;
 
-/// Opens connections until one starts shortly before the end of sequence space, on our side (0) or
-/// on the kernel's (1).
+/// Opens connections until the initial sequence number of our host (`side` 0) or of the kernel (1)
+/// is close to the wrap-around.
 fn shortly_before_the_end(
     net: &Net,
     recorded: &Recorded,
@@ -133,7 +133,7 @@ fn shortly_before_the_end(
         if u64::from(number) > (1 << 32) - ACROSS / 2 {
             return (ours, kernels);
         }
-        // A reset leaves no TIME-WAIT state on either side.
+        // A reset leaves no TIME-WAIT state at either endpoint.
         ours.set_linger(Some(time::Duration::ZERO)).unwrap();
     }
 }
@@ -152,7 +152,7 @@ fn sequence_numbers_wrap_in_both_directions() {
     });
 }
 
-/// Bytes of a transfer that exceeds the buffers of both ends.
+/// Number of bytes of a transfer that exceeds the buffers of both endpoints.
 const MORE_THAN_FITS: u64 = 16 << 20;
 
 /// Waits for the stall time. Nothing is ever sent on the channel.
