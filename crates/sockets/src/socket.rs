@@ -85,7 +85,7 @@ impl<H: Handle> Socket<H> {
     /// Executes `step` with the host locked. `step` must not wait.
     ///
     /// # Errors
-    /// The error of `step`, or the error of [`Shared::access`].
+    /// The error of `step`; the error of [`Shared::access`].
     pub(crate) fn call<T, E: Into<Error>>(
         &self,
         step: impl FnOnce(&mut Stack, Instant) -> Result<T, E>,
