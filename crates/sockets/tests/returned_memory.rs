@@ -1,5 +1,5 @@
-//! The memory of closed connections goes back to the operating system. This test has a process of
-//! its own, because it measures the resident memory of the whole process.
+//! Checks that the memory of closed connections returns to the operating system. This test needs
+//! its own process, because it measures the resident memory of the whole process.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 #![allow(clippy::print_stdout, reason = "helpers of tests print as tests do")]
@@ -14,10 +14,10 @@ use std::{fs, thread};
 const CONNECTIONS: usize = 2_000;
 const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 1), 80);
 
-/// Number of bytes that the buffers of all connections hold together.
+/// Minimum number of bytes that the buffers of all connections hold together.
 const HELD: usize = 192 << 20;
 
-/// Number of bytes that a network may keep: returning less is not worth the effort.
+/// Maximum number of bytes that a network may keep, because returning less is not worthwhile.
 const KEPT: usize = 16 << 20;
 
 /// Returns the resident memory of this process, in bytes.
@@ -66,7 +66,7 @@ fn what_two_thousand_connections_held_is_returned_to_the_system() {
     assert!(full - opened >= HELD, "{opened} bytes before, {full} with full buffers");
     drop((streams, ends));
 
-    // No application has read, so the buffers still hold all written data.
+    // No application has read, so the buffers held all written data.
     let returned = || server.activity().returned_bytes + client.activity().returned_bytes;
     while returned() < (held - 2 * KEPT) as u64 {
         thread::yield_now();

@@ -1,5 +1,5 @@
-//! An HTTP client and server by hyper, over a path with 50 ms of delay and 1 % loss, in virtual
-//! time.
+//! An HTTP client and an HTTP server of hyper, over a path with 50 ms of delay and 1 % loss, in
+//! virtual time.
 //!
 //! ```sh
 //! cargo run -p linerate-tokio --example http

@@ -1,4 +1,4 @@
-//! An echo server and a client: two hosts at the ends of a cable in memory, driven by the runtime.
+//! An echo server and a client, on two hosts that a memory link connects and the runtime drives.
 //!
 //! ```sh
 //! cargo run -p linerate-tokio --example tokio_echo

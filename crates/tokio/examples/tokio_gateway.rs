@@ -15,7 +15,7 @@ use linerate_tokio::{
 use std::error::Error;
 use std::io::{self, ErrorKind};
 
-/// Relays a connection. The client's handshake is answered when the far end has answered.
+/// Relays a connection. The client's handshake is accepted when the destination has accepted.
 async fn relay(handshake: Handshake) -> io::Result<()> {
     let mut far = match tokio::net::TcpStream::connect(handshake.destination()).await {
         Ok(far) => far,
@@ -60,7 +60,7 @@ pub(crate) async fn relay_all(net: &Net) -> io::Result<()> {
     let (everything, options) = (Destinations::EVERYTHING, ForwardOptions::default());
     let forwarder = net.scope(Forwarder::bind(everything, &options, |_| Verdict::Defer)).await?;
     loop {
-        // A flow that fails ends alone.
+        // If a flow fails, only its own task ends.
         match forwarder.accept().await? {
             Flow::Handshake(handshake) => drop(tokio::spawn(relay(handshake))),
             Flow::Udp(socket) => drop(tokio::spawn(relay_datagrams(socket))),
@@ -69,7 +69,7 @@ pub(crate) async fn relay_all(net: &Net) -> io::Result<()> {
     }
 }
 
-/// Returns the configuration of the gateway's host. Clients have any address.
+/// Returns the configuration of the gateway's host. Its routes let clients have any address.
 pub(crate) fn configuration() -> Result<StackConfig, Box<dyn Error>> {
     let mut config = StackConfig::new("02:00:00:00:00:02".parse()?, "10.0.2.2/24".parse()?);
     config.addresses.push("fd00::2/64".parse()?);

@@ -1,4 +1,4 @@
-//! Forwarders: flows to any address, by the example of a gateway and by the interface alone.
+//! Forwarders, which provide flows to any address: in the example of a gateway, and alone.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -108,7 +108,7 @@ async fn an_expired_flow_ends_the_calls_of_its_socket() {
     let Flow::Udp(far) = forwarder.accept().await.unwrap() else { panic!() };
     let mut data = [0; 8];
     let error = loop {
-        // The first datagram, unless the flow has expired already.
+        // The call may still receive the first datagram before the flow expires.
         if let Err(error) = far.recv(&mut data).await {
             break error;
         }
@@ -119,7 +119,7 @@ async fn an_expired_flow_ends_the_calls_of_its_socket() {
 #[tokio::test]
 async fn the_example_relays_to_the_sockets_of_the_kernel() {
     let (client, gateway) = hosts();
-    // Loopback addresses are never forwarded, so the kernel's servers are asked by another one.
+    // Loopback addresses are never forwarded, so the kernel's servers need another address.
     let Some(own) = own_address().await else {
         println!("skipped: this machine has no address but those of loopback");
         return;
@@ -153,7 +153,7 @@ async fn the_example_relays_to_the_sockets_of_the_kernel() {
     relaying.abort();
 }
 
-/// Returns an address of this machine that is not of loopback. Nothing is sent.
+/// Returns an address of this machine that is not a loopback address. Sends nothing.
 async fn own_address() -> Option<std::net::IpAddr> {
     let socket = tokio::net::UdpSocket::bind("0.0.0.0:0").await.ok()?;
     socket.connect("192.0.2.1:9").await.ok()?;

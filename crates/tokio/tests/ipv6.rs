@@ -1,5 +1,5 @@
 //! IPv6 in deterministic networks: addresses and names, all types of sockets, rules, partitions,
-//! captures and lists of sockets.
+//! captures, and the list of open sockets.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -18,7 +18,7 @@ fn impairments(text: &str) -> Impairments {
     text.parse().unwrap()
 }
 
-/// Sends 300,000 bytes to the first client.
+/// Sends 300,000 bytes to the first client that connects.
 async fn send(address: &str) {
     let listener = TcpListener::bind(address).await.unwrap();
     let (mut stream, _) = listener.accept().await.unwrap();
@@ -26,7 +26,7 @@ async fn send(address: &str) {
     stream.write_all(&data).await.unwrap();
 }
 
-/// Reads everything from the server, checks it, and returns the address of the server.
+/// Reads and checks all data from the server. Returns the server's address.
 async fn receive() -> SocketAddr {
     let mut stream = TcpStream::connect("server:80").await.unwrap();
     let mut received = Vec::new();
@@ -45,7 +45,7 @@ async fn echo_datagrams(address: &'static str) {
     }
 }
 
-/// Sends a datagram from `local` to the server. Returns whether it came back in a second.
+/// Sends a datagram from `local` to the server. Returns whether it comes back within a second.
 async fn is_answered(local: &str, data: &[u8]) -> bool {
     let socket = UdpSocket::bind(local).await.unwrap();
     socket.send_to(data, "server:7").await.unwrap();
@@ -97,7 +97,7 @@ fn a_client_tries_both_addresses_of_a_server() {
     let listeners = [
         ("0.0.0.0:80", "10.0.0.1:80"),
         ("[fd00::1]:80", "[fd00::1]:80"),
-        // Such a listener takes connections of both versions, and IPv4 is tried first.
+        // A listener at `[::]` accepts both IP versions, and the client tries IPv4 first.
         ("[::]:80", "10.0.0.1:80"),
     ];
     for (address, version) in listeners {
@@ -157,7 +157,7 @@ fn rules_see_packets_of_both_versions() {
     let seen = seen.lock().unwrap();
     let line = |from: &str, to: &str, length| (from.to_owned(), to.to_owned(), 17, length);
     let (v4, v6) = (["10.0.0.1", "10.0.0.2"], ["fd00::1", "fd00::2"]);
-    // Fragments: 2,008 bytes in parts of 1,448 and 560 behind IPv6 and fragment headers.
+    // These are fragments: 2,008 bytes in parts of 1,448 and 560 after IPv6 and fragment headers.
     let expected = [
         line(v4[1], v4[0], 12),
         line(v4[0], v4[1], 12),

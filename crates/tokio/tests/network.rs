@@ -1,4 +1,4 @@
-//! Deterministic networks: equal seeds, loss, partitions, time, rules, and what fails a run.
+//! Deterministic networks: equal seeds, loss, partitions, time, rules, and failures of a run.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,7 +17,7 @@ fn impairments(text: &str) -> Impairments {
     text.parse().unwrap()
 }
 
-/// Sends `length` bytes to the first client.
+/// Sends `length` bytes to the first client that connects.
 async fn send(length: usize) {
     let listener = TcpListener::bind("0.0.0.0:80").await.unwrap();
     let (mut stream, _) = listener.accept().await.unwrap();
@@ -25,7 +25,7 @@ async fn send(length: usize) {
     stream.write_all(&data).await.unwrap();
 }
 
-/// Reads everything from the server, and checks it.
+/// Reads and checks all data from the server. Returns the number of bytes.
 async fn receive() -> usize {
     let mut stream = TcpStream::connect("server:80").await.unwrap();
     let mut received = Vec::new();
@@ -161,7 +161,8 @@ fn a_rule_applies_until_its_guard_is_dropped() {
     assert_eq!(seen.load(std::sync::atomic::Ordering::Relaxed), 1);
 }
 
-/// Sends the bytes 0 to 9, one datagram each, under a rule about them. Returns those that arrive.
+/// Sends the bytes 0 to 9, one per datagram, under a rule that gets the byte. Returns the bytes
+/// that arrive, and their times.
 fn arrivals(mut rule: impl FnMut(u8) -> Verdict + Send + 'static) -> Vec<(u8, Duration)> {
     let network = Network::builder().link(impairments("delay=1ms")).build();
     let _guard = network.rule(move |packet| match *packet.payload() {
@@ -203,7 +204,7 @@ fn rules_delay_duplicate_corrupt_and_reorder_packets() {
     assert_eq!(bytes(&only(3, Verdict::Corrupt)), [0, 1, 2, 4, 5, 6, 7, 8, 9]);
     let reordered = only(3, Verdict::Reorder(2));
     assert_eq!(bytes(&reordered), [0, 1, 2, 4, 5, 3, 6, 7, 8, 9]);
-    // Fewer packets follow than should overtake it, so the datagram is delivered after a second.
+    // Fewer packets follow than must overtake the datagram, so it is delivered after a second.
     let late = only(9, Verdict::Reorder(2));
     assert_eq!(bytes(&late), bytes(&plain));
     assert_eq!(late[9].1, plain[9].1 + Duration::from_secs(1));
@@ -283,7 +284,8 @@ fn tasks_started_by_spawn_local_stay_on_their_host() {
         network.host(name).spawn(async move {
             let task = spawn_local(async move {
                 yield_now().await;
-                // A host cannot bind an address of another host, but this name is its own.
+                // A host cannot bind an address of another host, so the task must run on the host
+                // of this name.
                 let socket = UdpSocket::bind((name, 0)).await.unwrap();
                 socket.local_addr().unwrap().ip().to_string()
             });

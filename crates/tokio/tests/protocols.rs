@@ -1,4 +1,4 @@
-//! Other crates over these sockets: HTTP by hyper, and TLS by rustls, on paths that lose packets.
+//! Other crates over our sockets: HTTP by hyper, and TLS by rustls, on paths that lose packets.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -93,7 +93,7 @@ fn hyper_serves_and_asks_and_equal_seeds_give_equal_traces() {
     assert_ne!(run(1), run(2));
 }
 
-/// A clock for certificates in virtual time, since the real clock may be outside their validity.
+/// A fixed clock for checking certificates. The real time may be outside their validity.
 #[derive(Debug)]
 struct In2027;
 
@@ -103,8 +103,8 @@ impl TimeProvider for In2027 {
     }
 }
 
-/// Returns the configurations of both ends. The server's certificate, for the name `server`, is
-/// self-signed.
+/// Returns the TLS configurations of the server and the client. The server's certificate, for the
+/// name `server`, is self-signed.
 fn tls() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
     let certificate = CertificateDer::from(&include_bytes!("data/server.cert.der")[..]);
     let key = PrivateKeyDer::try_from(&include_bytes!("data/server.key.der")[..]).unwrap();

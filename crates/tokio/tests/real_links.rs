@@ -1,5 +1,5 @@
-//! Hosts on real links: the kernel of this machine over a TAP device in a network namespace that
-//! each test creates, and two hosts at the ends of a cable in memory.
+//! Hosts on real links. The peer is the kernel of this machine, over a TAP device in a network
+//! namespace that each test creates, or another host, over a memory link.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -30,7 +30,7 @@ fn config(number: u8) -> StackConfig {
     )
 }
 
-/// Opens a TAP device and configures the kernel's end, or reports that the test is skipped.
+/// Opens a TAP device and configures the kernel's interface, or reports that the test is skipped.
 fn tap(offloads: bool) -> Option<Tap> {
     let tap = match Tap::open(&TapConfig { offloads, ..TapConfig::default() }) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
@@ -58,7 +58,7 @@ fn cable() -> (MemoryLink, MemoryLink) {
     pair(MemoryConfig::default()).unwrap()
 }
 
-/// Bytes whose order can be checked.
+/// Returns bytes whose order a test can check.
 fn pattern(length: usize) -> Vec<u8> {
     (0..=250).cycle().take(length).collect()
 }
@@ -154,7 +154,7 @@ fn a_reader_that_stops_closes_the_window_of_the_kernel() {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut kernel = connect.await.unwrap().unwrap();
             kernel.set_nonblocking(true).unwrap();
-            // The kernel writes until the whole window is used and its own buffer is full.
+            // The kernel writes until the receive window and the kernel's send buffer are full.
             let data = pattern(64 << 20);
             let (mut written, mut is_refused) = (0, false);
             let waiting = || net.sockets().iter().map(|entry| entry.received).max().unwrap();
@@ -179,7 +179,7 @@ fn a_reader_that_stops_closes_the_window_of_the_kernel() {
     });
 }
 
-/// Sends data to an echo server, and checks what comes back.
+/// Sends data to an echo server, and checks the echo.
 async fn exchange_bulk(stream: TcpStream) {
     let (mut read, mut write) = stream.into_split();
     let sender = tokio::spawn(async move {
@@ -218,14 +218,14 @@ fn a_host_without_users_sends_the_rest_and_ends() {
         let piece = pattern(100_000);
         let sender = tokio::spawn(async move {
             stream.write_all(&piece).await.unwrap();
-            // The last users of the client.
+            // The task has the last references to the client's host.
             drop((stream, client));
         });
         let mut received = Vec::new();
         accepted.read_to_end(&mut received).await.unwrap();
         sender.await.unwrap();
         assert!(received == pattern(100_000));
-        // The other end of the cable is gone when the driver of the client has ended.
+        // When the driver of the client has ended, the server's link is down.
         let gone = accepted.read(&mut [0]).await;
         assert_eq!(gone.unwrap(), 0);
         drop(accepted);
@@ -309,7 +309,7 @@ fn a_host_with_two_interfaces_serves_both() {
                     },
                 );
             let [one, other] = transfers;
-            // A client that ends takes its link away, and with it the host of the server.
+            // A client that ends closes its link, which ends the host of the server, too.
             let _clients = tokio::join!(one, other);
             assert_eq!(server.on(2).unwrap().addresses()[0].cidr, "10.0.1.1/24".parse().unwrap());
             assert_eq!(server.on(3).unwrap_err().kind(), ErrorKind::AddrNotAvailable);

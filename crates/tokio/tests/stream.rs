@@ -1,4 +1,4 @@
-//! Streams: halves, readiness, back-pressure and cancellation; and one program on two networks.
+//! Streams: halves, readiness, back-pressure and cancellation. One program runs on two networks.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -64,7 +64,7 @@ macro_rules! program {
                 datagram[..length].to_vec()
             }
 
-            /// Uses all calls of a datagram socket.
+            /// Uses all calls of a UDP socket.
             async fn datagrams(left: &UdpSocket, right: &UdpSocket) {
                 assert!(left.ready(Interest::WRITABLE).await.unwrap().is_writable());
                 assert_eq!(left.try_send(b"two").unwrap(), 3);
@@ -309,7 +309,7 @@ fn a_cancelled_write_has_written_nothing() {
         async {
             let mut stream = TcpStream::connect("server:80").await.unwrap();
             let mut written = 0_usize;
-            // Fills the buffers of both ends.
+            // Fills the buffers of both endpoints.
             while let Ok(count) = timeout(Duration::from_secs(1), stream.write(&[7; 4_096])).await {
                 written += count.unwrap();
             }

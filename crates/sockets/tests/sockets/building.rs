@@ -18,7 +18,7 @@ fn threads_have_the_name_of_the_network_and_the_number_of_their_shard() {
     let (one, _other) = cable();
     let (two, _others) = queues(MemoryConfig::default(), 2).unwrap();
     let mut two = two.into_iter();
-    // A thread name of the system ends at a zero byte.
+    // A thread name ends at a zero byte in the operating system.
     drop(
         Net::builder(one, config(LEFT)).name("one\0more").when_ended(tell.clone()).start().unwrap(),
     );
@@ -37,14 +37,14 @@ fn a_budget_of_zero_is_raised_to_one() {
     let right = Net::builder(right, config(RIGHT)).start().unwrap();
     let _listener = left.bind((LEFT, 80)).unwrap();
     right.connect((LEFT, 80)).unwrap();
-    // The thread finishes its work and sleeps.
+    // Waits until the thread has finished its work and sleeps.
     let before = left.activity().sleeps;
     while left.activity().sleeps == before {
         thread::yield_now();
     }
 }
 
-/// An end of a cable with a small MTU.
+/// A memory link that reports a smaller MTU.
 struct Narrow(MemoryLink, usize);
 
 impl Link for Narrow {

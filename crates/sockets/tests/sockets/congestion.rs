@@ -1,4 +1,4 @@
-//! The congestion control of single sockets.
+//! A custom congestion control for single sockets.
 
 use linerate_link::memory::{MemoryConfig, pair};
 use linerate_sockets::{
@@ -7,7 +7,7 @@ use linerate_sockets::{
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Connections that use the control of this test.
+/// Number of connections that have used the congestion control of this test.
 static CREATED: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Clone, Debug)]

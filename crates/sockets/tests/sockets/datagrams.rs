@@ -32,7 +32,7 @@ fn a_peek_leaves_the_datagram_and_a_small_buffer_truncates_it() {
     far.send_to(b"datagram", near.local_addr().unwrap()).unwrap();
     let mut received = [0; 4];
     assert_eq!(near.peek_from(&mut received).unwrap().0, 4);
-    // Sent now and not earlier: the first datagram may have waited for ARP.
+    // This datagram is sent only now, because the first one may have waited for ARP.
     far.send_to(b"next", near.local_addr().unwrap()).unwrap();
     assert_eq!(near.peek(&mut received).unwrap(), 4);
     assert_eq!(near.recv(&mut received).unwrap(), 4);
@@ -114,7 +114,7 @@ fn a_sender_waits_while_the_link_is_busy() {
     const DATAGRAMS: usize = 5_000;
     let (left, right) = networks();
     let near = left.bind_udp((LEFT, 0)).unwrap();
-    // Room for two datagrams, so that most sends wait.
+    // The queue has room for two datagrams, so that most sends wait.
     let options = UdpOptions { send_bytes: 3_000, ..UdpOptions::default() };
     let far = right.bind_udp_with((RIGHT, 0), &options).unwrap();
     let to = near.local_addr().unwrap();
@@ -137,7 +137,7 @@ fn a_sender_to_its_own_host_never_waits_and_excess_datagrams_are_dropped() {
     let [from, to] = [(); 2].map(|()| left.bind_udp((LEFT, 0)).unwrap());
     from.set_nonblocking(true).unwrap();
     let address = to.local_addr().unwrap();
-    // Three times the capacity of the host's loopback queue.
+    // The number of datagrams is three times the capacity of the host's loopback queue.
     for _ in 0..DATAGRAMS {
         from.send_to(&[1; 1_000], address).unwrap();
     }
@@ -149,7 +149,8 @@ fn queued_datagrams_are_sent_although_the_socket_is_dropped() {
     let (left, right) = networks();
     let near = left.bind_udp((LEFT, 0)).unwrap();
     let mut received = [0; 9];
-    // To a neighbour that needs an ARP request, and to a known one.
+    // The first datagram needs an ARP request; for the second, the neighbour's MAC address is
+    // cached.
     for word in [b"one", b"two"] {
         let far = right.bind_udp((RIGHT, 0)).unwrap();
         let from = far.local_addr().unwrap();

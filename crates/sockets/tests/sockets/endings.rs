@@ -1,4 +1,4 @@
-//! When a network ends, all waiting calls and all peers are informed, and nothing is left over.
+//! When a network ends, all waiting calls and all peers are informed, and all resources are freed.
 
 use crate::networks::{ByHand, LEFT, RIGHT, cable, config, connection, networks, until_waits};
 use linerate_link::Readiness;
@@ -81,7 +81,7 @@ fn a_failing_link_wakes_all_waiting_threads() {
         right.take();
         other.shutdown();
     });
-    // Threads with a peer may see the peer's reset before the failure of the link.
+    // Threads with a peer may get the peer's reset before the failure of the link.
     for kind in [errors[0], errors[3]] {
         assert!(matches!(kind, ErrorKind::NetworkDown | ErrorKind::ConnectionReset), "{kind}");
     }
@@ -102,7 +102,7 @@ fn dropping_the_last_net_ends_the_network_and_returns_the_link() {
     drop(net);
     assert_eq!(clone.end(), None);
     drop(clone);
-    // The thread has ended when the drop returns, so the link has been sent.
+    // The thread ends before `drop` returns, so the link has already been sent to the channel.
     assert_eq!(ended.try_recv().unwrap().capabilities().mtu, 1_500);
     assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::NetworkDown);
     drop(other);
@@ -155,7 +155,7 @@ fn a_panicking_application_thread_closes_its_sockets() {
     assert_eq!(left.end(), None);
 }
 
-/// A link with a fault that can be switched on.
+/// A link with a fault that a test can switch on.
 struct Broken {
     link: MemoryLink,
     shows: Arc<AtomicBool>,
@@ -244,7 +244,7 @@ fn sockets_of_an_ended_network_accept_no_data() {
     let (link, right) = cable();
     let shows = Arc::new(AtomicBool::new(false));
     let broken = Broken { link, shows: Arc::clone(&shows), fault: || LinkError::Down };
-    // The link is kept, so that its other end does not fail as well.
+    // The link is kept, so that the peer's link does not fail as well.
     let (sender, kept) = mpsc::channel();
     let gone =
         Net::builder(broken, config(LEFT)).when_ended(move |link| sender.send(link).unwrap());

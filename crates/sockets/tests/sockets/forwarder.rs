@@ -1,4 +1,4 @@
-//! Forwarders: flows to addresses of other hosts.
+//! Forwarders, which provide flows to addresses of other hosts.
 
 use linerate_link::memory::{MemoryConfig, pair};
 use linerate_sockets::{
@@ -55,7 +55,7 @@ fn a_connection_is_rejected_or_dropped() {
     let connecting = connect(&client);
     let Flow::Handshake(dropped) = forwarder.accept().unwrap() else { panic!() };
     drop(dropped);
-    // The client repeats its SYN, which is another flow then.
+    // The client repeats its SYN, which begins another flow.
     let Flow::Handshake(handshake) = forwarder.accept().unwrap() else { panic!() };
     handshake.reject(Rejection::Reset).unwrap();
     assert_eq!(connecting.join().unwrap().unwrap_err().kind(), ErrorKind::ConnectionRefused);

@@ -1,4 +1,4 @@
-//! A network with two interfaces, and another network at the other end of each.
+//! A network with two interfaces, and a peer network on each link.
 
 use crate::networks::{cable, config};
 use linerate_link::MemoryLink;
@@ -70,7 +70,7 @@ fn calls_about_an_interface_name_it() {
     assert!(net.remove_address([10, 0, 1, 9].into()).unwrap().is_none());
     assert!(second.remove_address([10, 0, 1, 9].into()).unwrap().is_some());
     assert_eq!(net.on(3).unwrap_err().kind(), ErrorKind::AddrNotAvailable);
-    // A clone for another interface has the same sockets.
+    // The handle for another interface refers to the same network, and so to the same sockets.
     let taken = second.bind_udp((INNER, 7)).unwrap();
     assert_eq!(net.bind_udp((INNER, 7)).unwrap_err().kind(), ErrorKind::AddrInUse);
     drop(taken);

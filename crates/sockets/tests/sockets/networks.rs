@@ -1,4 +1,4 @@
-//! Two networks at the ends of a memory link.
+//! Two networks that are connected by a memory link.
 
 use linerate_link::MonotonicClock;
 use linerate_link::memory::{MemoryConfig, MemoryLink, pair};
@@ -28,7 +28,7 @@ pub(crate) fn networks() -> (Net, Net) {
     networks_with(|_| ())
 }
 
-/// Creates two networks whose configurations are changed alike.
+/// Creates two networks. `change` is applied to the configuration of both.
 pub(crate) fn networks_with(change: impl Fn(&mut StackConfig)) -> (Net, Net) {
     let (left, right) = cable();
     let [left, right] =
@@ -40,7 +40,7 @@ pub(crate) fn networks_with(change: impl Fn(&mut StackConfig)) -> (Net, Net) {
     (left, right)
 }
 
-/// Opens a connection from the right to the left. Returns the left and the right end.
+/// Opens a connection from the right to the left network. Returns the left and the right stream.
 pub(crate) fn connection(left: &Net, right: &Net) -> (TcpStream, TcpStream) {
     let listener = left.bind((LEFT, 0)).unwrap();
     let far = right.connect(listener.local_addr().unwrap()).unwrap();
@@ -56,7 +56,7 @@ pub(crate) fn until_waits(net: &Net, waits: u64) {
     }
 }
 
-/// A host without a thread: it receives and sends only when a test calls `turn`.
+/// A host without a thread, which receives and sends only when a test calls `turn`.
 pub(crate) struct ByHand {
     host: Host<MemoryLink>,
     listener: ListenHandle,
@@ -71,7 +71,7 @@ impl ByHand {
         Self { host: Host::new(stack, link), listener }
     }
 
-    /// Accepts a connection from the right. Returns both ends.
+    /// Accepts a connection from the right network. Returns the handle and the peer's stream.
     pub(crate) fn accept(&mut self, right: &Net) -> (TcpHandle, TcpStream) {
         thread::scope(|scope| {
             let opening = scope.spawn(|| right.connect((LEFT, 80)).unwrap());

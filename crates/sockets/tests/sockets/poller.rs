@@ -1,4 +1,4 @@
-//! Readiness: a poll loop of our own, and one of mio.
+//! Readiness, in an event loop with our poller and in one with mio.
 
 use crate::networks::{LEFT, RIGHT, connection, networks};
 use linerate_sockets::{Event, Interest, Net, Poller, TcpListener, TcpStream};
@@ -26,7 +26,7 @@ struct Connection {
     has_ended: bool,
 }
 
-/// Executes calls until one would block.
+/// Repeats `call` until it returns false or would block.
 fn until_blocked(mut call: impl FnMut() -> io::Result<bool>) {
     loop {
         match call() {
@@ -83,7 +83,7 @@ impl Server {
     }
 }
 
-/// Runs the clients on threads, and the server in `serve`, which handles events until it returns.
+/// Runs clients on threads, and the server in `serve`, which handles events until it returns.
 fn echo(serve: impl FnOnce(&Poller, &mut Server)) {
     let (left, right) = networks();
     let poller = Poller::new().unwrap();
@@ -155,7 +155,8 @@ fn a_socket_is_reported_when_it_is_registered_and_not_after_its_end() {
     poller.wait(&mut events, None).unwrap();
     assert_eq!(events, [Event { token: 3, readable: true, writable: false }]);
 
-    // Events of a socket that is deregistered or closed are dropped, although they are queued.
+    // Events of a socket that is deregistered or closed are dropped, even if they are queued
+    // already.
     poller.register(&far, 5, Interest::Write).unwrap();
     poller.deregister(&far).unwrap();
     poller.wait(&mut events, now).unwrap();

@@ -1,5 +1,5 @@
-//! A network with several shards, each with a queue of the link and a thread, is used like any
-//! other.
+//! A network with several shards, each with a queue of the link and a thread. It is used like a
+//! network with one shard.
 
 use crate::networks::{LEFT, RIGHT, config, until_waits};
 use crate::pattern;
@@ -20,8 +20,8 @@ fn builder(links: Vec<MemoryLink>, address: Ipv4Addr, seed: u8) -> Builder<Memor
     Net::builder(links.next().unwrap(), config(address)).queues(links).seed([seed; 32])
 }
 
-/// Creates networks whose hash keys differ, so that neither sends a flow to the queue that the
-/// other expects.
+/// Creates networks with different hash keys, so that a network does not send its flows to the
+/// queues on which its peer expects them.
 fn networks() -> (Net, Net) {
     let (left, right) = queues(MemoryConfig::default(), SHARDS).unwrap();
     (builder(left, LEFT, 1).start().unwrap(), builder(right, RIGHT, 2).start().unwrap())

@@ -97,7 +97,7 @@ fn a_waiting_writer_is_woken_when_its_direction_is_closed() {
                 }
             }
         });
-        // The peer does not read, so the writer fills the buffers of both ends and then waits.
+        // The peer does not read, so the writer fills the buffers of both endpoints and then waits.
         while far.tcp_info().unwrap().send_window > 0 {
             thread::yield_now();
         }
@@ -116,7 +116,7 @@ fn a_waiting_writer_continues_when_its_buffer_grows() {
     rules.tcp.send_buffer = SMALL.into();
     let right = Net::builder(right, rules).start().unwrap();
     let (_near, mut far) = left.accept(&right);
-    // The peer's host is not driven, so no acknowledgement makes room.
+    // The peer's host is not driven, so it acknowledges nothing, and the send buffer stays full.
     assert_eq!(far.write(&[9; SMALL]).unwrap(), SMALL);
     let before = right.activity().waits;
     thread::scope(|scope| {
@@ -236,7 +236,7 @@ fn a_lingering_close_resets_the_connection_after_its_timeout() {
     let (left, right) = networks();
     let (mut near, mut far) = connection(&left, &right);
     far.set_nonblocking(true).unwrap();
-    // More data than both buffers hold, and the peer does not read.
+    // The amount exceeds both buffers, and the peer does not read.
     while far.write(&[9; 100_000]).is_ok() || far.tcp_info().unwrap().send_window > 0 {}
     far.set_linger(Some(Duration::from_millis(1))).unwrap();
     drop(far);

@@ -25,7 +25,7 @@ fn no_wake_up_is_lost_in_many_round_trips() {
             far.read_exact(&mut byte).unwrap();
         }
     });
-    // At most one wait for each byte; a fast thread does not wait at all.
+    // A thread waits at most once for each byte. A fast thread does not wait at all.
     assert!(left.activity().waits - before.0 <= ROUNDS, "{:?}", left.activity());
     assert!(right.activity().waits - before.1 <= ROUNDS, "{:?}", right.activity());
 }
@@ -42,7 +42,7 @@ fn an_event_wakes_one_of_many_threads() {
     thread::scope(|scope| {
         for _ in 0..READERS {
             scope.spawn(|| {
-                // An empty datagram ends a reader.
+                // A reader ends when it receives an empty datagram.
                 while near.recv(&mut [0]).unwrap() > 0 {
                     taken.fetch_add(1, Ordering::Relaxed);
                 }
@@ -59,8 +59,8 @@ fn an_event_wakes_one_of_many_threads() {
             far.send(&[]).unwrap();
         }
     });
-    // Each datagram wakes one reader, which waits again. Waking all readers would mean sixteen
-    // times as many waits.
+    // Each datagram wakes one reader, which then waits again. If it woke all readers, there would
+    // be sixteen times as many waits.
     let waits = left.activity().waits;
     assert!(waits <= 2 * (DATAGRAMS + 2 * READERS), "{waits} waits for {DATAGRAMS} datagrams");
 }
@@ -123,7 +123,7 @@ fn many_accepting_threads_get_each_connection_once() {
     assert_eq!(accepted.into_inner(), CALLS as u64);
 }
 
-/// All connections that arrive in one turn of the host are a single event.
+/// All connections that arrive in one turn of the host cause a single event.
 #[test]
 fn no_accepting_thread_waits_while_a_connection_is_queued() {
     const ACCEPTORS: usize = 8;
@@ -162,7 +162,7 @@ fn an_idle_network_sleeps() {
     far.write_all(b"x").unwrap();
     near.read_exact(&mut [0]).unwrap();
     let before = left.activity();
-    // Calls that change nothing need no turn.
+    // Calls that change nothing cause no turn of the host.
     for _ in 0..10_000 {
         near.tcp_info().unwrap();
         near.statistics().unwrap();

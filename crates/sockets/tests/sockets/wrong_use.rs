@@ -1,10 +1,11 @@
-//! Wrong use: the same program runs on `std::net` and on ours, and must get the same kinds of
-//! errors.
+//! Wrong use of sockets: one program runs on `std::net` and on our sockets, and must get the same
+//! kinds of errors.
 
 use crate::networks::networks;
 use std::io;
 
-/// Returns what the program sees. Its two copies differ only in how sockets are opened.
+/// Returns the results of the program's steps. The two expansions differ only in how they open
+/// sockets.
 macro_rules! outcomes {
     ($connect:expr, $bind:expr, $bind_udp:expr) => {{
         let (connect, bind, bind_udp) = ($connect, $bind, $bind_udp);
