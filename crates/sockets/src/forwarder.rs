@@ -167,7 +167,7 @@ impl Forwarder {
     /// [`Poller`](crate::Poller) reports when there is a flow.
     ///
     /// # Errors
-    /// None; the signature is that of other sockets.
+    /// None; other sockets have a method with this signature.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.socket.timeouts.set_nonblocking(nonblocking);
         Ok(())

@@ -1,11 +1,11 @@
 //! Blocking sockets with the API of `std::net`, on a network inside the program.
 //!
-//! A [`Net`] is one host on one link, and a thread that drives it: receive frames, run timers,
-//! transmit frames. A link with several queues can have a thread and a shard of the host for each
-//! queue ([`Builder::queues`]). `Net` has methods in place of the free functions of `std::net`.
-//! They return types that are used like those of `std::net`, including the kinds of errors. This
-//! crate is about threads, wake-ups and the errors of `std`; it has no async runtime and does not
-//! depend on the internals of TCP.
+//! A [`Net`] is one host on one link, and a thread that drives the host: it receives frames, runs
+//! timers, and transmits frames. A link with several queues can have a thread and a shard of the
+//! host for each queue ([`Builder::queues`]). Methods of `Net` replace the free functions of
+//! `std::net`. They return sockets that are used like the sockets of `std::net`, and report the
+//! same kinds of errors. This crate is about threads, wake-ups and the errors of `std`. It has no
+//! async runtime and does not depend on the internals of TCP.
 //!
 //! This example connects two networks through a link in memory, which needs no privileges:
 //!

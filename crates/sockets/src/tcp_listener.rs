@@ -179,8 +179,8 @@ impl TcpListener {
         Ok(listener.call(|stack, _| stack.tcp_listen_only_v6(listener.handle))?)
     }
 
-    /// Returns the number of connections that wait to be accepted, and the listener's counters,
-    /// such as those of dropped SYNs and of SYN cookies.
+    /// Returns the number of connections that wait to be accepted, and the listener's counters, for
+    /// example of dropped SYNs and of SYN cookies.
     ///
     /// # Errors
     /// `NotConnected` after [`TcpListener::shutdown`].

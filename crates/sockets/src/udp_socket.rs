@@ -67,7 +67,8 @@ impl UdpSocket {
     /// application.
     ///
     /// # Errors
-    /// `NotConnected` if the socket is not that of a forwarded flow, or if the flow has expired.
+    /// `NotConnected` if the socket does not belong to a forwarded flow, or if the flow has
+    /// expired.
     pub fn report_unreachable(&self, error: Unreachable) -> io::Result<()> {
         let handle = self.socket.handle;
         Ok(self.socket.call(|stack, now| stack.forward_unreachable(now, handle, error))?)

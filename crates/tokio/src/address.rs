@@ -7,8 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 
 /// Values that can be converted to addresses, like `tokio::net::ToSocketAddrs`.
 ///
-/// A name is that of a host of the network. It resolves to an address of each IP version of the
-/// host, in the order of RFC 6724 §6. The operating system's resolver is never queried.
+/// A name is the name of a host of the network. It resolves to the host's address of each IP
+/// version, in the order of RFC 6724 §6. The operating system's resolver is never queried.
 ///
 /// ```
 /// use linerate_tokio::net::{TcpListener, TcpStream};

@@ -14,7 +14,8 @@ impl TcpStream {
     /// Copies data like a read, but leaves it in the receive buffer.
     ///
     /// # Errors
-    /// Those of a read.
+    /// `WouldBlock` in non-blocking mode or after the timeout; the error that ended the connection;
+    /// `NetworkDown` when the network has stopped.
     pub fn peek(&self, into: &mut [u8]) -> io::Result<usize> {
         if into.is_empty() {
             return Ok(0);
@@ -42,7 +43,8 @@ impl TcpStream {
     /// ```
     ///
     /// # Errors
-    /// Those of a write.
+    /// `WouldBlock` in non-blocking mode or after the timeout; the error that ended the connection;
+    /// `NetworkDown` when the network has stopped.
     pub fn write_shared(&self, data: &mut Bytes) -> io::Result<usize> {
         let handle = self.socket.handle;
         let is_nothing = data.is_empty();
@@ -61,7 +63,8 @@ impl TcpStream {
     /// not copied. The result then keeps a buffer of up to twice its size alive.
     ///
     /// # Errors
-    /// Those of a read.
+    /// `WouldBlock` in non-blocking mode or after the timeout; the error that ended the connection;
+    /// `NetworkDown` when the network has stopped.
     pub fn read_shared(&self, most: usize) -> io::Result<Bytes> {
         let (handle, most) = (self.socket.handle, most.min(LARGEST_COPY));
         Ok(self
@@ -97,7 +100,8 @@ impl TcpStream {
     /// retransmission timeout without data in flight.
     ///
     /// # Errors
-    /// Those of a write.
+    /// `WouldBlock` in non-blocking mode or after the timeout; the error that ended the connection;
+    /// `NetworkDown` when the network has stopped.
     pub fn write_more(&self, data: &[u8]) -> io::Result<usize> {
         self.send(&[IoSlice::new(data)], Some(Connection::expect_more))
     }
@@ -106,7 +110,8 @@ impl TcpStream {
     /// no segment contains data from both sides of the boundary.
     ///
     /// # Errors
-    /// Those of a write.
+    /// `WouldBlock` in non-blocking mode or after the timeout; the error that ended the connection;
+    /// `NetworkDown` when the network has stopped.
     pub fn write_record(&self, data: &[u8]) -> io::Result<usize> {
         self.send(&[IoSlice::new(data)], Some(Connection::end_record))
     }

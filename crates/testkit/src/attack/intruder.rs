@@ -15,7 +15,7 @@ use std::rc::Rc;
 /// A segment that the attacked host has sent, with the intruder as its destination or as a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
-    /// Source address and port: those of the host.
+    /// Source address and port, which are the host's.
     pub from: SocketAddrV4,
     /// Destination address and port.
     pub to: SocketAddrV4,

@@ -232,7 +232,7 @@ impl AttackTest {
         SocketAddrV4::new(Side::Right.address(), SERVICE)
     }
 
-    /// Returns the connections to the service, those of the intruder included.
+    /// Returns the connections to the service, including the intruder's connections.
     #[must_use]
     pub fn guests(&self) -> &[Guest] {
         &self.guests

@@ -115,7 +115,7 @@ impl TcpStream {
     /// Waits for received data, and copies it without removing it.
     ///
     /// # Errors
-    /// Those of a read.
+    /// The error that ended the connection; `NetworkDown` when the host has stopped.
     pub async fn peek(&self, into: &mut [u8]) -> io::Result<usize> {
         if into.is_empty() {
             return Ok(0);
@@ -126,7 +126,7 @@ impl TcpStream {
     /// Copies received data without removing it. If there is none, registers the task to be woken.
     ///
     /// # Errors
-    /// Those of a read.
+    /// The error that ended the connection; `NetworkDown` when the host has stopped.
     pub fn poll_peek(
         &self,
         context: &mut Context<'_>,

@@ -34,9 +34,9 @@ impl IpVersions {
         (self != Self::V6).then_some(Ipv4Addr::new(10, 0, high, low))
     }
 
-    /// Returns a unique local address (RFC 4193). Its precedence is lower than that of IPv4 (RFC
-    /// 6724 §2.1), so a connection by name tries IPv4 first. A server that listens only on IPv4 is
-    /// then reached by the first attempt.
+    /// Returns a unique local address (RFC 4193). It has a lower precedence than an IPv4 address
+    /// (RFC 6724 §2.1), so a connection by name tries IPv4 first. A server that listens only on
+    /// IPv4 is then reached by the first attempt.
     pub(super) fn ipv6(self, host: usize) -> Option<Ipv6Addr> {
         (self != Self::V4).then_some(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, suffix(host)))
     }

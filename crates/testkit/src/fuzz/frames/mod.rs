@@ -37,7 +37,7 @@ pub fn frames_into_a_host(bytes: &[u8]) {
     }
 }
 
-/// A connection, derived from the last segment of the host. Port and numbers are those of the host.
+/// A connection, derived from the last segment of the host. Port and numbers are the host's.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     port: u16,

@@ -149,7 +149,7 @@ impl TestCase<'_> {
         self.put(frame);
     }
 
-    /// Chooses a source address: that of the peer in most cases, or another one of the network.
+    /// Chooses a source address: the peer's address in most cases, or another one of its network.
     pub(super) fn neighbor(&mut self) -> Ipv4Addr {
         match self.choices.byte() {
             0..=199 => PEER.address(),
