@@ -146,7 +146,7 @@ impl Stack {
         self.all_interfaces().map(|interface| interface.number.into())
     }
 
-    /// Performs calls that are about this interface.
+    /// Performs calls that apply to the interface with the number `interface`.
     ///
     /// ```
     /// use linerate_stack::{Capabilities, InterfaceConfig, Medium, Stack, StackConfig};
@@ -208,7 +208,7 @@ impl Stack {
         core::iter::once(&mut self.interface).chain(others)
     }
 
-    /// Performs a step that concerns this interface.
+    /// Performs a step with the interface `number` as the current interface.
     #[inline]
     pub(crate) fn serving<T>(&mut self, number: u16, step: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.interface.number;
@@ -222,15 +222,15 @@ impl Stack {
         result
     }
 
-    /// Performs a step for each interface.
+    /// Performs a step once with each interface as the current interface.
     pub(super) fn serving_each(&mut self, mut step: impl FnMut(&mut Self)) {
         let numbers = self.others.iter().map(|other| other.number).collect::<Vec<_>>();
         step(self);
         numbers.into_iter().for_each(|number| self.serving(number, &mut step));
     }
 
-    /// Makes this the current interface. Unfinished work of the previous interface is completed
-    /// first.
+    /// Makes the interface `number` the current interface. First completes the coalesced segments
+    /// and the batch of the previous interface, because both refer to that interface.
     #[cold]
     fn serve(&mut self, number: u16) {
         let is_it = |other: &&mut Box<Interface>| other.number == number;
@@ -245,7 +245,7 @@ impl Stack {
         self.schedule_others();
     }
 
-    /// Is a socket in the ring of senders of this interface?
+    /// Is the socket `index` in the ring of senders of the interface with the number `interface`?
     pub(super) fn is_sender(&self, interface: u16, index: u32) -> bool {
         self.interface_numbered(interface)
             .is_some_and(|known| known.ready.contains(Sender::Socket(index)))
@@ -259,12 +259,14 @@ impl Stack {
 
 /// # The choice of an interface
 impl Stack {
-    /// Is this an address of the host? One of another interface is, unless it is link-local.
+    /// Does the host accept this destination address on the current interface? It accepts the
+    /// addresses of this interface, and those of its other interfaces that are not link-local.
     pub(crate) fn is_ours(&self, address: IpAddr) -> bool {
         self.interface.is_ours(address) || self.others_have(address)
     }
 
-    /// Has another interface this address, which is not link-local?
+    /// Does another interface have this address? Always false for link-local addresses, which are
+    /// valid on one link only.
     pub(crate) fn others_have(&self, address: IpAddr) -> bool {
         !self.others.is_empty()
             && !is_link_local(address)
@@ -293,8 +295,8 @@ impl Stack {
         if own.is_loopback() && leaves { Err(Error::Loopback(own)) } else { Ok(()) }
     }
 
-    /// Returns the number of the interface for an application's address: the zone of a link-local
-    /// one, or else the interface of the route to it.
+    /// Returns the number of the interface for an address that an application gives: the zone of a
+    /// link-local address, or else the interface of the route to the address.
     ///
     /// # Errors
     /// [`Error::UnknownZone`], [`Error::MissingZone`].
@@ -354,8 +356,8 @@ impl Stack {
         route.map_or(self.interface.number, |route| self.interface_of(route))
     }
 
-    /// Returns the number of the interface of a route: its own, or that on whose network its
-    /// gateway is, or else the first one.
+    /// Returns the number of the interface of a route: the interface that the route names, or else
+    /// the interface of the route to its gateway, or else the interface with the lowest number.
     fn interface_of(&self, route: &Route) -> u16 {
         let of_gateway = || self.routes.lookup(route.gateway?)?.interface;
         let number = route.interface.or_else(of_gateway).and_then(|number| number.try_into().ok());

@@ -99,14 +99,14 @@ pub struct Stack {
     pub(crate) reassembly: Reassembly,
     pub(crate) fragment_ids: FragmentIds,
     pub(crate) sockets: Sockets,
-    /// Connections, by both ends.
+    /// The connections, by the addresses and ports of both ends.
     pub(crate) flows: Demux,
     /// Listeners, by their bound address.
     pub(crate) listeners: Demux,
     /// UDP sockets, by their bound address.
     pub(crate) datagrams: Demux,
     pub(crate) forwarding: Forwarding,
-    /// The raw sockets.
+    /// The indices of the raw sockets in `sockets`.
     pub(crate) raw: Vec<u32>,
     pub(crate) udp_ports: Ports,
     pub(crate) tcp_ports: Ports,
@@ -143,11 +143,11 @@ pub struct Stack {
     pub(crate) scatter_gather: ScatterGather,
     /// The senders of packets to this host itself.
     pub(crate) local_ready: Ready,
-    /// A buffer for segments from this host to itself.
+    /// A buffer in which segments from this host to itself are built.
     pub(crate) scratch: Vec<u8>,
     /// Packets from this host to itself, with the number of the interface of their addresses.
     pub(crate) local: PacketQueue<u16>,
-    /// Frames for other shards of the host, by their number.
+    /// Frames for other shards of the host, by the number of the shard.
     pub(crate) handovers: PacketQueue<u16>,
     pub(crate) events: EventQueue,
     pub(crate) echoes: EchoFlows,
@@ -162,7 +162,7 @@ pub struct Stack {
     /// Recently used memory for small buffers.
     pub(crate) buffer_pool: BufferPool,
     pub(crate) counted: Counters,
-    /// The latest time that the host was told.
+    /// The latest time that a caller has passed to the host.
     pub(crate) now: Instant,
 }
 
@@ -246,16 +246,18 @@ impl Stack {
         }
     }
 
-    /// Adds a route, which replaces an added one to the same destinations with the same metric and
-    /// interface, and is used instead of one that the host has learnt from a DHCP server or a
-    /// router, or derived from an address. Existing connections use it for their packets, but keep
-    /// their window clamp and MTU; one whose packets then exceed the MTU of their link ends.
+    /// Adds a static route. It replaces a static route to the same destinations with the same
+    /// metric and interface. It has precedence over a route that the host learnt from a DHCP server
+    /// or a router, or derived from an address. Existing connections use the new route for their
+    /// packets, but keep their window clamp and MTU. A connection ends if its packets then exceed
+    /// the MTU of their link.
     pub fn add_route(&mut self, route: Route) {
         self.routes.insert(RouteOrigin::Static, route);
     }
 
-    /// Removes the route to exactly these destinations that is used, whatever its origin. Another
-    /// one to the same destinations takes its place.
+    /// Removes the route in use to exactly these destinations, whatever its origin, and returns the
+    /// route. `None` if there is no such route. A further route to the same destinations, if any,
+    /// takes its place.
     pub fn remove_route(&mut self, destination: IpCidr) -> Option<Route> {
         self.routes.remove(destination)
     }
@@ -345,7 +347,7 @@ impl Stack {
         counters
     }
 
-    /// Returns the number of segments of the same flow as the previous one.
+    /// Returns the number of received segments that belong to the same flow as the segment before.
     pub(crate) const fn flow_repeats(&self) -> u64 {
         self.flows.repeats().0 + self.interface.flow_cache.hits
     }

@@ -16,11 +16,11 @@ use linerate_wire::TypeOfService;
 /// # Application calls: UDP
 impl Stack {
     /// Creates a socket that is bound to an address of this host, to `0.0.0.0` for all IPv4
-    /// addresses, or to `::` for all addresses of both IP versions. A socket at an IPv6 address
-    /// shows IPv4 addresses in IPv6 form (`::ffff:192.0.2.1`), and one at `::` also sends to them.
-    /// [`UdpOptions::only_v6`] excludes IPv4. A socket that is bound to a multicast group receives
-    /// only its datagrams, once it has [joined](Stack::udp_join) the group. Port zero selects an
-    /// ephemeral port.
+    /// addresses, or to `::` for all addresses of both IP versions. A socket that is bound to an
+    /// IPv6 address shows IPv4 addresses in IPv6 form (`::ffff:192.0.2.1`). A socket that is bound
+    /// to `::` also sends to IPv4 addresses, unless [`UdpOptions::only_v6`] excludes IPv4. A socket
+    /// that is bound to a multicast group receives only datagrams to that group, once the socket
+    /// has [joined](Stack::udp_join) the group. Port zero selects an ephemeral port.
     ///
     /// # Errors
     /// [`Error::AddressNotOurs`], [`Error::AddressInUse`], [`Error::PortsExhausted`],
@@ -49,8 +49,8 @@ impl Stack {
         self.sockets.udp_handle(index).ok_or(Error::Closed)
     }
 
-    /// Sets the peer: [`Stack::udp_send`] sends to it, and datagrams of others are refused. Errors
-    /// that the network reports are returned by the next call.
+    /// Sets the peer of the socket: [`Stack::udp_send`] sends to the peer, and datagrams from other
+    /// senders are refused. The next call on the socket returns an error that the network reports.
     ///
     /// # Errors
     /// [`Error::Closed`], or the reason why the destination is invalid.
@@ -94,7 +94,7 @@ impl Stack {
     ///
     /// # Errors
     /// [`Error::WouldBlock`] if the send queue is full; [`crate::UdpEvent::Writable`] follows when
-    /// it has room. [`Error::MessageTooLong`], or the reason why the destination is invalid.
+    /// the queue has room. [`Error::MessageTooLong`], or the reason why the destination is invalid.
     pub fn udp_send_to(
         &mut self,
         now: Instant,
@@ -109,8 +109,9 @@ impl Stack {
         self.serving(interface, |stack| stack.send_datagram(now, handle, remote, data))
     }
 
-    /// Returns the number of the interface by which a socket's datagrams to `given` leave. Those to
-    /// a group without a zone leave by the interface that the socket has chosen.
+    /// Returns the number of the interface over which a socket's datagrams to `given` leave.
+    /// Datagrams to a multicast group without a zone leave over the interface that the application
+    /// has chosen for the socket's multicast datagrams, if any.
     pub(super) fn interface_of_datagrams(
         &self,
         handle: UdpHandle,
@@ -149,12 +150,12 @@ impl Stack {
         if self.queue_datagram(index, &to, remote, data) { Ok(()) } else { Err(Error::WouldBlock) }
     }
 
-    /// Receives the next datagram: copies it to `into`, and returns the number of copied bytes and
-    /// the sender. Bytes that do not fit are lost.
+    /// Receives the next datagram: copies its data to `into`, and returns the number of copied
+    /// bytes and the sender's address. Bytes that do not fit into `into` are lost.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if there is none; for a connected socket, an error that the network
-    /// has reported.
+    /// [`Error::WouldBlock`] if no datagram is queued; for a connected socket, an error that the
+    /// network has reported.
     pub fn udp_receive_from(
         &mut self,
         handle: UdpHandle,
@@ -165,7 +166,7 @@ impl Stack {
         Ok(received)
     }
 
-    /// Copies the next datagram like [`Stack::udp_receive_from`], without removing it.
+    /// Copies the next datagram like [`Stack::udp_receive_from`], and leaves it in the queue.
     ///
     /// # Errors
     /// The errors of [`Stack::udp_receive_from`].
