@@ -12,56 +12,62 @@ use core::num::NonZeroU16;
 use core::ops::RangeInclusive;
 use linerate_wire::{IpCidr, MacAddress};
 
-/// The configuration of a host, and of its first interface.
+/// The configuration of a host and of the host's first interface.
 #[derive(Clone, Debug)]
 pub struct StackConfig {
     /// The MAC address of the first interface. Links that carry IP packets without a link header
     /// ignore it.
     pub mac: MacAddress,
-    /// The addresses of the first interface, with their networks. Each network gets a direct route.
+    /// The addresses of the first interface, each with its network. The host adds a direct route to
+    /// each network.
     pub addresses: Vec<IpCidr>,
-    /// Further routes. A route to the network of an address replaces its direct route, for example
-    /// to set a window clamp or an MTU.
+    /// Routes in addition to the direct routes of `addresses`. A route to the network of an address
+    /// replaces the direct route to this network, for example to set a window clamp or an MTU.
     pub routes: Vec<Route>,
-    /// The range of ephemeral ports (RFC 6335: 49152 to 65535; a wider range is harder to guess).
+    /// The range of ephemeral ports. RFC 6335 §6 reserves 49152 to 65535, but ports from a wider
+    /// range are harder to guess.
     pub ephemeral_ports: RangeInclusive<u16>,
-    /// Answer broadcast echo requests? RFC 1122 §3.2.2.6 leaves this to the host. Disabled by
-    /// default, so that the host cannot be used to amplify a flood.
+    /// Whether the host answers echo requests to broadcast addresses, which RFC 1122 §3.2.2.6
+    /// permits. False by default, so that an attacker cannot use the host to amplify a flood.
     pub answer_broadcast_echo: bool,
-    /// Enable the flow cache, which delivers a frame with the same headers as the previous one
-    /// directly to its connection? The cache does not change the host's behaviour.
+    /// Whether the host uses the flow cache, which delivers a frame directly to its connection if
+    /// the headers match those of the previous frame. The cache does not change the host's
+    /// behaviour.
     pub frame_prediction: bool,
-    /// Count packets with TCP segments in the IPv4 identification, as 4.3BSD did? Otherwise the
-    /// field is zero, because these packets cannot be fragmented (RFC 6864 §4.1). Counting saves
-    /// three bytes a packet with header compression on serial lines (RFC 1144 §3.2.2), but reveals
-    /// to any observer how many packets the host sends to others, and prevents batches of segments.
+    /// Whether the IPv4 identification of TCP packets is a counter, as in 4.3BSD. If false, the
+    /// field is zero, because routers cannot fragment these packets (RFC 6864 §4.1). The counter
+    /// saves three bytes a packet with header compression on serial lines (RFC 1144 §3.2.2). But it
+    /// reveals to every receiver how many packets the host sends to other hosts, and it prevents
+    /// batches of segments.
     pub count_packets: bool,
-    /// The number of probes for a duplicate of an IPv6 address before it is used
-    /// (DupAddrDetectTransmits of RFC 4862 §5.1). With any other number than zero, IPv4 addresses
-    /// are probed and announced as well (RFC 5227). Zero uses addresses at once.
+    /// The number of probes for a duplicate that the host sends before it uses an IPv6 address
+    /// (DupAddrDetectTransmits, RFC 4862 §5.1). If the number is not zero, the host also probes and
+    /// announces IPv4 addresses (RFC 5227). If it is zero, the host uses its addresses at once.
     ///
-    /// [`StackConfig::new`] sets zero, for links whose hosts are all known: in memory, in
-    /// simulations, to one virtual machine, or in a namespace of the program's own. On a network
-    /// with other hosts it should be one; [`StackConfig::shared_network`] sets that. Links without
-    /// a link header have no other hosts, so nothing is probed there.
+    /// [`StackConfig::new`] sets this number to zero, for links whose hosts are all known: links in
+    /// memory or in a simulation, to one virtual machine, or in a private network namespace. On a
+    /// network with unknown hosts the number should be one, which [`StackConfig::shared_network`]
+    /// sets. On links without a link header nothing is probed, because they have only one peer.
     pub dad_transmits: u8,
-    /// Take addresses, routes and parameters from the routers of the link (RFC 4861 §6.3,
-    /// RFC 4862)? By default, router advertisements and redirects are ignored, because any host of
-    /// the link can send them.
+    /// The options for taking addresses, routes and parameters from the routers on the link (RFC
+    /// 4861 §6.3, RFC 4862). With `None`, the default, the host ignores router advertisements and
+    /// redirects, because any host on the link can send them.
     pub ipv6_autoconfiguration: Option<Autoconfiguration>,
-    /// The DHCP client, which gets an address for the host. A host of several shards has none.
+    /// The options of the DHCP client, which gets an address for the host; `None` disables the
+    /// client. A host of several shards ignores this field and runs no DHCP client.
     pub dhcp: Option<DhcpConfig>,
     /// The default configuration of TCP connections.
     pub tcp: linerate_tcp::Config,
     /// The limits of the host.
     pub limits: Limits,
-    /// The number of this stack among the shards of a host: stacks with the same seed that share a
-    /// link.
+    /// The number of this stack among the shards of a host. The shards of a host are stacks with
+    /// the same seed that share a link.
     pub shard: Shard,
 }
 
 impl StackConfig {
-    /// Creates the configuration of a host with one address, and defaults otherwise.
+    /// Creates the configuration of a host with one address, and default values for everything
+    /// else.
     #[must_use]
     pub fn new(mac: MacAddress, address: IpCidr) -> Self {
         Self { addresses: Vec::from([address]), ..Self::unconfigured(mac) }
@@ -73,7 +79,8 @@ impl StackConfig {
         Self { dhcp: Some(config), ..self }
     }
 
-    /// Creates the configuration of a host without an address, for one that gets its address later.
+    /// Creates the configuration of a host without an address, for a host that gets its address
+    /// later.
     #[must_use]
     pub fn unconfigured(mac: MacAddress) -> Self {
         Self {
@@ -95,9 +102,9 @@ impl StackConfig {
 }
 
 impl StackConfig {
-    /// Makes this the configuration of a host on a network with hosts that are not known: an
-    /// address is probed for duplicates before it is used, which takes one or two seconds for IPv6,
-    /// and four to seven for IPv4.
+    /// Adapts the configuration to a network with unknown hosts. The host then probes each address
+    /// for duplicates before it uses the address, which takes one or two seconds for IPv6, and four
+    /// to seven seconds for IPv4.
     #[must_use]
     pub fn shared_network(self) -> Self {
         Self { dad_transmits: 1, ..self }
@@ -133,7 +140,8 @@ pub struct InterfaceConfig {
 }
 
 impl InterfaceConfig {
-    /// Creates the configuration of an interface with one address, and defaults otherwise.
+    /// Creates the configuration of an interface with one address, and default values for
+    /// everything else.
     #[must_use]
     pub fn new(mac: MacAddress, address: IpCidr) -> Self {
         Self { addresses: Vec::from([address]), ..Self::unconfigured(mac) }
@@ -152,71 +160,79 @@ impl InterfaceConfig {
     }
 }
 
-/// The limits of a host. Each queue has one, so that no peer can make it grow without bound.
+/// The limits of a host. Each queue has a limit, so that no peer can make the queue grow without
+/// bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Sockets, including orphaned connections.
+    /// Maximum number of sockets, including orphaned connections.
     pub sockets: usize,
-    /// Maximum number of connections in TIME-WAIT. Beyond this limit, the oldest ends early.
+    /// Maximum number of connections in TIME-WAIT. Beyond this limit, the connection that entered
+    /// TIME-WAIT first ends early.
     pub time_wait: usize,
-    /// Maximum number of orphans: connections that the application has closed and that have not
-    /// ended. Beyond this limit, a connection is reset when it is closed.
+    /// Maximum number of orphaned connections, which the application has closed but which still
+    /// exchange segments. Beyond this limit, a connection is reset when the application closes it.
     pub orphans: usize,
-    /// Bytes of buffer memory of all connections together, at least 8 KiB. A connection that has
-    /// transferred nothing may hold a seventeenth of the budget, and any other connection a half.
+    /// Buffer memory of all connections together, in bytes; at least 8 KiB. A connection that has
+    /// transferred nothing may hold a seventeenth of this memory, and any other connection a half.
     /// When memory runs short, buffers release unused memory, stop growing, and drop out-of-order
-    /// data, and writers have to wait.
+    /// data, and applications have to wait before they can write.
     pub buffer_bytes: usize,
-    /// Interfaces of the host.
+    /// Maximum number of interfaces of the host.
     pub interfaces: usize,
-    /// Addresses of each interface, in every state.
+    /// Maximum number of addresses of each interface, in any state.
     pub addresses: usize,
-    /// Default routers that have advertised themselves. At the limit, a new router replaces a
-    /// router of lower preference, or is ignored. RFC 4861 §6.3.4 requires at least two.
+    /// Maximum number of default routers known from router advertisements. At the limit, a new
+    /// router replaces a router of lower preference, or is ignored. RFC 4861 §6.3.4 requires at
+    /// least two.
     pub routers: usize,
-    /// Prefixes of the link that routers have advertised, and addresses with stable identifiers
-    /// from them. Further ones are ignored.
+    /// Maximum number of prefixes that routers have advertised, and of addresses with stable
+    /// identifiers formed from these prefixes. Further prefixes are ignored.
     pub prefixes: usize,
-    /// Redirects of routers. At the limit, a new redirect replaces the oldest.
+    /// Maximum number of stored redirects. At the limit, a new redirect replaces the oldest.
     pub redirects: usize,
-    /// The limits of the ARP cache.
+    /// The limits of the neighbour cache (ARP and Neighbour Discovery).
     pub neighbors: NeighborLimits,
-    /// Multicast groups that sockets have joined. At the limit, joining another group fails.
+    /// Maximum number of multicast groups that sockets have joined. At the limit, joining another
+    /// group fails.
     pub groups: usize,
-    /// Sources in the filter of a multicast group, for all sockets together.
+    /// Maximum number of sources in the filter of a multicast group, for all sockets together.
     pub group_sources: usize,
-    /// Destinations in the path-MTU cache.
+    /// Maximum number of destinations in the path-MTU cache.
     pub path_mtus: usize,
-    /// The limits of reassembly.
+    /// The limits of the reassembly of fragmented datagrams.
     pub reassembly: ReassemblyLimits,
-    /// Servers in the cache of Fast Open cookies. A second cache with the same limit holds the
-    /// server ports that have refused Fast Open. Both evict the least recently used entry.
+    /// Maximum number of servers in the cache of Fast Open cookies. A second cache with the same
+    /// limit holds the server ports that have refused Fast Open. Both caches evict the least
+    /// recently used entry.
     pub fast_open_servers: usize,
-    /// Bytes of queued replies (ARP, ICMP, resets), and of datagrams of closed sockets.
+    /// Maximum size of the reply queue of an interface, in bytes. The queue holds ARP, ICMP and
+    /// reset packets, and the remaining datagrams of closed sockets.
     pub reply_bytes: usize,
-    /// Bytes of queued packets from this host to itself. A host of several shards has a further
-    /// queue of this limit, for segments that arrived in fragments and belong to other shards.
+    /// Maximum size of the queue of packets that this host sends to itself, in bytes. A host of
+    /// several shards has another queue with the same limit, for reassembled segments that belong
+    /// to other shards.
     pub local_bytes: usize,
-    /// ICMP errors (RFC 1812 §4.3.2.8).
+    /// Rate limit of sent ICMP errors (RFC 1812 §4.3.2.8).
     pub icmp_errors: RateLimit,
-    /// Resets for unknown connections.
+    /// Rate limit of resets that answer segments of unknown connections.
     pub resets: RateLimit,
-    /// Challenge ACKs (RFC 5961) per second, for all connections together. The limit of each second
-    /// is drawn at random around this number. Each connection has an additional limit
-    /// ([`linerate_tcp::Config::challenge_interval`]).
+    /// Maximum number of challenge ACKs per second, for all connections together (RFC 5961 §7). The
+    /// actual limit of each second is drawn at random around this number. Each connection also has
+    /// a limit of its own ([`linerate_tcp::Config::challenge_interval`]).
     pub challenges: u32,
-    /// Maximum number of queued events about echo requests: replies and errors.
+    /// Maximum number of queued events about this host's echo requests: replies and errors.
     pub echo_events: usize,
-    /// Maximum number of deferred handshakes of forwarders. Beyond this limit, a new one replaces
-    /// the oldest.
+    /// Maximum number of deferred handshakes of forwarders. Beyond this limit, a new deferred
+    /// handshake replaces the oldest.
     pub deferred: usize,
-    /// Maximum number of UDP flows of forwarders. Beyond this limit, a new one replaces the oldest
-    /// without an answer.
+    /// Maximum number of UDP flows of forwarders. Beyond this limit, a new flow replaces the oldest
+    /// flow on which the application has sent no datagram yet.
     pub udp_flows: usize,
 }
 
 impl Limits {
-    /// Divides the limits among `shards` shards. Each gets at least one of everything.
+    /// Divides the limits among `shards` shards, rounded up, and returns the limits of one shard.
+    /// Limits of the link's state, such as the number of neighbours, are not divided.
     #[must_use]
     pub fn among(self, shards: NonZeroU16) -> Self {
         let count = usize::from(shards.get());
@@ -236,7 +252,8 @@ impl Limits {
             icmp_errors: rate(self.icmp_errors),
             resets: rate(self.resets),
             challenges: self.challenges.div_ceil(u32::from(shards.get())),
-            // Limits that depend on the link, not on connections, apply to each shard in full.
+            // Limits that depend on the link, not on the number of connections, apply to each shard
+            // in full.
             ..self
         }
     }

@@ -3,7 +3,8 @@
 use core::fmt;
 use core::ops::AddAssign;
 
-/// Declares a group of counters: a struct of numbers, with the kernel's name for each.
+/// Declares a group of counters: a struct with one number for each counter. Each counter has the
+/// name that Linux uses for it.
 macro_rules! counters {
 
     ($(#[$group_docs:meta])* $group:ident $title:literal {
@@ -16,10 +17,11 @@ macro_rules! counters {
         }
 
         impl $group {
-            /// The title of the group's lines.
+            /// Title with which both lines of the group begin.
             pub const TITLE: &'static str = $title;
 
-            /// Returns the name and value of each counter, in the order of the line.
+            /// Returns the name and value of each counter, in the order in which they are
+            /// formatted.
             pub fn names(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$(($name, self.$field),)*].into_iter()
             }
@@ -31,7 +33,8 @@ macro_rules! counters {
             }
         }
 
-        /// Formats two lines, names and values, as in the kernel's files.
+        /// Formats the group as two lines, like Linux's /proc/net files: the names of the counters,
+        /// and below them the values.
         impl fmt::Display for $group {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(concat!($title, ":"))?;
@@ -48,21 +51,23 @@ counters! {
     IpCounters "Ip" {
         /// Packets received from the link or from this host itself, valid or not.
         in_receives "InReceives",
-        /// Packets with an invalid header: version, lengths, checksum, source address.
+        /// Received packets with an invalid header: wrong version, length, checksum or address.
         in_header_errors "InHdrErrors",
-        /// Packets for other hosts. This host does not forward.
+        /// Received packets that are not for this host, including broadcast frames with a packet to
+        /// a unicast address.
         in_address_errors "InAddrErrors",
-        /// Packets of a transport protocol that this host does not support.
+        /// Received packets of a transport protocol that this host does not support.
         in_unknown_protocols "InUnknownProtos",
-        /// Received packets that were dropped at a limit of this host.
+        /// Received packets that were dropped because a queue of this host was full, and fragments
+        /// of datagrams that were discarded before.
         in_discards "InDiscards",
-        /// Packets passed to TCP, UDP or ICMP.
+        /// Received packets that were passed to TCP, UDP or ICMP.
         in_delivers "InDelivers",
         /// Packets that TCP, UDP and ICMP submitted for sending.
         out_requests "OutRequests",
-        /// Packets to send that were dropped at a limit of this host.
+        /// Packets that were not sent because a queue of this host was full.
         out_discards "OutDiscards",
-        /// Packets to send without a route.
+        /// Packets that were not sent because no route leads to their destination.
         out_no_routes "OutNoRoutes",
         /// Incomplete datagrams whose fragments did not arrive in time.
         reassembly_timeouts "ReasmTimeout",
@@ -70,16 +75,18 @@ counters! {
         reassembly_required "ReasmReqds",
         /// Reassembled datagrams.
         reassembly_ok "ReasmOKs",
-        /// Datagrams that were not reassembled: timeouts, limits, overlaps, and fragments that are
-        /// too small.
+        /// Datagrams that were not reassembled, because of a timeout, a limit, an overlap, or a
+        /// fragment that is too small.
         reassembly_failures "ReasmFails",
-        /// Among these, datagrams with fragments that overlap or contradict each other.
+        /// Datagrams whose fragments overlap or contradict each other, also counted in
+        /// `ReasmFails`.
         reassembly_overlaps "ReasmOverlaps",
-        /// Among the failures, datagrams that were dropped at a limit of this host.
+        /// Datagrams that were dropped at a limit of [`ReassemblyLimits`](crate::ReassemblyLimits),
+        /// also counted in `ReasmFails`.
         reassembly_evictions "ReasmLimits",
         /// Packets that were sent in fragments.
         fragmented "FragOKs",
-        /// Packets that could not be sent in fragments.
+        /// Packets that needed fragmentation but could not be sent in fragments.
         fragmentation_failures "FragFails",
         /// Sent fragments.
         fragments_created "FragCreates",
@@ -93,33 +100,34 @@ counters! {
         in_messages "InMsgs",
         /// Received messages that were invalid.
         in_errors "InErrors",
-        /// Received messages with a wrong checksum, which are also counted in `InErrors`.
+        /// Received messages with a wrong checksum, also counted in `InErrors`.
         in_checksum_errors "InCsumErrors",
-        /// Destination unreachable.
+        /// Received destination unreachable messages.
         in_unreachables "InDestUnreachs",
-        /// Time exceeded.
+        /// Received time exceeded messages.
         in_time_exceeded "InTimeExcds",
-        /// Parameter problem.
+        /// Received parameter problem messages.
         in_parameter_problems "InParmProbs",
-        /// Source quench, which is ignored (RFC 6633).
+        /// Received source quench messages, which are ignored (RFC 6633).
         in_source_quenches "InSrcQuenchs",
-        /// Redirect, which is ignored.
+        /// Received redirects. The host ignores IPv4 redirects, and accepts IPv6 redirects only if
+        /// it is configured to trust routers.
         in_redirects "InRedirects",
-        /// Echo requests.
+        /// Received echo requests.
         in_echos "InEchos",
-        /// Echo replies.
+        /// Received echo replies.
         in_echo_replies "InEchoReps",
         /// Sent messages.
         out_messages "OutMsgs",
-        /// Messages that were dropped because the reply queue was full.
+        /// Messages that were not sent because the reply queue was full.
         out_errors "OutErrors",
-        /// Errors that the rate limit suppressed.
+        /// ICMP errors that were not sent because of the rate limit.
         out_rate_limited "OutRateLimitGlobal",
-        /// Sent destination unreachable.
+        /// Sent destination unreachable messages.
         out_unreachables "OutDestUnreachs",
-        /// Sent time exceeded.
+        /// Sent time exceeded messages.
         out_time_exceeded "OutTimeExcds",
-        /// Sent parameter problem.
+        /// Sent parameter problem messages.
         out_parameter_problems "OutParmProbs",
         /// Sent echo requests.
         out_echos "OutEchos",
@@ -135,11 +143,12 @@ counters! {
         active_opens "ActiveOpens",
         /// Connections opened by a peer.
         passive_opens "PassiveOpens",
-        /// Failed handshakes.
+        /// Connections that ended during their handshake.
         attempt_failures "AttemptFails",
-        /// Connections that were reset by either side.
+        /// Connections that went from ESTABLISHED or CLOSE-WAIT directly to CLOSED, usually by a
+        /// reset.
         established_resets "EstabResets",
-        /// Connections in ESTABLISHED or CLOSE-WAIT.
+        /// Connections that are now in ESTABLISHED or CLOSE-WAIT.
         currently_established "CurrEstab",
         /// Received segments, including invalid ones.
         in_segments "InSegs",
@@ -151,7 +160,7 @@ counters! {
         in_errors "InErrs",
         /// Sent segments with RST.
         out_resets "OutRsts",
-        /// Among `InErrs`, segments with a wrong checksum.
+        /// Received segments with a wrong checksum, also counted in `InErrs`.
         in_checksum_errors "InCsumErrors",
     }
 }
@@ -161,17 +170,19 @@ counters! {
     UdpCounters "Udp" {
         /// Datagrams delivered to a socket.
         in_datagrams "InDatagrams",
-        /// Datagrams for a port without a socket.
+        /// Received datagrams for a port without a socket.
         no_ports "NoPorts",
-        /// Datagrams that were invalid, or dropped by a full socket.
+        /// Received datagrams that were invalid, or were dropped because the receive queue of the
+        /// socket was full.
         in_errors "InErrors",
         /// Sent datagrams.
         out_datagrams "OutDatagrams",
-        /// Among `InErrors`, datagrams dropped by a full receive queue.
+        /// Datagrams dropped because the receive queue of the socket was full, also counted in
+        /// `InErrors`.
         receive_buffer_errors "RcvbufErrors",
-        /// Datagrams of the application that were refused by a full send queue.
+        /// Datagrams that a socket refused because its send queue was full.
         send_buffer_errors "SndbufErrors",
-        /// Among `InErrors`, datagrams with a wrong checksum.
+        /// Received datagrams with a wrong checksum, also counted in `InErrors`.
         in_checksum_errors "InCsumErrors",
     }
 }
@@ -181,162 +192,176 @@ counters! {
     TcpExtraCounters "TcpExt" {
         /// SYNs or connections dropped because an accept queue was full.
         listen_overflows "ListenOverflows",
-        /// SYNs and half-open connections that a listener dropped.
+        /// SYNs and half-open connections that a listening socket dropped.
         listen_drops "ListenDrops",
-        /// Half-open connections that were replaced by a newer SYN, which are also counted in
-        /// `ListenDrops`.
+        /// Half-open connections that a newer SYN replaced because the SYN queue was full, also
+        /// counted in `ListenDrops`.
         half_open_recycled "TCPReqQFullRecycled",
         /// SYNs answered with a SYN cookie.
         syn_cookies_sent "SyncookiesSent",
         /// Connections opened by a SYN cookie.
         syn_cookies_received "SyncookiesRecv",
-        /// Acknowledgements without a valid SYN cookie, or with one that was used before.
+        /// Acknowledgements without a valid SYN cookie, or with a SYN cookie that was used before.
         syn_cookies_failed "SyncookiesFailed",
         /// Outgoing connections whose SYN data was acknowledged (RFC 7413).
         fast_opens_active "TCPFastOpenActive",
-        /// Outgoing attempts of Fast Open that failed: no cookie, data not acknowledged, or no
-        /// answer.
+        /// Outgoing Fast Open attempts that failed: the server sent no cookie, did not acknowledge
+        /// the data of the SYN, or did not answer.
         fast_opens_refused "TCPFastOpenActiveFail",
-        /// Outgoing connections without Fast Open, because of recent failures.
+        /// Outgoing connections that did not use Fast Open because recent Fast Open attempts
+        /// failed.
         fast_opens_withheld "TCPFastOpenBlackhole",
         /// Servers evicted from the cache of Fast Open cookies.
         fast_opens_forgotten "FastOpenForgotten",
-        /// Incoming connections opened with a valid Fast Open cookie.
+        /// Incoming connections that were opened with a valid Fast Open cookie.
         fast_opens_passive "TCPFastOpenPassive",
-        /// SYNs with an invalid or expired Fast Open cookie.
+        /// Received SYNs with an invalid or expired Fast Open cookie.
         fast_opens_with_wrong_cookie "TCPFastOpenPassiveFail",
-        /// SYNs whose cookie is valid and was made with the previous key.
+        /// Received SYNs whose Fast Open cookie is valid and was made with the previous key.
         fast_opens_by_previous_key "TCPFastOpenPassiveAltKey",
-        /// SYNs handled without Fast Open, because too many such connections were pending.
+        /// Received SYNs handled without Fast Open, because too many Fast Open connections had not
+        /// yet completed their handshake.
         fast_open_overflows "TCPFastOpenListenOverflow",
-        /// SYNs that requested a Fast Open cookie.
+        /// Received SYNs that requested a Fast Open cookie.
         fast_open_cookies_asked "TCPFastOpenCookieReqd",
-        /// Connections whose TIME-WAIT was ended early at the limit.
+        /// Connections whose TIME-WAIT ended early because too many connections were in TIME-WAIT.
         time_wait_overflows "TCPTimeWaitOverflow",
         /// SYNs that opened a new incarnation of a connection in TIME-WAIT.
         time_wait_recycled "TWRecycled",
-        /// Times that the memory for buffers ran short.
+        /// Number of times that the buffer memory of all connections ran short.
         memory_pressures "TCPMemoryPressures",
-        /// Times that out-of-order data of a connection was dropped to free memory.
+        /// Number of times that a connection dropped out-of-order data to free buffer memory.
         pruned "OfoPruned",
-        /// Segments whose data was refused for lack of memory.
+        /// Received segments whose data was dropped for lack of buffer memory.
         memory_refusals "TCPRcvQDrop",
-        /// Times that an application had to wait for memory to write.
+        /// Number of times that an application had to wait for buffer memory before it could write.
         memory_waits "TCPMemoryWaits",
-        /// Resets for connections in TIME-WAIT, which were ignored (RFC 1337).
+        /// Received resets for connections in TIME-WAIT. The host ignores these resets (RFC 1337).
         time_wait_resets "TimeWaitResets",
-        /// Challenge ACKs (RFC 5961), and answers to empty segments outside the window.
+        /// Sent challenge ACKs (RFC 5961), including answers to empty segments outside the receive
+        /// window.
         challenges "TCPChallengeACK",
-        /// Challenge ACKs that the rate limit suppressed.
+        /// Challenge ACKs that were not sent because of the rate limit.
         challenges_limited "ChallengesLimited",
-        /// Resets in answer to segments of unknown connections that the rate limit suppressed.
+        /// Resets that were not sent because of the rate limit. Each would have answered a segment
+        /// that belongs to no connection.
         resets_limited "ResetsLimited",
-        /// Segments of no connection that were handled only after the segments of connections.
+        /// Received segments that belong to no connection, and were handled only after the segments
+        /// of existing connections.
         unconnected_deferred "UnconnectedDeferred",
-        /// Segments of no connection that were dropped because too many waited.
+        /// Received segments that belong to no connection, and were dropped because their queue was
+        /// full.
         unconnected_drops "UnconnectedDrops",
-        /// Orphaned connections that were reset at the limit.
+        /// Connections that were reset when the application closed them, because there were too
+        /// many orphaned connections.
         orphans_reset "TCPAbortOnOrphans",
-        /// ICMP errors about segments of unknown connections.
+        /// Received ICMP errors about segments that belong to no connection.
         unmatched_icmps "UnmatchedIcmps",
-        /// Segments in packets with an ECN congestion mark.
+        /// Received segments in packets with the ECN codepoint CE (congestion experienced).
         marked_segments "MarkedSegs",
-        /// Segments of the same connection as the previous segment.
+        /// Received segments that belong to the same connection as the previous segment.
         flow_repeats "FlowRepeats",
-        /// Segments whose connection was looked up.
+        /// Received segments whose connection was looked up, in the one-entry cache or in the
+        /// table.
         flow_lookups "FlowLookups",
     }
 }
 
 counters! {
-    /// Address resolution, with the names of `lnstat arp_cache` where they exist.
+    /// Counters of address resolution, with the names of `lnstat arp_cache` where these exist.
     NeighborCounters "Arp" {
         /// Received ARP packets for IPv4 on Ethernet.
         in_packets "InPackets",
         /// Received ARP packets that were invalid.
         in_errors "InErrors",
-        /// Sent requests.
+        /// Sent ARP requests and Neighbour Solicitations.
         out_requests "OutRequests",
-        /// Sent replies.
+        /// Sent ARP replies.
         out_replies "OutReplies",
-        /// Packets in which another host claims one of our addresses (RFC 5227).
+        /// Received packets in which another host claims an address of this host (RFC 5227).
         conflicts "Conflicts",
         /// Neighbours whose MAC address changed.
         changes "Changes",
-        /// Neighbours that did not answer.
+        /// Neighbours that were removed because they did not answer.
         failures "ResFailed",
-        /// Neighbours that the progress of a connection confirmed.
+        /// Number of times that the progress of a connection confirmed that a neighbour is
+        /// reachable.
         confirmations "Confirmations",
         /// Packets dropped because the queue of an unresolved neighbour was full.
         queue_drops "UnresolvedDiscards",
-        /// Neighbours that were not requested, or were evicted, at a limit.
+        /// Neighbours that were not resolved or were evicted because the neighbour cache was full.
         table_overflows "TableFulls",
     }
 }
 
 counters! {
-    /// Neighbour Discovery beyond resolution, and the detection of duplicate addresses.
+    /// Counters of duplicate address detection, and of Neighbour Discovery except address
+    /// resolution.
     NeighborDiscoveryCounters "Nd" {
-        /// Sent probes for duplicate addresses, and announcements of addresses (RFC 5227).
+        /// Sent probes for duplicate addresses (RFC 4862, RFC 5227), and sent announcements of
+        /// addresses (RFC 5227).
         out_probes "OutProbes",
-        /// Addresses given up because another host has them.
+        /// Addresses that this host gave up because another host uses them.
         duplicates "Duplicates",
         /// Sent router solicitations.
         out_solicitations "OutRouterSolicits",
         /// Received router advertisements that were valid.
         in_advertisements "InRouterAdvertisements",
-        /// Among these, advertisements ignored because the host is not configured to accept them.
+        /// Valid router advertisements that were ignored because the host is not configured to
+        /// accept router advertisements.
         ignored_advertisements "IgnoredAdvertisements",
         /// Advertised prefixes that were invalid (RFC 4862 §5.5.3).
         refused_prefixes "RefusedPrefixes",
-        /// Routers, prefixes and addresses that were not kept at a limit.
+        /// Advertised routers and prefixes that were not stored because a limit was reached.
         overflows "Overflows",
-        /// Times that another router became the default one.
+        /// Number of times that a router was installed as the default router.
         router_changes "RouterChanges",
-        /// Redirects that did not come from the first hop, or that the host is not configured to
-        /// accept.
+        /// Received redirects that were refused: they did not come from the first hop, or the host
+        /// is not configured to accept redirects.
         refused_redirects "RefusedRedirects",
     }
 }
 
 counters! {
-    /// Memberships in multicast groups: IGMP and MLD.
+    /// Counters of multicast group membership: IGMP and MLD.
     GroupCounters "Igmp" {
         /// Received messages, including invalid ones.
         in_messages "InMsgs",
-        /// Received messages that were invalid, or not from a router of the link.
+        /// Received messages that were invalid, or that did not come from a router on the link.
         in_errors "InErrors",
-        /// Valid queries.
+        /// Received queries that were valid.
         in_queries "InQueries",
         /// Sent reports.
         out_reports "OutReports",
-        /// Sent announcements that a group is left, to routers of older versions.
+        /// Sent IGMPv2 leave and MLDv1 done messages.
         out_leaves "OutLeaves",
-        /// Reports and announcements that were dropped because the reply queue was full.
+        /// Reports and leave messages that were not sent because the reply queue was full.
         out_errors "OutErrors",
     }
 }
 
 counters! {
-    /// The DHCP client.
+    /// Counters of the DHCP client.
     DhcpCounters "Dhcp" {
-        /// Messages received at the port of the client.
+        /// Received messages to the UDP port of the DHCP client.
         in_messages "InMsgs",
-        /// Messages that were malformed, or whose address cannot be used.
+        /// Received messages that were malformed, or that offered an unusable address.
         in_errors "InErrors",
-        /// Messages that the client did not wait for: of another exchange, or without a lease.
+        /// Received messages that the client ignored: they belong to another exchange, or contain
+        /// no lease.
         in_ignored "InIgnored",
-        /// Refusals of a server.
+        /// Received DHCPNAK messages, by which a server refuses a request.
         in_naks "InNaks",
         /// Sent messages.
         out_messages "OutMsgs",
-        /// Among these, messages that another host uses the address.
+        /// Sent DHCPDECLINE messages, which report that another host uses the address. They are
+        /// also counted in `OutMsgs`.
         out_declines "OutDeclines",
     }
 }
 
 counters! {
-    /// Received frames, with the names of /proc/net/dev.
+    /// Counters of received frames, with the names of /proc/net/dev.
     ReceiveCounters "Receive" {
         /// Bytes of frames, including headers.
         bytes "bytes",
@@ -344,11 +369,11 @@ counters! {
         packets "packets",
         /// Frames that were invalid on the medium.
         errors "errs",
-        /// Frames that were not for this host, or were dropped at a limit.
+        /// Frames that were not for this host, or were dropped because a queue was full.
         drops "drop",
-        /// Frames lost to an overrun of the hardware.
+        /// Frames lost because a receive FIFO of the hardware overran.
         fifo "fifo",
-        /// Frames of an invalid length, which are also counted in `errs`.
+        /// Frames of an invalid length, also counted in `errs`.
         frame "frame",
         /// Compressed frames.
         compressed "compressed",
@@ -358,7 +383,7 @@ counters! {
 }
 
 counters! {
-    /// Sent frames, with the names of /proc/net/dev.
+    /// Counters of sent frames, with the names of /proc/net/dev.
     TransmitCounters "Transmit" {
         /// Bytes of frames, including headers.
         bytes "bytes",
@@ -366,11 +391,11 @@ counters! {
         packets "packets",
         /// Frames that the link failed to send.
         errors "errs",
-        /// Frames that were dropped at a limit of this host.
+        /// Frames that were not sent because a queue of this host was full.
         drops "drop",
-        /// Frames lost to an underrun of the hardware.
+        /// Frames lost because a transmit FIFO of the hardware underran.
         fifo "fifo",
-        /// Collisions.
+        /// Collisions on the medium.
         collisions "colls",
         /// Frames lost because the carrier was lost.
         carrier "carrier",
@@ -383,32 +408,32 @@ counters! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
-    /// IP.
+    /// Counters of IP.
     pub ip: IpCounters,
-    /// ICMP.
+    /// Counters of ICMP.
     pub icmp: IcmpCounters,
-    /// TCP.
+    /// Standard counters of TCP (RFC 4022).
     pub tcp: TcpCounters,
-    /// UDP.
+    /// Counters of UDP.
     pub udp: UdpCounters,
-    /// TCP, beyond the standard.
+    /// Further counters of TCP, which no RFC defines.
     pub tcp_extra: TcpExtraCounters,
-    /// Address resolution.
+    /// Counters of address resolution.
     pub neighbor: NeighborCounters,
-    /// Neighbour Discovery.
+    /// Counters of Neighbour Discovery and of duplicate address detection.
     pub neighbor_discovery: NeighborDiscoveryCounters,
-    /// Memberships in multicast groups.
+    /// Counters of multicast group membership.
     pub groups: GroupCounters,
-    /// The DHCP client.
+    /// Counters of the DHCP client.
     pub dhcp: DhcpCounters,
-    /// Received frames.
+    /// Counters of received frames.
     pub receive: ReceiveCounters,
-    /// Sent frames.
+    /// Counters of sent frames.
     pub transmit: TransmitCounters,
 }
 
-/// Adds the counters of another shard. Packets that are passed to all shards, such as ARP, are
-/// counted by each.
+/// Adds the counters of another shard. A packet that the link passes to all shards, such as an ARP
+/// packet, is counted once by each shard.
 impl AddAssign for Counters {
     fn add_assign(&mut self, other: Self) {
         self.ip += other.ip;
@@ -425,7 +450,7 @@ impl AddAssign for Counters {
     }
 }
 
-/// Formats the groups as in the kernel's files, two lines each.
+/// Formats each group as two lines, like Linux's /proc/net files.
 impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n{}\n{}\n{}", self.ip, self.icmp, self.tcp, self.udp)?;

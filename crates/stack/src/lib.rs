@@ -1,12 +1,13 @@
-//! One host, sans-IO: IP, ARP, ICMP, UDP, many TCP connections, and the trait that its link
-//! implements.
+//! A host without I/O of its own (sans-IO): IP, ARP, ICMP, UDP and TCP for many connections, and
+//! the trait [`Link`] for the link of the host.
 //!
-//! Time, randomness and bytes are arguments. This crate does not use file descriptors, threads, or
-//! any particular link.
+//! The caller passes time, randomness and received bytes as arguments. This crate uses no file
+//! descriptors, no threads, and no particular kind of link.
 //!
-//! A [`Stack`] has three groups of methods: calls of applications (`tcp_*`, `udp_*`, `echo_*`), the
-//! host driver ([`Stack::turn`], or `handle_*` for input and `poll_*` for output), and observation
-//! (getters). Two hosts and a loop that carries frames form a network:
+//! A [`Stack`] has three groups of methods: methods for applications (`tcp_*`, `udp_*`, `echo_*`),
+//! methods for the program that drives the host ([`Stack::turn`], or `handle_*` for input and
+//! `poll_*` for output), and getters. Two hosts and a loop that carries their frames form a
+//! network:
 //!
 //! ```
 //! use core::net::SocketAddr;
@@ -17,7 +18,8 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let host = |number: u8, address: &str| {
 //!     let mac = MacAddress::new([2, 0, 0, 0, 0, number]);
-//!     // A real host draws its seed from the system; the same seed gives the same bytes.
+//!     // A real host draws its seed from the system's random numbers. Equal seeds give equal
+//!     // bytes, as a reproducible example needs.
 //!     let config = StackConfig::new(mac, address.parse()?);
 //!     Ok::<_, Box<dyn std::error::Error>>(Stack::new(config, [number; 32]))
 //! };
@@ -39,13 +41,13 @@
 //!     }
 //! }
 //!
-//! // An echo request, for which the hosts resolve each other by ARP first.
+//! // Send an echo request. The hosts first resolve each other's MAC address by ARP.
 //! here.echo_send(now, [192, 0, 2, 2], 7, 1, b"are you there?")?;
 //! carry(now, &mut here, &mut there);
 //! let reply = here.poll_event();
 //! assert!(matches!(reply, Some(Event::EchoReply(reply)) if reply.data == b"are you there?"));
 //!
-//! // A connection.
+//! // Open a connection, and send nine bytes over it.
 //! let address: SocketAddr = "192.0.2.2:80".parse()?;
 //! let listener = there.tcp_listen(address, &ListenOptions::default())?;
 //! let client = here.tcp_connect(now, address, &ConnectOptions::default())?;
@@ -56,8 +58,8 @@
 //! assert_eq!(there.tcp_read(now, server, &mut received)?, 9);
 //! assert_eq!(&received[..9], b"line rate");
 //!
-//! // Time advances only as told. A segment without an acknowledgement is retransmitted after
-//! // a second.
+//! // Time advances only as the caller says. A segment that is not acknowledged is retransmitted
+//! // after a second.
 //! here.tcp_close(now, client)?;
 //! let mut lost = [0; 1_514];
 //! while here.poll_transmit(now, &mut lost).is_some() {}

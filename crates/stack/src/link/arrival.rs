@@ -6,8 +6,8 @@ use core::num::NonZeroU16;
 use linerate_units::Instant;
 use linerate_wire::MacAddress;
 
-/// Minimum data of a segment, in bytes, for a combined copy and checksum. Shorter data is summed in
-/// a separate pass before the copy.
+/// Minimum data of a segment, in bytes, for which the copy into the receive buffer also computes
+/// the checksum. The checksum of shorter data is computed in a separate pass before the copy.
 pub(crate) const LONG: usize = 256;
 
 /// The metadata of a received packet.
@@ -15,20 +15,20 @@ pub(crate) const LONG: usize = 256;
 pub(crate) struct Arrival<'a> {
     /// Time of arrival.
     pub(crate) at: Instant,
-    /// Has the link verified the transport checksum?
+    /// Whether the transport checksum need not be verified any more.
     pub(crate) is_verified: bool,
-    /// For a GRO frame: bytes of payload in each of its segments.
+    /// The payload of each segment of a GRO frame, in bytes; `None` for other frames.
     pub(crate) segment_size: Option<NonZeroU16>,
-    /// The memory of the frame, if the host may keep it.
+    /// The memory of the frame, if the host may keep this memory.
     pub(crate) memory: Option<&'a Arc<[u8]>>,
-    /// Was the frame sent to a broadcast or multicast MAC address?
+    /// Whether the destination of the frame is a broadcast or multicast MAC address.
     pub(crate) is_link_broadcast: bool,
-    /// Was the packet sent by this host itself?
+    /// Whether this host itself has sent the packet.
     pub(crate) is_local: bool,
 }
 
 impl<'a> Arrival<'a> {
-    /// Creates the metadata of a unicast frame from the link.
+    /// Creates the metadata of a unicast frame that the link has received.
     #[inline(always)]
     pub(crate) fn of(frame: &RxFrame<'a>, at: Instant) -> Self {
         let is_verified = frame.checksum != RxChecksum::Unverified;
@@ -38,7 +38,8 @@ impl<'a> Arrival<'a> {
 }
 
 impl Arrival<'static> {
-    /// Creates the metadata of a stored packet, which was verified when it arrived.
+    /// Creates the metadata of a packet from a queue of the host. The host verified its checksum
+    /// when it arrived.
     pub(crate) const fn of_stored(at: Instant) -> Self {
         Self {
             at,
@@ -51,7 +52,7 @@ impl Arrival<'static> {
     }
 }
 
-/// Is this a valid source of a frame? A multicast address and zero are not.
+/// Is `mac` a valid source address of a frame? Multicast addresses and zero are invalid.
 pub(crate) fn is_possible_sender(mac: MacAddress) -> bool {
     !mac.is_multicast() && mac != MacAddress::ZERO
 }

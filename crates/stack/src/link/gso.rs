@@ -1,5 +1,5 @@
-//! Software segmentation: splits a GSO frame into the frames of the wire, and completes partial
-//! checksums, for links that emulate a NIC.
+//! Segmentation in software, for links that emulate a NIC: splits a GSO frame into frames of one
+//! segment each, and completes partial checksums.
 
 use crate::demux::flow::Hosts;
 use crate::ip::{Arrived, pseudo_header};
@@ -9,8 +9,9 @@ use linerate_wire::{
     EtherType, EthernetFrame, Ipv6Header, Protocol, Segment, SeqNum, Sum, TcpFlags, TcpHeader,
 };
 
-/// Passes the segments of `frame` to `on_frame`, with complete checksums. A frame that is not a
-/// TCP segment over IP is passed unchanged.
+/// Splits a GSO frame, and passes a frame for each TCP segment to `on_frame`, with complete
+/// checksums. A frame of one packet is passed as one frame, with its partial checksum completed. A
+/// GSO frame that is not TCP over IP is passed unchanged.
 pub fn segment_gso_frame(
     frame: RxFrame<'_>,
     medium: Medium,
@@ -36,14 +37,14 @@ pub fn segment_gso_frame(
     }
 }
 
-/// Completes a checksum whose field contains the sum of the pseudo-header.
+/// Completes a checksum. Its field must contain the sum of the pseudo-header.
 fn complete(bytes: &mut [u8], place: PartialChecksum) {
     let (start, at) =
         (usize::from(place.start), usize::from(place.start) + usize::from(place.offset));
     let Some(sum) = bytes.get(start..).map(Sum::of) else { return };
     if let Some(field) = bytes.get_mut(at..at + 2) {
-        // A UDP checksum of zero means that there is no checksum, so zero is replaced by all ones,
-        // which is equivalent for UDP and TCP.
+        // A UDP checksum of zero means "no checksum", so a computed zero is replaced by all ones,
+        // which is equivalent in one's complement arithmetic (RFC 768).
         let checksum = Some(sum.finish()).filter(|&checksum| checksum != 0).unwrap_or(u16::MAX);
         field.copy_from_slice(&checksum.to_be_bytes());
     }
@@ -51,17 +52,17 @@ fn complete(bytes: &mut [u8], place: PartialChecksum) {
 
 /// The parsed headers of a GSO frame.
 struct GsoFrame<'a> {
-    /// Bytes before the IP packet.
+    /// Number of bytes before the IP packet.
     ip: usize,
-    /// Bytes before the TCP segment.
+    /// Number of bytes before the TCP segment.
     tcp: usize,
     hosts: Hosts,
-    /// The identification of the first packet, over IPv4.
+    /// The IPv4 identification of the first packet; `None` for IPv6.
     identification: Option<u16>,
     segment: Segment<'a>,
-    /// Bytes of the TCP header.
+    /// Length of the TCP header in bytes.
     tcp_header: usize,
-    /// Bytes of payload in each segment.
+    /// Number of payload bytes in each segment. The last segment may have fewer.
     size: usize,
 }
 
@@ -110,7 +111,8 @@ impl<'a> GsoFrame<'a> {
         }
     }
 
-    /// Adapts the headers to the segment whose payload begins at `from`.
+    /// Adapts the headers in `bytes` to the segment with this index, whose payload begins at the
+    /// offset `from` of the GSO frame's payload.
     #[allow(
         clippy::cast_possible_truncation,
         reason = "a segment is a part of a packet of at most 65,535 bytes"
@@ -132,8 +134,8 @@ impl<'a> GsoFrame<'a> {
         let seq: SeqNum = self.segment.seq + from as u32;
         segment[4..8].copy_from_slice(&seq.number().to_be_bytes());
         let mut flags = self.segment.flags();
-        // With AE set, CWR is a bit of the ACE counter, which every segment must carry; otherwise
-        // only the first segment has CWR (RFC 9768 §3.3.4).
+        // If AE is set, CWR is a bit of the ACE counter, which every segment must carry (RFC 9768
+        // §3.3.4). Otherwise, only the first segment carries CWR.
         if index > 0 && !flags.contains(TcpFlags::AE) {
             flags.remove(TcpFlags::CWR);
         }
@@ -163,7 +165,7 @@ mod tests {
     const FLAGS: TcpFlags =
         TcpFlags::ACK.union(TcpFlags::PSH).union(TcpFlags::FIN).union(TcpFlags::CWR);
 
-    /// Returns a GSO frame with `data` bytes of payload and a partial checksum.
+    /// Returns the bytes of a TCP GSO frame with `data` bytes of payload.
     fn gso_frame(medium: Medium, data: usize) -> Vec<u8> {
         let (source, destination) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
         let mut bytes = vec![0; medium.header_length() + Ipv4Header::LENGTH + TcpHeader::LENGTH];

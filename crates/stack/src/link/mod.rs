@@ -1,5 +1,5 @@
-//! The interface between a host and its link. A host does not depend on any implementation of a
-//! link.
+//! The trait [`Link`], through which a host receives and sends frames. A host does not depend on a
+//! particular implementation of the trait.
 
 pub(crate) mod arrival;
 pub(crate) mod gso;
@@ -9,26 +9,29 @@ use core::num::NonZeroU16;
 use linerate_units::{Instant, Rate};
 use thiserror::Error;
 
-/// A carrier of frames: an interface of the kernel, a ring in memory, a simulated NIC.
+/// A link that carries the frames of a host: a network interface of the kernel, a ring in memory,
+/// or a simulated NIC.
 ///
-/// The link iterates over frames and calls the host for each, so that the host can parse received
-/// frames in the memory of the link, and write sent frames into it. No method waits.
+/// The link iterates over frames and calls the host for each frame. The host can thus parse
+/// received frames in the memory of the link, and write the frames to send into this memory. No
+/// method blocks.
 pub trait Link {
     /// Passes up to `budget` received frames to `on_frame`, in the order of arrival, and returns
-    /// their number. Fewer than `budget` means that no further frame is available at the moment.
+    /// their number. A number below `budget` means that no further frame is available at the
+    /// moment.
     ///
     /// # Errors
-    /// [`LinkError`] if the link cannot receive. Frames passed before the error are received, and
-    /// the call can be repeated.
+    /// [`LinkError`] if the link cannot receive. Frames passed to `on_frame` before the error count
+    /// as received, and the caller can repeat the call.
     fn receive(
         &mut self,
         budget: usize,
         on_frame: impl FnMut(RxFrame<'_>),
     ) -> Result<usize, LinkError>;
 
-    /// Passes up to `budget` received frames to a host, like [`Link::receive`]. A link that has
-    /// several plain frames in memory at once can pass them together, so that the host can process
-    /// them as a batch.
+    /// Passes up to `budget` received frames to `sink`, like [`Link::receive`]. A link that has
+    /// several plain frames in memory at once can pass these frames together, so that the host can
+    /// process them as a batch.
     ///
     /// # Errors
     /// The errors of [`Link::receive`].
@@ -40,31 +43,31 @@ pub trait Link {
         self.receive(budget, |frame| sink.take(frame))
     }
 
-    /// Passes up to `budget` of the next frames to `look`, in their order, without receiving them.
-    /// The frames are only a hint, which lets a host with very many connections prefetch their
-    /// memory. The default passes none.
+    /// Passes up to `budget` of the next frames to `look`, in the order of arrival, without
+    /// receiving these frames. They are only a hint, by which a host with very many connections can
+    /// prefetch the memory of the connections. The default implementation passes no frames.
     fn peek(&mut self, _budget: usize, _look: impl FnMut(&[u8])) {}
 
     /// Offers up to `budget` empty frames to `fill`, one after the other, and returns the number of
-    /// frames sent. `fill` writes a frame and returns its length, or returns `None` when no frame
-    /// is left to send, after which this call does not call it again. Each offered frame has room
-    /// for [`Capabilities::room`] bytes of arbitrary content.
+    /// frames sent. `fill` writes a frame and returns its metadata, or returns `None` if no frame
+    /// is left to send. After a `None`, `transmit` returns without calling `fill` again. Each
+    /// offered frame has room for [`Capabilities::room`] bytes, and its content is arbitrary.
     ///
-    /// A link without free space offers nothing: a frame that `fill` has written counts as sent,
-    /// and the host does not write it again.
+    /// A link without free space must not call `fill`: a frame that `fill` has written counts as
+    /// sent, and the host does not write this frame again.
     ///
     /// # Errors
-    /// [`LinkError`] if the link cannot send. The frames filled before the error may be lost, as on
-    /// any network.
+    /// [`LinkError`] if the link cannot send. The frames that `fill` wrote before the error may be
+    /// lost, as on any network.
     fn transmit(
         &mut self,
         budget: usize,
         fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
     ) -> Result<usize, LinkError>;
 
-    /// Sends the frames of a host, like [`Link::transmit`]. A link with scatter-gather and checksum
-    /// offload takes large frames by [`FrameSource::fill_zero_copy`], which saves a copy. The
-    /// default calls [`Link::transmit`].
+    /// Sends up to `budget` frames of `source`, like [`Link::transmit`]. A link with scatter-gather
+    /// and checksum offload can take large frames by [`FrameSource::fill_zero_copy`], which saves a
+    /// copy. The default implementation calls [`Link::transmit`].
     ///
     /// # Errors
     /// The errors of [`Link::transmit`].
@@ -76,26 +79,27 @@ pub trait Link {
         self.transmit(budget, |frame| source.fill(frame))
     }
 
-    /// Passes a frame to another shard of the host, which receives it like the frames of its own
-    /// queue of the link. A link that has one queue, which is the default, drops the frame.
+    /// Passes a frame to another shard of the host. That shard receives the frame like a frame from
+    /// its own receive queue of the link. The default implementation, for a link with one queue,
+    /// drops the frame.
     fn hand_over(&mut self, _shard: u16, _frame: RxFrame<'_>) {}
 
-    /// Returns the capabilities of the link, which never change.
+    /// Returns the capabilities of the link. They must never change.
     fn capabilities(&self) -> Capabilities;
 }
 
-/// The receiver of a link's frames.
+/// A receiver of frames, to which a link passes the frames that arrive.
 pub trait FrameSink {
-    /// Takes a frame.
+    /// Handles a received frame.
     fn take(&mut self, frame: RxFrame<'_>);
 
-    /// Takes consecutive [plain](RxFrame::plain) frames.
+    /// Handles consecutive [plain](RxFrame::plain) frames.
     fn take_plain<'a>(&mut self, frames: impl Iterator<Item = PlainFrame<'a>>) {
         frames.for_each(|frame| self.take(RxFrame::plain(frame.bytes, frame.arrived)));
     }
 }
 
-/// A received frame without metadata.
+/// A received frame whose only metadata is its time of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainFrame<'a> {
     /// See [`RxFrame::bytes`].
@@ -104,7 +108,7 @@ pub struct PlainFrame<'a> {
     pub arrived: Instant,
 }
 
-/// A receiver that handles each frame separately.
+/// A function as a receiver, which is called once for each frame.
 impl<F: FnMut(RxFrame<'_>)> FrameSink for F {
     #[inline(always)]
     fn take(&mut self, frame: RxFrame<'_>) {
@@ -112,74 +116,78 @@ impl<F: FnMut(RxFrame<'_>)> FrameSink for F {
     }
 }
 
-/// The source of the frames that a link sends.
+/// A source of frames, from which a link takes the frames to send.
 pub trait FrameSource {
-    /// Returns the time of the host's current turn, at which it assumes that its frames leave. A
-    /// link can use it as the time stamp of frames, instead of reading a clock.
+    /// Returns the time of the host's current turn. The host assumes that its frames leave at this
+    /// time. A link can use this time to timestamp frames, instead of reading a clock.
     fn now(&self) -> Instant;
 
-    /// Can there be a frame to send? An inexpensive check: if it returns false, the link need not
-    /// offer a frame.
+    /// Returns whether there may be a frame to send. This check is cheap: if it returns false, the
+    /// link need not offer an empty frame.
     fn has_frames(&self) -> bool {
         true
     }
 
-    /// Writes the next frame into the offered one; `None` if nothing is left to send.
+    /// Writes the next frame to send into `frame`, and returns its metadata. Returns `None` if no
+    /// frame is left to send.
     fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame>;
 
     /// Writes the next frame like [`FrameSource::fill`], but may leave the data of a large frame in
-    /// the memory of the host, until the next call.
+    /// the memory of the host. The returned slices of this memory are valid until the next call.
     fn fill_zero_copy(&mut self, frame: &mut [u8]) -> Option<ZeroCopyFrame<'_>>;
 
-    /// Writes frames into `slots` until either side is exhausted. A host can write similar frames
-    /// in one loop.
+    /// Writes frames into `slots` until no frame is left to send, or no empty frame is left in
+    /// `slots`. A host can override this method to write similar frames in one loop.
     fn fill_all(&mut self, slots: &mut impl FrameSlots) {
         while self.has_frames() && slots.offer(|frame| self.fill(frame)) {}
     }
 }
 
-/// The empty frames of a link.
+/// A sequence of empty frames, which a link offers to a host.
 pub trait FrameSlots {
-    /// Offers the next empty frame to `fill`, like [`Link::transmit`]. Returns whether there was
-    /// one, and `fill` wrote it.
+    /// Offers the next empty frame to `fill`, like [`Link::transmit`]. Returns true if there was an
+    /// empty frame and `fill` wrote a frame into it.
     fn offer(&mut self, fill: impl FnOnce(&mut [u8]) -> Option<TxFrame>) -> bool;
 }
 
-/// A frame whose data follow the offered frame in other memory.
+/// A frame to send in several parts: its beginning is in the offered frame, and the rest of its
+/// data is in other memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZeroCopyFrame<'a> {
-    /// The beginning of the frame, in the offered frame.
+    /// The metadata of the beginning of the frame, which is in the offered frame.
     pub frame: TxFrame,
-    /// The parts that follow, in this order.
+    /// The parts of the frame that follow the offered frame, in this order.
     pub rest: [&'a [u8]; 2],
 }
 
 /// A received frame.
 #[derive(Clone, Copy, Debug)]
 pub struct RxFrame<'a> {
-    /// The frame from its first header on, without preamble and frame check sequence. Padding of
-    /// the medium may follow the packet.
+    /// The frame from its first header on, without preamble and frame check sequence. Padding may
+    /// follow the packet if the medium has a minimum frame size.
     pub bytes: &'a [u8],
-    /// The time of arrival at the link, before any wait for the host.
+    /// The time at which the frame arrived at the link. A later wait for the host does not change
+    /// it.
     pub arrived: Instant,
     /// The result of the link's checksum verification.
     pub checksum: RxChecksum,
-    /// For a GRO frame, in which the link has coalesced several TCP segments into one packet of up
-    /// to 65,535 bytes: the payload of each segment in bytes. The last may have fewer.
+    /// The payload of each TCP segment in bytes, if this is a GRO frame: several TCP segments that
+    /// the link has coalesced into one packet of up to 65,535 bytes. The last segment may have less
+    /// payload. `None` for a frame that the link has not coalesced.
     pub segment: Option<NonZeroU16>,
-    /// The memory that contains `bytes`, if the link can share it. A clone of the reference keeps
-    /// the frame; the link reuses the memory when no clone is left.
+    /// The memory that contains `bytes`, if the link can share this memory with the host. The host
+    /// keeps the frame by cloning the `Arc`. The link reuses the memory when no clone is left.
     pub memory: Option<&'a Arc<[u8]>>,
 }
 
 impl<'a> RxFrame<'a> {
-    /// Creates a frame of one packet with unverified checksums.
+    /// Creates a plain frame: one packet with unverified checksums, in memory that is not shared.
     #[must_use]
     pub const fn plain(bytes: &'a [u8], arrived: Instant) -> Self {
         Self { bytes, arrived, checksum: RxChecksum::Unverified, segment: None, memory: None }
     }
 
-    /// Returns the frame as a plain one, if it has no metadata.
+    /// Returns the frame as a plain frame, if its only metadata is the time of arrival.
     #[inline(always)]
     pub(crate) fn as_plain(&self) -> Option<PlainFrame<'a>> {
         let is_plain = self.checksum == RxChecksum::Unverified
@@ -192,23 +200,24 @@ impl<'a> RxFrame<'a> {
 /// The result of a link's checksum verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RxChecksum {
-    /// The host has to verify the checksums.
+    /// The link has not verified the transport checksum, so the host has to.
     Unverified,
-    /// The transport checksum was correct, or the frame never left this machine.
+    /// The transport checksum is correct, or need not be checked because the frame never left this
+    /// machine.
     Verified,
-    /// The frame comes from a sender on this machine with checksum offload, and never reached the
-    /// hardware. The data are intact, but the checksum field is incomplete.
+    /// The checksum field is incomplete, because the sender is on this machine and left the
+    /// checksum to hardware that the frame never reached. The data are intact.
     Partial(PartialChecksum),
 }
 
-/// The position of an incomplete transport checksum. Its field contains the sum of the
-/// pseudo-header, not inverted.
+/// The position of an incomplete transport checksum. The checksum field contains only the sum of
+/// the pseudo-header, not inverted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartialChecksum {
-    /// The offset of the transport header in the frame. The sum covers all bytes from there to the
-    /// end of the packet.
+    /// The offset of the transport header in the frame, in bytes. The checksum covers all bytes
+    /// from this offset to the end of the packet.
     pub start: u16,
-    /// The offset of the checksum field in the transport header.
+    /// The offset of the checksum field in the transport header, in bytes.
     pub offset: u16,
 }
 
@@ -217,11 +226,13 @@ pub struct PartialChecksum {
 pub struct TxFrame {
     /// The number of bytes written, from the start of the offered frame.
     pub length: usize,
-    /// Must the link complete the transport checksum? Only a link with [`Offloads::checksums`] can.
+    /// The state of the transport checksum. It is partial only on a link with
+    /// [`Offloads::checksums`].
     pub checksum: TxChecksum,
-    /// For a GSO frame, which is larger than [`Capabilities::mtu`] and which the link splits into
-    /// TCP segments: the payload of each segment in bytes. The last may have fewer. Requires a
-    /// partial checksum, and a length within [`Offloads::gso_max_size`].
+    /// The payload of each TCP segment in bytes, if this is a GSO frame: a frame larger than
+    /// [`Capabilities::mtu`], which the link splits into TCP segments. The last segment may have
+    /// less payload. A GSO frame has a partial checksum, and its packet has at most
+    /// [`Offloads::gso_max_size`] bytes. `None` for a frame that the link sends as it is.
     pub segment: Option<NonZeroU16>,
 }
 
@@ -236,48 +247,53 @@ impl TxFrame {
 /// The state of the transport checksum in a frame to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TxChecksum {
-    /// The checksum is correct.
+    /// The checksum is complete and correct.
     Complete,
-    /// The link has to complete the checksum.
+    /// The checksum is incomplete, and the link has to complete it.
     Partial(PartialChecksum),
 }
 
-/// The smallest MTU of a link: the headers of IP and TCP with the maximum of options (20 and 60
-/// bytes), and 8 bytes of data, the smallest segment that a small MTU or MSS can cause. RFC 791
-/// allows 68, which would leave no data. A host sends nothing over a link with a smaller MTU.
+/// The smallest MTU of a link over which a host sends, in bytes. It has room for an IPv4 header
+/// without options (20 bytes), the longest TCP header (60 bytes), and 8 bytes of data, the smallest
+/// payload to which a small MTU or MSS can limit segments. RFC 791 allows an MTU of 68 bytes, which
+/// would leave no room for data.
 pub const SMALLEST_MTU: usize = 88;
 
 /// The capabilities of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// The kind of its frames.
+    /// The kind of the link's frames.
     pub medium: Medium,
-    /// The size of the largest IP packet in bytes: at least [`SMALLEST_MTU`].
+    /// The size of the largest IP packet that the link carries, in bytes; at least
+    /// [`SMALLEST_MTU`].
     pub mtu: usize,
-    /// The bit rate, if the link has one and it is known.
+    /// The bit rate of the link; `None` if it is unknown, or if the link has no fixed rate.
     pub rate: Option<Rate>,
-    /// The work that the link does for frames to send.
+    /// The work on frames to send that the link does instead of the host.
     pub offloads: Offloads,
-    /// Bytes by which every frame may be longer, if it has VLAN tags. The offered frames have room
-    /// for them.
+    /// The number of bytes by which VLAN tags can lengthen a frame. Each offered frame has this
+    /// room in addition to [`Capabilities::room`].
     pub tag_room: usize,
 }
 
 impl Capabilities {
-    /// Creates the capabilities of a link without a bit rate, offloads and room for tags.
+    /// Creates the capabilities of a link without a known bit rate, without offloads, and without
+    /// room for VLAN tags.
     #[must_use]
     pub const fn new(medium: Medium, mtu: usize) -> Self {
         Self { medium, mtu, rate: None, offloads: Offloads::NONE, tag_room: 0 }
     }
 
-    /// Returns the size of the largest frame with one packet: the packet and the link header.
+    /// Returns the size of the largest frame that is not a GSO frame, in bytes: a packet as large
+    /// as the MTU, and the link header.
     #[must_use]
     pub const fn frame_length(&self) -> usize {
         self.mtu.saturating_add(self.medium.header_length())
     }
 
-    /// Returns the room in bytes of each offered frame, without tags: the size of a GSO frame, if
-    /// the link splits them.
+    /// Returns the room in each offered frame without VLAN tags, in bytes: the size of the largest
+    /// GSO frame if the link splits GSO frames, else the size of the largest packet with its link
+    /// header.
     #[must_use]
     pub const fn room(&self) -> usize {
         let gso_frame = self.offloads.gso_max_size.saturating_add(self.medium.header_length());
@@ -285,13 +301,14 @@ impl Capabilities {
     }
 }
 
-/// The work that a link does for frames to send, instead of the host.
+/// The work on frames to send that a link does instead of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offloads {
-    /// Does the link complete the checksums of TCP and UDP over IPv4?
+    /// Whether the link completes the checksums of TCP and UDP over IPv4.
     pub checksums: bool,
-    /// The size of the largest IPv4 packet that the link splits into TCP segments, at most 65,535
-    /// bytes; zero if it splits none. A link that splits packets also completes checksums.
+    /// The size of the largest IPv4 packet that the link splits into TCP segments, in bytes; at
+    /// most 65,535, and zero if the link splits no packets. A link that splits packets must also
+    /// complete checksums.
     pub gso_max_size: usize,
 }
 
@@ -303,7 +320,8 @@ impl Offloads {
 /// The kind of a link's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// Frames with an Ethernet header. Neighbours are resolved by ARP.
+    /// Frames with an Ethernet header. The host finds the MAC addresses of neighbours by ARP and
+    /// Neighbour Discovery.
     Ethernet,
     /// IP packets without a link header, on a link with a single peer.
     Ip,
@@ -320,7 +338,8 @@ impl Medium {
     }
 }
 
-/// The reason why a link cannot carry frames. The cause is the machine or its configuration.
+/// The reason why a link cannot receive or send frames. The cause is the machine or its
+/// configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LinkError {
