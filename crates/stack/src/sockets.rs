@@ -1,4 +1,4 @@
-//! The sockets of a host, in one slab, and their handles.
+//! The sockets of a host, in one slab, and the lookup of a socket by its handle or index.
 
 use crate::collections::slab::{Key, Slab};
 use crate::error::Error;
@@ -14,14 +14,14 @@ use alloc::vec::Vec;
 use linerate_tcp::{Event as TcpEvent, TimeWaitRecord};
 use linerate_units::Instant;
 
-/// A socket of any kind. All kinds share one index space, so that timers, senders and events
-/// identify a socket by one number.
+/// A socket of any kind. All kinds of sockets share one index space, so that timers, senders and
+/// events identify a socket by one number.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(Box<TcpSocket>),
-    /// A connection without activity, in compact form.
+    /// An idle connection in compact form.
     Compact(Box<CompactSocket>),
-    /// An orphaned connection in TIME-WAIT, as a record.
+    /// An orphaned connection in TIME-WAIT, stored as a small record.
     TimeWait(Box<CompactSocket<TimeWaitRecord>>),
     Listen(Box<Listener>),
     Udp(Box<UdpSocket>),
@@ -29,7 +29,7 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    /// Returns the connection, if the socket is one.
+    /// Returns the connection, or `None` if the socket is not a TCP connection.
     pub(crate) fn as_tcp(&self) -> Option<TcpView<'_>> {
         match self {
             Self::Tcp(socket) => Some(TcpView::Full(socket)),
@@ -39,7 +39,7 @@ impl Socket {
         }
     }
 
-    /// Returns the owner of the connection, if the socket is one.
+    /// Returns the owner of the connection, or `None` if the socket is not a TCP connection.
     const fn owner(&self) -> Option<Owner> {
         match self {
             Self::Tcp(socket) => Some(socket.owner),
@@ -49,7 +49,8 @@ impl Socket {
         }
     }
 
-    /// Returns the connection in full form, if the socket is one.
+    /// Returns the connection in full form, unpacking it if necessary. Returns `None` if the socket
+    /// is not a TCP connection.
     #[inline]
     fn unpack(&mut self, now: Instant) -> Option<&mut TcpSocket> {
         if let Self::Tcp(socket) = self { Some(socket) } else { self.unpack_compact(now) }
@@ -66,11 +67,11 @@ impl Socket {
     }
 }
 
-/// Allocations of full sockets that are kept for reuse.
+/// Maximum number of allocations of full TCP sockets that are kept for reuse.
 const SPARE: usize = 4;
 
-/// Allocations of TIME-WAIT records that are kept for reuse. There are more of them than of full
-/// sockets, because they expire in groups.
+/// Maximum number of allocations of TIME-WAIT records that are kept for reuse. It is larger than
+/// [`SPARE`], because many TIME-WAIT records expire at once.
 const SPARE_RECORDS: usize = 32;
 
 /// The sockets of a host.
@@ -78,15 +79,16 @@ const SPARE_RECORDS: usize = 32;
 pub(crate) struct Sockets {
     slab: Slab<Socket>,
     limit: usize,
-    /// A free list of full sockets. Reused memory is in the processor's caches, and an allocation
-    /// of this size is slow. Invariant: at most [`SPARE`], and none holds buffer memory.
+    /// A free list of full TCP sockets. Reused memory is in the processor's caches, and a new
+    /// allocation of this size is slow. Invariant: the list has at most [`SPARE`] entries, and no
+    /// entry holds buffer memory.
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
     spare: Vec<Box<TcpSocket>>,
-    /// A free list of TIME-WAIT records. Invariant: at most [`SPARE_RECORDS`].
+    /// A free list of TIME-WAIT records. Invariant: the list has at most [`SPARE_RECORDS`] entries.
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
     spare_records: Vec<Box<CompactSocket<TimeWaitRecord>>>,
-    /// The latest time that the host was told. Unpacking a connection restarts its idle period at
-    /// this time.
+    /// The latest time that the caller passed to the host. When a connection is unpacked, its idle
+    /// period restarts at this time.
     pub(crate) now: Instant,
 }
 
@@ -101,7 +103,8 @@ impl Sockets {
         }
     }
 
-    /// Returns the event that the bit `kind` stands for, at the socket with this index.
+    /// Returns the event of the socket at this index whose bit in the event queue has the number
+    /// `kind`.
     #[inline]
     pub(crate) fn event(&self, index: u32, kind: u8) -> Option<Event> {
         let (key, socket) = self.entry(index)?;
@@ -128,8 +131,8 @@ impl Sockets {
         self.slab.insert(socket)
     }
 
-    /// Removes and returns an allocation of the free list, which still contains an ended
-    /// connection.
+    /// Removes and returns an allocation from the free list of full TCP sockets. It still contains
+    /// the connection that ended, which the caller must overwrite.
     #[inline(always)]
     pub(crate) fn take_spare(&mut self) -> Option<Box<TcpSocket>> {
         self.spare.pop()
@@ -141,8 +144,8 @@ impl Sockets {
         TcpHandle(self.insert(Socket::Tcp(socket)))
     }
 
-    /// Removes a socket. Returns the number of slots that remain if memory was given back: the
-    /// tables that are indexed by socket can do the same.
+    /// Removes a socket. If the slab gave back memory, returns the number of slots that remain, so
+    /// that the other tables that are indexed by socket can shrink to the same size.
     pub(crate) fn remove(&mut self, index: u32) -> Option<usize> {
         let socket = self.slab.remove(index)?;
         self.keep_spare(socket);
@@ -167,7 +170,7 @@ impl Sockets {
         self.slab.get(index)
     }
 
-    /// Returns the way of the packets of a socket; `None` for a listener.
+    /// Returns the egress of a socket's packets, for writing; `None` for a listener.
     pub(crate) fn egress_mut(&mut self, index: u32) -> Option<&mut Egress> {
         match self.slab.get_mut(index)? {
             Socket::Tcp(socket) => Some(&mut socket.egress),
@@ -206,19 +209,20 @@ impl Sockets {
             .then(|| self.slab.key(index).map(UdpHandle))?
     }
 
-    /// Returns the connection at this index for writing, unpacked, with any owner.
+    /// Returns the connection at this index for writing, whoever its owner is. Unpacks a compact
+    /// connection.
     #[inline]
     pub(crate) fn tcp_at(&mut self, index: u32) -> Option<&mut TcpSocket> {
         self.slab.get_mut(index)?.unpack(self.now)
     }
 
-    /// Returns the connection at this index, unless it is compact.
+    /// Returns the connection at this index if it is in full form.
     #[inline]
     pub(crate) fn full_at(&mut self, index: u32) -> Option<&mut TcpSocket> {
         if let Some(Socket::Tcp(socket)) = self.slab.get_mut(index) { Some(socket) } else { None }
     }
 
-    /// Returns the connection at this index with its handle, unless it is compact.
+    /// Returns the connection at this index with its handle, if the connection is in full form.
     #[inline]
     pub(crate) fn full_entry(&mut self, index: u32) -> Option<(TcpHandle, &mut TcpSocket)> {
         let (key, socket) = self.slab.entry_mut(index)?;
@@ -233,8 +237,8 @@ impl Sockets {
         }
     }
 
-    /// Replaces the connection at this index by a TIME-WAIT record, if nothing else needs to be
-    /// kept. Returns the end of its TIME-WAIT.
+    /// Replaces the connection at this index by a TIME-WAIT record, if the record can hold all of
+    /// its state. Returns the end of TIME-WAIT, or `None` if the connection was not replaced.
     #[inline(always)]
     pub(crate) fn replace_by_record(&mut self, index: u32) -> Option<Instant> {
         let place = self.slab.get_mut(index)?;
@@ -274,14 +278,15 @@ impl Sockets {
         }
     }
 
-    /// Returns the connection of an application's handle.
+    /// Returns the connection with this handle, if it belongs to the application.
     pub(crate) fn tcp(&self, handle: TcpHandle) -> Result<TcpView<'_>, Error> {
         let socket =
             self.slab.find(handle.0).filter(|socket| socket.owner() == Some(Owner::Application));
         socket.and_then(Socket::as_tcp).ok_or(Error::Closed)
     }
 
-    /// Returns the connection of an application's handle for writing, unpacked, with its index.
+    /// Returns the connection with this handle for writing, with its index, if it belongs to the
+    /// application. Unpacks a compact connection.
     #[inline]
     pub(crate) fn tcp_mut(&mut self, handle: TcpHandle) -> Result<(u32, &mut TcpSocket), Error> {
         match self.slab.find_mut(handle.0).and_then(|socket| socket.unpack(self.now)) {
@@ -290,8 +295,9 @@ impl Sockets {
         }
     }
 
-    /// Returns the connection of an application's handle, unless it is compact. Only for reading,
-    /// since no dispatch follows.
+    /// Returns the connection with this handle, if it belongs to the application and is in full
+    /// form. The caller must only read the connection, because changes would need a dispatch
+    /// afterwards.
     #[inline]
     pub(crate) fn full_tcp(&self, handle: TcpHandle) -> Option<&TcpSocket> {
         match self.slab.find(handle.0) {
@@ -300,7 +306,7 @@ impl Sockets {
         }
     }
 
-    /// Returns the listener of an application's handle.
+    /// Returns the listener with this handle.
     pub(crate) fn listener(&self, handle: ListenHandle) -> Result<&Listener, Error> {
         match self.slab.find(handle.0) {
             Some(Socket::Listen(listener)) => Ok(listener),
@@ -308,7 +314,7 @@ impl Sockets {
         }
     }
 
-    /// Returns the listener of an application's handle for writing, with its index.
+    /// Returns the listener with this handle for writing, with its index.
     pub(crate) fn listener_mut(
         &mut self,
         handle: ListenHandle,
@@ -319,7 +325,7 @@ impl Sockets {
         }
     }
 
-    /// Returns the UDP socket of an application's handle.
+    /// Returns the UDP socket with this handle.
     pub(crate) fn udp(&self, handle: UdpHandle) -> Result<&UdpSocket, Error> {
         match self.slab.find(handle.0) {
             Some(Socket::Udp(socket)) => Ok(socket),
@@ -327,7 +333,7 @@ impl Sockets {
         }
     }
 
-    /// Returns the UDP socket of an application's handle for writing, with its index.
+    /// Returns the UDP socket with this handle for writing, with its index.
     pub(crate) fn udp_mut(&mut self, handle: UdpHandle) -> Result<(u32, &mut UdpSocket), Error> {
         match self.slab.find_mut(handle.0) {
             Some(Socket::Udp(socket)) => Ok((handle.0.index(), socket)),
@@ -340,7 +346,7 @@ impl Sockets {
         if let Socket::Raw(socket) = self.slab.get_mut(index)? { Some(socket) } else { None }
     }
 
-    /// Returns the raw socket of an application for writing, with its index.
+    /// Returns the raw socket with this handle for writing, with its index.
     pub(crate) fn raw_mut(&mut self, handle: RawHandle) -> Result<(u32, &mut RawSocket), Error> {
         match self.slab.find_mut(handle.0) {
             Some(Socket::Raw(socket)) => Ok((handle.0.index(), socket)),

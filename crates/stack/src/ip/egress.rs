@@ -1,36 +1,36 @@
-//! The way on which the segments of a connection leave: over an interface, or to the host itself.
+//! The egress of a connection's segments: an interface, or the queue of packets to the host itself.
 
 use crate::ip::interface::Interface;
 use crate::ready::Ready;
 use alloc::boxed::Box;
 use core::hint::cold_path;
 
-/// The way on which the segments of a connection leave. One number, so that the usual case costs
-/// one comparison.
+/// The egress of a socket's packets: an interface, or the queue of packets to the host itself. A
+/// single number encodes both cases, so that the check for the first interface is one comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Egress(u16);
 
-/// The bit of connections of the host with itself, above the numbers of interfaces.
+/// The bit that marks packets to the host itself. It is above all numbers of interfaces.
 const LOCAL: u16 = 1 << 15;
 
 impl Egress {
     /// The first interface, which is used until the route is known.
     pub(crate) const FIRST: Self = Self(1);
 
-    /// The number that follows the largest number of an interface.
+    /// Upper bound of the numbers of interfaces: each number is smaller.
     pub(crate) const NUMBERS: u16 = LOCAL;
 
-    /// Creates the way over the interface with this number.
+    /// Creates the egress over the interface with this number.
     pub(crate) const fn over(interface: u16) -> Self {
         Self(interface)
     }
 
-    /// Creates the way to the host itself, for addresses of this interface.
+    /// Creates the egress for packets to the host itself, whose addresses belong to this interface.
     pub(crate) const fn local(interface: u16) -> Self {
         Self(interface | LOCAL)
     }
 
-    /// Is the peer this host itself?
+    /// Do the packets go to this host itself?
     pub(crate) const fn is_local(self) -> bool {
         self.0 & LOCAL != 0
     }
@@ -40,12 +40,12 @@ impl Egress {
         self.0 & !LOCAL
     }
 
-    /// Replaces the interface.
+    /// Replaces the number of the interface.
     pub(crate) const fn set_interface(&mut self, interface: u16) {
         self.0 = interface | self.0 & LOCAL;
     }
 
-    /// Returns the ring of senders of this way.
+    /// Returns the ring of senders that wait for this egress.
     #[inline(always)]
     pub(crate) fn ring<'a>(
         self,

@@ -1,9 +1,9 @@
 //! The reassembly of datagrams from their fragments, for both IP versions (RFC 791 §3.2, RFC 815,
 //! RFC 8200 §4.5).
 //!
-//! Fragments that overlap others discard the whole datagram, including those that arrive later
-//! (RFC 5722). Fragments that repeat others exactly are ignored. A new datagram at a limit evicts
-//! the oldest.
+//! If a fragment overlaps an earlier fragment, the whole datagram is discarded, including its
+//! fragments that arrive later (RFC 5722). A fragment that exactly repeats an earlier fragment is
+//! ignored. When a limit is reached, a new datagram evicts the oldest.
 
 use crate::demux::flow::Hosts;
 use alloc::collections::BTreeMap;
@@ -11,40 +11,42 @@ use alloc::vec::Vec;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, Ipv4Header, Ipv6Header, Protocol};
 
-/// The time after the arrival of the first fragment in which the others must arrive (RFC 8200
-/// §4.5; RFC 1122 §3.3.2 asks for 60 to 120 seconds).
+/// The time in which all fragments of a datagram must arrive, counted from the first arrival (RFC
+/// 8200 §4.5). RFC 1122 §3.3.2 asks for 60 to 120 seconds.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Bytes charged for a datagram beside its fragments.
+/// Number of bytes charged for an incomplete datagram, in addition to its fragments.
 const DATAGRAM: usize = 512;
-/// Bytes charged for a fragment beside its payload.
+/// Number of bytes charged for a fragment, in addition to its payload.
 const FRAGMENT: usize = 64;
 
-/// The limits of reassembly.
+/// The limits of the reassembly of fragmented datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReassemblyLimits {
-    /// Bytes of incomplete datagrams. A fragment counts 64 bytes beside its payload, and a datagram
-    /// 512 bytes: at least what they take.
+    /// Maximum memory of all incomplete datagrams, in bytes. Each fragment counts as its payload
+    /// plus 64 bytes, and each datagram counts another 512 bytes, which is at least the memory that
+    /// it takes.
     pub bytes: usize,
-    /// Incomplete datagrams.
+    /// Maximum number of incomplete datagrams.
     pub datagrams: usize,
-    /// Fragments of one datagram.
+    /// Maximum number of fragments of one datagram.
     pub fragments: usize,
 }
 
 impl Default for ReassemblyLimits {
-    /// Datagrams of 65,535 bytes in packets of 576 bytes have 119 fragments.
+    /// Returns the default limits. They admit the largest datagram in packets of 576 bytes, which
+    /// has 119 fragments.
     fn default() -> Self {
         Self { bytes: 4 << 20, datagrams: 1_024, fragments: 128 }
     }
 }
 
-/// The fields that all fragments of a datagram share.
+/// The header fields that identify a datagram. All fragments of the datagram have the same values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DatagramKey {
     pub(crate) hosts: Hosts,
     pub(crate) identification: u32,
-    /// Zero for IPv6, where it does not identify the datagram (RFC 8200 §4.5).
+    /// Zero for IPv6, where the protocol does not identify the datagram (RFC 8200 §4.5).
     pub(crate) protocol: Protocol,
 }
 
@@ -54,54 +56,55 @@ pub(crate) struct Fragment<'a> {
     pub(crate) key: DatagramKey,
     /// The offset of the payload in the datagram, in bytes.
     pub(crate) offset: usize,
-    /// Do further fragments follow?
+    /// Whether further fragments follow (the MF flag of IPv4, the M flag of IPv6).
     pub(crate) more: bool,
     pub(crate) ecn: Ecn,
-    /// The packet up to the payload.
+    /// The bytes of the packet before the payload.
     pub(crate) headers: &'a [u8],
-    /// For IPv6, the fragment header in `headers`.
+    /// The position of the fragment header in `headers`; `None` for IPv4.
     pub(crate) header: Option<FragmentHeader>,
-    /// Not empty.
+    /// The payload of the fragment, which is not empty.
     pub(crate) payload: &'a [u8],
-    /// Was it sent to a broadcast address or a multicast group?
+    /// Whether the fragment was sent to a broadcast address or a multicast group.
     pub(crate) is_broadcast: bool,
 }
 
-/// A fragment header of IPv6 in its packet.
+/// The position of an IPv6 fragment header in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FragmentHeader {
-    /// The offset of the header.
+    /// The offset of the fragment header in bytes.
     pub(crate) at: usize,
-    /// The offset of the field that names it.
+    /// The offset of the Next Header field that announces the fragment header, in bytes.
     pub(crate) named_at: usize,
-    /// The header after it.
+    /// The Next Header value of the fragment header: the kind of the header that follows.
     pub(crate) next: Protocol,
 }
 
-/// The result of a fragment.
+/// The result of [`Reassembly::insert`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Insertion {
-    /// Other fragments are still missing, or this fragment has arrived before.
+    /// Other fragments are still missing, or the fragment has arrived before.
     Incomplete,
-    /// The packet is complete.
+    /// The last missing fragment has arrived; this is the whole packet.
     Complete(Vec<u8>),
-    /// The fragment was dropped at a limit.
+    /// The fragment was dropped because a limit of [`ReassemblyLimits`] was reached.
     AtLimit,
     /// The fragment overlaps or contradicts an earlier fragment, so the datagram was discarded.
     Overlap,
-    /// Its datagram was discarded before.
+    /// The fragment was dropped because its datagram was discarded before.
     Discarded,
-    /// All fragments have arrived, but the packet is invalid.
+    /// All fragments have arrived, but the reassembled packet is invalid.
     Invalid,
 }
 
 /// A datagram whose fragments did not arrive in time.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Expired {
-    /// Were fragments of it lost with it? Otherwise it was discarded before.
+    /// Whether the datagram was still incomplete, so that received fragments are lost. False if the
+    /// datagram was discarded before.
     pub(crate) is_incomplete: bool,
-    /// The addresses and the packet of the first fragment, if it has arrived, and was sent to this
-    /// host alone.
+    /// The addresses and the packet of the fragment with offset zero, for an ICMP error. `None` if
+    /// this fragment has not arrived, or was sent to a broadcast address or multicast group.
     pub(crate) first: Option<(Hosts, Vec<u8>)>,
 }
 
@@ -109,11 +112,12 @@ pub(crate) struct Expired {
 #[derive(Debug)]
 pub(crate) struct Reassembly {
     datagrams: BTreeMap<DatagramKey, Datagram>,
-    /// The datagrams by their number: the oldest first. They expire in this order.
+    /// The keys of the datagrams by their numbers, the oldest datagram first. Datagrams expire in
+    /// this order.
     ages: BTreeMap<u64, DatagramKey>,
-    /// The number of the next datagram.
+    /// The number that the next new datagram gets.
     next: u64,
-    /// The charge of all datagrams. Invariant: at most the limit.
+    /// The sum of the charges of all datagrams, in bytes. Invariant: it does not exceed the limit.
     bytes: usize,
     limits: ReassemblyLimits,
 }
@@ -124,22 +128,23 @@ struct Datagram {
     number: u64,
     expires: Instant,
     charge: usize,
-    /// `None` if the datagram was discarded.
+    /// The received parts of the datagram; `None` if the datagram was discarded.
     parts: Option<Parts>,
 }
 
 /// The received parts of a datagram.
 #[derive(Debug, Default)]
 struct Parts {
-    /// The headers of the first fragment.
+    /// The headers of the fragment with offset zero, once it has arrived.
     first: Option<First>,
-    /// Offsets and payloads, sorted. Invariant: they do not overlap.
+    /// Offsets and payloads of the received fragments, sorted by offset. Invariant: the fragments
+    /// do not overlap.
     fragments: Vec<(usize, Vec<u8>)>,
-    /// Bytes of payload.
+    /// Number of received payload bytes.
     received: usize,
-    /// The length of the whole payload, once the last fragment has arrived.
+    /// The payload length of the whole datagram in bytes, once the last fragment has arrived.
     length: Option<usize>,
-    /// The congestion marks of the fragments, one bit each.
+    /// The set of ECN codepoints of the received fragments, one bit for each codepoint.
     marks: u8,
 }
 
@@ -150,10 +155,10 @@ struct First {
     is_broadcast: bool,
 }
 
-/// The relation of a fragment to those that have arrived.
+/// The relation of a new fragment to the fragments that have arrived before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// It fills a part of a hole, and becomes the fragment with this index.
+    /// The fragment fills missing bytes, and is to be inserted at this index.
     Hole(usize),
     /// The fragment has arrived before.
     Repeated,
@@ -166,7 +171,8 @@ impl Reassembly {
         Self { datagrams: BTreeMap::new(), ages: BTreeMap::new(), next: 0, bytes: 0, limits }
     }
 
-    /// Returns the time at which the oldest datagram expires.
+    /// Returns the time at which the oldest datagram expires, or [`Instant::NEVER`] if there is
+    /// none.
     pub(crate) fn poll_timeout(&self) -> Instant {
         let oldest = self.ages.first_key_value().and_then(|(_, key)| self.datagrams.get(key));
         oldest.map_or(Instant::NEVER, |datagram| datagram.expires)
@@ -184,7 +190,8 @@ impl Reassembly {
         Some(Expired { is_incomplete, first })
     }
 
-    /// Adds a fragment to its datagram. `evicted` is called for each datagram that made room.
+    /// Adds a fragment to its datagram. Calls `evicted` for each incomplete datagram that is
+    /// evicted to make room.
     pub(crate) fn insert(
         &mut self,
         now: Instant,
@@ -226,7 +233,7 @@ impl Reassembly {
         parts.and_then(Parts::into_packet).map_or(Insertion::Invalid, Insertion::Complete)
     }
 
-    /// Begins a datagram. Returns false if the limits do not allow it.
+    /// Adds a new datagram without fragments. Returns false if the limits do not allow this.
     fn open(&mut self, now: Instant, fragment: &Fragment<'_>, evicted: &mut impl FnMut()) -> bool {
         let least = DATAGRAM + fragment.charge();
         if self.limits.datagrams == 0 || least > self.limits.bytes {
@@ -248,7 +255,8 @@ impl Reassembly {
         true
     }
 
-    /// Evicts the oldest datagrams until `charge` fits. Returns false if this evicted `kept`.
+    /// Evicts the oldest datagrams until `charge` further bytes fit. Returns false if this evicted
+    /// the datagram `kept`, or if no datagram is left to evict.
     fn make_room(
         &mut self,
         charge: usize,
@@ -273,7 +281,7 @@ impl Reassembly {
         Some(key)
     }
 
-    /// Frees the fragments of a datagram, and keeps its key until its time is over, so that
+    /// Frees the fragments of a datagram, and keeps its key until the datagram expires, so that
     /// fragments that arrive later are discarded, too.
     fn discard(&mut self, key: &DatagramKey) {
         let Some(datagram) = self.datagrams.get_mut(key) else { return };
@@ -320,7 +328,7 @@ impl Fragment<'_> {
 }
 
 impl Parts {
-    /// Finds the place of a fragment.
+    /// Determines the relation of a fragment to the fragments that have arrived before.
     fn place(&self, fragment: &Fragment<'_>) -> Place {
         let (start, end) = (fragment.offset, fragment.offset + fragment.payload.len());
         let index = self.fragments.partition_point(|(offset, _)| *offset < start);
@@ -358,7 +366,8 @@ impl Parts {
         self.length == Some(self.received)
     }
 
-    /// Returns the packet of the first fragment.
+    /// Returns the packet of the fragment with offset zero. Returns `None` if it has not arrived,
+    /// or was sent to a broadcast address or multicast group.
     fn first_packet(self) -> Option<Vec<u8>> {
         let First { mut headers, .. } = self.first.filter(|first| !first.is_broadcast)?;
         let (_, payload) = self.fragments.first()?;
@@ -366,8 +375,8 @@ impl Parts {
         Some(headers)
     }
 
-    /// Returns the whole packet, with the header of the first fragment. `None` if the packet is
-    /// invalid.
+    /// Returns the whole packet, with the headers of the fragment with offset zero, or `None` if
+    /// the packet is invalid.
     fn into_packet(self) -> Option<Vec<u8>> {
         let First { headers, header, .. } = self.first?;
         let kept = header.map_or(headers.len(), |header| header.at);

@@ -1,26 +1,29 @@
-//! The buffer memory of all connections: its distribution, the queue of waiting writers, and the
-//! relief when it runs short.
+//! The buffer memory of all connections: its distribution among connections, the queue of
+//! applications that wait to write, and the measures when memory runs short.
 //!
-//! Connections share one budget, and take memory only for actual data. The limit of a connection is
-//! a part of the memory that is free at the time (dynamic thresholds, Choudhury and Hahne 1998).
-//! The part is a sixteenth, so that only many idle connections could exhaust the budget, each with
-//! less than the previous one. For a connection that has already transferred as much as it holds,
-//! the limit is all of the free memory. A connection without memory may take a minimum as long as
-//! any memory is free.
+//! Connections share one budget of memory, and take memory only for actual data. The memory of a
+//! connection is limited to a part of the memory that is free at that time (dynamic thresholds,
+//! Choudhury and Hahne 1998). This part is a sixteenth, so that only many idle connections could
+//! exhaust the budget, each with less memory than the previous one. For a connection that has
+//! already transferred as many bytes as it holds, the limit is all of the free memory. A connection
+//! without memory may take the smallest buffer as long as that much memory is free.
 //!
-//! Above half of the budget, the largest holders return memory that was not used recently. Above
-//! three quarters, or when a connection gets no memory, automatic growth stops, and the largest
-//! holders also drop out-of-order data, which was not acknowledged and will be sent again.
-//! Acknowledged data is never dropped. A peer thus cannot make the host exceed the budget by any
-//! order of segments, and the connections that waste most memory lose it first.
+//! If more than half of the budget is held, the connections that hold most memory return memory
+//! that they have not used recently. If more than three quarters are held, or a connection gets no
+//! memory, buffers stop growing automatically, and these connections also drop out-of-order data,
+//! which the peer will retransmit because the host has not acknowledged it. The host never drops
+//! acknowledged data. Thus no peer can make the host exceed the budget, whatever the order of its
+//! segments.
 //!
-//! A writer without memory, whose buffer is empty, waits in a queue, and is served before others.
-//! While a writer waits, other connections may use half of the memory that they hold; the other
-//! half becomes free as their peers acknowledge data.
+//! An application that cannot write because its connection gets no memory for an empty send buffer
+//! waits in a queue, and gets free memory before other connections. While an application waits,
+//! other connections may use half of the memory that they hold; the other half becomes free as
+//! their peers acknowledge data.
 //!
-//! A full connection takes four times the memory of a compact one. An idle connection is packed
-//! after a second. Of new connections without buffer memory only a limited number stays full, so
-//! that many idle connections that are opened together cannot exhaust the memory of the process.
+//! A connection in full form takes four times the memory of a compact connection. A connection is
+//! packed into compact form after it was idle for a second. Only a limited number of new
+//! connections without buffer memory stay in full form, so that many connections that are opened at
+//! once cannot exhaust the memory of the process.
 
 use crate::collections::list::{Links, List};
 use crate::tcp::TcpSocket;
@@ -30,21 +33,21 @@ use linerate_tcp::{MemoryGrant, SMALLEST_BUFFER_MEMORY};
 /// Minimum budget in bytes: enough for one connection with the smallest buffer in each direction.
 const SMALLEST_BUDGET: usize = 2 * SMALLEST_BUFFER_MEMORY;
 
-/// Number of classes into which connections are sorted by the memory that they hold. The class is
-/// the number of significant bits of the number of bytes.
+/// Number of classes into which connections are sorted by the memory that they hold. The class of a
+/// connection is the bit length of the number of bytes that it holds.
 pub(crate) const CLASSES: usize = usize::BITS as usize + 1;
 
-/// Divisor of the free memory, for the limit of connections that have transferred less than they
-/// hold.
+/// Divisor of the free memory that gives the memory limit of a connection which has transferred
+/// fewer bytes than it holds.
 const PART: usize = 16;
 
-/// Number of connections of one class that must return memory in one pass.
+/// Maximum number of connections of one class that are made to return memory in one pass.
 pub(crate) const HOLDERS_PER_PASS: usize = 4;
 
-/// Maximum number of connections that have never held buffer memory and are not compact.
+/// Maximum number of connections in full form that have never held buffer memory.
 const NEWCOMERS: usize = 1_024;
 
-/// The class of connections that hold no buffer memory.
+/// The class of new connections, which hold no buffer memory yet.
 const NEW: usize = 0;
 
 /// The budget of buffer memory, and the connections that share it.
@@ -53,17 +56,18 @@ pub(crate) struct Memory {
     limit: usize,
     /// Number of bytes that all connections hold. Invariant: at most `limit`.
     held: usize,
-    /// Links of the lists of connections, one list for each class. Invariant: each connection with
-    /// memory is in the list of its class, and at most [`NEWCOMERS`] are in the list of [`NEW`].
+    /// Links of the lists in `classes`. Invariant: each connection with buffer memory is in the
+    /// list of its class, and the list of [`NEW`] has at most [`NEWCOMERS`] connections.
     holders: Links,
     pub(crate) classes: [List; CLASSES],
     writers: Links,
-    /// Connections whose application waits for memory to write, in this order. Invariant: while one
-    /// waits, no memory is available.
+    /// Connections whose application waits for memory to write, in the order in which they began to
+    /// wait. Invariant: while this list is not empty, less memory than the smallest buffer is free.
     waiting: List,
-    /// Whether memory was short when that was last checked.
+    /// Whether memory was short at the last check.
     pub(crate) was_short: bool,
-    /// Number of changes of the held memory. A grant is valid until the next change.
+    /// Number of changes to `held` and `waiting`. A memory grant is valid until this number
+    /// changes.
     changes: u64,
 }
 
@@ -81,8 +85,8 @@ impl Memory {
         }
     }
 
-    /// Returns the grant for a connection that holds `held` bytes. `has_moved` says whether it has
-    /// transferred at least as many.
+    /// Returns the memory grant for a connection that holds `held` bytes. `has_moved` says whether
+    /// the connection has transferred at least `held` bytes.
     pub(crate) fn grant(&self, held: usize, has_moved: bool) -> MemoryGrant {
         let part = if has_moved { 1 } else { PART };
         let free = self.limit - self.held;
@@ -95,17 +99,19 @@ impl Memory {
         }
     }
 
-    /// Returns the grant for a new connection, and the record of it.
+    /// Returns the memory grant for a new connection, with the record that tells when the grant is
+    /// outdated.
     pub(crate) fn first_grant(&self) -> (Granted, MemoryGrant) {
         (Granted { changes: self.changes, has_moved: false }, self.grant(0, false))
     }
 
-    /// Updates the grant of a connection. Must be called before each step that may allocate memory.
-    /// It is cheap as long as no connection has changed the memory that it holds.
+    /// Updates the memory grant of a connection if it is outdated. Must be called before each step
+    /// that may allocate buffer memory. The call is cheap while no connection changes the memory
+    /// that it holds.
     #[inline(always)]
     pub(crate) fn supply(&self, socket: &mut TcpSocket) {
-        // The number of transferred bytes only grows, so a connection that fulfilled this condition
-        // still does.
+        // The held bytes have not changed, and the number of transferred bytes only grows. So if
+        // the connection had transferred enough at the last grant, this needs no second check.
         let Granted { changes, has_moved: knows } = socket.granted;
         if changes != self.changes
             || (!knows && has_moved(socket.held, socket.connection.moved_bytes()))
@@ -114,8 +120,8 @@ impl Memory {
         }
     }
 
-    /// Returns whether the grant of a connection that has transferred as much as it holds is up to
-    /// date.
+    /// Returns whether no connection has changed the memory that it holds since the last grant of
+    /// `socket`. If `socket` has transferred as much as it holds, its grant is then up to date.
     #[inline(always)]
     pub(crate) const fn has_supplied(&self, socket: &TcpSocket) -> bool {
         socket.granted.changes == self.changes
@@ -157,7 +163,7 @@ impl Memory {
         self.held > self.limit - self.limit / 4
     }
 
-    /// Returns whether an application waits for memory.
+    /// Returns whether an application waits for memory to write.
     pub(crate) const fn is_awaited(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -182,8 +188,8 @@ impl Memory {
         }
     }
 
-    /// Adds a new connection. If there are too many without memory, returns the oldest of these,
-    /// which must be made compact.
+    /// Adds a new connection. If there are too many connections in the class [`NEW`], removes and
+    /// returns the oldest connection of this class, which the caller must make compact.
     pub(crate) fn handle_newcomer(&mut self, connection: u32) -> Option<u32> {
         if !self.holders.contains(connection) {
             self.holders.push_back(&mut self.classes[NEW], connection);
@@ -194,7 +200,8 @@ impl Memory {
         self.holders.pop_front(&mut self.classes[NEW])
     }
 
-    /// Returns the next connection of a class, in rotation.
+    /// Returns the first connection of a class, and moves it to the end of the list, so that
+    /// repeated calls return all connections in turn.
     pub(crate) fn next_holder(&mut self, class: usize) -> Option<u32> {
         let next = self.holders.pop_front(&mut self.classes[class])?;
         self.holders.push_back(&mut self.classes[class], next);
@@ -212,7 +219,7 @@ impl Memory {
         self.stop_waiting(connection);
     }
 
-    /// Gives back the memory of connections from the index `sockets` on, which hold nothing.
+    /// Frees the list links of sockets from the index `sockets` on. These sockets no longer exist.
     #[cold]
     pub(crate) fn shrink(&mut self, sockets: usize) {
         self.holders.shrink(sockets);
@@ -241,7 +248,8 @@ impl Memory {
         }
     }
 
-    /// Removes and returns the first waiting writer, if memory is available for it.
+    /// Removes and returns the connection that has waited longest for memory to write. Returns
+    /// `None` if no connection waits, or less memory than the smallest buffer is free.
     pub(crate) fn next_writer(&mut self) -> Option<u32> {
         if self.is_exhausted() {
             return None;
@@ -251,8 +259,8 @@ impl Memory {
         Some(next)
     }
 
-    /// Panics if the accounting is wrong, the limit is exceeded, or a writer waits although memory
-    /// is available. `held` are the bytes that each connection holds.
+    /// Panics if the accounting is wrong, the limit is exceeded, or an application waits although
+    /// memory is available. `held` yields the number of bytes that each connection holds.
     pub(crate) fn check(&self, held: impl Iterator<Item = usize>) {
         assert_eq!(self.held, held.sum::<usize>(), "the bytes of all connections are counted");
         assert!(self.held <= self.limit, "{} bytes of {} are held", self.held, self.limit);
@@ -262,8 +270,9 @@ impl Memory {
         );
     }
 
-    /// Panics if there are too many connections in [`NEW`], or one of them no longer exists or
-    /// holds memory. `holds` returns the bytes that a connection holds.
+    /// Panics if the class [`NEW`] has too many connections, or contains a connection that no
+    /// longer exists or that holds memory. `holds` returns the number of bytes that a connection
+    /// holds.
     pub(crate) fn check_newcomers(&self, holds: impl Fn(u32) -> Option<usize>) {
         assert!(self.classes[NEW].len() <= NEWCOMERS, "newcomers are limited");
         for newcomer in self.holders.iter(&self.classes[NEW]) {
@@ -277,8 +286,8 @@ const fn has_moved(held: usize, moved: u64) -> bool {
     moved > 0 && moved >= held as u64
 }
 
-/// Converts a number of bytes to the type of a grant. Larger numbers saturate, which is harmless
-/// because no buffer needs more.
+/// Converts a number of bytes to the integer type of a memory grant. Numbers of 4 GiB and more
+/// saturate, which is harmless because no buffer needs as much.
 fn in_grant(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
