@@ -2,15 +2,15 @@
 //! 1122 §2.3.2) or Neighbour Discovery (RFC 4861).
 //!
 //! A neighbour is *unresolved* until it answers, *reachable* for about 30 seconds after each packet
-//! that confirms it, and then *stale*. A stale neighbour remains in use, but its first use starts
-//! *probing* it, and a neighbour that does not answer is removed. With Neighbour Discovery, the
-//! probes follow a *delay* of five seconds, in which the progress of a connection can confirm the
-//! neighbour (RFC 4861 §7.3; `unreachability`).
+//! that confirms it, and then *stale*. The host still sends to a stale neighbour, but the first
+//! packet to it starts *probing* the neighbour. A neighbour that does not answer is removed. With
+//! Neighbour Discovery, probing begins after a *delay* of five seconds, in which the progress of a
+//! connection can confirm the neighbour (RFC 4861 §7.3; module `unreachability`).
 //!
-//! At most one request a second is sent for each neighbour, unless a router has set another
-//! interval, as long as the cache has room for all that are requested. Unsolicited packets update
-//! existing entries and create none. A host that requests our address gets an entry, because we are
-//! about to answer it.
+//! The host sends at most one request per second and neighbour, unless a router has set another
+//! interval, or the cache is too small for all requested neighbours. Unsolicited packets update
+//! existing entries, but create no entries. A neighbour that requests an address of this host gets
+//! an entry, because this host is about to send an answer to it.
 //!
 //! A caller that caches the result of a lookup stores [`Neighbors::generation`] with it, and
 //! repeats the lookup when the generation has changed.
@@ -32,27 +32,28 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::MacAddress;
 use siphasher::sip::SipHasher13;
 
-/// Interval between requests for a neighbour (RFC 1122 §2.3.2.1: at most one a second).
+/// Interval between requests for one neighbour. RFC 1122 §2.3.2.1 recommends at most one request a
+/// second.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Number of unanswered requests after which a neighbour is considered gone.
+/// Number of unanswered requests after which a neighbour is removed.
 const MAX_REQUESTS: u8 = 3;
-/// Time for which a confirmed neighbour counts as reachable.
+/// Time for which a neighbour counts as reachable after it was confirmed.
 const REACHABLE: Duration = Duration::from_secs(30);
-/// Time for which a stale neighbour is kept without being used.
+/// Time after which a stale neighbour that is not used is removed.
 const STALE: Duration = Duration::from_secs(60);
 
 /// The limits of the neighbour cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeighborLimits {
-    /// Maximum number of entries. Beyond it, a new neighbour replaces one that was never used, or
-    /// else the least recently used one.
+    /// Maximum number of entries. At the limit, a new neighbour replaces the oldest entry that was
+    /// never used, or else the least recently used entry.
     pub entries: usize,
-    /// Maximum number of neighbours that have not answered yet. No request is sent for a neighbour
-    /// beyond this limit, and packets to it are dropped. Otherwise packets with forged source
-    /// addresses could provoke any number of requests.
+    /// Maximum number of neighbours that have not answered yet. At the limit, the host sends no
+    /// request for another neighbour, and drops packets to it. Without this limit, packets with
+    /// forged source addresses could provoke any number of requests.
     pub unresolved: usize,
-    /// Maximum size of the packets that wait for the answer of one neighbour, in bytes. By default
-    /// the largest datagram fits, which is fragmented later.
+    /// Maximum size of all packets that wait for the answer of one neighbour, in bytes. The default
+    /// has room for the largest datagram, which is fragmented only when it is sent.
     pub waiting_bytes: usize,
 }
 
@@ -67,7 +68,8 @@ impl Default for NeighborLimits {
 pub(crate) struct NeighborRequest {
     /// IP address of the neighbour to be resolved.
     pub(crate) address: IpAddr,
-    /// Last known MAC address, to which the request is sent; `None` to broadcast or multicast it.
+    /// Last known MAC address, to which the request is sent; `None` if the request is to be
+    /// broadcast (ARP) or multicast (Neighbour Solicitation).
     pub(crate) mac: Option<MacAddress>,
 }
 
@@ -76,7 +78,8 @@ enum State {
     Unresolved,
     Reachable,
     Stale,
-    /// DELAY (RFC 4861 §7.3.2): a stale IPv6 neighbour that is in use, and will be probed later.
+    /// DELAY (RFC 4861 §7.3.2): the neighbour was stale, a packet was sent to it, and it will be
+    /// probed unless it is confirmed before.
     Delayed,
     Probed,
 }
@@ -85,7 +88,8 @@ enum State {
 struct Neighbor {
     address: IpAddr,
     state: State,
-    /// MAC address of the neighbour. Invariant: zero exactly while the state is unresolved.
+    /// MAC address of the neighbour. Invariant: it is zero exactly while `state` is
+    /// [`State::Unresolved`].
     mac: MacAddress,
     /// Whether the entry has ever been looked up.
     used: bool,
@@ -107,11 +111,12 @@ struct Neighbor {
 pub(crate) struct Neighbors {
     table: AddressTable,
     entries: Slab<Neighbor>,
-    /// Index of the entry that the last lookup found. The slot may be empty or reused since.
+    /// Index of the entry that the last lookup found. This slot may have been emptied or reused
+    /// since.
     last: u32,
     timers: TimerWheel,
-    /// Links of the lists `unresolved`, `unused` and `used`. Each entry is in one of these, in the
-    /// order of its creation or last lookup.
+    /// Links of the lists `unresolved`, `unused` and `used`. Each entry is in one of these lists.
+    /// The first two are ordered by creation, and `used` by the last lookup.
     order: Links,
     unresolved: List,
     unused: List,
@@ -130,7 +135,7 @@ pub(crate) struct Neighbors {
     counters: NeighborCounters,
 }
 
-/// Time constants of Neighbour Discovery (RFC 4861 §6.3.2). Those of ARP cannot be set.
+/// Time constants of Neighbour Discovery (RFC 4861 §6.3.2). The time constants of ARP are fixed.
 #[derive(Clone, Copy, Debug)]
 struct Timing {
     /// Mean time for which a confirmed neighbour counts as reachable.
@@ -139,17 +144,17 @@ struct Timing {
     interval: Duration,
 }
 
-/// The consequences of the end of a neighbour's state.
+/// The result of [`Neighbors::end_state`], which ends the present state of a neighbour.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Expired {
-    /// Address of the neighbour, if it did not answer and was removed.
+    /// Address of the neighbour, if the neighbour was removed because it did not answer.
     pub(crate) lost: Option<IpAddr>,
     /// The packets that were queued for the removed neighbour.
     pub(crate) queued: Vec<Vec<u8>>,
 }
 
 impl Neighbors {
-    /// Creates an empty cache, whose generations begin with `first_generation`.
+    /// Creates an empty cache. Its generation number begins with `first_generation`.
     pub(crate) fn new(
         limits: NeighborLimits,
         hasher: SipHasher13,
@@ -177,8 +182,8 @@ impl Neighbors {
         }
     }
 
-    /// Returns the MAC address of `address`. If the neighbour is unknown or stale, this requests
-    /// it.
+    /// Returns the MAC address of `address`, or `None` if it is not resolved. If the neighbour is
+    /// unknown, schedules a request; if it is stale, schedules a probe.
     pub(crate) fn lookup(&mut self, now: Instant, address: IpAddr) -> Option<MacAddress> {
         let is_last = self.entries.get(self.last).is_some_and(|entry| entry.address == address);
         let found = if is_last { Some(self.last) } else { self.table.get(address) };
@@ -201,15 +206,16 @@ impl Neighbors {
         Some(mac)
     }
 
-    /// Queues a packet until `address` is resolved. Its lookup must have failed just before.
+    /// Queues a packet until `address` is resolved. The caller must have looked up `address` just
+    /// before, without success.
     pub(crate) fn enqueue(&mut self, address: IpAddr, packet: &[u8]) {
         let entry = self.table.get(address).and_then(|index| self.entries.get_mut(index));
         let kept = entry.is_some_and(|entry| entry.queued.push((), packet));
         self.counters.queue_drops += u64::from(!kept);
     }
 
-    /// Notes that `mac` has the address `address`. A new entry is created only if the packet
-    /// requested our address.
+    /// Notes that the host with the MAC address `mac` has the IP address `address`. Creates a new
+    /// entry only if the received packet requested an address of this host (`is_request_for_us`).
     pub(crate) fn learn(
         &mut self,
         now: Instant,
@@ -226,7 +232,8 @@ impl Neighbors {
         self.update(now, index, mac, State::Reachable);
     }
 
-    /// Sets the MAC address of a neighbour, and `state`, which must be one with a MAC address.
+    /// Sets the MAC address and the state of a neighbour. `state` must not be
+    /// [`State::Unresolved`].
     fn update(&mut self, now: Instant, index: u32, mac: MacAddress, state: State) {
         let reachable = self.reachable_time(index);
         let Some(entry) = self.entries.get_mut(index) else { return };
@@ -247,8 +254,8 @@ impl Neighbors {
             self.counters.changes += 1;
             self.generation += 1;
         } else if state == State::Stale {
-            // The new generation makes connections repeat their lookup of this neighbour, which
-            // probes it.
+            // The new generation makes connections look up this neighbour again, and the lookup
+            // starts probing it.
             self.generation += 1;
         }
         if has_queued && !self.release_links.contains(index) {
@@ -259,8 +266,9 @@ impl Neighbors {
         }
     }
 
-    /// Notes that a connection through `address` makes no progress. The neighbour's next use then
-    /// probes it, even if it is reachable, unless it was confirmed within the last second.
+    /// Notes that a connection through the neighbour `address` makes no progress. If the neighbour
+    /// counts as reachable but was not confirmed within the last second, it becomes stale, so that
+    /// the next packet to it starts probing.
     pub(crate) fn suspect(&mut self, now: Instant, address: IpAddr) {
         let Some(index) = self.table.get(address) else { return };
         let Some(entry) = self.entries.get_mut(index) else { return };
@@ -269,7 +277,7 @@ impl Neighbors {
         }
     }
 
-    /// Removes and returns the index of a neighbour whose state ends at `now`, for
+    /// Removes and returns the next expired timer: the index of a neighbour to pass to
     /// [`Neighbors::end_state`].
     #[inline]
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<u32> {
@@ -279,7 +287,8 @@ impl Neighbors {
         self.timers.expire(now)
     }
 
-    /// Ends the state of a neighbour that [`Neighbors::take_due`] has returned.
+    /// Ends the present state of a neighbour that [`Neighbors::take_due`] has returned, and begins
+    /// the next state.
     #[inline(never)]
     pub(crate) fn end_state(&mut self, now: Instant, index: u32) -> Expired {
         let Some(entry) = self.entries.get_mut(index) else { return Expired::default() };
@@ -303,14 +312,14 @@ impl Neighbors {
         Expired::default()
     }
 
-    /// Returns a time before which no neighbour's state ends.
+    /// Returns a time before which the state of no neighbour ends.
     #[inline]
     pub(crate) const fn poll_timeout(&self) -> Instant {
         self.timers.next()
     }
 
     /// Removes and returns the next request to be sent. The last ARP request to a neighbour is
-    /// broadcast, in case its IP address has moved to another host.
+    /// broadcast, because the IP address may have moved to another host.
     pub(crate) fn poll_request(&mut self) -> Option<NeighborRequest> {
         let index = self.request_links.pop_front(&mut self.requests)?;
         let entry = self.entries.get(index)?;
@@ -320,8 +329,8 @@ impl Neighbors {
         Some(NeighborRequest { address: entry.address, mac: unicast.then_some(entry.mac) })
     }
 
-    /// Removes and returns the next queued packet whose neighbour is resolved, with its MAC
-    /// address.
+    /// Removes and returns the next queued packet whose neighbour is resolved, with the MAC address
+    /// of the neighbour.
     pub(crate) fn poll_released(&mut self) -> Option<(MacAddress, Vec<u8>)> {
         let index = self.released.first()?;
         let entry = self.entries.get_mut(index)?;
@@ -346,7 +355,8 @@ impl Neighbors {
         self.order.iter(&self.unresolved).any(has_queued)
     }
 
-    /// Returns a number that grows whenever the result of a successful lookup may have changed.
+    /// Returns the generation: a number that grows whenever the result of an earlier successful
+    /// lookup may have changed.
     pub(crate) const fn generation(&self) -> u64 {
         self.generation
     }
@@ -361,8 +371,8 @@ impl Neighbors {
         &self.counters
     }
 
-    /// Makes a neighbour stale. The new generation makes its users repeat their lookup, which
-    /// probes it.
+    /// Makes a neighbour stale. The new generation makes connections look up the neighbour again,
+    /// and the lookup starts probing it.
     fn become_stale(&mut self, now: Instant, index: u32) {
         if let Some(entry) = self.entries.get_mut(index) {
             entry.state = State::Stale;
@@ -372,7 +382,8 @@ impl Neighbors {
         }
     }
 
-    /// Creates an unresolved entry and requests its MAC address, unless too many are unresolved.
+    /// Creates an unresolved entry and schedules a request for its MAC address, unless too many
+    /// neighbours are unresolved.
     fn resolve(&mut self, now: Instant, address: IpAddr) {
         if self.unresolved.len() >= self.limits.unresolved {
             self.counters.table_overflows += 1;
@@ -416,7 +427,7 @@ impl Neighbors {
         }
     }
 
-    /// Schedules a request to a neighbour, and the end of the wait for its answer.
+    /// Schedules a request for a neighbour, and sets the time until which the answer must arrive.
     fn send_request(&mut self, now: Instant, index: u32, state: State) {
         let Some(entry) = self.entries.get_mut(index) else { return };
         let interval = if entry.address.is_ipv4() { INTERVAL } else { self.timing.interval };
@@ -429,7 +440,7 @@ impl Neighbors {
         }
     }
 
-    /// Removes an entry from all lists. Returns its queued packets.
+    /// Removes an entry from the cache. Returns the packets that were queued for it.
     fn forget(&mut self, index: u32) -> Vec<Vec<u8>> {
         self.timers.disarm(index);
         self.leave_order(index);

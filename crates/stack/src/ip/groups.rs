@@ -1,5 +1,5 @@
-//! Memberships in multicast groups, and when they are reported (RFC 3376 §5, RFC 3810 §6): one
-//! state machine for both IP versions, which does not know how messages are encoded.
+//! The multicast group memberships of a host, and the times at which the host reports them (RFC
+//! 3376 §5, RFC 3810 §6). One state machine serves IGMP and MLD; other modules encode the messages.
 
 use crate::error::Error;
 use crate::ip::group_filter::Filter;
@@ -11,54 +11,56 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::{GroupQuery, GroupRecordKind, GroupVersion, igmp, ipv6_multicast};
 use siphasher::sip::SipHasher24;
 
-/// Transmissions of a change, unless a router says otherwise (RFC 3376 §8.1).
+/// Default number of transmissions of a change, which routers can set (Robustness Variable, RFC
+/// 3376 §8.1).
 const ROBUSTNESS: u8 = 2;
-/// The interval of general queries, unless a router says otherwise (RFC 3376 §8.2).
+/// Default interval of general queries, which routers can set (RFC 3376 §8.2).
 const QUERY_INTERVAL: Duration = Duration::from_secs(125);
-/// The largest interval of the transmissions of a change (RFC 3376 §8.11, RFC 3810 §9.11).
+/// The maximum interval between transmissions of a change (RFC 3376 §8.11, RFC 3810 §9.11).
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// The largest interval for IGMPv2 and MLDv1 (RFC 2236 §8.10, RFC 2710 §7.10).
+/// The maximum interval between transmissions of a change for IGMPv2 and MLDv1 (RFC 2236 §8.10, RFC
+/// 2710 §7.10).
 const OLD_REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The limits of memberships.
+/// The limits of multicast group memberships.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GroupLimits {
-    /// Groups that sockets have joined.
+    /// Maximum number of groups that sockets have joined.
     pub(crate) groups: usize,
-    /// Sources in the filter of a group.
+    /// Maximum number of sources in the filter of a group.
     pub(crate) sources: usize,
 }
 
 /// A change of a membership by an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MembershipChange {
-    /// Receive from all sources.
+    /// Join the group, and receive from all sources.
     Join,
-    /// Receive also from this source.
+    /// Receive from this source as well. Joins the group if necessary.
     JoinSource(IpAddr),
-    /// Receive from no source.
+    /// Leave the group.
     Leave,
-    /// Stop receiving from this source.
+    /// Stop receiving from this source, in a membership that lists its sources.
     LeaveSource(IpAddr),
     /// Exclude this source from a membership of all sources.
     Block(IpAddr),
-    /// Admit an excluded source again.
+    /// Stop excluding this source.
     Unblock(IpAddr),
 }
 
-/// A message, or a part of one, that is due.
+/// A message, or a record of a message, that the host must send now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum GroupReportDue {
-    /// A record of a report of the current version.
+    /// A record of an IGMPv3 or MLDv2 report.
     Record { kind: GroupRecordKind, group: IpAddr, sources: Vec<IpAddr> },
-    /// A report of an older version.
+    /// An IGMPv1, IGMPv2 or MLDv1 report.
     OldReport { version: GroupVersion, group: IpAddr },
-    /// The announcement of an older version that the group is left.
+    /// An IGMPv2 leave message or MLDv1 done message.
     Leave { group: IpAddr },
 }
 
 impl GroupReportDue {
-    /// Returns the group that is reported.
+    /// Returns the group that the message is about.
     pub(crate) const fn group(&self) -> IpAddr {
         match self {
             Self::Record { group, .. } | Self::OldReport { group, .. } | Self::Leave { group } => {
@@ -68,31 +70,32 @@ impl GroupReportDue {
     }
 }
 
-/// The membership of a socket.
+/// The membership of a socket in a group.
 #[derive(Debug)]
 struct Member {
     socket: u32,
     filter: Filter,
 }
 
-/// A group with members, or with a change that is not yet reported often enough.
+/// A group that has members, or whose last change must still be reported.
 #[derive(Debug)]
 struct Group {
-    /// The memberships of sockets, at most one of each.
+    /// The memberships of sockets. Each socket has at most one membership in the group.
     members: Vec<Member>,
-    /// Has the host itself joined, to be found by its neighbours?
+    /// Whether the host itself is a member, because this is the solicited-node group of one of its
+    /// addresses.
     is_of_host: bool,
     /// The union of the filters of all members.
     state: Filter,
-    /// Transmissions that are due of the last change of the filter mode.
+    /// Number of transmissions that remain for the last change of the filter mode.
     mode_reports: u8,
-    /// Transmissions that are due of the last change of each source.
+    /// Number of transmissions that remain for the last change of each source.
     source_reports: BTreeMap<IpAddr, u8>,
     /// The time of the next transmission of a change.
     report_at: Instant,
-    /// The time of the response to a query for this group.
+    /// The time of the response to a group-specific query.
     response_at: Instant,
-    /// The sources that the query asked about; empty if it asked about all.
+    /// The sources that pending queries asked about; empty if a query asked about all sources.
     queried: BTreeSet<IpAddr>,
 }
 
@@ -110,8 +113,8 @@ impl Group {
         }
     }
 
-    /// Returns the union of the filters of all sockets. `changed` is the number of a socket and its
-    /// new filter, which replaces its present filter.
+    /// Returns the union of the filters of all members. `changed` is the index of a socket and the
+    /// filter to use instead of the socket's present filter.
     fn union(&self, changed: Option<(u32, &Filter)>) -> Filter {
         let any = Filter::any_source();
         let of_host = self.is_of_host.then_some(&any);
@@ -131,17 +134,19 @@ impl Group {
         self.queried.clear();
     }
 
-    /// Is there nothing left to remember?
+    /// Has the group neither a member nor a change to report? It is then removed.
     fn is_done(&self) -> bool {
         self.state.admits_none() && self.report_at == Instant::NEVER
     }
 }
 
-/// The routers that query one IP version (RFC 3376 §7.2.1, RFC 3810 §8.2.1).
+/// The state of the routers that send queries for one IP version (RFC 3376 §7.2.1, RFC 3810
+/// §8.2.1).
 #[derive(Debug)]
 struct Querier {
     version: GroupVersion,
-    /// The ends of the presence of routers with older versions.
+    /// The times until which routers with IGMPv1, and with IGMPv2 or MLDv1, are assumed to be
+    /// present.
     v1_until: Instant,
     v2_until: Instant,
     robustness: u8,
@@ -163,20 +168,20 @@ impl Querier {
     }
 }
 
-/// The memberships of a host.
+/// The multicast group memberships of an interface.
 #[derive(Debug)]
 pub(crate) struct Groups {
     groups: BTreeMap<IpAddr, Group>,
-    /// The queriers of IPv4 and IPv6.
+    /// The state of the querying routers for IPv4 and for IPv6.
     queriers: [Querier; 2],
     limits: GroupLimits,
-    /// Draws delays, together with the number of those drawn so far.
+    /// A keyed hash that generates random delays from the counter `drawn`.
     hasher: SipHasher24,
     drawn: u64,
 }
 
 impl Groups {
-    /// Creates the memberships of a host that has joined no group.
+    /// Creates the memberships of an interface that has joined no group.
     pub(crate) fn new(limits: GroupLimits, keys: &Keys) -> Self {
         Self {
             groups: BTreeMap::new(),
@@ -187,7 +192,8 @@ impl Groups {
         }
     }
 
-    /// Does the host receive the packets of this group? It is a member of all hosts in any case.
+    /// Does the host receive packets to this group? Every host is always a member of the all-hosts
+    /// group.
     pub(crate) fn contains(&self, group: IpAddr) -> bool {
         is_all_hosts(group)
             || self.groups.get(&group).is_some_and(|group| !group.state.admits_none())
@@ -202,7 +208,7 @@ impl Groups {
             .map(|member| member.socket)
     }
 
-    /// Makes the host itself a member of exactly these groups.
+    /// Makes the host itself a member of the groups `wanted`, and of no other groups.
     pub(crate) fn set_host_groups(&mut self, now: Instant, wanted: &BTreeSet<IpAddr>) {
         self.update_version(now, true);
         let mut changed: BTreeSet<IpAddr> = wanted.clone();
@@ -214,7 +220,7 @@ impl Groups {
         }
     }
 
-    /// Changes the membership of a socket.
+    /// Changes the membership of a socket in the group `address`.
     pub(crate) fn change(
         &mut self,
         now: Instant,
@@ -272,8 +278,9 @@ impl Groups {
         }
     }
 
-    /// Recomputes the state of a group after a change of its members, and schedules reports of the
-    /// difference. The version has been updated before: its change removes groups without a state.
+    /// Recomputes the filter of a group after a change of its members, and schedules reports of the
+    /// difference. The caller must call `update_version` before, because a change of the version
+    /// removes groups without members.
     //= rfc3376#5.1
     fn update(&mut self, now: Instant, address: IpAddr) {
         let Querier { version, robustness, .. } = self.queriers[usize::from(address.is_ipv6())];
@@ -283,7 +290,7 @@ impl Groups {
         let after = &group.state;
         if is_reported(address) && before != *after {
             if version < GroupVersion::V3 {
-                // Older versions know only whether a group is joined.
+                // Older versions report only whether the host is a member of a group.
                 if before.admits_none() != after.admits_none() {
                     (group.mode_reports, group.report_at) = (robustness, now);
                 }
@@ -304,7 +311,7 @@ impl Groups {
         }
     }
 
-    /// Handles a query. The caller has checked that a router of the link has sent it.
+    /// Handles a query. The caller has checked that a router on the link has sent this query.
     //= rfc3376#5.2
     pub(crate) fn handle_query(&mut self, now: Instant, is_ipv6: bool, query: &GroupQuery<'_>) {
         self.note_querier(now, is_ipv6, query);
@@ -329,7 +336,8 @@ impl Groups {
                 }
             }
             Some(group) => {
-                // Beyond the limit, the response is about all sources.
+                // If the query lists more sources than the limit, the response lists all sources of
+                // the filter.
                 let is_limited = query.sources.len() <= self.limits.sources;
                 let sources: Vec<IpAddr> = query.sources.iter().filter(|_| is_limited).collect();
                 self.schedule_response(at, is_ipv6, group, &sources);
@@ -361,15 +369,15 @@ impl Groups {
         group.response_at = group.response_at.min(at);
     }
 
-    /// Learns the version and the parameters of a router from its query.
+    /// Learns the protocol version and the parameters of a router from its query.
     fn note_querier(&mut self, now: Instant, is_ipv6: bool, query: &GroupQuery<'_>) {
         let querier = &mut self.queriers[usize::from(is_ipv6)];
         let present = querier.interval * u64::from(querier.robustness)
             + Duration::from_millis(query.max_response.into());
         match query.version {
             GroupVersion::V1 => querier.v1_until = now + present,
-            // A router of IGMPv3 never sends a group-specific query of IGMPv2; one of MLDv1 counts
-            // by any query.
+            // For IGMPv2, only a general query shows that an older router is present; for MLDv1,
+            // any query does.
             GroupVersion::V2 if is_ipv6 || query.group.is_none() => {
                 querier.v2_until = now + present;
             }
@@ -385,8 +393,8 @@ impl Groups {
         }
     }
 
-    /// Selects the version by the routers that are present. A change cancels everything that is
-    /// pending (RFC 3376 §7.2.1).
+    /// Selects the protocol version that all present routers support. A change of the version
+    /// cancels all pending responses and reports (RFC 3376 §7.2.1).
     fn update_version(&mut self, now: Instant, is_ipv6: bool) {
         let querier = &mut self.queriers[usize::from(is_ipv6)];
         let version = if now < querier.v1_until {
@@ -408,7 +416,7 @@ impl Groups {
         self.groups.retain(|_, group| !group.is_done());
     }
 
-    /// Returns what is due at `now`, and schedules what follows.
+    /// Returns the messages that are due at `now`, and schedules their retransmissions.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Vec<GroupReportDue> {
         let mut due = Vec::new();
         for is_ipv6 in [false, true] {
@@ -469,7 +477,7 @@ impl Groups {
         of_groups.chain(of_queriers).min().unwrap_or(Instant::NEVER)
     }
 
-    /// Draws a delay that is longer than zero, and at most `most`.
+    /// Draws a random delay that is longer than zero and at most `most`.
     fn draw(&mut self, most: Duration) -> Duration {
         self.drawn += 1;
         let number = self.hasher.hash(&self.drawn.to_be_bytes());
@@ -490,7 +498,8 @@ impl Groups {
     }
 }
 
-/// Returns the filter of a socket after a change; `None` if it leaves the group.
+/// Returns the filter of a socket's membership after a change; `None` if the socket leaves the
+/// group.
 fn changed_filter(
     current: Option<&Filter>,
     group: IpAddr,
@@ -529,8 +538,8 @@ fn is_all_hosts(group: IpAddr) -> bool {
     }
 }
 
-/// Are memberships in the group reported? Those in the group of all hosts are not, nor are those
-/// in IPv6 groups that do not leave the host (RFC 3376 §5, RFC 3810 §6).
+/// Does the host report memberships in the group? It does not report the all-hosts group, nor IPv6
+/// groups of interface-local scope (RFC 3376 §5, RFC 3810 §6).
 fn is_reported(group: IpAddr) -> bool {
     let is_wide = match group {
         IpAddr::V4(_) => true,
@@ -539,12 +548,13 @@ fn is_reported(group: IpAddr) -> bool {
     is_wide && !is_all_hosts(group)
 }
 
-/// Is the group one that queries of this IP version ask about?
+/// Must the host respond to a general query of this IP version with a report about the group?
 fn responds(address: IpAddr, group: &Group, is_ipv6: bool) -> bool {
     address.is_ipv6() == is_ipv6 && is_reported(address) && !group.state.admits_none()
 }
 
-/// Returns the response to a query.
+/// Returns the report about a group that responds to a query; `None` if the host receives from none
+/// of the queried sources.
 fn response(
     address: IpAddr,
     group: &Group,
@@ -567,7 +577,8 @@ fn response(
     (!sources.is_empty()).then_some(GroupReportDue::Record { kind, group: address, sources })
 }
 
-/// Adds the reports of a change, and counts their transmission.
+/// Adds the reports of a group's pending changes to `due`, and decrements the numbers of remaining
+/// transmissions.
 fn change_reports(
     address: IpAddr,
     group: &mut Group,
@@ -581,7 +592,7 @@ fn change_reports(
             due.push(GroupReportDue::OldReport { version, group: address });
         } else {
             group.mode_reports = 0;
-            // IGMPv1 has no message for it.
+            // IGMPv1 has no message for leaving a group.
             if version > GroupVersion::V1 {
                 due.push(GroupReportDue::Leave { group: address });
             }

@@ -138,7 +138,8 @@ fn an_unsolicited_packet_updates_an_entry_but_creates_none() {
     assert_eq!(neighbors.counters().changes, 1);
 }
 
-/// A new generation would make every connection repeat its route lookup.
+/// A new generation would make every connection repeat its route lookup, so the cache must not
+/// begin one without need.
 #[test]
 fn confirming_a_known_mac_address_keeps_the_generation() {
     let mut neighbors = neighbors();
@@ -218,7 +219,7 @@ fn a_full_table_evicts_unused_then_least_recently_used_entries() {
     assert_eq!(neighbors.counters().table_overflows, 2);
 }
 
-/// Without a new generation, connections would go on sending to a neighbour that is gone.
+/// Without a new generation, connections would continue to send to a removed neighbour.
 #[test]
 fn removal_changes_the_generation_only_if_resolved() {
     let mut neighbors = neighbors();
@@ -325,7 +326,7 @@ fn forged_addresses_do_not_evict_resolved_neighbours() {
 
 proptest! {
     /// The invariants hold after any sequence of operations. As long as the cache has room for all
-    /// neighbours, none is requested twice within a second.
+    /// neighbours, no neighbour is requested twice within a second.
     #[test]
     fn requests_stay_a_second_apart(
         roomy: bool,
@@ -355,8 +356,8 @@ proptest! {
                 let IpAddr::V4(host) = request.address else { panic!("{request:?}") };
                 let last = sent[usize::from(host.octets()[3])].replace(now);
                 if let Some(last) = last {
-                    // Timers may be one tick late, but never early, so the interval is never
-                    // shorter.
+                    // Timers may be one tick late, but never early, so two requests are at least
+                    // one interval apart.
                     prop_assert!(!roomy || now.since(last) >= INTERVAL, "{request:?}");
                 }
             }

@@ -1,5 +1,5 @@
-//! Neighbour unreachability detection (RFC 4861 §7.3), and the changes that messages of Neighbour
-//! Discovery make to the neighbour cache (§7.2.3, §7.2.5).
+//! Neighbour unreachability detection (RFC 4861 §7.3), and the changes that received Neighbour
+//! Discovery messages make to the neighbour cache (RFC 4861 §7.2.3, §7.2.5).
 
 use super::{Neighbors, State};
 use crate::handle::TcpHandle;
@@ -9,13 +9,14 @@ use linerate_wire::MacAddress;
 
 /// Time between the first use of a stale neighbour and its first probe (RFC 4861 §10).
 const DELAY_FIRST_PROBE: Duration = Duration::from_secs(5);
-/// Limits of the reachable time and of the interval below, which routers can set. They bound the
-/// solicitations that a rogue router can cause, and the time for which it can keep a neighbour that
-/// is gone.
+/// Minimum and maximum of the reachable time that routers can set. The limits of this time and of
+/// the interval below bound the number of solicitations that a rogue router can cause, and the time
+/// for which a vanished neighbour stays in the cache.
 const REACHABLE_LIMITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3_600)];
 const INTERVAL_LIMITS: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(10)];
 
-/// A connection through a neighbour, and its progress at the neighbour's last use.
+/// A connection through a neighbour, and the progress of the connection when it last used the
+/// neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Witness {
     pub(crate) connection: TcpHandle,
@@ -32,8 +33,8 @@ pub(crate) struct Advertised {
 }
 
 impl Neighbors {
-    /// Handles an advertisement of `address` (RFC 4861 §7.2.5). Returns true if the neighbour was a
-    /// router and is one no longer.
+    /// Handles a neighbour advertisement of `address` (RFC 4861 §7.2.5). Returns true if the
+    /// neighbour has stopped being a router.
     pub(crate) fn advertise(
         &mut self,
         now: Instant,
@@ -65,9 +66,9 @@ impl Neighbors {
         was_router && !advertised.is_router
     }
 
-    /// Notes the MAC address of the sender of a solicitation, a router advertisement or a redirect.
-    /// Such a message does not confirm that the neighbour receives, so a new or changed entry is
-    /// stale (RFC 4861 §7.2.3).
+    /// Notes the MAC address of a neighbour that has sent a solicitation, a router advertisement or
+    /// a redirect. These messages do not confirm that the neighbour receives our packets, so a new
+    /// or changed entry is stale (RFC 4861 §7.2.3).
     pub(crate) fn note_sender(
         &mut self,
         now: Instant,
@@ -95,7 +96,8 @@ impl Neighbors {
         }
     }
 
-    /// Marks a known neighbour as a router, because it advertises itself (RFC 4861 §6.3.4).
+    /// Marks a known neighbour as a router, because it has sent a router advertisement (RFC 4861
+    /// §6.3.4).
     pub(crate) fn mark_router(&mut self, address: IpAddr) {
         let index = self.table.get(address);
         if let Some(entry) = index.and_then(|index| self.entries.get_mut(index)) {
@@ -103,8 +105,8 @@ impl Neighbors {
         }
     }
 
-    /// Handles the first use of a stale neighbour. ARP probes it at once (RFC 1122 §2.3.2.1),
-    /// Neighbour Discovery after a delay.
+    /// Handles the first packet to a stale neighbour. ARP probes the neighbour at once (RFC 1122
+    /// §2.3.2.1), Neighbour Discovery after a delay.
     pub(super) fn use_stale(&mut self, now: Instant, index: u32) {
         let Some(entry) = self.entries.get_mut(index) else { return };
         if entry.address.is_ipv4() {
@@ -115,8 +117,8 @@ impl Neighbors {
         self.timers.arm(index, entry.expires);
     }
 
-    /// Sets a connection through a neighbour as its witness: if the neighbour is delayed or probed,
-    /// progress of the connection confirms it.
+    /// Stores a connection through a neighbour as its witness, if the neighbour is delayed or
+    /// probed. Progress of this connection then confirms that the neighbour is reachable.
     pub(crate) fn set_witness(&mut self, address: IpAddr, witness: impl FnOnce() -> Witness) {
         let index = self.table.get(address);
         let Some(entry) = index.and_then(|index| self.entries.get_mut(index)) else { return };
@@ -125,7 +127,8 @@ impl Neighbors {
         }
     }
 
-    /// Returns the connection whose progress can confirm the neighbour at this index.
+    /// Returns the connection whose progress can confirm the neighbour at this index, if one is
+    /// stored.
     pub(crate) fn witness(&self, index: u32) -> Option<Witness> {
         self.entries.get(index)?.witness
     }
@@ -139,8 +142,8 @@ impl Neighbors {
         }
     }
 
-    /// Sets the reachable time and the interval of solicitations that a router has advertised.
-    /// Returns the interval, limited to the permitted range.
+    /// Sets the mean reachable time and the interval of solicitations that a router has advertised,
+    /// each clamped to the permitted range. Returns the present interval.
     pub(crate) fn set_timing(
         &mut self,
         reachable: Option<Duration>,
@@ -157,8 +160,8 @@ impl Neighbors {
     }
 
     /// Returns the time for which a neighbour counts as reachable after a confirmation. For
-    /// Neighbour Discovery it is random, between half and one and a half times the mean (RFC 4861
-    /// §6.3.2).
+    /// Neighbour Discovery, this time is random: between half and one and a half times the mean
+    /// (RFC 4861 §6.3.2).
     pub(super) fn reachable_time(&mut self, index: u32) -> Duration {
         if self.entries.get(index).is_none_or(|entry| entry.address.is_ipv4()) {
             return super::REACHABLE;

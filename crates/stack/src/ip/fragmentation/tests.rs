@@ -70,7 +70,8 @@ fn later_ipv4_fragments_have_the_options_that_are_copied() {
 
 #[test]
 fn ipv6_packets_repeat_the_headers_for_the_path() {
-    // Hop-by-Hop Options for the path, then Destination Options for the destination.
+    // A Hop-by-Hop Options header, which every fragment repeats, and a Destination Options header,
+    // which is fragmented like the payload.
     let before = [60, 0, 1, 4, 0, 0, 0, 0];
     let behind = [17, 0, 1, 4, 0, 0, 0, 0];
     let header = Ipv6Header::new(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, Protocol::HOP_BY_HOP);

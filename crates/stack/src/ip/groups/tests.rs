@@ -17,7 +17,8 @@ fn source(last: u8) -> IpAddr {
     [10, 0, 0, last].into()
 }
 
-/// Lets the host receive an IGMP query: eight bytes for the older versions.
+/// Lets the host receive an IGMP query with these bytes. A query of eight bytes is IGMPv1 or
+/// IGMPv2.
 fn query(groups: &mut Groups, now: Instant, bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     let checksum = Sum::of(&bytes).finish();
@@ -27,7 +28,8 @@ fn query(groups: &mut Groups, now: Instant, bytes: &[u8]) {
     groups.check(|_| true);
 }
 
-/// A general query of IGMPv3 with this largest delay in tenths of a second.
+/// Lets the host receive a general IGMPv3 query whose maximum response time is `tenths` tenths of a
+/// second.
 fn general(groups: &mut Groups, now: Instant, tenths: u8) {
     query(groups, now, &[0x11, tenths, 0, 0, 0, 0, 0, 0, 2, 125, 0, 0]);
 }
@@ -37,7 +39,7 @@ fn record(kind: GroupRecordKind, sources: &[u8]) -> GroupReportDue {
     GroupReportDue::Record { kind, group: GROUP, sources }
 }
 
-/// Runs the timer when it is due. Returns the time and the reports.
+/// Advances to the next timeout and handles it. Returns the time and the due reports.
 fn next(groups: &mut Groups) -> (Instant, Vec<GroupReportDue>) {
     let now = groups.poll_timeout();
     assert_ne!(now, Instant::NEVER, "nothing is due");
@@ -61,7 +63,7 @@ fn a_change_is_reported_at_once_and_repeated_after_a_random_delay() {
     assert_eq!(due, [record(ToExclude, &[])]);
     assert!(at(5) < again && again <= at(1_005), "{again:?}");
     assert_eq!(groups.poll_timeout(), Instant::NEVER);
-    // A second member changes nothing, until it is the last one.
+    // A second socket changes the reports only when it leaves as the last member.
     join(&mut groups, at(2_000), 2);
     groups.remove_socket(at(2_000), 1);
     assert_eq!(groups.poll_timeout(), Instant::NEVER);
@@ -161,7 +163,7 @@ fn a_query_about_sources_is_answered_with_those_that_are_received() {
     query(&mut groups, at(20_000), &about(&[2]));
     query(&mut groups, at(20_000), &about(&[]));
     assert_eq!(next(&mut groups).1, [record(GroupRecordKind::IsInclude, &[1])]);
-    // More sources than the limit are answered as a query about all.
+    // A query about more sources than the limit is answered like a query about all sources.
     query(&mut groups, at(30_000), &about(&[2, 3, 4]));
     assert_eq!(next(&mut groups).1, [record(GroupRecordKind::IsInclude, &[1])]);
     let other = [0x11, 10, 0, 0, 239, 1, 1, 2, 2, 125, 0, 0];
@@ -188,7 +190,7 @@ fn an_older_querier_gets_messages_of_its_version_until_it_is_gone() {
     assert_eq!(next(&mut groups).1, [report(GroupVersion::V1)]);
     groups.change(at(60_000), GROUP, 1, MembershipChange::Leave).unwrap();
     assert_eq!(next(&mut groups).1, [], "IGMPv1 has no message for it");
-    // Twice the query interval, and the largest response time, after the last query.
+    // The old querier counts as gone after twice the query interval plus the maximum response time.
     join(&mut groups, at(50_000 + 260_000), 1);
     assert_eq!(next(&mut groups).1, [record(GroupRecordKind::ToExclude, &[])]);
 }
@@ -204,7 +206,7 @@ fn the_robustness_of_the_querier_counts() {
     assert_eq!(groups.poll_timeout(), Instant::NEVER);
 }
 
-/// RFC 3376 §4.1.6: zero says that the querier does not tell.
+/// RFC 3376 §4.1.6: a Robustness Variable of zero means that the querier does not specify one.
 #[test]
 fn a_querier_without_a_robustness_has_the_default() {
     let mut groups = groups(1);

@@ -69,7 +69,8 @@ fn exact_repetitions_are_ignored() {
 
 #[test]
 fn an_overlap_discards_the_datagram_and_what_follows() {
-    // Each conflicts with the bytes from 16 to 32, of which the last is not the end.
+    // Each of these fragments conflicts with the fragment of the bytes 16 to 32, which is not the
+    // last.
     for (offset, payload, more) in [
         (8, &[0; 16][..], true),
         (24, &[0; 16], true),
@@ -113,7 +114,7 @@ fn the_oldest_datagram_is_evicted_at_the_limits() {
     }
     assert_eq!((evicted, reassembly.datagrams.len()), (2, 4));
     assert!(!reassembly.datagrams.contains_key(&key(1)));
-    // Two datagrams of 2,000 bytes fit.
+    // The limit has room for two such datagrams.
     for identification in 10..14 {
         let part = fragment(identification, 0, &[0; 1_400], true);
         let _ = reassembly.insert(Instant::ZERO, &part, || evicted += 1);
