@@ -1,5 +1,5 @@
-//! The state machine of the DHCP client (RFC 2131 §4.4), without sockets. It is given the time and
-//! received messages, and returns the actions that the host must perform.
+//! The state machine of the DHCP client (RFC 2131 §4.4), without sockets. The caller passes the
+//! time and the received messages, and performs the actions that the state machine returns.
 
 use super::DhcpConfig;
 use super::lease::DhcpLease;
@@ -11,23 +11,26 @@ use linerate_wire::MacAddress;
 use linerate_wire::dhcp::{DhcpHeader, DhcpMessage, DhcpMessageType, option};
 use siphasher::sip::SipHasher24;
 
-/// Delay before the first retransmission. It doubles with each retransmission (RFC 2131 §4.1).
+/// Delay before the first retransmission. The delay doubles with each retransmission (RFC 2131
+/// §4.1).
 const FIRST_DELAY: Duration = Duration::from_secs(4);
-/// Maximum number of doublings of the retransmission delay: to 64 seconds.
+/// Maximum number of doublings of the retransmission delay, which limits the delay to 64 seconds.
 const MAX_DOUBLINGS: u32 = 4;
-/// Number of unanswered requests for an offered address, after which the client looks for servers
+/// Number of unanswered requests for an offered address after which the client looks for servers
 /// again.
 const MAX_REQUESTS: u32 = 4;
-/// Number of unanswered requests for the previous address, after which the client looks for
-/// servers.
+/// Number of unanswered requests for the previous address after which the client looks for servers.
 const MAX_REBOOT_REQUESTS: u32 = 2;
 /// Minimum time between two requests to extend a lease (RFC 2131 §4.4.5).
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(60);
-/// Time to wait for an ARP reply from another host that uses the address.
+/// Time for which the client waits for an ARP reply from another host that uses the offered
+/// address.
 const PROBE_TIME: Duration = Duration::from_secs(1);
-/// Time between the release of an address and its removal, in which the DHCPRELEASE is sent.
+/// Time between the release of an address and its removal. The host sends the DHCPRELEASE in this
+/// time, from the address.
 const RELEASE_TIME: Duration = Duration::from_millis(100);
-/// Wait after an address turned out to be in use (RFC 2131 §3.1, step 5).
+/// Time for which the client waits after another host turned out to use the offered address (RFC
+/// 2131 §3.1, step 5).
 const DECLINE_TIME: Duration = Duration::from_secs(10);
 
 /// The state of the client (RFC 2131 figure 5).
@@ -35,19 +38,19 @@ const DECLINE_TIME: Duration = Duration::from_secs(10);
 enum State {
     /// INIT: the client begins at its next timeout.
     Init,
-    /// REBOOTING: the client requests the address that it had before.
+    /// REBOOTING: the client requests the address that it had before the restart.
     Rebooting { address: Ipv4Addr },
     /// SELECTING: the client looks for servers.
     Selecting,
     /// REQUESTING: the client requests the address that a server has offered.
     Requesting { address: Ipv4Addr, server: Ipv4Addr },
-    /// A server has granted a lease, and the client probes its address by ARP.
+    /// A server has granted a lease, and the client probes the leased address by ARP.
     Probing,
     /// BOUND: the client has a lease, and its address is in use.
     Bound,
-    /// RENEWING: the client asks the server of its lease to extend it.
+    /// RENEWING: the client asks the server that granted the lease to extend the lease.
     Renewing,
-    /// REBINDING: the client asks any server to extend its lease.
+    /// REBINDING: the client asks all servers to extend the lease.
     Rebinding,
     /// The client has released its address, and has stopped.
     Released,
@@ -73,9 +76,10 @@ pub(crate) enum DhcpAction {
     Send(DhcpSend),
     /// Ask by ARP whether another host uses the address.
     Probe(Ipv4Addr),
-    /// Use the address and the parameters of the lease, or note its new times.
+    /// Use the address and the parameters of the lease. If the host already uses them, note the new
+    /// times of the lease.
     Configure(DhcpLease),
-    /// Stop using the address.
+    /// Stop using the address and the parameters of the lease.
     Remove(DhcpLease),
 }
 
@@ -89,15 +93,15 @@ pub(crate) struct DhcpClient {
     xid: u32,
     /// Time at which the current attempt to get an address began.
     began: Instant,
-    /// The `secs` field of the last DHCPDISCOVER, which the request after it repeats: relays then
-    /// forward both to the same servers (RFC 2131 §3.1, step 3).
+    /// The `secs` field of the last DHCPDISCOVER. The following DHCPREQUEST has the same value, so
+    /// that relays forward it to the same servers (RFC 2131 §3.1, step 3).
     discovered_secs: u16,
-    /// The time of the last request, from which a lease counts.
+    /// The time at which the client sent its last request. The lease time counts from this time.
     requested_at: Instant,
     /// Number of transmissions of the current message.
     sent: u32,
-    /// Number of restarts since the last lease, such as after a refusal. Each restart is delayed
-    /// longer than the previous one.
+    /// Number of restarts since the last lease, such as after a DHCPNAK. Each restart is delayed
+    /// longer than the previous restart.
     setbacks: u32,
     next: Instant,
     /// The lease in use, or the lease whose address is being probed.
@@ -162,7 +166,8 @@ impl DhcpClient {
         }
     }
 
-    /// Begins in the state INIT or INIT-REBOOT. The first call may only choose a random delay.
+    /// Begins to get an address, from the state INIT or INIT-REBOOT. The first call only starts a
+    /// random delay if the configuration asks for desynchronization (RFC 2131 §4.4.1).
     fn begin(&mut self, now: Instant) -> Vec<DhcpAction> {
         if core::mem::take(&mut self.config.desynchronize) {
             self.next = now + Duration::from_secs(1) + self.draw(Duration::from_secs(9));
@@ -179,7 +184,7 @@ impl DhcpClient {
         }
     }
 
-    /// Begins to look for servers, by a DHCPDISCOVER.
+    /// Begins to look for servers by sending a DHCPDISCOVER.
     fn discover(&mut self, now: Instant) -> Vec<DhcpAction> {
         self.state = State::Selecting;
         self.begin_exchange(now);
@@ -202,7 +207,7 @@ impl DhcpClient {
             }
             _ => (DhcpMessageType::Discover, None, None),
         };
-        // RFC 2131 §4.1: the delay is randomised by up to a second in both directions.
+        // RFC 2131 §4.1: the delay varies randomly by up to a second in either direction.
         let delay = FIRST_DELAY * (1 << self.sent.min(MAX_DOUBLINGS));
         self.next = now + delay + self.draw(Duration::from_secs(2)) - Duration::from_secs(1);
         self.sent += 1;
@@ -218,7 +223,7 @@ impl DhcpClient {
         Vec::from([DhcpAction::Send(DhcpSend { kind, header, to, requested, server })])
     }
 
-    /// Asks to extend the lease, or ends it if it has expired.
+    /// Sends a request to extend the lease, or ends the lease if it has expired.
     fn extend_lease(&mut self, now: Instant) -> Vec<DhcpAction> {
         let Some(lease) = self.lease.clone() else { return self.restart(now) };
         if now >= lease.expires_at {
@@ -255,8 +260,9 @@ impl DhcpClient {
         }
     }
 
-    /// Handles a message of a server. Returns `None` if the client does not wait for such a
-    /// message. `probes` says whether the link has ARP, so that an address can be probed.
+    /// Handles a message from a server. Returns `None` if the client ignores the message, because
+    /// it does not match the present state or contains no usable lease. `probes` says whether the
+    /// link has ARP, so that the client can probe an address.
     pub(crate) fn handle_message(
         &mut self,
         now: Instant,
@@ -304,7 +310,8 @@ impl DhcpClient {
         }
     }
 
-    /// Accepts a lease that a server has granted. If `probes` is set, its address is probed first.
+    /// Accepts a lease that a server has granted. If the link has ARP (`probes`) and the
+    /// configuration asks for it, probes the leased address first.
     fn accept(&mut self, now: Instant, lease: DhcpLease, probes: bool) -> Vec<DhcpAction> {
         let address = lease.own();
         self.lease = Some(lease);
@@ -316,15 +323,15 @@ impl DhcpClient {
         Vec::from([DhcpAction::Probe(address)])
     }
 
-    /// Begins to use the lease. The next timeout is that for its renewal.
+    /// Begins to use the lease, and sets the next timeout to the renewal time of the lease.
     fn bind(&mut self) -> Vec<DhcpAction> {
         let Some(lease) = self.lease.clone() else { return Vec::new() };
         (self.state, self.next, self.setbacks) = (State::Bound, lease.renew_at, 0);
         Vec::from([DhcpAction::Configure(lease)])
     }
 
-    /// Returns to INIT, such as after a refusal. The delay grows with each restart, so that no
-    /// server can keep the client busy.
+    /// Returns to the state INIT, such as after a DHCPNAK. The delay grows with each restart, so
+    /// that a server cannot make the client send messages continuously.
     fn restart(&mut self, now: Instant) -> Vec<DhcpAction> {
         let delay = match self.setbacks {
             0 => Duration::ZERO,
@@ -336,8 +343,8 @@ impl DhcpClient {
         self.lease.take().map(DhcpAction::Remove).into_iter().collect()
     }
 
-    /// Handles the discovery that another host uses `address`. Declines the lease if that is the
-    /// address being probed.
+    /// Handles the discovery that another host uses `address`. If the client is probing this
+    /// address, declines the lease.
     pub(crate) fn handle_conflict(&mut self, now: Instant, address: Ipv4Addr) -> Vec<DhcpAction> {
         let is_probed = self.state == State::Probing
             && self.lease.as_ref().is_some_and(|it| it.own() == address);

@@ -27,47 +27,50 @@ use linerate_units::Instant;
 use linerate_wire::ipv6_multicast::solicited_node;
 use linerate_wire::{IpCidr, MacAddress};
 
-/// The bits of the number of a generation of neighbours. The bits above are the number of the
-/// interface, so that a MAC address resolved on one interface is never used on another interface.
+/// Number of low bits of a neighbour generation that count generations. The bits above contain the
+/// number of the interface, so that a MAC address resolved on one interface is never used on
+/// another interface.
 const GENERATIONS: u32 = 48;
 
-/// The assumed capabilities until a link is attached.
+/// The assumed capabilities of the link until a link is attached.
 const UNATTACHED: Capabilities = Capabilities::new(Medium::Ethernet, 1_500);
 
-/// A network interface of a host: everything that belongs to one link.
+/// A network interface of a host: the state of everything that belongs to one link.
 #[derive(Debug)]
 pub(crate) struct Interface {
-    /// Its number, which is the zone of its link-local addresses.
+    /// The number of the interface, which is also the zone of its link-local addresses.
     pub(crate) number: u16,
     pub(crate) mac: MacAddress,
-    /// The addresses, including the link-local one of IPv6.
+    /// The addresses of the interface, including its link-local IPv6 address.
     pub(crate) addresses: Addresses,
     /// The multicast groups that the host and its sockets have joined.
     pub(crate) groups: Groups,
     pub(crate) capabilities: Capabilities,
-    /// The frame sizes derived from the capabilities.
+    /// The frame sizes, which are derived from the capabilities.
     pub(crate) frames: Frames,
     pub(crate) flow_cache: FlowCache,
     /// The detection of duplicate addresses.
     pub(crate) detections: Detections,
-    /// Routers, prefixes and the addresses formed from them.
+    /// The state of router discovery: routers, prefixes, and the addresses formed from these
+    /// prefixes.
     pub(crate) discovery: Discovery,
     /// Candidates for the IPv4 link-local address.
     pub(crate) ipv4_link_local: LinkLocalCandidates,
-    /// The last defence of an IPv4 address (RFC 5227 §2.4).
+    /// The time of the last defence of an IPv4 address against another host (RFC 5227 §2.4).
     pub(crate) defended: Option<Instant>,
     pub(crate) neighbors: Neighbors,
     /// The DHCP client, if it is enabled.
     pub(crate) dhcp: Option<DhcpService>,
-    /// The senders of the link.
+    /// The ring of sockets and other senders that have something to send on the link.
     pub(crate) ready: Ready,
-    /// Did the last turn on the link leave frames for which it had no room? Noted by
+    /// Whether the last turn left frames unsent because the link had no room. Set by
     /// [`Stack::turn_on_links`](crate::Stack::turn_on_links).
     pub(crate) is_blocked: bool,
-    /// Packets of the host itself that wait for the link: ARP, ICMP, resets.
+    /// The reply queue: packets of the host itself that wait to be sent on the link, such as ARP,
+    /// ICMP and resets.
     pub(crate) replies: PacketQueue<Reply>,
-    /// The packet that is being sent in fragments. Invariant: while there is one, the host itself
-    /// is in `ready`.
+    /// The packet that is being sent in fragments, if any. Invariant: while there is such a packet,
+    /// [`Sender::Replies`] is in `ready`.
     pub(crate) fragmenter: Fragmenter,
     /// The deadlines of the services on the link.
     pub(crate) deadlines: Deadlines,
@@ -76,11 +79,11 @@ pub(crate) struct Interface {
 /// The frame sizes of a link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frames {
-    /// Bytes of the link header.
+    /// Length of the link header in bytes.
     pub(crate) header: usize,
-    /// The smallest size of an offered frame, in bytes.
+    /// The minimum size of a frame that the link must offer, in bytes.
     pub(crate) least: usize,
-    /// The usable bytes of an offered frame.
+    /// The number of bytes of an offered frame that the host may use.
     pub(crate) room: usize,
 }
 
@@ -93,20 +96,22 @@ impl Frames {
     }
 }
 
-/// The destination of a packet, relative to this host.
+/// The kind of a destination address, as seen from this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Audience {
     /// The address belongs to this host.
     Us,
-    /// All hosts of one of our networks, or a multicast group that this host has joined.
+    /// The address is a broadcast address of one of our networks, or a multicast group that this
+    /// host has joined.
     Broadcast,
     /// The address belongs to another host, or to a multicast group that this host has not joined.
     Others,
 }
 
 impl Interface {
-    /// Creates an interface. If it has an IPv6 address, or takes addresses from routers, the
-    /// link-local one of the MAC address is added, which every interface needs (RFC 4291 §2.1).
+    /// Creates an interface. If the interface has an IPv6 address or takes addresses from routers,
+    /// adds the link-local address of its MAC address, because every IPv6 interface needs a
+    /// link-local address (RFC 4291 §2.1).
     pub(crate) fn new(
         number: u16,
         config: &InterfaceConfig,
@@ -156,7 +161,8 @@ impl Interface {
         interface
     }
 
-    /// Adds the configured addresses, and the link-local one.
+    /// Adds the configured addresses. If the interface uses IPv6 and no link-local address is
+    /// configured, also adds the link-local address of the MAC address.
     fn add_configured(&mut self, configured: &[IpCidr], has_ipv6: bool) {
         let mut add = |cidr, origin| {
             self.addresses.insert(InterfaceAddress::permanent(cidr, origin));
@@ -169,13 +175,13 @@ impl Interface {
         self.join_solicited_nodes(Instant::ZERO);
     }
 
-    /// Returns a time before which nothing is due on the link.
+    /// Returns a time before which no timer of the link expires.
     #[inline]
     pub(crate) fn poll_timeout(&self) -> Instant {
         self.neighbors.poll_timeout().min(self.deadlines.next())
     }
 
-    /// Has the interface a link-local IPv6 address?
+    /// Does the interface have a link-local IPv6 address?
     pub(crate) fn has_link_local(&self) -> bool {
         self.addresses.all().iter().any(|own| is_link_local(own.cidr.address()))
     }
@@ -197,7 +203,7 @@ impl Interface {
         self.frames = Frames::of(&capabilities);
     }
 
-    /// Has the host itself something to send on the link?
+    /// Does the host itself, rather than a socket, have a packet to send on the link?
     pub(crate) fn has_replies(&self) -> bool {
         !self.replies.is_empty() || self.neighbors.wants_transmit() || self.fragmenter.is_busy()
     }
@@ -212,12 +218,13 @@ impl Interface {
         assert!(is_scheduled || !self.has_replies(), "replies are in the ring of senders");
     }
 
-    /// Is this an address of this interface? `::1` and all of 127.0.0.0/8 are (RFC 1122 §3.2.1.3).
+    /// Is this an address of this interface? `::1` and 127.0.0.0/8 count as its addresses (RFC 1122
+    /// §3.2.1.3).
     pub(crate) fn is_ours(&self, address: IpAddr) -> bool {
         self.addresses.in_use().iter().any(|own| own.address() == address) || address.is_loopback()
     }
 
-    /// Is this a configured address of the interface? Loopback addresses are not configured.
+    /// Is this an address of the interface that is in use? Loopback addresses do not count.
     pub(crate) fn is_configured(&self, address: IpAddr) -> bool {
         self.addresses.in_use().iter().any(|own| own.address() == address)
     }
@@ -239,12 +246,13 @@ impl Interface {
     }
 
     /// Is this a valid source of a received packet? Multicast, unspecified, broadcast and our own
-    /// addresses are not (RFC 1122 §3.2.1.3), nor are IPv4 addresses in IPv6 packets.
+    /// addresses are invalid (RFC 1122 §3.2.1.3), and so are IPv4-mapped IPv6 addresses.
     ///
-    /// The lowest address of a network is accepted as a host address, contrary to that section. It
-    /// was reserved for 4.2BSD, which used it as a broadcast address and is no longer in use. Linux
-    /// accepts it since version 5.14; a host that refuses it could not reach such a neighbour.
-    /// [`audience`](Self::audience) treats it as a host address, too.
+    /// Contrary to that section, the lowest address of a network is accepted as a host address. It
+    /// was reserved because 4.2BSD, which is no longer in use, used it as a broadcast address.
+    /// Linux has accepted this address since version 5.14, and a host that refuses it could not
+    /// reach a neighbour with this address. [`audience`](Self::audience) treats this address as a
+    /// host address, too.
     pub(crate) fn is_possible_source(&self, address: IpAddr) -> bool {
         !address.is_multicast()
             && !address.is_unspecified()
@@ -252,14 +260,15 @@ impl Interface {
             && self.audience(address) == Audience::Others
     }
 
-    /// Is `address` in the network of one of our addresses?
+    /// Is `address` in the network of one of our addresses, and therefore on the link?
     pub(crate) fn is_on_link(&self, address: IpAddr) -> bool {
         let covers = |own: &InterfaceAddress| own.covers_link() && own.cidr.contains(address);
         self.addresses.all().iter().any(covers)
     }
 
-    /// Returns the source address for packets to `destination` by way of `next_hop`. For IPv4 it is
-    /// our address in the network of the next hop, or else our first one that is not link-local.
+    /// Returns the source address for packets to `destination` by way of `next_hop`. For IPv4, this
+    /// is our address in the network of the next hop, or else our first address that is not
+    /// link-local.
     pub(crate) fn source_towards(&self, next_hop: IpAddr, destination: IpAddr) -> Option<IpAddr> {
         match (next_hop, destination) {
             (_, IpAddr::V6(_)) => self.ipv6_source_towards(destination),
@@ -278,8 +287,8 @@ impl Interface {
         }
     }
 
-    /// Returns the IPv6 source address for packets to `destination`: the destination itself if it
-    /// is ours, else the best one (RFC 6724 §5).
+    /// Returns the IPv6 source address for packets to `destination`: `destination` itself if it is
+    /// our address, else the best source address by RFC 6724 §5.
     fn ipv6_source_towards(&self, destination: IpAddr) -> Option<IpAddr> {
         if self.is_ours(destination) {
             return Some(destination);
@@ -288,12 +297,12 @@ impl Interface {
     }
 }
 
-/// Creates the memberships of an interface.
+/// Creates the multicast group memberships of an interface.
 fn groups(limits: &Limits, keys: &Keys) -> Groups {
     Groups::new(GroupLimits { groups: limits.groups, sources: limits.group_sources }, keys)
 }
 
-/// Is this an IPv6 address of link-local scope?
+/// Is this a link-local unicast address of IPv6?
 pub(crate) const fn is_link_local(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(_) => false,
@@ -301,13 +310,14 @@ pub(crate) const fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
-/// Returns the link-local address of a MAC address, with its prefix.
+/// Returns the link-local address that is formed from a MAC address, with its prefix length.
 pub(crate) fn link_local_cidr(mac: MacAddress) -> IpCidr {
     let address = IpAddr::from(link_local(mac));
     IpCidr::new(address, 64).unwrap_or_else(|| IpCidr::single(address))
 }
 
-/// Returns the link-local address of a MAC address (RFC 4291 appendix A, RFC 2464 §5).
+/// Returns the link-local address that is formed from a MAC address (RFC 4291 appendix A, RFC 2464
+/// §5).
 fn link_local(mac: MacAddress) -> Ipv6Addr {
     let [a, b, c, d, e, f] = mac.octets();
     let identifier = u64::from_be_bytes([a ^ 2, b, c, 0xff, 0xfe, d, e, f]);

@@ -9,26 +9,30 @@ use linerate_wire::IpCidr;
 /// A route to a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The destinations.
+    /// The network of destinations to which the route leads.
     pub destination: IpCidr,
-    /// The router that forwards the packets; `None` if the destinations are on the link.
+    /// The address of the router that forwards the packets; `None` if the destinations are on the
+    /// link.
     pub gateway: Option<IpAddr>,
-    /// The largest window in bytes that connections over this route offer. It protects a machine on
-    /// the path with little memory.
+    /// The maximum receive window in bytes that connections over this route offer; `None` for no
+    /// limit. A limit protects a device on the path that has little memory.
     pub window_clamp: Option<u32>,
     /// The initial congestion window of connections over this route, in segments (`initcwnd` of
-    /// Linux). `None` uses the initial window of the connection's configuration.
+    /// Linux). With `None`, a connection uses the initial window of its configuration.
     pub initial_window: Option<NonZeroU32>,
     /// The initial receive window of connections over this route, in segments of the announced MSS
-    /// (`initrwnd` of Linux). Only receive buffers of a tuned size use it; others offer their size.
+    /// (`initrwnd` of Linux). It applies only to connections whose receive buffer is tuned
+    /// automatically; other connections offer the size of their receive buffer.
     pub initial_receive_window: Option<NonZeroU32>,
-    /// The size of the largest IP packet in bytes, if it is smaller than the MTU of the link.
+    /// The maximum size of IP packets over this route in bytes, if it is smaller than the MTU of
+    /// the link.
     pub mtu: Option<usize>,
-    /// The cost of the route. Among routes to the same destinations, the route with the lowest
-    /// metric is used. When it is removed, the next one takes its place.
+    /// The cost of the route. Among routes to the same network, the host uses the route with the
+    /// lowest metric. When this route is removed, the route with the next higher metric takes its
+    /// place.
     pub metric: u32,
-    /// The number of the interface over which the packets leave. `None` selects that on whose
-    /// network the gateway is, or else the first one.
+    /// The number of the interface over which the packets leave. `None` selects the interface with
+    /// an address in the network of the gateway, or else the first interface.
     pub interface: Option<u32>,
 }
 
@@ -48,14 +52,14 @@ impl Route {
         }
     }
 
-    /// Creates a route to destinations behind a router. A router of the other IP version never
-    /// resolves.
+    /// Creates a route to destinations behind a router. The router must have an address of the IP
+    /// version of the destinations; otherwise no packet can be sent over the route.
     #[must_use]
     pub fn via(destination: IpCidr, gateway: impl Into<IpAddr>) -> Self {
         Self { gateway: Some(gateway.into()), ..Self::direct(destination) }
     }
 
-    /// Creates the default route by way of a router: to all addresses of the router's IP version.
+    /// Creates the default route by way of a router, to all addresses of the router's IP version.
     #[must_use]
     pub const fn default_via(gateway: IpAddr) -> Self {
         let destination = match gateway {
@@ -65,23 +69,25 @@ impl Route {
         Self { gateway: Some(gateway), ..Self::direct(destination) }
     }
 
-    /// Returns the windows of connections over the route.
+    /// Returns the window parameters of connections over the route.
     pub(crate) const fn windows(&self) -> RouteWindows {
         let &Self { window_clamp, initial_window, initial_receive_window, .. } = self;
         RouteWindows { clamp: window_clamp, initial_window, initial_receive_window }
     }
 
-    /// Returns the neighbour to which packets for `destination` are sent.
+    /// Returns the next hop of packets to `destination`: the gateway, or `destination` itself if it
+    /// is on the link.
     #[must_use]
     pub fn next_hop(&self, destination: IpAddr) -> IpAddr {
         self.gateway.unwrap_or(destination)
     }
 }
 
-/// The windows of connections over a route, where it determines them.
+/// The window parameters of connections over a route. `None` means that the route does not
+/// determine the parameter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RouteWindows {
-    /// The largest window in bytes that a connection offers.
+    /// The maximum receive window in bytes that a connection offers.
     pub(crate) clamp: Option<u32>,
     /// The initial congestion window in segments.
     pub(crate) initial_window: Option<NonZeroU32>,
@@ -100,7 +106,7 @@ pub(crate) enum RouteOrigin {
     Advertised,
     /// A redirect of a router.
     Redirect,
-    /// An address of the host, which has its network on the link.
+    /// An address of the host, whose network is on the link.
     Direct,
 }
 
@@ -112,9 +118,9 @@ struct Entry {
 }
 
 impl Entry {
-    /// Returns the rank of the route. Among routes to the same destinations, the route with the
-    /// lowest rank is used: the lowest metric first, then the first origin. Thus a learned route
-    /// never replaces a configured route of the same metric.
+    /// Returns the rank of the route. Among routes to the same network, the route with the lowest
+    /// rank is used: the lowest metric, and among equal metrics the first [`RouteOrigin`]. Thus a
+    /// learned route never replaces a configured route of the same metric.
     const fn rank(&self) -> (u32, RouteOrigin, Option<u32>) {
         (self.route.metric, self.origin, self.route.interface)
     }
@@ -123,10 +129,10 @@ impl Entry {
 /// The routing table of a host.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
-    /// The routes by prefix length and network, those to the same destinations in the order of
-    /// their rank. Invariant: no list is empty, and each rank occurs once.
+    /// The routes by prefix length and network. The routes to one network are in the order of their
+    /// rank. Invariant: no list is empty, and each rank occurs once in a list.
     routes: BTreeMap<(u8, IpAddr), Vec<Entry>>,
-    /// The prefix lengths of IPv4 and of IPv6 that occur, so that a lookup tries no others.
+    /// The prefix lengths that occur in IPv4 and in IPv6 routes. A lookup tries only these lengths.
     prefix_lengths: [PrefixLengths; 2],
     generation: u64,
 }
@@ -134,9 +140,9 @@ pub(crate) struct Routes {
 /// A set of prefix lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct PrefixLengths {
-    /// A bit for each length from 1 to 128.
+    /// A bit set of the lengths from 1 to 128. Length `n` has the bit `n - 1`.
     bits: u128,
-    /// Is there a default route: a prefix without bits?
+    /// Whether the set contains the prefix length zero: a default route.
     has_default: bool,
 }
 
@@ -149,7 +155,7 @@ impl PrefixLengths {
         }
     }
 
-    /// Removes and returns the longest.
+    /// Removes and returns the longest prefix length.
     fn pop(&mut self) -> Option<u8> {
         if let Some(place) = self.bits.checked_ilog2() {
             self.bits &= !(1 << place);
@@ -160,7 +166,7 @@ impl PrefixLengths {
     }
 }
 
-/// Returns the index of an IP version.
+/// Returns the index of an address's IP version in `prefix_lengths`.
 const fn version(address: IpAddr) -> usize {
     address.is_ipv6() as usize
 }
@@ -171,8 +177,8 @@ fn key(destination: IpCidr) -> (u8, IpAddr) {
 }
 
 impl Routes {
-    /// Adds a route. It replaces one to the same destinations with the same metric and origin, over
-    /// the same interface.
+    /// Adds a route. The new route replaces a route to the same network with equal metric, origin
+    /// and interface.
     pub(crate) fn insert(&mut self, origin: RouteOrigin, route: Route) {
         let (prefix_length, network) = key(route.destination);
         let entry = Entry { route, origin };
@@ -185,28 +191,30 @@ impl Routes {
         self.generation += 1;
     }
 
-    /// Removes the route to exactly these destinations that is used.
+    /// Removes and returns the route to exactly this network that is in use: the route with the
+    /// lowest rank.
     pub(crate) fn remove(&mut self, destination: IpCidr) -> Option<Route> {
         let used = *self.routes.get(&key(destination))?.first()?;
         self.retain(key(destination), |entry| entry.rank() != used.rank());
         Some(used.route)
     }
 
-    /// Removes the routes to exactly these destinations of this origin, over this interface.
+    /// Removes the routes to exactly this network that have this origin and leave over this
+    /// interface.
     pub(crate) fn withdraw(&mut self, destination: IpCidr, origin: RouteOrigin, interface: u32) {
         self.retain(key(destination), |entry| {
             entry.origin != origin || entry.route.interface != Some(interface)
         });
     }
 
-    /// Removes the routes over an interface.
+    /// Removes all routes over an interface.
     pub(crate) fn remove_interface(&mut self, interface: u32) {
         for key in self.routes.keys().copied().collect::<Vec<_>>() {
             self.retain(key, |entry| entry.route.interface != Some(interface));
         }
     }
 
-    /// Removes the routes to these destinations for which `is_kept` returns false.
+    /// Removes the routes to the network `key` for which `is_kept` returns false.
     fn retain(&mut self, key: (u8, IpAddr), is_kept: impl Fn(&Entry) -> bool) {
         let Some(known) = self.routes.get_mut(&key) else { return };
         let before = known.len();
@@ -226,13 +234,14 @@ impl Routes {
         }
     }
 
-    /// Makes the users of earlier lookups repeat them, because something else that they depend on
-    /// has changed.
+    /// Begins a new generation, so that callers repeat their lookups. For changes outside the table
+    /// on which the use of a route depends.
     pub(crate) const fn invalidate(&mut self) {
         self.generation += 1;
     }
 
-    /// Returns the route with the longest prefix that contains `destination`.
+    /// Returns the route to use for `destination`: of the longest matching prefix, the route with
+    /// the lowest rank.
     pub(crate) fn lookup(&self, destination: IpAddr) -> Option<&Route> {
         let mut untried = self.prefix_lengths[version(destination)];
         while let Some(prefix_length) = untried.pop() {
@@ -244,7 +253,8 @@ impl Routes {
         None
     }
 
-    /// Returns a number that grows whenever a lookup may have another result.
+    /// Returns the generation: a number that grows whenever the result of an earlier lookup may
+    /// have changed.
     pub(crate) const fn generation(&self) -> u64 {
         self.generation
     }

@@ -1,5 +1,5 @@
-//! The header template of a connection: link header, IP header and ports. Each segment completes it
-//! by its length and checksums.
+//! The header template of a connection: link header, IP header and ports. Each frame is a copy of
+//! the template, with the length and the checksums of its segment filled in.
 
 use super::UNRESOLVED;
 use crate::demux::flow::{Flow, Hosts};
@@ -16,10 +16,11 @@ use linerate_wire::{
 const IP: usize = EthernetHeader::LENGTH;
 /// Length of both ports in bytes.
 const PORTS: usize = 4;
-/// Length of the longest template in bytes, which is that for IPv6.
+/// Length of the longest template in bytes, which is the IPv6 template.
 const LONGEST: usize = IP + Ipv6Header::LENGTH + PORTS;
 
-/// Length of a SYN in bytes. It is nearly always the first segment, so templates begin with it.
+/// Length of a SYN in bytes. A new template is prepared for this length, because the first segment
+/// of a connection is nearly always a SYN.
 #[allow(clippy::cast_possible_truncation, reason = "it is a short one")]
 const SYN: u16 = (TcpHeader::LENGTH + TcpOptions::SYN_LENGTH) as u16;
 
@@ -29,17 +30,18 @@ const ECN: u8 = Ecn::Ce as u8;
 /// The header template of one direction of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers {
-    /// Ethernet header, IP header and ports of the last packet, then unused bytes. The next packet
-    /// has the same, unless its length or its ECN codepoint differs.
+    /// Ethernet header, IP header and ports of the last packet; the rest is unused. The next packet
+    /// has equal headers, unless its length or its ECN codepoint differs.
     bytes: [u8; LONGEST],
     version: Version,
     /// Length of the last segment in bytes, and the ECN codepoint of its packet.
     last: (u16, Ecn),
-    /// Checksum of the IPv4 header in `bytes`, without length, ECN codepoint and checksum field.
+    /// Sum of the IPv4 header in `bytes`, with length, ECN codepoint and checksum field taken as
+    /// zero.
     ip_sum: Sum,
-    /// Checksum of the ports and of a pseudo-header whose length is zero.
+    /// Sum of the ports and of a pseudo-header whose length is zero.
     tcp_sum: Sum,
-    /// Checksum of the ports and of the pseudo-header of the last segment.
+    /// Sum of the ports and of the pseudo-header of the last segment.
     segment_sum: Sum,
 }
 
@@ -51,7 +53,8 @@ enum Version {
 }
 
 impl Headers {
-    /// Creates the template for packets from the local to the remote end, without MAC addresses.
+    /// Creates the template for packets of `flow` from the local to the remote host, without MAC
+    /// addresses.
     pub(crate) fn new(flow: &Flow) -> Self {
         let mut headers = Self::between(&flow.hosts);
         headers.set_ports(flow);
@@ -88,8 +91,8 @@ impl Headers {
 
     /// Returns the flow to which the template belongs.
     pub(crate) fn flow(&self) -> Flow {
-        // A flow is in the order of a received packet, the remote end first. Rotating a word by
-        // half of its bits exchanges source and destination.
+        // A flow has the order of a received packet, with the remote address and port first.
+        // Rotating a word by half of its bits exchanges source and destination.
         let hosts = match self.version {
             Version::V4 => {
                 let addresses = self.bytes[IP + 12..].first_chunk().copied().unwrap_or_default();
@@ -117,8 +120,8 @@ impl Headers {
         self.segment_sum = self.segment_sum.add_u16(local).add_u16(peer);
     }
 
-    /// Recomputes the checksum of the IPv4 header after a change. The next segment must then be
-    /// fitted again.
+    /// Recomputes the sum of the IPv4 header after a change of the header. The fields that depend
+    /// on the segment are reset, and `fit` sets them again for the next segment.
     fn recompute_ip_sum(&mut self) {
         self.last = (0, Ecn::NotEct);
         let ip = &mut self.bytes[IP..];
@@ -147,7 +150,8 @@ impl Headers {
             .emit(&mut self.bytes);
     }
 
-    /// Sets the type of service. Its ECN bits stay as the connection has set them.
+    /// Sets the DSCP bits of the type of service. The connection sets the ECN bits for each
+    /// segment.
     pub(crate) fn set_type_of_service(&mut self, type_of_service: TypeOfService) {
         let [_, time_to_live] = self.service();
         self.set_service([type_of_service.byte(), time_to_live]);
@@ -159,7 +163,8 @@ impl Headers {
         self.set_service([type_of_service, ttl.get()]);
     }
 
-    /// Returns the type of service and the TTL, for [`Headers::set_service`].
+    /// Returns the type of service without its ECN bits, and the TTL or hop limit, for
+    /// [`Headers::set_service`].
     pub(crate) const fn service(&self) -> [u8; 2] {
         let type_of_service = match self.version {
             Version::V4 => self.bytes[IP + 1],
@@ -168,7 +173,7 @@ impl Headers {
         [type_of_service & !ECN, self.bytes[self.time_to_live()]]
     }
 
-    /// Sets the type of service and the TTL.
+    /// Sets the type of service, without ECN bits, and the TTL or hop limit.
     pub(crate) fn set_service(&mut self, [type_of_service, time_to_live]: [u8; 2]) {
         self.bytes[self.time_to_live()] = time_to_live;
         match self.version {
@@ -189,9 +194,9 @@ impl Headers {
         }
     }
 
-    /// Completes a frame that already contains the segment `sent`, behind room for the headers. The
-    /// link header has `medium` bytes: the length of an Ethernet header, or zero. Returns the
-    /// length of the frame.
+    /// Writes the headers and the TCP checksum of a frame that already contains the segment `sent`,
+    /// behind room for the headers. The link header has `medium` bytes: the length of an Ethernet
+    /// header, or zero. Returns the length of the frame in bytes.
     ///
     /// # Panics
     /// If the segment is not in the frame.
@@ -201,9 +206,9 @@ impl Headers {
         self.write(medium, sent.length, (self.segment_sum + sent.sum).finish(), frame)
     }
 
-    /// Completes a frame like [`Headers::complete`], for a link that completes the checksum. The
-    /// checksum field gets the sum of the pseudo-header. Zero-copy data are not in the frame and
-    /// not counted in its length.
+    /// Completes a frame like [`Headers::complete`], for a link that computes the TCP checksum. The
+    /// checksum field gets the sum of the pseudo-header. The returned length excludes zero-copy
+    /// data, which are not in `frame`.
     ///
     /// # Panics
     /// If the segment is not in the frame.
@@ -216,7 +221,8 @@ impl Headers {
     ) -> TxFrame {
         self.fit(sent);
         let [a, b, c, d] = self.ports();
-        // The pseudo-header has no ports: subtract them by adding their complement.
+        // The pseudo-header has no ports, so subtract the ports from the sum, by adding their
+        // complements.
         let (source, destination) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
         let pseudo = self.segment_sum.add_u16(!source).add_u16(!destination);
         let zero_copy = sent.zero_copy.map_or(0, |data| data.length());
@@ -232,14 +238,14 @@ impl Headers {
         self.bytes[tcp..].first_chunk().copied().unwrap_or_default()
     }
 
-    /// Returns the checksum of a segment of `length` bytes. `header` is its TCP header without the
-    /// ports.
+    /// Returns the sum of the pseudo-header and the TCP header of a segment of `length` bytes.
+    /// `header` is the TCP header without the ports.
     #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
     pub(crate) fn sum_of(&self, length: usize, header: &[u8]) -> Sum {
         (self.tcp_sum + Sum::of(header)).add_u16(length as u16)
     }
 
-    /// Changes the template to the length and the ECN codepoint of a segment.
+    /// Sets the length and the ECN codepoint of the segment `sent` in the template.
     #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
     #[inline(always)]
     fn fit(&mut self, sent: &Transmit) {
@@ -271,8 +277,8 @@ impl Headers {
         }
     }
 
-    /// Writes the headers in front of a segment of `length` bytes whose TCP checksum is
-    /// `tcp_checksum`.
+    /// Writes the headers in front of a segment of `length` bytes, and `tcp_checksum` into its
+    /// checksum field. Returns the length of the frame in bytes.
     #[inline(always)]
     pub(crate) fn write(
         &self,
@@ -317,7 +323,7 @@ impl Headers {
         total
     }
 
-    /// Writes the headers for a link whose header is `before` bytes shorter than an Ethernet
+    /// Writes the headers for a link whose link header is `before` bytes shorter than an Ethernet
     /// header.
     #[cold]
     fn write_to_other_medium(
@@ -334,16 +340,17 @@ impl Headers {
     }
 }
 
-/// The header template and the timestamp offset of the last opened connection, without its ports.
-/// On clients and servers alike, the next connection is often between the same two hosts and can
-/// reuse them.
+/// The header template (without ports) and the timestamp offset of the connection that was opened
+/// last. The next connection is often between the same two hosts, on clients and on servers, and
+/// reuses both values.
 #[derive(Debug)]
 pub(crate) struct HostHeaders {
     hosts: Hosts,
     headers: Headers,
     /// Offset of the timestamp clock between these hosts (RFC 7323 §5.4).
     timestamp_offset: u32,
-    /// Generation of routes and neighbours when `headers` got its MAC address, or [`UNRESOLVED`].
+    /// Generation of routes and neighbours at which the MAC addresses in `headers` were resolved,
+    /// or [`UNRESOLVED`].
     next_hop_generation: u64,
 }
 
@@ -360,18 +367,18 @@ impl HostHeaders {
         self.hosts == *hosts
     }
 
-    /// Returns the template without MAC addresses.
+    /// Returns a copy of the template whose MAC addresses count as unresolved.
     pub(crate) fn unresolved(&self) -> Self {
         Self { next_hop_generation: UNRESOLVED, ..*self }
     }
 
-    /// Returns the offset of the timestamp clock.
+    /// Returns the offset of the timestamp clock between the two hosts.
     pub(crate) const fn timestamp_offset(&self) -> u32 {
         self.timestamp_offset
     }
 
-    /// Writes the template of a connection. Returns the generation in which its MAC address was
-    /// resolved.
+    /// Writes the template for a connection with this flow into `headers`. Returns the generation
+    /// at which its MAC addresses were resolved, or [`UNRESOLVED`].
     #[inline(always)]
     pub(crate) fn write_for(&self, flow: &Flow, headers: &mut Headers) -> u64 {
         *headers = self.headers;
@@ -379,7 +386,7 @@ impl HostHeaders {
         self.next_hop_generation
     }
 
-    /// Sets the MAC addresses, which were resolved in the generation `next_hop_generation`.
+    /// Sets the MAC addresses, which were resolved at the generation `next_hop_generation`.
     pub(crate) fn set_mac_addresses(
         &mut self,
         source: MacAddress,

@@ -114,7 +114,7 @@ fn the_oldest_datagram_is_evicted_at_the_limits() {
     }
     assert_eq!((evicted, reassembly.datagrams.len()), (2, 4));
     assert!(!reassembly.datagrams.contains_key(&key(1)));
-    // The limit has room for two such datagrams.
+    // The limit has room for two of these datagrams, which are charged about 2,000 bytes each.
     for identification in 10..14 {
         let part = fragment(identification, 0, &[0; 1_400], true);
         let _ = reassembly.insert(Instant::ZERO, &part, || evicted += 1);

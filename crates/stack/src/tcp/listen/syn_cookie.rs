@@ -1,7 +1,8 @@
-//! SYN cookies: a SYN encoded in the numbers that the peer's acknowledgement returns (RFC 4987 §3.6
-//! and appendix A).
+//! SYN cookies: the parameters of a SYN, encoded in the sequence number and the timestamp that the
+//! peer's acknowledgement returns (RFC 4987 §3.6 and appendix A).
 //!
-//! The initial sequence number of the SYN-ACK is the peer's initial sequence number plus
+//! The initial sequence number of the SYN-ACK is the sum of the peer's initial sequence number
+//! (IRS) and this word:
 //!
 //! ```text
 //!  31    27 26 24 23                                             0
@@ -10,10 +11,11 @@
 //! └───────┴─────┴───────────────────────────────────────────────┘
 //! ```
 //!
-//! The low six bits of the timestamp, if both ends use timestamps, contain window scale, SACK and
-//! ECN, as in Linux. The hash covers them, so they cannot be changed. A forged acknowledgement is
-//! accepted with probability 2^-28. Each period has its own key, so a guessed cookie is useless
-//! after two minutes.
+//! If both hosts use timestamps, the low six bits of the timestamp contain window scale, SACK and
+//! ECN, as in Linux. The hash covers these bits, so that the peer cannot change them. A forged
+//! acknowledgement is accepted with probability 2^-28: its 24-bit hash must match, and two of 32
+//! periods are valid. Each period has its own key, so a guessed cookie is useless after about two
+//! minutes.
 //!
 //! This module does not depend on listeners or connections; time is an argument.
 
@@ -24,26 +26,27 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum, TcpFlags, TcpOptions, Timestamps};
 use siphasher::sip::SipHasher24;
 
-/// Lifetime of a key. Cookies are valid in their period and the next one, so that a peer has at
-/// least a minute to answer.
+/// Length of a period, in which all cookies have the same key. A cookie is valid in its own period
+/// and in the next period, so that a peer has at least a minute to answer.
 pub(crate) const PERIOD: Duration = Duration::from_secs(64);
 
-/// The MSS values that a cookie can store. The peer's MSS is rounded down to one of them: the
-/// minimum of TCP, the default, tunnels, PPPoE, Ethernet, and jumbo frames.
+/// The MSS values that a cookie can store, in bytes. The peer's MSS is rounded down to one of these
+/// values. They suit the minimum, the default, tunnels, PPPoE, Ethernet, and jumbo frames.
 const SIZES: [u16; 8] = [48, 536, 1_220, 1_300, 1_380, 1_440, 1_460, 8_960];
 
-/// MSS of a peer that sends no MSS option (RFC 9293 MUST-15).
+/// MSS in bytes of a peer whose SYN has no MSS option (RFC 9293 MUST-15).
 const DEFAULT_SIZE: u16 = 536;
 
-/// Mask of the timestamp bits that contain options.
+/// Mask of the timestamp bits that contain options of the SYN.
 const OPTION_BITS: u32 = 63;
-/// The encoding of "no window scaling" as a shift. Real shifts are at most fourteen.
+/// The value of the window scale field that means "no window scale option". Valid shifts are at
+/// most 14 (RFC 7323 §2.3).
 const NO_SCALING: u8 = 15;
 
-/// Number of used cookies that are remembered, so that they are not accepted again.
+/// Number of slots for recently used cookies. A remembered cookie is not accepted again.
 const REPLAY_SLOTS: usize = 4_096;
 
-/// The options of a SYN that six bits of a timestamp store.
+/// The options of a SYN that are stored in six bits of the timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CookieOptions {
     window_scale: Option<u8>,
@@ -74,15 +77,15 @@ pub(crate) struct StoredSyn {
     irs: SeqNum,
     /// Index in [`SIZES`] of the largest size up to the peer's MSS.
     size: u8,
-    /// Options stored in the timestamp; `None` if timestamps are not used. These options are then
-    /// disabled, because nothing else has room for them.
+    /// Options stored in the timestamp; `None` if timestamps are not used. The connection then uses
+    /// none of these options, because the cookie has no room for them.
     extras: Option<CookieOptions>,
 }
 
 impl StoredSyn {
     /// Returns the part of `syn` that a cookie can store. `timestamps` says whether the SYN-ACK may
-    /// have timestamps. A request for accurate ECN (`is_accurate`) needs no storage, because the
-    /// acknowledgement shows it (RFC 9768 §5.1).
+    /// have timestamps, and `is_accurate` whether the SYN requests accurate ECN. This request is
+    /// not stored, because the peer's acknowledgement shows it (RFC 9768 §5.1).
     pub(crate) fn of(syn: &Segment<'_>, timestamps: bool, is_accurate: bool) -> Self {
         let options = syn.options();
         let mss = options.mss.unwrap_or(DEFAULT_SIZE);
@@ -101,8 +104,9 @@ impl StoredSyn {
         }
     }
 
-    /// Returns a timestamp offset with which the timestamp at `now` has the option bits as its low
-    /// bits. It is at most 63 ms less than `offset`, so that timestamps do not go back.
+    /// Returns a timestamp offset with which the low bits of the timestamp at `now` are the option
+    /// bits. The returned offset is at most 63 ms less than `offset`, so that the timestamps of the
+    /// later connection do not go back.
     pub(crate) fn timestamp_offset(&self, offset: u32, now: Instant) -> u32 {
         let Some(extras) = self.extras else { return offset };
         #[allow(
@@ -128,7 +132,7 @@ impl StoredSyn {
         self.extras.is_some()
     }
 
-    /// Returns those features of the SYN on which the SYN-ACK depends, as four bits.
+    /// Returns the features of the SYN that affect the SYN-ACK, encoded in four bits.
     pub(super) fn features(&self) -> usize {
         self.extras.map_or(0, |extras| {
             let CookieOptions { window_scale, sack_permitted, ecn } = extras;
@@ -138,9 +142,9 @@ impl StoredSyn {
         })
     }
 
-    /// Reconstructs the SYN, and encodes its options in `field`. Ports, window and timestamp are
-    /// copied from `like`, a later segment of the same peer. `is_accurate` says whether the SYN
-    /// requested accurate ECN.
+    /// Reconstructs the SYN, and writes its options into `field`. Ports, window and timestamp are
+    /// copied from `like`, a segment of the peer: the acknowledgement, or the SYN itself.
+    /// `is_accurate` says whether the SYN requested accurate ECN.
     pub(crate) fn syn<'a>(
         &self,
         like: &Segment<'_>,
@@ -177,7 +181,7 @@ impl StoredSyn {
         }
     }
 
-    /// Returns whether the SYN requested ECN as of RFC 3168.
+    /// Returns whether the SYN requested ECN as defined by RFC 3168.
     pub(crate) fn has_classic_ecn(&self) -> bool {
         self.extras.is_some_and(|extras| extras.ecn)
     }
@@ -190,15 +194,16 @@ impl StoredSyn {
     }
 }
 
-/// Makes and validates SYN cookies.
+/// The keys of SYN cookies, by which the host makes and validates cookies.
 #[derive(Debug)]
 pub(crate) struct SynCookieIssuer {
-    /// The secret from which the key of each period is derived.
+    /// The secret keyed hash from which the key of each period is derived.
     secrets: SipHasher24,
-    /// The keyed hashes of the last two periods. The low bit of a period is its index.
+    /// The keyed hashes of the last two periods, each with the number of its period. The low bit of
+    /// this number is the index.
     hashers: [Option<(u64, SipHasher24)>; 2],
-    /// Hashes of recently used cookies, each at the index given by its low bits. Empty until the
-    /// first use.
+    /// Hashes of recently used cookies. The low bits of a hash are its index. Empty until a cookie
+    /// is used.
     taken: Vec<u64>,
 }
 
@@ -207,13 +212,13 @@ impl SynCookieIssuer {
         Self { secrets: keys.visible("SYN cookies"), hashers: [None; 2], taken: Vec::new() }
     }
 
-    /// Returns the sequence number for a SYN-ACK that is sent at `now`.
+    /// Returns the cookie: the initial sequence number of a SYN-ACK that is sent at `now`.
     pub(crate) fn make(&mut self, now: Instant, flow: &Flow, kept: &StoredSyn) -> SeqNum {
         self.make_in(period_at(now), flow, kept)
     }
 
-    /// Returns the part of the SYN that the cookie stores which `ack` acknowledges. Returns `None`
-    /// if the cookie is forged, changed or expired.
+    /// Returns the part of the SYN that is stored in the cookie which `ack` acknowledges. Returns
+    /// `None` if the cookie is forged, changed or expired.
     pub(crate) fn read(
         &mut self,
         now: Instant,
@@ -235,8 +240,8 @@ impl SynCookieIssuer {
         kept.irs + (cookie_bits(period, kept.size) | low(self.hash(period, flow, kept)))
     }
 
-    /// Notes that a cookie is used. Returns false if it was used before. Of several cookies with
-    /// the same index, only the last one is remembered.
+    /// Notes that a cookie is used. Returns false if this cookie was used before. Of several
+    /// cookies with the same index, only the last one is remembered.
     pub(crate) fn take(&mut self, flow: &Flow, number: SeqNum) -> bool {
         let (key, length) = key(flow, &number.number().to_be_bytes());
         let hash = self.secrets.hash(&key[..length]);
@@ -252,8 +257,8 @@ impl SynCookieIssuer {
         self.hasher(period).hash(&key[..length])
     }
 
-    /// Returns the keyed hash of a period. Its key is derived only once, so that a cookie costs one
-    /// hash.
+    /// Returns the keyed hash of a period. The key of a period is derived only once, so that making
+    /// a cookie costs one hash.
     fn hasher(&mut self, period: u64) -> SipHasher24 {
         let half = |side: u8| {
             let [a, b, c, d, e, f, g, h] = period.to_be_bytes();
@@ -271,18 +276,19 @@ fn period_at(now: Instant) -> u64 {
     now.as_nanos() / PERIOD.as_nanos()
 }
 
-/// Returns the bits of a cookie above its hash: the period and the index of the MSS.
+/// Returns the bits of a cookie above the hash: the low five bits of the period, and the index of
+/// the MSS.
 fn cookie_bits(period: u64, size: u8) -> u32 {
     u32::from(period.to_le_bytes()[0] & 31) << 27 | u32::from(size) << 24
 }
 
-/// Returns the low bits of a hash that a cookie has room for.
+/// Returns the low 24 bits of a hash, for which a cookie has room.
 #[allow(clippy::cast_possible_truncation, reason = "the low bits are used")]
 const fn low(hash: u64) -> u32 {
     hash as u32 & 0x00ff_ffff
 }
 
-/// Returns the flow and `rest` as the bytes to be hashed, and their number.
+/// Returns the bytes to be hashed, which are `flow` and `rest`, and the number of these bytes.
 fn key(flow: &Flow, rest: &[u8]) -> ([u8; Flow::KEY + 10], usize) {
     let mut bytes = [0; Flow::KEY + 10];
     let at = flow.write_key(&mut bytes);
