@@ -1,12 +1,10 @@
-//! Sets of destinations for forwarders: the addresses of one network or all addresses, and a range
-//! of ports or all ports.
+//! Sets of destinations, by which a forwarder selects flows.
 
 use core::net::{IpAddr, SocketAddr};
 use core::ops::RangeInclusive;
 use linerate_wire::IpCidr;
 
-/// A set of destinations: the addresses of one network or all addresses, each with a range of ports
-/// or all ports.
+/// A set of destinations: one network or all addresses, each with a range of ports or all ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Destinations {
     /// The network of the addresses; `None` for all addresses of both IP versions.
@@ -19,9 +17,9 @@ impl Destinations {
     /// All addresses of both IP versions, with all ports.
     pub const EVERYTHING: Self = Self { network: None, first_port: 0, last_port: u16::MAX };
 
-    /// Returns the addresses of a network, with all ports. They are of one IP version: a forwarder
-    /// for a port of all addresses of both is `Destinations::EVERYTHING.with_ports(80..=80)`, and
-    /// one for `::/0` excludes IPv4.
+    /// Returns the addresses of a network, with all ports. A network contains addresses of one IP
+    /// version only: `::/0` excludes IPv4. For a port at all addresses of both versions, use
+    /// `Destinations::EVERYTHING.with_ports(80..=80)`.
     ///
     /// ```
     /// use linerate_stack::Destinations;

@@ -1,8 +1,9 @@
-//! The state of forwarders: listeners that accept flows to addresses of other hosts.
+//! The state of forwarders. A forwarder accepts TCP connections and UDP flows to addresses of other
+//! hosts.
 //!
 //! The application can defer the answer to a SYN, usually until it has connected to the
-//! destination. A deferred handshake is stored as a record of its SYN, which is much smaller than a
-//! connection, because a flood of SYNs must not fill the memory in that time.
+//! destination. The host stores a deferred handshake as a record of the SYN, which is much smaller
+//! than a connection, so that a flood of SYNs does not fill the memory.
 
 mod destinations;
 mod options;
@@ -25,14 +26,15 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::SocketAddr;
 
-/// The application's function that decides about each new flow.
+/// A function of the application that decides about each new flow.
 pub(crate) type Hook = Box<dyn FnMut(&Opening) -> Verdict + Send>;
 
 /// A forwarder: a set of destinations, and the function that decides about new flows to them.
 pub(crate) struct Forwarder {
     pub(crate) destinations: Destinations,
     pub(crate) options: ForwardOptions,
-    /// Index of the forwarder's listener, whose queues hold its accepted connections.
+    /// Index of the forwarder's listener. The queues of this listener hold the forwarder's
+    /// connections.
     pub(crate) listener: u32,
     pub(crate) hook: Hook,
 }
@@ -47,13 +49,14 @@ impl fmt::Debug for Forwarder {
     }
 }
 
-/// The UDP flows of forwarders, each list in the order of the last datagrams. At the limit, the
-/// oldest unanswered flow is evicted, so that a port scan does not end flows that are in use.
+/// The UDP flows of all forwarders. Each list is ordered by the time of a flow's last datagram,
+/// oldest first. At the limit, the oldest unanswered flow is evicted, so that a port scan does not
+/// end flows that are in use.
 #[derive(Debug)]
 pub(crate) struct UdpFlows {
-    /// Flows that the application has not been told of yet.
+    /// Flows that were not yet reported to the application.
     pub(crate) fresh: List,
-    /// Flows on which the application has sent no datagram yet.
+    /// Reported flows on which the application has sent no datagram yet.
     pub(crate) unanswered: List,
     /// Flows on which datagrams were sent in both directions.
     pub(crate) answered: List,
@@ -76,13 +79,14 @@ impl UdpFlows {
 /// All forwarders of a host.
 #[derive(Debug)]
 pub(crate) struct Forwarding {
-    /// The forwarders in the order of their creation. The first one that accepts a destination gets
-    /// the flow.
+    /// The forwarders in the order of their creation. A flow goes to the first forwarder that
+    /// accepts the destination.
     pub(crate) forwarders: Vec<Forwarder>,
     pub(crate) records: Records,
     pub(crate) udp: UdpFlows,
-    /// UDP flows that the host has ended, to be reported. Invariant: at most the limit of flows,
-    /// because the application receives these events before the events of new flows.
+    /// UDP flows that the host has ended, and that must still be reported to the application.
+    /// Invariant: their number is at most the limit of UDP flows, because the application receives
+    /// these events before the events of new flows.
     pub(crate) expired: VecDeque<UdpHandle>,
     pub(crate) counted: ForwardStatistics,
 }

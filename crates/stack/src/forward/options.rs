@@ -1,4 +1,5 @@
-//! Options of a forwarder, and the flows and events that its application handles.
+//! The options of a forwarder, and the types by which a forwarder and its application exchange
+//! flows, decisions and events.
 
 use crate::demux::Flow;
 use crate::handle::{DeferredHandle, UdpHandle};
@@ -17,7 +18,7 @@ pub enum Transport {
     Udp,
 }
 
-/// The first packet of a flow to another host, for the application to decide about.
+/// The first packet of a flow to another host. The application decides whether to accept the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opening {
     /// The transport protocol.
@@ -26,12 +27,13 @@ pub struct Opening {
     pub source: SocketAddr,
     /// The destination of the packet, which will be the local address of the socket.
     pub destination: SocketAddr,
-    /// The TCP options of the SYN; none for UDP.
+    /// The TCP options of the SYN. Empty for UDP.
     pub options: TcpOptions,
 }
 
 impl Opening {
-    /// Describes the first packet of `flow` on `interface`, whose addresses get their zones.
+    /// Creates the description of the first packet of `flow`, which arrived on `interface`.
+    /// Link-local addresses get this interface as their zone.
     pub(crate) fn new(
         transport: Transport,
         flow: &Flow,
@@ -47,54 +49,56 @@ impl Opening {
 /// The decision of the application about a new flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Accept the flow. A TCP connection appears in the accept queue of the forwarder, a UDP flow
-    /// as [`ForwardEvent::Datagrams`].
+    /// Accept the flow. A TCP connection is put into the accept queue of the forwarder after its
+    /// handshake. A UDP flow is reported as [`ForwardEvent::Datagrams`].
     Accept,
-    /// Decide later. The SYN is kept and reported as [`ForwardEvent::Deferred`], and its sender
-    /// gets no answer until the application decides. A UDP flow is accepted.
+    /// Decide later. The host stores the SYN, reports it as [`ForwardEvent::Deferred`], and does
+    /// not answer until the application decides. A UDP flow cannot be deferred, and is accepted.
     Defer,
     /// Reject the flow, and inform its sender.
     Reject(Rejection),
-    /// Drop the packet without an answer.
+    /// Drop the first packet of the flow without an answer.
     Drop,
 }
 
 /// The way in which the sender of a rejected flow is informed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// A TCP reset, by which the sender sees "connection refused". For UDP, an ICMP "port
-    /// unreachable".
+    /// Send a TCP reset, which the sender's application sees as "connection refused". For UDP, send
+    /// an ICMP "port unreachable".
     Reset,
-    /// An ICMP error, unless the host's rate limit of errors is reached.
+    /// Send this ICMP error, unless the host's rate limit of ICMP errors is reached.
     Unreachable(Unreachable),
 }
 
-/// The host's reaction to echo requests for other hosts.
+/// The host's reaction to echo requests to the destinations of a forwarder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EchoPolicy {
-    /// No answer, as from a destination that does not exist.
+    /// Send no answer, as if the destination did not exist.
     #[default]
     Drop,
-    /// An echo reply in the name of the destination, which is not asked.
+    /// Send an echo reply from the address of the destination, without contacting the destination.
     Answer,
-    /// An ICMP error that says that communication is prohibited.
+    /// Send the ICMP error "communication administratively prohibited".
     Reject,
 }
 
 /// The options of a forwarder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ForwardOptions {
-    /// Options of the listener: its queues, and the configuration of all connections.
+    /// Options of the forwarder's listener: the limits of its queues, and the configuration of its
+    /// connections.
     pub listen: ListenOptions,
     /// Time without a datagram after which a UDP flow ends. RFC 4787 REQ-5 requires at least two
     /// minutes.
     pub udp_idle: Duration,
     /// Time without a datagram after which a UDP flow to a port below 1,024 ends. RFC 4787 §4.3
-    /// permits a shorter one for these.
+    /// permits a shorter time for these ports.
     pub udp_idle_well_known: Duration,
-    /// Maximum size of each queue of a UDP flow in bytes, see [`crate::UdpOptions`].
+    /// Limit of the receive queue, and of the send queue, of each UDP flow in bytes. Datagrams
+    /// count as described in [`crate::UdpOptions`].
     pub udp_queue_bytes: usize,
-    /// The reaction to echo requests for other hosts.
+    /// The host's reaction to echo requests to the destinations of the forwarder.
     pub echo: EchoPolicy,
 }
 
@@ -114,17 +118,18 @@ impl Default for ForwardOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ForwardEvent {
-    /// A handshake that the application has deferred. It must be answered by
-    /// [`crate::Stack::forward_accept`], [`crate::Stack::forward_reject`] or
-    /// [`crate::Stack::forward_drop`].
+    /// A handshake that the application has deferred by [`Verdict::Defer`]. The application must
+    /// call [`crate::Stack::forward_accept`], [`crate::Stack::forward_reject`] or
+    /// [`crate::Stack::forward_drop`] later.
     Deferred(DeferredHandle, Opening),
-    /// A deferred handshake that needs no answer any more: its client has given up, or too many
-    /// others were deferred. The handle is invalid from now on.
+    /// A deferred handshake that needs no decision any more, because the client has given up or
+    /// newer deferred handshakes have replaced it. The handle is invalid from now on.
     Cancelled(DeferredHandle),
-    /// A new UDP flow. Its socket is connected to the source of the flow, and its local address is
-    /// the destination. The first datagram can be read.
+    /// A new UDP flow. Its socket is connected to the source of the flow, and the local address of
+    /// the socket is the destination of the flow. The first datagram can be read from the socket.
     Datagrams(UdpHandle, Opening),
-    /// A UDP flow that has ended, because it was idle or was evicted. Its socket is closed.
+    /// A UDP flow that has ended because it was idle or was evicted. The host has closed its
+    /// socket.
     Expired(UdpHandle),
 }
 
@@ -136,24 +141,24 @@ pub struct ForwardStatistics {
     pub deferred: usize,
     /// Present number of UDP flows.
     pub udp_flows: usize,
-    /// Number of SYNs that the application has decided about.
+    /// Number of SYNs about which the application was asked for a decision.
     pub syns: u64,
     /// Number of deferred handshakes that were accepted.
     pub accepted: u64,
     /// Number of flows that were rejected.
     pub rejected: u64,
-    /// Number of SYNs and datagrams that were dropped by a decision of the application.
+    /// Number of SYNs and datagrams that the application decided to drop.
     pub dropped: u64,
     /// Number of retransmitted SYNs of deferred handshakes.
     pub repeated: u64,
     /// Number of deferred handshakes that ended because the client gave up.
     pub cancelled: u64,
-    /// Number of deferred handshakes that newer ones have replaced at the limit.
+    /// Number of deferred handshakes that newer deferred handshakes have replaced at the limit.
     pub recycled: u64,
     /// Number of UDP flows that have begun.
     pub udp_opened: u64,
     /// Number of UDP flows that have ended because they were idle.
     pub udp_expired: u64,
-    /// Number of UDP flows that newer ones have replaced at the limit.
+    /// Number of UDP flows that newer UDP flows have replaced at the limit.
     pub udp_evicted: u64,
 }

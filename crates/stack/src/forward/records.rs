@@ -1,4 +1,5 @@
-//! Records of deferred handshakes: SYNs whose answer an application has postponed.
+//! Records of deferred handshakes. Each record stores a SYN whose answer the application has
+//! postponed.
 
 use crate::collections::list::{Links, List};
 use crate::collections::slab::Slab;
@@ -8,34 +9,34 @@ use crate::keys::Keys;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-/// A SYN whose answer an application has postponed.
+/// The record of a deferred handshake: a SYN whose answer the application has postponed.
 #[derive(Debug)]
 pub(crate) struct Deferred {
     pub(crate) flow: Flow,
-    /// Index of the listener of the forwarder that accepted it.
+    /// Index of the listener of the forwarder that has received the SYN.
     pub(crate) listener: u32,
-    /// Number of the interface on which it has arrived.
+    /// Number of the interface on which the SYN has arrived.
     pub(crate) interface: u16,
-    /// Whether the application has been told of this handshake.
+    /// Whether this handshake was reported to the application.
     is_polled: bool,
-    /// The packet with the SYN, without the data of the SYN.
+    /// The IP packet with the SYN, without the data of the SYN.
     pub(crate) packet: Box<[u8]>,
 }
 
-/// All deferred handshakes of a host. Invariant: each can be found by its flow, and is in one of
-/// the lists.
+/// All deferred handshakes of a host. Invariant: each record can be found by its flow, and is in
+/// exactly one of the lists `fresh` and `polled`.
 #[derive(Debug)]
 pub(crate) struct Records {
     slab: Slab<Deferred>,
     by_flow: Demux,
     links: Links,
-    /// Records that the application has not been told of, oldest first.
+    /// Records that were not yet reported to the application, oldest first.
     fresh: List,
-    /// Records that the application has been told of, oldest first.
+    /// Records that were reported to the application, oldest first.
     polled: List,
-    /// Handshakes that were reported to the application and ended before it decided about them.
-    /// Their end is still to be reported. Invariant: at most the limit of records, because the
-    /// application receives these events before the events of new records.
+    /// Handshakes that were reported to the application, but ended before the application decided.
+    /// Their end must still be reported. Invariant: their number is at most the limit of records,
+    /// because the application receives these events before the events of new records.
     pub(crate) cancelled: VecDeque<DeferredHandle>,
 }
 
@@ -55,12 +56,12 @@ impl Records {
         self.slab.len()
     }
 
-    /// Returns the number of records that the application has not been told of.
+    /// Returns the number of records that were not yet reported to the application.
     pub(crate) const fn fresh(&self) -> usize {
         self.fresh.len()
     }
 
-    /// Returns index and record of a flow, if its handshake is deferred.
+    /// Returns the index and the record of a flow, or `None` if the flow has no deferred handshake.
     pub(crate) fn of_flow(&self, flow: &Flow) -> Option<(u32, &Deferred)> {
         let index = self.by_flow.get(flow)?;
         Some((index, self.slab.get(index)?))
@@ -81,7 +82,8 @@ impl Records {
         }
     }
 
-    /// Returns the oldest record that the application has not been told of, and marks it as told.
+    /// Returns the oldest record that was not yet reported to the application, and marks it as
+    /// reported.
     pub(crate) fn poll(&mut self) -> Option<(DeferredHandle, &Deferred)> {
         let index = self.links.pop_front(&mut self.fresh)?;
         self.links.push_back(&mut self.polled, index);
@@ -96,14 +98,14 @@ impl Records {
         self.remove(handle.0.index())
     }
 
-    /// Returns the index of the oldest record. It is one that the application was told of, if there
-    /// is any, because others have waited for less than a turn.
+    /// Returns the index of the oldest record. Reported records come first, because records that
+    /// were not yet reported are less than a turn old.
     pub(crate) fn oldest(&self) -> Option<u32> {
         self.polled.first().or_else(|| self.fresh.first())
     }
 
-    /// Removes a record without an answer to the SYN. The application is informed if it was told of
-    /// the record.
+    /// Removes a record without an answer to the SYN. If the record was reported to the
+    /// application, its end will be reported, too.
     pub(crate) fn cancel(&mut self, index: u32) {
         let Some(key) = self.slab.key(index) else { return };
         if self.remove(index).is_some_and(|record| record.is_polled) {
@@ -111,7 +113,7 @@ impl Records {
         }
     }
 
-    /// Removes all records of a listener, of which the application is not informed.
+    /// Removes all records of a listener, without reporting this to the application.
     pub(crate) fn remove_of(&mut self, listener: u32) {
         let is_of =
             |(index, record): (u32, &Deferred)| (record.listener == listener).then_some(index);

@@ -12,30 +12,30 @@ use linerate_wire::{Ipv4Header, TypeOfService, UdpHeader};
 /// The options of a UDP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpOptions {
-    /// Limit of the receive queue in bytes; datagrams beyond it are dropped. A datagram counts 64
-    /// bytes beside its data.
+    /// Maximum size of the receive queue in bytes. Datagrams that do not fit are dropped. Each
+    /// datagram counts as its data plus 64 bytes.
     pub receive_bytes: usize,
-    /// Limit of the send queue in bytes; datagrams beyond it are refused. A datagram counts 92
-    /// bytes beside its data. An empty datagram always fits into an empty queue. A datagram that
-    /// exceeds the limit alone is too long.
+    /// Maximum size of the send queue in bytes. Datagrams that do not fit are refused. Each
+    /// datagram counts as its data plus 92 bytes. An empty datagram always fits into an empty
+    /// queue. A datagram that does not fit into an empty queue is refused as too long.
     pub send_bytes: usize,
-    /// May the socket send to broadcast addresses?
+    /// Whether the socket may send to broadcast addresses.
     pub broadcast: bool,
-    /// The TTL or hop limit of datagrams to single hosts and broadcast addresses.
+    /// The TTL or hop limit of datagrams to unicast and broadcast addresses.
     pub hops: u8,
     /// The type of service or traffic class of datagrams: DSCP and ECN.
     pub type_of_service: TypeOfService,
-    /// The TTL or hop limit of datagrams to multicast groups. Those with zero do not leave the
-    /// host.
+    /// The TTL or hop limit of datagrams to multicast groups. With zero, these datagrams do not
+    /// leave the host.
     pub multicast_hops: u8,
-    /// Do sockets of this host receive the datagrams of this socket to groups that they have
-    /// joined?
+    /// Whether datagrams of this socket to a multicast group are also delivered to sockets of this
+    /// host that have joined the group.
     pub multicast_loop: bool,
-    /// May datagrams be sent in fragments?
+    /// The use of fragmentation for the datagrams of the socket.
     pub fragmentation: Fragmentation,
-    /// Whether a socket at `::` excludes IPv4 (`IPV6_V6ONLY`). If not, it exchanges datagrams over
-    /// both IP versions, and shows IPv4 addresses in IPv6 form (RFC 3493 §3.7). The option has no
-    /// effect on a socket at an IPv4 address.
+    /// Whether a socket at `::` excludes IPv4 (`IPV6_V6ONLY`). If false, the socket exchanges
+    /// datagrams over both IP versions, and shows IPv4 addresses to the application in IPv6 form
+    /// (RFC 3493 §3.7). The option has no effect on a socket at an IPv4 address.
     pub only_v6: bool,
 }
 
@@ -43,18 +43,18 @@ pub struct UdpOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fragmentation {
-    /// A datagram that exceeds the path MTU is sent in fragments. Other datagrams of IPv4 have DF
-    /// set, so that routers report a smaller path MTU. Like Linux's `IP_PMTUDISC_WANT`.
+    /// The host sends a datagram that exceeds the path MTU in fragments. All other IPv4 datagrams
+    /// have DF set, so that routers report a smaller path MTU. This is `IP_PMTUDISC_WANT` of Linux.
     #[default]
     AsNeeded,
-    /// A datagram that exceeds the path MTU is refused by [`Error::MessageTooLong`], with the
-    /// largest size that fits. A report of a smaller path MTU is the error of the next call. Like
-    /// Linux's `IP_PMTUDISC_DO`.
+    /// The host refuses a datagram that exceeds the path MTU by [`Error::MessageTooLong`], which
+    /// contains the largest size that fits. If a router reports a smaller path MTU, the next call
+    /// on the socket returns this error. This is `IP_PMTUDISC_DO` of Linux.
     Never,
-    /// Datagrams of IPv4 have no DF, so that routers fragment those that exceed the MTU of their
-    /// next link, and report none of them. A datagram that exceeds the path MTU, as far as it is
-    /// known, is sent in fragments. Datagrams of IPv6, which routers never fragment, are sent as
-    /// with [`Fragmentation::AsNeeded`]. Like Linux's `IP_PMTUDISC_DONT`.
+    /// IPv4 datagrams do not have DF set, so that routers fragment a datagram that exceeds the MTU
+    /// of their next link, and do not report it. The host sends a datagram that exceeds the known
+    /// path MTU in fragments. Routers never fragment IPv6 datagrams, so these are sent as with
+    /// [`Fragmentation::AsNeeded`]. This is `IP_PMTUDISC_DONT` of Linux.
     ByRouters,
 }
 
@@ -74,16 +74,16 @@ impl Default for UdpOptions {
     }
 }
 
-/// Datagrams of one sender that were received together.
+/// The description of consecutive datagrams from one sender that one call has received together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceivedSegments {
-    /// The bytes of all datagrams together.
+    /// The total size of all datagrams in bytes.
     pub length: usize,
-    /// The bytes of each datagram, except for the last, which may be shorter. A single datagram can
+    /// The size of each datagram in bytes. The last datagram may be shorter. A single datagram can
     /// be empty.
     pub segment: usize,
-    /// The sender.
+    /// The address and port of the sender.
     pub from: SocketAddr,
 }
 
@@ -91,7 +91,8 @@ pub struct ReceivedSegments {
 #[derive(Debug)]
 pub(crate) struct UdpSocket {
     pub(crate) binding: Binding,
-    /// The peer's address and port as they are in packets.
+    /// The address and port of the peer in the form of packet headers; `None` if the socket is not
+    /// connected.
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) broadcast: bool,
     pub(crate) hops: u8,
@@ -99,23 +100,26 @@ pub(crate) struct UdpSocket {
     pub(crate) multicast_hops: u8,
     pub(crate) multicast_loop: bool,
     pub(crate) fragmentation: Fragmentation,
-    /// Received datagrams, each with the address and port of its sender as they are in packets.
+    /// The receive queue: datagrams, each with the address and port of its sender in the form of
+    /// packet headers.
     pub(crate) received: PacketQueue<SocketAddr>,
-    /// Packets ready to be sent.
+    /// The send queue: complete IP packets.
     pub(crate) to_send: PacketQueue<()>,
-    /// The way on which the first of them leaves.
+    /// The egress of the first packet in the send queue.
     pub(crate) egress: Egress,
-    /// The number of the interface over which datagrams to groups leave, if one was chosen.
+    /// The number of the interface over which datagrams to multicast groups leave; `None` if the
+    /// application has chosen no interface.
     pub(crate) multicast_interface: Option<u32>,
-    /// Was a datagram refused because the send queue was full, without a writable event since then?
+    /// Whether the send queue was too full for a datagram, and no
+    /// [`UdpEvent::Writable`](crate::UdpEvent::Writable) has followed yet.
     pub(crate) wants_writable: bool,
-    /// An error reported by the network, for the next call of the application.
+    /// An error that the network has reported, which the next call of the application returns.
     pub(crate) error: Option<Error>,
-    /// The state of the flow, if a forwarder has created the socket.
+    /// The state of the forwarded flow, if a forwarder has created the socket.
     pub(crate) forwarded: Option<UdpFlow>,
 }
 
-/// The list that contains a forwarded flow, see [`crate::forward::UdpFlows`].
+/// The list of [`crate::forward::UdpFlows`] that contains a forwarded flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UdpFlowList {
     Fresh,
@@ -123,10 +127,10 @@ pub(crate) enum UdpFlowList {
     Answered,
 }
 
-/// A forwarded UDP flow.
+/// The state of a forwarded UDP flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UdpFlow {
-    /// The flow ends after this time without a datagram.
+    /// The time without a datagram after which the flow ends.
     pub(crate) idle: Duration,
     /// The time of the last datagram.
     pub(crate) last: Instant,
@@ -162,25 +166,27 @@ impl UdpSocket {
         forwarded.into_iter().chain(bound.into_iter().flatten())
     }
 
-    /// Is it bound to an address that receives the datagrams to `group` and `port`?
+    /// Is the socket bound to an address that receives datagrams to the multicast address and port
+    /// `group`?
     pub(crate) fn is_bound_for(&self, group: SocketAddr) -> bool {
         let local = self.binding.local();
         local.port() == group.port() && (local.ip().is_unspecified() || local.ip() == group.ip())
     }
 
-    /// Does it exchange datagrams with `remote`? A connected socket does so with its peer only.
+    /// Does the socket accept datagrams from `remote`? A connected socket accepts only its peer.
     pub(crate) fn accepts(&self, remote: SocketAddr) -> bool {
         self.peer.is_none_or(|peer| peer == remote)
     }
 }
 
-/// Returns the data in the largest datagram of a packet of `mtu` bytes to `destination`.
+/// Returns the maximum number of data bytes in a datagram to `destination` whose packet has at most
+/// `mtu` bytes.
 pub(crate) const fn data_limit(mtu: usize, destination: IpAddr) -> usize {
     mtu.saturating_sub(headers(destination))
 }
 
 /// Returns the maximum number of data bytes in a datagram to `destination`, fragmented or not. The
-/// length fields of UDP and IP have sixteen bits.
+/// 16-bit length fields of UDP and IP set this limit.
 pub(crate) const fn largest_datagram(destination: IpAddr) -> usize {
     let headers = match destination {
         IpAddr::V4(_) => headers(destination),
@@ -189,7 +195,7 @@ pub(crate) const fn largest_datagram(destination: IpAddr) -> usize {
     u16::MAX as usize - headers
 }
 
-/// Returns the bytes of the IP and UDP headers before data to `destination`.
+/// Returns the length of the IP and UDP headers of a datagram to `destination`, in bytes.
 const fn headers(destination: IpAddr) -> usize {
     header_length(destination) + UdpHeader::LENGTH
 }
