@@ -1,4 +1,4 @@
-//! The errors of calls on a host.
+//! The errors that the calls of an application on a host return.
 
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use thiserror::Error;
@@ -7,10 +7,11 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The handle was closed before.
+    /// The handle is invalid, because its socket was closed.
     #[error("this handle was closed: the application must not use it any more")]
     Closed,
-    /// There is no data, or no room, yet. Try again after the next event of the socket.
+    /// The call would have to wait, for data to read, for room to write, or for a connection to
+    /// accept. Try again after the next event of the socket.
     #[error("not now: try again after the next event of this socket")]
     WouldBlock,
     /// Another socket has the address, or the connection exists already.
@@ -25,7 +26,7 @@ pub enum Error {
          address, or to 0.0.0.0"
     )]
     Loopback(IpAddr),
-    /// The local and the remote address are of different IP versions.
+    /// The local address and the destination are of different IP versions.
     #[error("{local} cannot reach {remote}: both ends need addresses of the same IP version")]
     OtherVersion {
         /// The local address.
@@ -46,7 +47,7 @@ pub enum Error {
          address, or admit IPv4"
     )]
     MappedBind(SocketAddr),
-    /// The socket is of IPv4, and the option is one of IPv6 sockets.
+    /// The option exists only for IPv6 sockets, and the socket is an IPv4 socket.
     #[error("the socket at {0} is of IPv4, and only sockets of IPv6 can exclude IPv4")]
     NotIpv6(SocketAddr),
     /// The host has no interface with this number, which is the zone of a link-local address.
@@ -57,10 +58,10 @@ pub enum Error {
     UnknownZone {
         /// The link-local address.
         address: Ipv6Addr,
-        /// The number.
+        /// The number of the interface that the host does not have.
         zone: u32,
     },
-    /// The host has several interfaces, and the link-local address does not name one of them.
+    /// The link-local address has no zone, and the host has several interfaces.
     #[error("{0} is link-local, and the host has several interfaces: name one as its zone")]
     MissingZone(Ipv6Addr),
     /// The host has no interface with this number.
@@ -75,7 +76,8 @@ pub enum Error {
     /// The only interface of a host cannot be removed.
     #[error("a host keeps its only interface: add another one first")]
     OnlyInterface,
-    /// The address cannot be one of an interface: multicast, broadcast, loopback, or unspecified.
+    /// The address cannot be assigned to an interface, because it is a multicast, broadcast,
+    /// loopback or unspecified address.
     #[error("{0} cannot be an address of an interface: give it a unicast address of its network")]
     UnusableAddress(IpAddr),
     /// The host has reached its limit of addresses.
@@ -90,8 +92,8 @@ pub enum Error {
     /// There is no route to the destination.
     #[error("no route to {0}: add one to the host's configuration")]
     NoRoute(IpAddr),
-    /// The destination is invalid: port zero, the unspecified address, or a multicast group where
-    /// only one host can answer.
+    /// The destination is invalid: port zero, the unspecified address, or a multicast group where a
+    /// unicast address is required.
     #[error(
         "{0} is not a valid destination: give the address of one host and a port that is not zero"
     )]
@@ -99,7 +101,7 @@ pub enum Error {
     /// The destination is a broadcast address, and the application has not allowed broadcasts.
     #[error("{0} is a broadcast address: allow broadcasts on the socket first")]
     BroadcastForbidden(IpAddr),
-    /// The connection belongs to another shard of this host, which receives its segments.
+    /// Another shard of this host would receive the segments of the connection.
     #[error(
         "a connection from {local} belongs to shard {shard}: open it there, or leave the choice of \
          the port to the host"
@@ -107,7 +109,7 @@ pub enum Error {
     OtherShard {
         /// The requested local address.
         local: SocketAddr,
-        /// The number of the shard.
+        /// The number of the shard that would receive the segments.
         shard: u16,
     },
     /// All ephemeral ports are in use for connections to this destination.
@@ -121,8 +123,8 @@ pub enum Error {
         /// The limit of sockets.
         limit: usize,
     },
-    /// The datagram exceeds the send queue, the largest datagram of its IP version, or the MTU of
-    /// the path if it must not be fragmented.
+    /// The datagram is too long for the send queue or for its IP version, or exceeds the path MTU
+    /// and must not be fragmented.
     #[error("the datagram is too long: {limit} bytes fit")]
     MessageTooLong {
         /// The largest size that fits, in bytes.
@@ -131,10 +133,10 @@ pub enum Error {
     /// The address is not a multicast address.
     #[error("{0} is not a multicast group: give an address of 224.0.0.0/4 or ff00::/8")]
     NotAGroup(IpAddr),
-    /// The socket receives the group already, from the given source or from all.
+    /// The socket has already joined the multicast group, for the given source or for all sources.
     #[error("the socket has joined {0} already: leave the group first to join it differently")]
     AlreadyJoined(IpAddr),
-    /// The socket does not receive the group, or not from the given source.
+    /// The socket has not joined the multicast group, or not for the given source.
     #[error("the socket has not joined {0} in this way: there is nothing to leave or to change")]
     NotJoined(IpAddr),
     /// The host has reached its limit of multicast groups.
@@ -143,27 +145,28 @@ pub enum Error {
         /// The limit of groups.
         limit: usize,
     },
-    /// The group has reached its limit of sources.
+    /// The filter of the multicast group has reached the limit of sources.
     #[error("the group has {limit} sources in its filter already: remove some, or raise the limit")]
     TooManySources {
         /// The limit of sources.
         limit: usize,
     },
-    /// The socket has no peer.
+    /// The socket is not connected to a peer, and the call names no destination.
     #[error("the socket is not connected: name the destination")]
     NotConnected,
-    /// The peer's host reported that the port is closed.
+    /// The peer's host has reported that no socket listens at the port.
     #[error("the peer refused: the port is closed")]
     Refused,
-    /// A router or the peer's host reported that the destination is unreachable.
+    /// A router or the peer's host has reported that the destination is unreachable.
     #[error("the network reports that the destination cannot be reached")]
     Unreachable,
-    /// An error of the connection.
+    /// An error of the TCP connection.
     #[error(transparent)]
     Tcp(linerate_tcp::Error),
 }
 
-/// Maps the `WouldBlock` of a connection to the error that all kinds of sockets share.
+/// Converts an error of a connection. Its `WouldBlock` becomes [`Error::WouldBlock`], which all
+/// kinds of sockets share.
 impl From<linerate_tcp::Error> for Error {
     fn from(error: linerate_tcp::Error) -> Self {
         match error {

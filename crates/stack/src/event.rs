@@ -1,5 +1,5 @@
-//! Events for the application, in a queue of bounded size: each socket is in it at most once, with
-//! a bit for each kind of event.
+//! Events for the application, and their queue. The size of the queue is bounded, because each
+//! socket is in the queue at most once, with a bit for each kind of event.
 
 use crate::collections::give_back;
 use crate::collections::list::{Links, List};
@@ -13,13 +13,14 @@ use linerate_tcp::Event as TcpEvent;
 use linerate_units::Instant;
 use linerate_wire::{IcmpError, Icmpv6Error};
 
-/// An event. Events of the same kind and socket are merged until they are polled.
+/// An event for the application. Events of equal kind and socket are merged until the application
+/// polls them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
     /// An event of a connection.
     Tcp(TcpHandle, TcpEvent),
-    /// A connection can be accepted.
+    /// A connection waits in the accept queue of this listener.
     Incoming(ListenHandle),
     /// An event of a UDP socket.
     Udp(UdpHandle, UdpEvent),
@@ -27,7 +28,8 @@ pub enum Event {
     Raw(RawHandle, RawEvent),
     /// A reply to an echo request of this host.
     EchoReply(EchoReply),
-    /// An ICMP error, or the silence of a neighbour, about an echo request of this host.
+    /// An echo request of this host has failed: an ICMP error was received, or the next hop did not
+    /// answer address resolution.
     EchoError(EchoError),
     /// The addresses of the host or their states have changed ([`crate::Stack::addresses`]).
     Addresses,
@@ -41,7 +43,8 @@ pub enum Event {
 pub enum UdpEvent {
     /// A datagram can be received.
     Readable,
-    /// A datagram can be sent again, after one was refused because the send queue was full.
+    /// A datagram can be sent again, after the socket refused a datagram because the send queue was
+    /// full.
     Writable,
     /// The network has reported an error about a sent datagram.
     Error,
@@ -53,7 +56,8 @@ pub enum UdpEvent {
 pub enum RawEvent {
     /// A packet can be received.
     Readable,
-    /// A packet can be sent again, after one was refused because the send queue was full.
+    /// A packet can be sent again, after the socket refused a packet because the send queue was
+    /// full.
     Writable,
 }
 
@@ -73,24 +77,25 @@ impl RawEvent {
 /// The reply to an echo request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EchoReply {
-    /// The source of the reply.
+    /// The address from which the reply was sent.
     pub source: IpAddr,
     /// The identifier of the request.
     pub identifier: u16,
     /// The sequence number of the request.
     pub sequence: u16,
-    /// The returned data, which a correct host does not change.
+    /// The data of the reply. A correct host returns the data of the request unchanged.
     pub data: Vec<u8>,
     /// The TTL or hop limit of the received packet.
     pub ttl: u8,
-    /// Time of arrival.
+    /// The time at which the reply arrived.
     pub arrived: Instant,
 }
 
-/// An error about an echo request.
+/// The failure of an echo request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EchoError {
-    /// The source of the report; this host itself if the neighbour did not answer.
+    /// The host or router that sent the ICMP error; an address of this host itself if the next hop
+    /// did not answer address resolution.
     pub reporter: IpAddr,
     /// The destination of the request.
     pub destination: IpAddr,
@@ -98,11 +103,11 @@ pub struct EchoError {
     pub identifier: u16,
     /// The sequence number of the request.
     pub sequence: u16,
-    /// The error.
+    /// The reported error.
     pub error: ReportedError,
 }
 
-/// The error in an ICMP message of either IP version.
+/// The error that an ICMP or ICMPv6 message reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportedError {
     /// An error of ICMP.
@@ -125,10 +130,10 @@ impl fmt::Display for ReportedError {
 pub(crate) struct EventQueue {
     links: Links,
     waiting: List,
-    /// The pending events of each socket, one bit for each kind. Invariant: nonzero exactly for the
-    /// sockets in `waiting`.
+    /// The pending events of each socket, one bit for each kind. Invariant: the entry of a socket
+    /// is nonzero if and only if the socket is in `waiting`.
     kinds: Vec<u8>,
-    /// Events of the host itself: echo events within their limit, and at most one address change.
+    /// Events of the host itself: echo events, up to a limit, and other events at most once each.
     host: VecDeque<Event>,
     echo_limit: usize,
 }
@@ -145,7 +150,7 @@ impl EventQueue {
         }
     }
 
-    /// Adds events of a socket: at least one bit of `kinds` is set.
+    /// Adds the events `kinds` of a socket. At least one bit of `kinds` must be set.
     pub(crate) fn note(&mut self, socket: u32, kinds: u8) {
         match self.kinds.get_mut(socket as usize) {
             Some(known) if *known != 0 => *known |= kinds,
@@ -172,7 +177,8 @@ impl EventQueue {
         fits
     }
 
-    /// Adds the event of an address change, unless it is in the queue already.
+    /// Adds an event about a change of addresses or of the DHCP lease, unless this event is already
+    /// in the queue.
     pub(crate) fn note_change(&mut self, event: Event) {
         if !self.host.contains(&event) {
             self.host.push_back(event);
@@ -188,7 +194,7 @@ impl EventQueue {
         }
     }
 
-    /// Gives back the memory of sockets from the index `sockets` on, which have no events.
+    /// Frees the memory for sockets from the index `sockets` on. These sockets no longer exist.
     #[cold]
     pub(crate) fn shrink(&mut self, sockets: usize) {
         self.links.shrink(sockets);
@@ -201,8 +207,8 @@ impl EventQueue {
         self.waiting.is_empty() && self.host.is_empty()
     }
 
-    /// Removes and returns the next event of a socket: the lowest kind of the socket that was
-    /// queued first.
+    /// Removes and returns the next event of a socket, as the index of the socket and the number of
+    /// the event's bit. Selects the lowest bit of the socket that was queued first.
     pub(crate) fn poll_socket(&mut self) -> Option<(u32, u8)> {
         let socket = self.waiting.first()?;
         let kinds = self.kinds.get_mut(socket as usize)?;
@@ -227,7 +233,8 @@ impl EventQueue {
     }
 }
 
-/// The bit of [`Event::Incoming`]. The bits of a connection's events are defined by [`TcpEvent`].
+/// The bit of [`Event::Incoming`] in the event queue. [`TcpEvent`] defines the bits of a
+/// connection's events.
 pub(crate) const INCOMING: u8 = 1;
 
 impl UdpEvent {

@@ -1,6 +1,7 @@
-//! Conversion between the addresses in packets and the addresses that applications see: IPv4
-//! addresses in their IPv6 form (RFC 4291 §2.5.5.2), sockets of both IP versions (RFC 3493 §3.7),
-//! and zones.
+//! The local address of a socket, and the conversion between addresses in packets and addresses
+//! that applications see. Applications see IPv4 addresses on IPv6 sockets as IPv4-mapped IPv6
+//! addresses, their "IPv6 form" (RFC 4291 §2.5.5.2, RFC 3493 §3.7), and link-local addresses with a
+//! zone.
 
 use crate::demux::Flow;
 use crate::error::Error;
@@ -8,8 +9,8 @@ use crate::ip::zone::with_zone;
 use crate::ports::Ports;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
 
-/// Converts an address and port that an application has given to those in the headers of packets:
-/// drops the zone and the flow label, and converts the IPv6 form of an IPv4 address to IPv4.
+/// Converts an address and port from an application to the form in packet headers: drops the zone
+/// and the flow label, and converts the IPv6 form of an IPv4 address to IPv4.
 #[inline]
 pub(crate) fn end_of_packets(given: SocketAddr) -> SocketAddr {
     match given {
@@ -20,8 +21,8 @@ pub(crate) fn end_of_packets(given: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Converts an address and port to those that an application sees: an IPv4 address to its IPv6 form
-/// if `is_mapped`.
+/// Converts an address and port from a packet to the form that an application sees. If `is_mapped`,
+/// converts an IPv4 address to its IPv6 form.
 pub(crate) const fn end_of_application(end: SocketAddr, is_mapped: bool) -> SocketAddr {
     match end {
         SocketAddr::V4(end) if is_mapped => {
@@ -31,16 +32,16 @@ pub(crate) const fn end_of_application(end: SocketAddr, is_mapped: bool) -> Sock
     }
 }
 
-/// The local address of a listener or of a UDP socket, with its address family.
+/// The local address of a listener or of a UDP socket, and the address family of the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Binding {
-    /// The local address and port in the headers of packets, with their zone: an IPv4 address if
-    /// the application has given one in IPv6 form.
+    /// The local address and port in the form of packet headers, but with a zone if the address is
+    /// link-local.
     local: SocketAddr,
     family: Family,
 }
 
-/// The address family of a socket, in which its application gives and sees addresses.
+/// The address family of a socket: the form in which the application passes and sees addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Family {
     /// `AF_INET`.
@@ -53,15 +54,15 @@ enum Family {
 }
 
 impl Binding {
-    /// The binding of the listener of a forwarder, which no packet finds.
+    /// The binding of a forwarder's listener, to which no packet is addressed.
     pub(crate) const NONE: Self =
         Self::to_flow(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0));
 
-    /// Creates the binding to an address of `interface` that an application has given. `only_v6`
-    /// excludes IPv4 from a socket for IPv6.
+    /// Creates the binding to the address `given` by an application. A link-local address gets the
+    /// zone `interface`. `only_v6` excludes IPv4 from an IPv6 socket.
     ///
     /// # Errors
-    /// [`Error::MappedBind`].
+    /// [`Error::MappedBind`] if `only_v6` is set and `given` is an IPv4 address in IPv6 form.
     pub(crate) fn new(given: SocketAddr, only_v6: bool, interface: u16) -> Result<Self, Error> {
         let local = with_zone(end_of_packets(given), interface);
         let family = match (given, local) {
@@ -70,7 +71,8 @@ impl Binding {
                 return Err(Error::MappedBind(given));
             }
             (SocketAddr::V6(_), SocketAddr::V4(_)) => Family::Ipv6 { only: false },
-            // As on Linux, a socket at one IPv6 address excludes IPv4 whatever was asked for.
+            // As on Linux, a socket at a specific IPv6 address excludes IPv4, whatever `only_v6`
+            // says.
             (SocketAddr::V6(_), SocketAddr::V6(local)) => {
                 Family::Ipv6 { only: only_v6 || !local.ip().is_unspecified() }
             }
@@ -78,7 +80,8 @@ impl Binding {
         Ok(Self { local, family })
     }
 
-    /// Creates the binding of a forwarded flow, whose application sees the addresses of packets.
+    /// Creates the binding of a forwarded flow. The application sees its addresses in the form of
+    /// packet headers.
     pub(crate) const fn to_flow(local: SocketAddr) -> Self {
         let family = match local {
             SocketAddr::V4(_) => Family::Ipv4,
@@ -93,11 +96,11 @@ impl Binding {
         self
     }
 
-    /// Returns this binding if its port is free, or, if the port is zero, the binding with a free
-    /// port that `ports` selects.
+    /// Returns this binding if its port is not zero and is free. If the port is zero, returns the
+    /// binding with a free port that `ports` selects.
     ///
     /// # Errors
-    /// [`Error::AddressInUse`], [`Error::PortsExhausted`].
+    /// [`Error::AddressInUse`] if the port is taken, [`Error::PortsExhausted`] if no port is free.
     pub(crate) fn with_free_port(
         self,
         ports: &mut Ports,
@@ -115,8 +118,8 @@ impl Binding {
             .ok_or_else(|| Error::PortsExhausted(flow.remote()))
     }
 
-    /// Returns the local address and port as they are in packets. `::` includes all IPv4 addresses
-    /// if [`Binding::has_both_versions`].
+    /// Returns the local address and port in the form of packet headers. If
+    /// [`Binding::has_both_versions`], the address `::` includes all IPv4 addresses.
     pub(crate) const fn local(&self) -> SocketAddr {
         self.local
     }
@@ -126,7 +129,7 @@ impl Binding {
         self.shown(self.local)
     }
 
-    /// Converts an address and port of a packet to those that the application sees.
+    /// Converts an address and port from a packet to the form that the application sees.
     pub(crate) const fn shown(&self, end: SocketAddr) -> SocketAddr {
         end_of_application(end, self.is_mapped())
     }
@@ -136,7 +139,8 @@ impl Binding {
         matches!(self.family, Family::Ipv6 { .. })
     }
 
-    /// Is the socket for IPv6 only? `None` for a socket of IPv4, which has no such option.
+    /// Returns whether an IPv6 socket excludes IPv4 (`IPV6_V6ONLY`); `None` for an IPv4 socket,
+    /// which does not have this option.
     pub(crate) const fn only_v6(&self) -> Option<bool> {
         match self.family {
             Family::Ipv4 => None,
@@ -144,25 +148,28 @@ impl Binding {
         }
     }
 
-    /// Is the socket bound to all addresses of both IP versions?
+    /// Is the socket bound to all addresses of both IPv4 and IPv6?
     fn has_both_versions(&self) -> bool {
         self.family == Family::Ipv6 { only: false }
             && self.local.is_ipv6()
             && self.local.ip().is_unspecified()
     }
 
-    /// Returns the keys by which the socket is found in the table of listeners or UDP sockets: one
-    /// for each IP version that it accepts.
+    /// Returns the keys of the socket in the table of listeners or UDP sockets: one key for each IP
+    /// version that the socket accepts.
     pub(crate) fn flows(&self) -> impl Iterator<Item = Flow> + use<> {
         let all_ipv4 = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), self.local.port());
         let ipv4 = self.has_both_versions().then(|| Flow::bound(all_ipv4));
         core::iter::once(Flow::bound(self.local)).chain(ipv4)
     }
 
-    /// Checks that the socket can exchange packets with the address `remote`, as it is in packets.
+    /// Checks that the socket can exchange packets with the address `remote`, which has the form of
+    /// packet headers.
     ///
     /// # Errors
-    /// [`Error::OtherVersion`], [`Error::OnlyIpv6`].
+    /// [`Error::OnlyIpv6`] if `remote` is an IPv4 address that the socket excludes,
+    /// [`Error::OtherVersion`] if `remote` is an IPv6 address and the socket is bound to an IPv4
+    /// address.
     pub(crate) fn check_version(&self, remote: IpAddr) -> Result<(), Error> {
         let local = self.local.ip();
         match remote {

@@ -3,20 +3,21 @@
 use core::hash::Hasher;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The IP addresses of two hosts, in the order of a received packet: the remote host first.
+/// The IP addresses of two hosts, in the order of a received packet: the address of the remote host
+/// is first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Hosts {
-    /// Two IPv4 addresses, remote and local.
+    /// The remote and the local IPv4 address.
     V4([u8; 8]),
-    /// Two IPv6 addresses, remote and local.
+    /// The remote and the local IPv6 address.
     V6([u8; 32]),
 }
 
 impl Hosts {
     /// Creates a pair from the addresses of the local and the remote host.
     ///
-    /// Callers refuse addresses of different IP versions. As a safeguard, such addresses result in
-    /// a pair of IPv6 addresses that no packet has.
+    /// Callers refuse addresses of different IP versions. As a safeguard, addresses of different
+    /// versions are converted to a pair of IPv6 addresses that no packet contains.
     pub(crate) fn new(local: IpAddr, remote: IpAddr) -> Self {
         match (local, remote) {
             (IpAddr::V4(local), IpAddr::V4(remote)) => {
@@ -63,14 +64,14 @@ impl Hosts {
     }
 }
 
-/// Returns the IPv6 address with these octets, or the unspecified one for `None`.
+/// Returns the IPv6 address with these octets, or the unspecified address for `None`.
 fn v6(octets: Option<&[u8; 16]>) -> IpAddr {
     octets.map_or(Ipv6Addr::UNSPECIFIED, |octets| Ipv6Addr::from(*octets)).into()
 }
 
-/// The addresses and ports of a connection, in the order of a received packet: the remote end
-/// first. For a listener or an unconnected socket, the remote end is the unspecified address with
-/// port 0.
+/// The addresses and ports of a connection, in the order of a received packet: remote before local.
+/// For a listener or an unconnected socket, the remote address is unspecified and the remote port
+/// is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flow {
     pub(crate) hosts: Hosts,
@@ -79,13 +80,14 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// Creates the flow between a local and a remote end.
+    /// Creates the flow between a local and a remote address and port.
     pub(crate) fn new(local: impl Into<SocketAddr>, remote: impl Into<SocketAddr>) -> Self {
         let (local, remote) = (local.into(), remote.into());
         Self::between(Hosts::new(local.ip(), remote.ip()), local.port(), remote.port())
     }
 
-    /// Creates the flow between these ports of two hosts.
+    /// Creates the flow between the port `local` of the local host and the port `remote` of the
+    /// remote host.
     #[inline(always)]
     pub(crate) const fn between(hosts: Hosts, local: u16, remote: u16) -> Self {
         let ([a, b], [c, d]) = (remote.to_be_bytes(), local.to_be_bytes());
@@ -166,8 +168,8 @@ impl Flow {
         u16::from_be_bytes([a, b])
     }
 
-    /// Returns the hash of the flow by `hasher`. The flow is written as integers, so that the
-    /// compiler can omit the hasher's checks for buffered bytes.
+    /// Returns the hash of the flow by `hasher`. Writes the flow as integers, so that the compiler
+    /// can omit the hasher's checks for buffered bytes.
     #[inline(always)]
     pub(crate) fn hash_by(&self, mut hasher: impl Hasher) -> u64 {
         // Each IP version has its own sequence of writes, so that the number of bytes that the
@@ -191,8 +193,8 @@ impl Flow {
     /// Maximum number of bytes that [`Flow::write_key`] writes.
     pub(crate) const KEY: usize = 36;
 
-    /// Writes the flow as bytes for a keyed hash, the local end first. Different flows have
-    /// different bytes. Returns the number of bytes.
+    /// Writes the flow as bytes for a keyed hash, the local address and port first. Different flows
+    /// give different bytes. Returns the number of bytes.
     pub(crate) fn write_key(&self, key: &mut [u8]) -> usize {
         let hosts = self.hosts.bytes();
         let (remote, local) = hosts.split_at(hosts.len() / 2);
@@ -224,7 +226,7 @@ impl FlowHash {
     pub(crate) const NONE: Self = Self(0);
 
     /// Widens the hash to the 64 bits that the table expects. The table selects a bucket by the
-    /// lower bits, and compares tags of the upper ones.
+    /// lower bits, and compares tags taken from the upper bits.
     pub(crate) fn wide(self) -> u64 {
         u64::from(self.0) << 32 | u64::from(self.0)
     }

@@ -1,12 +1,12 @@
-//! Demultiplexing: finds the socket of a packet. A hash table with a secret key maps flows to
-//! sockets, and a one-entry cache precedes it.
+//! Demultiplexing: finds the socket that receives a packet. A hash table with a secret key maps
+//! flows to sockets, and lookups try a one-entry cache before the table.
 //!
-//! Bulk data arrive in runs of one flow, so nearly all of their packets hit the cache. A miss costs
-//! the same with one flow as with a million. Peers do not know the secret key, so they cannot
-//! choose flows whose hashes collide.
+//! Packets of bulk data mostly follow packets of their own flow, so nearly all of them hit the
+//! cache. The cost of a miss does not depend on the number of flows. Peers do not know the secret
+//! key, so they cannot choose flows whose hashes collide.
 //!
 //! The first packet of a flow causes a failed lookup, then an insertion, and soon another lookup.
-//! Therefore the last hash is kept even if its lookup failed, and an inserted flow enters the
+//! Therefore the last hash is kept even if the lookup failed, and an inserted flow is put into the
 //! cache.
 
 pub(crate) mod binding;
@@ -29,12 +29,12 @@ struct Entry {
     socket: u32,
 }
 
-/// A previous entry of the one-entry cache, by which it can be restored.
+/// The previous content of the one-entry cache, for [`Demux::restore`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Replaced(Option<Entry>);
 
-/// A table entry for one IP version, of the smallest possible size. Most connections are idle, and
-/// this entry is then a large part of their memory.
+/// A table entry for one IP version, of the smallest possible size. The size matters, because the
+/// entry is a large part of the memory of an idle connection.
 #[derive(Clone, Copy, Debug)]
 struct Packed<const HOSTS: usize> {
     hosts: [u8; HOSTS],
@@ -61,8 +61,8 @@ impl Packed<32> {
     }
 }
 
-/// Gives back memory of a table of which less than an eighth is used. The cost is in proportion to
-/// the entries that were removed before.
+/// Shrinks a table of whose capacity less than an eighth is used. The cost is proportional to the
+/// number of entries that were removed before.
 #[inline]
 fn give_back_table<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64) {
     if table.capacity() > 8 * table.len() + KEPT {
@@ -71,7 +71,8 @@ fn give_back_table<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64) {
     }
 }
 
-/// A table for each IP version. In a common table, IPv4 entries would be as long as IPv6 entries.
+/// The hash tables, one for each IP version. In a common table, IPv4 entries would be as long as
+/// IPv6 entries.
 #[derive(Debug)]
 struct Tables {
     ipv4: HashTable<Packed<8>>,
@@ -137,15 +138,15 @@ impl Tables {
     }
 }
 
-/// The table that finds the socket of a flow.
+/// The map from flows to sockets.
 #[derive(Debug)]
 pub(crate) struct Demux {
     hasher: SipHasher13,
     table: Tables,
-    /// The one-entry cache: the last flow that was found or inserted. Invariant: the entry is in
-    /// the table.
+    /// The one-entry cache: the last flow that was found or inserted. Invariant: the entry is also
+    /// in the table.
     last: Option<Entry>,
-    /// The flow that was hashed last, and its hash.
+    /// The flow that was hashed last, and the hash of this flow.
     hashed: Option<(Flow, FlowHash)>,
     /// The flows of the frames in the current batch.
     prefetch: LookupPrefetch,
@@ -184,8 +185,8 @@ impl Demux {
         Some(socket)
     }
 
-    /// Returns the socket of `flow` if it is in the one-entry cache. The packet is not counted
-    /// here, but by the caller if it handles it.
+    /// Returns the socket of `flow` if the flow is in the one-entry cache. This lookup is not
+    /// counted; a caller that handles the packet must count it.
     #[inline]
     pub(crate) fn last(&self, flow: &Flow) -> Option<u32> {
         match &self.last {
@@ -200,8 +201,8 @@ impl Demux {
         if self.table.is_empty() { None } else { self.get_from_table(flow) }
     }
 
-    /// Returns whether a socket is bound to the local end of this flow, or to its local port at all
-    /// addresses.
+    /// Returns whether a socket is bound to the local address and port of this flow, or to the
+    /// local port at all addresses.
     #[inline]
     pub(crate) fn has_bound(&self, flow: &Flow) -> bool {
         !self.table.is_empty() && self.has_bound_in_table(flow)
@@ -217,8 +218,8 @@ impl Demux {
         self.last(flow).or_else(|| self.table.find(hash(&self.hasher, flow), flow))
     }
 
-    /// Returns whether the table does not contain a flow. Keeps its hash, because an insertion is
-    /// likely to follow.
+    /// Returns whether the table does not contain `flow`. Stores the hash of the flow, because an
+    /// insertion is likely to follow.
     #[inline]
     pub(crate) fn is_free(&mut self, flow: &Flow) -> bool {
         self.table.is_empty() || self.is_absent_from_table(flow)
@@ -240,20 +241,21 @@ impl Demux {
         true
     }
 
-    /// Inserts `flow`, whose hash is `key` and which is known to be [absent](Demux::is_free).
+    /// Inserts `flow`, whose hash is `key`. The caller has checked that the flow is
+    /// [absent](Demux::is_free).
     pub(crate) fn insert_hashed(&mut self, key: FlowHash, flow: &Flow, socket: u32) {
         debug_assert!(self.table.find(key, flow).is_none(), "a flow leads to one socket");
         self.table.insert(&self.hasher, key, flow, socket);
         self.last = Some(Entry { flow: *flow, socket });
     }
 
-    /// Removes `flow`, unless it belongs to another socket than `socket`.
+    /// Removes `flow` if it belongs to `socket`.
     pub(crate) fn remove(&mut self, flow: &Flow, socket: u32) {
         let key = self.hash(flow);
         self.remove_hashed(key, flow, socket);
     }
 
-    /// Removes `flow`, whose hash is `key`, unless it belongs to another socket than `socket`.
+    /// Removes `flow`, whose hash is `key`, if it belongs to `socket`.
     pub(crate) fn remove_hashed(&mut self, key: FlowHash, flow: &Flow, socket: u32) {
         self.table.remove(&self.hasher, key, flow, socket);
         if self.last.as_ref().is_some_and(|last| last.flow == *flow) {
@@ -262,24 +264,25 @@ impl Demux {
         self.prefetch.forget_flow(flow);
     }
 
-    /// Adds a frame to the next batch. `flow` is its flow, if it is a TCP segment.
+    /// Adds a frame to the next batch. `flow` is the flow of the frame, or `None` if the frame
+    /// contains no TCP segment.
     #[inline]
     pub(crate) fn announce(&mut self, flow: Option<Flow>) {
         self.prefetch.note(flow);
     }
 
-    /// Looks up all frames of the batch if they belong to several flows, and prefetches the sockets
-    /// that are found. `look` touches a socket, and returns whether its packets may use the flow
-    /// cache.
+    /// Looks up the flows of all frames of the batch, and calls `look` for each socket that is
+    /// found. `look` prefetches the socket, and returns whether its packets may use the flow cache.
+    /// Returns false, without a lookup, if the batch has fewer than two runs of frames.
     pub(crate) fn look_up_announced(&mut self, look: impl Fn(u32) -> bool) -> bool {
         let runs = self.prefetch.runs();
         if runs.len() < 2 {
             self.prefetch.forget();
             return false;
         }
-        // One loop issues all lookups, so that their cache misses overlap. Hashing is done in a
-        // loop before it: a hash takes so many instructions that few lookups would fit the
-        // processor's out-of-order window at a time.
+        // One loop issues all lookups, so that their cache misses overlap. Another loop computes
+        // all hashes before, because a hash takes many instructions, and only few lookups with
+        // their hashes would fit into the processor's out-of-order window.
         for run in &mut *runs {
             run.hash = run.flow.as_ref().map_or(FlowHash::NONE, |flow| hash(&self.hasher, flow));
         }
@@ -292,9 +295,9 @@ impl Demux {
         true
     }
 
-    /// Advances to the next frame of the batch. If the lookup of the batch has found the socket of
-    /// the frame, and the one-entry cache holds another socket, the found socket replaces the
-    /// entry. Returns the replaced entry.
+    /// Advances to the next frame of the batch, whose flow is `flow`. If the lookup of the batch
+    /// has found the socket of this flow, and the one-entry cache holds another flow, replaces the
+    /// cache entry and returns the replaced content. Otherwise returns `None`.
     pub(crate) fn step_to_announced(&mut self, flow: Option<Flow>) -> Option<Replaced> {
         let run = self.prefetch.step();
         let (flow, socket) = (flow?, run?.socket?);
@@ -304,8 +307,7 @@ impl Demux {
         Some(Replaced(self.last.replace(Entry { flow, socket })))
     }
 
-    /// Restores the one-entry cache, after a frame that could not be handled as the batch
-    /// predicted.
+    /// Restores the one-entry cache, because the frame could not be handled by the flow cache.
     pub(crate) fn restore(&mut self, before: Replaced) {
         self.last = before.0;
     }
@@ -320,7 +322,7 @@ impl Demux {
         self.prefetch.forget();
     }
 
-    /// Returns whether there is no batch at present.
+    /// Returns whether no batch is in progress.
     pub(crate) const fn has_no_batch(&self) -> bool {
         self.prefetch.is_empty()
     }
@@ -335,7 +337,8 @@ impl Demux {
         (self.repeats, self.lookups)
     }
 
-    /// Returns the hash of `flow`, which is computed unless it was the last one.
+    /// Returns the hash of `flow`. Reuses the stored hash if `flow` is the flow that was hashed
+    /// last.
     pub(crate) fn hash(&mut self, flow: &Flow) -> FlowHash {
         if let Some((known, hash)) = &self.hashed
             && known == flow
