@@ -1,5 +1,6 @@
-//! Steering: selects the shard of a host for a received frame. Each shard is a separate
-//! [`crate::Stack`], without shared state, so all frames of a connection must reach the same one.
+//! Steering: selects the shard of a host that receives a frame. Each shard is a separate
+//! [`crate::Stack`], and shards share no state, so all frames of a connection must reach the same
+//! shard.
 //!
 //! | frame | shard |
 //! |---|---|
@@ -8,9 +9,9 @@
 //! | ARP, Neighbour Discovery | all shards: each has its own neighbours; only the first answers |
 //! | all others: UDP, echoes, fragments, invalid packets | the first shard |
 //!
-//! Only the first fragment of a segment has its ports, so the first shard reassembles the
-//! fragmented segments of all connections, and hands the segments of other shards over
-//! ([`crate::Link::hand_over`]).
+//! Only the first fragment of a segment contains the ports. Therefore the first shard reassembles
+//! the fragmented segments of all connections, and passes segments that belong to other shards to
+//! them ([`crate::Link::hand_over`]).
 
 use crate::ip::is_ipv6;
 use crate::keys::Keys;
@@ -20,17 +21,17 @@ use core::num::NonZeroU16;
 use linerate_wire::{Ipv6Packet, Ipv6Quote, Protocol};
 use siphasher::sip::SipHasher13;
 
-/// The number of the shard that handles all packets of no connection.
+/// The number of the shard that handles all packets which belong to no TCP connection.
 pub const FIRST_SHARD: u16 = 0;
 
 const ETHERNET_HEADER: usize = 14;
 const ICMP: u8 = 1;
 const TCP: u8 = 6;
-/// The types of the first and the last message of Neighbour Discovery.
+/// The range of ICMPv6 types that Neighbour Discovery uses (RFC 4861 §4).
 const NEIGHBOR_DISCOVERY_FIRST: u8 = 133;
 const NEIGHBOR_DISCOVERY_LAST: u8 = 137;
 
-/// The number of a shard, among the shards of its host.
+/// The position of a shard among the shards of its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     /// The number of the shard, less than `count`.
@@ -43,36 +44,37 @@ impl Shard {
     /// The only shard of a host.
     pub const ONLY: Self = Self { number: FIRST_SHARD, count: NonZeroU16::MIN };
 
-    /// Is this the shard that handles all packets of no connection?
+    /// Is this the shard that handles all packets which belong to no TCP connection?
     #[must_use]
     pub const fn is_first(self) -> bool {
         self.number == FIRST_SHARD
     }
 }
 
-/// The destination of a frame.
+/// The shard, or the shards, that must receive a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steered {
-    /// The shard of this number.
+    /// The shard with this number.
     To(u16),
     /// Every shard.
     ToAll,
 }
 
-/// The steering of a host. All shards and their links must use the same seed.
+/// The selection of a shard for each frame of a host. All shards and their links must use the same
+/// seed.
 #[derive(Clone, Debug)]
 pub struct Steering {
     hasher: SipHasher13,
     shards: NonZeroU16,
-    /// The flow of the previous segment over IPv4, and its shard. Bulk data arrives in runs of one
-    /// flow.
+    /// The flow of the previous segment over IPv4, and its shard. This saves hashing, because
+    /// consecutive segments mostly belong to one flow.
     last: ([u8; 12], u16),
     /// The flow of the previous segment over IPv6, and its shard.
     last_ipv6: ([u8; 36], u16),
 }
 
 impl Steering {
-    /// Creates the steering of `shards` shards. A peer that does not know the seed cannot direct
+    /// Creates the selection among `shards` shards. A peer that does not know `seed` cannot direct
     /// all flows to one shard.
     #[must_use]
     pub fn new(seed: [u8; 32], shards: NonZeroU16) -> Self {
@@ -93,7 +95,8 @@ impl Steering {
         self.shards
     }
 
-    /// Returns the shard of a connection. The order of the ends does not matter.
+    /// Returns the number of the shard of a connection between two addresses and ports, whose order
+    /// does not matter.
     #[must_use]
     pub fn of_connection(&self, one: impl Into<SocketAddr>, other: impl Into<SocketAddr>) -> u16 {
         if self.shards == NonZeroU16::MIN {
@@ -120,7 +123,7 @@ impl Steering {
         }
     }
 
-    /// Returns the shard of a received frame.
+    /// Selects the shard for a received frame.
     pub fn steer(&mut self, medium: Medium, frame: &[u8]) -> Steered {
         if self.shards == NonZeroU16::MIN {
             return Steered::To(FIRST_SHARD);
@@ -183,7 +186,8 @@ impl Steering {
     }
 }
 
-/// Returns the shard of a key. Hashes are distributed evenly for any number of shards.
+/// Returns the number of the shard for a flow key. The keys are distributed evenly over any number
+/// of shards.
 fn shard_of(hasher: &SipHasher13, shards: NonZeroU16, key: &[u8]) -> u16 {
     if shards == NonZeroU16::MIN {
         return FIRST_SHARD;
@@ -193,7 +197,8 @@ fn shard_of(hasher: &SipHasher13, shards: NonZeroU16, key: &[u8]) -> u16 {
     shard
 }
 
-/// Returns both ends, of 48 bits each, in an order that is independent of the direction.
+/// Returns the key of an IPv4 flow: both addresses with their ports, 48 bits each, in an order that
+/// does not depend on the direction.
 fn key(one: u64, other: u64) -> [u8; 12] {
     let (less, more) = (one.min(other), one.max(other));
     let mut key = [0; 12];
@@ -202,7 +207,8 @@ fn key(one: u64, other: u64) -> [u8; 12] {
     key
 }
 
-/// Returns both ends over IPv6, in an order that is independent of the direction.
+/// Returns the key of an IPv6 flow: both addresses with their ports, in an order that does not
+/// depend on the direction.
 fn ipv6_key(one: (Ipv6Addr, u16), other: (Ipv6Addr, u16)) -> [u8; 36] {
     let (less, more) = (one.min(other), one.max(other));
     let mut key = [0; 36];
@@ -213,11 +219,12 @@ fn ipv6_key(one: (Ipv6Addr, u16), other: (Ipv6Addr, u16)) -> [u8; 36] {
     key
 }
 
-/// The fields of an IPv4 header that determine the shard. They are not validated here.
+/// The fields of an IPv4 packet that determine the shard. They are not validated here, since the
+/// shard validates the packet.
 #[derive(Clone, Copy, Debug)]
 struct Head<'a> {
     addresses: [u8; 8],
-    /// Is the packet a fragment of a datagram?
+    /// Whether the packet is a fragment of a datagram.
     is_fragment: bool,
     protocol: u8,
     payload: &'a [u8],
@@ -233,14 +240,15 @@ impl<'a> Head<'a> {
         }
         Some(Self {
             addresses: *addresses,
-            // The flag "more fragments", and the fragment offset.
+            // The mask selects the flag "more fragments" and the fragment offset.
             is_fragment: u16::from_be_bytes([place_0, place_1]) & 0x3fff != 0,
             protocol,
             payload: packet.get(length..)?,
         })
     }
 
-    /// Returns the key of both addresses and ports; `None` if the ports are missing.
+    /// Returns the key of the packet's flow, or `None` if the packet is too short to contain the
+    /// ports.
     fn flow_key(&self) -> Option<[u8; 12]> {
         let [a, b, c, d, e, f, g, h] = self.addresses;
         let &[i, j, k, l] = self.payload.first_chunk()?;
@@ -251,9 +259,11 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Parses the segment that an ICMP error quotes.
+/// Parses the TCP packet that an ICMP error quotes. Returns `None` if the message is no error, or
+/// quotes no TCP packet.
 fn quoted(message: &[u8]) -> Option<Head<'_>> {
-    // Types: unreachable, source quench, redirect, time exceeded, parameter problem.
+    // The types mean destination unreachable, source quench, redirect, time exceeded, and parameter
+    // problem.
     let is_error = matches!(message.first()?, 3 | 4 | 5 | 11 | 12);
     let head = Head::of(message.get(8..)?)?;
     (is_error && head.protocol == TCP && !head.is_fragment).then_some(head)

@@ -1,14 +1,15 @@
-//! A hierarchical timer wheel, whose amortised cost per timer is constant.
+//! A hierarchical timer wheel, whose amortized cost per timer is constant.
 //!
-//! It has nine levels of 64 slots. A slot of the lowest level is one tick, and a slot of each
-//! higher level spans all slots of the level below. If deadlines are written as numbers with digits
-//! of 6 bits, a timer is at the level of the highest digit in which it differs from the current
-//! tick. It moves down as its time approaches, at most nine times. All levels together span 2^64
-//! nanoseconds.
+//! The wheel has nine levels of 64 slots. A slot of the lowest level is one tick, and a slot of
+//! each higher level spans all slots of the level below. Ticks are numbers with digits of 6 bits. A
+//! timer is at the level of the highest digit in which the tick of its deadline differs from the
+//! current tick. The timer moves to lower levels as its deadline approaches, at most nine times.
+//! All levels together span 2^64 nanoseconds.
 //!
-//! Timers are armed lazily. Postponing a deadline costs nothing: the timer stays in its slot,
-//! expires at the old time, and its owner arms it again for the current deadline. Nearly every
-//! segment postpones a transport timer, and hardly any of them expires.
+//! Timers are armed lazily. Postponing a deadline costs nothing: the timer stays in its slot and
+//! expires at the old time, and then its owner arms the timer again for the present deadline. This
+//! pays off because nearly every segment postpones a transport timer, and hardly any of these
+//! timers expires.
 
 use crate::collections::give_back;
 use crate::collections::list::{Links, List};
@@ -16,15 +17,15 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 use linerate_units::Instant;
 
-/// Length of a tick as a power of two: 2^10 ns. A timer expires at most one tick late, and never
-/// early.
+/// Binary logarithm of the length of a tick in nanoseconds: a tick is 2^10 ns. A timer expires at
+/// most one tick late, and never early.
 const TICK_BITS: u32 = 10;
 const DIGIT_BITS: u32 = 6;
 const SLOTS: usize = 1 << DIGIT_BITS;
 const LEVELS: usize = 9;
 const LAST_TICK: u64 = u64::MAX >> TICK_BITS;
 
-/// An identifier of a timer, which is equivalent to a small number.
+/// A type that identifies timers. Each identifier corresponds to a small number.
 pub(crate) trait TimerId: Copy {
     /// Returns the number of this timer.
     fn number(self) -> u32;
@@ -48,17 +49,18 @@ impl TimerId for u32 {
 /// A timer wheel whose timers are identified by `Id`.
 #[derive(Debug)]
 pub(crate) struct TimerWheel<Id = u32> {
-    /// The current tick. Invariant: every armed timer of this or an earlier tick is in `due`.
+    /// The current tick. Invariant: every armed timer whose deadline is in this or an earlier tick
+    /// is in `due`.
     elapsed: u64,
-    /// A time before which no timer expires; [`Instant::NEVER`] if none is armed. Cached, because
-    /// every turn of the host reads it.
+    /// A time before which no timer expires; [`Instant::NEVER`] if no timer is armed. This value is
+    /// cached, because every turn of the host reads it.
     next: Instant,
     levels: [Level; LEVELS],
     due: List,
     links: Links,
     timers: Vec<Timer>,
     ids: PhantomData<Id>,
-    /// Number of times that timers were put into slots, by which tests check the cost.
+    /// Number of times that timers were put into slots, as the measure of cost in tests.
     #[cfg(test)]
     placed: u64,
 }
@@ -100,8 +102,8 @@ impl<Id: TimerId> TimerWheel<Id> {
         }
     }
 
-    /// Arms timer `id` to expire at `deadline` at the latest. If it is already armed for an earlier
-    /// time, it keeps that time.
+    /// Arms timer `id` to expire at `deadline`, unless the timer is already armed for an earlier
+    /// time.
     #[inline]
     pub(crate) fn arm(&mut self, id: Id, deadline: Instant) {
         if deadline < self.deadline(id) {
@@ -109,7 +111,8 @@ impl<Id: TimerId> TimerWheel<Id> {
         }
     }
 
-    /// Moves a timer to an earlier deadline. This can only lower `next`, so no search is needed.
+    /// Moves a timer to an earlier deadline. The move can only lower `next`, so no search for the
+    /// next timer is needed.
     #[inline(never)]
     fn move_earlier(&mut self, id: u32, deadline: Instant) {
         self.take_out(id);
@@ -139,7 +142,7 @@ impl<Id: TimerId> TimerWheel<Id> {
         }
     }
 
-    /// Removes timer `id` from its slot. Returns false if it was not armed.
+    /// Removes timer `id` from its slot. Returns false if the timer was not armed.
     #[inline(always)]
     fn take_out(&mut self, id: u32) -> bool {
         let timer = match self.timers.get_mut(id as usize) {
@@ -161,13 +164,14 @@ impl<Id: TimerId> TimerWheel<Id> {
         true
     }
 
-    /// Returns the deadline of timer `id`; [`Instant::NEVER`] if it is not armed.
+    /// Returns the deadline of timer `id`, or [`Instant::NEVER`] if the timer is not armed.
     #[inline]
     pub(crate) fn deadline(&self, id: Id) -> Instant {
         self.timers.get(id.number() as usize).map_or(Instant::NEVER, |timer| timer.deadline)
     }
 
-    /// Disarms and returns a timer whose deadline has passed at `now`, or `None` if there is none.
+    /// Disarms and returns a timer whose deadline has passed at `now`, or `None` if no timer has
+    /// expired.
     pub(crate) fn expire(&mut self, now: Instant) -> Option<Id> {
         self.advance(now.as_nanos() >> TICK_BITS);
         let id = self.links.pop_front(&mut self.due);
@@ -177,14 +181,15 @@ impl<Id: TimerId> TimerWheel<Id> {
         Some(Id::from_number(id))
     }
 
-    /// Returns a time before which no timer expires. It can precede the first deadline by the width
-    /// of that timer's slot, until [`TimerWheel::expire`] narrows it.
+    /// Returns a time before which no timer expires. This is the begin of the slot of the next
+    /// timer, so it can be earlier than the timer's deadline. [`TimerWheel::expire`] makes it more
+    /// exact.
     #[inline]
     pub(crate) const fn next(&self) -> Instant {
         self.next
     }
 
-    /// Disarms the timers from `number` on, and gives back their memory.
+    /// Disarms the timers with the numbers from `number` on, and frees their memory.
     #[cold]
     pub(crate) fn shrink(&mut self, number: u32) {
         let end = u32::try_from(self.timers.len()).unwrap_or(u32::MAX);
@@ -197,8 +202,8 @@ impl<Id: TimerId> TimerWheel<Id> {
         self.links.shrink(number as usize);
     }
 
-    /// Advances the current tick up to `tick`, from one occupied slot to the next, until a timer is
-    /// due.
+    /// Advances the current tick, from one occupied slot to the next, until a timer is due or the
+    /// current tick is `tick`.
     fn advance(&mut self, tick: u64) {
         while self.due.is_empty() {
             match self.first_slot() {
@@ -214,9 +219,9 @@ impl<Id: TimerId> TimerWheel<Id> {
         }
     }
 
-    /// Returns the level and the index of the occupied slot that begins first, and its first tick.
-    /// It is on the lowest occupied level, because the timers there differ from the current tick in
-    /// the lowest digits only.
+    /// Returns the level, the index and the first tick of the occupied slot that begins first. This
+    /// slot is on the lowest occupied level, because the timers of that level differ from the
+    /// current tick only in the lowest digits.
     fn first_slot(&self) -> Option<(usize, usize, u64)> {
         let level = self.levels.iter().position(|level| level.occupied != 0)?;
         let slot = self.levels[level].occupied.trailing_zeros();
@@ -234,9 +239,9 @@ impl<Id: TimerId> TimerWheel<Id> {
         self.next = tick.map_or(Instant::NEVER, |tick| Instant::from_nanos(tick << TICK_BITS));
     }
 
-    /// Redistributes the timers of a slot that has begun. If a timer is alone in its slot, it is
-    /// the next of all timers. The current tick then advances to its deadline (at most to `tick`),
-    /// and the timer skips the lower levels.
+    /// Moves the timers of a slot that has begun to lower levels. If the slot contains a single
+    /// timer, no other timer expires earlier. The current tick then advances to the deadline of
+    /// this timer (at most to `tick`), so that the timer skips the lower levels.
     fn empty_slot(&mut self, level: usize, slot: usize, tick: u64) {
         let level = &mut self.levels[level];
         level.occupied &= !(1 << slot);
@@ -249,8 +254,8 @@ impl<Id: TimerId> TimerWheel<Id> {
         }
     }
 
-    /// Puts a timer, which must be in no list, into the slot of its deadline. Returns the first
-    /// tick of that slot.
+    /// Puts a timer, which must be in no list, into the slot of `deadline`. Returns the first tick
+    /// of this slot.
     #[inline(always)]
     fn place(&mut self, id: u32, deadline: Instant) -> u64 {
         #[cfg(test)]
@@ -286,12 +291,12 @@ impl Place {
     }
 }
 
-/// Returns the first tick that does not begin before the deadline.
+/// Returns the number of the first tick that does not begin before `deadline`.
 fn tick_of(deadline: Instant) -> u64 {
     deadline.as_nanos().div_ceil(1 << TICK_BITS).min(LAST_TICK)
 }
 
-/// Returns the position in a tick of the digit of `level`, in bits.
+/// Returns the bit position, in the number of a tick, of the digit that belongs to `level`.
 #[allow(clippy::cast_possible_truncation, reason = "nine levels")]
 const fn digit_shift(level: usize) -> u32 {
     level as u32 * DIGIT_BITS

@@ -1,26 +1,27 @@
-//! Lookup prefetch: the flows of all frames of a batch are looked up before the first frame is
-//! handled.
+//! Lookup prefetch: looks up the flows of all frames of a batch before the first frame is handled.
 //!
-//! With very many connections, hardly any of them is in the processor's caches. Handling a frame
-//! then stalls on the flow table, on the socket and on the connection, one after the other, and
-//! again for each frame. If all frames of a batch are looked up first, and their connections
-//! touched, these cache misses overlap. Each frame then hits the one-entry cache, like the frames
-//! of a single flow.
+//! With very many connections, hardly any connection is in the processor's caches. Handling a frame
+//! then waits for cache misses on the flow table, on the socket and on the connection, one after
+//! the other, and again for each frame. If the flows of all frames are looked up first, and their
+//! connections are prefetched, these cache misses overlap. Each frame then hits the one-entry
+//! cache, like frames that all belong to a single flow.
 //!
-//! A prefetched lookup is a prediction, which is compared with the flow of the frame that arrives.
+//! A prefetched lookup is only a prediction: it is used only if its flow equals the flow of the
+//! frame that is handled.
 
 use super::flow::{Flow, FlowHash};
 use crate::link::Medium;
 use alloc::vec::Vec;
 use linerate_wire::{PlainPacket, V4, V6};
 
-/// Minimum number of connections for prefetching. Fewer connections stay in the caches anyway.
+/// Minimum number of connections for prefetching. A smaller number of connections stays in the
+/// processor's caches anyway.
 pub(crate) const MANY: usize = 16;
 
-/// Consecutive frames of a batch that belong to one flow.
+/// A run: consecutive frames of a batch that belong to one flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowRun {
-    /// The flow of the frames; `None` for frames that are not TCP segments.
+    /// The flow of the frames; `None` for frames without a TCP segment.
     pub(crate) flow: Option<Flow>,
     /// The hash of the flow.
     pub(crate) hash: FlowHash,
@@ -29,13 +30,13 @@ pub(crate) struct FlowRun {
     frames: usize,
 }
 
-/// The frames of a batch, as runs of frames with equal flows.
+/// The runs of the current batch, and the position in the batch.
 #[derive(Debug)]
 pub(crate) struct LookupPrefetch {
     runs: Vec<FlowRun>,
     /// Index of the run that follows the current one.
     next: usize,
-    /// Number of frames of the current run that are still to come.
+    /// Number of frames of the current run that follow the current frame.
     remaining: usize,
 }
 
@@ -45,7 +46,8 @@ impl LookupPrefetch {
         Self { runs: Vec::new(), next: 0, remaining: 0 }
     }
 
-    /// Adds a frame to the batch. `flow` is its flow, if it is a TCP segment.
+    /// Adds a frame to the batch. `flow` is the flow of the frame, or `None` if the frame contains
+    /// no TCP segment.
     #[inline]
     pub(crate) fn note(&mut self, flow: Option<Flow>) {
         match self.runs.last_mut() {
@@ -59,7 +61,8 @@ impl LookupPrefetch {
         &mut self.runs
     }
 
-    /// Advances to the next frame. If it is the first one of a run, returns the run.
+    /// Advances to the next frame. Returns a run if this frame is the first frame of the run,
+    /// otherwise `None`.
     pub(crate) fn step(&mut self) -> Option<FlowRun> {
         if self.remaining > 0 {
             self.remaining -= 1;
@@ -85,7 +88,7 @@ impl LookupPrefetch {
         }
     }
 
-    /// Returns whether there is no batch.
+    /// Returns whether no batch is in progress.
     pub(crate) const fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
@@ -100,7 +103,8 @@ impl LookupPrefetch {
     }
 }
 
-/// Reads the flow from a frame, if it has the usual layout of a TCP segment. Nothing is verified.
+/// Reads the flow from a frame, without verifying the frame. Returns `None` unless the frame has
+/// the usual layout of a TCP segment.
 #[inline(always)]
 pub(crate) fn flow_of(medium: Medium, frame: &[u8]) -> Option<Flow> {
     let packet = frame.get(medium.header_length()..)?;

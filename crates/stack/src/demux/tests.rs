@@ -60,7 +60,8 @@ fn flows_differ_in_each_address_and_port() {
 }
 
 /// The table selects a bucket by the lower bits of a hash, and compares its upper seven bits before
-/// the flow. If either varied too little, lookups would degrade to a linear search.
+/// the flow. If the lower or the upper bits varied too little, lookups would degrade to a linear
+/// search.
 #[test]
 fn hashes_spread_in_lower_and_upper_bits() {
     let mut demux = demux();
@@ -76,7 +77,8 @@ fn hashes_spread_in_lower_and_upper_bits() {
     assert!(distinct(|hash| hash >> 57) > 96);
 }
 
-/// Checks that the flows of an announced batch are found in the one-entry cache.
+/// Checks that each flow of an announced batch is found in the one-entry cache when its frame is
+/// handled.
 fn check_announced(noted: &[Option<u16>]) {
     let mut demux = demux();
     for port in 0..3 {
@@ -126,7 +128,7 @@ proptest! {
         check_announced(&noted);
     }
 
-    /// The frames that arrive differ from those announced, and flows are inserted and removed
+    /// The handled frames differ from the announced frames, and flows are inserted and removed
     /// meanwhile.
     #[test]
     fn an_unexpected_sequence_never_finds_a_removed_socket(

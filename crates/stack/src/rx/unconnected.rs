@@ -1,48 +1,51 @@
-//! Segments that belong to no connection. A limited number is handled in each turn, and the others
-//! wait.
+//! The queue of received segments that belong to no connection, such as SYNs. Each turn handles
+//! only a limited number of these segments, and the other segments wait.
 //!
-//! A flood of such segments must not delay connections: the answer to a SYN costs as much as
-//! several data segments, and on a TAP device a system call. A turn therefore handles at most
-//! [`A_TURN`] of them before the segments of connections. Further ones wait until the segments of
-//! connections have been handled. If too many wait, each new one replaces a random one. An honest
-//! SYN is then as likely to be answered as any other, whereas dropping the newest or the oldest
-//! would let a flood exclude it.
+//! A flood of segments without a connection must not delay existing connections: the answer to a
+//! SYN costs as much as several data segments, and on a TAP device a system call. Therefore a turn
+//! handles at most [`A_TURN`] of these segments before the segments of connections. Further
+//! segments wait until the segments of connections have been handled. If the queue is full, each
+//! new segment replaces a random waiting segment. A SYN of an honest client is then as likely to be
+//! answered as any SYN of the flood. If the newest or the oldest segment were dropped, a flood
+//! could exclude honest clients.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Maximum number of segments without a connection that a turn handles, if it also has segments of
-/// connections.
+/// Maximum number of segments without a connection that a turn handles, if the turn also handles
+/// segments of connections.
 const A_TURN: usize = 16;
 
 /// Maximum number of waiting segments.
 const WAITING: usize = 128;
 
-/// Maximum size of a packet that waits, in bytes. Longer ones are dropped.
+/// Maximum size of a waiting packet in bytes. Longer packets are dropped.
 const LARGEST: usize = 1_536;
 
 /// The queue of segments that belong to no connection.
 #[derive(Debug)]
 pub(crate) struct Unconnected {
-    /// Number of segments handled since the waiting ones last had their turn. Invariant: at most
-    /// [`A_TURN`].
+    /// Number of segments without a connection that were handled since the last call of
+    /// [`begin_turn`](Self::begin_turn), including the waiting segments which that call admitted.
+    /// Invariant: at most [`A_TURN`].
     handled: usize,
     /// Number of segments without a connection that have arrived.
     arrived: u64,
-    /// Number of segments of connections that had arrived when the waiting segments last had their
-    /// turn.
+    /// Number of segments of connections that had arrived before the last call of
+    /// [`begin_turn`](Self::begin_turn).
     connected: u64,
-    /// The packets of waiting segments, each with the number of the interface on which it arrived.
-    /// Invariant: at most [`WAITING`].
+    /// The packets of waiting segments, each with the number of the interface on which the packet
+    /// arrived. Invariant: at most [`WAITING`] packets.
     waiting: VecDeque<(u16, Vec<u8>)>,
-    /// Free buffers, for reuse. Invariant: at most [`WAITING`], together with those in `waiting`.
+    /// A free list of packet buffers. Invariant: `spare` and `waiting` together contain at most
+    /// [`WAITING`] buffers.
     spare: Vec<Vec<u8>>,
     /// State of the random number generator (64-bit xorshift). Invariant: not zero.
     random: u64,
 }
 
 impl Unconnected {
-    /// Creates an empty queue. `seed` determines which segments are dropped.
+    /// Creates an empty queue. `seed` determines which segments a full queue drops.
     pub(crate) const fn new(seed: u64) -> Self {
         Self {
             handled: 0,
@@ -54,8 +57,8 @@ impl Unconnected {
         }
     }
 
-    /// Counts a segment without a connection. Returns whether to handle it now, instead of queueing
-    /// it.
+    /// Counts a received segment without a connection. Returns true if the caller must handle the
+    /// segment now, and false if the segment must be queued.
     #[inline]
     pub(crate) const fn admit(&mut self) -> bool {
         self.arrived += 1;
@@ -64,15 +67,16 @@ impl Unconnected {
         may
     }
 
-    /// Returns whether no more segments may be handled until [`begin_turn`](Self::begin_turn).
+    /// Returns whether no further segment may be handled until the next call of
+    /// [`begin_turn`](Self::begin_turn).
     #[inline]
     pub(crate) const fn is_spent(&self) -> bool {
         self.handled == A_TURN
     }
 
     /// Queues the segment in `packet`, which has arrived on `interface`. Returns false if a segment
-    /// is dropped: the new segment if it is too long, or a random waiting segment if the queue is
-    /// full.
+    /// is dropped: the new segment if its packet is too long, or a random waiting segment if the
+    /// queue is full.
     pub(crate) fn push(&mut self, interface: u16, packet: &[u8]) -> bool {
         if packet.len() > LARGEST {
             return false;
@@ -89,9 +93,10 @@ impl Unconnected {
         has_room
     }
 
-    /// Begins to handle the waiting segments, after the segments of connections. `segments` is the
-    /// number of all segments that have arrived so far. Returns how many waiting segments may be
-    /// handled now: all of them, if no segment of a connection has arrived since the previous call.
+    /// Begins to handle waiting segments, after the segments of connections. `segments` is the
+    /// number of all segments that have arrived so far. Returns the number of waiting segments that
+    /// the caller may handle now. This includes all waiting segments if no segment of a connection
+    /// has arrived since the previous call.
     pub(crate) fn begin_turn(&mut self, segments: u64) -> usize {
         let connected = segments.wrapping_sub(self.arrived);
         let is_busy = core::mem::replace(&mut self.connected, connected) != connected;
@@ -101,8 +106,9 @@ impl Unconnected {
         count
     }
 
-    /// Removes and returns the packet that has waited longest, with the interface on which it
-    /// arrived. The caller should return its buffer by [`give_back`](Self::give_back).
+    /// Removes and returns the packet that has waited longest, with the number of the interface on
+    /// which the packet arrived. The caller should return the buffer by
+    /// [`give_back`](Self::give_back).
     pub(crate) fn pop(&mut self) -> Option<(u16, Vec<u8>)> {
         self.waiting.pop_front()
     }
@@ -140,7 +146,7 @@ impl Unconnected {
     }
 }
 
-/// Returns a copy of `packet` in `memory`, a buffer to be reused.
+/// Copies `packet` into `memory`, a buffer to be reused, and returns this buffer.
 fn copy(packet: &[u8], mut memory: Vec<u8>) -> Vec<u8> {
     memory.clear();
     memory.extend_from_slice(packet);
@@ -167,8 +173,7 @@ mod tests {
         assert_eq!((0..100).filter(|_| queue.admit()).count(), A_TURN);
         assert!(queue.is_spent());
         assert!((0..40).all(|number| push(&mut queue, number)));
-        // 101 segments, of which 100 belong to no connection: one segment of a connection has
-        // arrived.
+        // Of 101 segments, 100 belong to no connection, so one segment of a connection has arrived.
         assert_eq!(queue.begin_turn(101), A_TURN);
         assert!(queue.is_spent(), "those that waited were handled in place of newer ones");
         // The number of segments of connections is unchanged.
@@ -190,7 +195,8 @@ mod tests {
         };
         let lasting_by_one = lasting(1);
         let early = lasting_by_one.iter().filter(|&&number| number < 2 * WAITING).count();
-        // If always the oldest or always the newest were dropped, this would be none or all.
+        // If the queue always dropped the oldest segment, `early` would be 0; if it always dropped
+        // the newest segment, `early` would be all.
         assert!((5..60).contains(&early), "{early} of the first half are left");
         assert_eq!(lasting_by_one, lasting(1), "the same seed, the same segments");
         assert_ne!(lasting_by_one, lasting(3));

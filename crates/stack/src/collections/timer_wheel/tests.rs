@@ -53,7 +53,7 @@ fn a_distant_deadline_is_reached_in_few_steps() {
     assert!(steps < LEVELS, "{steps}");
 }
 
-/// If `next` stayed imprecise, it would wake a waiting host repeatedly without a timer to run.
+/// If `next` stayed too early, a waiting host would wake up repeatedly without a timer to run.
 #[test]
 fn after_idle_time_a_near_deadline_is_exact_to_the_tick() {
     let mut wheel = TimerWheel::<u32>::new();
@@ -87,7 +87,7 @@ fn a_million_timers_expire_in_order_at_constant_cost_each() {
 }
 
 proptest! {
-    /// A list of deadlines expires the same timers, except for a difference of at most one tick.
+    /// The wheel expires the timers that a plain list of deadlines expires, at most one tick later.
     #[test]
     fn the_wheel_agrees_with_a_list(
         steps in prop::collection::vec((0_u32..20, 0_u32..42, any::<u64>(), 0_u8..6), 1..300),
