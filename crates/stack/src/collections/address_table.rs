@@ -1,5 +1,5 @@
-//! A hash table from IP addresses to small numbers. Its hash is keyed with a secret, because peers
-//! can choose the addresses.
+//! A hash table from IP addresses to small numbers. Its hash function has a secret key, because
+//! peers can choose the addresses and could otherwise provoke collisions.
 
 use core::net::IpAddr;
 use hashbrown::HashTable;
@@ -29,7 +29,7 @@ impl AddressTable {
         self.table.find(self.hash(address), |entry| entry.0 == address).map(|entry| entry.1)
     }
 
-    /// Inserts an address, which must not be in the table, with its number.
+    /// Inserts an address and its number. The address must not be in the table yet.
     pub(crate) fn insert(&mut self, address: IpAddr, number: u32) {
         debug_assert!(self.get(address).is_none(), "an address has one number");
         let hasher = self.hasher;

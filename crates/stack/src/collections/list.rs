@@ -1,11 +1,11 @@
-//! Doubly linked lists whose links are stored in one array, like intrusive lists. Push, remove and
-//! membership take constant time, without allocation per operation. An item is a small number, and
-//! is in at most one list at a time.
+//! Doubly linked lists of small numbers, the items. One array stores the links of all items, like
+//! the links of intrusive lists. Insertion, removal and the check for membership take constant
+//! time, and do not allocate memory for each operation. An item is in at most one list at a time.
 
 use super::give_back;
 use alloc::vec::Vec;
 
-/// Value of a link that leads to no item: the end of a list.
+/// Value of a link that leads to no item, at either end of a list.
 const END: u32 = u32::MAX;
 /// Value of `previous` that marks an item as being in no list.
 const OUTSIDE: u32 = u32::MAX - 1;
@@ -32,7 +32,8 @@ impl List {
         if self.last == END { None } else { Some(self.last) }
     }
 
-    /// Returns the item of a list with exactly one item.
+    /// Returns the item of a list with exactly one item, or `None` if the list has more or no
+    /// items.
     pub(crate) const fn only(&self) -> Option<u32> {
         if self.length == 1 { Some(self.first) } else { None }
     }
@@ -60,7 +61,8 @@ struct Node {
     next: u32,
 }
 
-/// The links between items. Any number of lists can share them.
+/// The links between items. Any number of lists can share one array of links, if they have no item
+/// in common.
 #[derive(Debug)]
 pub(crate) struct Links {
     nodes: Vec<Node>,
@@ -78,8 +80,8 @@ impl Links {
         self.nodes.get(item as usize).is_some_and(|node| node.previous != OUTSIDE)
     }
 
-    /// Appends an item, which must be in no list. The most frequent case, an empty list, is
-    /// inlined.
+    /// Appends an item, which must be in no list. Only the code for an empty list is inlined,
+    /// because it is the most frequent case.
     #[inline]
     pub(crate) fn push_back(&mut self, list: &mut List, item: u32) {
         debug_assert!(!self.contains(item), "an item is in one list at a time");
@@ -132,7 +134,7 @@ impl Links {
         list.length -= 1;
     }
 
-    /// Removes the item at the front of `list`, and returns it.
+    /// Removes and returns the item at the front of `list`.
     #[inline]
     pub(crate) fn pop_front(&mut self, list: &mut List) -> Option<u32> {
         let first = list.first()?;
@@ -141,7 +143,8 @@ impl Links {
         node.previous = OUTSIDE;
         list.first = next;
         list.length -= 1;
-        // At the end of the list `next` is `END`, which is no valid index, so the lookup fails.
+        // If the list has no further item, `next` is `END`, which is no valid index, so this lookup
+        // fails.
         match self.nodes.get_mut(next as usize) {
             Some(next) => next.previous = END,
             None => list.last = END,
@@ -157,10 +160,12 @@ impl Links {
         })
     }
 
-    /// Gives back the memory of items from `length` on, as far as none of them is in a list.
+    /// Frees the links of the items from `length` on, up to the last of these items that is still
+    /// in a list.
     #[cold]
     pub(crate) fn shrink(&mut self, length: usize) {
-        // Only nodes that can go are examined, so that each is examined once.
+        // The search begins at the end and stops at the first node that must stay, so each freed
+        // node is examined once.
         let length = length.min(self.nodes.len());
         let in_list = |node: &Node| node.previous != OUTSIDE;
         let last = self.nodes[length..].iter().rposition(in_list);

@@ -9,11 +9,11 @@ pub(crate) mod token_bucket;
 
 use alloc::vec::Vec;
 
-/// Number of elements for which a table keeps its memory, however few it has.
+/// Number of elements for which a vector or table keeps memory even if it has fewer elements.
 pub(crate) const KEPT: usize = 64;
 
-/// Gives back memory of a vector of which less than a quarter is used. The cost is in proportion to
-/// the elements that were removed before, so it is constant for each removal.
+/// Shrinks a vector of whose capacity less than a quarter is used. The cost is proportional to the
+/// number of elements that were removed before, so the amortized cost of a removal is constant.
 pub(crate) fn give_back<T>(elements: &mut Vec<T>) {
     if elements.capacity() > 4 * elements.len() + KEPT {
         elements.shrink_to(2 * elements.len());

@@ -1,10 +1,10 @@
-//! A FIFO queue of packets with a limit in bytes, and a free list of their buffers.
+//! A FIFO queue of packets with a limit in bytes, and a free list of packet buffers.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Bytes charged for each packet in addition to its contents, so that the number of empty packets
-/// is limited too.
+/// Number of bytes charged for each packet in addition to its content, so that the limit also
+/// bounds the number of empty packets.
 const OVERHEAD: usize = 64;
 
 /// Maximum number of buffers in the free list.
@@ -14,26 +14,27 @@ const SPARE: usize = 16;
 #[derive(Debug)]
 pub(crate) struct PacketQueue<T> {
     packets: VecDeque<(T, Vec<u8>)>,
-    /// Cost of all queued packets in bytes. Invariant: at most `limit`.
+    /// Cost of all queued packets in bytes: their lengths, and [`OVERHEAD`] for each packet.
+    /// Invariant: at most `limit`.
     cost: usize,
     limit: usize,
     spare: Vec<Vec<u8>>,
 }
 
 impl<T> PacketQueue<T> {
-    /// Creates a queue whose packets cost at most `limit` bytes together.
+    /// Creates an empty queue, whose packets may cost at most `limit` bytes together.
     pub(crate) const fn new(limit: usize) -> Self {
         Self { packets: VecDeque::new(), cost: 0, limit, spare: Vec::new() }
     }
 
-    /// Creates a queue with the limit `limit`, or a larger one if a packet of `length` bytes needs
-    /// it.
+    /// Creates an empty queue with the limit `limit`, or with a larger limit if a packet of
+    /// `length` bytes would not fit.
     pub(crate) const fn with_room_for(length: usize, limit: usize) -> Self {
         let least = length + OVERHEAD;
         Self::new(if limit > least { limit } else { least })
     }
 
-    /// Returns the length of the largest packet that fits into an empty queue.
+    /// Returns the length in bytes of the largest packet that fits into an empty queue.
     pub(crate) const fn largest(&self) -> usize {
         self.limit.saturating_sub(OVERHEAD)
     }
@@ -58,13 +59,13 @@ impl<T> PacketQueue<T> {
         true
     }
 
-    /// Returns whether there is room for `count` more packets that have `bytes` bytes together.
+    /// Returns whether the queue has room for `count` more packets whose total length is `bytes`.
     pub(crate) const fn has_room_for(&self, count: usize, bytes: usize) -> bool {
         self.cost + bytes + count * OVERHEAD <= self.limit
     }
 
-    /// Returns whether an empty queue has room for `count` packets that have `bytes` bytes
-    /// together.
+    /// Returns whether the queue would have room for `count` packets whose total length is `bytes`,
+    /// if it were empty.
     pub(crate) const fn can_contain(&self, count: usize, bytes: usize) -> bool {
         bytes + count * OVERHEAD <= self.limit
     }
@@ -79,8 +80,8 @@ impl<T> PacketQueue<T> {
         self.packets.front().map(|(tag, packet)| (tag, packet.as_slice()))
     }
 
-    /// Removes the packet at the front. The caller should return its buffer by
-    /// [`PacketQueue::recycle`].
+    /// Removes and returns the packet at the front, with its tag. The caller should return the
+    /// buffer by [`PacketQueue::recycle`].
     pub(crate) fn pop(&mut self) -> Option<(T, Vec<u8>)> {
         let (tag, packet) = self.packets.pop_front()?;
         self.cost -= packet.len() + OVERHEAD;

@@ -1,12 +1,13 @@
-//! A slab: stores values at small indices, which are reused. Keys contain a generation, which makes
-//! them invalid when their value is removed.
+//! A slab: stores values at small indices, and reuses the indices of removed values. Keys contain a
+//! generation, so that a key becomes invalid when its value is removed.
 
 use super::{KEPT, give_back};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The index of a value, and the generation of its slot. Both are in one word: a key is often
-/// stored and loaded again at once, and storing two halves would defeat store forwarding.
+/// The key of a value: its index, and the generation of its slot. One 64-bit word contains both
+/// numbers, because a key is often loaded just after it was stored, and two separate stores would
+/// prevent store-to-load forwarding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key(u64);
 
@@ -39,13 +40,13 @@ impl fmt::Debug for Key {
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
-    /// Indices of free slots, the last one to be used first. After [`Slab::shrink`], some may be of
-    /// slots that were given back, or that were made again since: these are skipped.
+    /// Indices of free slots; the last index is used first. [`Slab::shrink`] can leave indices of
+    /// slots that no longer exist, or that are in use again. Such indices are skipped.
     free: Vec<u32>,
     /// Number of values.
     values: usize,
-    /// The generation of a new slot. Invariant: later than the generation of every key whose slot
-    /// was freed.
+    /// The generation of a new slot. Invariant: it is later than the generation of every key whose
+    /// slot no longer exists.
     generation: u32,
 }
 
@@ -61,8 +62,8 @@ impl<T> Slab<T> {
         Self { slots: Vec::new(), free: Vec::new(), values: 0, generation: 0 }
     }
 
-    /// Stores a value in the slot that was freed last, which is most likely in the processor's
-    /// cache.
+    /// Stores a value, and returns its key. Uses the slot that was freed last, because it is most
+    /// likely in the processor's cache.
     pub(crate) fn insert(&mut self, value: T) -> Key {
         let index = loop {
             match self.free.pop() {
@@ -77,7 +78,7 @@ impl<T> Slab<T> {
         Key::new(index, slot.generation)
     }
 
-    /// Removes a value, and invalidates its keys.
+    /// Removes and returns the value at an index, and invalidates its keys.
     pub(crate) fn remove(&mut self, index: u32) -> Option<T> {
         let slot = self.slots.get_mut(index as usize)?;
         let value = slot.content.take()?;
@@ -87,9 +88,9 @@ impl<T> Slab<T> {
         Some(value)
     }
 
-    /// Gives back slots and their memory, once three quarters of them are free and the last one is.
-    /// Returns the number of slots that remain if there are fewer now. The search passes only slots
-    /// that are given back, so the amortised cost is constant.
+    /// Frees the free slots at the end of the slab, if more than three quarters of all slots are
+    /// free. Returns the number of slots that remain, or `None` if no slot was freed. The search
+    /// passes only slots that are freed, so the amortized cost is constant.
     #[inline]
     pub(crate) fn shrink(&mut self) -> Option<usize> {
         if self.slots.len() > 4 * self.values + KEPT { self.give_back_slots() } else { None }
@@ -102,7 +103,8 @@ impl<T> Slab<T> {
         let latest = self.slots.drain(length..).map(|slot| slot.generation).max()?;
         self.generation = self.generation.max(latest);
         give_back(&mut self.slots);
-        // At most one entry for each slot is valid, so at least half of the others go.
+        // At most one entry for each remaining slot is valid, so this removes at least half of the
+        // entries.
         if self.free.len() > 2 * length + KEPT {
             let slots = &self.slots;
             let is_free = |slot: &Slot<T>| slot.content.is_none();
@@ -114,12 +116,12 @@ impl<T> Slab<T> {
         Some(length)
     }
 
-    /// Returns the value at an index, of any generation.
+    /// Returns the value at an index, whatever its generation is.
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
         self.slots.get(index as usize)?.content.as_ref()
     }
 
-    /// Returns the value at an index for writing, of any generation.
+    /// Returns the value at an index for writing, whatever its generation is.
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         self.slots.get_mut(index as usize)?.content.as_mut()
     }
@@ -247,7 +249,7 @@ mod tests {
                     model.remove(&key);
                     removed.push(key);
                     prop_assert_eq!(slab.remove(key.index()), Some(number));
-                    // Without the threshold of `shrink`, so that it is frequent.
+                    // Bypass the threshold of `shrink`, so that slots are freed often.
                     slab.give_back_slots();
                 }
                 prop_assert_eq!(slab.len(), model.len());

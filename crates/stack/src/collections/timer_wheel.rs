@@ -181,7 +181,7 @@ impl<Id: TimerId> TimerWheel<Id> {
         Some(Id::from_number(id))
     }
 
-    /// Returns a time before which no timer expires. This is the begin of the slot of the next
+    /// Returns a time before which no timer expires. This is the start of the slot of the next
     /// timer, so it can be earlier than the timer's deadline. [`TimerWheel::expire`] makes it more
     /// exact.
     #[inline]

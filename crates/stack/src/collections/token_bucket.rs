@@ -1,36 +1,37 @@
-//! A token bucket. It limits the rate of packets that a peer can provoke.
+//! A token bucket, which limits the rate of packets that a peer can provoke.
 
 use linerate_units::{Duration, Instant};
 
-/// A limit for the rate at which a host sends packets of one kind.
+/// A limit of the rate at which a host sends packets of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Number of packets per second in the long run; 0 permits none at all.
+    /// Maximum number of packets per second in the long run. Zero permits no packets at all,
+    /// whatever `burst` is.
     pub per_second: u32,
-    /// Number of packets that may be sent at once after an idle time.
+    /// Maximum number of packets that may be sent at once after an idle time.
     pub burst: u32,
 }
 
-/// A rate limit that permits bursts.
+/// A token bucket. Each token permits one packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenBucket {
     interval: Duration,
-    /// Time in which an empty bucket becomes full. Invariant: `full_at` is at most this far in the
-    /// future.
+    /// Time in which an empty bucket becomes full. Invariant: `full_at` is at most `depth` after
+    /// the last call's time.
     depth: Duration,
     /// Time at which the bucket will be full, if no token is taken before.
     full_at: Instant,
 }
 
 impl TokenBucket {
-    /// Creates a full bucket that gains `per_second` tokens per second and holds up to `burst`.
-    /// With a rate of zero it never has a token.
+    /// Creates a full bucket, which gains `per_second` tokens per second and holds up to `burst`
+    /// tokens. If `per_second` is zero, the bucket never has a token.
     pub(crate) fn new(RateLimit { per_second, burst }: RateLimit) -> Self {
         let interval = Duration::from_secs(1) / u64::from(per_second);
         Self { interval, depth: interval * u64::from(burst), full_at: Instant::ZERO }
     }
 
-    /// Takes a token. Returns false if there is none.
+    /// Takes a token. Returns false if the bucket has no token.
     pub(crate) fn take(&mut self, now: Instant) -> bool {
         let full_at = self.full_at.max(now) + self.interval;
         let is_available = self.interval != Duration::MAX && full_at.since(now) <= self.depth;

@@ -307,7 +307,7 @@ impl Demux {
         Some(Replaced(self.last.replace(Entry { flow, socket })))
     }
 
-    /// Restores the one-entry cache, because the frame could not be handled by the flow cache.
+    /// Restores the one-entry cache, after a frame that did not hit the prefetched entry.
     pub(crate) fn restore(&mut self, before: Replaced) {
         self.last = before.0;
     }

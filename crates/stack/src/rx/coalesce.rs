@@ -1,18 +1,19 @@
 //! The state of coalescing on receipt: a pending GRO run of data segments, or a pending batch of
-//! acknowledgements.
+//! pure acknowledgements.
 //!
-//! The segments of a GRO run differ only in their sequence numbers and checksums. Their data are
-//! written to their place in the receive buffer while the checksums are verified, and the
-//! connection processes the run once. The next batch of frames can continue the run, if the
-//! connection still expects it.
+//! The headers of the segments of a GRO run differ only in sequence numbers and checksums. The host
+//! writes the data of each segment into the receive buffer while it verifies the checksum, and the
+//! connection processes the whole run in one step. The next batch of frames can continue the run,
+//! if the connection still expects the next sequence number.
 //!
-//! The last acknowledgement of a batch covers all others, so the connection processes only the last
-//! one and the number of acknowledgements. It behaves as if the path had lost the others, except
-//! that the congestion window grows for all of them.
+//! The last acknowledgement of a batch covers all earlier acknowledgements, so the connection
+//! processes only the last acknowledgement and the number of acknowledgements. The connection
+//! behaves as if the path had lost the earlier acknowledgements, except that its congestion window
+//! grows for all of them.
 //!
-//! Pending segments are delivered at the end of their batch of frames, and before any frame that
-//! does not continue them. Host and connection thus behave as if each segment had been processed
-//! separately.
+//! Pending segments are delivered to the connection at the end of their batch of frames, and before
+//! any frame that does not continue them. Host and connection thus behave as if each segment had
+//! been processed separately.
 
 use crate::handle::TcpHandle;
 use crate::rx::flow_cache::Version;
@@ -22,7 +23,7 @@ use linerate_tcp::{AckRun, Connection, DataRun};
 use linerate_units::Instant;
 use linerate_wire::{NextAck, NextPacket, PlainPacket, Segment, Sum, V4, V6};
 
-/// Segments of one connection that have been coalesced but not yet delivered to it.
+/// Segments of one connection that were coalesced but not yet delivered to the connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Coalesced {
     /// Handle of the connection, which may have been closed since.
@@ -34,22 +35,23 @@ pub(crate) struct Coalesced {
 pub(crate) enum Kind {
     Data {
         run: DataRun,
-        /// The header of the last segment, from which the header of the next one is predicted.
+        /// The headers of the last segment, from which the headers of the next segment are
+        /// predicted.
         next: NextData,
         /// Whether the run began in an earlier batch of frames.
         is_resumed: bool,
     },
     Acks {
         run: AckRun,
-        /// The header of the last acknowledgement, from which the header of the next one is
-        /// predicted.
+        /// The headers of the last acknowledgement, from which the headers of the next
+        /// acknowledgement are predicted.
         next: NextAcks,
         /// Time of arrival of the last acknowledgement.
         at: Instant,
     },
 }
 
-/// The headers that the next segment of a GRO run must have, by IP version.
+/// The predicted headers of the next segment of a GRO run, by IP version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NextData {
     V4(NextPacket<V4>),
@@ -64,7 +66,7 @@ pub(crate) enum NextAcks {
 }
 
 impl NextData {
-    /// Returns the last segment as far as its header goes, without its data.
+    /// Returns the last segment of the run, with its header but without its data.
     #[inline(always)]
     pub(crate) fn last_segment(&self) -> Option<Segment<'_>> {
         match self {
@@ -84,15 +86,17 @@ impl NextAcks {
         }
     }
 
-    /// Returns a prediction that no packet fulfils, for a segment whose packet is not available.
+    /// Creates a prediction from a segment whose packet is not available. No packet matches this
+    /// prediction, so it only ends the batch.
     pub(crate) fn after_segment(bytes: &[u8]) -> Option<Self> {
         NextAck::after_segment(bytes).map(Self::V4)
     }
 }
 
 impl Coalesced {
-    /// Begins a GRO run with a valid packet. Its data are already in the receive buffer; their
-    /// checksum is `data`. Returns `None` if no further segment could be coalesced with it.
+    /// Begins a GRO run with a valid packet. The data of the packet are already in the receive
+    /// buffer, and their checksum is `data`. Returns `None` if no further segment can be coalesced
+    /// with this packet.
     #[inline(always)]
     pub(crate) fn begin_data<V: Version>(
         memory: &Memory,
@@ -109,9 +113,9 @@ impl Coalesced {
         Some(Self { handle, kind: Kind::Data { run, next, is_resumed: false } })
     }
 
-    /// Begins an ACK batch with `segment`, an acknowledgement without data and congestion mark that
-    /// arrived at `at`. `next` predicts the header of the next acknowledgement. Returns `None` if
-    /// none could be coalesced.
+    /// Begins an ACK batch with `segment`, which arrived at `at`: an acknowledgement without data
+    /// and without a congestion mark. `next` predicts the headers of the next acknowledgement.
+    /// Returns `None` if no further acknowledgement can be coalesced with `segment`.
     #[inline(always)]
     pub(crate) fn begin_acks(
         (handle, connection): (TcpHandle, &Connection),
@@ -123,7 +127,7 @@ impl Coalesced {
         Some(Self { handle, kind: Kind::Acks { run, next: next()?, at } })
     }
 
-    /// Returns whether there are segments that have not been delivered to the connection.
+    /// Returns whether some segments have not yet been delivered to the connection.
     #[inline(always)]
     pub(crate) const fn is_pending(&self) -> bool {
         match &self.kind {
@@ -138,8 +142,8 @@ impl Coalesced {
     }
 }
 
-/// Returns whether the connection has memory for the data, whatever other connections do before the
-/// delivery.
+/// Returns whether the connection has memory for coalesced data even if other connections take
+/// memory before the data are delivered.
 #[inline(always)]
 pub(crate) fn has_memory(memory: &Memory, socket: &TcpSocket) -> bool {
     socket.granted.is_final() && !memory.is_awaited()

@@ -1,9 +1,10 @@
-//! The flow cache: the headers of the last valid frame.
+//! The flow cache: the headers of the last valid frame, by which the host recognizes the next frame
+//! of the same flow.
 //!
-//! A frame with the same link header, addresses and ports belongs to the same connection, so these
-//! headers need not be checked again. Lengths, fragmentation and both checksums are checked for
-//! each frame before it has any effect. Without the cache, the parsers would accept the same
-//! frames.
+//! A frame with equal link header, addresses and ports belongs to the same connection, so the host
+//! need not check these headers again. It checks lengths, fragmentation and the IP and TCP
+//! checksums of each frame before the frame has any effect. With or without the cache, the host
+//! accepts the same frames.
 
 use crate::demux::Flow;
 use crate::demux::flow::Hosts;
@@ -14,7 +15,8 @@ use linerate_wire::{EthernetHeader, IpVersion, NextAck, NextPacket, V4, V6};
 /// An Ethernet header without VLAN tags, as it is in a frame.
 pub(crate) type EthernetBytes = [u8; EthernetHeader::LENGTH];
 
-/// Headers of recent valid unicast frames. Their connection is the last result of the flow table.
+/// The flow cache: headers of recent valid unicast frames. The connection of these frames is in the
+/// one-entry cache of the flow table.
 #[derive(Debug)]
 pub(crate) struct FlowCache {
     pub(crate) is_enabled: bool,
@@ -22,15 +24,17 @@ pub(crate) struct FlowCache {
     pub(crate) link_header: Option<EthernetBytes>,
     /// The Ethernet header of the last unicast frame with an IPv6 packet.
     pub(crate) ipv6_link_header: Option<EthernetBytes>,
-    /// Source and destination address of the last IPv4 packet, or `None` if the cache is disabled.
+    /// Source and destination address of the last valid IPv4 packet; always `None` if the cache is
+    /// disabled.
     pub(crate) ipv4: Option<[u8; 8]>,
-    /// Source and destination address of the last IPv6 packet, or `None` if the cache is disabled.
+    /// Source and destination address of the last valid IPv6 packet; always `None` if the cache is
+    /// disabled.
     pub(crate) ipv6: Option<[u8; 32]>,
-    /// Number of frames that the cache has handled. The host's counters each include them, as
-    /// frames, packets, segments and lookups.
+    /// Number of frames that were handled by the flow cache. When the host's counters are read,
+    /// this number is added to the counters of frames, packets, segments and lookups.
     pub(crate) hits: u64,
-    /// Number of hits that lookup prefetch has made possible: frames of another flow than the frame
-    /// before.
+    /// Number of hits whose flow lookup prefetch has put into the one-entry cache, because the
+    /// frame belongs to another flow than the frame before.
     pub(crate) prefetched: u64,
 }
 
@@ -72,8 +76,7 @@ impl FlowCache {
     }
 }
 
-/// The IP version of cached headers. Code that is generic over it is compiled once for each
-/// version.
+/// The IP version of cached headers. The compiler generates separate code for each version.
 pub(crate) trait Version: IpVersion {
     /// Returns the addresses of the last packet of this IP version.
     fn known(cache: &FlowCache) -> &Option<Self::Addresses>;
@@ -83,15 +86,15 @@ pub(crate) trait Version: IpVersion {
     fn hosts(addresses: Self::Addresses) -> Hosts;
     /// Returns the flow of a packet with these addresses and ports.
     fn flow(ends: &Self::Ends) -> Flow;
-    /// Wraps the headers that the next segment of a GRO run must have.
+    /// Wraps the predicted headers of the next segment of a GRO run.
     fn next_data(next: NextPacket<Self>) -> NextData;
-    /// Returns the headers that the next segment of a GRO run must have, if the run is of this IP
-    /// version.
+    /// Returns the predicted headers of the next segment of a GRO run, or `None` if the run is of
+    /// the other IP version.
     fn of_data(next: &mut NextData) -> Option<&mut NextPacket<Self>>;
     /// Wraps the headers of the last acknowledgement of an ACK batch.
     fn next_acks(next: NextAck<Self>) -> NextAcks;
-    /// Returns the headers of the last acknowledgement of an ACK batch, if it is of this IP
-    /// version.
+    /// Returns the headers of the last acknowledgement of an ACK batch, or `None` if the batch is
+    /// of the other IP version.
     fn of_acks(next: &mut NextAcks) -> Option<&mut NextAck<Self>>;
 }
 
@@ -152,17 +155,17 @@ versions! {
     V6: ipv6, ipv6_link_header, Flow::of_ipv6_packet;
 }
 
-/// The link header that a frame of the cached flow must have.
+/// The expected link header of a frame of the cached flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LinkHeader<'a> {
-    /// None: frames begin with the IP header.
+    /// No link header: frames begin with the IP header.
     None,
     /// This Ethernet header.
     Ethernet(&'a EthernetBytes),
 }
 
 impl<'a> LinkHeader<'a> {
-    /// Returns the link header to expect, or `None` if there has been no frame yet.
+    /// Returns the expected link header, or `None` if no frame with an Ethernet header is cached.
     #[inline(always)]
     pub(crate) const fn of(medium: Medium, known: Option<&'a EthernetBytes>) -> Option<Self> {
         match (medium, known) {
@@ -177,7 +180,7 @@ impl<'a> LinkHeader<'a> {
     pub(crate) fn strip(self, bytes: &[u8]) -> Option<&[u8]> {
         let Self::Ethernet(known) = self else { return Some(bytes) };
         let (header, packet): (&EthernetBytes, _) = bytes.split_first_chunk()?;
-        // Compared as slices, which compiles to two overlapping word comparisons.
+        // A comparison of slices compiles to two overlapping word comparisons.
         (known.as_slice() == header.as_slice()).then_some(packet)
     }
 }

@@ -1,5 +1,5 @@
-//! The state of the receive path: flow cache, coalescing, and segments without a connection that
-//! wait.
+//! The state of the receive path: the flow cache, coalescing, and the queue of segments that belong
+//! to no connection.
 
 pub(crate) mod coalesce;
 pub(crate) mod flow_cache;
