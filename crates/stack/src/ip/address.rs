@@ -1,10 +1,10 @@
-//! An address of the interface, as applications see it.
+//! An address of an interface, as applications see it.
 
 use core::fmt;
 use linerate_units::{Duration, Instant};
 use linerate_wire::IpCidr;
 
-/// An address of the interface of a host.
+/// An address of an interface, with its state and lifetimes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InterfaceAddress {
@@ -14,25 +14,28 @@ pub struct InterfaceAddress {
     pub origin: AddressOrigin,
     /// The state of the address, which determines its use.
     pub state: AddressState,
-    /// The time at which the address becomes deprecated; [`Instant::NEVER`] if it does not.
+    /// The time at which the address becomes deprecated; [`Instant::NEVER`] if its preferred
+    /// lifetime is infinite.
     pub preferred_until: Instant,
-    /// The time at which the address is removed; [`Instant::NEVER`] if it stays.
+    /// The time at which the address is removed; [`Instant::NEVER`] if its valid lifetime is
+    /// infinite.
     pub valid_until: Instant,
 }
 
-/// The origin of an address.
+/// The origin of an address: the source from which the interface got it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AddressOrigin {
-    /// The configuration of the host, or a call of the application.
+    /// The address was given by the configuration of the host, or by a call of the application.
     Static,
-    /// The link-local address that every interface with IPv6 has (RFC 4291 §2.5.6).
+    /// The address is the link-local address that every IPv6 interface has (RFC 4291 §2.5.6).
     LinkLocal,
-    /// A prefix of a router, with a stable opaque identifier (RFC 4862, RFC 7217).
+    /// The address was formed from an advertised prefix and a stable opaque identifier (RFC 4862,
+    /// RFC 7217).
     Stable,
-    /// A prefix of a router, with a temporary identifier (RFC 8981).
+    /// The address was formed from an advertised prefix and a temporary identifier (RFC 8981).
     Temporary,
-    /// A DHCP server (RFC 2131).
+    /// The address was leased by a DHCP server (RFC 2131).
     Dhcp,
 }
 
@@ -40,38 +43,40 @@ pub enum AddressOrigin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AddressState {
-    /// The host is still finding out whether another host has the address. It is not used.
+    /// Duplicate address detection is in progress. The address is not used yet.
     Tentative,
-    /// The address is used without restriction.
+    /// The address can be used without restriction.
     Preferred,
-    /// The preferred lifetime has passed. The address serves existing connections, and new ones
-    /// only if there is no preferred address.
+    /// The preferred lifetime has ended. The address serves existing connections, and new
+    /// connections only if there is no preferred address.
     Deprecated,
-    /// Another host has the address. It is not used.
+    /// Another host has the address, so this host does not use it.
     Duplicated,
 }
 
 impl AddressState {
-    /// May packets be sent from the address, and received at it?
+    /// May the host send packets from the address, and receive packets at it?
     #[must_use]
     pub const fn is_usable(self) -> bool {
         matches!(self, Self::Preferred | Self::Deprecated)
     }
 }
 
-/// The options of an address that is added. The default is a static address without an end.
+/// The options for adding an address to an interface. The default is a static address with infinite
+/// lifetimes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressOptions {
     /// The origin of the address.
     pub origin: AddressOrigin,
-    /// The time until the address becomes deprecated; `None` if it does not.
+    /// The time after which the address becomes deprecated; `None` for an infinite lifetime.
     pub preferred_lifetime: Option<Duration>,
-    /// The time until the address is removed; `None` if it stays.
+    /// The time after which the address is removed; `None` for an infinite lifetime.
     pub valid_lifetime: Option<Duration>,
 }
 
 impl AddressOptions {
-    /// The options of an address from a DHCP server, which is removed after the lease.
+    /// Creates the options of an address that a DHCP server has leased for `duration`. The address
+    /// is removed when the lease ends.
     #[must_use]
     pub const fn lease(duration: Duration) -> Self {
         let lifetime = Some(duration);
@@ -86,7 +91,7 @@ impl Default for AddressOptions {
 }
 
 impl InterfaceAddress {
-    /// Creates a preferred address without an end.
+    /// Creates a preferred address with infinite lifetimes.
     pub(crate) const fn permanent(cidr: IpCidr, origin: AddressOrigin) -> Self {
         Self {
             cidr,
@@ -97,8 +102,8 @@ impl InterfaceAddress {
         }
     }
 
-    /// Are other hosts with this prefix on the link? A prefix of a router that forms an address may
-    /// not be (RFC 5942 §4).
+    /// Are all addresses with the prefix of this address on the link? A prefix from which an
+    /// address was autoconfigured need not be on the link (RFC 5942 §4).
     pub(crate) const fn covers_link(&self) -> bool {
         !matches!(self.origin, AddressOrigin::Stable | AddressOrigin::Temporary)
     }

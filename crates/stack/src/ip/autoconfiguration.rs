@@ -1,5 +1,5 @@
 //! Stateless address autoconfiguration: interface identifiers, and the lifetimes of addresses that
-//! are formed from the prefixes of routers (RFC 4862 §5.5, RFC 7217, RFC 8981).
+//! are formed from advertised prefixes (RFC 4862 §5.5, RFC 7217, RFC 8981).
 
 use crate::ip::address::AddressOrigin;
 use crate::keys::{Draws, Keys};
@@ -10,48 +10,51 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::MacAddress;
 use siphasher::sip::SipHasher24;
 
-/// Attempts to form an address after a duplicate: IDGEN_RETRIES of RFC 7217 §7, TEMP_IDGEN_RETRIES
-/// of RFC 8981 §3.8.
+/// Maximum number of further attempts to form an address after a duplicate was found: IDGEN_RETRIES
+/// of RFC 7217 §7, TEMP_IDGEN_RETRIES of RFC 8981 §3.8.
 pub(crate) const RETRIES: u8 = 3;
-/// TEMP_PREFERRED_LIFETIME of RFC 8981 §3.8.
+/// Maximum preferred lifetime of a temporary address: TEMP_PREFERRED_LIFETIME of RFC 8981 §3.8.
 const TEMPORARY_PREFERRED: Duration = Duration::from_secs(86_400);
-/// TEMP_VALID_LIFETIME of RFC 8981 §3.8.
+/// Maximum valid lifetime of a temporary address: TEMP_VALID_LIFETIME of RFC 8981 §3.8.
 const TEMPORARY_VALID: Duration = Duration::from_secs(2 * 86_400);
-/// MAX_DESYNC_FACTOR of RFC 8981 §3.8: 0.4 × TEMP_PREFERRED_LIFETIME.
+/// Maximum of the random time that shortens the preferred lifetime of a temporary address:
+/// MAX_DESYNC_FACTOR of RFC 8981 §3.8, which is 0.4 × TEMP_PREFERRED_LIFETIME.
 const MAX_DESYNC: Duration = Duration::from_secs(86_400 * 2 / 5);
-/// The lifetime that an unauthenticated advertisement cannot shorten (RFC 4862 §5.5.3 e).
+/// The remaining lifetime below which an unauthenticated advertisement cannot shorten the lifetime
+/// of an address (RFC 4862 §5.5.3 e).
 const TWO_HOURS: Duration = Duration::from_secs(7_200);
 
-/// The configuration of a host that takes addresses and routes from the routers of its link.
+/// The options of a host that takes addresses and routes from the routers on its link.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Autoconfiguration {
-    /// Form temporary addresses as well, which are preferred for connections of this host
-    /// (RFC 8981).
+    /// Whether the host also forms temporary addresses. It prefers them as source addresses of the
+    /// connections that it opens (RFC 8981).
     pub temporary_addresses: bool,
-    /// The secret of stable identifiers (RFC 7217 §5). With the same secret and MAC address, a host
-    /// has the same address in a network after each start. By default it is derived from the seed.
+    /// The secret key of stable interface identifiers (RFC 7217 §5). If the secret and the MAC
+    /// address do not change, the host gets the same address in a network after each start. With
+    /// `None`, the secret is derived from the seed of the host.
     pub secret: Option<[u8; 16]>,
 }
 
 impl Autoconfiguration {
-    /// Stable addresses only, with identifiers from the seed of the host.
+    /// Options for stable addresses only. The secret is derived from the seed of the host.
     pub const STABLE: Self = Self { temporary_addresses: false, secret: None };
 
-    /// Adds temporary addresses.
+    /// Enables temporary addresses.
     #[must_use]
     pub const fn with_temporary_addresses(self) -> Self {
         Self { temporary_addresses: true, ..self }
     }
 
-    /// Sets the secret of stable identifiers.
+    /// Sets the secret key of stable interface identifiers.
     #[must_use]
     pub const fn with_secret(self, secret: [u8; 16]) -> Self {
         Self { secret: Some(secret), ..self }
     }
 }
 
-/// Hides the secret.
+/// Omits the secret from debug output.
 impl fmt::Debug for Autoconfiguration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Autoconfiguration")
@@ -75,9 +78,10 @@ impl Identifiers {
         Self { stable, mac, draws: Draws::new(keys, "temporary identifiers") }
     }
 
-    /// Returns the stable address with a prefix of 64 bits: F(Prefix, Net_Iface, Network_ID,
-    /// DAD_Counter, secret_key) of RFC 7217 §5. The interface is its MAC address; there is no
-    /// network identifier. F is SipHash-2-4, which is pseudorandom without its key.
+    /// Returns the stable address in the 64-bit prefix `prefix`. The interface identifier is
+    /// F(Prefix, Net_Iface, Network_ID, DAD_Counter, secret_key) of RFC 7217 §5. Net_Iface is the
+    /// MAC address, and the optional Network_ID is omitted. F is SipHash-2-4, whose output is
+    /// unpredictable without the key.
     pub(crate) fn stable(&self, prefix: Ipv6Addr, dad_counter: u8) -> Ipv6Addr {
         let candidates = (0..=u8::MAX).map(|attempt| {
             let mut hasher = self.stable;
@@ -89,19 +93,21 @@ impl Identifiers {
         with_identifier(prefix, candidates)
     }
 
-    /// Draws a temporary address with a prefix of 64 bits (RFC 8981 §3.3.1).
+    /// Draws a random temporary address in the 64-bit prefix `prefix` (RFC 8981 §3.3.1).
     pub(crate) fn temporary(&mut self, prefix: Ipv6Addr) -> Ipv6Addr {
         let draws = &mut self.draws;
         with_identifier(prefix, core::iter::repeat_with(|| draws.number()).take(256))
     }
 
-    /// Draws the DESYNC_FACTOR of a temporary address, so that not all hosts change at once.
+    /// Draws the DESYNC_FACTOR of a temporary address (RFC 8981 §3.8), so that not all hosts change
+    /// their addresses at once.
     pub(crate) fn desynchronisation(&mut self) -> Duration {
         self.draws.below(MAX_DESYNC)
     }
 }
 
-/// Returns the prefix with the first identifier that is not reserved.
+/// Returns the address in the 64-bit prefix `prefix` with the first candidate identifier that is
+/// not reserved.
 fn with_identifier(prefix: Ipv6Addr, mut candidates: impl Iterator<Item = u64>) -> Ipv6Addr {
     let identifier = candidates.find(|&identifier| !is_reserved(identifier)).unwrap_or(1);
     let network = prefix.to_bits() >> 64 << 64;
@@ -114,28 +120,30 @@ const fn is_reserved(identifier: u64) -> bool {
     identifier == 0 || (identifier >= 0xfdff_ffff_ffff_ff80 && identifier <= 0xfdff_ffff_ffff_ffff)
 }
 
-/// Returns the end of the lifetime of an address, after its prefix was advertised with this valid
-/// lifetime. An unauthenticated advertisement cannot shorten the remaining lifetime below two hours
-/// (RFC 4862 §5.5.3 e).
+/// Returns the new end of the valid lifetime of an address, which was `known`, after its prefix was
+/// advertised with the valid lifetime `advertised` (`None` means infinity). An unauthenticated
+/// advertisement cannot shorten the remaining lifetime below two hours (RFC 4862 §5.5.3 e).
 pub(crate) fn valid_until(now: Instant, known: Instant, advertised: Option<Duration>) -> Instant {
     let wanted = advertised.map_or(Instant::NEVER, |lifetime| now + lifetime);
     if wanted > known || wanted > now + TWO_HOURS { wanted } else { known.min(now + TWO_HOURS) }
 }
 
-/// An address that was formed from a prefix, beyond what the interface knows of it.
+/// The additional state of an address that was formed from an advertised prefix.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Formed {
     pub(crate) address: Ipv6Addr,
     pub(crate) origin: AddressOrigin,
-    /// Duplicates found before this address (DAD_Counter of RFC 7217).
+    /// Number of duplicates that were found before this address was formed (DAD_Counter of RFC
+    /// 7217).
     pub(crate) duplicates: u8,
-    /// The time at which a temporary address is deprecated and removed at the latest.
+    /// The latest times at which a temporary address is deprecated and removed.
     pub(crate) limits: Limits,
-    /// The time at which a temporary address is replaced, unless it was.
+    /// The time at which the next temporary address is formed to replace this address;
+    /// [`Instant::NEVER`] if the next address was already formed, or this address is not temporary.
     pub(crate) replace_at: Instant,
 }
 
-/// The last times of an address.
+/// The latest ends of the lifetimes of an address, whatever lifetimes routers advertise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) preferred_until: Instant,
@@ -155,7 +163,7 @@ impl Limits {
     }
 }
 
-/// Returns the time before the end of a temporary address at which the next one is formed:
+/// Returns how long before a temporary address is deprecated the next temporary address is formed:
 /// REGEN_ADVANCE of RFC 8981 §3.8.
 pub(crate) fn regeneration_advance(dad_transmits: u8, interval: Duration) -> Duration {
     Duration::from_secs(2) + interval * u64::from(RETRIES) * u64::from(dad_transmits)
@@ -221,13 +229,13 @@ mod tests {
         let now = at(1_000);
         let span = |seconds| Some(Duration::from_secs(seconds));
         for (remaining, advertised, expected) in [
-            // Longer than two hours, or than the remaining lifetime.
+            // Case 1: the advertised lifetime exceeds two hours, or the remaining lifetime.
             (10_000, span(7_201), 7_201),
             (100, span(200), 200),
-            // The remaining lifetime is at most two hours.
+            // Case 2: the remaining lifetime is at most two hours.
             (7_200, span(60), 7_200),
             (100, span(0), 100),
-            // If the advertised lifetime is shorter than two hours, two hours remain.
+            // Case 3: otherwise, the remaining lifetime becomes two hours.
             (10_000, span(60), 7_200),
             (10_000, span(7_200), 7_200),
         ] {

@@ -1,31 +1,33 @@
-//! Detection of duplicate addresses: the probes and announcements of each address, and their times
-//! (RFC 4862 §5.4 for IPv6, RFC 5227 §2 for IPv4).
+//! Duplicate address detection: the times at which the host probes and announces each address (RFC
+//! 4862 §5.4 for IPv6, RFC 5227 §2 for IPv4).
 
 use crate::keys::Draws;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use linerate_units::{Duration, Instant};
 
-/// The limit of the random delay before the first probe: MAX_RTR_SOLICITATION_DELAY of RFC 4861
-/// §10, PROBE_WAIT of RFC 5227 §1.1.
+/// Maximum of the random delay before the first probe: MAX_RTR_SOLICITATION_DELAY of RFC 4861 §10,
+/// PROBE_WAIT of RFC 5227 §1.1.
 const DELAY: Duration = Duration::from_secs(1);
-/// PROBE_NUM of RFC 5227 §1.1.
+/// Number of ARP probes for an address: PROBE_NUM of RFC 5227 §1.1.
 const ARP_PROBES: u8 = 3;
-/// PROBE_MIN, and the random rest up to PROBE_MAX.
+/// Minimum time between two ARP probes (PROBE_MIN), and the maximum random time that is added to it
+/// (PROBE_MAX - PROBE_MIN of RFC 5227 §1.1).
 const ARP_PROBE_MIN: Duration = Duration::from_secs(1);
 const ARP_PROBE_SPREAD: Duration = Duration::from_secs(1);
-/// ANNOUNCE_WAIT.
+/// Time between the last ARP probe and the first announcement: ANNOUNCE_WAIT of RFC 5227 §1.1.
 const ARP_ANNOUNCE_WAIT: Duration = Duration::from_secs(2);
-/// ANNOUNCE_NUM and ANNOUNCE_INTERVAL.
+/// Number of announcements, and the time between two announcements: ANNOUNCE_NUM and
+/// ANNOUNCE_INTERVAL of RFC 5227 §1.1.
 const ARP_ANNOUNCEMENTS: u8 = 2;
 const ARP_ANNOUNCE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A step of the detection of one address.
+/// A step of duplicate address detection, which the caller must perform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DetectionStep {
     /// Send a probe for the address.
     Probe(IpAddr),
-    /// No other host has the address: it can be used.
+    /// Begin to use the address, because no other host has it.
     Unique(IpAddr),
     /// Send an announcement of the IPv4 address.
     Announce(IpAddr),
@@ -33,11 +35,12 @@ pub(crate) enum DetectionStep {
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// The random delay is not drawn yet, because the host does not know the time.
+    /// Detection has not begun. The next step draws the random delay before the first probe,
+    /// because the current time is known only then.
     New,
-    /// The address is being probed; this number of probes were sent.
+    /// The address is being probed. Contains the number of sent probes.
     Probing(u8),
-    /// The address is in use and being announced; this number of announcements were sent.
+    /// The address is in use and is being announced. Contains the number of sent announcements.
     Announcing(u8),
 }
 
@@ -49,11 +52,12 @@ struct Detection {
     at: Instant,
 }
 
-/// The detections in progress, at most one for each address.
+/// The detections in progress, at most one for each address of an interface.
 #[derive(Debug)]
 pub(crate) struct Detections {
     entries: Vec<Detection>,
-    /// Probes for an IPv6 address; zero if duplicates are not detected.
+    /// Number of probes for an IPv6 address. Zero disables duplicate address detection for both IP
+    /// versions.
     transmits: u8,
     /// The time between two probes for an IPv6 address.
     interval: Duration,
@@ -66,7 +70,7 @@ impl Detections {
         Self { entries: Vec::new(), transmits, interval, draws }
     }
 
-    /// Are duplicates detected at all?
+    /// Is duplicate address detection enabled?
     pub(crate) const fn is_enabled(&self) -> bool {
         self.transmits > 0
     }
@@ -87,7 +91,8 @@ impl Detections {
         self.entries.clear();
     }
 
-    /// Sets the time between two probes, as a router has advertised it (RFC 4862 §5.1).
+    /// Sets the time between two probes for an IPv6 address to the value that a router has
+    /// advertised (RFC 4862 §5.1).
     pub(crate) const fn set_interval(&mut self, interval: Duration) {
         self.interval = interval;
     }
@@ -97,23 +102,23 @@ impl Detections {
         self.begin_at(address, Instant::ZERO);
     }
 
-    /// Begins the detection of an address at a time.
+    /// Begins the detection of an address at the time `at`.
     pub(crate) fn begin_at(&mut self, address: IpAddr, at: Instant) {
         self.end(address);
         self.entries.push(Detection { address, phase: Phase::New, at });
     }
 
-    /// Ends the detection of an address, and its announcements.
+    /// Ends the detection of an address, including its announcements.
     pub(crate) fn end(&mut self, address: IpAddr) {
         self.entries.retain(|entry| entry.address != address);
     }
 
-    /// Returns the time of the next step.
+    /// Returns the time of the next step; [`Instant::NEVER`] if no detection is in progress.
     pub(crate) fn next(&self) -> Instant {
         self.entries.iter().map(|entry| entry.at).min().unwrap_or(Instant::NEVER)
     }
 
-    /// Performs the next step that is due at `now`.
+    /// Returns the next step that is due at `now`, or `None` if no step is due.
     pub(crate) fn step(&mut self, now: Instant) -> Option<DetectionStep> {
         loop {
             let place = self.entries.iter().position(|entry| entry.at <= now)?;
@@ -163,7 +168,7 @@ mod tests {
         Detections::new(transmits, Draws::new(&Keys::new([seed; 32]), "detection"))
     }
 
-    /// Returns the steps from `now` on with their times in milliseconds.
+    /// Runs all detections from `now` on. Returns the steps, each with its time in milliseconds.
     fn steps(detections: &mut Detections, mut now: Instant) -> Vec<(u64, DetectionStep)> {
         let mut steps = Vec::new();
         while detections.next() != Instant::NEVER {

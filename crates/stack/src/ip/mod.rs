@@ -1,4 +1,5 @@
-//! The IP state of a host: routes, interface, path MTUs, identification.
+//! The IP state of a host: interfaces and their addresses, routes, path MTUs, fragmentation and
+//! reassembly.
 
 pub(crate) mod address;
 pub(crate) mod addresses;
@@ -32,32 +33,35 @@ use linerate_wire::{
     TypeOfService, checksum,
 };
 
-/// The size of the largest packet from this host to itself: the maximum of the length field.
+/// The size in bytes of the largest packet from this host to itself, which is the maximum of the IP
+/// length field.
 pub(crate) const LOCAL_MTU: usize = 65_535;
 
 /// A received packet for this host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrived<'a> {
     pub(crate) arrival: Arrival<'a>,
-    /// The source and the destination.
+    /// The source (remote) and destination (local) addresses.
     pub(crate) hosts: Hosts,
-    /// The protocol of `payload`: after extension headers, once they were examined.
+    /// The protocol of `payload`. For IPv6, this is an extension header until the extension headers
+    /// were processed.
     pub(crate) protocol: Protocol,
     pub(crate) type_of_service: TypeOfService,
     /// The TTL or hop limit.
     pub(crate) ttl: u8,
     pub(crate) payload: &'a [u8],
-    /// The whole packet, for quotes in ICMP errors.
+    /// The whole packet, which ICMP errors quote.
     pub(crate) bytes: &'a [u8],
-    /// Was it sent to a broadcast or multicast address? No ICMP error may answer it (RFC 1122
-    /// §3.2.2, RFC 4443 §2.4 e).
+    /// Whether the packet was sent to a broadcast or multicast address. The host must not send an
+    /// ICMP error about such a packet (RFC 1122 §3.2.2, RFC 4443 §2.4 e).
     pub(crate) is_broadcast: bool,
 }
 
 impl<'a> Arrived<'a> {
-    /// Parses a packet of either IP version. Returns the packet, and true if it is a fragment, or
-    /// has options or extension headers. The payload is then only the part in this packet, and in
-    /// IPv6 still begins with the extension headers.
+    /// Parses a packet of either IP version. Returns the packet, and true if the packet is a
+    /// fragment, or has IPv4 options or IPv6 extension headers. The payload of a fragment is only
+    /// the part in this packet, and an IPv6 payload still begins with the extension headers.
+    /// Returns `None` if the packet is invalid.
     pub(crate) fn parse(arrival: Arrival<'a>, bytes: &'a [u8]) -> Option<(Self, bool)> {
         if is_ipv6(bytes) {
             Self::parse_ipv6(arrival, bytes)
@@ -66,7 +70,7 @@ impl<'a> Arrived<'a> {
         }
     }
 
-    /// Parses a packet of IPv4.
+    /// Parses an IPv4 packet, like [`Arrived::parse`].
     #[inline]
     pub(crate) fn parse_ipv4(arrival: Arrival<'a>, bytes: &'a [u8]) -> Option<(Self, bool)> {
         let Ipv4Packet { header, options, payload } = Ipv4Packet::parse(bytes).ok()?;
@@ -83,7 +87,7 @@ impl<'a> Arrived<'a> {
         Some((arrived, header.is_fragment() || !options.is_empty()))
     }
 
-    /// Parses a packet of IPv6.
+    /// Parses an IPv6 packet, like [`Arrived::parse`].
     pub(crate) fn parse_ipv6(arrival: Arrival<'a>, bytes: &'a [u8]) -> Option<(Self, bool)> {
         let packet = Ipv6Packet::parse_fixed(bytes).ok()?;
         let header = packet.header;
@@ -103,7 +107,7 @@ impl<'a> Arrived<'a> {
         Some((arrived, packet.protocol.is_ipv6_extension()))
     }
 
-    /// Returns the flow that a segment belongs to.
+    /// Returns the flow of `segment`, which is the payload of this packet.
     #[inline(always)]
     pub(crate) const fn flow(&self, segment: &Segment<'_>) -> Flow {
         Flow::between(self.hosts, segment.destination_port, segment.source_port)
@@ -119,13 +123,13 @@ impl<'a> Arrived<'a> {
         self.hosts.local()
     }
 
-    /// Returns the sum over the pseudo-header of the payload, or of its first `length` bytes.
+    /// Returns the sum of the pseudo-header for a payload of `length` bytes.
     #[inline(always)]
     pub(crate) fn pseudo_header(&self, length: usize) -> Sum {
         pseudo_header(&self.hosts, self.protocol, length)
     }
 
-    /// Returns the header of the packet, without options and extension headers.
+    /// Returns the IP header of the packet, without options and extension headers.
     pub(crate) fn header(&self) -> Option<IpHeader> {
         let mut header = IpHeader::new(self.source(), self.destination(), self.protocol);
         match &mut header {
@@ -140,13 +144,15 @@ impl<'a> Arrived<'a> {
         header
     }
 
-    /// Returns the header of an answer to the sender, from the address that the packet was sent to.
+    /// Returns the IP header of an answer: from the destination address of this packet to its
+    /// sender.
     pub(crate) fn answer_header(&self, protocol: Protocol) -> Option<IpHeader> {
         IpHeader::new(self.destination(), self.source(), protocol)
     }
 }
 
-/// Returns the sum over the pseudo-header between two hosts, which is equal in both directions.
+/// Returns the sum of the pseudo-header for a payload of `length` bytes between two hosts. The sum
+/// is equal in both directions.
 #[inline(always)]
 pub(crate) fn pseudo_header(hosts: &Hosts, protocol: Protocol, length: usize) -> Sum {
     match hosts {
@@ -165,7 +171,8 @@ pub(crate) fn pseudo_header(hosts: &Hosts, protocol: Protocol, length: usize) ->
     }
 }
 
-/// Returns the length of an IP header without options and extension headers, in bytes.
+/// Returns the length in bytes of the IP header without options or extension headers, for the IP
+/// version of `address`.
 pub(crate) const fn header_length(address: IpAddr) -> usize {
     match address {
         IpAddr::V4(_) => Ipv4Header::LENGTH,
@@ -173,24 +180,25 @@ pub(crate) const fn header_length(address: IpAddr) -> usize {
     }
 }
 
-/// The path to a destination.
+/// The properties of the path to a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PathInfo {
     /// The local address to send from.
     pub(crate) source: IpAddr,
-    /// The size of the largest packet in bytes, as far as it is known.
+    /// The path MTU: the size in bytes of the largest packet that passes the path, as far as it is
+    /// known.
     pub(crate) mtu: usize,
-    /// The size of the largest packet that the link and the route allow, in bytes.
+    /// The size in bytes of the largest packet that the link and the route permit.
     pub(crate) link_mtu: usize,
-    /// Is `mtu` an estimate that a search may raise?
+    /// Whether `mtu` is an estimate, which a path MTU search may raise.
     pub(crate) is_estimated: bool,
-    /// The windows of connections, where the route determines them.
+    /// The window parameters of connections that the route determines.
     pub(crate) windows: RouteWindows,
-    /// The destination, relative to this host.
+    /// The kind of the destination address, as seen from this host.
     pub(crate) audience: Audience,
 }
 
-/// The result of a route lookup, as cached by the stack.
+/// The cached result of the last route lookup.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CachedRoute {
     pub(crate) destination: IpAddr,
@@ -200,21 +208,21 @@ pub(crate) struct CachedRoute {
     pub(crate) next_hop: IpAddr,
     /// The local address to send from.
     pub(crate) source: Option<IpAddr>,
-    /// The MTU of the route, if it has its own.
+    /// The MTU of the route in bytes, if the route has an MTU of its own.
     pub(crate) mtu: Option<usize>,
-    /// The windows of connections, where the route determines them.
+    /// The window parameters of connections that the route determines.
     pub(crate) windows: RouteWindows,
 }
 
 impl PathInfo {
-    /// Creates a path whose MTU is known.
+    /// Creates a path with a known MTU, on which no route limits the windows of connections.
     pub(crate) const fn unlimited(source: IpAddr, mtu: usize, audience: Audience) -> Self {
         let windows =
             RouteWindows { clamp: None, initial_window: None, initial_receive_window: None };
         Self { source, mtu, link_mtu: mtu, is_estimated: false, windows, audience }
     }
 
-    /// Returns the bytes of the largest payload of an IP packet.
+    /// Returns the size in bytes of the largest IP payload that fits into the path MTU.
     pub(crate) const fn mtu_payload(&self) -> usize {
         self.mtu.saturating_sub(header_length(self.source))
     }
@@ -235,7 +243,7 @@ impl PathInfo {
     }
 }
 
-/// Does the packet have the version number of IPv6?
+/// Does the packet have the IP version number 6?
 pub(crate) fn is_ipv6(packet: &[u8]) -> bool {
     packet.first().is_some_and(|first| first >> 4 == 6)
 }

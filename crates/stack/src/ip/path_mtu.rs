@@ -1,8 +1,8 @@
-//! The path-MTU cache: results of connections (RFC 4821 §5.2), and reports of routers about
-//! datagrams (RFC 1191).
+//! The path-MTU cache: path MTUs that connections have found (RFC 4821 §5.2), and path MTUs that
+//! routers have reported about datagrams (RFC 1191).
 //!
-//! A report about a datagram cannot be confirmed, and an attacker who knows two ports can forge
-//! one. So reports apply to datagrams only, and connections do not use them.
+//! A report about a datagram cannot be verified, and an attacker who knows the two ports can forge
+//! such a report. Therefore reports apply only to datagrams, and connections do not use them.
 
 use crate::collections::address_table::AddressTable;
 use alloc::vec::Vec;
@@ -11,18 +11,20 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::Ipv6Header;
 use siphasher::sip::SipHasher13;
 
-/// Lifetime of an entry; then larger packets are tried again (RFC 1191 §6.3).
+/// Lifetime of an entry. After an entry has expired, larger packets are tried again (RFC 1191
+/// §6.3).
 const LIFETIME: Duration = Duration::from_secs(600);
 
-/// Smaller reports are raised to this size. They would be an attack on throughput, or describe a
-/// path that is no longer in use (RFC 5927 §7.2). Every host accepts datagrams of 576 bytes (RFC
-/// 791).
+/// The smallest path MTU in bytes that a report can set; a smaller reported MTU is raised to this
+/// size. Smaller MTUs are attacks on throughput, or belong to paths that are no longer in use (RFC
+/// 5927 §7.2). Every host accepts datagrams of 576 bytes (RFC 791).
 pub(crate) const SMALLEST_PATH_MTU: usize = 552;
 
-/// The smallest MTU of an IPv6 link; smaller reports are raised to it (RFC 8200 §5, RFC 8201 §4).
+/// The minimum MTU of an IPv6 link in bytes. A smaller reported MTU is raised to this size (RFC
+/// 8200 §5, RFC 8201 §4).
 const MIN_MTU_IPV6: usize = Ipv6Header::MIN_MTU;
 
-/// Common MTUs, for routers that report none (RFC 1191 §7.1).
+/// Common MTUs in bytes, for reports of routers that do not contain an MTU (RFC 1191 §7.1).
 const PLATEAUS: [usize; 10] =
     [65_535, 32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 576, SMALLEST_PATH_MTU];
 
@@ -30,29 +32,30 @@ const PLATEAUS: [usize; 10] =
 #[derive(Debug)]
 pub(crate) struct PathMtus {
     found: DestinationMap<FoundMtu>,
-    /// Separate, so that forged reports cannot evict the results of connections.
+    /// The path MTUs that routers have reported. They have a separate map, so that forged reports
+    /// cannot evict entries of `found`.
     reported: DestinationMap<ExpiringMtu>,
 }
 
-/// The result of a connection.
+/// A path MTU that a connection has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FoundMtu {
     size: ExpiringMtu,
-    /// May larger packets pass, because the search has not ended?
+    /// Whether larger packets may pass, because the path MTU search has not ended.
     pub(crate) is_estimated: bool,
 }
 
 impl FoundMtu {
-    /// Returns the size of the largest packet in bytes.
+    /// Returns the path MTU in bytes.
     pub(crate) const fn mtu(self) -> usize {
         self.size.mtu
     }
 }
 
-/// A packet size that expires.
+/// A path MTU with an expiry time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ExpiringMtu {
-    /// The size of the largest packet in bytes.
+    /// The path MTU in bytes.
     mtu: usize,
     expires: Instant,
 }
@@ -68,28 +71,30 @@ impl ExpiringMtu {
 }
 
 impl PathMtus {
-    /// Creates a cache for `limit` destinations of each kind.
+    /// Creates an empty cache for `limit` destinations with found MTUs, and as many with reported
+    /// MTUs.
     pub(crate) fn new(limit: usize, hasher: SipHasher13) -> Self {
         let (found, reported) =
             (DestinationMap::new(limit, hasher), DestinationMap::new(limit, hasher));
         Self { found, reported }
     }
 
-    /// Returns the result of connections to `destination`, unless it has expired.
+    /// Returns the path MTU to `destination` that a connection has found, unless the entry has
+    /// expired.
     #[inline]
     pub(crate) fn found(&self, now: Instant, destination: IpAddr) -> Option<FoundMtu> {
         self.found.get(destination).copied().filter(|found| found.size.is_valid(now))
     }
 
-    /// Returns the size of the largest packet with a datagram to `destination`, as reported by
-    /// routers, unless it has expired.
+    /// Returns the path MTU to `destination` that routers have reported, in bytes, unless the entry
+    /// has expired.
     pub(crate) fn reported(&self, now: Instant, destination: IpAddr) -> Option<usize> {
         let size = self.reported.get(destination).filter(|size| size.is_valid(now))?;
         Some(size.mtu)
     }
 
-    /// Records the result of a connection: packets to `destination` pass with `mtu` bytes. Larger
-    /// ones may pass if it `is_estimated`.
+    /// Records that a connection has found the path MTU `mtu` to `destination`. `is_estimated` says
+    /// whether larger packets may pass, too.
     pub(crate) fn note_found(
         &mut self,
         now: Instant,
@@ -100,7 +105,7 @@ impl PathMtus {
         self.found.set(destination, FoundMtu { size: ExpiringMtu::new(mtu, now), is_estimated });
     }
 
-    /// Records a plausible report: datagrams to `destination` pass with `mtu` bytes.
+    /// Records the path MTU `mtu` to `destination` from a plausible report.
     pub(crate) fn note_reported(&mut self, now: Instant, destination: IpAddr, mtu: usize) {
         self.reported.set(destination, ExpiringMtu::new(mtu, now));
     }
@@ -112,7 +117,8 @@ impl PathMtus {
     }
 }
 
-/// A bounded map from destinations to values. A new destination evicts the oldest.
+/// A bounded map from destinations to values. If the map is full, a new destination evicts the
+/// oldest.
 #[derive(Debug)]
 struct DestinationMap<T> {
     table: AddressTable,
@@ -167,9 +173,9 @@ impl<T> DestinationMap<T> {
     }
 }
 
-/// Returns the packet size that a report about a packet of `sent` bytes asks for: `reported`,
-/// raised to the minimum, or the next smaller common MTU if the router reported none. Returns
-/// `None` if it asks for no less than before.
+/// Returns the path MTU that an IPv4 report about a packet of `sent` bytes implies: the MTU
+/// `reported`, raised to the minimum, or the next common MTU below `sent` if `reported` is zero.
+/// Returns `None` if the result is not smaller than `sent`.
 pub(crate) fn plausible(reported: usize, sent: usize) -> Option<usize> {
     let wanted = match reported {
         0 => *PLATEAUS.iter().find(|&&plateau| plateau < sent)?,
@@ -178,8 +184,8 @@ pub(crate) fn plausible(reported: usize, sent: usize) -> Option<usize> {
     (wanted < sent).then_some(wanted)
 }
 
-/// Returns the packet size that a Packet Too Big about a packet of `sent` bytes asks for:
-/// `reported`, raised to the minimum. Returns `None` if it asks for no less than before.
+/// Returns the path MTU that a Packet Too Big message about a packet of `sent` bytes implies: the
+/// MTU `reported`, raised to the minimum. Returns `None` if the result is not smaller than `sent`.
 pub(crate) fn plausible_ipv6(reported: usize, sent: usize) -> Option<usize> {
     let wanted = reported.max(MIN_MTU_IPV6);
     (wanted < sent).then_some(wanted)

@@ -1,14 +1,15 @@
-//! The routers and on-link prefixes that advertisements have named (RFC 4861 §5.1, §6.3).
+//! The default routers and on-link prefixes that router advertisements have announced (RFC 4861
+//! §5.1, §6.3).
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{IpCidr, RouterPreference};
 
-/// The time for which a router that does not answer ranks behind the others.
+/// The time for which a router that did not answer ranks behind all other routers.
 const SUSPICION: Duration = Duration::from_secs(60);
 
-/// A default router that has advertised itself.
+/// A default router that was learned from a router advertisement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DefaultRouter {
@@ -16,30 +17,30 @@ pub struct DefaultRouter {
     pub address: Ipv6Addr,
     /// The preference of the router over other routers (RFC 4191).
     pub preference: RouterPreference,
-    /// The time at which it ceases to be a default router.
+    /// The time at which the router ceases to be a default router.
     pub valid_until: Instant,
-    /// Set if the router did not answer: until this time, it is used only if there is no other
-    /// router.
+    /// The time until which the router is used only if no other router answers; `None` unless the
+    /// router recently did not answer.
     pub suspect_until: Option<Instant>,
 }
 
-/// A prefix whose addresses are on the link.
+/// An advertised prefix whose addresses are on the link.
 #[derive(Clone, Copy, Debug)]
 struct OnLinkPrefix {
     network: IpCidr,
     valid_until: Instant,
 }
 
-/// A change of the routes that the lists imply.
+/// A change of the lists that affects the routes of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RouterChange {
-    /// Another default router may be the best one.
+    /// The default routers have changed, so another default router may be the best.
     Router,
     /// The prefix is no longer on the link.
     PrefixExpired(IpCidr),
 }
 
-/// The entry does not fit: the list is at its limit.
+/// The error that a router or prefix was not stored, because its list is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -57,13 +58,13 @@ impl Routers {
         Self { routers: Vec::new(), prefixes: Vec::new(), router_limit, prefix_limit }
     }
 
-    /// Returns the default routers.
+    /// Returns all default routers.
     pub(crate) fn all(&self) -> &[DefaultRouter] {
         &self.routers
     }
 
-    /// Records an advertisement of a router. A lifetime of zero removes it. A new router beyond the
-    /// limit replaces one with a lower preference, or else is refused.
+    /// Records a router advertisement. A lifetime of zero removes the router. If the list is full,
+    /// a new router replaces a router of lower preference, or else is refused by [`Full`].
     pub(crate) fn advertise(
         &mut self,
         now: Instant,
@@ -91,7 +92,8 @@ impl Routers {
         Ok(())
     }
 
-    /// Records a prefix of the link. A lifetime of zero removes it. Returns whether it is new.
+    /// Records an on-link prefix. `None` is an infinite lifetime, and a lifetime of zero removes
+    /// the prefix at the next timeout. Returns whether the prefix is new.
     pub(crate) fn set_prefix(
         &mut self,
         now: Instant,
@@ -101,7 +103,8 @@ impl Routers {
         let valid_until = lifetime.map_or(Instant::NEVER, |span| now + span);
         let known = self.prefixes.iter_mut().find(|prefix| prefix.network == network);
         if let Some(known) = known {
-            // A lifetime of zero expires at the next timeout.
+            // A prefix with a lifetime of zero expires at the next timeout, which also removes its
+            // route.
             known.valid_until = valid_until;
             return Ok(false);
         }
@@ -115,17 +118,17 @@ impl Routers {
         Ok(true)
     }
 
-    /// Returns the prefixes of the link.
+    /// Returns the on-link prefixes.
     pub(crate) fn prefixes(&self) -> Vec<IpCidr> {
         self.prefixes.iter().map(|prefix| prefix.network).collect()
     }
 
-    /// Is the address in an advertised prefix of the link?
+    /// Is the address in an advertised on-link prefix?
     pub(crate) fn is_on_link(&self, address: IpAddr) -> bool {
         self.prefixes.iter().any(|prefix| prefix.network.contains(address))
     }
 
-    /// Ranks a router that does not answer behind the others for a minute (RFC 4861 §6.3.6).
+    /// Ranks a router that does not answer behind all other routers for a minute (RFC 4861 §6.3.6).
     /// Returns whether `address` belongs to a known router.
     pub(crate) fn suspect(&mut self, now: Instant, address: IpAddr) -> bool {
         let router = self.routers.iter_mut().find(|router| IpAddr::V6(router.address) == address);
@@ -136,25 +139,28 @@ impl Routers {
         is_router
     }
 
-    /// Removes a router: the neighbour has ceased to be one (RFC 4861 §7.2.5). Returns whether it
-    /// was in the list.
+    /// Removes a neighbour that has ceased to be a router (RFC 4861 §7.2.5). Returns whether this
+    /// neighbour was in the list.
     pub(crate) fn remove(&mut self, address: Ipv6Addr) -> bool {
         let before = self.routers.len();
         self.routers.retain(|router| router.address != address);
         self.routers.len() < before
     }
 
-    /// Returns the best router: among the routers that answer, the one with the highest preference.
-    /// If none answers, the router that failed first, so that all are tried in turn.
+    /// Returns the best router: among the routers that answer, the router with the highest
+    /// preference. If no router answers, returns the router that failed first, so that repeated
+    /// failures try all routers in turn.
     pub(crate) fn best(&self) -> Option<Ipv6Addr> {
         let answers = |router: &&DefaultRouter| router.suspect_until.is_none();
-        // The first of equal routers is kept, so that an equal newcomer changes nothing.
+        // `max_by_key` returns the last of equal elements. The order is reversed, so that a new
+        // router of equal preference does not replace the present router.
         let best = self.routers.iter().rev().filter(answers).max_by_key(|r| r.preference);
         let failed_first = || self.routers.iter().min_by_key(|router| router.suspect_until);
         best.or_else(failed_first).map(|router| router.address)
     }
 
-    /// Performs the next change that is due at `now`.
+    /// Performs and returns the next change that is due at `now`, or returns `None` if no change is
+    /// due.
     pub(crate) fn expire(&mut self, now: Instant) -> Option<RouterChange> {
         if let Some(place) = self.prefixes.iter().position(|prefix| prefix.valid_until <= now) {
             return Some(RouterChange::PrefixExpired(self.prefixes.remove(place).network));
@@ -169,7 +175,7 @@ impl Routers {
         Some(RouterChange::Router)
     }
 
-    /// Returns the time of the next change.
+    /// Returns the time of the next change; [`Instant::NEVER`] if no change is pending.
     pub(crate) fn next_change(&self) -> Instant {
         let of_router =
             |r: &DefaultRouter| r.valid_until.min(r.suspect_until.unwrap_or(Instant::NEVER));

@@ -1,8 +1,9 @@
-//! Selection of source addresses, and the order of destinations (RFC 6724).
+//! Selection of source addresses, and ordering of destination addresses (RFC 6724).
 //!
-//! Rules that do not apply are left out: home addresses (rule 4 of both lists), addresses of other
-//! interfaces than the outgoing one, which are no candidates here (source rule 5), the prefixes of
-//! each next hop (source rule 5.5), encapsulation (destination rule 7).
+//! Some rules are not implemented. Home addresses (rule 4 of sources and destinations) and
+//! encapsulating transports (destination rule 7) do not exist here. Addresses of other interfaces
+//! than the outgoing interface are no candidates (source rule 5). The host does not record which
+//! next hop advertised a prefix (source rule 5.5).
 
 use crate::ip::address::{AddressOrigin, AddressState, InterfaceAddress};
 use core::cmp::Ordering;
@@ -35,7 +36,8 @@ const POLICIES: [Policy; 9] = [
     policy([0; 6], 0, 40, 1),
 ];
 
-/// Returns the IPv6 form of an address: an IPv4 address is mapped (RFC 6724 §3.2).
+/// Converts an IPv4 address to an IPv4-mapped IPv6 address (RFC 6724 §3.2). Returns an IPv6 address
+/// unchanged.
 const fn mapped(address: IpAddr) -> Ipv6Addr {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
@@ -51,7 +53,7 @@ fn policy_of(address: IpAddr) -> Policy {
     POLICIES.iter().find(matches).copied().unwrap_or(POLICIES[POLICIES.len() - 1])
 }
 
-/// Returns the scope of an address, as in multicast addresses (RFC 6724 §3.1, §3.2).
+/// Returns the scope of an address, as a scope value of multicast addresses (RFC 6724 §3.1, §3.2).
 fn scope_of(address: IpAddr) -> u8 {
     const LINK_LOCAL: u8 = 2;
     const SITE_LOCAL: u8 = 5;
@@ -68,13 +70,13 @@ fn scope_of(address: IpAddr) -> u8 {
     }
 }
 
-/// Is the address preferred? All IPv4 addresses are (RFC 6724 §3.2).
+/// Is the address preferred? IPv4 addresses always count as preferred (RFC 6724 §3.2).
 fn is_preferred(own: &InterfaceAddress) -> bool {
     own.state == AddressState::Preferred || own.cidr.address().is_ipv4()
 }
 
-/// Returns the number of leading bits that the source has in common with the destination, up to the
-/// length of its prefix (RFC 6724 §2.2).
+/// Returns the number of leading bits that the source and the destination have in common, at most
+/// the prefix length of the source (RFC 6724 §2.2).
 fn common_prefix(source: &InterfaceAddress, destination: IpAddr) -> u32 {
     let own = source.cidr.address();
     let differing = mapped(own).to_bits() ^ mapped(destination).to_bits();
@@ -82,23 +84,24 @@ fn common_prefix(source: &InterfaceAddress, destination: IpAddr) -> u32 {
     differing.leading_zeros().min(mapping + u32::from(source.cidr.prefix_length()))
 }
 
-/// The properties of a source by which it is preferred, in the order of the rules of RFC 6724 §5.
-/// The greatest is the best.
+/// The rank of a source address: its properties in the order of the rules of RFC 6724 §5. The
+/// address with the greatest rank is selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SourceRank {
-    /// Rule 1.
+    /// Rule 1: prefer the destination address itself.
     is_destination: bool,
-    /// Rule 2: a scope that reaches the destination is better than one that does not.
+    /// Rule 2: prefer a scope that reaches the destination.
     reaches: bool,
-    /// Rule 2: among those that reach, the smallest; among others, the largest.
+    /// Rule 2: among scopes that reach the destination, prefer the smallest; among other scopes,
+    /// prefer the largest.
     scope: i16,
-    /// Rule 3.
+    /// Rule 3: avoid deprecated addresses.
     is_preferred: bool,
-    /// Rule 6.
+    /// Rule 6: prefer the label of the destination.
     has_same_label: bool,
-    /// Rule 7.
+    /// Rule 7: prefer temporary addresses.
     is_temporary: bool,
-    /// Rule 8.
+    /// Rule 8: prefer the longest prefix in common with the destination.
     common_prefix: u32,
 }
 
@@ -119,7 +122,8 @@ impl SourceRank {
     }
 }
 
-/// Returns the best usable address of the destination's IP version to send from.
+/// Returns the best source address for `destination`, or `None` if no address of the destination's
+/// IP version is usable.
 pub(crate) fn best_source(
     addresses: &[InterfaceAddress],
     destination: IpAddr,
@@ -127,20 +131,22 @@ pub(crate) fn best_source(
     let is_candidate = |own: &&InterfaceAddress| {
         own.state.is_usable() && own.cidr.address().is_ipv4() == destination.is_ipv4()
     };
-    // The first of equal addresses, hence the reversal.
+    // `max_by_key` returns the last of equal elements. The order is reversed, so that the first of
+    // equal addresses is selected.
     let candidates = addresses.iter().rev().filter(is_candidate);
     candidates.max_by_key(|own| SourceRank::of(own, destination))
 }
 
-/// A destination with the source that would be used; `None` if it cannot be reached.
+/// A destination, and the source address for packets to it. `source` is `None` if the destination
+/// is unreachable.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     pub(crate) destination: IpAddr,
     pub(crate) source: Option<InterfaceAddress>,
 }
 
-/// Compares two destinations by the rules of RFC 6724 §6. The lesser is to be tried first. Equal
-/// ones keep their order (rule 10).
+/// Compares two destinations by the rules of RFC 6724 §6. The lesser destination is to be tried
+/// first. Equal destinations keep their order in a stable sort (rule 10).
 pub(crate) fn compare_destinations(one: &Candidate, other: &Candidate) -> Ordering {
     let rank = |candidate: &Candidate| {
         let (to, source) = (candidate.destination, candidate.source);
@@ -148,12 +154,13 @@ pub(crate) fn compare_destinations(one: &Candidate, other: &Candidate) -> Orderi
             |property: &dyn Fn(&InterfaceAddress) -> bool| source.as_ref().is_some_and(property);
         let policy = policy_of(to);
         [
-            // Rules 1, 2, 3 and 5.
+            // Rules 1 (reachable), 2 (matching scope), 3 (source not deprecated) and 5 (matching
+            // label).
             u8::from(source.is_some()),
             u8::from(has(&|own| scope_of(own.cidr.address()) == scope_of(to))),
             u8::from(has(&is_preferred)),
             u8::from(has(&|own| policy_of(own.cidr.address()).label == policy.label)),
-            // Rules 6 and 8.
+            // Rules 6 (higher precedence) and 8 (smaller scope).
             policy.precedence,
             u8::MAX - scope_of(to),
         ]
@@ -163,8 +170,8 @@ pub(crate) fn compare_destinations(one: &Candidate, other: &Candidate) -> Orderi
     };
     let is_same_version = one.destination.is_ipv4() == other.destination.is_ipv4();
     rank(other).cmp(&rank(one)).then_with(|| {
-        // RFC 6724 §6, rule 9: prefer the destination with the longest prefix in common with its
-        // source.
+        // RFC 6724 §6, rule 9: prefer the destination that has the longest prefix in common with
+        // its source address.
         if is_same_version { common(other).cmp(&common(one)) } else { Ordering::Equal }
     })
 }
@@ -226,7 +233,7 @@ mod tests {
         assert_eq!((scope("ff02::1"), scope("ff0e::1"), scope("169.254.0.1")), (2, 14, 2));
     }
 
-    /// The examples of RFC 6724 §10.1 that need one interface only.
+    /// The examples of RFC 6724 §10.1 that need only one interface.
     #[test]
     fn sources_are_selected_as_in_the_examples_of_the_rfc() {
         let deprecated = |text| own(text, AddressOrigin::Static, AddressState::Deprecated);
@@ -297,7 +304,7 @@ mod tests {
         candidates.iter().map(|candidate| candidate.destination.to_string()).collect()
     }
 
-    /// The examples of RFC 6724 §10.2, with addresses in its notation.
+    /// The examples of RFC 6724 §10.2, with the addresses of the RFC.
     #[test]
     fn destinations_are_ordered_as_in_the_examples_of_the_rfc() {
         let deprecated = |text| own(text, AddressOrigin::Static, AddressState::Deprecated);
