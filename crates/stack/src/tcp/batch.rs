@@ -1,9 +1,9 @@
-//! The header template of a batch of segments that one connection sends: after the first frame,
-//! only sequence number and checksum differ. A host needs only one template, because one connection
-//! sends at a time.
+//! The header template of a batch: consecutive segments of one connection whose headers differ only
+//! in a few fields, such as sequence number and checksum. A host needs only one such template,
+//! because only one connection sends at a time.
 //!
-//! While a link takes one frame after another, no other method of the host can be called. The state
-//! of the connection is therefore updated once for all frames, when the batch is committed.
+//! While a link takes the frames of a batch, no other method of the host can be called. Therefore
+//! the state of the connection is updated only once for all frames, when the batch is committed.
 
 use super::TcpSocket;
 use linerate_tcp::{Batch, BatchContent, Transmit};
@@ -11,15 +11,16 @@ use linerate_wire::{EthernetHeader, Ipv4Header, Ipv6Header, SeqNum, Sum, TcpHead
 
 /// Maximum length in bytes of a TCP header whose only option is timestamps.
 const LONGEST_TCP: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
-/// Maximum length of a template in bytes: the link, IP and TCP headers of such a segment.
+/// Maximum length of a template in bytes: an Ethernet, an IPv6 and a TCP header of maximum length.
 const LONGEST: usize = EthernetHeader::LENGTH + Ipv6Header::LENGTH + LONGEST_TCP;
 
-/// Offsets of fields in the TCP header.
+/// Offsets of the sequence number, acknowledgement number and window in the TCP header, in bytes.
 const SEQ: usize = 4;
 const ACK: usize = 8;
 const WINDOW: usize = 14;
 
-/// Offsets of the TCP header in a frame with and without an Ethernet header, for both IP versions.
+/// Offsets of the TCP header in a frame, in bytes, with and without an Ethernet header and for both
+/// IP versions.
 pub(crate) const TCP_OFFSET_ETHERNET: usize = EthernetHeader::LENGTH + Ipv4Header::LENGTH;
 pub(crate) const TCP_OFFSET_IP: usize = Ipv4Header::LENGTH;
 pub(crate) const TCP_OFFSET_ETHERNET_IPV6: usize = EthernetHeader::LENGTH + Ipv6Header::LENGTH;
@@ -30,24 +31,25 @@ pub(crate) const TCP_OFFSET_IPV6: usize = Ipv6Header::LENGTH;
 pub(crate) struct BatchHeaders {
     /// Index of the connection that sends the batch; `None` if there is no batch to continue.
     pub(crate) owner: Option<u32>,
-    /// The segments that can be sent next without consulting the connection.
+    /// The segments that can be sent next without calling the connection.
     next: Batch,
-    /// All headers of a frame, up to the TCP options. For each segment the sequence number, the
-    /// checksum, and in a batch of acknowledgements the window are overwritten.
+    /// All headers of a frame, including the TCP options. For each segment, `write` overwrites the
+    /// checksum and the sequence number, or in a batch of acknowledgements the checksum, the
+    /// acknowledgement number and the window.
     bytes: [u8; LONGEST],
     /// Length of all headers in bytes.
     length: usize,
     /// Offset of the TCP header in a frame, in bytes.
     pub(crate) tcp: usize,
-    /// Checksum of the pseudo-header and the TCP header, without the fields that are overwritten.
+    /// Sum of the pseudo-header and the TCP header, with the overwritten fields taken as zero.
     sum: Sum,
     /// Length of each frame in bytes.
     frame: usize,
-    /// Number of segments that were sent and not yet committed to the connection.
+    /// Number of segments that were sent but not yet committed to the connection.
     uncommitted: u32,
 }
 
-/// Frames of a batch that were sent, to be committed to their connection.
+/// The sent frames of a batch, which must be committed to their connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SentFrames {
     pub(crate) content: BatchContent,
@@ -58,7 +60,7 @@ pub(crate) struct SentFrames {
 }
 
 impl BatchHeaders {
-    /// Creates a template that belongs to no batch.
+    /// Creates an empty template, which belongs to no batch.
     pub(crate) fn new() -> Self {
         Self {
             owner: None,
@@ -72,19 +74,20 @@ impl BatchHeaders {
         }
     }
 
-    /// Returns whether the next frame can be sent without consulting the connection.
+    /// Returns whether the next frame can be sent without calling the connection.
     #[inline]
     pub(crate) const fn has_next(&self) -> bool {
         self.next.count > 0
     }
 
-    /// Returns whether the batch can continue, or has frames that are not committed.
+    /// Returns whether a batch is in progress: it can continue, or has uncommitted frames.
     #[inline]
     pub(crate) const fn has_owner(&self) -> bool {
         self.owner.is_some()
     }
 
-    /// Returns whether all sent frames have been committed to the connection.
+    /// Returns whether all sent frames have been committed to the connection, and no further frame
+    /// can be sent.
     pub(crate) const fn is_committed(&self) -> bool {
         self.uncommitted == 0 && self.next.count == 0
     }
@@ -94,7 +97,9 @@ impl BatchHeaders {
         (self.owner, self.next.count) = (None, 0);
     }
 
-    /// Begins a batch behind the segment `sent`, whose frame is `frame`.
+    /// Begins a batch that continues the segment `sent` of the connection at `index`. `frame` is
+    /// the frame of this segment, from which the headers are copied. The link header has `medium`
+    /// bytes.
     pub(crate) fn begin(
         &mut self,
         index: u32,
@@ -122,7 +127,7 @@ impl BatchHeaders {
         self.set(batch);
     }
 
-    /// Replaces the segments that can be sent next.
+    /// Sets the segments that can be sent next.
     pub(crate) fn set(&mut self, batch: Batch) {
         let data = if batch.content == BatchContent::Data { batch.step as usize } else { 0 };
         (self.next, self.frame) = (batch, self.length + data);
@@ -138,24 +143,25 @@ impl BatchHeaders {
         self.length - self.tcp
     }
 
-    /// Ends sending. Returns the frames that must be committed to the connection.
+    /// Ends the sending of frames. Returns the sent frames, which the caller must commit to the
+    /// connection.
     pub(crate) const fn take_sent(&mut self) -> SentFrames {
         self.next.count = 0;
         let count = core::mem::replace(&mut self.uncommitted, 0);
         SentFrames { content: self.next.content, count, length: self.frame }
     }
 
-    /// Writes the next frame, whose TCP header is at offset `TCP`. `data` copies the payload that
-    /// begins at a sequence number, and returns its checksum. Returns the length of the frame, or
-    /// `None` if `frame` is too short.
+    /// Writes the next frame, whose TCP header is at the offset `TCP`. `data` copies the payload
+    /// that begins at a sequence number, and returns the sum of this payload. Returns the length of
+    /// the frame in bytes, or `None` if `frame` is too short.
     #[inline(always)]
     pub(crate) fn write<const TCP: usize>(
         &mut self,
         data: impl FnOnce(SeqNum, &mut [u8]) -> Sum,
         frame: &mut [u8],
     ) -> Option<usize> {
-        // Copies a constant number of bytes, which is faster. The payload overwrites those behind
-        // the headers.
+        // Copying a constant number of bytes is faster. The payload overwrites the excess bytes
+        // behind the headers.
         let longest = TCP + LONGEST_TCP;
         frame.get_mut(..longest)?.copy_from_slice(self.bytes.get(..longest)?);
         let payload = frame.get_mut(self.length..self.frame)?;

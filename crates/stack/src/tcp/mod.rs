@@ -34,47 +34,51 @@ use linerate_tcp::{Connection, State};
 use linerate_units::Instant;
 use linerate_wire::prefetch_through;
 
-/// The owner of a connection: an application or a listener.
+/// The owner of a connection: an application, a listener, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// An application.
+    /// The application, which has opened or accepted the connection.
     Application,
     /// No owner: the application has closed the connection, which has not ended yet.
     Orphan,
-    /// The listener at this index, which waits for the end of the handshake.
+    /// The listener at this index, in whose SYN queue the connection waits for the end of the
+    /// handshake.
     HalfOpen(u32),
-    /// The listener at this index, until an application accepts the connection.
+    /// The listener at this index, in whose accept queue the connection waits until an application
+    /// accepts it.
     Acceptable(u32),
 }
 
-/// Value of `next_hop_generation` if the MAC address was never resolved.
+/// Value of `next_hop_generation` which means that the MAC address was never resolved.
 pub(crate) const UNRESOLVED: u64 = u64::MAX;
 
-/// A connection, and the state that the host keeps for it. The fields that every segment needs come
-/// first.
+/// A TCP connection, and the state that the host keeps for this connection. The fields that every
+/// segment needs come first.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct TcpSocket {
     pub(crate) headers: Headers,
-    /// Generation of routes and neighbours when `headers` got its MAC address, or [`UNRESOLVED`].
+    /// Generation of routes and neighbours at which the MAC addresses in `headers` were resolved,
+    /// or [`UNRESOLVED`].
     pub(crate) next_hop_generation: u64,
     /// The last grant of buffer memory to the connection.
     pub(crate) granted: Granted,
     /// Number of bytes of buffer memory that the connection holds according to the host's
     /// accounting.
     pub(crate) held: usize,
-    /// A time at which, or before which, the connection's timer expires; [`Instant::NEVER`] if
-    /// unknown. As long as the deadline is not earlier, it spares a lookup in the timer wheel.
+    /// The time for which the connection's timer is armed, or a later time; [`Instant::NEVER`] if
+    /// unknown. If the new deadline is not earlier than this time, the timer wheel need not be
+    /// changed.
     pub(crate) armed: Instant,
     pub(crate) owner: Owner,
-    /// Size of the largest segment that the connection may write, in bytes.
+    /// Maximum size of a segment that the connection may write, in bytes.
     pub(crate) room: u32,
-    /// The way on which its segments leave.
+    /// The egress of the connection's segments.
     pub(crate) egress: Egress,
-    /// The state of the connection when its last step was dispatched.
+    /// The TCP state of the connection at the last dispatch.
     pub(crate) state: State,
-    /// Whether the connection has left the tables, and stays only until the application has read
-    /// its data.
+    /// Whether the connection was removed from the tables of the host, and stays only until the
+    /// application has read its data and closed it.
     pub(crate) is_retired: bool,
     /// Whether the application sees the IPv4 addresses of the connection in IPv6 form.
     pub(crate) is_mapped: bool,
@@ -91,22 +95,22 @@ pub(crate) const fn is_open(state: State) -> bool {
 }
 
 impl TcpSocket {
-    /// Prefetches the data that receiving a segment needs. Returns whether segments of the
-    /// connection come from the link, which is false if the peer is this host itself.
+    /// Prefetches the memory that the receipt of a segment needs. Returns whether the segments of
+    /// the connection come from a link, which is false if the peer is this host itself.
     pub(crate) fn prefetch(&self) -> bool {
         prefetch_through(&self.headers, &self.pooled);
         self.connection.warm();
         !self.egress.is_local()
     }
 
-    /// Prefetches the data that sending a segment and receiving its acknowledgement need.
+    /// Prefetches the memory that sending a segment and receiving its acknowledgement need.
     #[inline]
     pub(crate) fn prefetch_for_transmit(&self) {
         prefetch_through(&self.headers, &self.pooled);
         self.connection.warm_to_send();
     }
 
-    /// Returns the addresses and ports of both ends.
+    /// Returns the flow of the connection: its addresses and ports.
     pub(crate) fn flow(&self) -> Flow {
         self.headers.flow()
     }
@@ -125,7 +129,7 @@ impl TcpSocket {
         end_of_application(with_zone(end, self.egress.interface()), self.is_mapped)
     }
 
-    /// Creates a socket for a connection. Its other fields have their initial values.
+    /// Creates a socket for a connection, with initial values in all other fields.
     #[cold]
     pub(crate) fn with_empty_state(connection: Connection) -> Self {
         let unspecified = Flow::between(Hosts::V4([0; 8]), 0, 0);
@@ -152,8 +156,8 @@ impl TcpSocket {
         !self.is_retired && is_open(self.state)
     }
 
-    /// Returns whether the connection is an orphan: its application has closed it, and it is not in
-    /// TIME-WAIT.
+    /// Returns whether the connection is an orphan: the application has closed it, and it has not
+    /// ended and is not in TIME-WAIT.
     pub(crate) fn is_orphan(&self) -> bool {
         !self.is_retired && self.owner == Owner::Orphan && self.state != State::TimeWait
     }

@@ -1,27 +1,27 @@
 //! The limit of pending Fast Open connections of a listener (RFC 7413 §4.2.2).
 //!
-//! An attacker with a stolen cookie can open connections from an address that is not its own, so
-//! the number of pending handshakes is limited. A pending connection that the true owner of the
-//! address resets counts for another minute; otherwise a flood would be admitted as fast as resets
-//! return (§5.1). A listener that sends SYN cookies admits no Fast Open connections, because it is
-//! under a flood.
+//! An attacker with a stolen cookie can open connections from the address of another host, so the
+//! number of pending handshakes is limited. The real owner of the address resets these connections.
+//! A reset connection counts towards the limit for another minute; otherwise the listener would
+//! admit a flood as fast as resets arrive (RFC 7413 §5.1). A listener that sends SYN cookies admits
+//! no Fast Open connections, because it is probably under a SYN flood.
 
 use alloc::collections::VecDeque;
 use linerate_units::{Duration, Instant};
 use linerate_wire::FastOpenCookie;
 
-/// Time for which a connection that was reset counts towards the limit.
+/// Time for which a connection still counts towards the limit after it was reset.
 const RESET_LIFETIME: Duration = Duration::from_secs(60);
 
 /// The pending Fast Open connections of a listener.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     /// Number of Fast Open connections whose handshake is in progress (PendingFastOpenRequests, RFC
-    /// 7413 §4.2), without those that were reset.
+    /// 7413 §4.2), without reset connections.
     pub(crate) waiting: usize,
-    /// For each connection that was reset, the time until which it counts, oldest first.
+    /// The times until which the reset connections count towards the limit, earliest first.
     ///
-    /// Invariant: at most the limit, together with `waiting`.
+    /// Invariant: the length of this queue plus `waiting` is at most the limit.
     resets: VecDeque<Instant>,
 }
 
@@ -31,7 +31,7 @@ impl Pending {
         self.waiting + self.resets.len()
     }
 
-    /// Returns whether another connection is permitted by `limit`.
+    /// Returns whether `limit` permits another pending connection.
     pub(crate) fn has_room(&mut self, now: Instant, limit: usize) -> bool {
         while self.resets.front().is_some_and(|&until| until <= now) {
             self.resets.pop_front();
@@ -54,11 +54,13 @@ impl Pending {
     }
 }
 
-/// The decision how to answer a SYN that may use Fast Open.
+/// The way in which a listener answers a SYN that may use Fast Open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// By a handshake without Fast Open. The SYN-ACK may carry a cookie for later connections.
+    /// Answer by a handshake without Fast Open. The SYN-ACK carries the cookie, if any, for later
+    /// connections.
     Ordinary(Option<FastOpenCookie>),
-    /// By Fast Open: the data of the SYN are accepted. The SYN-ACK may carry a newer cookie.
+    /// Use Fast Open: accept the data of the SYN. The SYN-ACK carries the cookie, if any, which
+    /// replaces the client's older cookie.
     Fast(Option<FastOpenCookie>),
 }

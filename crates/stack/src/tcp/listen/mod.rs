@@ -1,4 +1,4 @@
-//! The state of TCP listeners: options, queues and counters.
+//! The state of TCP listeners (listening sockets): options, queues and counters.
 
 pub(crate) mod fast_open;
 pub(crate) mod syn_ack;
@@ -13,12 +13,13 @@ use linerate_units::{Duration, Instant};
 
 /// The condition under which a listener answers a SYN with a SYN cookie (RFC 4987 §3.6).
 ///
-/// A SYN cookie stores the SYN in the numbers that the peer's acknowledgement returns. This has a
-/// cost: a lost SYN-ACK is not retransmitted, the peer's MSS is rounded down to one of eight
-/// values, and without timestamps there is no window scaling and no SACK.
+/// A SYN cookie stores the parameters of the SYN in numbers that the peer's acknowledgement
+/// returns, so that the listener needs no memory for them. SYN cookies have disadvantages: a lost
+/// SYN-ACK is not retransmitted, the peer's MSS is rounded down to one of eight values, and without
+/// timestamps the connection has no window scaling and no SACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SynCookies {
-    /// Never. If the SYN queue is full, a new SYN replaces the oldest one.
+    /// Never. If the SYN queue is full, a new SYN replaces the oldest half-open connection.
     Never,
     /// Only while the SYN queue is full.
     #[default]
@@ -31,38 +32,40 @@ pub enum SynCookies {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListenStatistics {
-    /// Present number of half-open connections.
+    /// Present number of half-open connections, in the SYN queue.
     pub half_open: usize,
-    /// Present number of connections that wait to be accepted.
+    /// Present number of connections that wait in the accept queue.
     pub acceptable: usize,
-    /// Number of SYNs that were stored.
+    /// Number of SYNs that were stored as half-open connections.
     pub syns_kept: u64,
-    /// Number of half-open connections that newer SYNs have replaced.
+    /// Number of half-open connections that newer SYNs have replaced because the SYN queue was
+    /// full.
     pub recycled: u64,
-    /// Number of SYNs that were dropped, because the accept queue was full, or the host had no free
-    /// socket or no route.
+    /// Number of SYNs that were dropped because the accept queue was full, or because the host had
+    /// no free socket or no route to the peer.
     pub dropped: u64,
     /// Number of handshakes that could not complete because the accept queue was full.
     pub overflows: u64,
     /// Number of SYNs that were answered with a SYN cookie.
     pub cookies_sent: u64,
-    /// Number of connections that were opened by a SYN cookie.
+    /// Number of connections that were opened by an acknowledgement with a valid SYN cookie.
     pub cookies_taken: u64,
-    /// Number of acknowledgements without a valid SYN cookie while cookies were outstanding. Their
-    /// cookies were forged or had expired.
+    /// Number of acknowledgements without a valid SYN cookie that arrived while cookies were
+    /// outstanding. Their cookies were forged or had expired.
     pub cookies_refused: u64,
     /// Number of SYN cookies that were used a second time.
     pub cookies_replayed: u64,
     /// Number of connections that were opened by TCP Fast Open.
     pub opened_fast: u64,
-    /// Present number of Fast Open connections that count towards the limit: in handshake, or reset
-    /// recently.
+    /// Present number of Fast Open connections that count towards the limit, because they are in
+    /// the handshake or were reset recently.
     pub pending_fast: usize,
-    /// Number of acknowledgements without data that were ignored because of deferred accept.
+    /// Number of acknowledgements without data that were ignored because of
+    /// [`ListenOptions::defer_accept`].
     pub deferred: u64,
 }
 
-/// Adds the counters of another shard's listener at the same address.
+/// Adds the statistics of the listener at the same address on another shard.
 impl AddAssign for ListenStatistics {
     fn add_assign(&mut self, other: Self) {
         self.half_open += other.half_open;
@@ -84,26 +87,27 @@ impl AddAssign for ListenStatistics {
 /// The options of a listener.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ListenOptions {
-    /// Maximum number of connections that wait to be accepted.
+    /// Maximum number of connections in the accept queue, which wait to be accepted.
     pub backlog: usize,
-    /// Maximum number of half-open connections.
+    /// Maximum number of half-open connections in the SYN queue.
     pub syn_backlog: usize,
-    /// Configuration of connections; `None` for the default of the host.
+    /// Configuration of the listener's connections; `None` for the default configuration of the
+    /// host.
     pub config: Option<Config>,
     /// The condition under which SYN cookies are used.
     pub syn_cookies: SynCookies,
     /// Maximum number of pending TCP Fast Open connections (RFC 7413); `None` disables Fast Open.
-    /// Connections with a valid cookie can be accepted before the end of the handshake, and the
-    /// data of their SYN can be read. A duplicated SYN can open a second connection later, so
-    /// requests must be idempotent (§6.1).
+    /// If the SYN has a valid cookie, the application can accept the connection and read the data
+    /// of the SYN before the handshake completes. A duplicate of the SYN can later open a second
+    /// connection, so requests must be idempotent (RFC 7413 §6.1).
     pub fast_open: Option<usize>,
-    /// Time from the SYN for which a handshake waits for data before it completes
-    /// (`TCP_DEFER_ACCEPT`); `None` means that it does not wait. A handshake by a SYN cookie never
-    /// waits.
+    /// Time after the SYN for which the listener ignores an acknowledgement without data, so that
+    /// the handshake completes only when data arrive (`TCP_DEFER_ACCEPT` of Linux). `None`
+    /// completes the handshake at once. A handshake with a SYN cookie always completes at once.
     pub defer_accept: Option<Duration>,
-    /// Whether a listener at `::` excludes IPv4 (`IPV6_V6ONLY`). If not, it accepts connections
-    /// over both IP versions, and shows IPv4 addresses in IPv6 form (RFC 3493 §3.7). The option has
-    /// no effect on a listener at an IPv4 address.
+    /// Whether a listener at `::` excludes IPv4 (`IPV6_V6ONLY`). If false, the listener accepts
+    /// connections over both IP versions, and shows IPv4 addresses to the application in IPv6 form
+    /// (RFC 3493 §3.7). The option has no effect on a listener at an IPv4 address.
     pub only_v6: bool,
 }
 
@@ -126,11 +130,13 @@ impl Default for ListenOptions {
 pub(crate) struct Listener {
     pub(crate) binding: Binding,
     pub(crate) options: ListenOptions,
-    /// Half-open connections, oldest first. Invariant: at most the limit.
+    /// The SYN queue: half-open connections, oldest first. Invariant: at most
+    /// [`ListenOptions::syn_backlog`] connections.
     pub(crate) half_open: List,
-    /// Connections that wait to be accepted, oldest first. Invariant: at most the limit.
+    /// The accept queue: connections that wait to be accepted, oldest first. Invariant: at most
+    /// [`ListenOptions::backlog`] connections.
     pub(crate) acceptable: List,
-    /// Time at which the last SYN cookie was sent.
+    /// Time at which the last SYN cookie was sent; `None` if no cookie was sent yet.
     pub(crate) cookie_sent: Option<Instant>,
     /// Pending Fast Open connections.
     pub(crate) pending: Pending,
@@ -143,7 +149,7 @@ impl Listener {
         self.half_open.len() >= self.options.syn_backlog
     }
 
-    /// Returns whether the next SYN is to be answered with a SYN cookie.
+    /// Returns whether the listener answers the next SYN with a SYN cookie.
     pub(crate) fn sends_cookies(&self) -> bool {
         match self.options.syn_cookies {
             SynCookies::Never => false,

@@ -1,10 +1,11 @@
 //! SYN-ACKs that carry a SYN cookie.
 //!
-//! SYN-ACKs for the same configuration, path and features of the SYN differ only in numbers and
-//! timestamps. A temporary connection writes the first one, from the SYN as the cookie stores it.
-//! Its common part is kept as a form for later ones, because creating a connection for each SYN of
-//! a flood takes four times as long. The connection that the cookie later opens is made from an
-//! equal SYN, so that it agrees with its SYN-ACK.
+//! SYN-ACKs for equal configuration, path and features of the SYN differ only in sequence numbers
+//! and timestamps. A temporary connection writes the first such SYN-ACK, from the SYN as the cookie
+//! stores it. The common part of this SYN-ACK is kept as a template, the form, for later SYN-ACKs,
+//! because creating a connection for each SYN of a flood would take four times as long. The
+//! connection that the cookie later opens is created from an equal SYN, so that its options agree
+//! with its SYN-ACK.
 
 use super::syn_cookie::StoredSyn;
 use alloc::boxed::Box;
@@ -13,14 +14,14 @@ use linerate_tcp::{Connection, Offload, Path, Seeds, SharedConfig};
 use linerate_units::Instant;
 use linerate_wire::{Ecn, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions, Timestamps};
 
-/// Number of combinations of features: four bits stored in the cookie, accurate ECN, and the ECN
-/// codepoint of the SYN.
+/// Number of combinations of features: four bits from the cookie, one bit for accurate ECN, and two
+/// bits for the ECN codepoint of the SYN.
 const FORMS: usize = 128;
 
 /// The options and features that a SYN requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
-    /// The part of the SYN that the cookie will store.
+    /// The part of the SYN that the cookie stores.
     pub(crate) kept: &'a StoredSyn,
     /// Whether the SYN requests accurate ECN and the configuration permits it.
     pub(crate) is_accurate: bool,
@@ -34,7 +35,8 @@ impl Asked<'_> {
     }
 }
 
-/// The common part of all SYN-ACKs to SYNs with the same features.
+/// The template of all SYN-ACKs for one configuration and path that answer SYNs with equal
+/// features.
 #[derive(Debug)]
 pub(crate) struct SynAckForm {
     rules: SharedConfig,
@@ -64,8 +66,8 @@ impl SynAckForm {
         })
     }
 
-    /// Writes a SYN-ACK with these numbers. Its ports and its checksum field are zero. Returns its
-    /// length and the checksum of its bytes.
+    /// Writes a SYN-ACK with these sequence and acknowledgement numbers. Leaves the ports and the
+    /// checksum field zero. Returns the length of the SYN-ACK in bytes, and the sum of its bytes.
     pub(crate) fn write(
         &self,
         (seq, ack): (SeqNum, SeqNum),
@@ -82,17 +84,17 @@ impl SynAckForm {
     }
 }
 
-/// The forms of SYN-ACKs, for all combinations of features.
+/// The cache of SYN-ACK forms, one for each combination of features.
 #[derive(Debug, Default)]
 pub(crate) struct SynAckForms {
-    /// The form for each combination of features, made when first needed. Empty before the first
-    /// cookie.
+    /// The form for each combination of features, created when it is first needed. Empty before the
+    /// first cookie.
     forms: Vec<Option<Box<SynAckForm>>>,
 }
 
 impl SynAckForms {
-    /// Returns the form of the SYN-ACK to a SYN, or `None` if a connection would not answer the
-    /// SYN.
+    /// Returns the form of the SYN-ACK that answers `syn`, or `None` if a connection would not
+    /// answer it.
     pub(crate) fn get(
         &mut self,
         rules: &SharedConfig,
@@ -151,7 +153,8 @@ mod tests {
     }
 
     proptest! {
-        /// The SYN-ACK does not depend on the SYNs that were answered before.
+        /// A SYN-ACK from a form equals the SYN-ACK of a connection, whatever SYNs were answered
+        /// before.
         #[test]
         fn an_answer_by_a_form_is_that_of_a_connection(
             rules in 0_usize..3,
