@@ -1,28 +1,29 @@
 //! The buffer pool: memory for small buffers that is probably still in the processor's caches.
 //!
-//! With very many connections, hardly any of their buffers are in the caches, and most are empty
-//! most of the time. The memory of an empty buffer can be replaced. A buffer that is about to be
-//! filled therefore swaps its memory for the most recently used memory of the pool. When it is
-//! empty again, it swaps back. The amount of memory of a connection stays constant.
+//! With very many connections, hardly any of their buffers are in the caches, and most buffers are
+//! empty most of the time. The memory of an empty buffer can be replaced. Therefore a buffer that
+//! is about to be filled swaps its memory for the most recently used memory of the pool, and swaps
+//! back when it is empty again. The amount of memory that a connection holds does not change.
 
 use crate::tcp::TcpSocket;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use linerate_tcp::SMALLEST_BUFFER_MEMORY;
 
-/// Maximum number of buffers in the pool. The writes of a turn take up to half of them, which stay
-/// in use until the peers' acknowledgements arrive in the turn after the next.
+/// Maximum number of buffers in the pool. The writes of one turn take up to half of these buffers,
+/// and keep them until the peers' acknowledgements arrive in the turn after the next.
 const CAPACITY: usize = 256;
 
-/// A stack of recently used memory, and the memory that buffers have given in exchange.
+/// A pool of recently used memory, and the memory that buffers have given in exchange.
 #[derive(Debug)]
 pub(crate) struct BufferPool {
-    /// Whether the pool is used. It pays off only with many connections.
+    /// Whether the pool is used. The pool pays off only with many connections.
     is_enabled: bool,
-    /// Memory to give to buffers, the most recently used last.
+    /// A stack of memory to give to buffers. The most recently used memory is last.
     recent: Vec<Box<[u8]>>,
-    /// Memory that buffers have given in exchange. Invariants: `recent` and `exchanged` together
-    /// have at most [`CAPACITY`] elements, each of [`SMALLEST_BUFFER_MEMORY`] bytes.
+    /// Memory that buffers have given in exchange for memory of the pool. Invariants: `recent` and
+    /// `exchanged` together have at most [`CAPACITY`] elements, each of [`SMALLEST_BUFFER_MEMORY`]
+    /// bytes.
     exchanged: Vec<Box<[u8]>>,
 }
 
@@ -38,7 +39,7 @@ impl BufferPool {
     }
 
     /// Disables the pool and frees its memory. Buffers keep the memory that they have taken from
-    /// it.
+    /// the pool.
     #[inline]
     pub(crate) fn disable(&mut self) {
         if self.is_enabled {
@@ -55,8 +56,8 @@ impl BufferPool {
     #[inline(always)]
     pub(crate) fn give_to_send(&mut self, socket: &mut TcpSocket) {
         if self.is_enabled && !socket.pooled.to_send {
-            // The segment will be sent after writes to other connections, and its acknowledgement
-            // arrives even later. That leaves time for the prefetches to complete.
+            // The host sends the segment after writes to other connections, and receives the
+            // acknowledgement even later, so the prefetches have time to complete.
             socket.prefetch_for_transmit();
             socket.pooled.to_send =
                 self.give(|memory| socket.connection.driver().exchange_send_memory(memory));
@@ -91,11 +92,11 @@ impl BufferPool {
     }
 
     /// Offers the most recently used memory to `exchange`, which swaps it with the memory of a
-    /// buffer if possible. Returns whether it did.
+    /// buffer if possible. Returns whether `exchange` has swapped the memory.
     #[inline(never)]
     fn give(&mut self, exchange: impl FnOnce(&mut Box<[u8]>) -> bool) -> bool {
-        // Connections may end without returning memory. The memory that they gave in exchange then
-        // replaces it.
+        // A connection may end without returning memory of the pool. The pool then reuses the
+        // memory that this connection gave in exchange.
         let memory = self.recent.pop().or_else(|| self.allocate()).or_else(|| self.exchanged.pop());
         let Some(mut memory) = memory else { return false };
         let is_given = exchange(&mut memory);
@@ -103,9 +104,9 @@ impl BufferPool {
         is_given
     }
 
-    /// Offers memory that was given in exchange to `exchange`, which swaps it with the memory of a
-    /// buffer if the buffer is empty. Returns whether the buffer has no memory of the pool any
-    /// more.
+    /// Offers memory that a buffer gave in exchange to `exchange`, which swaps it with the memory
+    /// of the present buffer if this buffer is empty. Returns true if the buffer now counts as
+    /// having no memory of the pool.
     #[inline(never)]
     fn reclaim(&mut self, exchange: impl FnOnce(&mut Box<[u8]>) -> bool) -> bool {
         let Some(mut memory) = self.exchanged.pop() else { return true };

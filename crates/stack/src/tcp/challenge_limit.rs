@@ -1,24 +1,25 @@
 //! The rate limit of challenge ACKs, for all connections together (RFC 5961 §7).
 //!
-//! A shared limit of known size is a side channel: an attacker uses up all but one of the budget on
-//! its own connection, and sees from the last answer whether a forged segment has hit another
-//! connection (Cao et al., USENIX Security 2016). The limit of each second is therefore random.
+//! If all connections shared a limit of known size, the limit would be a side channel: an attacker
+//! provokes all but one of the challenge ACKs on its own connection, and sees from the last
+//! challenge ACK whether a forged segment has matched another connection (Cao et al., USENIX
+//! Security 2016). The limit of each second is therefore random.
 
 use linerate_units::{Duration, Instant};
 use siphasher::sip::SipHasher24;
 
-/// A limit on the number of challenge ACKs, which is random for each second.
+/// A rate limit of challenge ACKs, which is drawn at random for each second.
 #[derive(Debug)]
 pub(crate) struct ChallengeLimit {
     hasher: SipHasher24,
     mean: u32,
-    /// The second to which the remaining number `left` applies.
+    /// The second to which `left`, the remaining number of challenge ACKs, applies.
     second: u64,
     left: u32,
 }
 
 impl ChallengeLimit {
-    /// Creates a limit whose mean is `mean` per second; zero permits none.
+    /// Creates a limit of `mean` challenge ACKs per second on average. A mean of zero permits none.
     pub(crate) const fn new(mean: u32, hasher: SipHasher24) -> Self {
         Self { hasher, mean, second: u64::MAX, left: 0 }
     }
@@ -36,7 +37,7 @@ impl ChallengeLimit {
         is_allowed
     }
 
-    /// Draws the limit of a second, between 50 % and 150 % of the mean.
+    /// Draws the limit of the second `second`, between 50 % and 150 % of the mean.
     fn draw(&self, second: u64) -> u32 {
         #[allow(clippy::cast_possible_truncation, reason = "any bits will do")]
         let noise = self.hasher.hash(&second.to_be_bytes()) as u32;

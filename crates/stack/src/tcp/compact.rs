@@ -1,5 +1,6 @@
-//! Compact forms of a socket: an idle connection in a fifth of the memory, and a TIME-WAIT record
-//! in a tenth. A socket is unpacked before it changes; for reading, a copy of it is unpacked.
+//! Compact forms of a TCP socket: an idle connection takes a fifth of the memory in compact form,
+//! and a TIME-WAIT record takes a tenth. A compact socket is unpacked before it changes. For
+//! reading, an unpacked copy is created.
 
 use super::{Owner, TcpSocket, headers::Headers};
 use crate::demux::flow::Hosts;
@@ -13,9 +14,10 @@ use linerate_units::Instant;
 
 /// A compact form of a connection.
 pub(crate) trait Compact {
-    /// Returns an unpacked copy of the connection, for reading.
+    /// Returns an unpacked copy of the connection, for reading only.
     fn view(&self) -> Connection;
-    /// Unpacks the connection, because it is about to change.
+    /// Returns the unpacked connection, which replaces the compact form because the connection is
+    /// about to change.
     fn unpack(&self, now: Instant) -> Connection;
 }
 
@@ -39,28 +41,28 @@ impl Compact for TimeWaitRecord {
     }
 }
 
-/// A [`TcpSocket`] in compact form, with its connection in the compact form `C`.
+/// A [`TcpSocket`] in compact form. Its connection is in the compact form `C`.
 #[derive(Debug)]
 pub(crate) struct CompactSocket<C = CompactConnection> {
     connection: C,
     pub(crate) fields: SocketFields,
 }
 
-/// The fields of a [`TcpSocket`] that are kept beside its connection.
+/// The fields of a [`TcpSocket`] that its compact form keeps in addition to the connection.
 #[derive(Debug)]
 pub(crate) struct SocketFields {
     owner: Owner,
     flow: KeptFlow,
     pub(crate) flow_hash: FlowHash,
     room: u32,
-    /// Type of service and TTL of its packets.
+    /// Type of service and TTL of the connection's packets.
     service: [u8; 2],
     pub(crate) egress: Egress,
     is_mapped: bool,
     state: State,
 }
 
-/// A flow, in a form that takes little memory for IPv4.
+/// A flow in a form that takes less memory if its addresses are IPv4 addresses.
 #[derive(Debug)]
 enum KeptFlow {
     V4 { hosts: [u8; 8], ports: [u8; 4] },
@@ -86,8 +88,8 @@ impl KeptFlow {
 impl CompactSocket {
     /// Packs `socket`. Returns `None` if its connection cannot be packed at present.
     pub(crate) fn of(socket: &mut TcpSocket) -> Option<Self> {
-        // The compact form needs no grant: the host grants memory again before each step that may
-        // allocate some.
+        // The compact form needs no memory grant, because the host grants memory again before each
+        // step that may allocate memory.
         socket.connection.driver().grant_memory(MemoryGrant::UNLIMITED);
         socket.granted = Granted::NOTHING;
         Some(Self { connection: socket.connection.compact()?, fields: SocketFields::of(socket) })
@@ -95,8 +97,8 @@ impl CompactSocket {
 }
 
 impl CompactSocket<TimeWaitRecord> {
-    /// Creates a TIME-WAIT record of `socket`. Returns `None` unless the application has closed it
-    /// and only TIME-WAIT is left.
+    /// Creates a TIME-WAIT record of `socket`. Returns `None` unless the application has closed the
+    /// connection, and the record can hold all of its state.
     #[cold]
     pub(crate) fn of(socket: &TcpSocket) -> Option<Box<Self>> {
         let connection =
@@ -104,8 +106,8 @@ impl CompactSocket<TimeWaitRecord> {
         Some(Box::new(Self { connection, fields: SocketFields::of(socket) }))
     }
 
-    /// Overwrites a record whose TIME-WAIT has ended with the TIME-WAIT record of `socket`. Returns
-    /// false without a change if a record cannot hold the state of `socket`.
+    /// Overwrites this record, whose TIME-WAIT has ended, with the TIME-WAIT record of `socket`.
+    /// Returns false if a record cannot hold the state of `socket`.
     #[inline(always)]
     pub(crate) fn overwrite(&mut self, socket: &TcpSocket) -> bool {
         let is_kept = socket.is_only_in_time_wait()
@@ -127,8 +129,8 @@ impl CompactSocket<TimeWaitRecord> {
 }
 
 impl TcpSocket {
-    /// Returns whether only TIME-WAIT is left of the socket. Whether a segment is left to send is
-    /// for the connection to decide.
+    /// Returns whether the host needs nothing but TIME-WAIT from the socket. The connection itself
+    /// checks whether a segment is left to send.
     fn is_only_in_time_wait(&self) -> bool {
         self.owner == Owner::Orphan && !self.is_retired && self.held == 0
     }
@@ -156,7 +158,8 @@ impl<C: Compact> CompactSocket<C> {
         self.fields.owner
     }
 
-    /// Creates the unpacked socket. Its next segment looks up the MAC address again.
+    /// Creates the unpacked socket. It has no MAC address, so the host looks up the MAC address for
+    /// the next segment.
     fn unpack_with(&self, connection: Connection) -> TcpSocket {
         let kept = &self.fields;
         let mut headers = Headers::new(&kept.flow.get());

@@ -1,21 +1,22 @@
-//! The configurations of connections. Connections with equal configurations share one copy.
+//! The store of connection configurations. Connections with equal configurations share one copy.
 
 use linerate_tcp::{Config, SharedConfig};
 
-/// The default configuration, and the last one that an application has chosen. An application that
-/// chooses a configuration usually chooses it for all of its connections.
+/// The default configuration, and the configuration that the application has chosen last. An
+/// application usually chooses one configuration for all of its connections, so most connections
+/// share one of these two copies.
 #[derive(Debug)]
 pub(crate) struct TcpConfigs {
     default: SharedConfig,
     last: Option<(Config, SharedConfig)>,
 }
 
-/// The choice of a configuration for a connection that is about to be opened.
+/// The choice between the stored configurations, for a connection that is about to be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConfigChoice {
     /// The default configuration of the host.
     Default,
-    /// The configuration that an application has chosen last.
+    /// The configuration that the application has chosen last.
     Last,
 }
 
@@ -25,8 +26,8 @@ impl TcpConfigs {
         Self { default: default.into(), last: None }
     }
 
-    /// Stores the configuration `own` if there is one. Returns the choice of it, or else of the
-    /// default.
+    /// Stores the configuration `own`, and returns the choice of this configuration. Returns the
+    /// choice of the default configuration if `own` is `None`.
     #[inline]
     pub(crate) fn choose(&mut self, own: Option<&Config>) -> ConfigChoice {
         match own {
@@ -43,7 +44,7 @@ impl TcpConfigs {
         ConfigChoice::Last
     }
 
-    /// Returns the configuration that was chosen.
+    /// Returns the shared copy of the chosen configuration.
     #[inline]
     pub(crate) fn shared(&self, rules: ConfigChoice) -> &SharedConfig {
         match (rules, &self.last) {

@@ -1,8 +1,8 @@
-//! Post-step dispatch: the host's work after each step of a connection. It schedules the sender,
-//! arms the timer, notes events, and accounts for memory and state.
+//! Post-step dispatch: the host's work after each step of a connection. The host schedules the
+//! connection for sending, arms its timer, notes its events, and accounts for its memory and state.
 //!
-//! Most steps change only what can be sent and read. The fast path handles these with a few
-//! comparisons on the socket, and the slow path handles all other effects.
+//! Most steps only make data available to send or to read. The fast path handles these steps with a
+//! few comparisons on the socket, and the slow path handles all other effects.
 
 use super::TcpSocket;
 use crate::collections::timer_wheel::TimerWheel;
@@ -15,7 +15,7 @@ use alloc::boxed::Box;
 use core::hint::cold_path;
 use linerate_tcp::{Events, State};
 
-/// Events about the path to the peer, which are for the host instead of the application.
+/// Events about the path to the peer, which the host handles instead of the application.
 pub(crate) const PATH_EVENTS: Events = Events::SOFT_ERROR.union(Events::PATH_MTU);
 
 /// The parts of a host that a step of a connection can affect.
@@ -28,7 +28,8 @@ pub(crate) struct StepEffects<'a> {
     pub(crate) events: &'a mut EventQueue,
 }
 
-/// Borrows a [`StepEffects`] from a host whose sockets are borrowed at the same time.
+/// Creates a [`StepEffects`] that borrows from a host, whose sockets stay borrowed at the same
+/// time.
 macro_rules! step_effects {
     ($stack:expr) => {
         $crate::tcp::dispatch::StepEffects {
@@ -43,7 +44,7 @@ macro_rules! step_effects {
 }
 pub(crate) use step_effects;
 
-/// How far the effects of a step have been handled.
+/// Tells whether all effects of a step have been handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Dispatched {
@@ -54,8 +55,8 @@ pub(crate) enum Dispatched {
 }
 
 impl StepEffects<'_> {
-    /// Handles the usual effects of a step on the connection at `index`. Returns whether others
-    /// remain for the slow path.
+    /// Handles the usual effects of a step of the connection at `index`. Returns
+    /// [`Dispatched::Partly`] if other effects remain for the slow path.
     #[inline(always)]
     pub(crate) fn dispatch(self, index: u32, socket: &mut TcpSocket) -> Dispatched {
         if socket.changes_memory(self.memory)
@@ -69,8 +70,8 @@ impl StepEffects<'_> {
         Dispatched::Fully
     }
 
-    /// Handles the effects of a read or write by the application, which changes no state and causes
-    /// no events.
+    /// Handles the effects of a read or write by the application, which does not change the TCP
+    /// state and causes no events.
     #[inline(always)]
     pub(crate) fn dispatch_read_or_write(
         mut self,
@@ -107,8 +108,8 @@ impl StepEffects<'_> {
 }
 
 impl TcpSocket {
-    /// Arms the timer of the connection, if its deadline is earlier than the time for which it is
-    /// armed.
+    /// Arms the timer of the connection, if the deadline of the connection is earlier than the time
+    /// for which the timer is armed.
     #[inline(always)]
     pub(crate) fn arm(&mut self, index: u32, timers: &mut TimerWheel<TcpTimer>) {
         let deadline = self.connection.earliest_timeout();
@@ -125,7 +126,7 @@ impl TcpSocket {
         self.connection.buffer_memory() != self.held || memory.is_awaited()
     }
 
-    /// Returns whether the state of the connection has changed, or it has ended.
+    /// Returns whether the TCP state of the connection has changed, or the connection has ended.
     #[inline(always)]
     fn has_changed_state(&self) -> bool {
         self.connection.state() != self.state || self.state == State::Closed

@@ -1,6 +1,7 @@
-//! The buffer memory that a connection may use, and its buffers that use memory of the pool.
+//! Records of a connection's last memory grant, and of its use of the buffer pool.
 
-/// The last grant of buffer memory to a connection (see [`Memory`](super::memory::Memory)).
+/// The circumstances of the last grant of buffer memory to a connection, by which the host
+/// recognizes an outdated grant (see [`Memory`](super::memory::Memory)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Granted {
     pub(crate) changes: u64,
@@ -8,18 +9,19 @@ pub(crate) struct Granted {
 }
 
 impl Granted {
-    /// The value before the first grant.
+    /// The value of a connection that has no grant yet.
     pub(crate) const NOTHING: Self = Self { changes: u64::MAX, has_moved: false };
 
-    /// Returns whether the grant stays valid until the memory of other connections changes.
+    /// Returns whether the grant stays valid until some connection changes the memory that it
+    /// holds, however many bytes this connection transfers.
     #[inline(always)]
     pub(crate) const fn is_final(self) -> bool {
         self.has_moved
     }
 }
 
-/// The buffers of a connection that use memory of the pool. It is only a hint, because a buffer may
-/// have been reallocated since.
+/// Flags that say which buffers of a connection use memory of the buffer pool. The flags are only
+/// hints, because a buffer may have been reallocated since they were set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PooledBuffers {
     pub(crate) to_send: bool,

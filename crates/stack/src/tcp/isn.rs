@@ -1,4 +1,4 @@
-//! Generates unpredictable initial sequence numbers (RFC 6528) and timestamp offsets (RFC 7323
+//! Generation of unpredictable initial sequence numbers (RFC 6528) and timestamp offsets (RFC 7323
 //! §5.4).
 
 use crate::demux::Flow;
@@ -24,9 +24,10 @@ impl IsnGenerator {
         }
     }
 
-    /// Returns M + F(localip, localport, remoteip, remoteport, secretkey), where M is a 4 µs clock.
-    /// The numbers of one four-tuple increase with time, so that a new incarnation does not accept
-    /// old segments. They reveal nothing about other four-tuples.
+    /// Returns the initial sequence number of a connection: M + F(localip, localport, remoteip,
+    /// remoteport, secretkey), where M is a clock with a tick of 4 µs. The numbers of one
+    /// four-tuple increase with time, so that a new incarnation does not accept old segments. These
+    /// numbers reveal nothing about the numbers of other four-tuples.
     //= rfc6528#3
     pub(crate) fn sequence(&self, now: Instant, flow: &Flow) -> SeqNum {
         let (one, other) = self.sequence.keys();
@@ -34,8 +35,8 @@ impl IsnGenerator {
         SeqNum::new(low_half(now.as_nanos() / 4_000)) + low_half(hash)
     }
 
-    /// Returns the offset of the timestamp clock between two hosts. It is constant, so that the
-    /// timestamps of a new incarnation are later than the timestamps of the previous incarnation.
+    /// Returns the offset of the timestamp clock between two hosts. This offset is constant, so
+    /// that a new incarnation of a connection has later timestamps than the previous incarnation.
     pub(crate) fn timestamp_offset(&self, hosts: &Hosts) -> u32 {
         let (remote, local) = hosts.bytes().split_at(hosts.bytes().len() / 2);
         let mut key = [0; 32];

@@ -1,21 +1,23 @@
-//! The queue of connections in TIME-WAIT, which share one timer in nearly all cases.
+//! The queue of connections in TIME-WAIT. Nearly all of these connections share one timer.
 //!
-//! As long as TIME-WAIT lasts equally long for all, connections end in the order in which they
-//! entered it. A TIME-WAIT record therefore needs no timer of its own: the timer of the queue
-//! expires a little after the end of the first record, and removes all that have ended. A TIME-WAIT
-//! that lasts a little longer costs only memory. It is never shorter than required (RFC 9293
-//! §3.6.1).
+//! As long as TIME-WAIT has the same duration for all connections, they leave TIME-WAIT in the
+//! order in which they entered it. Therefore a TIME-WAIT record needs no timer of its own: the
+//! timer of the queue expires a little after the end of the first record, and then all ended
+//! records are removed. A TIME-WAIT that lasts a little longer costs only memory. TIME-WAIT is
+//! never shorter than required (RFC 9293 §3.6.1).
 
 use crate::collections::list::List;
 use crate::collections::timer_wheel::TimerId;
 use linerate_units::{Duration, Instant};
 
-/// Divisor of the duration of TIME-WAIT, which gives the maximum time by which it is extended.
+/// Divisor of the usual duration of TIME-WAIT. The quotient is the maximum time by which TIME-WAIT
+/// is extended.
 const EXTENSION_DIVISOR: u64 = 16;
-/// Maximum number of connections that one expiry ends, so that it does not take long.
+/// Maximum number of entries of the queue that one expiry of its timer handles, so that the expiry
+/// does not take long.
 pub(crate) const ENDS_PER_EXPIRY: usize = 16;
 
-/// The timers that TCP needs in the timer wheel of a host.
+/// The identifier of a TCP timer in the timer wheel of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TcpTimer {
     /// The timer that all TIME-WAIT records share.
@@ -42,15 +44,15 @@ impl TimerId for TcpTimer {
 /// The queue of connections in TIME-WAIT.
 #[derive(Debug)]
 pub(crate) struct TimeWait {
-    /// All connections in TIME-WAIT. Invariant: the records among them are in the order in which
-    /// they end.
+    /// All connections in TIME-WAIT. Invariant: the TIME-WAIT records in the list are in the order
+    /// in which they end.
     pub(crate) list: List,
     /// Time at which the last record ends.
     pub(crate) latest: Instant,
     /// Time between the end of the first record and the expiry of the queue's timer.
     pub(crate) delay: Duration,
-    /// Number of entries skipped since a record was added, removed or found. If it reaches the
-    /// length of the queue, there is no record that could be ended.
+    /// Number of entries that were skipped since a record was added, removed or found. If this
+    /// number reaches the length of the list, the list contains no record that could end.
     pub(crate) skipped: usize,
 }
 

@@ -1,5 +1,6 @@
-//! The cache of Fast Open clients (RFC 7413 §4.1.3). It stores the cookies of servers by address.
-//! For each server port where Fast Open failed, it stores until when it is not tried again.
+//! The cache of a Fast Open client (RFC 7413 §4.1.3). It stores the cookies of servers by address.
+//! For each server port at which Fast Open failed, the cache stores the time until which the client
+//! does not try Fast Open again.
 
 use super::lru_cache::LruCache;
 use crate::demux::Flow;
@@ -11,10 +12,11 @@ use linerate_wire::FastOpenCookie;
 /// Time for which Fast Open is not tried after the first failure at a port.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Maximum number of doublings of this time by consecutive failures: to nearly three days.
+/// Maximum number of times that consecutive failures double [`FIRST_PAUSE`], which limits the pause
+/// to nearly three days.
 const MOST_DOUBLINGS: u32 = 12;
 
-/// The cookie that a server has granted, and its MSS.
+/// The cookie that a server has granted, and the server's MSS.
 #[derive(Clone, Copy, Debug)]
 struct Server {
     cookie: FastOpenCookie,
@@ -28,7 +30,7 @@ struct Refusals {
     paused_until: Instant,
 }
 
-/// The cookies of servers, and the failures at their ports.
+/// The cookies of servers, and the failures of Fast Open at server ports.
 #[derive(Debug)]
 pub(crate) struct FastOpenCache {
     /// Cookies by local and server address. A cookie is valid for all ports of the server.
@@ -39,7 +41,7 @@ pub(crate) struct FastOpenCache {
 }
 
 impl FastOpenCache {
-    /// Creates a cache for `limit` servers, and for as many ports with failures.
+    /// Creates a cache for `limit` servers, and for `limit` server ports with failures.
     pub(crate) fn new(limit: usize, keys: &Keys) -> Self {
         Self {
             servers: LruCache::new(limit, keys.table("Fast Open servers")),
@@ -47,8 +49,8 @@ impl FastOpenCache {
         }
     }
 
-    /// Returns the Fast Open option for a new connection, or `None` while Fast Open is not to be
-    /// tried.
+    /// Returns the Fast Open option for a new connection, or `None` if the connection must not try
+    /// Fast Open because of recent failures.
     pub(crate) fn offer(&mut self, now: Instant, flow: &Flow) -> Option<FastOpenOffer> {
         let is_paused = |refusals: &mut Refusals| now < refusals.paused_until;
         if self.refusals.get(port_of(flow)).is_some_and(is_paused) {
@@ -187,7 +189,8 @@ mod tests {
             now += pause;
             assert!(cache.offer(now, &Flow::new(at(1, 2), at(9, 80))).is_some());
         }
-        // A single success ends the pause and resets its length.
+        // A single success resets the number of consecutive failures, so the next pause is short
+        // again.
         cache.learn(
             now,
             &Flow::new(at(1, 1), at(9, 80)),
@@ -231,7 +234,7 @@ mod tests {
         cache.check();
         assert!(!is_known(&mut cache, 1));
         assert!([0, 2, 3, 4].into_iter().all(|server| is_known(&mut cache, server)));
-        // The number of ports with failures is limited too.
+        // The cache also limits the number of server ports with failures.
         let refused = FastOpenLesson { refused: true, ..LESSON };
         let evicted = [1, 2, 3, 4, 1, 5]
             .map(|port| cache.learn(now, &Flow::new(at(1, 1), at(0, port)), &refused));

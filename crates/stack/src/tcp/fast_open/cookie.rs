@@ -1,8 +1,10 @@
-//! The Fast Open cookies of a server (RFC 7413 §4.1.2): a keyed hash of both addresses. A client
-//! with a valid cookie has recently received packets at its address.
+//! The Fast Open cookies of a server (RFC 7413 §4.1.2). A cookie is a keyed hash of the addresses
+//! of client and server. A valid cookie shows that the client has recently received packets at its
+//! address.
 //!
-//! The hash is SipHash-2-4 over the addresses of client and server, with the eight bytes of the
-//! result in little-endian order, as in Linux. Hosts with the same key accept each other's cookies.
+//! As in Linux, the hash is SipHash-2-4 over the addresses of client and server, and the cookie
+//! contains the eight bytes of the result in little-endian order. Hosts with equal keys accept each
+//! other's cookies.
 
 use crate::demux::flow::Hosts;
 use crate::keys::Keys;
@@ -10,20 +12,22 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::FastOpenCookie;
 use siphasher::sip::SipHasher24;
 
-/// Time after which a generated key is replaced. Its cookies remain valid for the same time again.
+/// Time after which a generated key is replaced. The cookies of the old key remain valid for
+/// another period.
 pub(crate) const PERIOD: Duration = Duration::from_secs(3_600);
 
-/// Fast Open keys that the application sets, for several hosts behind one address (RFC 7413 §6.3.4)
-/// or to change keys by its own rules.
+/// Fast Open keys that the application sets, because several hosts share one address (RFC 7413
+/// §6.3.4) or because the application has its own rules for changing keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct FastOpenKeys {
     /// The key of new cookies.
     pub current: [u8; 16],
-    /// The previous key. Its cookies are accepted, and replaced by new ones.
+    /// The previous key, if any. The host accepts cookies of this key, and replaces them by cookies
+    /// of the current key.
     pub previous: Option<[u8; 16]>,
 }
 
-/// Hides the keys in debug output.
+/// Omits the keys from debug output.
 impl core::fmt::Debug for FastOpenKeys {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("FastOpenKeys(..)")
@@ -41,10 +45,10 @@ pub(crate) enum CookieValidity {
     Invalid,
 }
 
-/// Makes and validates Fast Open cookies.
+/// The keys of Fast Open cookies, by which a server makes and validates cookies.
 #[derive(Debug)]
 pub(crate) struct FastOpenCookies {
-    /// The secret from which the key of each period is derived.
+    /// The secret keyed hash from which the key of each period is derived.
     secrets: SipHasher24,
     chosen: Option<FastOpenKeys>,
 }
@@ -54,17 +58,18 @@ impl FastOpenCookies {
         Self { secrets: keys.visible("Fast Open cookies"), chosen: None }
     }
 
-    /// Sets the keys. `None` selects generated keys, which are replaced each period.
+    /// Sets the keys of the application. `None` selects generated keys, which are replaced each
+    /// period.
     pub(crate) const fn set_keys(&mut self, keys: Option<FastOpenKeys>) {
         self.chosen = keys;
     }
 
-    /// Makes the cookie of a client (`GetCookie` in RFC 7413).
+    /// Returns the cookie of a client (`GetCookie` in RFC 7413).
     pub(crate) fn make(&self, now: Instant, hosts: &Hosts) -> FastOpenCookie {
         cookie_for_key(&self.current(now), hosts)
     }
 
-    /// Validates the cookie of a client (`IsCookieValid` in RFC 7413).
+    /// Checks the cookie of a client (`IsCookieValid` in RFC 7413).
     pub(crate) fn validate(
         &self,
         now: Instant,

@@ -7,19 +7,19 @@ use siphasher::sip::SipHasher13;
 
 /// A map from flows to values, of limited size.
 ///
-/// Invariant: each entry is in the table and in the order.
+/// Invariant: each entry is in `table` and in `order`.
 #[derive(Debug)]
 pub(crate) struct LruCache<T> {
     table: Demux,
     entries: Vec<(Flow, T)>,
     links: Links,
-    /// The entries in the order of their last use, the most recent at the back.
+    /// The entries in the order of their last use. The most recently used entry is at the back.
     order: List,
     limit: usize,
 }
 
 impl<T> LruCache<T> {
-    /// Creates a cache for `limit` entries.
+    /// Creates an empty cache for `limit` entries, but at least one.
     pub(crate) fn new(limit: usize, hasher: SipHasher13) -> Self {
         Self {
             table: Demux::new(hasher),
@@ -30,7 +30,7 @@ impl<T> LruCache<T> {
         }
     }
 
-    /// Returns the value of `flow`, and marks it as just used.
+    /// Returns the value of `flow`, and marks its entry as the most recently used.
     pub(crate) fn get(&mut self, flow: Flow) -> Option<&mut T> {
         let place = self.table.get(&flow)?;
         self.links.remove(&mut self.order, place);
@@ -38,7 +38,8 @@ impl<T> LruCache<T> {
         self.entries.get_mut(place as usize).map(|entry| &mut entry.1)
     }
 
-    /// Inserts or replaces the value of `flow`. Returns true if another entry was evicted for it.
+    /// Inserts or replaces the value of `flow`. Returns true if another entry was evicted to make
+    /// room.
     pub(crate) fn put(&mut self, flow: Flow, value: T) -> bool {
         if let Some(known) = self.get(flow) {
             *known = value;

@@ -14,8 +14,8 @@ fn after(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-/// Returns the acknowledgement of a SYN-ACK whose sequence number is `cookie`. It echoes the
-/// SYN-ACK's timestamp.
+/// Returns the acknowledgement of a SYN-ACK whose sequence number is `cookie`. The acknowledgement
+/// echoes the timestamp of the SYN-ACK.
 fn ack<'a>(kept: &StoredSyn, cookie: SeqNum, now: Instant, field: &'a mut [u8; 40]) -> Segment<'a> {
     #[allow(clippy::cast_possible_truncation, reason = "the clock of timestamps is the low half")]
     let echo = kept.timestamp_offset(77, now).wrapping_add(now.as_millis() as u32);
@@ -73,8 +73,8 @@ proptest! {
         let flow = Flow::new(at(1), at(2));
         let read = |segment: &Segment<'_>| issuer().read(after(1_000), &flow, segment);
         let other = |number: SeqNum| SeqNum::new(number.number() ^ 1 << bit);
-        // A changed number is accepted with probability 2^-24. The test is deterministic, so this
-        // cannot make it fail at random.
+        // A cookie with a changed number is accepted with probability 2^-24. The test is
+        // deterministic, so it cannot fail at random for this reason.
         prop_assert_eq!(read(&Segment { ack: other(unchanged.ack), ..unchanged }), None);
         prop_assert_eq!(read(&Segment { seq: other(unchanged.seq), ..unchanged }), None);
     }
