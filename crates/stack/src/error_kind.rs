@@ -1,10 +1,11 @@
-//! The mapping of errors to [`std::io::ErrorKind`], as sockets of the operating system return them.
+//! The conversion of errors to the [`std::io::ErrorKind`] that sockets of the operating system
+//! return.
 
 use crate::error::Error;
 use std::io::ErrorKind;
 
 impl Error {
-    /// Returns the kind that `std::net` reports for the same error.
+    /// Returns the [`ErrorKind`] that a `std::net` socket would report for this error.
     ///
     /// ```
     /// use std::io::ErrorKind;

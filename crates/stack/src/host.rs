@@ -1,11 +1,11 @@
-//! A host on its link, and its event loop.
+//! A host together with its link, and the turn of its event loop.
 
 use crate::link::{Link, LinkError};
 use crate::stack::Stack;
 use crate::stack::turn::{Budget, Turn};
 use linerate_units::Instant;
 
-/// A host on its link.
+/// A host together with its link.
 #[derive(Debug)]
 pub struct Host<L> {
     stack: Stack,
@@ -20,24 +20,25 @@ impl<L: Link> Host<L> {
         Self { stack, link, budget: Budget::default() }
     }
 
-    /// Sets the budget of a turn.
+    /// Sets the budget of a turn: the limits of the work that one turn performs.
     #[must_use]
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self
     }
 
-    /// Performs one turn at `now`: receives frames, runs timers and sends frames, within the
-    /// budget. Never waits.
+    /// Performs one turn at the time `now`: receives frames, runs timers and sends frames, within
+    /// the budget. This method never blocks.
     ///
-    /// On a link with segmentation offload, sending comes first. Responses to the received frames
-    /// are sent in the next turn, which is due immediately ([`Turn::more`]). Acknowledgements then
-    /// reflect the reads of the application in between, which keeps the peer's window open and its
-    /// frames large.
+    /// On a link with segmentation offload, a turn sends before it receives. The host sends
+    /// responses to the received frames in the next turn, which is due immediately
+    /// ([`Turn::more`]). If the application reads between the two turns, the acknowledgements
+    /// announce the freed buffer space. This keeps the receive window open and the peer's segments
+    /// large.
     ///
     /// # Errors
-    /// [`LinkError`] if the link cannot carry frames. Timers have run nevertheless, so the call can
-    /// be repeated, and connections time out as usual.
+    /// [`LinkError`] if the link cannot receive or send frames. Timers have run nevertheless, so
+    /// connections time out as usual. The caller can repeat the call.
     pub fn turn(&mut self, now: Instant) -> Result<Turn, LinkError> {
         self.stack.turn(&mut self.link, self.budget, now)
     }
@@ -47,7 +48,7 @@ impl<L: Link> Host<L> {
         &self.stack
     }
 
-    /// Returns the stack of the host, for calls of the application.
+    /// Returns the stack of the host for writing, for calls of the application.
     pub const fn stack_mut(&mut self) -> &mut Stack {
         &mut self.stack
     }
@@ -57,7 +58,7 @@ impl<L: Link> Host<L> {
         &self.link
     }
 
-    /// Returns the link, for example to wait for it.
+    /// Returns the link for writing, for example to wait until it has frames.
     pub const fn link_mut(&mut self) -> &mut L {
         &mut self.link
     }

@@ -1,12 +1,12 @@
-//! Keys for the secret hashes of a host. Each is derived from the seed for one purpose, so that
-//! knowledge of one key reveals nothing about the others.
+//! Keys for the keyed hashes of a host. Each key is derived from the seed for one purpose, so that
+//! one key reveals nothing about the other keys.
 
 use crate::ip::zone::FIRST_INTERFACE;
 use alloc::format;
 use linerate_units::Duration;
 use siphasher::sip::{SipHasher13, SipHasher24};
 
-/// The seed from which all keys are derived.
+/// The seed from which all keys of a host or of an interface are derived.
 #[derive(Clone, Copy)]
 pub(crate) struct Keys {
     seed: [u8; 32],
@@ -17,7 +17,7 @@ impl Keys {
         Self { seed }
     }
 
-    /// Returns the keys of an interface. Those of the first one are the keys of the host.
+    /// Returns the keys of an interface. The first interface has the keys of the host.
     pub(crate) fn of_interface(&self, number: u16) -> Self {
         if u32::from(number) == FIRST_INTERFACE {
             return *self;
@@ -30,17 +30,18 @@ impl Keys {
         Self { seed }
     }
 
-    /// Returns a fast keyed hash for tables whose keys a peer can choose.
+    /// Returns a fast keyed hash for a hash table in which peers can choose the entries.
     pub(crate) fn table(&self, purpose: &str) -> SipHasher13 {
         SipHasher13::new_with_keys(self.draw(purpose, 0), self.draw(purpose, 1))
     }
 
-    /// Returns a keyed hash whose output is visible to a peer: sequence numbers, ports.
+    /// Returns a stronger keyed hash, for values that peers can see, such as sequence numbers and
+    /// ports.
     pub(crate) fn visible(&self, purpose: &str) -> SipHasher24 {
         SipHasher24::new_with_keys(self.draw(purpose, 0), self.draw(purpose, 1))
     }
 
-    /// Derives a number for a purpose, from all 256 bits of the seed.
+    /// Derives the number with this index for a purpose, from all 256 bits of the seed.
     pub(crate) fn draw(&self, purpose: &str, index: u8) -> u64 {
         let halves = self.seed.as_chunks::<16>().0;
         halves.iter().zip([0, 128]).fold(0, |number, (half, side)| {
@@ -52,7 +53,8 @@ impl Keys {
     }
 }
 
-/// A sequence of random numbers for one purpose. A peer that sees them cannot predict the next one.
+/// A sequence of pseudorandom numbers for one purpose. A peer that sees some of these numbers
+/// cannot predict the next number.
 #[derive(Debug)]
 pub(crate) struct Draws {
     hasher: SipHasher24,
@@ -64,13 +66,13 @@ impl Draws {
         Self { hasher: keys.visible(purpose), count: 0 }
     }
 
-    /// Draws a number of 64 bits.
+    /// Draws a number of 64 random bits.
     pub(crate) fn number(&mut self) -> u64 {
         self.count += 1;
         self.hasher.hash(&self.count.to_be_bytes())
     }
 
-    /// Draws a time from zero to `limit`.
+    /// Draws a random duration from zero to `limit`, inclusive.
     pub(crate) fn below(&mut self, limit: Duration) -> Duration {
         Duration::from_nanos(self.number() % (limit.as_nanos().saturating_add(1)))
     }

@@ -1,12 +1,13 @@
-//! Ephemeral ports that a third party cannot guess (RFC 6056 §3.3.4, "double-hash").
+//! Selection of ephemeral ports that an attacker cannot guess, by the double-hash algorithm (RFC
+//! 6056 §3.3.4).
 
 use crate::demux::Flow;
 use crate::keys::Keys;
 use core::ops::RangeInclusive;
 use siphasher::sip::SipHasher24;
 
-/// Number of counters, which are shared by connections to different destinations. More counters
-/// reveal less about how often this host connects to others.
+/// Number of counters. Several destinations share a counter. With more counters, the sequence of
+/// ports to one destination reveals less about connections to other destinations.
 const TABLE_LENGTH: usize = 64;
 
 /// The selection of ephemeral ports.
@@ -15,13 +16,13 @@ pub(crate) struct Ports {
     range: RangeInclusive<u16>,
     hasher: SipHasher24,
     /// The last flow, without a local port, and its hash. Consecutive connections often have the
-    /// same destination.
+    /// same destination, and reuse the hash.
     last: Option<(Flow, u64)>,
     table: [u32; TABLE_LENGTH],
 }
 
 impl Ports {
-    /// Creates the selection from `range`, with the secrets of a host.
+    /// Creates the selection of ports from `range`, with the secret keys of a host.
     pub(crate) fn new(range: RangeInclusive<u16>, keys: &Keys) -> Self {
         let mut table = [0; TABLE_LENGTH];
         for (index, counter) in (0..).zip(&mut table) {
@@ -32,16 +33,18 @@ impl Ports {
         Self { range, hasher: keys.visible("ports"), last: None, table }
     }
 
-    /// Returns `flow`, which has no local port, with one for which it is not `taken`; `None` if all
-    /// are. The ports for one destination follow each other from an unpredictable start, so that a
-    /// port is reused only after all others.
+    /// Sets the local port of `flow` to a port for which `taken` returns false, and returns the
+    /// flow. Returns `None` if all ports are taken. Successive ports for one destination are
+    /// consecutive numbers from an unpredictable start, so that a port is reused only after all
+    /// other ports.
     //= rfc6056#3.3.4
     pub(crate) fn choose(
         &mut self,
         mut flow: Flow,
         mut taken: impl FnMut(&Flow) -> bool,
     ) -> Option<Flow> {
-        // F and G of the RFC are the halves of a keyed hash, which are independent.
+        // The functions F and G of the RFC are the two halves of a keyed hash, which are
+        // independent of each other.
         let hash = self.hash(&flow);
         let offset = hash >> 32;
         #[allow(clippy::cast_possible_truncation, reason = "less than the length of the table")]
@@ -60,7 +63,7 @@ impl Ports {
         None
     }
 
-    /// Returns the keyed hash of the addresses and the remote port.
+    /// Returns the keyed hash of the flow's addresses and remote port.
     #[inline]
     fn hash(&mut self, flow: &Flow) -> u64 {
         match &self.last {
@@ -135,7 +138,7 @@ mod tests {
     }
 
     /// The ports for one destination do not depend on connections to other destinations, unless
-    /// these share the counter.
+    /// these destinations share the counter.
     #[test]
     fn each_destination_has_its_own_sequence() {
         let mut ports = ports(1);
@@ -170,8 +173,8 @@ mod tests {
         assert_ne!(hash, ports.hash(&to(SocketAddr::new(other, REMOTE.port()))));
     }
 
-    /// RFC 6056 §3.3.4: the table is filled with random numbers. Counters that start at zero would
-    /// reveal the uptime of the host.
+    /// RFC 6056 §3.3.4: the table is filled with random numbers. If the counters started at zero,
+    /// they would reveal how many connections the host has opened.
     #[test]
     fn the_counters_start_at_random() {
         let (mut one, other) = (ports(1).table, ports(2).table);

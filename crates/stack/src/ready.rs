@@ -1,20 +1,22 @@
-//! The ring of senders: a round-robin schedule in which each sender is at most once.
+//! The ring of senders: a round-robin schedule of the senders with frames to send. Each sender is
+//! in the ring at most once.
 //!
-//! A sender may send a few frames before the next has its turn, so that no sender starves. The
-//! replies of the host itself (ARP, ICMP, resets) are one of the senders, so a flood of requests
-//! takes only one share of the link.
+//! In its turn, a sender may send only a few frames, so that no sender starves. The host itself is
+//! one of the senders, for all of its own replies (ARP, ICMP, resets). A flood of requests
+//! therefore takes only one share of the link.
 
 use crate::collections::list::{Links, List};
 use core::hint::cold_path;
 
-/// Maximum number of frames that a sender may send in its turn. Several consecutive frames keep the
-/// sender's state in the processor's caches, and hit the one-entry cache of the receiver.
+/// Maximum number of frames that a sender may send in its turn. The number is greater than one,
+/// because consecutive frames find the sender's state in the processor's caches, and hit the
+/// one-entry cache of the receiver.
 const FRAMES_PER_TURN: u32 = 4;
 
 /// A sender in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
-    /// The replies of the host itself.
+    /// The host itself, with its reply queue.
     Replies,
     /// The socket with this index.
     Socket(u32),
@@ -41,7 +43,7 @@ impl Sender {
 pub(crate) struct Ready {
     links: Links,
     ring: List,
-    /// Frames sent by the front of the ring in its turn.
+    /// Number of frames that the sender at the front has sent in its present turn.
     sent: u32,
 }
 
@@ -51,7 +53,7 @@ impl Ready {
         Self { links: Links::new(), ring: List::EMPTY, sent: 0 }
     }
 
-    /// Adds a sender at the back, unless it is in the ring.
+    /// Adds a sender at the back, unless the sender is already in the ring.
     #[inline]
     pub(crate) fn push(&mut self, sender: Sender) {
         if !self.contains(sender) {
@@ -59,14 +61,14 @@ impl Ready {
         }
     }
 
-    /// Gives back the memory of sockets from the index `sockets` on, which are not in the ring.
+    /// Frees the links of sockets from the index `sockets` on. These sockets no longer exist.
     #[cold]
     pub(crate) fn shrink(&mut self, sockets: u32) {
         self.links.shrink(Sender::Socket(sockets).item() as usize);
     }
 
-    /// Returns the sender of the next frame. A sender that has used its turn moves to the back
-    /// first.
+    /// Returns the sender of the next frame, and counts this frame. If the sender at the front has
+    /// used up its turn, moves it to the back first.
     #[inline]
     pub(crate) fn turn(&mut self) -> Option<Sender> {
         if self.sent >= FRAMES_PER_TURN {
@@ -86,8 +88,8 @@ impl Ready {
         }
     }
 
-    /// Returns how many further frames `sender` may send in its turn; there is no limit if it is
-    /// the only sender.
+    /// Returns the number of further frames that `sender` may send in its present turn: zero if it
+    /// is not at the front, and unlimited (`u32::MAX`) if it is the only sender.
     pub(crate) fn left_to(&self, sender: Sender) -> u32 {
         if !self.ring.begins_with(sender.item()) {
             return 0;
@@ -95,12 +97,12 @@ impl Ready {
         if self.ring.len() == 1 { u32::MAX } else { FRAMES_PER_TURN.saturating_sub(self.sent) }
     }
 
-    /// Counts further frames of the front of the ring.
+    /// Counts `frames` further frames of the sender at the front.
     pub(crate) const fn count(&mut self, frames: u32) {
         self.sent = self.sent.saturating_add(frames);
     }
 
-    /// Removes a sender that has no frames to send.
+    /// Removes a sender that has no more frames to send.
     #[inline]
     pub(crate) fn remove(&mut self, sender: Sender) {
         if self.ring.begins_with(sender.item()) {
@@ -111,7 +113,7 @@ impl Ready {
         }
     }
 
-    /// Removes a sender that is not at the front.
+    /// Removes a sender that is not at the front of the ring, if the ring contains it.
     #[cold]
     fn remove_behind_front(&mut self, sender: Sender) {
         if self.contains(sender) {

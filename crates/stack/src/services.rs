@@ -1,22 +1,22 @@
-//! The deadlines of services of a host that are not connections. Each service has one timer, which
-//! expires rarely.
+//! The deadlines of the services of a host, such as DHCP, that are not connections. Each service
+//! has one timer, which expires rarely.
 
 use linerate_units::Instant;
 
 /// A service with a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
-    /// Reassembly of fragments.
+    /// The reassembly of datagrams from fragments.
     Reassembly,
-    /// Addresses: duplicate address detection and lifetimes.
+    /// Addresses: their duplicate address detection and their lifetimes.
     Addresses,
-    /// Discovery of routers and of their prefixes.
+    /// The discovery of routers and prefixes.
     Routers,
-    /// Multicast groups.
+    /// Multicast groups: the reports of memberships.
     Groups,
     /// The DHCP client.
     Dhcp,
-    /// The other interfaces of the host.
+    /// The interfaces of the host other than the current interface.
     Interfaces,
 }
 
@@ -41,24 +41,25 @@ pub(crate) struct Deadlines {
 }
 
 impl Deadlines {
-    /// Creates deadlines that are not set.
+    /// Creates the deadlines, none of which is set.
     pub(crate) const fn new() -> Self {
         Self { at: [Instant::NEVER; Service::ALL.len()], next: Instant::NEVER }
     }
 
-    /// Returns the earliest deadline.
+    /// Returns the earliest deadline of all services; [`Instant::NEVER`] if no deadline is set.
     #[inline]
     pub(crate) const fn next(&self) -> Instant {
         self.next
     }
 
-    /// Sets the deadline of a service; [`Instant::NEVER`] if it has none.
+    /// Sets the deadline of a service. [`Instant::NEVER`] means that the service has no deadline.
     pub(crate) fn set(&mut self, service: Service, at: Instant) {
         self.at[service as usize] = at;
         self.next = self.at.into_iter().min().unwrap_or(Instant::NEVER);
     }
 
-    /// Removes and returns a service that is due at `now`. The service sets its next deadline.
+    /// Returns a service whose deadline has passed at `now`, and clears this deadline. The service
+    /// must set its next deadline.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<Service> {
         let due = Service::ALL.into_iter().find(|&service| self.at[service as usize] <= now)?;
         self.set(due, Instant::NEVER);

@@ -1,11 +1,11 @@
-//! The outcomes and parameters of transmission: replies, scatter-gather, next hops.
+//! Types for the transmission of frames: replies, scatter-gather, outcomes and next hops.
 
 use crate::link::TxFrame;
 use core::net::IpAddr;
 use linerate_tcp::ZeroCopyRange;
 use linerate_wire::MacAddress;
 
-/// A queued reply of the host itself.
+/// The kind of a packet in the reply queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reply {
     /// An IP packet.
@@ -17,32 +17,33 @@ pub(crate) enum Reply {
 /// The use of scatter-gather for the current frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScatterGather {
-    /// The payload is in the frame.
+    /// Scatter-gather is not permitted, so the payload must be copied into the frame.
     Off,
-    /// The payload may stay in the send buffer.
+    /// Scatter-gather is permitted: the payload may stay in the send buffer.
     Allowed,
-    /// The payload is in the send buffer of this connection.
+    /// The payload of the frame is this range of the send buffer of the connection at this index.
     Payload(u32, ZeroCopyRange),
 }
 
-/// The outcome of a sender's turn.
+/// The outcome of asking a sender for its next frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransmitOutcome {
-    /// A frame was written.
+    /// A frame was written, with this metadata.
     Frame(TxFrame),
-    /// The packet was queued for its neighbour, or dropped.
+    /// No frame was written, because the packet was queued until its next hop is resolved, or was
+    /// dropped.
     QueuedOrDropped,
-    /// There was nothing to send.
+    /// The sender had nothing to send.
     Nothing,
 }
 
 /// The link address of a packet's next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextHop {
-    /// The MAC address; unused on links without link addresses.
+    /// The MAC address of the next hop. It is unused on links without MAC addresses.
     Mac(MacAddress),
-    /// The neighbour with this address is being resolved.
+    /// The MAC address of this neighbour is not known yet. Address resolution is in progress.
     Resolving(IpAddr),
-    /// There is no route.
+    /// There is no route to the destination.
     NoRoute,
 }

@@ -1,4 +1,4 @@
-//! The lease that a DHCP server has granted.
+//! The lease that a DHCP server has granted, and its conversion from a DHCP message.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,16 +7,17 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::dhcp::{DhcpMessage, option};
 use linerate_wire::{IpCidr, Ipv4Cidr};
 
-/// Maximum number of addresses that are used of each list in a message.
+/// Maximum number of addresses that the client uses from each list of addresses in a message.
 const MAX_ADDRESSES: usize = 8;
-/// Number of seconds that means a lease without an end (RFC 2131 §3.3).
+/// Lease time in seconds that means an infinite lease (RFC 2131 §3.3).
 const INFINITE: u32 = u32::MAX;
-/// Minimum duration of a lease in seconds. A shorter one would be renewed without a pause.
+/// Minimum duration of a lease in seconds. A shorter lease time is raised to it, because the client
+/// would otherwise renew the lease continuously.
 const SHORTEST: u32 = 4;
 /// Minimum MTU that the MTU option may contain, in bytes (RFC 2132 §5.1).
 const SMALLEST_MTU: u16 = 68;
 
-/// A lease: an address for a limited time, and the parameters that came with it.
+/// A DHCP lease: an address for a limited time, and the other parameters that the server has sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DhcpLease {
@@ -24,28 +25,31 @@ pub struct DhcpLease {
     pub address: IpCidr,
     /// The server that granted the lease.
     pub server: Ipv4Addr,
-    /// Addresses of routers in the order of preference. The host uses the first one.
+    /// Addresses of routers in the order of preference. The host uses only the first router.
     pub routers: Vec<Ipv4Addr>,
     /// Addresses of DNS servers in the order of preference.
     pub dns_servers: Vec<Ipv4Addr>,
-    /// Domain name for resolving host names.
+    /// Domain name for resolving host names, if the server has sent one.
     pub domain: Option<String>,
     /// MTU of the interface in bytes, if the server has sent it.
     pub mtu: Option<u16>,
-    /// Time at which the client sent the request that the server granted.
+    /// Time at which the client sent the request that the server granted. The duration of the lease
+    /// counts from this time.
     pub since: Instant,
-    /// Time at which the client asks its server to extend the lease (T1); [`Instant::NEVER`] if
-    /// never.
+    /// Time at which the client asks the server that granted the lease to extend it (T1);
+    /// [`Instant::NEVER`] for an infinite lease.
     pub renew_at: Instant,
-    /// Time at which the client asks any server to extend the lease (T2).
+    /// Time at which the client asks all servers to extend the lease (T2); [`Instant::NEVER`] for
+    /// an infinite lease.
     pub rebind_at: Instant,
-    /// The time at which the lease ends.
+    /// Time at which the lease ends; [`Instant::NEVER`] for an infinite lease.
     pub expires_at: Instant,
 }
 
 impl DhcpLease {
-    /// Reads the lease from a message of a server that answers a request sent at `since`. Returns
-    /// `None` unless the message contains a usable address, a duration and a server.
+    /// Reads the lease from a message of a server, which answers a request that the client sent at
+    /// `since`. Returns `None` unless the message contains a usable address, a lease time and a
+    /// server identifier.
     pub(crate) fn read(message: &DhcpMessage<'_>, since: Instant) -> Option<Self> {
         let own = message.header.yours;
         let options = &message.options;
@@ -107,8 +111,8 @@ impl DhcpLease {
     }
 }
 
-/// Returns the times T1, T2 and the end of a lease. If the server's times are not in this order,
-/// they are replaced by the defaults (RFC 2131 §4.4.5).
+/// Returns T1, T2 and the end of a lease of `seconds` seconds. If the times that the server has
+/// sent are not in this order, returns the default values of T1 and T2 (RFC 2131 §4.4.5).
 fn times(message: &DhcpMessage<'_>, since: Instant, seconds: u32) -> [Instant; 3] {
     if seconds == INFINITE {
         return [Instant::NEVER; 3];

@@ -1,4 +1,5 @@
-//! The DHCP client without its sockets (RFC 2131): its configuration, its lease, and its states.
+//! The DHCP client (RFC 2131): its configuration, its lease and its state machine. The module
+//! `stack::dhcp` sends and receives the messages.
 
 pub(crate) mod client;
 pub(crate) mod lease;
@@ -12,20 +13,21 @@ use core::net::Ipv4Addr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DhcpConfig {
-    /// An address that the host had before. The client requests it first, and discovers other
-    /// addresses only if no server confirms it (RFC 2131 §4.4.2).
+    /// An address that the host had before, if any. The client requests this address first, and
+    /// discovers other addresses only if no server confirms this address (RFC 2131 §4.4.2).
     pub previous: Option<Ipv4Addr>,
-    /// Whether to probe by ARP that no other host has the address before it is used (RFC 2131
-    /// §4.4.1). This takes a second. Links without ARP are not probed.
+    /// Whether the client checks by an ARP probe that no other host has the leased address, before
+    /// the host uses the address (RFC 2131 §4.4.1). The probe takes a second. On links without ARP,
+    /// the client sends no probe.
     pub probe: bool,
-    /// Whether to wait between one and ten seconds before the first message, so that hosts that
-    /// start together do not send together (RFC 2131 §4.4.1).
+    /// Whether the client waits between one and ten seconds before its first message, so that hosts
+    /// which start at once do not send at once (RFC 2131 §4.4.1).
     pub desynchronize: bool,
 }
 
 impl DhcpConfig {
-    /// Creates the default configuration: no previous address, with a probe, without the initial
-    /// wait.
+    /// Creates the default configuration: no previous address, an ARP probe, and no wait before the
+    /// first message.
     #[must_use]
     pub const fn new() -> Self {
         Self { previous: None, probe: true, desynchronize: false }

@@ -9,11 +9,11 @@ use linerate_wire::{Protocol, TypeOfService};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RawOptions {
-    /// Maximum size of the receive queue in bytes; packets that do not fit are dropped. Each packet
-    /// counts its payload and 64 bytes.
+    /// Maximum size of the receive queue in bytes. Packets that do not fit are dropped. Each packet
+    /// counts as its payload plus 64 bytes.
     pub receive_bytes: usize,
-    /// Maximum size of the send queue in bytes; packets that do not fit are refused. Each packet
-    /// counts its IP header, its payload and 64 bytes.
+    /// Maximum size of the send queue in bytes. Packets that do not fit are refused. Each packet
+    /// counts as its IP header and payload plus 64 bytes.
     pub send_bytes: usize,
     /// TTL or hop limit of sent packets.
     pub hops: u8,
@@ -36,9 +36,10 @@ impl Default for RawOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RawPacket {
-    /// Source address: the sender.
+    /// Source address of the packet.
     pub source: IpAddr,
-    /// Destination address: an address of this host, a multicast group or a broadcast address.
+    /// Destination address of the packet: an address of this host, a multicast group or a broadcast
+    /// address.
     pub destination: IpAddr,
     /// TTL or hop limit of the packet.
     pub hops: u8,
@@ -51,18 +52,19 @@ pub struct RawPacket {
 /// A raw socket of this host.
 #[derive(Debug)]
 pub(crate) struct RawSocket {
-    /// Whether the socket is for IPv6, and not for IPv4.
+    /// Whether the socket is an IPv6 socket, and not an IPv4 socket.
     pub(crate) is_ipv6: bool,
     pub(crate) protocol: Protocol,
     pub(crate) hops: u8,
     pub(crate) type_of_service: TypeOfService,
-    /// Payloads of received packets.
+    /// The receive queue: payloads of received packets.
     pub(crate) received: PacketQueue<RawPacket>,
-    /// Packets ready to be sent.
+    /// The send queue: complete IP packets.
     pub(crate) to_send: PacketQueue<()>,
-    /// The way on which the first of them leaves.
+    /// The egress of the first packet in the send queue.
     pub(crate) egress: Egress,
-    /// Whether the send queue was full, so that the application wants an event when it has room.
+    /// Whether the send queue was too full for a packet, and no
+    /// [`RawEvent::Writable`](crate::RawEvent::Writable) has followed yet.
     pub(crate) wants_writable: bool,
 }
 
