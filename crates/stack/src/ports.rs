@@ -173,8 +173,8 @@ mod tests {
         assert_ne!(hash, ports.hash(&to(SocketAddr::new(other, REMOTE.port()))));
     }
 
-    /// RFC 6056 §3.3.4: the table is filled with random numbers. If the counters started at zero,
-    /// they would reveal how many connections the host has opened.
+    /// RFC 6056 §3.3.4: the table is filled with random numbers. Counters that start at zero would
+    /// reveal how many ports the host has used since its start.
     #[test]
     fn the_counters_start_at_random() {
         let (mut one, other) = (ports(1).table, ports(2).table);

@@ -1,6 +1,6 @@
-//! Errors that ICMP messages of both IP versions report, and the outstanding echo requests of this
-//! host. Echo replies that no request has asked for are dropped, so that no peer can fill the event
-//! queue of an application.
+//! The errors that ICMP and ICMPv6 messages report, and the recent echo requests of this host. The
+//! host drops echo replies that answer none of these requests, so that no peer can fill the event
+//! queue of the application.
 
 use crate::demux::flow::{Flow, Hosts};
 use crate::event::ReportedError;
@@ -12,10 +12,10 @@ use linerate_wire::{
     Quote, SeqNum, Unreachable,
 };
 
-/// Number of echo requests that are remembered.
+/// Maximum number of remembered pairs of destination and identifier.
 const FLOWS: usize = 64;
 
-/// Destination and identifier of recent echo requests, or of recent echo replies.
+/// The destinations and identifiers of recent echo requests, or of recent echo replies.
 #[derive(Debug, Default)]
 pub(crate) struct EchoFlows {
     flows: VecDeque<(IpAddr, u16)>,
@@ -36,14 +36,15 @@ impl EchoFlows {
     }
 }
 
-/// The problem that an ICMP error of either IP version reports, in terms of sockets.
+/// The problem that an ICMP or ICMPv6 error reports, as far as sockets distinguish problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
-    /// No socket of the destination is bound to the port.
+    /// No socket of the destination host is bound to the port.
     NoPort,
-    /// The host does not support the protocol.
+    /// The destination host does not support the protocol.
     NoProtocol,
-    /// The packet exceeds the MTU of a link. Old IPv4 routers report an MTU of zero (RFC 1191 §5).
+    /// The packet exceeds the MTU of a link on the path, which is `mtu` bytes. Old IPv4 routers
+    /// report an MTU of zero (RFC 1191 §5).
     TooBig { mtu: usize },
     /// Any other problem.
     Other,
@@ -73,7 +74,7 @@ impl Problem {
     }
 }
 
-/// An ICMP error of either IP version about a packet of this host.
+/// A received ICMP or ICMPv6 error about a packet of this host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report<'a> {
     pub(crate) problem: Problem,
@@ -81,7 +82,7 @@ pub(crate) struct Report<'a> {
     quote: ReportedQuote<'a>,
 }
 
-/// The beginning of the packet that caused an ICMP error.
+/// The beginning of the packet that caused an ICMP error, as the error quotes it.
 #[derive(Clone, Copy, Debug)]
 enum ReportedQuote<'a> {
     V4(Quote<'a>),
@@ -99,7 +100,8 @@ impl<'a> Report<'a> {
         Self { problem, error: ReportedError::V6(error), quote: ReportedQuote::V6(quote) }
     }
 
-    /// Returns the source of the quoted packet: an address of this host, unless it is forged.
+    /// Returns the source address of the quoted packet: an address of this host, unless the error
+    /// is forged.
     pub(crate) const fn source(&self) -> IpAddr {
         match &self.quote {
             ReportedQuote::V4(quote) => IpAddr::V4(quote.header.source),
@@ -107,7 +109,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Returns the destination of the quoted packet.
+    /// Returns the destination address of the quoted packet.
     pub(crate) const fn destination(&self) -> IpAddr {
         match &self.quote {
             ReportedQuote::V4(quote) => IpAddr::V4(quote.header.destination),
@@ -115,7 +117,8 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Returns the IP protocol of the quoted packet.
+    /// Returns the transport protocol of the quoted packet, or `None` if the quote does not reach
+    /// it.
     pub(crate) fn protocol(&self) -> Option<Protocol> {
         match &self.quote {
             ReportedQuote::V4(quote) => Some(quote.header.protocol),
@@ -123,7 +126,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Returns the flow of the quoted packet, if its ports are quoted.
+    /// Returns the flow of the quoted packet, or `None` if the quote does not contain the ports.
     pub(crate) fn flow(&self) -> Option<Flow> {
         let (source_port, destination_port) = match &self.quote {
             ReportedQuote::V4(quote) => quote.ports(),
@@ -133,7 +136,8 @@ impl<'a> Report<'a> {
         Some(Flow::between(hosts, source_port, destination_port))
     }
 
-    /// Returns the sequence number (SEG.SEQ) of the quoted segment.
+    /// Returns the sequence number (SEG.SEQ) of the quoted TCP segment, or `None` if the quote does
+    /// not contain a sequence number.
     pub(crate) fn tcp_seq(&self) -> Option<SeqNum> {
         match &self.quote {
             ReportedQuote::V4(quote) => quote.tcp_seq(),
@@ -141,7 +145,8 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Returns the identifier and sequence number of the quoted echo request.
+    /// Returns the identifier and sequence number of the quoted echo request, or `None` if the
+    /// quoted packet is not an echo request.
     pub(crate) fn echo_request(&self) -> Option<(u16, u16)> {
         match &self.quote {
             ReportedQuote::V4(quote) => quote.echo_request(),
@@ -149,7 +154,8 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Returns the identifier and sequence number of the quoted echo reply.
+    /// Returns the identifier and sequence number of the quoted echo reply, or `None` if the quoted
+    /// packet is not an echo reply.
     pub(crate) fn echo_reply(&self) -> Option<(u16, u16)> {
         match &self.quote {
             ReportedQuote::V4(quote) => quote.echo_reply(),
@@ -157,7 +163,8 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Returns the identification of the quoted packet, if it was sent in fragments.
+    /// Returns the identification of the quoted packet if this packet is a fragment, otherwise
+    /// `None`.
     pub(crate) fn identification(&self) -> Option<u32> {
         match &self.quote {
             ReportedQuote::V4(Quote { header, .. }) => {
@@ -167,7 +174,8 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Returns the MTU that the error reports, unless it is implausible.
+    /// Returns the path MTU in bytes that the error implies. Returns `None` if the error reports no
+    /// MTU, or an implausible MTU.
     pub(crate) fn mtu(&self) -> Option<usize> {
         let Problem::TooBig { mtu } = self.problem else { return None };
         let length_at = |bytes: &[u8], at: usize| {

@@ -1,7 +1,7 @@
-//! The addresses of an interface: their states and lifetimes.
+//! The addresses of an interface, with their states and lifetimes.
 //!
-//! Every packet of an unknown flow is compared with the addresses in use, so these have a list of
-//! their own.
+//! The host compares the destination of every packet outside the flow cache with the addresses in
+//! use, so these addresses have a separate list.
 
 use crate::ip::address::{AddressOptions, AddressState, InterfaceAddress};
 use alloc::vec::Vec;
@@ -9,12 +9,12 @@ use core::net::IpAddr;
 use linerate_units::{Duration, Instant};
 use linerate_wire::IpCidr;
 
-/// A change of an address that the passage of time has caused.
+/// A change of an address because a lifetime has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AddressChange {
-    /// The preferred lifetime has ended.
+    /// The preferred lifetime of an address has ended.
     Deprecated,
-    /// The valid lifetime has ended: the address is gone.
+    /// The valid lifetime of this address has ended, and the address was removed.
     Expired(InterfaceAddress),
 }
 
@@ -23,7 +23,8 @@ pub(crate) enum AddressChange {
 pub(crate) struct Addresses {
     /// All addresses, in the order in which they were added.
     all: Vec<InterfaceAddress>,
-    /// The addresses in use: preferred or deprecated. Invariant: derived from `all`.
+    /// The addresses in use, which are preferred or deprecated. Invariant: the list contains
+    /// exactly the usable addresses of `all`.
     in_use: Vec<IpCidr>,
 }
 
@@ -39,13 +40,13 @@ impl Addresses {
         &self.all
     }
 
-    /// Returns an address in any state.
+    /// Returns the entry of an address, whatever its state is.
     pub(crate) fn get(&self, address: IpAddr) -> Option<&InterfaceAddress> {
         self.all.iter().find(|own| own.cidr.address() == address)
     }
 
-    /// Adds an address, or renews the lifetimes, prefix and origin of a known one. Returns whether
-    /// it is a new one.
+    /// Adds an address. If the interface already has this address, renews its lifetimes, prefix and
+    /// origin. Returns whether the address is new.
     pub(crate) fn insert(&mut self, added: InterfaceAddress) -> bool {
         let address = added.cidr.address();
         let known = self.all.iter_mut().find(|own| own.cidr.address() == address);
@@ -61,7 +62,7 @@ impl Addresses {
         is_new
     }
 
-    /// Sets the ends of an address.
+    /// Sets the times at which an address becomes deprecated and is removed, and updates its state.
     pub(crate) fn renew(
         &mut self,
         now: Instant,
@@ -81,12 +82,12 @@ impl Addresses {
         self.insert(InterfaceAddress { preferred_until, valid_until, state, ..own });
     }
 
-    /// Makes an address tentative until duplicates are excluded.
+    /// Makes an address tentative, until duplicate address detection has finished.
     pub(crate) fn suspend(&mut self, address: IpAddr) {
         self.set_state(address, AddressState::Tentative);
     }
 
-    /// Assigns a tentative address: no other host has it.
+    /// Takes a tentative address into use, because no other host has it.
     pub(crate) fn assign(&mut self, now: Instant, address: IpAddr) {
         let Some(own) = self.get(address) else { return };
         if own.state == AddressState::Tentative {
@@ -97,7 +98,7 @@ impl Addresses {
         }
     }
 
-    /// Ends the use of an address, which another host has.
+    /// Ends the use of an address, because another host has it.
     pub(crate) fn mark_duplicated(&mut self, address: IpAddr) {
         self.set_state(address, AddressState::Duplicated);
     }
@@ -109,7 +110,7 @@ impl Addresses {
         }
     }
 
-    /// Removes an address in any state.
+    /// Removes and returns an address, whatever its state is.
     pub(crate) fn remove(&mut self, address: IpAddr) -> Option<InterfaceAddress> {
         let place = self.all.iter().position(|own| own.cidr.address() == address)?;
         let removed = self.all.remove(place);
@@ -117,7 +118,8 @@ impl Addresses {
         Some(removed)
     }
 
-    /// Performs the next change that is due at `now`.
+    /// Performs and returns the next change that is due at `now`, or returns `None` if no change is
+    /// due.
     pub(crate) fn expire(&mut self, now: Instant) -> Option<AddressChange> {
         if let Some(place) = self.all.iter().position(|own| own.valid_until <= now) {
             let expired = self.all.remove(place);
@@ -132,7 +134,7 @@ impl Addresses {
         Some(AddressChange::Deprecated)
     }
 
-    /// Returns the time of the next change.
+    /// Returns the time of the next change; [`Instant::NEVER`] if no lifetime ends.
     pub(crate) fn next_change(&self) -> Instant {
         let next = |own: &InterfaceAddress| match own.state {
             AddressState::Preferred => own.preferred_until.min(own.valid_until),
@@ -158,7 +160,7 @@ impl Addresses {
 }
 
 impl InterfaceAddress {
-    /// Creates the address that is added at `now` with these options.
+    /// Creates the entry of an address that is added at `now` with these options.
     pub(crate) fn added(now: Instant, cidr: IpCidr, options: &AddressOptions) -> Self {
         let end = |lifetime: Option<Duration>| lifetime.map_or(Instant::NEVER, |span| now + span);
         let valid_until = end(options.valid_lifetime);

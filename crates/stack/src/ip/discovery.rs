@@ -1,4 +1,5 @@
-//! The state of router discovery and of stateless address autoconfiguration.
+//! The state of router discovery and of stateless address autoconfiguration (RFC 4861 §6.3, RFC
+//! 4862 §5.5).
 
 use crate::ip::autoconfiguration::{Autoconfiguration, Formed, Identifiers};
 use crate::ip::redirects::Redirects;
@@ -9,26 +10,29 @@ use core::net::Ipv6Addr;
 use linerate_units::{Duration, Instant};
 use linerate_wire::MacAddress;
 
-/// MAX_RTR_SOLICITATION_DELAY of RFC 4861 §10.
+/// Maximum of the random delay before the first router solicitation: MAX_RTR_SOLICITATION_DELAY of
+/// RFC 4861 §10.
 const DELAY: Duration = Duration::from_secs(1);
-/// MAX_RTR_SOLICITATIONS and RTR_SOLICITATION_INTERVAL.
+/// Maximum number of router solicitations, and the time between two solicitations:
+/// MAX_RTR_SOLICITATIONS and RTR_SOLICITATION_INTERVAL of RFC 4861 §10.
 const SOLICITATIONS: u8 = 3;
 const INTERVAL: Duration = Duration::from_secs(4);
 
-/// The state of router discovery. It is idle unless the host is configured to take addresses and
-/// routes from routers.
+/// The state of router discovery and autoconfiguration of an interface. It stays empty unless the
+/// host is configured to take addresses and routes from routers.
 #[derive(Debug)]
 pub(crate) struct Discovery {
     pub(crate) config: Option<Autoconfiguration>,
     pub(crate) routers: Routers,
     pub(crate) redirects: Redirects,
     pub(crate) identifiers: Identifiers,
-    /// The addresses that were formed from prefixes. Invariant: each is one of the interface.
+    /// The addresses that were formed from advertised prefixes. Invariant: each of these addresses
+    /// is an address of the interface.
     pub(crate) formed: Vec<Formed>,
     pub(crate) solicitations: Solicitations,
-    /// The router of the default route, if that was installed by discovery.
+    /// The router of the default route that router discovery has installed, if any.
     pub(crate) installed: Option<Ipv6Addr>,
-    /// The MTU that a router has advertised for the link, in bytes.
+    /// The MTU that a router has advertised for the link in bytes, if any.
     pub(crate) mtu: Option<usize>,
 }
 
@@ -52,7 +56,8 @@ impl Discovery {
         }
     }
 
-    /// Returns the time of the next change.
+    /// Returns the time of the next change of this state; [`Instant::NEVER`] if no change is
+    /// pending.
     pub(crate) fn next_change(&self) -> Instant {
         let replacement = self.formed.iter().map(|formed| formed.replace_at).min();
         self.routers
@@ -73,9 +78,9 @@ impl Discovery {
 #[derive(Debug)]
 pub(crate) struct Solicitations {
     left: u8,
-    /// Is the random delay over, or drawn?
+    /// Whether the random delay before the first solicitation was drawn.
     is_delayed: bool,
-    /// The time of the next one.
+    /// The time of the next solicitation.
     at: Instant,
     draws: Draws,
 }
@@ -87,7 +92,8 @@ impl Solicitations {
         Self { left, is_delayed: false, at, draws: Draws::new(keys, "router solicitations") }
     }
 
-    /// Is a solicitation to be sent now? The first one follows a random delay.
+    /// Returns whether a solicitation must be sent now, and counts it as sent. The first call draws
+    /// the random delay before the first solicitation.
     pub(crate) fn take_due(&mut self, now: Instant) -> bool {
         if !self.is_delayed && self.at <= now {
             self.is_delayed = true;
@@ -101,7 +107,7 @@ impl Solicitations {
         true
     }
 
-    /// Ends the solicitations, because a router has advertised itself.
+    /// Ends the solicitations, because the host has received a router advertisement.
     pub(crate) const fn end(&mut self) {
         self.left = 0;
         self.is_delayed = true;

@@ -1,6 +1,6 @@
-//! The identification of packets that are sent in fragments: a counter for each of a number of
-//! groups of destinations, which begins at a secret number for each pair of hosts (RFC 7739 §5.3).
-//! So numbers are not repeated early, and those for one destination say nothing about those for
+//! The identification of packets that are sent in fragments (RFC 7739 §5.3). It is the sum of a
+//! secret number for each pair of hosts, and a counter that a group of pairs shares. Thus a number
+//! is not repeated soon, and the numbers for one destination reveal nothing about the numbers for
 //! another.
 
 use crate::demux::flow::Hosts;
@@ -11,13 +11,14 @@ use core::hash::Hasher;
 use core::net::IpAddr;
 use siphasher::sip::{SipHasher13, SipHasher24};
 
-/// Groups of destinations.
+/// Number of groups. Each group of host pairs shares a counter.
 const GROUPS: usize = 256;
 
-/// Numbers that are recent: an ICMP error about an older packet is implausible.
+/// Number of recent identifications for each group. An ICMP error about an older packet is
+/// implausible.
 const RECENT: u32 = 1_024;
 
-/// The identifications of a host.
+/// The generator of identifications of a host.
 #[derive(Debug)]
 pub(crate) struct FragmentIds {
     start: SipHasher24,
@@ -34,7 +35,8 @@ impl FragmentIds {
         }
     }
 
-    /// Returns the identification of the next packet. IPv4 uses the lower half.
+    /// Returns the identification of the next packet between these addresses. IPv4 uses only the
+    /// low 16 bits.
     pub(crate) fn next(&mut self, source: IpAddr, destination: IpAddr) -> u32 {
         let hosts = Hosts::new(source, destination);
         let start = self.start(&hosts);
@@ -45,8 +47,8 @@ impl FragmentIds {
         next
     }
 
-    /// Is this the identification of a recent packet between these hosts? For IPv4, only the lower
-    /// half counts.
+    /// Is `number` the identification of a recent packet between these addresses? For IPv4, only
+    /// the low 16 bits are compared.
     pub(crate) fn is_recent(&self, source: IpAddr, destination: IpAddr, number: u32) -> bool {
         let hosts = Hosts::new(source, destination);
         let next = self.start(&hosts).wrapping_add(self.counters[self.group(&hosts)]);

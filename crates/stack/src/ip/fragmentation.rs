@@ -1,5 +1,5 @@
-//! The fragmentation of packets of this host (RFC 791 §3.2, RFC 8200 §4.5): one packet at a time,
-//! one fragment for each frame.
+//! The fragmentation of packets that this host sends (RFC 791 §3.2, RFC 8200 §4.5). An interface
+//! fragments one packet at a time, and writes one fragment into each frame.
 
 use crate::ip::is_ipv6;
 use alloc::vec::Vec;
@@ -7,25 +7,26 @@ use linerate_wire::{
     Ipv4Header, Ipv4Options, Ipv4Packet, Ipv6Fragment, Ipv6Header, Ipv6Packet, MacAddress, Protocol,
 };
 
-/// The packet that is being sent in fragments.
+/// The state of the packet that an interface is sending in fragments, if any.
 #[derive(Debug)]
 pub(crate) struct Fragmenter {
-    /// The whole packet; empty if there is none. Its memory is used again.
+    /// The whole packet; empty if no packet is being sent. The memory is reused for the next
+    /// packet.
     packet: Vec<u8>,
     mac: MacAddress,
-    /// The size of the largest fragment in bytes, with its headers.
+    /// The maximum size of a fragment with its headers, in bytes.
     mtu: usize,
     identification: u32,
-    /// The offset of the next fragment in the payload.
+    /// The offset of the next fragment in the payload, in bytes.
     next: usize,
 }
 
-/// The outcome of the next fragment.
+/// The outcome of writing the next fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextFragment {
-    /// A fragment of this length was written, and others follow.
+    /// A fragment of this length in bytes was written, and further fragments follow.
     Written(usize),
-    /// The last fragment of this length was written.
+    /// The last fragment was written. It has this length in bytes.
     Last(usize),
     /// The packet cannot be fragmented.
     Failed,
@@ -36,7 +37,7 @@ impl Fragmenter {
         Self { packet: Vec::new(), mac: MacAddress::ZERO, mtu: 0, identification: 0, next: 0 }
     }
 
-    /// Is a packet being sent?
+    /// Is a packet being sent in fragments?
     pub(crate) const fn is_busy(&self) -> bool {
         !self.packet.is_empty()
     }
@@ -46,17 +47,18 @@ impl Fragmenter {
         &self.packet
     }
 
-    /// Is the next fragment the first one?
+    /// Is the next fragment the first fragment of the packet?
     pub(crate) const fn is_at_start(&self) -> bool {
         self.next == 0
     }
 
-    /// Returns the MAC address of the next hop.
+    /// Returns the MAC address of the packet's next hop.
     pub(crate) const fn mac(&self) -> MacAddress {
         self.mac
     }
 
-    /// Begins with a packet. The previous one must have been sent.
+    /// Begins to send `packet` in fragments of at most `mtu` bytes. All fragments of the previous
+    /// packet must have been written.
     pub(crate) fn begin(
         &mut self,
         packet: &[u8],
@@ -69,7 +71,7 @@ impl Fragmenter {
         (self.mac, self.mtu, self.identification, self.next) = (mac, mtu, identification, 0);
     }
 
-    /// Writes the next fragment to the start of `into`, which has room for the MTU.
+    /// Writes the next fragment to the start of `into`, which must have room for `mtu` bytes.
     pub(crate) fn write_next(&mut self, into: &mut [u8]) -> NextFragment {
         let written =
             if is_ipv6(&self.packet) { self.write_ipv6(into) } else { self.write_ipv4(into) };
@@ -85,8 +87,9 @@ impl Fragmenter {
         NextFragment::Written(length)
     }
 
-    /// Writes a fragment. Returns its length, the length of its payload, and whether it is the
-    /// last.
+    /// Writes the next fragment of an IPv4 packet. Returns the length of the fragment, the length
+    /// of its payload, and whether it is the last fragment. Returns `None` if the packet cannot be
+    /// fragmented.
     fn write_ipv4(&self, into: &mut [u8]) -> Option<(usize, usize, bool)> {
         let packet = Ipv4Packet::parse(&self.packet).ok()?;
         let mut copied = [0; 40];
@@ -132,7 +135,7 @@ impl Fragmenter {
     }
 
     /// Returns the next part of the payload for a fragment with `before` bytes of headers, and
-    /// whether it is the last.
+    /// whether it is the last part. Returns `None` if the headers leave no room for payload.
     fn part<'a>(&self, payload: &'a [u8], before: usize) -> Option<(&'a [u8], bool)> {
         let rest = payload.get(self.next..)?;
         let room = self.mtu.checked_sub(before)?;
@@ -144,16 +147,18 @@ impl Fragmenter {
     }
 }
 
-/// The part of an IPv6 packet that every fragment repeats.
+/// The unfragmentable part of an IPv6 packet, which every fragment repeats (RFC 8200 §4.5).
 struct Unfragmentable {
     length: usize,
-    /// The offset of the field that names the first header of the fragmentable part.
+    /// The offset of the Next Header field that announces the first header of the fragmentable
+    /// part.
     named_at: usize,
     next: Protocol,
 }
 
-/// Finds the part of a packet that every fragment repeats: the headers up to the last one for the
-/// nodes on the path. A packet that has a fragment header is not fragmented again.
+/// Finds the unfragmentable part of a packet: the headers up to the last header that nodes on the
+/// path process. Returns `None` for a packet with a fragment header, which must not be fragmented
+/// again.
 fn unfragmentable(packet: &[u8]) -> Option<Unfragmentable> {
     let mut found = Unfragmentable {
         length: Ipv6Header::LENGTH,

@@ -1,18 +1,20 @@
-//! The filter of the sources of a multicast group (RFC 3376 §3).
+//! The source filter of a multicast group (RFC 3376 §3).
 
 use alloc::collections::BTreeSet;
 use core::net::IpAddr;
 
-/// The sources from which a socket or a host receives the datagrams of a group.
+/// A source filter: the sources from which a socket or a host receives the datagrams of a multicast
+/// group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filter {
-    /// Are all sources admitted but those listed? Otherwise only those are.
+    /// The filter mode: if true (EXCLUDE), the filter admits all sources except `sources`; if false
+    /// (INCLUDE), it admits only `sources`.
     pub(crate) is_exclude: bool,
     pub(crate) sources: BTreeSet<IpAddr>,
 }
 
 impl Filter {
-    /// Creates the filter of a membership without a restriction.
+    /// Creates a filter that admits all sources.
     pub(crate) const fn any_source() -> Self {
         Self { is_exclude: true, sources: BTreeSet::new() }
     }
@@ -22,17 +24,18 @@ impl Filter {
         Self { is_exclude: false, sources: BTreeSet::from([source]) }
     }
 
-    /// Is this source admitted?
+    /// Does the filter admit this source?
     pub(crate) fn admits(&self, source: IpAddr) -> bool {
         self.sources.contains(&source) != self.is_exclude
     }
 
-    /// Is no source admitted? This is the filter of a group without members.
+    /// Does the filter admit no source? This is the filter of a group without members.
     pub(crate) fn admits_none(&self) -> bool {
         !self.is_exclude && self.sources.is_empty()
     }
 
-    /// Returns the filter that admits a source if one of `filters` does (RFC 3376 §3.2).
+    /// Returns the filter that admits a source if at least one of `filters` admits this source (RFC
+    /// 3376 §3.2).
     pub(crate) fn union<'a>(filters: impl Iterator<Item = &'a Self> + Clone) -> Self {
         let mut excluding = filters.clone().filter(|filter| filter.is_exclude);
         let mut included: BTreeSet<IpAddr> = filters

@@ -1,27 +1,28 @@
-//! The identification field of the IPv4 header. It associates the fragments of a datagram, and has
-//! no meaning where fragmentation is forbidden (RFC 6864 §4.1), so it is zero. Optionally it counts
-//! packets, as 4.3BSD did.
+//! The identification field of IPv4 packets with DF set. The field identifies the fragments of a
+//! datagram, so it has no meaning in packets that must not be fragmented (RFC 6864 §4.1). Here it
+//! is zero, or optionally counts packets, as in 4.3BSD.
 
 use crate::ip::is_ipv6;
 use linerate_wire::checksum;
 
-/// The identification of the next packet.
+/// The identification of the next packet; `None` if all identifications are zero.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identification(Option<u16>);
 
 impl Identification {
-    /// Creates a counter, or a constant zero.
+    /// Creates a counter if `is_counting`, otherwise a constant zero.
     pub(crate) fn new(is_counting: bool) -> Self {
         Self(is_counting.then_some(0))
     }
 
-    /// Does the identification count packets?
+    /// Is the identification a counter of packets?
     pub(crate) const fn is_counting(self) -> bool {
         self.0.is_some()
     }
 
-    /// Writes the next value into a packet whose header is otherwise complete. A GSO frame consumes
-    /// one value for each of its segments. An IPv6 header has no such field.
+    /// Writes the next value of the counter into a packet whose header is otherwise complete, and
+    /// updates the header checksum. A GSO frame uses one value for each of its `segments`. Leaves
+    /// an IPv6 packet unchanged, because its header has no identification field.
     #[cold]
     pub(crate) fn write(&mut self, packet: &mut [u8], segments: usize) {
         let Some(next) = self.0.as_mut().filter(|_| !is_ipv6(packet)) else { return };
@@ -43,7 +44,7 @@ mod tests {
     use core::net::Ipv4Addr;
     use linerate_wire::{Ipv4Header, Ipv4Packet, Protocol};
 
-    /// Writes the next value into a packet without payload, and reads it from there.
+    /// Writes the next value into a packet without payload, and returns the value from this packet.
     fn next(identification: &mut Identification, segments: usize) -> u16 {
         let mut packet = [0; Ipv4Header::LENGTH];
         let (from, to) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2));

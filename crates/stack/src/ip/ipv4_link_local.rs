@@ -1,15 +1,15 @@
-//! The choice of an IPv4 link-local address (RFC 3927 §2).
+//! The random choice of an IPv4 link-local address (RFC 3927 §2).
 
 use crate::keys::Draws;
 use core::net::Ipv4Addr;
 use linerate_units::{Duration, Instant};
 
-/// MAX_CONFLICTS of RFC 3927 §9.
+/// Number of conflicts after which attempts are rate-limited: MAX_CONFLICTS of RFC 3927 §9.
 const MAX_CONFLICTS: u8 = 10;
-/// RATE_LIMIT_INTERVAL: the time between attempts after many conflicts.
+/// Minimum time between attempts after many conflicts: RATE_LIMIT_INTERVAL of RFC 3927 §9.
 const RATE_LIMIT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The candidates for a link-local address.
+/// The generator of candidates for a link-local address.
 #[derive(Debug)]
 pub(crate) struct LinkLocalCandidates {
     draws: Draws,
@@ -21,7 +21,8 @@ impl LinkLocalCandidates {
         Self { draws, conflicts: 0 }
     }
 
-    /// Draws an address. The first and the last 256 of the network are reserved (RFC 3927 §2.1).
+    /// Draws a candidate address. The first and the last 256 addresses of 169.254.0.0/16 are
+    /// reserved (RFC 3927 §2.1).
     pub(crate) fn draw(&mut self) -> Ipv4Addr {
         let offset = self.draws.number() % (254 * 256);
         #[allow(clippy::cast_possible_truncation, reason = "at most 16 bits")]
@@ -29,7 +30,8 @@ impl LinkLocalCandidates {
         Ipv4Addr::from_bits(Ipv4Addr::new(169, 254, 1, 0).to_bits() + offset)
     }
 
-    /// Notes a conflict, and returns the earliest time of the next attempt (RFC 3927 §2.2.1).
+    /// Notes a conflict with another host, and returns the earliest time of the next attempt (RFC
+    /// 3927 §2.2.1).
     pub(crate) fn note_conflict(&mut self, now: Instant) -> Instant {
         self.conflicts = self.conflicts.saturating_add(1);
         if self.conflicts > MAX_CONFLICTS { now + RATE_LIMIT_INTERVAL } else { now }

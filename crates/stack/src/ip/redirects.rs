@@ -1,14 +1,14 @@
-//! The redirects in effect (RFC 4861 §8.3): a limited number, for a limited time.
+//! The ICMPv6 redirects in effect (RFC 4861 §8.3). Their number and their lifetime are limited.
 
 use alloc::collections::VecDeque;
 use core::net::{IpAddr, Ipv6Addr};
 use linerate_units::{Duration, Instant};
 use linerate_wire::IpCidr;
 
-/// The time for which a redirect is in effect. RFC 4861 sets none.
+/// The time for which a redirect is in effect. RFC 4861 does not specify this time.
 const LIFETIME: Duration = Duration::from_secs(600);
 
-/// A redirect.
+/// A redirect: packets to `destination` go to the next hop `target`, until the time `until`.
 #[derive(Clone, Copy, Debug)]
 struct Redirected {
     destination: IpCidr,
@@ -28,7 +28,8 @@ impl Redirects {
         Self { entries: VecDeque::new(), limit }
     }
 
-    /// Records a redirect. Returns the destination of the oldest one, if that no longer fits.
+    /// Records a redirect. If this exceeds the limit, removes the oldest redirect and returns its
+    /// destination.
     pub(crate) fn insert(
         &mut self,
         now: Instant,
@@ -41,25 +42,27 @@ impl Redirects {
         self.entries.pop_front_if(|_| is_over).map(|oldest| oldest.destination)
     }
 
-    /// Is the address the target of a redirect?
+    /// Is the address the target (next hop) of a redirect?
     pub(crate) fn leads_to(&self, address: IpAddr) -> bool {
         self.entries.iter().any(|known| IpAddr::V6(known.target) == address)
     }
 
-    /// Removes a redirect that has ended at `now`, and returns its destination.
+    /// Removes a redirect that has expired at `now`, and returns its destination, or returns `None`
+    /// if no redirect has expired.
     pub(crate) fn expire(&mut self, now: Instant) -> Option<IpCidr> {
         let oldest = self.entries.pop_front_if(|oldest| oldest.until <= now)?;
         Some(oldest.destination)
     }
 
-    /// Removes a redirect to a target that does not answer, and returns its destination.
+    /// Removes a redirect to `target`, because this next hop does not answer. Returns the
+    /// destination of the redirect, or `None` if no redirect has this target.
     pub(crate) fn remove_target(&mut self, target: IpAddr) -> Option<IpCidr> {
         let is_lost = |known: &Redirected| IpAddr::V6(known.target) == target;
         let place = self.entries.iter().position(is_lost)?;
         self.entries.remove(place).map(|lost| lost.destination)
     }
 
-    /// Returns the time of the next change.
+    /// Returns the time at which the next redirect expires; [`Instant::NEVER`] if there is none.
     pub(crate) fn next_change(&self) -> Instant {
         self.entries.front().map_or(Instant::NEVER, |oldest| oldest.until)
     }

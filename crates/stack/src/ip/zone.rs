@@ -1,18 +1,20 @@
-//! Zones of IPv6 addresses (RFC 4007): the interface on which a link-local address is meant.
+//! Zones of IPv6 addresses (RFC 4007). A zone is the number of the interface to which a link-local
+//! address belongs.
 
 use core::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 
 /// The number of the first interface of a host, which is the zone of its link-local addresses.
 pub const FIRST_INTERFACE: u32 = 1;
 
-/// Is the address meaningful only within a zone? Link-local unicast addresses are, and groups of
-/// the scope of an interface or of a link.
+/// Does the address need a zone? Link-local unicast addresses and multicast groups of
+/// interface-local or link-local scope do.
 pub(crate) const fn needs_zone(address: Ipv6Addr) -> bool {
     let [first, second, ..] = address.octets();
     address.is_unicast_link_local() || (first == 0xff && matches!(second & 0xf, 1 | 2))
 }
 
-/// Adds the number of its interface to the address of a packet, if the address is link-local.
+/// Adds the number of the interface as zone to an address from a packet, if the address needs a
+/// zone.
 pub(crate) const fn with_zone(end: SocketAddr, interface: u16) -> SocketAddr {
     match end {
         SocketAddr::V6(end) if needs_zone(*end.ip()) => {
