@@ -36,9 +36,9 @@ pub struct StackConfig {
     pub frame_prediction: bool,
     /// Whether the IPv4 identification of TCP packets is a counter, as in 4.3BSD. If false, the
     /// field is zero, because routers cannot fragment these packets (RFC 6864 §4.1). The counter
-    /// saves three bytes a packet with header compression on serial lines (RFC 1144 §3.2.2). But it
-    /// reveals to every receiver how many packets the host sends to other hosts, and it prevents
-    /// batches of segments.
+    /// saves three bytes a packet with header compression on serial lines (RFC 1144 §3.2.2). But
+    /// the counter reveals to every receiver how many packets the host sends to other hosts, and
+    /// prevents batches of segments.
     pub count_packets: bool,
     /// The number of probes for a duplicate that the host sends before it uses an IPv6 address
     /// (DupAddrDetectTransmits, RFC 4862 §5.1). If the number is not zero, the host also probes and

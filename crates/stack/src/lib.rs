@@ -27,7 +27,7 @@
 //! let mut there = host(2, "192.0.2.2/24")?;
 //! let mut now = Instant::ZERO;
 //!
-//! // Carries the frames of each host to the other, until both have nothing to send.
+//! // Carries the frames of each host to the other host, until both hosts have nothing to send.
 //! fn carry<'a>(now: Instant, mut from: &'a mut Stack, mut to: &'a mut Stack) {
 //!     let (mut frame, mut idle) = ([0; 1_514], 0);
 //!     while idle < 2 {

@@ -4,10 +4,10 @@
 //!
 //! | frame | shard |
 //! |---|---|
-//! | a TCP segment | by the keyed hash of its flow, equal for both directions |
-//! | an ICMP error about one of our segments | by the flow that it quotes |
-//! | ARP, Neighbour Discovery | all shards: each has its own neighbours; only the first answers |
-//! | all others: UDP, echoes, fragments, invalid packets | the first shard |
+//! | a TCP segment | selected by a keyed hash of the flow, equal for both directions |
+//! | an ICMP error about a TCP segment of this host | the shard of the quoted flow |
+//! | ARP, Neighbour Discovery | all shards, with a cache each; only the first shard answers |
+//! | any other frame: UDP, echo, fragment, invalid packet | the first shard |
 //!
 //! Only the first fragment of a segment contains the ports. Therefore the first shard reassembles
 //! the fragmented segments of all connections, and passes segments that belong to other shards to

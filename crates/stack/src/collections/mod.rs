@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 pub(crate) const KEPT: usize = 64;
 
 /// Shrinks a vector of whose capacity less than a quarter is used. The cost is proportional to the
-/// number of elements that were removed before, so the amortized cost of a removal is constant.
+/// number of elements that were removed before, so the amortised cost of a removal is constant.
 pub(crate) fn give_back<T>(elements: &mut Vec<T>) {
     if elements.capacity() > 4 * elements.len() + KEPT {
         elements.shrink_to(2 * elements.len());

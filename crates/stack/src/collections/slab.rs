@@ -90,7 +90,7 @@ impl<T> Slab<T> {
 
     /// Frees the free slots at the end of the slab, if more than three quarters of all slots are
     /// free. Returns the number of slots that remain, or `None` if no slot was freed. The search
-    /// passes only slots that are freed, so the amortized cost is constant.
+    /// passes only slots that are freed, so the amortised cost is constant.
     #[inline]
     pub(crate) fn shrink(&mut self) -> Option<usize> {
         if self.slots.len() > 4 * self.values + KEPT { self.give_back_slots() } else { None }

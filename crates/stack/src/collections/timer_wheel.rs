@@ -1,4 +1,4 @@
-//! A hierarchical timer wheel, whose amortized cost per timer is constant.
+//! A hierarchical timer wheel, whose amortised cost per timer is constant.
 //!
 //! The wheel has nine levels of 64 slots. A slot of the lowest level is one tick, and a slot of
 //! each higher level spans all slots of the level below. Ticks are numbers with digits of 6 bits. A
@@ -182,8 +182,8 @@ impl<Id: TimerId> TimerWheel<Id> {
     }
 
     /// Returns a time before which no timer expires. This is the start of the slot of the next
-    /// timer, so it can be earlier than the timer's deadline. [`TimerWheel::expire`] makes it more
-    /// exact.
+    /// timer, so it can be earlier than the timer's deadline. [`TimerWheel::expire`] makes the
+    /// returned time more exact.
     #[inline]
     pub(crate) const fn next(&self) -> Instant {
         self.next

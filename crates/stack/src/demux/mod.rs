@@ -312,7 +312,7 @@ impl Demux {
         self.last = before.0;
     }
 
-    /// Returns whether the next frame of the batch belongs to another flow than the current one.
+    /// Returns whether the next frame of the batch belongs to another flow than the current frame.
     pub(crate) fn is_last_of_run(&self) -> bool {
         self.prefetch.changes()
     }

@@ -1,3 +1,4 @@
-//! Neighbours on an Ethernet, and the resolution of their MAC addresses.
+//! The hosts and routers on the Ethernet link (neighbours), and the resolution of their MAC
+//! addresses.
 
 pub(crate) mod neighbor;

@@ -28,8 +28,8 @@ const TWO_HOURS: Duration = Duration::from_secs(7_200);
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Autoconfiguration {
-    /// Whether the host also forms temporary addresses. It prefers them as source addresses of the
-    /// connections that it opens (RFC 8981).
+    /// Whether the host also forms temporary addresses. The host prefers temporary addresses as
+    /// source addresses of the connections that it opens (RFC 8981).
     pub temporary_addresses: bool,
     /// The secret key of stable interface identifiers (RFC 7217 §5). If the secret and the MAC
     /// address do not change, the host gets the same address in a network after each start. With

@@ -248,11 +248,11 @@ impl Interface {
     /// Is this a valid source of a received packet? Multicast, unspecified, broadcast and our own
     /// addresses are invalid (RFC 1122 §3.2.1.3), and so are IPv4-mapped IPv6 addresses.
     ///
-    /// Contrary to that section, the lowest address of a network is accepted as a host address. It
-    /// was reserved because 4.2BSD, which is no longer in use, used it as a broadcast address.
-    /// Linux has accepted this address since version 5.14, and a host that refuses it could not
-    /// reach a neighbour with this address. [`audience`](Self::audience) treats this address as a
-    /// host address, too.
+    /// Contrary to RFC 1122 §3.2.1.3, the lowest address of a network is accepted as a host
+    /// address. It was reserved because 4.2BSD, which is no longer in use, used it as a broadcast
+    /// address. Linux has accepted this address since version 5.14, and a host that refuses it
+    /// could not reach a neighbour with this address. [`audience`](Self::audience) treats this
+    /// address as a host address, too.
     pub(crate) fn is_possible_source(&self, address: IpAddr) -> bool {
         !address.is_multicast()
             && !address.is_unspecified()

@@ -34,8 +34,8 @@ pub struct ReassemblyLimits {
 }
 
 impl Default for ReassemblyLimits {
-    /// Returns the default limits. They admit the largest datagram in packets of 576 bytes, which
-    /// has 119 fragments.
+    /// Returns the default limits. The limit of fragments admits the largest datagram in packets of
+    /// 576 bytes, which has 119 fragments.
     fn default() -> Self {
         Self { bytes: 4 << 20, datagrams: 1_024, fragments: 128 }
     }

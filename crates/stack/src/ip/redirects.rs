@@ -28,8 +28,8 @@ impl Redirects {
         Self { entries: VecDeque::new(), limit }
     }
 
-    /// Records a redirect. If this exceeds the limit, removes the oldest redirect and returns its
-    /// destination.
+    /// Records a redirect. If the number of redirects then exceeds the limit, removes the oldest
+    /// redirect and returns its destination; otherwise returns `None`.
     pub(crate) fn insert(
         &mut self,
         now: Instant,

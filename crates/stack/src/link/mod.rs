@@ -84,7 +84,7 @@ pub trait Link {
     /// drops the frame.
     fn hand_over(&mut self, _shard: u16, _frame: RxFrame<'_>) {}
 
-    /// Returns the capabilities of the link. They must never change.
+    /// Returns the capabilities of the link. The capabilities must never change.
     fn capabilities(&self) -> Capabilities;
 }
 

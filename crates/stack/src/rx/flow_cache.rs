@@ -1,4 +1,4 @@
-//! The flow cache: the headers of the last valid frame, by which the host recognizes the next frame
+//! The flow cache: the headers of the last valid frame, by which the host recognises the next frame
 //! of the same flow.
 //!
 //! A frame with equal link header, addresses and ports belongs to the same connection, so the host

@@ -1,7 +1,7 @@
 //! Records of a connection's last memory grant, and of its use of the buffer pool.
 
 /// The circumstances of the last grant of buffer memory to a connection, by which the host
-/// recognizes an outdated grant (see [`Memory`](super::memory::Memory)).
+/// recognises an outdated grant (see [`Memory`](super::memory::Memory)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Granted {
     pub(crate) changes: u64,

@@ -8,9 +8,9 @@
 //! already transferred as many bytes as it holds, the limit is all of the free memory. A connection
 //! without memory may take the smallest buffer as long as that much memory is free.
 //!
-//! If more than half of the budget is held, the connections that hold most memory return memory
-//! that they have not used recently. If more than three quarters are held, or a connection gets no
-//! memory, buffers stop growing automatically, and these connections also drop out-of-order data,
+//! If connections hold more than half of the budget, the largest holders return memory that they
+//! have not used recently. If connections hold more than three quarters, or a connection gets no
+//! memory, buffers stop growing automatically, and the largest holders also drop out-of-order data,
 //! which the peer will retransmit because the host has not acknowledged it. The host never drops
 //! acknowledged data. Thus no peer can make the host exceed the budget, whatever the order of its
 //! segments.
