@@ -12,14 +12,14 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
 }
 
-/// Returns the commit of the checkout, with a note if files of the crates differ from it. `None`
-/// outside of a checkout.
+/// Returns the hash of the checked-out commit, with a note if files of the crates differ from that
+/// commit. Returns `None` outside of a git checkout.
 fn commit() -> Option<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
     let git = |words: &[&str]| output(Command::new("git").arg("-C").arg(crates).args(words));
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     let changes = git(&["status", "--porcelain", "--", "."])?;
-    // Git's log changes with every commit, the crates' folder with every edit.
+    // Git's log of `HEAD` changes with every commit, and the folder of the crates with every edit.
     let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
     for watched in [crates.join(log), crates.to_owned()] {
         if watched.exists() {

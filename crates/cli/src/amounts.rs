@@ -8,7 +8,7 @@ pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
     text.parse().map_err(|_| format!("write a whole number from 1 to {}", u32::MAX))
 }
 
-/// Parses a number from 1 to 1,024, for options whose objects each take memory.
+/// Parses a count from 1 to 1,024. The limit bounds the memory that the counted objects take.
 pub(crate) fn small_count(text: &str) -> Result<NonZeroU32, String> {
     const MOST: u32 = 1_024;
     let within = text.parse().ok().filter(|count: &NonZeroU32| count.get() <= MOST);
@@ -20,7 +20,7 @@ pub(crate) fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("write a whole number from 0 to {}", u64::MAX))
 }
 
-/// Parses an MTU in bytes, up to the size of the largest IP packet.
+/// Parses an MTU in bytes: at most 65,535, the size of the largest IP packet.
 pub(crate) fn mtu(text: &str) -> Result<u16, String> {
     text.parse().map_err(|_| format!("write a whole number of bytes, no more than {}", u16::MAX))
 }
@@ -35,7 +35,8 @@ pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses the duration of a pause: above zero, and at most a second, so that Ctrl-C is noticed.
+/// Parses the duration of a pause: above zero, and at most one second. A longer pause would delay
+/// the response to Ctrl-C.
 pub(crate) fn short_time(text: &str) -> Result<Duration, String> {
     const MOST: Duration = Duration::from_secs(1);
     let time = some_time(text)?;

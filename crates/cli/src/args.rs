@@ -122,8 +122,8 @@ fn suggestion(error: &clap::Error) -> Option<String> {
     })
 }
 
-/// Returns the command whose help describes the words, such as `linerate sweep`; `linerate` if they
-/// name none.
+/// Returns the full name of the command that `words` call, such as `linerate sweep`, or `linerate`
+/// if `words` name no command.
 fn command_of(command: &clap::Command, words: &[OsString]) -> String {
     let mut named = vec![command];
     for word in words.iter().skip(1) {
@@ -173,7 +173,8 @@ mod tests {
         }
     }
 
-    /// Clap wraps these texts at the terminal's width, so a manual break would produce short lines.
+    /// Clap wraps the texts below the options at the terminal's width, so a manual line break would
+    /// produce short lines.
     #[test]
     fn texts_below_the_options_have_no_manual_line_breaks() {
         fn look_at(command: &clap::Command) {

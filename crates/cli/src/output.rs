@@ -31,7 +31,7 @@ impl Failure {
         Self { line: line.into(), fault: Fault::Interrupted }
     }
 
-    /// Appends what has been done so far to the line, such as the number of saved runs.
+    /// Appends `what` to the line: what has been done so far, such as the number of saved runs.
     pub(crate) fn and(self, what: &str) -> Self {
         Self { line: format!("{}; {what}", self.line), ..self }
     }
@@ -68,8 +68,8 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// Returns the width of standard output, and whether it shows colours: on a terminal that supports
-/// them, unless `NO_COLOR` is set (no-color.org).
+/// Returns the width of standard output in columns, and whether to print colours. Colours need a
+/// terminal that supports them, and are off if `NO_COLOR` is set (no-color.org).
 pub(crate) fn style() -> Style {
     if !io::stdout().is_terminal() {
         return Style::PLAIN;
@@ -81,7 +81,7 @@ pub(crate) fn style() -> Style {
 }
 
 /// Checks that the requested files can be written, and creates none of them. Commands call this
-/// before long work. `cannot` converts errors.
+/// function before long work. `cannot` converts an I/O error to a failure.
 pub(crate) fn can_be_written<'a>(
     paths: impl IntoIterator<Item = &'a Path>,
     cannot: impl Fn(&Path, io::Error) -> Failure,
@@ -107,7 +107,7 @@ fn try_to_open(path: &Path) -> io::Result<()> {
 }
 
 /// Returns an error if two results would go to one file, or a result would overwrite a file in
-/// `kept`. Devices and pipes are allowed.
+/// `kept`. Devices and pipes may receive several results.
 pub(crate) fn are_apart<'a>(
     written: impl IntoIterator<Item = &'a Path>,
     kept: impl IntoIterator<Item = &'a Path>,
@@ -145,7 +145,8 @@ fn place(path: &Path) -> PathBuf {
     fs::canonicalize(path).ok().or_else(to_come).unwrap_or_else(|| path.to_owned())
 }
 
-/// Writes the text that `make` returns to a file, if one was requested. `cannot` converts errors.
+/// Writes the text that `make` returns to the file at `path`. Does nothing if `path` is `None`.
+/// `cannot` converts an I/O error to a failure.
 pub(crate) fn write_file(
     path: Option<&Path>,
     make: impl FnOnce() -> String,
@@ -155,8 +156,8 @@ pub(crate) fn write_file(
     fs::write(path, make()).map_err(|error| cannot(path, error))
 }
 
-/// Converts the error of a file whose content can be made again, so that another name is the
-/// remedy.
+/// Converts an error in writing a file whose content can be made again. The message therefore
+/// suggests another file name.
 #[expect(clippy::needless_pass_by_value, reason = "the signature that `write_file` requires")]
 pub(crate) fn cannot_write(path: &Path, error: io::Error) -> Failure {
     Failure::input(format!("{} cannot be written ({error}): name a writable file", path.display()))
@@ -167,13 +168,13 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     print_if_read(text).map(|_| ())
 }
 
-/// Prints to standard output. Returns false if the pipe is closed.
+/// Prints to standard output. Returns false if standard output is a closed pipe.
 pub(crate) fn print_if_read(text: &str) -> Result<bool, Failure> {
     let mut stdout = io::stdout().lock();
     is_read(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
 
-/// Standard output, with a buffer for commands that print many lines.
+/// Standard output with a buffer, for commands that print many lines.
 #[derive(Debug)]
 pub(crate) struct Page(BufWriter<StdoutLock<'static>>);
 
@@ -183,19 +184,19 @@ impl Page {
         Self(BufWriter::with_capacity(64 << 10, io::stdout().lock()))
     }
 
-    /// Adds `text` and a line end. Returns false if the pipe is closed.
+    /// Adds `text` and a line end. Returns false if standard output is a closed pipe.
     pub(crate) fn line(&mut self, text: fmt::Arguments<'_>) -> Result<bool, Failure> {
         is_read(writeln!(self.0, "{text}"))
     }
 
-    /// Writes the buffer. Returns false if the pipe is closed.
+    /// Writes the buffer. Returns false if standard output is a closed pipe.
     pub(crate) fn show(&mut self) -> Result<bool, Failure> {
         is_read(self.0.flush())
     }
 }
 
-/// Converts the result of a write to standard output: false for a closed pipe, an error for any
-/// other failure.
+/// Converts the result of a write to standard output: true for success, false for a closed pipe, an
+/// error for any other failure.
 fn is_read(written: io::Result<()>) -> Result<bool, Failure> {
     match written {
         Ok(()) => Ok(true),

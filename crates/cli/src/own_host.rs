@@ -70,7 +70,8 @@ impl AddressArgs {
         })
     }
 
-    /// Returns an error if an address option is given although no linerate host is used.
+    /// Returns an error if an option for the address or link of linerate's host is given. Called
+    /// for commands that use no linerate host on an interface.
     pub(crate) fn need_none(&self) -> Result<(), Failure> {
         let given = [
             ("--address", self.address.is_some()),
@@ -112,7 +113,8 @@ pub(crate) struct OwnHostArgs {
 }
 
 impl OwnHostArgs {
-    /// Returns the requested congestion control, or an error if the chosen TCP does not have it.
+    /// Returns the name of the requested congestion control; `None` if none was requested. Returns
+    /// an error if the chosen TCP, the kernel's or linerate's, does not support it.
     pub(crate) fn congestion(&self) -> Result<Option<String>, Failure> {
         let Some(name) = &self.congestion else { return Ok(None) };
         let checked = match self.on {
@@ -123,7 +125,8 @@ impl OwnHostArgs {
         Ok(Some(name.clone()))
     }
 
-    /// Returns the kernel's network, or starts a linerate host on the interface.
+    /// Returns the kernel's network if `--on` is absent. Otherwise starts a linerate host on the
+    /// interface.
     pub(crate) fn network(&self) -> Result<Network, Failure> {
         match &self.on {
             None => self.address.need_none().map(|()| Network::Kernel),
@@ -135,8 +138,8 @@ impl OwnHostArgs {
     }
 }
 
-/// Returns the text of the rate in `serial:BAUD`, a line that the command itself creates. `None`
-/// for any other text, such as `serial:DEVICE`.
+/// Returns the baud rate in `serial:BAUD` as text. This value of `--on` requests a serial line that
+/// the command itself creates. Returns `None` for any other text, such as `serial:DEVICE`.
 pub(crate) fn line_of_this_command(text: &str) -> Option<&str> {
     let baud = text.strip_prefix("serial:")?;
     baud.bytes().all(|byte| byte.is_ascii_digit()).then_some(baud)
@@ -179,7 +182,7 @@ pub(crate) fn cidr(text: &str) -> Result<IpCidr, String> {
     Ok(cidr)
 }
 
-/// Can a host have this unicast address?
+/// Is this a unicast address that a host on an interface can have?
 pub(crate) const fn is_a_hosts(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {

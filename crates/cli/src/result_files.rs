@@ -28,8 +28,9 @@ pub(crate) struct ResultFiles {
 }
 
 impl ResultFiles {
-    /// Checks that the files can be written, and that none overwrites another, `others`, the
-    /// scenario or the content of `folder`. Commands call this before long work.
+    /// Checks that the result files can be written. Each must differ from the others, from the
+    /// capture file `others`, the scenario file and the files of the sweep in `folder`. Commands
+    /// call this method before long work.
     pub(crate) fn check(
         &self,
         others: Option<&Path>,
@@ -55,8 +56,8 @@ impl ResultFiles {
     }
 }
 
-/// Converts an error. The runs are saved in their folder, so `linerate report` can write the file
-/// later.
+/// Converts an error in writing a result file. The runs are saved in the folder of the sweep, so
+/// `linerate report` can write the file later.
 fn cannot_write(path: &Path, error: io::Error) -> Failure {
     StoreError::writing(path, error).into()
 }

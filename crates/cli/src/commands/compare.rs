@@ -46,7 +46,8 @@ struct Sweep {
     runs: Vec<RunRecord>,
 }
 
-/// The fields of a JSON report that a comparison needs; it computes all others from them.
+/// The fields of a JSON report that a comparison reads. All other fields can be computed from
+/// these.
 #[derive(Deserialize)]
 struct Document {
     plan: Plan,
@@ -72,7 +73,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     write_file(args.json.as_deref(), || report.json(), cannot_write)
 }
 
-/// Converts a plan to JSON, which cannot fail for its types.
+/// Converts a plan to JSON. The conversion cannot fail for the types in a plan.
 fn json(plan: &Plan) -> serde_json::Value {
     serde_json::to_value(plan).unwrap_or_default()
 }

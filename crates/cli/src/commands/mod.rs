@@ -24,7 +24,7 @@ use std::process::ExitCode;
 /// Executes a command. Commands that finish cleanly after Ctrl-C get an interrupt flag.
 pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
     match command {
-        // The gateway handles signals itself, and returns the exit code of its program.
+        // The gateway handles signals itself, and returns the exit code of the user's program.
         Command::Gateway(args) => return gateway::run(args),
         Command::GatewayInside(args) => gateway::run_inside(args),
         Command::Sweep(args) => sweep::run(args, &on_signals()?),

@@ -129,7 +129,7 @@ fn is_run(event: &Event) -> bool {
     matches!(served.service, Service::Run { .. })
 }
 
-/// Serves iperf3 clients until it is interrupted.
+/// Serves iperf3 clients until Ctrl-C, then prints totals.
 fn serve_iperf3(
     args: &SinkArgs,
     network: &Network,
@@ -236,7 +236,8 @@ fn sum(summary: &Summary) -> String {
     )
 }
 
-/// Formats an amount of data, its duration and rate. A zero duration has no rate, and is left out.
+/// Formats an amount of data, the time of its transfer, and the rate. If the time is zero, formats
+/// only the amount, because the rate is undefined.
 pub(super) fn taken(bytes: u64, time: Duration) -> String {
     let bytes = Bytes::new(bytes);
     if time == Duration::ZERO {

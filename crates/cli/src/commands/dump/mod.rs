@@ -113,8 +113,8 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-/// Writes the seconds since the first packet, to the nanosecond. Captures of several interfaces may
-/// step back in time.
+/// Writes the seconds since the first packet, to the nanosecond. The value can be negative, because
+/// packets of several interfaces may not be in the order of their times.
 fn write_time(
     f: &mut fmt::Formatter<'_>,
     time: Option<Duration>,

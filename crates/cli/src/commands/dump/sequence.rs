@@ -8,7 +8,8 @@ use linerate_wire::{
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Maximum number of directions to remember. Segments of others are printed with absolute numbers.
+/// Maximum number of directions to remember. Segments of further directions are printed with
+/// absolute sequence numbers.
 const MAX_DIRECTIONS: usize = 1 << 18;
 
 /// One direction of a connection.
@@ -18,14 +19,16 @@ struct Direction {
     to: SocketAddr,
 }
 
-/// The sequence number of the first segment seen in each direction, a SYN if it was captured.
+/// The sequence number of the first segment seen in each direction. This segment is the SYN if the
+/// SYN was captured.
 #[derive(Debug, Default)]
 pub(super) struct SequenceNumbers(HashMap<Direction, SeqNum>);
 
 impl SequenceNumbers {
-    /// Returns the sequence numbers to subtract from those of a packet, as tcpdump chooses them.
-    /// The base of a direction is the number of its SYN, or of its first captured segment. That
-    /// segment itself is printed with absolute numbers.
+    /// Returns the bases: the numbers to subtract from the sequence and acknowledgement number of a
+    /// packet, as tcpdump chooses them. The base of a direction is the sequence number of its SYN
+    /// or of its first captured segment. This first segment itself is printed with absolute
+    /// numbers.
     pub(super) fn bases(&mut self, packet: &Packet<'_>) -> SequenceBases {
         let bytes = match packet.link_type {
             LinkType::Ethernet => match EthernetFrame::parse(packet.bytes) {
@@ -63,8 +66,8 @@ impl SequenceNumbers {
         Some(SequenceBases { seq: seq.unwrap_or_default(), ack: ack.unwrap_or_default() })
     }
 
-    /// Returns the base of a direction. If there is none, makes `first` its base and returns
-    /// `None`.
+    /// Returns the base of a direction. If the direction has no base yet, stores `first` as its
+    /// base and returns `None`.
     fn base(&mut self, direction: Direction, first: SeqNum) -> Option<SeqNum> {
         let known = self.0.get(&direction).copied();
         if known.is_none() {
@@ -80,7 +83,8 @@ impl SequenceNumbers {
     }
 }
 
-/// Returns the addresses and the segment of a packet with a whole segment.
+/// Returns the source address, the destination address and the TCP segment of an IP packet; `None`
+/// if the packet does not hold a whole segment.
 fn segment(bytes: &[u8]) -> Option<(IpAddr, IpAddr, &[u8])> {
     if bytes.first()? >> 4 == 6 {
         let packet = Ipv6Packet::parse(bytes).ok()?;

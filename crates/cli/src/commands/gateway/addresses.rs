@@ -8,7 +8,7 @@ use linerate_wire::IpCidr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-/// The smallest MTU of a link with IPv6 (RFC 8200 §5). Below it, the kernel disables IPv6.
+/// The smallest MTU of a link with IPv6 (RFC 8200 §5). Below this MTU, the kernel disables IPv6.
 const SMALLEST_IPV6_MTU: usize = 1_280;
 /// Offset of the DNS server's address from the address of the gateway.
 const NAME_SERVER: u32 = 1;
@@ -71,7 +71,7 @@ fn check_versions(option: &str, given: impl Iterator<Item = IpAddr>) -> Result<(
     Ok(())
 }
 
-/// Returns the addresses of one IP version: those of the gateway, its DNS server and its client.
+/// Returns the addresses of the gateway, its DNS server and its client for one IP version.
 fn of_version(gateway: IpCidr, clients: &[IpAddr]) -> Result<Addresses, Failure> {
     let name_server = after(gateway, NAME_SERVER)?;
     let given = clients.iter().find(|client| client.is_ipv4() == gateway.address().is_ipv4());
@@ -94,8 +94,8 @@ fn of_version(gateway: IpCidr, clients: &[IpAddr]) -> Result<Addresses, Failure>
     Ok(Addresses { gateway, name_server, client })
 }
 
-/// Returns the address `distance` above that of the gateway, if it is in the network of the
-/// clients.
+/// Returns the address `distance` above the gateway's address, or an error if the network of the
+/// clients has no such host address.
 fn after(gateway: IpCidr, distance: u32) -> Result<IpAddr, Failure> {
     let next: IpAddr = match gateway.address() {
         IpAddr::V4(own) => Ipv4Addr::from_bits(own.to_bits().wrapping_add(distance)).into(),
@@ -110,7 +110,7 @@ fn after(gateway: IpCidr, distance: u32) -> Result<IpAddr, Failure> {
     )))
 }
 
-/// Can a host have this address in the network of the gateway?
+/// Can a host in the network of the gateway have this address?
 fn is_room_for(gateway: IpCidr, address: IpAddr) -> bool {
     gateway.contains(address)
         && is_a_hosts(address)

@@ -1,5 +1,5 @@
-//! The process inside the namespace of the clients. It opens the TUN device, passes it to the
-//! gateway, and then executes the user's program.
+//! The process inside the namespace of the clients. The process opens the TUN device, passes the
+//! device to the gateway, and then executes the user's program.
 
 use super::INTERFACE;
 use super::args::InsideArgs;
@@ -14,7 +14,8 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Transmit queue length of the device in packets, per queue, for times when the gateway is busy.
+/// Transmit queue length of the device, in packets per queue. The queue absorbs packets while the
+/// gateway is busy.
 const QUEUE: u32 = 1_000;
 
 /// Opens the device, passes its descriptors to the gateway, and executes the program.

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &GatewayArgs) -> Result<ExitCode, Failure> {
     let mtu = args.mtu.unwrap_or(if creates { LARGE_MTU } else { 1_500 });
     let addresses = addresses::of(args, mtu)?;
     let config = config(args, &addresses);
-    // Both signals write to the same pipe, so one wait covers them.
+    // SIGINT and SIGTERM write to one pipe, so waiting for this pipe covers both signals.
     let (drain, signals) = UnixStream::pair().map_err(no_signals)?;
     let register = || {
         for signal in [SIGINT, SIGTERM] {

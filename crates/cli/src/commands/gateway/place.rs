@@ -46,9 +46,10 @@ fn cannot_wait(error: &io::Error) -> Failure {
     Failure::running(format!("the program inside cannot be waited for ({error})"))
 }
 
-/// Starts a process that opens a device inside the namespace of the clients and passes it back.
-/// Returns the device, and the user's program if the process executes one. If the process fails, it
-/// has printed the reason, and its exit code is returned.
+/// Starts a process that opens a TUN device inside the namespace of the clients and passes the
+/// device back. Returns the device, and the user's program if the process executes a program. If
+/// the process fails, it prints the reason itself, and this function returns its exit code as the
+/// inner error.
 pub(super) fn open_inside(
     args: &GatewayArgs,
     addresses: &[Addresses],
@@ -57,8 +58,8 @@ pub(super) fn open_inside(
     let broken =
         |error: io::Error| Failure::running(format!("no process can be started ({error})"));
     let (ours, theirs) = UnixStream::pair().map_err(broken)?;
-    // Without FD_CLOEXEC the child inherits this descriptor. No other thread can start a process
-    // here.
+    // Without FD_CLOEXEC the child inherits this descriptor. This descriptor leaks into no other
+    // child, because no other thread starts a process here.
     fcntl_setfd(&theirs, FdFlags::empty()).map_err(|errno| broken(errno.into()))?;
     let mut command = Command::new(env::current_exe().map_err(broken)?);
     command.arg("gateway-inside").arg(theirs.as_raw_fd().to_string());
@@ -101,7 +102,8 @@ pub(super) fn first_client(path: &Path) -> Result<UnixStream, Failure> {
     };
     let listener = UnixListener::bind(path).map_err(cannot)?;
     let stream = listener.accept().map_err(cannot);
-    // The path served a single client, whose stream remains open. Removal makes further ones fail.
+    // The path served a single client, whose stream remains open. After the removal, further
+    // clients fail to connect.
     let _ = std::fs::remove_file(path);
     Ok(stream?.0)
 }

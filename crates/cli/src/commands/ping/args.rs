@@ -43,9 +43,9 @@ pub(crate) struct PingArgs {
     #[command(flatten)]
     pub(super) own: ToolHostArgs,
 
-    /// Type characters over a TCP connection instead, on a serial line, and measure their echo:
-    /// HOST needs an echo service at port 7. On serial:BAUD with and without header compression,
-    /// unless it is chosen
+    /// Instead of sending echo requests, type characters over a TCP connection on a serial line,
+    /// and measure the time of their echo. HOST needs an echo service at port 7. On serial:BAUD,
+    /// measure with and without header compression, unless --header-compression is given
     #[arg(long, conflicts_with_all = ["size", "pcap"])]
     pub(super) typed: bool,
 

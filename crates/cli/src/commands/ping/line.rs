@@ -23,7 +23,7 @@ pub(super) fn ping(series: &Series<'_>, baud: u32) -> Result<(), Failure> {
     with_neighbour(series, &config, |near| series.on(&name, None, near))
 }
 
-/// Describes the line for the output of the command.
+/// Describes the serial line for the output of the command.
 const fn describe(config: &SerialConfig) -> &'static str {
     if config.header_compression {
         "a pseudo-terminal with header compression"
@@ -32,13 +32,14 @@ const fn describe(config: &SerialConfig) -> &'static str {
     }
 }
 
-/// Returns the address of linerate's host. It must be given, because a serial line has no DHCP
-/// server.
+/// Returns the address of linerate's host, or an error if a server would have to provide the
+/// address: a serial line has no DHCP server.
 pub(super) fn own(series: &Series<'_>) -> Result<IpCidr, Failure> {
     series.own.ok_or_else(no_server)
 }
 
-/// Returns the configuration of the line, or an error for options that it does not support.
+/// Returns the configuration of the serial line, or an error for options that a serial line does
+/// not support.
 pub(super) fn configuration(series: &Series<'_>, baud: u32) -> Result<SerialConfig, Failure> {
     if series.args.own.link.vlan.is_some() {
         return Err(Failure::input("a serial line carries no VLAN tags: leave --vlan out"));
@@ -48,8 +49,8 @@ pub(super) fn configuration(series: &Series<'_>, baud: u32) -> Result<SerialConf
     config.map_err(|error| Failure::input(error.to_string()))
 }
 
-/// Calls `work` with the near end of a new line. A host at the far end, with the address of the
-/// destination, answers echo requests and serves TCP's echo port.
+/// Calls `work` with the near end of a new serial line. A host at the far end, with the address of
+/// the destination, answers echo requests and serves TCP's echo port.
 pub(super) fn with_neighbour<T>(
     series: &Series<'_>,
     config: &SerialConfig,
@@ -70,8 +71,8 @@ pub(super) fn with_neighbour<T>(
         let outcome = work(near);
         stop.raise();
         match neighbour.join() {
-            // The near end closes the line when it has finished, which is an error only for the far
-            // end.
+            // The near end closes the line when it has finished. Only the far end sees this as a
+            // link error.
             Ok(Ok(()) | Err(TypedError::Link(_))) => outcome,
             Ok(Err(error)) => outcome.and_then(|_| Err(Failure::running(error.to_string()))),
             Err(panic) => std::panic::resume_unwind(panic),
@@ -79,8 +80,8 @@ pub(super) fn with_neighbour<T>(
     })
 }
 
-/// Adapts a host's configuration to a serial line. RFC 1144 compression needs counted packets, and
-/// does not compress segments with timestamps.
+/// Adapts a host's configuration to a serial line. RFC 1144 compression saves most if the IPv4
+/// identification counts packets (§3.2.2), and cannot compress segments with timestamps.
 pub(super) const fn for_line(mut config: StackConfig, header_compression: bool) -> StackConfig {
     config.count_packets = header_compression;
     config.tcp.timestamps = false;

@@ -56,7 +56,8 @@ struct Series<'a> {
 }
 
 impl Series<'_> {
-    /// Sends requests from a host on `link`, whose MAC address is `mac` or else a random one.
+    /// Sends requests from a new linerate host on `link`. The MAC address of the host is `mac`, or
+    /// a random address if `mac` is `None`.
     fn on<L: Link + Readiness>(
         &self,
         name: &str,
@@ -89,8 +90,8 @@ impl Series<'_> {
     }
 }
 
-/// Sends requests. The headline is printed after the first one is sent, so that a failure to send
-/// it prints only the error.
+/// Sends the requests. Prints the headline only after the first request is sent, so that a failure
+/// to send this request prints only the error.
 fn send_request<L: Link + Readiness>(
     host: &mut Host<L>,
     parameters: &EchoParameters,

@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 /// Default number of characters to type.
 const COUNT: u64 = 20;
 
-/// Types the characters, and prints how many bytes and milliseconds each took.
+/// Types the characters, and prints how many bytes and milliseconds each character took.
 pub(super) fn run(series: &Series<'_>) -> Result<(), Failure> {
     match &series.args.own.on {
         On::Line(baud) => on_own_line(series, *baud),
@@ -27,8 +27,8 @@ pub(super) fn run(series: &Series<'_>) -> Result<(), Failure> {
     }
 }
 
-/// Types to a second linerate host in this process. Without an explicit choice, types once with and
-/// once without header compression.
+/// Types to a second linerate host in this process. If `--header-compression` is absent, types once
+/// with and once without header compression.
 fn on_own_line(series: &Series<'_>, baud: u32) -> Result<(), Failure> {
     let usual = configuration(series, baud)?;
     let configs = match series.args.own.link.header_compression {

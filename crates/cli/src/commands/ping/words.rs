@@ -3,7 +3,7 @@
 use linerate_tools::ping::{Answer, Tally};
 use std::fmt::Write;
 
-/// Formats the line of a reply.
+/// Formats the output line for a reply or an ICMP error.
 pub(super) fn line(answer: &Answer) -> String {
     match answer {
         Answer::Reply { source, number, length, ttl, round_trip, again, wrong_at } => {

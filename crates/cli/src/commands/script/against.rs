@@ -33,7 +33,7 @@ impl Against {
         }
     }
 
-    /// Does a script take more real time than allowed? Runs in virtual time never do.
+    /// Does a script take more real time than `longest`? Always false in virtual time.
     pub(super) fn is_too_long(self, file: &ScriptFile, longest: Duration) -> bool {
         self == Self::Kernel && file.script.least_time() > longest
     }

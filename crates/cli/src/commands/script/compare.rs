@@ -130,7 +130,8 @@ fn tell(
     Ok(())
 }
 
-/// Formats the result of a script on one host: `passed`, or the script's line at which it ended.
+/// Formats the result of a script on one host: `passed`, or the number of the script line that
+/// failed.
 fn place(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Passed => "passed".to_owned(),

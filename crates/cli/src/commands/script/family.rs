@@ -13,7 +13,7 @@ pub(super) struct FamilyArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FamilyArg {
-    /// That of the script: IPv4, or IPv6 with --ip_version=ipv6
+    /// The IP version of the script: IPv4, or IPv6 with --ip_version=ipv6
     Own,
     /// IPv6: the packets of scripts for IPv4 are translated
     Ipv6,

@@ -2,7 +2,8 @@
 
 use clap::Args;
 
-/// The script options of the command line. They are appended to those of each script, so they win.
+/// The script options of the command line. They are appended to the options in each script, and so
+/// override them.
 #[derive(Debug, Args)]
 pub(super) struct HeadArgs {
     /// Replace the word NAME with VALUE in every script

@@ -49,7 +49,7 @@ pub(super) fn write_json(path: &Path, rows: &[Row<'_>]) -> Result<(), Failure> {
     write_file(Some(path), || text, cannot_write)
 }
 
-/// A capture file with the packets of all scripts, one interface for each.
+/// A capture file with the packets of all scripts, and a separate interface for each script.
 #[derive(Debug)]
 pub(super) struct Capture {
     writer: CaptureWriter,
@@ -63,7 +63,7 @@ impl Capture {
     }
 
     pub(super) fn add(&mut self, named: &ScriptFile, report: &Report) {
-        // Over IPv6 packets are larger than the MTU of a script for IPv4.
+        // Packets of a script for IPv4 can exceed its MTU when they are translated to IPv6.
         let longest = report.trace.iter().map(|packet| packet.bytes.len()).max().unwrap_or(0);
         let mtu = usize::from(named.script.settings.mtu).max(longest);
         let capabilities = Capabilities::new(Medium::Ip, mtu);

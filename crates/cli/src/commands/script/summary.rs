@@ -8,7 +8,8 @@ use std::path::Path;
 /// The name of a script, and its result if the script was run.
 pub(super) type Outcome<'a> = (&'a str, Option<&'a Verdict>);
 
-/// Returns the summary: a line for each of several folders, the reasons of refusals, and a total.
+/// Returns the lines of the summary: the results of each folder if there are several folders, the
+/// reasons of refusals, and a total.
 pub(super) fn summary(outcomes: &[Outcome<'_>]) -> Vec<String> {
     let mut folders: BTreeMap<&Path, Vec<Outcome<'_>>> = BTreeMap::new();
     for outcome in outcomes {

@@ -83,7 +83,7 @@ enum FamilyArg {
 }
 
 impl RunArgs {
-    /// Returns the changes of the scenario.
+    /// Returns the changed parameters of the scenario, each as `KEY=VALUE`.
     fn changes(&self) -> Vec<String> {
         let family = self.family.map(|family| match family {
             FamilyArg::Ipv4 => "family=ipv4".to_owned(),

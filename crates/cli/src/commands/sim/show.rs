@@ -22,7 +22,7 @@ pub(crate) fn list() -> Result<(), Failure> {
     let mut text = String::new();
     for name in Scenario::names() {
         let scenario = load(name, &[]).map_err(BenchError::from)?;
-        // Both writes are to a string, and so cannot fail.
+        // Errors are ignored, because writing to a string cannot fail.
         if let Some(heading) = Scenario::heading_before(name) {
             let space = if text.is_empty() { "" } else { "\n" };
             let _ = writeln!(text, "{space}{heading}:\n");

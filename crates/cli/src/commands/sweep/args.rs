@@ -262,7 +262,8 @@ impl SweepArgs {
         u16::try_from(mtu).unwrap_or(u16::MAX)
     }
 
-    /// Returns the plan of `base` in which the given options replace its values.
+    /// Returns the plan of `base`, in which the options of the command line replace values of
+    /// `base`.
     fn plan_from(&self, base: Draft) -> Result<Plan, Failure> {
         let draft = Draft { host: self.host(base.host.as_ref())?, ..changed(base, self) };
         Plan::new(draft).map_err(|error| Failure::input(error.to_string()))
@@ -295,7 +296,7 @@ impl SweepArgs {
         address.on(link).map(Some)
     }
 
-    /// Returns an error if an option contradicts `kept`, the plan of a sweep that is to be resumed.
+    /// Returns an error if an option contradicts `kept`, the saved plan of the sweep to resume.
     pub(super) fn agree_with(&self, kept: &Plan, folder: &Path) -> Result<(), Failure> {
         let mut base = Draft::from(kept.clone());
         if let Some(on) = &self.on {

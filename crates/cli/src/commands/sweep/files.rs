@@ -6,14 +6,15 @@ use linerate_link::capture_file::CaptureWriter;
 use linerate_measure::{Plan, Utc};
 use std::path::{Path, PathBuf};
 
-/// Creates the capture file, if one was requested.
+/// Creates the capture file of `--pcap`. Returns `None` if the option is absent.
 pub(super) fn capture(args: &SweepArgs) -> Result<Option<CaptureWriter>, Failure> {
     let create =
         |path| CaptureWriter::create(path).map_err(|error| output::cannot_write(path, error));
     args.pcap.as_deref().map(create).transpose()
 }
 
-/// Returns the path of a new folder, named after the time and the seed of the plan.
+/// Returns the path of a folder that does not exist yet, named after the present time and the seed
+/// of the plan.
 pub(super) fn new_folder(plan: &Plan) -> PathBuf {
     let name = format!("{}-{}", Utc::now().file_name(), plan.seed);
     let again = (2..).map(|attempt| format!("{name}-{attempt}"));

@@ -57,7 +57,8 @@ fn tell_serial_time(store: &Store) {
     }
 }
 
-/// A sweep in progress: the store of its runs, and the engine that makes the next ones.
+/// A sweep in progress: the store of its complete runs, and the engine that makes the remaining
+/// runs.
 struct Night {
     store: Store,
     /// The engine; `None` if all runs are complete.
@@ -65,8 +66,8 @@ struct Night {
 }
 
 impl Night {
-    /// Opens a new or resumed sweep. The engine comes first, because an invalid plan must not leave
-    /// a folder behind.
+    /// Opens a new or resumed sweep. Creates the engine before the folder, because an invalid plan
+    /// must not leave a folder behind.
     fn begin(args: &SweepArgs) -> Result<Self, Failure> {
         if let Some(folder) = &args.resume {
             let store = Store::resume(folder)?;

@@ -80,14 +80,16 @@ impl Live {
     }
 }
 
-/// Reference point of the time estimate: when this process began, and the runs complete by then.
+/// Reference point of the time estimate: when this process began, and how many runs were complete
+/// then.
 struct Pace {
     began: Instant,
     done: u64,
 }
 
 impl ProgressDisplay {
-    /// Creates a display that suits standard error, or one that prints nothing if `quiet`.
+    /// Creates a display that suits standard error: a heat map or a bar on a terminal, lines
+    /// elsewhere. The display prints nothing if `quiet` is true.
     pub(super) fn new(quiet: bool, watch: bool, store: &Store) -> Self {
         let show = if quiet {
             Display::Nothing
@@ -116,7 +118,8 @@ impl ProgressDisplay {
         }
     }
 
-    /// Estimates the remaining time from the average duration of the runs of this process.
+    /// Estimates the remaining time from the average duration of the runs of this process. Returns
+    /// `None` before the first run is complete.
     fn time_left(&self, progress: &Progress) -> Option<Duration> {
         let pace = self.pace.as_ref()?;
         let made = u32::try_from(progress.done - pace.done).ok().filter(|&made| made > 0)?;

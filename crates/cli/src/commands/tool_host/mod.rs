@@ -25,7 +25,8 @@ use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
-/// Maximum time to wait for a router's address. Three router solicitations take nine seconds.
+/// Maximum time to wait for an address from a router advertisement. Three router solicitations take
+/// nine seconds.
 const ROUTER_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum time to wait for an address from a DHCP server.
 const DHCP_TIMEOUT: Duration = Duration::from_secs(60);
@@ -67,8 +68,8 @@ pub(super) struct ToolHostArgs {
 }
 
 impl ToolHostArgs {
-    /// Returns the address of the destination `host`, and that of linerate's host. The latter is
-    /// `None` if a DHCP server or a router will provide it.
+    /// Returns the address of the destination `host` and the address of linerate's host. The
+    /// address of linerate's host is `None` if a DHCP server or a router will provide it.
     pub(super) fn addresses(&self, host: &str) -> Result<(IpAddr, Option<IpCidr>), Failure> {
         let destination = resolve(host, self.address)?;
         let own = own_address(self, destination)?;
@@ -78,7 +79,8 @@ impl ToolHostArgs {
         Ok((destination, own))
     }
 
-    /// Opens an existing interface for a host with the address `own`.
+    /// Opens an existing interface for a host with the address `own`, or with an unknown address if
+    /// `own` is `None`.
     pub(super) fn open(&self, spec: &LinkSpec, own: Option<IpCidr>) -> Result<AnyLink, Failure> {
         let address = own.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |own| own.address());
         let link = AnyLink::open(spec, address, &self.link_options());
@@ -111,7 +113,8 @@ impl ToolHostArgs {
         }
     }
 
-    /// Returns the configuration of the host, whose MAC address is `mac` or else a random one.
+    /// Returns the configuration of the host. The MAC address of the host is `mac`, or a random
+    /// address if `mac` is `None`.
     pub(super) fn stack_config(
         &self,
         own: Option<IpCidr>,
@@ -133,9 +136,9 @@ impl ToolHostArgs {
         config
     }
 
-    /// Returns the source address for packets to the destination. With --dhcp, it waits for a
-    /// lease, and prints the lease unless `is_quiet`. With --autoconf, it waits for a router's
-    /// advertisement.
+    /// Returns the source address for packets to the destination. With `--dhcp`, first waits for a
+    /// lease, and prints the lease unless `is_quiet` is true. With `--autoconf`, first waits for a
+    /// router advertisement.
     pub(super) fn own_address_of<L: Link + Readiness>(
         &self,
         host: &mut Host<L>,
@@ -193,7 +196,8 @@ impl FromStr for On {
     }
 }
 
-/// Parses the payload size of a request, at most that of the largest IPv4 packet with UDP or ICMP.
+/// Parses the payload size of a request in bytes. The maximum is the payload of the largest IPv4
+/// packet with UDP or ICMP.
 pub(super) fn size(text: &str) -> Result<usize, String> {
     let bytes = text.parse::<Bytes>().map_err(|error| error.to_string())?.count();
     usize::try_from(bytes)

@@ -10,7 +10,7 @@ use linerate_stack::Medium;
 use linerate_wire::IpCidr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Returns the first address of `host`, preferably one of the IP version of `own`.
+/// Returns the first address of `host`, preferably an address of the same IP version as `own`.
 pub(super) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure> {
     let unknown = |why: String| {
         Failure::input(format!(
@@ -19,8 +19,8 @@ pub(super) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure
     };
     let peer = Peer { host: host.to_owned(), port: 0 };
     if host.contains('%') {
-        // linerate's host has one interface, which is the zone of all its addresses. A misspelt
-        // name is reported nevertheless.
+        // linerate's host has only one interface, so it needs no zone. The zone is resolved
+        // nevertheless, so that a misspelt interface name is reported.
         let found = peer.addresses();
         found.map_err(|error| Failure::input(format!("`{host}` has no zone: {error}")))?;
     }
@@ -32,7 +32,7 @@ pub(super) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure
     found.copied().ok_or_else(|| unknown("the name is known".to_owned()))
 }
 
-/// Returns an error if linerate's host cannot take its address from routers.
+/// Returns an error if linerate's host cannot take its address from router advertisements.
 fn check_autoconf(args: &ToolHostArgs, destination: IpAddr) -> Result<(), Failure> {
     if destination.is_ipv4() {
         return Err(Failure::input(format!(
@@ -48,7 +48,8 @@ fn check_autoconf(args: &ToolHostArgs, destination: IpAddr) -> Result<(), Failur
             "--autoconf needs a link with Ethernet frames, and {link} has none: name a TAP device, \
              --on tap:NAME"
         ))),
-        // The link has the kernel's MAC address, from which both would form one link-local address.
+        // The link has the kernel's MAC address. The kernel and linerate's host would both form the
+        // same link-local address from it.
         On::Link(link) => Err(Failure::input(format!(
             "--autoconf needs a MAC address of its own, and {link} has that of the kernel: name a \
              TAP device, --on tap:NAME"
@@ -69,7 +70,7 @@ fn check_dhcp(args: &ToolHostArgs, destination: IpAddr) -> Result<(), Failure> {
         On::Link(LinkSpec::Xdp(..)) => Err(Failure::input(
             "AF_XDP needs the address of the host in advance: use --on packet:NAME with --dhcp",
         )),
-        // Servers know clients by their MAC addresses.
+        // DHCP servers identify clients by their MAC addresses.
         On::Link(link) => Err(Failure::input(format!(
             "--dhcp needs a link with Ethernet frames, and {link} has none: name a TAP device, \
              --on tap:NAME, or give --address"
@@ -130,8 +131,8 @@ fn neighbour(destination: IpAddr) -> Option<IpCidr> {
     }
 }
 
-/// Creates a TAP or TUN device in a private network, and gives the kernel the address
-/// `destination`.
+/// Creates a TAP or TUN device in a private network namespace, and gives the kernel's side of the
+/// device the address `destination`.
 pub(in crate::commands) fn private_tap(
     medium: Medium,
     destination: IpAddr,
@@ -143,7 +144,8 @@ pub(in crate::commands) fn private_tap(
         .map_err(|error| failure(&error))?;
     let interface = tap.interface();
     let prepared = if destination.is_ipv4() { interface.disable_ipv6() } else { Ok(()) };
-    // The kernel installs the route of an IPv6 address at once only if the interface is already up.
+    // The interface must be up first: only then does the kernel install the route of a new IPv6
+    // address at once.
     let set_up = prepared
         .and_then(|()| interface.set_up())
         .and_then(|()| interface.add_address(destination, own.prefix_length()));

@@ -98,7 +98,7 @@ impl Run<'_> {
     }
 }
 
-/// Formats the line of a hop. Consecutive answers from one address print the address once.
+/// Formats the output line of a hop. Consecutive answers from one address show the address once.
 fn line(hop: &Hop) -> String {
     let mut line = format!("{:2} ", hop.number);
     let mut last = None;

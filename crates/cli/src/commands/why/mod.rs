@@ -57,10 +57,10 @@ const FURTHER_SHARE: f64 = 0.07;
 /// Minimum duration of each transfer after the first one, on a path with losses, as a share of the
 /// total time. More time yields more losses to compare.
 const LOSSY_SHARE: f64 = 0.11;
-/// Minimum duration, in round-trip times, of each transfer after the first one. Slow start then
-/// ends in its first half, which is not observed.
+/// Minimum duration, in round-trip times, of each transfer after the first one. With this duration,
+/// slow start ends in the first half of the transfer, which is not observed.
 const ROUND_TRIPS: f64 = 24.0;
-/// Minimum total time in seconds: shorter transfers would consist of slow start.
+/// Minimum total time in seconds: shorter transfers would consist only of slow start.
 const MIN_SECONDS: u64 = 5;
 /// Maximum total time in seconds.
 const MAX_SECONDS: u64 = 600;
@@ -175,7 +175,7 @@ fn watch(args: &WhyArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Replaces a file by renaming a complete new one, so that readers never see a partial text.
+/// Replaces a file: writes a new file and renames it, so that readers never see a partial text.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
     let mut name = file.as_os_str().to_owned();
     name.push(".new");
@@ -184,7 +184,7 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
     fs::rename(&new, file)
 }
 
-/// Returns the path to diagnose, which the options select.
+/// Returns the path that the options select for the diagnosis.
 fn path(args: &WhyArgs) -> Result<Box<dyn DiagnosedPath>, Failure> {
     let (application, impair) = (application(args), args.impair);
     Ok(match (&args.on, &args.peer) {
@@ -243,7 +243,7 @@ struct Record {
     runs: Vec<RunEvidence>,
 }
 
-/// Executes the runs that the diagnosis asks for, within `seconds`.
+/// Executes the runs that the diagnosis requests, within the total time `seconds`.
 fn diagnose(
     path: &mut dyn DiagnosedPath,
     seconds: Duration,

@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub(super) enum On {
     /// linerate's TCP at both ends of a link in memory.
     Stack,
-    /// linerate's TCP, which sends to the kernel's through a TAP device.
+    /// linerate's TCP, which sends to the kernel's TCP through a TAP device.
     Tap,
     /// The first bulk transfer of a simulated scenario.
     Scenario(String),
