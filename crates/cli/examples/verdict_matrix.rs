@@ -1,11 +1,11 @@
-//! `cargo xtask verdict`: plants limits, asks `linerate why` for them, and prints how often each
-//! was named.
+//! `cargo xtask verdict`: creates paths with known limits, diagnoses each path with `linerate why`,
+//! and prints how often each limit was named.
 //!
 //! A plant is a path with one deliberate limit, such as a small send buffer. Limits of the kernel's
 //! TCP are planted between two network namespaces of this process, whose TAP devices are connected
-//! by a relay with impairments. Limits of linerate's TCP are planted in simulated networks. A named
-//! limit that was not planted is a wrong name, and fails the program; `contended` and
-//! `not-identified` are not.
+//! by a relay with impairments. Limits of linerate's TCP are planted in simulated networks. If
+//! `linerate why` names a limit other than the planted one, the program fails. The answers
+//! `contended` and `not-identified` are no failure.
 //!
 //! ```sh
 //! cargo xtask verdict                    # all plants, for about 25 minutes
@@ -34,18 +34,19 @@ use std::time::{Duration, Instant};
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
-/// Sleep of the relay after a pass that moved no frame.
+/// Sleep of the relay after a pass over both links that moved no frame.
 const TURN: Duration = Duration::from_micros(200);
 /// Duration of one diagnosis, in seconds.
 const SECONDS: &str = "20";
 /// Maximum number of frames that the relay queues in each direction.
 const HELD: usize = 4_096;
 
-/// First argument of the process that keeps a CPU busy half of the time. The names of the plants
-/// that start it begin with this word.
+/// First argument of the process that keeps a CPU busy half of the time. Names of diagnoses that
+/// run beside this process begin with this word.
 const BYSTANDER: &str = "bystander";
 
-/// Plants limits, asks `linerate why` for them, and prints how often each was named.
+/// Creates paths with known limits, diagnoses each path with `linerate why`, and prints how often
+/// each limit was named.
 ///
 /// A wrong name fails the program; `contended` and `not-identified` do not. All plants take about
 /// 25 minutes, on a machine that does nothing else.
@@ -59,7 +60,7 @@ struct Options {
     folder: Option<PathBuf>,
 }
 
-/// A path with one deliberate limit, and the name by which `linerate why` must report it.
+/// A path with one deliberate limit, and the name that `linerate why` must give to this limit.
 struct Plant {
     name: &'static str,
     limit: &'static str,
@@ -143,8 +144,9 @@ fn plants() -> Vec<Plant> {
         .collect()
 }
 
-/// Returns plants in which linerate's TCP sends to the kernel's across a TAP device, or to itself
-/// in memory. A path MTU limits neither, because linerate's TCP finds it within a second.
+/// Returns plants in which linerate's TCP sends to the kernel's TCP across a TAP device, or to
+/// another linerate host in memory. No plant has a small path MTU, because linerate's TCP discovers
+/// the path MTU within a second.
 fn in_process() -> Vec<Plant> {
     let plant = |on, name, limit, why| Plant { name, limit, place: Place::Inside(on), why };
     let tap = |name, limit, why| plant("tap", name, limit, why);
@@ -275,8 +277,8 @@ fn on_the_path() -> Vec<Plant> {
     ]
 }
 
-/// Returns plants that were first run when the diagnosis rules were finished, and so test them
-/// independently.
+/// Returns plants that were first run after the diagnosis rules were finished. The rules were not
+/// tuned to these plants.
 fn held_out() -> Vec<Plant> {
     let delay = |impairments| Kernel { impairments, ..Kernel::default() };
     vec![
@@ -354,7 +356,7 @@ fn held_out() -> Vec<Plant> {
     ]
 }
 
-/// Keeps a CPU busy half of the time. The process runs beside the measured ones.
+/// Keeps a CPU busy half of the time, while another process is diagnosed.
 fn bystand() -> ! {
     const HALF: Duration = Duration::from_millis(10);
     loop {
@@ -378,7 +380,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let mut matrix: BTreeMap<(&str, String), u32> = BTreeMap::new();
     let plants = plants();
     let alone = plants.iter().map(|plant| (plant.name.to_owned(), false, plant));
-    // A diagnosis beside the bystander may find no limit, but must not find another one.
+    // A diagnosis beside the bystander process may name no limit, but must not name a wrong limit.
     let disturbed = plants
         .iter()
         .filter(|plant| matches!(plant.place, Place::Kernel(_) | Place::Loopback { .. }))
@@ -434,7 +436,7 @@ fn report(matrix: &BTreeMap<(&str, String), u32>) -> ExitCode {
     if wrong > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Runs `linerate` with these arguments. Returns the limit in the JSON file that it writes.
+/// Runs `linerate` with these arguments. Returns the limit that it names in the JSON file.
 fn ask(words: &[&str], json: &Path) -> Result<String, Box<dyn Error>> {
     let mut command = Command::new(program()?);
     command.args(words).arg("--json").arg(json).stdout(Stdio::null()).stderr(Stdio::null());
@@ -446,7 +448,8 @@ fn ask(words: &[&str], json: &Path) -> Result<String, Box<dyn Error>> {
     Ok(verdict["limit"].as_str().unwrap_or("nothing").to_owned())
 }
 
-/// Returns the path of the `linerate` binary, which is in the parent of this example's folder.
+/// Returns the path of the `linerate` binary, which is in the parent folder of this example's
+/// folder.
 fn program() -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let folder = own.parent().and_then(Path::parent).unwrap_or_else(|| Path::new("."));
@@ -491,7 +494,7 @@ fn connect_once() -> io::Result<()> {
     io::copy(&mut first, &mut io::sink()).map(|_| ())
 }
 
-/// A child process that is killed when this is dropped.
+/// A child process that is killed when this value is dropped.
 struct Ended(Child);
 
 impl Ended {
@@ -511,8 +514,8 @@ impl Drop for Ended {
     }
 }
 
-/// Creates an end of the path, with its TAP device. It has a network of its own, because settings,
-/// and what the kernel learns of a peer, would change the later plants.
+/// Creates an end of the path: a new network namespace with a TAP device. In a shared namespace,
+/// the settings and the kernel's cached metrics of a peer would affect later plants.
 fn end(
     name: &'static str,
     address: Ipv4Addr,
@@ -570,7 +573,7 @@ impl Relay {
         let until = Arc::clone(&is_over);
         let ring = ring.map(|(frames, service)| Ring { frames, service, free: Instant::now() });
         let thread = thread::spawn(move || {
-            // Errors are ignored: if a device fails, the transfer fails too, and reports it.
+            // Errors are ignored: if a device fails, the transfer fails too and reports the error.
             let _ = carry(near, far, ring, &until);
         });
         Self { is_over, thread }
@@ -634,8 +637,8 @@ fn take(link: &mut impl Link, frames: &mut VecDeque<Vec<u8>>) -> Result<usize, L
     link.receive(room.min(64), |frame| frames.push_back(frame.bytes.to_vec()))
 }
 
-/// Sends all frames. An empty queue also calls the link, which then sends frames that it has
-/// delayed.
+/// Sends all frames. Calls the link even if the queue is empty, because the link then sends frames
+/// that it has delayed.
 fn give(link: &mut impl Link, frames: &mut VecDeque<Vec<u8>>) -> Result<usize, LinkError> {
     link.transmit(HELD, |room| {
         let frame = frames.pop_front()?;

@@ -1,5 +1,5 @@
-//! Tests of `linerate gateway`: clients are in a namespace, servers in another one behind a veth
-//! pair.
+//! Tests of `linerate gateway`. Clients are in one namespace, and servers in another namespace
+//! behind a veth pair.
 
 use super::folder::fail;
 use super::support::{Background, finished, linerate};
@@ -36,7 +36,8 @@ fn far_network() -> Network {
     far
 }
 
-/// A gateway process for the clients in a namespace, which is killed when this is dropped.
+/// A gateway process for the clients in a namespace. The process is killed when this value is
+/// dropped.
 struct Gateway(Child, BufReader<std::process::ChildStderr>);
 
 impl Gateway {
@@ -49,7 +50,8 @@ impl Gateway {
         Self(child, errors)
     }
 
-    /// Returns the address of the metrics. The gateway prints it when clients can connect.
+    /// Returns the address of the metrics. The gateway prints this address as soon as clients can
+    /// connect.
     fn metrics(&mut self) -> String {
         let mut line = String::new();
         self.1.read_line(&mut line).unwrap();
@@ -152,7 +154,7 @@ fn the_true_reason_of_a_failure_reaches_the_client() {
             let to = SocketAddr::new(to.parse().unwrap(), 9);
             let kind = clients.run(move || TcpStream::connect(to).unwrap_err().kind());
             assert_eq!(kind, expected, "{to}");
-            // A UDP socket reports only `ConnectionRefused`.
+            // Only `ConnectionRefused` is also reported by a UDP socket.
             if expected == ErrorKind::ConnectionRefused {
                 let kind = clients.run(move || {
                     let socket = datagrams(to.ip());
@@ -221,7 +223,7 @@ fn a_stopped_gateway_lets_connections_finish_and_rejects_new_ones() {
         stream.read_exact(&mut [0; 6]).unwrap();
         assert!(get(&metrics).contains("flows{state=\"tcp\"} 1"));
         gateway.interrupt();
-        // The signal has arrived when the gateway refuses a new connection.
+        // The gateway has handled the signal when it refuses a new connection.
         let mut attempts = 0;
         while let Ok(another) = clients.run(move || TcpStream::connect(server)) {
             drop(another);
@@ -264,7 +266,8 @@ fn a_killed_gateway_leaves_no_device_behind() {
     });
 }
 
-/// A host in place of a virtual machine, connected by a Unix stream socket.
+/// A linerate host that takes the place of a virtual machine. It is connected to the gateway by a
+/// Unix stream socket.
 struct Machine {
     host: Host<StreamLink>,
     waiter: Waiter,

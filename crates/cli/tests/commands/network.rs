@@ -71,7 +71,8 @@ fn a_budget_ends_a_sweep_and_the_other_cells_are_predicted() {
         let mut sink = kernels_sink(&far);
         let address = sink.address().to_string();
         let directory = TempDir::new().unwrap();
-        // 1 TiB does not finish, so every run takes the longest time that the budget allows.
+        // A run of 1 TiB never finishes, so every run takes the longest time that the budget
+        // allows.
         let words = "--budget 5 --send-buffers 2KiB,4KiB,8KiB,16KiB,32KiB,64KiB \
                      --receive-buffers 2KiB,4KiB,8KiB,16KiB,32KiB,64KiB --bytes 1TiB --json r.json";
         let words: Vec<&str> = ["sweep", &address].into_iter().chain(words.split(' ')).collect();
@@ -149,7 +150,7 @@ fn intact_runs(lines: &[String]) -> usize {
     lines.iter().filter(is_run).filter(|line| line.contains("all data intact")).count()
 }
 
-/// Starts a sink that uses the kernel's TCP in the far namespace.
+/// Starts a `linerate sink` that uses the kernel's TCP in the far namespace.
 fn kernels_sink(far: &Network) -> Background {
     let listen = format!("{FAR}:0");
     far.run(move || Background::start(&["sink", "--runs", "--listen", &listen]))
@@ -159,7 +160,7 @@ fn kernels_sink(far: &Network) -> Background {
 /// file.
 fn sweep_on(link: &str, address: &str, further: &[&str]) -> Value {
     let directory = TempDir::new().unwrap();
-    // A time budget would cut the runs with small buffers short.
+    // No time budget: it would cut the runs with small buffers short.
     let words = "--send-buffers 1,40 --receive-buffers 2,40 --repeat 1 --bytes 2000000 --verify \
                  --budget none --json r.json";
     let words =
@@ -218,8 +219,9 @@ fn a_sweep_with_our_tcp_works_over_a_packet_socket() {
 fn a_sweep_with_our_tcp_works_over_af_xdp() {
     isolated_test_of_root(|| {
         let far = far_network();
-        // With the kernel's TCP at the sink, AF_XDP would receive incomplete checksums: the kernel
-        // leaves them to the device, and a veth device does not compute them.
+        // The sink also uses linerate's TCP. AF_XDP would receive incomplete checksums from the
+        // kernel's TCP: the kernel leaves checksums to the device, and a veth device does not
+        // compute them.
         let words = ["sink", "--on", "xdp:right", "--address", OURS_FAR];
         let mut sink = far.run(move || Background::start(&words));
         let address = sink.address().to_string();
@@ -273,8 +275,8 @@ fn a_diagnosis_with_our_tcp_has_evidence_of_both_ends_over_af_xdp() {
     });
 }
 
-/// Sweeps over the interface `left`, applies `change` to it after the first run, and returns the
-/// last line of standard error.
+/// Sweeps over the interface `left`, applies `change` to this interface after the first run, and
+/// returns the last line of standard error.
 fn last_line_after(change: impl FnOnce(KernelInterface) -> Result<(), InterfaceError>) -> String {
     let far = far_network();
     let mut sink = kernels_sink(&far);

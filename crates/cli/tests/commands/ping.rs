@@ -1,4 +1,4 @@
-//! Tests of `linerate ping`, which mostly sends echo requests from linerate's host to the kernel.
+//! Tests of `linerate ping`. In most tests, linerate's host sends echo requests to the kernel.
 
 use super::support::{Background, linerate, run};
 use linerate_link::capture_file::CaptureReader;
@@ -150,11 +150,12 @@ fn a_host_takes_its_address_from_a_router() {
     });
 }
 
-/// A DHCP server in the network of the test. It is killed when this is dropped.
+/// A DHCP server in the network of the test. The server is killed when this value is dropped.
 struct DhcpServer(Child);
 
 impl DhcpServer {
-    /// Starts dnsmasq on an interface. Returns `None`, with a message, if it is not installed.
+    /// Starts dnsmasq on an interface. If dnsmasq is not installed, prints a message and returns
+    /// `None`.
     fn start(interface: &str, folder: &Path) -> Option<Self> {
         let mut command = Command::new("dnsmasq");
         command
@@ -172,8 +173,8 @@ impl DhcpServer {
             }
             spawned => spawned.unwrap(),
         };
-        // It serves once it has printed the range. Its further output is read, so that it is not
-        // blocked by a full pipe.
+        // dnsmasq serves clients once it has printed the address range. A thread reads the further
+        // output, so that a full pipe does not block dnsmasq.
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         assert!(lines.any(|line| line.contains("IP range")), "dnsmasq has ended");
         std::thread::spawn(move || lines.for_each(drop));
@@ -257,7 +258,8 @@ fn the_kernel_answers_on_a_tun_device() {
     assert!(stdout.contains("2 packets transmitted, 2 received"), "{stdout}");
 }
 
-/// Nothing delays a packet on a TUN device: the kernel must accept its address before.
+/// A TUN device needs no neighbour discovery, which would delay the first packet. So the kernel
+/// must have accepted its IPv6 address before that packet arrives.
 #[test]
 fn the_first_request_over_ipv6_on_a_tun_device_is_answered() {
     if !has_tap() {
@@ -318,7 +320,7 @@ fn an_interface_is_shared_with_the_kernel_through_af_xdp() {
     });
 }
 
-/// The capture file fails late: the device exists and the requests are built by then.
+/// The capture file is created late, when the device already exists and the requests are built.
 #[test]
 fn a_capture_that_cannot_be_written_prints_only_the_error() {
     if !has_tap() {

@@ -18,8 +18,8 @@ const SMALL: [&str; 10] = [
     "--quiet",
 ];
 
-/// Runs the command, and asserts exit code 2 and one line on standard error, which begins with
-/// `error: ` and contains the expected text. No file may be left behind.
+/// Runs the command. Asserts exit code 2, no new file, and one line on standard error, which begins
+/// with `error: ` and contains the expected text.
 fn refused(words: &[&str], expected_text: &str) {
     let directory = TempDir::new().unwrap();
     let line = fail(directory.path(), words, 2);
@@ -82,7 +82,8 @@ fn unknown_congestion_controls_are_refused() {
     refused(&["source", "--listen", "0", "--congestion", "vegan"], kernels);
     refused(&["sink", "--listen", "127.0.0.1:0", "--congestion", "vegan"], kernels);
     refused(&["sweep", "--on", "kernel", "--congestion", "vegan"], kernels);
-    // The interface does not exist, so this error shows that the name is checked first.
+    // The interface does not exist, so this error shows that the name of the congestion control is
+    // checked first.
     let on = ["--on", "packet:lr-none", "--address", "192.0.2.9/24", "--congestion", "vegan"];
     let ours = "`vegan`: choose one of tahoe, reno, new-reno, cubic, bbr, fixed:SEGMENTS";
     for command in [&["source", "192.0.2.7"][..], &["sink"]] {
@@ -167,7 +168,8 @@ fn unwritable_files_are_refused() {
     );
 }
 
-/// `--out kept` names a file, which is noticed only after the result files have been checked.
+/// `--out kept` names a file in place of a folder. The command detects this error only after it has
+/// checked the result files.
 #[test]
 fn a_refused_sweep_changes_no_file_and_creates_none() {
     let directory = TempDir::new().unwrap();

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use tempfile::TempDir;
 
-/// The options of sixteen short runs.
+/// The options of a sweep with sixteen short runs.
 const SMALL: &str = "--send-buffers 1..2 --receive-buffers 2,4 --repeat 4 --bytes 64KiB";
 
 /// Runs a sweep in a temporary directory, with results in the folder `night`. Returns the directory
@@ -71,7 +71,7 @@ fn damage_and_unwritable_files_are_one_line_and_exit_code_2() {
     refused(&["report", "night"], "facts.json is damaged (there are runs");
 }
 
-/// Starts a sweep that takes longer than any test.
+/// Starts a sweep that takes longer than any test does.
 fn begin_endless(directory: &Path) -> Child {
     let words = "sweep --repeat 1000 --bytes 64KiB --send-buffers 1..4 --receive-buffers 1..4 \
                  --quiet --out night";
@@ -114,7 +114,7 @@ fn a_sweep_killed_at_any_moment_is_reported() {
     let folder = directory.path().join("night");
     let mut sweep = begin_endless(directory.path());
     while length(&folder) < 100_000 {
-        // The sweep is still running while this reports it.
+        // The report is made while the sweep is still running.
         is_readable_if_begun(directory.path());
     }
     kill_process(Pid::from_child(&sweep), Signal::KILL).unwrap();

@@ -9,10 +9,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use tempfile::TempDir;
 
-/// The arguments of a short transfer with background traffic.
+/// The arguments of a simulation of a short transfer with background traffic.
 const SHORT: [&str; 5] = ["sim", "run", "sun-3-60-to-3-60", "--set", "transfer.bytes=200000"];
 
-/// Runs `SHORT` with additional arguments in a folder. Returns the output.
+/// Runs the command `SHORT` with additional arguments in a folder. Returns its standard output.
 fn short(folder: &TempDir, words: &[&str]) -> String {
     succeed(folder.path(), &[&SHORT[..], words].concat())
 }
@@ -130,7 +130,7 @@ fn invalid_runs_are_one_line_and_exit_code_2() {
     refused(&rss("receiver.nic.queues=0"), "it lies between 1 and 32 queues");
     refused(&rss("receiver.nic.queues=1.5"), "it must be a whole number from 1 to 32");
     refused(&rss("receiver.nic.queues=5"), "give it 5 processors, or 4 queues");
-    // A second bridge in parallel with the first one closes a loop.
+    // A second bridge, in parallel with the first bridge, closes a forwarding loop.
     let text = include_str!("../../../sim/scenarios/two-cables-and-a-bridge.toml");
     let (before, bridge) = text.split_once("[bridges.bridge]").unwrap();
     let (bridge, after) = bridge.split_once("[programs.first]").unwrap();

@@ -23,7 +23,7 @@ pub(crate) fn finished(output: &Output) -> (i32, String, String) {
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
 
-/// A `linerate` process in the background, which is killed when this is dropped.
+/// A `linerate` process in the background, which is killed when this value is dropped.
 pub(crate) struct Background {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,

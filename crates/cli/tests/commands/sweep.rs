@@ -12,7 +12,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use tempfile::TempDir;
 
-/// Returns the arguments of sixteen short runs that compare every byte, and write JSON and CSV.
+/// Returns the arguments of a sweep with sixteen short runs, which compares every byte and writes
+/// JSON and CSV.
 fn small(on: &str) -> Vec<&str> {
     let words = "--send-buffers 1..2 --receive-buffers 2,4 --repeat 4 --bytes 64KiB --verify \
                  --json r.json --csv r.csv";

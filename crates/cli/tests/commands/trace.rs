@@ -8,8 +8,8 @@ use std::fs;
 use std::net::IpAddr;
 use std::process::Command;
 
-/// Addresses of each IP version: the router's on both of its sides, the destination, then
-/// `--address` and `--gateway` of linerate's host.
+/// Addresses of each IP version: the near address of the router, its far address, the destination,
+/// then `--address` and `--gateway` of linerate's host.
 const PATHS: [([&str; 3], [&str; 2]); 2] = [
     (["10.5.0.1", "10.6.0.1", "10.6.0.2"], ["10.5.0.9/24", "10.5.0.1"]),
     (["2001:db8:5::1", "2001:db8:6::1", "2001:db8:6::2"], ["2001:db8:5::9/64", "2001:db8:5::1"]),
@@ -21,8 +21,8 @@ fn use_addresses_at_once(interface: &KernelInterface) {
     fs::write(setting, "0").unwrap();
 }
 
-/// Creates a TAP device `lab0`, and behind it the kernel as a router and a host in another
-/// namespace. `None` if this machine cannot create the device.
+/// Creates a TAP device `lab0`. Behind the device, the kernel is a router to a host in another
+/// namespace. Returns `None` if this machine cannot create the device.
 fn networks() -> Option<Network> {
     let mut ip = Command::new("ip");
     let created = ip.args(["tuntap", "add", "mode", "tap", "name", "lab0"]).status();

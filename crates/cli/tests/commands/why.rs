@@ -53,7 +53,8 @@ fn a_watched_path_has_a_line_for_each_verdict_and_a_file_for_prometheus() {
     let name = file.to_str().unwrap();
     let words = ["why", "--on", "sim:10-gbe-pair", "--set", "sender.machine.scale=8", "--watch"];
     let mut watch = Background::start(&[&words[..], &["--prometheus", name]].concat());
-    // The file is written after a verdict's line, so a second line shows that the file exists.
+    // The command writes the file after it prints the line of a verdict. So the second line shows
+    // that the file exists.
     for _ in 0..2 {
         let line = watch.line();
         assert!(line.starts_with("sender-cpu: "), "{line}");
@@ -79,7 +80,7 @@ fn why_inside(on: &str) -> (String, serde_json::Value) {
     let verdict: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
     let limit = verdict["limit"].as_str().unwrap();
-    // Other work on the machine may prevent a verdict, but must not name another limit.
+    // Other work on the machine may prevent a verdict, but must not lead to a wrong limit.
     assert!(["send-buffer", "contended", "not-identified"].contains(&limit), "{said}{errors}");
     let sender = &verdict["runs"][0]["sender"];
     assert_eq!(sender["connection"]["send_buffer"], 32 << 10, "{sender}");
@@ -146,7 +147,7 @@ fn what_prevents_a_diagnosis_is_one_line_and_exit_code_2() {
     }
 }
 
-/// Starts a server that greets one peer with the first line of SMTP.
+/// Starts a server that sends an SMTP greeting to its only peer.
 fn mail_server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

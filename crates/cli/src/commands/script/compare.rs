@@ -131,7 +131,7 @@ fn tell(
 }
 
 /// Formats the result of a script on one host: `passed`, or the number of the script line that
-/// failed.
+/// ended the run.
 fn place(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Passed => "passed".to_owned(),
