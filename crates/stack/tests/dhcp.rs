@@ -1,4 +1,5 @@
-//! The DHCP client of a host against servers that are written out here, in virtual time (RFC 2131).
+//! Tests of the DHCP client of a host (RFC 2131) in virtual time. The tests themselves play the
+//! server.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -20,7 +21,7 @@ const SERVER_MAC: MacAddress = MacAddress::new([2, 0, 0, 0, 0, 9]);
 const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 254);
 const OFFERED: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
 
-/// A message of the client.
+/// A DHCP message that the client has sent.
 #[derive(Clone, Debug)]
 struct Sent {
     kind: DhcpMessageType,
@@ -33,14 +34,14 @@ struct Sent {
     max_size: Option<u16>,
 }
 
-/// A frame of the host.
+/// The content of a frame that the host has sent.
 #[derive(Clone, Debug)]
 enum Frame {
     Dhcp(Sent),
     Arp(ArpPacket),
 }
 
-/// A host with a DHCP client, and the time.
+/// A host with a DHCP client, and the present virtual time.
 struct Client {
     stack: Stack,
     now: Instant,
@@ -53,7 +54,7 @@ impl Client {
         Self { stack, now: Instant::ZERO }
     }
 
-    /// Returns the frames of the host at this time.
+    /// Runs the timers that are due, and returns all frames that the host sends now.
     fn frames(&mut self) -> Vec<Frame> {
         self.stack.handle_timeout(self.now, 100);
         let mut buffer = [0; 1_514];
@@ -65,7 +66,8 @@ impl Client {
         frames
     }
 
-    /// Returns the only message of the host at this time.
+    /// Runs the timers that are due, and returns the DHCP message that the host sends now. Panics
+    /// unless this message is the only frame.
     fn message(&mut self) -> Sent {
         match &self.frames()[..] {
             [Frame::Dhcp(message)] => message.clone(),
@@ -73,7 +75,7 @@ impl Client {
         }
     }
 
-    /// Advances the time to the next timer. Returns the time that has passed.
+    /// Advances the virtual time to the next timer. Returns the time that has passed.
     fn wait(&mut self) -> Duration {
         let next = self.stack.poll_timeout();
         assert_ne!(next, Instant::NEVER, "nothing is due");
@@ -82,7 +84,8 @@ impl Client {
         passed
     }
 
-    /// Advances the time to the next message of the host. Returns it and the time that has passed.
+    /// Advances the virtual time to the next DHCP message of the host. Returns the message and the
+    /// time that has passed.
     fn next_message(&mut self) -> (Sent, Duration) {
         let begun = self.now;
         loop {
@@ -93,8 +96,8 @@ impl Client {
         }
     }
 
-    /// Advances the time to the next message of the host, whose ARP requests for `server` are
-    /// answered.
+    /// Advances the virtual time to the next DHCP message of the host, and returns the message.
+    /// Answers ARP requests of the host for `server`.
     fn next_message_of(&mut self, server: Ipv4Addr) -> Sent {
         loop {
             self.wait();
@@ -109,7 +112,7 @@ impl Client {
         }
     }
 
-    /// Lets the host receive a datagram from the server's port to the client's.
+    /// Delivers to the host a UDP datagram from the DHCP server port to the DHCP client port.
     fn receive(&mut self, destination: Ipv4Addr, payload: &[u8]) {
         let header = IpHeader::new(SERVER.into(), destination.into(), Protocol::UDP).unwrap();
         let mac = if destination.is_broadcast() { MacAddress::BROADCAST } else { MAC };
@@ -138,7 +141,8 @@ impl Client {
         self.stack.handle_frame(self.now, RxFrame::plain(&frame, self.now));
     }
 
-    /// Gets a lease of this many seconds, without renewal times of the server.
+    /// Gives the client a lease of this many seconds, without renewal times, and returns the
+    /// client's request.
     fn bind(&mut self, seconds: u32) -> Sent {
         let discover = self.message();
         self.receive(Ipv4Addr::BROADCAST, &reply(&discover, DhcpMessageType::Offer, seconds));
@@ -190,7 +194,7 @@ fn parse(frame: &[u8]) -> Option<Frame> {
     }))
 }
 
-/// Returns the reply of the server, with further options.
+/// Returns the server's reply to the message `to`, with further options.
 fn reply_with(to: &Sent, kind: DhcpMessageType, seconds: u32, further: &[(u8, &[u8])]) -> Vec<u8> {
     let yours = if kind == DhcpMessageType::Nak { Ipv4Addr::UNSPECIFIED } else { OFFERED };
     let header = DhcpHeader { is_reply: true, yours, ..to.header };
@@ -256,7 +260,7 @@ fn an_address_is_requested_probed_announced_and_used() {
     assert_eq!(client.stack.udp_path_mtu(client.now, socket), Ok(1_400));
 }
 
-/// RFC 2131 §4.1: 4, 8, 16, 32, 64 seconds, randomised by one.
+/// RFC 2131 §4.1: the delays are 4, 8, 16, 32 and 64 seconds, each randomised by up to one second.
 #[test]
 fn messages_are_repeated_with_a_randomised_exponential_backoff() {
     let mut client = unprobed();
@@ -269,7 +273,7 @@ fn messages_are_repeated_with_a_randomised_exponential_backoff() {
         let again = client.message();
         assert_eq!((again.kind, again.header.xid), (first.kind, first.header.xid));
     }
-    // A request that is not answered leads back to the search for servers.
+    // After four unanswered requests, the client searches for servers again.
     let discover = first;
     client.receive(Ipv4Addr::BROADCAST, &reply(&discover, DhcpMessageType::Offer, 600));
     for _ in 0..4 {
@@ -281,7 +285,8 @@ fn messages_are_repeated_with_a_randomised_exponential_backoff() {
     assert_ne!(again.header.xid, discover.header.xid);
 }
 
-/// RFC 2131 §3.1, step 3: relays forward a request to the servers that got the discovery.
+/// RFC 2131 §3.1, step 3: relay agents must forward a request to the servers that got the
+/// DHCPDISCOVER, so both messages have equal `secs` fields and destinations.
 #[test]
 fn a_request_repeats_the_seconds_and_the_destination_of_the_discovery() {
     let mut client = unprobed();
@@ -318,7 +323,8 @@ fn a_lease_is_renewed_at_its_server_and_then_rebound_at_any() {
     client.receive(OFFERED, &reply(&renewal, DhcpMessageType::Ack, 1_000));
     let lease = client.stack.dhcp_lease().unwrap();
     assert_eq!(lease.expires_at, client.now + Duration::from_secs(1_000));
-    // No answers from now on: half of what is left until T2, at least a minute, then broadcasts.
+    // The server is silent from now on. The client waits half of the time left until T2, at least a
+    // minute, between its requests, and broadcasts them after T2.
     let mut kinds = Vec::new();
     let end = client.stack.dhcp_lease().unwrap().expires_at;
     while client.now < end {
@@ -509,11 +515,12 @@ fn messages_that_the_client_does_not_wait_for_change_nothing() {
         spoilt(&|bytes| bytes.truncate(250)),
         spoilt(&|bytes| bytes.truncate(20)),
         spoilt(&|bytes| bytes[236] = 0),
-        // Addresses that are no host's.
+        // Addresses that no host can have.
         spoilt(&|bytes| bytes[16..20].fill(0)),
         spoilt(&|bytes| bytes[16..20].fill(255)),
         spoilt(&|bytes| bytes[16] = 224),
-        // The file field is overloaded, and refers to the next one.
+        // The `file` field holds options, and one of them (52) claims that the `sname` field holds
+        // options too.
         spoilt(&|bytes| {
             bytes[108..114].copy_from_slice(&[52, 1, 2, 51, 200, 0]);
             let end = bytes.iter().rposition(|&byte| byte == 255).unwrap();
@@ -532,7 +539,7 @@ fn messages_that_the_client_does_not_wait_for_change_nothing() {
     assert_eq!(counters.in_errors + counters.in_ignored, hostile.len() as u64);
     client.receive(Ipv4Addr::BROADCAST, &good);
     let request = client.message();
-    // Another server acknowledges, or the same one gives another address.
+    // Another server acknowledges the request, or the chosen server acknowledges another address.
     let mut other = reply(&request, DhcpMessageType::Ack, 600);
     other[246..250].copy_from_slice(&[192, 0, 2, 253]);
     client.receive(Ipv4Addr::BROADCAST, &other);
@@ -592,7 +599,8 @@ fn exchanges_of_other_hosts_have_other_numbers() {
     assert_ne!(first_xid(1), first_xid(2));
 }
 
-/// RFC 2131 §4.1: frames to an address that no host has yet may be lost behind a switch.
+/// RFC 2131 §4.1: the client sets the BROADCAST flag. A unicast frame to an address that no host
+/// has yet may be lost behind a switch.
 #[test]
 fn discoveries_ask_for_broadcast_replies() {
     let mut client = unprobed();

@@ -1,7 +1,6 @@
 //! Differential test of the receive path: a host with the flow cache, coalescing and lookup
-//! prefetch must behave exactly like a twin that parses every frame. This must hold for any frames,
-//! for wrong hints about the next frames, for GRO runs that are split anywhere, and for ACK
-//! batches.
+//! prefetch must behave exactly like a second host that parses every frame. The test covers damaged
+//! frames, wrong hints about the next frames, GRO runs that are split anywhere, and ACK batches.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -22,7 +21,7 @@ use std::num::NonZeroU16;
 const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const PORT: u16 = 80;
-/// The port on which the server's host listens for itself.
+/// The port on which each server listens for connections from its own host.
 const OWN_PORT: u16 = 81;
 const IP: usize = 14;
 const TCP: usize = IP + 20;
@@ -33,7 +32,8 @@ fn config(address: Ipv4Addr, frame_prediction: bool) -> StackConfig {
     StackConfig { frame_prediction, ..config }
 }
 
-/// A client, and two servers that receive the same frames and must stay equal.
+/// A client and two servers. Both servers receive the same frames, and must behave equally; only
+/// the first has the flow cache.
 struct Scene {
     now: Instant,
     client: Stack,
@@ -48,7 +48,8 @@ impl Scene {
         Self::with_limits(256 << 10, Limits::default().buffer_bytes)
     }
 
-    /// Creates servers with these limits of receive buffer and of all buffers, in bytes.
+    /// Creates a client and servers. `receive_buffer` limits the receive buffer of a connection and
+    /// `buffer_bytes` limits all buffers of a server, in bytes.
     fn with_limits(receive_buffer: usize, buffer_bytes: usize) -> Self {
         Self::by(
             &Config { receive_buffer: receive_buffer.into(), ..Config::modern() },
@@ -56,7 +57,8 @@ impl Scene {
         )
     }
 
-    /// Creates hosts with this configuration of TCP, and servers with this limit of all buffers.
+    /// Creates hosts with this TCP configuration. `buffer_bytes` limits all buffers of a server, in
+    /// bytes.
     fn by(tcp: &Config, buffer_bytes: usize) -> Self {
         let mut servers = [true, false].map(|predicts| {
             let mut config = config(SERVER, predicts);
@@ -80,12 +82,14 @@ impl Scene {
         }
     }
 
-    /// Opens the connection with this number. A previous connection of the same ports is reset.
+    /// Opens the connection with this number. A previous connection with the same number, and so
+    /// the same ports, is reset.
     fn open(&mut self, number: usize) {
         self.open_over(number, Damage::Nothing, 0, 0);
     }
 
-    /// Opens a connection. A damaged copy of each frame reaches the servers first.
+    /// Opens a connection. Before each frame of the client, a damaged copy of the frame reaches the
+    /// servers.
     fn open_over(&mut self, number: usize, damage: Damage, at: usize, value: u8) {
         let local = SocketAddrV4::new(CLIENT, 40_000 + u16::try_from(number).unwrap());
         if let Some(&handle) = self.opened.get(number) {
@@ -103,7 +107,8 @@ impl Scene {
         (0..4).for_each(|_| self.carry(damage, at, value));
     }
 
-    /// Opens a connection of the servers' host with itself, and returns the end that writes.
+    /// On each server, opens a loopback connection. Returns the handle of its active end, which is
+    /// equal on both servers.
     fn open_to_itself(&mut self) -> TcpHandle {
         let (now, address) = (self.now, SocketAddrV4::new(SERVER, OWN_PORT));
         let [one, other] = self.servers.each_mut().map(|server| {
@@ -116,8 +121,8 @@ impl Scene {
         one
     }
 
-    /// Carries all frames in both directions. A damaged copy of each frame to the servers arrives
-    /// first.
+    /// Carries all frames in both directions. Before each frame of the client, a damaged copy of
+    /// the frame reaches the servers.
     fn carry(&mut self, damage: Damage, at: usize, value: u8) {
         let mut frame = [0; 1_518];
         while let Some(sent) = self.client.poll_transmit(self.now, &mut frame) {
@@ -141,7 +146,8 @@ impl Scene {
         self.compare();
     }
 
-    /// Carries all frames in one batch. The servers may peek at those that `shown` selects.
+    /// Carries all frames of the client in one batch. The servers can peek only at the frames that
+    /// `shown` selects.
     fn carry_at_once(&mut self, shown: Shown) {
         let mut frames = Vec::new();
         self.fetch(&mut frames);
@@ -150,7 +156,7 @@ impl Scene {
         self.accept();
     }
 
-    /// Fetches all frames of the client.
+    /// Moves all frames that the client has to send into `frames`.
     fn fetch(&mut self, frames: &mut Vec<Frame>) {
         let mut frame = [0; 1_518];
         while let Some(sent) = self.client.poll_transmit(self.now, &mut frame) {
@@ -158,7 +164,8 @@ impl Scene {
         }
     }
 
-    /// Runs a turn of both servers, which receive at most `receive` frames and send none.
+    /// Runs a turn of both servers, in which they receive at most `receive` frames of the batch and
+    /// send none.
     fn turn(&mut self, batch: &mut Batch, receive: usize) {
         for server in &mut self.servers {
             server.turn(batch, Budget { receive, ..Budget::default() }, self.now).unwrap();
@@ -168,12 +175,14 @@ impl Scene {
         self.compare();
     }
 
-    /// Sends all answers of the servers, which must be equal, to the client once.
+    /// Delivers all frames of the servers to the client. The frames of both servers must be equal,
+    /// and the client receives each frame once.
     fn answer(&mut self) {
         while self.answer_once() {}
     }
 
-    /// Sends all answers, and fetches the client's acknowledgement after every two frames.
+    /// Delivers all frames of the servers to the client, and fetches the client's acknowledgement
+    /// after every two frames.
     fn answer_and_fetch(&mut self, frames: &mut Vec<Frame>) {
         while self.answer_once() {
             self.answer_once();
@@ -211,7 +220,8 @@ impl Scene {
         self.read_in(Access::Copied);
     }
 
-    /// Reads by this access mode; each call may return a part.
+    /// Reads from all connections of the servers with this access mode, until no data is left: a
+    /// single call may return only a part.
     fn read_in(&mut self, access: Access) {
         let now = self.now;
         for &handle in &self.accepted {
@@ -231,7 +241,8 @@ impl Scene {
         }
     }
 
-    /// Writes to a connection of both servers, by this access mode; each call may take a part.
+    /// Writes to a connection of both servers with this access mode, until all data is written or
+    /// the send buffer is full: a single call may accept only a part.
     fn write_in(&mut self, access: Access, handle: TcpHandle, data: &[u8]) {
         let now = self.now;
         let [one, other] = self.servers.each_mut().map(|server| {
@@ -270,7 +281,7 @@ impl Scene {
     }
 }
 
-/// A frame, and the metadata of its link.
+/// A frame, with the metadata that the link provides.
 #[derive(Clone)]
 struct Frame {
     bytes: Vec<u8>,
@@ -294,21 +305,21 @@ impl Frame {
     }
 }
 
-/// Frames that arrive together.
+/// A link whose frames arrive together.
 struct Batch {
     frames: Vec<Frame>,
     shown: Shown,
 }
 
-/// The frames that the link lets the host peek at.
+/// The frames of a batch that the link lets the host peek at, and their order.
 #[derive(Clone, Copy, Debug)]
 enum Shown {
     All,
     Reversed,
     Twice,
-    /// From this index on.
+    /// Only the frames from this index on.
     Later(usize),
-    /// Before this index.
+    /// Only the frames before this index.
     First(usize),
 }
 
@@ -323,7 +334,7 @@ impl Link for Batch {
         Ok(count)
     }
 
-    /// Passes consecutive plain frames as a batch.
+    /// Passes each series of consecutive plain frames as one batch.
     fn receive_into(
         &mut self,
         budget: usize,
@@ -370,7 +381,8 @@ impl Link for Batch {
     }
 }
 
-/// The damage of a copy of a frame.
+/// The damage to a copy of a frame. `Damage::apply` takes the position `at` of the damaged byte,
+/// and its new `value`.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
     Nothing,
@@ -378,19 +390,19 @@ enum Damage {
     Byte,
     /// A byte is overwritten, and the checksum of the IP header is corrected.
     Packet,
-    /// A byte is overwritten, and both checksums are corrected.
+    /// A byte is overwritten, and the checksums of the TCP segment and the IP header are corrected.
     Segment,
     /// Padding is added.
     Pad,
-    /// The end is removed.
+    /// The end of the frame is removed.
     Cut,
     /// A byte is overwritten, and the link claims that the checksum is valid.
     Verified,
-    /// The link claims that this is a GRO frame.
+    /// The link claims that the frame is a GRO frame with segments of `value` bytes.
     Joined,
-    /// A plain copy.
+    /// The copy is undamaged.
     Twice,
-    /// The ECN codepoint is overwritten.
+    /// The ECN codepoint is set to CE or ECT(0).
     Mark,
 }
 
@@ -526,16 +538,16 @@ enum Change {
     Damage(Damage, usize, u8),
     Lose,
     Repeat,
-    /// A frame moves ahead.
+    /// A frame moves ahead by this many positions.
     Overtake(usize),
-    /// A frame and those behind it get an arrival time this many nanoseconds before the turn.
+    /// A frame and all frames behind it get an arrival time this many nanoseconds before the turn.
     Stamp(u64),
     /// A frame gets an arrival time this many nanoseconds after the turn: the link's clock is
     /// ahead.
     StampAhead(u64),
-    /// The PSH flag is inverted.
+    /// The PSH flag of a segment is inverted.
     Push,
-    /// The identification of the packet is overwritten.
+    /// The low byte of the IPv4 identification is overwritten.
     Identify(u8),
 }
 
@@ -585,20 +597,21 @@ enum RunStep {
     Write(usize, usize),
     /// Both servers write.
     Answer(usize, usize),
-    /// Both servers write, and the client acknowledges every other segment.
+    /// Both servers write, and the client acknowledges after every two frames.
     Acknowledge(usize, usize),
-    /// Fetches the frames of the client.
+    /// Fetches the frames of the client, which stay in flight until the next `Carry`.
     Gather,
     Wait(u64),
     Read,
     /// The client closes its sending direction.
     CompletedBy(usize),
-    /// The servers close their sending direction, while the client may go on.
+    /// The servers close their sending direction. The client may continue to send.
     Shut(usize),
-    /// The servers reset a connection, of which frames may still arrive.
+    /// The servers reset a connection. Frames of this connection may still arrive.
     Abort(usize),
-    /// Applies the changes to the fetched frames, which then arrive in turns of at most so many
-    /// frames. With `true`, the answers of all turns leave at the end.
+    /// Applies the changes to the fetched frames, which then arrive in turns of at most this many
+    /// frames. If the flag is true, the servers send their frames only after the last turn. An
+    /// event follows each turn.
     Carry(Vec<(usize, Change)>, usize, bool, Vec<Between>),
 }
 
@@ -608,7 +621,7 @@ enum Between {
     Nothing,
     Read,
     Answer(usize, usize),
-    /// The host sends data to itself.
+    /// The servers write data to their loopback connection.
     WriteToSelf,
     /// Time passes.
     Wait(u64),
@@ -742,7 +755,8 @@ proptest! {
                     scene.now += Duration::from_nanos(nanos);
                     let now = scene.now;
                     scene.client.handle_timeout(now, 100);
-                    // After more time than frames take to arrive, the servers' timers run too.
+                    // The servers' timers run only after a wait that is longer than frames take to
+                    // arrive.
                     if nanos > 3_000_000 {
                         scene.servers.iter_mut().for_each(|server| {
                             server.handle_timeout(now, 100);
@@ -798,7 +812,8 @@ proptest! {
     }
 }
 
-/// Possible answers to a SYN: control bits, and an offset of the acknowledgement number.
+/// Possible answers to a SYN: the control bits, and an offset that is added to the acknowledgement
+/// number.
 const ANSWERS: [(u8, u8); 12] = [
     (0x12, 0),
     (0x12, 1),
@@ -870,7 +885,7 @@ fn a_run_continues_on_a_connection_that_has_changed() {
 }
 
 impl Scene {
-    /// Exchanges runs of data until the connection is in steady state.
+    /// Exchanges series of data segments until the connection is in steady state.
     fn warm_up(&mut self) {
         let mut batch = Batch { frames: Vec::new(), shown: Shown::All };
         for _ in 0..10 {
@@ -883,7 +898,7 @@ impl Scene {
         }
     }
 
-    /// Returns the frames of the next run of data.
+    /// The client writes this number of full segments. Returns their frames.
     fn run_of_data(&mut self, segments: usize) -> Vec<Frame> {
         self.now += Duration::from_millis(1);
         self.client.tcp_write(self.now, self.opened[0], &vec![7; segments * 1_448]).unwrap();
@@ -906,7 +921,7 @@ impl Scene {
     }
 }
 
-/// Returns the segment with a timestamp that is later by this number of milliseconds.
+/// Returns a copy of the frame whose TCP timestamp is later by this number of milliseconds.
 fn restamped(frame: &Frame, later: u32) -> Frame {
     let mut bytes = frame.bytes.clone();
     let place = bytes[TCP + TcpHeader::LENGTH + 4..].first_chunk_mut().unwrap();
@@ -917,8 +932,8 @@ fn restamped(frame: &Frame, later: u32) -> Frame {
     Frame { bytes, ..frame.clone() }
 }
 
-/// PAWS (RFC 7323 §5.3): a copy of the first segment with a later timestamp interrupts the run. It
-/// updates the recent timestamp, so the rest of the run is rejected as old.
+/// PAWS (RFC 7323 §5.3): a copy of the first segment with a later timestamp interrupts the run.
+/// This copy updates TS.Recent, so the rest of the run is rejected as old.
 #[test]
 fn a_frame_that_does_not_continue_a_run_ends_it() {
     let mut scene = Scene::new();
@@ -930,7 +945,8 @@ fn a_frame_that_does_not_continue_a_run_ends_it() {
     assert_eq!(scene.statistics().old_timestamps, 3);
 }
 
-/// A coalesced ACK is processed before data that follow it, whether they acknowledge less or more.
+/// A coalesced ACK is processed before the data segment that follows it. The data segment may
+/// acknowledge less or more than the ACK does.
 #[test]
 fn a_coalesced_ack_is_processed_before_later_data() {
     for later in [false, true] {
@@ -959,7 +975,8 @@ fn a_coalesced_ack_is_processed_before_later_data() {
     }
 }
 
-/// Returns acknowledgements of this number of segment pairs, which arrive together.
+/// The servers send this number of pairs of segments. Returns the client's acknowledgements, one
+/// for each pair.
 fn acknowledgements(scene: &mut Scene, pairs: usize) -> Vec<Frame> {
     let mut frames = Vec::new();
     for _ in 0..pairs {
@@ -972,7 +989,8 @@ fn acknowledgements(scene: &mut Scene, pairs: usize) -> Vec<Frame> {
     frames
 }
 
-/// RFC 9768 §3.2.2: a congestion mark is counted on any acknowledgement of a batch.
+/// RFC 9768 §3.2.2: a congestion mark is counted on every packet, also on an acknowledgement within
+/// a batch.
 #[test]
 fn a_marked_ack_is_not_coalesced() {
     let mut scene = Scene::new();
@@ -996,7 +1014,7 @@ fn arrival_times_in_the_future_are_clamped_to_the_turn() {
     let now = scene.now;
     frames[2].arrived = now + ahead;
     scene.turn(&mut Batch { frames, shown: Shown::All }, usize::MAX);
-    // A run continues after a time without frames.
+    // A run of data that is split into two turns continues after a time without frames.
     let mut frames = scene.run_of_data(9);
     let now = scene.now;
     frames[6].arrived = now + ahead;
@@ -1013,8 +1031,8 @@ fn arrival_times_in_the_future_are_clamped_to_the_turn() {
     scene.turn(&mut batch, 3);
 }
 
-/// The grant of memory changes within a run: another connection takes memory, or this one has
-/// received as much as it holds.
+/// The memory grant of a connection changes within a run: another connection takes memory, or the
+/// received data use up the grant.
 #[test]
 fn a_run_continues_after_a_change_of_the_memory_grant() {
     for is_warm in [false, true] {
@@ -1039,8 +1057,8 @@ fn a_run_continues_after_a_change_of_the_memory_grant() {
     }
 }
 
-/// RFC 1122 §3.2.1.3: an address of this host is no valid source on the link, even if the previous
-/// packet was one of the host to itself.
+/// RFC 1122 §3.2.1.3: a frame from the link must not have an address of this host as its source.
+/// This also holds if the previous packet was a loopback packet with these addresses.
 #[test]
 fn frames_from_the_link_cannot_enter_a_loopback_connection() {
     let mut scene = Scene::new();
@@ -1083,8 +1101,8 @@ fn prefetched_frames_from_the_link_cannot_enter_a_loopback_connection() {
     assert_eq!(scene.servers[0].counters().ip.in_header_errors, 1);
 }
 
-/// An application still holds the closed connection, and the SYN of the next one has the same
-/// headers as the last frame.
+/// The application has not yet released the closed connection. The SYN of the next connection has
+/// the addresses and ports of the last frame.
 #[test]
 fn a_cached_flow_in_time_wait_is_reopened_by_a_syn() {
     let mut scene = Scene::new();
@@ -1140,12 +1158,12 @@ fn many_step() -> impl Strategy<Value = ManyStep> {
     ]
 }
 
-/// Returns the byte that is written to a connection in a round, unlike those of other connections.
+/// Returns the byte that is written to a connection in a round. Other connections get other bytes.
 fn byte_of(round: usize, number: usize) -> u8 {
     u8::try_from((round * MANY + number) % 251).unwrap()
 }
 
-/// Runs the steps on both servers, of which one has the lookup prefetch.
+/// Runs the steps on both servers. Only the first server has the lookup prefetch.
 fn run_many(steps: Vec<ManyStep>) {
     let mut scene = Scene::new();
     (0..MANY).for_each(|number| scene.open(number));
@@ -1175,7 +1193,7 @@ fn run_many(steps: Vec<ManyStep>) {
                 let options =
                     ConnectOptions { local: Some(local.into()), ..ConnectOptions::default() };
                 let peer = SocketAddrV4::new(SERVER, PORT);
-                // The reset of the previous connection may not have left yet.
+                // `tcp_connect` fails if the reset of the previous connection is not sent yet.
                 if let Ok(handle) = scene.client.tcp_connect(now, peer, &options) {
                     scene.opened[number] = handle;
                 }
@@ -1188,8 +1206,8 @@ fn run_many(steps: Vec<ManyStep>) {
     }
 }
 
-/// A reset, the SYN of a new connection, and a late segment of the old one arrive in one batch. The
-/// prefetched connection must not receive the late segment.
+/// A reset, the SYN of a new connection with the same ports, and a late segment of the old
+/// connection arrive in one batch. The prefetched connection must not receive the late segment.
 #[test]
 fn a_connection_that_ends_within_a_batch_leaves_the_prefetch() {
     let mut scene = Scene::new();

@@ -26,7 +26,7 @@ fn connect(pair: &mut Pair, remote: SocketAddrV4) -> TcpHandle {
     pair.stack(Side::Left).tcp_connect(now, remote, &ConnectOptions::default()).unwrap()
 }
 
-/// Closes both ends, the right one first, which then enters TIME-WAIT.
+/// Closes both ends. The right end closes first, and so enters TIME-WAIT.
 fn close(pair: &mut Pair, left: TcpHandle, right: TcpHandle) {
     for (side, end) in [(Side::Right, right), (Side::Left, left)] {
         let now = pair.now;
@@ -147,7 +147,8 @@ fn a_transfer_survives_loss_duplication_and_reordering() {
     }
 }
 
-/// RFC 3168: new data is sent as ECN-capable, and marks are echoed to the sender.
+/// RFC 3168 §6.1: new data is sent in ECN-capable packets, and the receiver echoes congestion marks
+/// to the sender.
 #[test]
 fn ecn_marks_slow_a_transfer_down_without_loss() {
     for medium in [Medium::Ethernet, Medium::Ip] {
@@ -159,8 +160,8 @@ fn ecn_marks_slow_a_transfer_down_without_loss() {
         let (left, right) = established(&mut pair, listener);
         let treatment = TypeOfService::from_byte(0xbb);
         pair.stack(Side::Left).tcp_set_type_of_service(left, treatment).unwrap();
-        // Acknowledgements are not ECN-capable, so they are dropped instead of marked, which does
-        // little harm.
+        // Acknowledgements are not ECN-capable, so the network drops them instead of marking them.
+        // Later acknowledgements make up for this loss.
         pair.wire.network.marking = 20;
         let seen = Rc::new(RefCell::new(Vec::new()));
         let log = Rc::clone(&seen);
@@ -209,7 +210,7 @@ fn a_host_connects_to_itself() {
         let client = stack.tcp_connect(now, here, &ConnectOptions::default()).unwrap();
         pair.run_for(Duration::from_millis(1));
         let (server, _) = pair.stack(Side::Left).tcp_accept(listener).unwrap();
-        // Both ends become compact after a time without activity.
+        // Both ends move to their compact form after a time without activity.
         pair.run_for(Duration::from_secs(5));
         pair.stack(Side::Left).check();
         let mut transfer = Transfer::new((Side::Left, client), (Side::Left, server), 1 << 20);
@@ -308,8 +309,9 @@ fn a_changed_mac_address_is_followed_within_a_transfer() {
     });
     pair.run_for(Duration::from_millis(1));
     pair.stack(Side::Left).tcp_write(now, left, b"to your new address").unwrap();
-    // The MAC address does not exist, so the segment is retransmitted until the neighbour has
-    // become stale, was probed in vain, and was requested by broadcast.
+    // No host has this MAC address. The segment is retransmitted until the neighbour entry has
+    // become stale, its unicast probes have failed, and a broadcast request has found the new MAC
+    // address.
     let mut into = [0; 64];
     let mut read = 0;
     assert!(pair.run_until(Duration::from_secs(200), |pair| {
@@ -351,8 +353,8 @@ fn a_connection_in_time_wait_is_reopened_by_a_syn() {
     assert_eq!(pair.stack(Side::Right).counters().tcp_extra.time_wait_recycled, 4);
 }
 
-/// A connection that ends leaves its timer in the wheel for the next one in its slot. That one
-/// ignores the old expiry, and its own deadlines hold.
+/// A connection that ends leaves its timer in the timer wheel. The next connection in its slot must
+/// ignore that timer, and keep its own deadlines.
 #[test]
 fn a_reused_slot_does_not_change_the_timers() {
     let syns = |follows: bool| {
@@ -384,8 +386,9 @@ fn a_reused_slot_does_not_change_the_timers() {
     assert_eq!(after, fresh);
 }
 
-/// A connection with a shorter TIME-WAIT than those before it ends in time, and none ends early. So
-/// does one that its application released after others had entered.
+/// Each connection ends when its own TIME-WAIT ends. One connection has a shorter TIME-WAIT than
+/// connections that entered before it. The application releases another connection only after
+/// further connections have entered.
 #[test]
 fn each_connection_in_time_wait_ends_on_time() {
     let mut pair = pair();
@@ -432,7 +435,7 @@ fn each_connection_in_time_wait_ends_on_time() {
             Err(Error::AddressInUse(locals[number].into())),
             "{number} is in TIME-WAIT"
         );
-        // Records in the queue may be extended by a sixteenth.
+        // The stack may extend the TIME-WAIT records in the queue by a sixteenth.
         let longer = Duration::from_millis(if number == 2 { 10 } else { 1_900 });
         pair.run_for(longer);
         if number == 2 {
@@ -487,8 +490,8 @@ fn exhausted_ephemeral_ports_are_an_error_and_used_ports_are_skipped() {
         &ConnectOptions { local: Some(local.into()), ..ConnectOptions::default() },
     );
     assert_eq!(again, Err(Error::AddressInUse(local.into())));
-    // Each pair of addresses and destination port has its own ephemeral ports, so another
-    // destination port is not affected.
+    // Ephemeral ports are counted separately for each pair of addresses and destination port, so a
+    // connection to another destination port still succeeds.
     assert!(stack.tcp_connect(now, at(Side::Right, 10), &ConnectOptions::default()).is_ok());
 }
 
@@ -507,7 +510,7 @@ fn invalid_calls_are_refused_with_a_reason() {
         ConnectOptions { local: Some(at(Side::Right, 0).into()), ..ConnectOptions::default() };
     let refused = stack.tcp_connect(now, at(Side::Right, 9), &foreign);
     assert_eq!(refused, Err(Error::AddressNotOurs(Side::Right.address().into())));
-    // RFC 1122 §3.2.1.3 (g): a loopback address must not appear outside a host.
+    // RFC 1122 §3.2.1.3 (g): packets with a loopback address must not leave a host.
     let loopback = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
     let within = ConnectOptions { local: Some(loopback.into()), ..ConnectOptions::default() };
     let refused = stack.tcp_connect(now, at(Side::Right, 9), &within);
@@ -532,7 +535,7 @@ fn an_abort_resets_the_peer() {
     assert_eq!(pair.stack(Side::Right).tcp(right).unwrap().error(), Some(TcpError::Reset));
     let counters = pair.stack(Side::Left).counters().tcp;
     assert_eq!((counters.out_resets, counters.established_resets), (1, 1));
-    // The application of the peer has not closed the handle, but the port is free.
+    // The application on the right host has not closed its handle, but the port is free again.
     let options =
         ConnectOptions { local: Some(at(Side::Right, 9).into()), ..ConnectOptions::default() };
     assert!(pair.stack(Side::Right).tcp_connect(now, at(Side::Left, 7), &options).is_ok());

@@ -157,7 +157,8 @@ fn a_writable_event_follows_each_refusal_once() {
     assert_eq!(counters.ip.out_requests, 3);
 }
 
-/// A sender to its own host gets no backpressure, like on a link.
+/// A sender to its own host gets no backpressure, as on a link: the stack drops the excess
+/// datagrams and counts them.
 #[test]
 fn loopback_datagrams_beyond_the_limit_are_counted() {
     let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.local_bytes = 3_000);
@@ -178,7 +179,7 @@ fn loopback_datagrams_beyond_the_limit_are_counted() {
     assert_eq!((counters.ip.out_discards, counters.udp.out_datagrams), (10 - received, 10));
 }
 
-/// Returns a packet from the right host, with a datagram of four bytes to port 9 of the left one.
+/// Returns a packet from the right host, with a datagram of four bytes to port 9 of the left host.
 fn packet() -> Vec<u8> {
     let mut packet = vec![0; 20 + 12];
     let header = Ipv4Header::new(Side::Right.address(), Side::Left.address(), Protocol::UDP);
@@ -317,7 +318,7 @@ fn datagrams_of_a_closed_socket_wait_for_arp() {
     stack.udp_close(left).unwrap();
     assert!(stack.holds_packets());
     pair.turn();
-    // The ARP request has left, and the packet waits for the reply.
+    // The ARP request is sent, and the packet waits for the ARP reply.
     assert!(!pair.stack(Side::Left).wants_transmit() && pair.stack(Side::Left).holds_packets());
     assert!(
         pair.run_until(Duration::from_millis(1), |pair| !pair.stack(Side::Left).holds_packets())
@@ -356,7 +357,7 @@ fn a_socket_is_a_sender_until_its_last_datagram_has_left() {
     }
 }
 
-/// The slots of closed sockets are reused.
+/// The new socket reuses the slot of the closed socket, but must not get its events.
 #[test]
 fn a_reused_slot_gets_no_events_of_a_closed_socket() {
     let mut pair = pair();
