@@ -1,5 +1,5 @@
-//! Bursts: consecutive segments with one header template, with and without offloads, and
-//! interruptions of a burst.
+//! Tests of bursts: consecutive segments that are built from one header template. The tests run
+//! with and without offloads, and interrupt bursts.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ const MEDIUM: usize = 14;
 const TCP: usize = MEDIUM + Ipv4Header::LENGTH;
 const MSS: u32 = 1_448;
 
-/// Two hosts and the frames between them, which the test carries.
+/// Two hosts with a connection between them. The test itself carries the frames.
 struct Hosts {
     now: Instant,
     here: Stack,
@@ -35,12 +35,13 @@ struct Hosts {
 }
 
 impl Hosts {
-    /// Creates a connection over a link of the client with these offloads.
+    /// Creates a connection. The client's link has these offloads.
     fn new(offloads: Offloads) -> Self {
         Self::with(offloads, false, 1 << 20)
     }
 
-    /// Creates a connection with this send buffer; `count_packets` sets the option of the hosts.
+    /// Creates a connection with a send buffer of this many bytes. `count_packets` sets the option
+    /// of this name in the configuration of both hosts.
     fn with(offloads: Offloads, count_packets: bool, send_buffer: usize) -> Self {
         let rules = Config {
             send_buffer: send_buffer.into(),
@@ -50,7 +51,7 @@ impl Hosts {
         Self::by(&rules, offloads, count_packets)
     }
 
-    /// Creates a connection between hosts with this configuration of TCP.
+    /// Creates a connection between hosts with this TCP configuration.
     fn by(rules: &Config, offloads: Offloads, count_packets: bool) -> Self {
         let host = |side: Side| {
             let mut config = side.config();
@@ -75,12 +76,13 @@ impl Hosts {
         assert_eq!(self.here.tcp_write(self.now, self.client, &data), Ok(bytes));
     }
 
-    /// Returns the frames of the client, as many as its link has room for.
+    /// Returns the frames that the client sends now, at most `room`.
     fn send(&mut self, room: usize) -> Vec<Vec<u8>> {
         frames(self.now, &mut self.here, room)
     }
 
-    /// Fills the pipe and delivers everything, so that the windows allow bursts.
+    /// Sends data and delivers all frames several times, so that the congestion and receive windows
+    /// allow bursts.
     fn warm_up(&mut self) {
         self.write(100 * MSS as usize);
         for _ in 0..8 {
@@ -100,7 +102,8 @@ impl Hosts {
         data
     }
 
-    /// Delivers these frames of the client, which are read and acknowledged.
+    /// Delivers these frames of the client to the server, which reads the data. Delivers the
+    /// server's acknowledgements to the client.
     fn deliver(&mut self, frames_of_client: &[Vec<u8>]) {
         for frame in frames_of_client {
             self.there.handle_frame(self.now, RxFrame::plain(frame, self.now));
@@ -111,7 +114,8 @@ impl Hosts {
         }
     }
 
-    /// Carries all frames of the client, and the answers, with this latency each.
+    /// Carries all frames of the client and the server's answers, with this latency in each
+    /// direction.
     fn exchange(&mut self, latency: Duration) {
         let sent = self.send(usize::MAX);
         self.now += latency;
@@ -126,7 +130,8 @@ impl Hosts {
         }
     }
 
-    /// Calls `happens` after three frames of a burst, and returns the frames that follow.
+    /// Calls `happens` after three frames of a burst. Returns the hosts, and the frames that
+    /// follow.
     fn interrupted(happens: impl Fn(&mut Self)) -> (Self, Vec<Vec<u8>>) {
         let mut hosts = Self::new(Offloads::NONE);
         hosts.warm_up();
@@ -150,8 +155,8 @@ fn segment(frame: &[u8]) -> Segment<'_> {
     Segment::parse(Ipv4Packet::parse(&frame[MEDIUM..]).unwrap().payload).unwrap()
 }
 
-/// Returns the frames of a host, segmented and summed as by its link. Every other one uses
-/// scatter-gather.
+/// Returns the frames that a host sends now, segmented and with checksums as its link would send
+/// them. The host assembles every second frame with scatter-gather.
 fn frames(now: Instant, stack: &mut Stack, room: usize) -> Vec<Vec<u8>> {
     let mut frame = vec![0xa5; stack.capabilities().room()];
     let mut sent = Vec::new();
@@ -237,8 +242,8 @@ fn segment_frame(frame: &[u8], sent: TxFrame) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Carries all frames in both directions, if they pass `passes`, until both hosts are idle. Returns
-/// the frames of the first host.
+/// Carries frames in both directions until both hosts are idle. Loses the frames of the first host
+/// for which `passes` returns false. Returns the frames of the first host.
 fn carry(
     now: Instant,
     here: &mut Stack,
@@ -264,8 +269,8 @@ fn carry(
     }
 }
 
-/// With no offload, checksum offload or segmentation offload, the same frames are on the wire at
-/// the same times, with and without loss.
+/// A sender without offloads, with checksum offload, or with segmentation offload puts equal frames
+/// on the wire at equal times, with and without loss.
 #[test]
 fn offloads_put_the_same_frames_on_the_wire() {
     let plain = Offloads::NONE;
@@ -356,7 +361,8 @@ fn a_burst_continues_when_the_link_has_room() {
     assert_eq!(hosts.read().len(), 9 * MSS as usize);
 }
 
-/// Timestamps are those of the actual transmission.
+/// The timestamp option of each segment holds the time of its transmission, not the time at which
+/// the burst began.
 #[test]
 fn a_continued_burst_has_current_timestamps() {
     let (mut hosts, next) = Hosts::interrupted(|hosts| hosts.now += Duration::from_millis(7));
@@ -368,7 +374,8 @@ fn a_continued_burst_has_current_timestamps() {
     assert_eq!(hosts.read().len(), 9 * MSS as usize);
 }
 
-/// The next segment of the burst acknowledges the received data.
+/// If the sender receives data during a burst, the next segment of the burst acknowledges this
+/// data.
 #[test]
 fn a_burst_acknowledges_data_received_in_between() {
     let before = Hosts::interrupted(|_| ()).1;
@@ -432,7 +439,7 @@ fn new_header_options_apply_within_a_burst() {
     }
 }
 
-/// Segments must not be sent to the MAC address of a previous next hop.
+/// After a route change, segments must not be sent to the MAC address of the previous next hop.
 #[test]
 fn a_route_change_applies_within_a_burst() {
     let gateway = Ipv4Addr::new(192, 0, 2, 77);
@@ -450,7 +457,7 @@ fn a_route_change_applies_within_a_burst() {
     assert_eq!(hosts.here.counters().ip.out_no_routes, 6);
 }
 
-/// After the ICMP error of a router, segments are smaller.
+/// After a router's ICMP error with a smaller MTU, the remaining segments of the burst are smaller.
 #[test]
 fn a_smaller_path_mtu_applies_within_a_burst() {
     let mut hosts = Hosts::new(Offloads::NONE);
@@ -458,7 +465,7 @@ fn a_smaller_path_mtu_applies_within_a_burst() {
     let first = hosts.send(3);
     let error = IcmpError::FragmentationNeeded { next_hop_mtu: 1_000 };
     let report = IcmpMessage::Error { error, quote: Quote::of(&first[0][MEDIUM..]).unwrap() };
-    // The MAC addresses of the report do not matter.
+    // The host does not check the source MAC address of an ICMP error.
     let mut frame = first[0].clone();
     frame[..6].copy_from_slice(&first[0][6..12]);
     let length = report.emit(&mut frame[TCP..]);
@@ -475,9 +482,9 @@ fn a_smaller_path_mtu_applies_within_a_burst() {
 
 const LARGE: Offloads = Offloads { checksums: true, gso_max_size: 65_535 };
 
-/// Opens a connection with segmentation offload, whose windows admit the whole send buffer, and
-/// whose writer was refused. The round trip takes twice `latency`. Returns the frames that were
-/// sent.
+/// Opens a connection with segmentation offload and windows larger than the send buffer. Its
+/// application then writes more than the send buffer takes. The round-trip time is twice `latency`.
+/// Returns the hosts, and the frames that were sent.
 fn refused(latency: Duration) -> (Hosts, Vec<Vec<u8>>) {
     let mut hosts = Hosts::with(LARGE, false, 256 << 10);
     for _ in 0..24 {
@@ -492,8 +499,9 @@ fn refused(latency: Duration) -> (Hosts, Vec<Vec<u8>>) {
     (hosts, sent)
 }
 
-/// A GSO frame has up to 45 segments, and costs nearly as much with fewer. So a rest of one segment
-/// and 56 bytes waits for the data that the writer adds after the next acknowledgement.
+/// A GSO frame holds up to 45 segments, and a smaller GSO frame costs the sender nearly as much. So
+/// a remainder of one segment and 56 bytes waits for the data that the application adds after the
+/// next acknowledgement.
 #[test]
 fn a_partial_gso_frame_waits_for_a_refused_writer() {
     let (mut hosts, sent) = refused(Duration::from_micros(50));
@@ -519,7 +527,7 @@ fn a_partial_gso_frame_leaves_at_once_otherwise() {
     assert_eq!(refused(Duration::from_millis(2)).1.len(), 4 * 45 + 2);
 }
 
-/// Two senders take turns of four frames, with bursts too.
+/// Two sending connections take turns after four frames each. A burst must not exceed such a turn.
 #[test]
 fn a_burst_ends_with_the_turn_of_its_sender() {
     let mut hosts = Hosts::new(Offloads::NONE);
@@ -543,8 +551,8 @@ fn a_burst_ends_with_the_turn_of_its_sender() {
     }
 }
 
-/// Creates a server without delayed ACKs beyond two segments, which has received this number of
-/// segments.
+/// Creates a server that acknowledges at least every second segment. The server has received this
+/// number of segments, and has not answered yet.
 fn before_ack_batch(segments: usize, count_packets: bool) -> Hosts {
     let rules = Config {
         stretch_acks: false,
@@ -559,7 +567,7 @@ fn before_ack_batch(segments: usize, count_packets: bool) -> Hosts {
 }
 
 impl Hosts {
-    /// Delivers segments to the server, without its answers.
+    /// Delivers this number of segments to the server. Does not fetch the server's answers.
     fn receive_segments(&mut self, segments: usize) {
         self.write(segments * MSS as usize);
         for frame in self.send(usize::MAX) {
@@ -567,7 +575,8 @@ impl Hosts {
         }
     }
 
-    /// Returns the frames of the server, sent to a link that takes up to `room` frames.
+    /// Returns the frames that the server sends in one turn, over a link that accepts up to `room`
+    /// frames.
     fn answer_at_once(&mut self, room: usize) -> Vec<Vec<u8>> {
         let mut link = TestLink::new(self.there.capabilities(), room);
         self.there.turn(&mut link, Budget::default(), self.now).unwrap();
@@ -576,8 +585,9 @@ impl Hosts {
     }
 }
 
-/// A burst that is written in one loop, for a link with several frames at a time, equals single
-/// frames, wherever the link is full.
+/// A burst that is written in one loop, for a link that accepts several frames at a time, equals
+/// the frames that are requested singly. This holds for any number of frames after which the link
+/// is full.
 #[test]
 fn a_burst_in_a_loop_equals_single_frames() {
     for medium in [Medium::Ethernet, Medium::Ip] {
@@ -605,8 +615,9 @@ fn a_burst_in_a_loop_equals_single_frames() {
     }
 }
 
-/// An ACK batch, which is written without a decision for each frame, equals single
-/// acknowledgements, wherever the link is full and whatever follows.
+/// An ACK batch is written without a decision for each frame. It must equal the acknowledgements
+/// that are requested singly, for any number of frames after which the link is full, and for any
+/// segments that follow.
 #[test]
 fn an_ack_batch_equals_single_acknowledgements() {
     for (segments, room, more) in (1..14).flat_map(|segments| {
@@ -642,13 +653,14 @@ fn an_ack_batch_covers_two_segments_each_with_one_window_edge() {
     let edge = |(ack, window): (SeqNum, u16)| ack + (u32::from(window) << scale);
     for (number, pair) in acknowledgements.windows(2).enumerate() {
         assert_eq!(pair[1].0 - pair[0].0, if number < 3 { 2 * MSS } else { MSS });
-        // The offered window is rounded to a multiple of its scale, so the difference may be one
-        // unit larger.
+        // The advertised window is rounded to a multiple of 2^`scale` bytes, so the difference of
+        // two right edges may be one such unit larger.
         assert!(edge(pair[1]) + (1 << scale) - edge(pair[0]) < 2 << scale, "{acknowledgements:?}");
     }
 }
 
-/// The identification differs in each packet, which a batch does not support.
+/// With `count_packets`, the IPv4 identification differs in each packet. An ACK batch does not
+/// support this, so the acknowledgements are sent singly.
 #[test]
 fn acknowledgements_are_counted_in_the_identification() {
     let mut hosts = before_ack_batch(8, true);
@@ -661,7 +673,8 @@ fn acknowledgements_are_counted_in_the_identification() {
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
 }
 
-/// Two senders take turns of four frames, with ACK batches too.
+/// Two sending connections take turns after four frames each. An ACK batch must not exceed such a
+/// turn.
 #[test]
 fn an_ack_batch_ends_with_the_turn_of_its_sender() {
     let mut hosts = before_ack_batch(0, false);

@@ -28,7 +28,7 @@ fn link_local(side: Side) -> Ipv6Addr {
     Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, side as u16 + 1)
 }
 
-/// Returns the IPv4 address of a host in IPv6 form.
+/// Returns the IPv4 address of a host as an IPv4-mapped IPv6 address.
 fn mapped(side: Side) -> Ipv6Addr {
     side.address().to_ipv6_mapped()
 }
@@ -37,7 +37,7 @@ fn end(address: impl Into<IpAddr>, port: u16) -> SocketAddr {
     SocketAddr::new(address.into(), port)
 }
 
-/// Returns an end with a link-local address, and its zone.
+/// Returns a socket address with the link-local address of a host and this zone.
 fn zoned(side: Side, port: u16, zone: u32) -> SocketAddr {
     SocketAddrV6::new(link_local(side), port, 0, zone).into()
 }
@@ -46,7 +46,7 @@ fn parse(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-/// Creates two hosts with addresses of both versions.
+/// Creates two hosts with addresses of both IP versions.
 fn pair_over(medium: Medium) -> Pair {
     Pair::new(&Setup { medium, ..Setup::default() }, |side, config| {
         config.addresses.push(format!("{}/64", ipv6(side)).parse().unwrap());
@@ -80,7 +80,7 @@ fn connect(pair: &mut Pair, remote: SocketAddr) -> TcpHandle {
     client.unwrap()
 }
 
-/// Returns the local and the remote end of a connection.
+/// Returns the local and the remote address of a connection.
 fn ends(pair: &mut Pair, side: Side, connection: TcpHandle) -> (SocketAddr, SocketAddr) {
     let stack = pair.stack(side);
     (stack.tcp_local_addr(connection).unwrap(), stack.tcp_peer_addr(connection).unwrap())
@@ -97,7 +97,7 @@ fn send(pair: &mut Pair, side: Side, socket: UdpHandle, to: SocketAddr) -> Resul
     sent
 }
 
-/// Returns the sender of the next datagram.
+/// Receives the next datagram, and returns the address of its sender.
 fn received(pair: &mut Pair, side: Side, socket: UdpHandle) -> Result<SocketAddr, Error> {
     let mut bytes = [0; 16];
     let (length, from) = pair.stack(side).udp_receive_from(socket, &mut bytes)?;
@@ -105,8 +105,7 @@ fn received(pair: &mut Pair, side: Side, socket: UdpHandle) -> Result<SocketAddr
     Ok(from)
 }
 
-/// Counts the IPv6 packets that a host sends or receives, and asserts that none has an IPv4 address
-/// in IPv6 form.
+/// Counts the IPv6 packets of both hosts, and asserts that no packet has an IPv4-mapped address.
 fn count_ipv6(pair: &mut Pair) -> Rc<Cell<u32>> {
     let counted = Rc::new(Cell::new(0));
     let count = Rc::clone(&counted);
@@ -191,7 +190,8 @@ fn a_connection_to_a_mapped_address_is_one_of_ipv4() {
     assert_eq!(pair.stack(Side::Right).tcp_read(now, server, &mut [0; 16]), Ok(9));
 }
 
-/// An idle connection is packed, and must keep the form of its addresses.
+/// An idle connection is stored in a compact form. It must still know whether its addresses are
+/// IPv4-mapped.
 #[test]
 fn an_idle_connection_keeps_the_form_of_its_addresses() {
     let mut pair = pair();
@@ -209,7 +209,8 @@ fn an_idle_connection_keeps_the_form_of_its_addresses() {
     assert_eq!(ends(&mut pair, Side::Right, server), (before.1, peer));
 }
 
-/// A slot that was one of a connection in IPv6 form must not pass this on to the next one.
+/// A connection must not report IPv4-mapped addresses only because the previous connection in its
+/// slot did.
 #[test]
 fn a_reused_slot_forgets_the_form_of_its_addresses() {
     let mut pair = pair();
@@ -241,7 +242,8 @@ fn a_bound_mapped_address_receives_ipv4_only() {
     }
 }
 
-/// As in Linux, except that an address and all addresses of its version do not conflict.
+/// Conflicts between local addresses are those of Linux, with one exception: a socket at one
+/// address and a socket at all addresses of that IP version do not conflict.
 #[test]
 fn two_sockets_cannot_receive_the_same_packets() {
     let both = (parse("[::]:7"), false);
@@ -338,7 +340,7 @@ fn datagrams_of_both_versions_reach_a_socket_at_all_addresses() {
         assert_eq!(received(&mut pair, Side::Right, right), Ok(shown));
         send(&mut pair, Side::Right, right, shown).unwrap();
         assert_eq!(received(&mut pair, Side::Left, left), Ok(to));
-        // The application may also give the IPv4 address itself.
+        // The application may also give a plain IPv4 address as the destination.
         send(&mut pair, Side::Right, right, own).unwrap();
         assert_eq!(received(&mut pair, Side::Left, left), Ok(to));
     }
@@ -463,9 +465,8 @@ fn packet(source: Ipv6Addr, destination: Ipv6Addr, protocol: Protocol) -> Vec<u8
     packet
 }
 
-/// An IPv4 address in IPv6 form is never an address of a packet
-/// (draft-itojun-v6ops-v4mapped-harmful): it would pass filters for IPv4 addresses, and sockets of
-/// both versions would take it for a packet over IPv4.
+/// A packet with an IPv4-mapped IPv6 address is invalid (draft-itojun-v6ops-v4mapped-harmful). It
+/// would evade filters for IPv4 addresses, and dual-stack sockets would take it for an IPv4 packet.
 #[test]
 fn mapped_addresses_in_packets_are_dropped() {
     let other = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 9);
@@ -494,14 +495,15 @@ fn mapped_addresses_in_packets_are_dropped() {
             assert_eq!(counted.in_header_errors + counted.in_address_errors, 5);
             assert_eq!(counted.in_delivers, 0);
             assert_eq!(received(&mut pair, Side::Right, socket), Err(Error::WouldBlock));
-            // The helper makes packets that are otherwise accepted.
+            // A packet of the function `packet` with a valid source address is accepted.
             pair.answers(Side::Right, packet(other, ipv6(Side::Right), protocol));
             assert_eq!(pair.stack(Side::Right).counters().ip.in_delivers, 1);
         }
     }
 }
 
-/// Is this a report of multicast memberships, which answers nothing?
+/// Is this packet a multicast membership report? The host sends such reports by itself, so they are
+/// no answers.
 fn is_report(packet: &[u8]) -> bool {
     Ipv6Packet::parse(packet).is_ok_and(|packet| packet.header.destination.is_multicast())
 }
@@ -560,14 +562,14 @@ fn an_unknown_zone_is_refused() {
     let options = ConnectOptions { local: Some(own), ..ConnectOptions::default() };
     let connected = stack.tcp_connect(now, zoned(Side::Right, 9, 0), &options);
     assert_eq!(connected, Err(refused(Side::Left)));
-    // A zone of an address that needs none is ignored, as in Linux.
+    // The zone of an address that is not link-local is ignored, as in Linux.
     let global = SocketAddrV6::new(ipv6(Side::Right), 9, 0, 2);
     assert_eq!(stack.udp_connect(now, socket, global), Ok(()));
     assert_eq!(stack.udp_peer_addr(socket), Ok(end(ipv6(Side::Right), 9)));
 }
 
-/// A forwarder has no address that could be one of both versions: its destinations are of both, or
-/// of one, and its flows have the addresses of their packets.
+/// A forwarder never uses IPv4-mapped addresses. Its destinations cover one IP version or both, and
+/// its flows have the addresses in their packets.
 #[test]
 fn a_forwarder_for_everything_accepts_both_versions_and_one_for_ipv6_only_ipv6() {
     let far_ipv4 = end(Ipv4Addr::new(192, 0, 2, 77), 80);
@@ -598,7 +600,7 @@ fn a_forwarder_for_everything_accepts_both_versions_and_one_for_ipv6_only_ipv6()
     }
 }
 
-/// A host sends to a destination of another scope from its link-local address if it has no other.
+/// A host without a global address sends from its link-local address even to a global destination.
 #[test]
 fn a_link_local_client_of_a_forwarder_has_a_zone() {
     let mut pair = pair_over(Medium::Ip);

@@ -21,7 +21,8 @@ use std::cell::RefCell;
 use std::net::SocketAddrV4;
 use std::rc::Rc;
 
-/// With 50 ms in each direction, round trips dominate the time.
+/// Round-trip time between the hosts: 50 ms in each direction, so that round trips dominate all
+/// other delays.
 const ROUND_TRIP: Duration = Duration::from_millis(100);
 
 fn pair() -> Pair {
@@ -36,7 +37,7 @@ fn listen(pair: &mut Pair, limit: usize) -> ListenHandle {
     pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap()
 }
 
-/// Opens a connection with Fast Open, and writes data before its SYN leaves.
+/// Opens a connection with Fast Open on the left host, and writes data before the SYN is sent.
 fn connect(pair: &mut Pair, data: &[u8]) -> TcpHandle {
     let now = pair.now;
     let options = ConnectOptions { fast_open: true, ..ConnectOptions::default() };
@@ -65,7 +66,7 @@ fn counted(pair: &mut Pair, side: Side) -> TcpExtraCounters {
     pair.stack(side).counters().tcp_extra
 }
 
-/// Opens and closes a first connection, which gives the client its cookie.
+/// Opens and closes a first connection, on which the client gets its cookie.
 fn first_connection(pair: &mut Pair, listener: ListenHandle) {
     let client = connect(pair, b"");
     pair.run_for(ROUND_TRIP * 2);
@@ -82,7 +83,7 @@ fn close(pair: &mut Pair, client: TcpHandle, server: TcpHandle) {
     pair.run_for(ROUND_TRIP);
 }
 
-/// The segments of one side: flags, length of the data, and cookie.
+/// The segments that one host has sent: flags, length of the data in bytes, and cookie.
 type Log = Rc<RefCell<Vec<(TcpFlags, usize, Option<FastOpenCookie>)>>>;
 
 fn record(pair: &mut Pair, side: Side) -> Log {
@@ -98,7 +99,7 @@ fn record(pair: &mut Pair, side: Side) -> Log {
     log
 }
 
-/// Returns a SYN from a forged source, with a cookie and data.
+/// Returns a SYN from a forged source address, with a cookie and `data` bytes of data.
 fn forged(source: SocketAddrV4, cookie: &[u8], data: usize) -> Vec<u8> {
     let fast_open = FastOpenCookie::new(cookie);
     with_options(source, data, |field| {
@@ -132,10 +133,11 @@ fn with_options(
     packet
 }
 
-/// A key that is known to the attacker.
+/// A Fast Open key of the server that the attacker knows.
 const STOLEN_KEY: [u8; 16] = [9; 16];
 
-/// Returns the cookie of the server for `source`, requested with a forged source address.
+/// Returns the server's cookie for the address of `source`. The request is a SYN with that forged
+/// source address and another port.
 fn stolen_cookie(pair: &mut Pair, source: SocketAddrV4) -> FastOpenCookie {
     let log = record(pair, Side::Right);
     let asking = SocketAddrV4::new(*source.ip(), source.port() + 1);
@@ -223,7 +225,8 @@ fn an_old_cookie_is_replaced() {
     let mut pair = pair();
     let listener = listen(&mut pair, 4);
     first_connection(&mut pair, listener);
-    // In the next period, the cookie is accepted and replaced. Two periods later, it is invalid.
+    // The server changes its key after each period. In the next period, it accepts the cookie and
+    // sends a new cookie. Two periods later, the cookie is invalid.
     for (hours, fast, by_previous, wrong) in [(1, 1, 1, 0), (2, 1, 1, 1), (0, 2, 1, 1)] {
         pair.run_for(Duration::from_secs(3_600) * hours);
         let client = connect(&mut pair, b"question");
@@ -272,7 +275,7 @@ fn a_flood_with_valid_cookies_is_limited_and_others_connect() {
     assert_eq!(statistics(&mut pair, listener).pending_fast, 8);
     let sent: usize = answers.borrow().iter().map(|(_, data, _)| data).sum();
     assert_eq!((answers.borrow().len(), sent), (200, 0), "one SYN-ACK each");
-    // An honest client connects by the normal handshake.
+    // A legitimate client connects by the three-way handshake, without Fast Open.
     for _ in 0..8 {
         accept(&mut pair, listener).unwrap();
     }
@@ -291,7 +294,8 @@ fn resets_count_against_the_limit_for_a_minute() {
     let cookies: Vec<_> = flood.iter().map(|&source| stolen_cookie(&mut pair, source)).collect();
     pair.run_for(Duration::from_secs(200));
     let reset = |pair: &mut Pair, source: SocketAddrV4| {
-        // The data ends at 501. The owner of the address resets the unknown connection.
+        // The data ends at sequence number 501. The owner of the source address does not know the
+        // connection, and so resets it.
         put(pair, forged::forged(source, TcpFlags::RST, 502, 0));
         pair.run_for(Duration::from_micros(1));
     };
@@ -325,14 +329,15 @@ fn a_completed_handshake_frees_its_place() {
     }
 }
 
-/// Runs a turn of the right host without delay.
+/// Runs a turn of the right host at the present time.
 fn turn(pair: &mut Pair) {
     let now = pair.now;
     pair.host(Side::Right).turn(now).unwrap();
     pair.stack(Side::Right).check();
 }
 
-/// RFC 7413 §5.1: only a reset from the client's address counts against the limit.
+/// RFC 7413 §5.1: a connection that the client's address has reset still counts against the limit.
+/// A connection that the server aborts does not.
 #[test]
 fn an_aborted_connection_frees_its_place() {
     let mut pair = pair();
@@ -367,7 +372,7 @@ fn a_reset_counts_for_exactly_a_minute() {
     }
 }
 
-/// The connection is in the accept queue, so it takes no place in the SYN queue.
+/// A connection by Fast Open is in the accept queue at once, so it takes no place in the SYN queue.
 #[test]
 fn a_fast_open_takes_no_place_in_the_syn_queue() {
     let mut pair = pair();
@@ -491,7 +496,7 @@ fn a_listener_can_close_with_pending_fast_connections() {
     let server = accept(&mut pair, listener).unwrap();
     let now = pair.now;
     pair.stack(Side::Right).tcp_listen_close(now, listener).unwrap();
-    // A new listener replaces the first.
+    // A new listener replaces the first listener on the same port.
     let other = listen(&mut pair, 100);
     pair.run_for(ROUND_TRIP * 2);
     assert_eq!(pair.stack(Side::Right).tcp(server).unwrap().state(), State::Established);
@@ -543,7 +548,7 @@ fn the_mss_of_the_server_is_cached_with_its_cookie() {
     pair.run_for(ROUND_TRIP);
     let syns: Vec<_> =
         log.borrow().iter().filter(|(flags, ..)| *flags == TcpFlags::SYN).copied().collect();
-    // The options take 32 of the 1,460 bytes.
+    // The options take 32 of the 1,460 bytes of the MSS.
     assert_eq!(syns.iter().map(|syn| syn.1).collect::<Vec<_>>(), [0, 1_428]);
 }
 
@@ -585,7 +590,8 @@ fn a_duplicate_syn_opens_no_second_connection_while_the_first_exists() {
     assert!(accept(&mut pair, listener).is_none());
     assert_eq!(read(&mut pair, Side::Right, server), b"question");
     close(&mut pair, client, server);
-    // The replay that the application accepts (§2.1): the server receives the request twice.
+    // With Fast Open, an application must tolerate replays (RFC 7413 §2.1): the server receives the
+    // request twice.
     put(&mut pair, syn);
     pair.run_for(Duration::from_millis(1));
     let replayed = accept(&mut pair, listener).unwrap();
@@ -647,7 +653,7 @@ fn a_refused_connection_pauses_fast_open() {
     }
 }
 
-/// Each request and its answer arrive once and in order, with loss and reordering.
+/// Each request and its answer arrive once and in order, despite loss and reordering of segments.
 #[test]
 fn requests_and_answers_arrive_once_over_a_lossy_path() {
     let mut fast = 0;
@@ -690,8 +696,8 @@ fn requests_and_answers_arrive_once_over_a_lossy_path() {
     assert!(fast > 80, "{fast} of 200 connections were fast");
 }
 
-/// Clients from before RFC 7413 use an experimental option (kind 254, 0xF989), and get the same in
-/// return.
+/// Clients from before RFC 7413 use an experimental option (kind 254, 0xF989). The server answers
+/// these clients with this option.
 #[test]
 fn the_experimental_option_is_supported() {
     let mut pair = pair();
@@ -713,7 +719,7 @@ fn the_experimental_option_is_supported() {
     pair.run_for(Duration::from_millis(1));
     let server = accept(&mut pair, listener).unwrap();
     assert_eq!(read(&mut pair, Side::Right, server), [7; 100]);
-    // The cookie is independent of the option that carries it.
+    // The value of a cookie does not depend on the option kind that carries it.
     let third = SocketAddrV4::new(*client.ip(), client.port() + 2);
     put(&mut pair, forged(third, given.as_bytes(), 50));
     pair.run_for(Duration::from_millis(1));

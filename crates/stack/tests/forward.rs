@@ -1,4 +1,5 @@
-//! Forwarders: flows to any address and port, and the decisions of their hook.
+//! Tests of forwarders, which accept flows to any address and port. Their hook decides about each
+//! flow.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -17,7 +18,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const FAR: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(203, 0, 113, 9), 8_080);
 
-/// A client, and a gateway behind a link without MAC addresses.
+/// A client and a gateway, connected by a link without MAC addresses.
 struct Net {
     client: Stack,
     gateway: Stack,
@@ -49,14 +50,15 @@ impl Net {
         Self { client, gateway, now: Instant::ZERO + Duration::from_secs(1) }
     }
 
-    /// Carries packets until both are quiet, and checks the invariants of both.
+    /// Carries packets until both hosts are idle, and checks the invariants of both hosts.
     fn carry(&mut self) {
         self.carry_unchecked();
         self.client.check();
         self.gateway.check();
     }
 
-    /// Carries packets without checks, which visit every socket.
+    /// Carries packets until both hosts are idle. Omits the checks of invariants, which visit every
+    /// socket and so take long.
     fn carry_unchecked(&mut self) {
         let mut packet = [0; 1_500];
         let mut is_busy = true;
@@ -90,7 +92,7 @@ impl Net {
         connection
     }
 
-    /// Polls the next deferred handshake, after those that were cancelled.
+    /// Returns the next deferred handshake, and skips events about cancelled handshakes.
     fn deferred(&mut self) -> DeferredHandle {
         let mut next = self.gateway.poll_forward();
         while let Some(ForwardEvent::Cancelled(_)) = next {
@@ -251,12 +253,13 @@ fn a_closed_forwarder_takes_no_packets_and_keeps_its_connections() {
     assert_eq!(net.gateway.forward_statistics().deferred, 0);
     net.client.tcp_write(net.now, client, b"still").unwrap();
     net.carry();
-    // The destination is no longer an address that this host takes packets for.
+    // The gateway no longer accepts packets for this destination address.
     assert_eq!(net.gateway.tcp_read(net.now, server, &mut [0; 8]), Err(Error::WouldBlock));
     assert!(net.gateway.counters().ip.in_address_errors > 0);
 }
 
-/// Returns the reset that a client of `syn` sends, `ahead` of the sequence number of the SYN.
+/// Returns a reset from the sender of `syn`. The sequence number of the reset is that of the SYN
+/// plus `ahead`.
 fn reset_after(syn: &[u8], ahead: u32) -> Vec<u8> {
     let packet = Ipv4Packet::parse(syn).unwrap();
     let segment = Segment::parse(packet.payload).unwrap();
@@ -309,7 +312,7 @@ fn deferred_handshakes_are_limited_and_the_oldest_is_cancelled() {
     assert_eq!((statistics.deferred, statistics.recycled), (100, 901));
     assert_eq!(net.gateway.poll_forward(), Some(ForwardEvent::Cancelled(handle)));
     assert_eq!(net.gateway.forward_accept(net.now, handle), Err(Error::Closed));
-    // The client repeats its SYN, and gets another record.
+    // The client retransmits its SYN, for which the gateway creates a new record.
     let later = net.connect();
     let (mut newest, mut polled) = (None, 0);
     while let Some(event) = net.gateway.poll_forward() {
@@ -450,7 +453,7 @@ fn an_idle_forwarded_connection_is_compact() {
     assert!(debug.contains("Compact("), "the idle connection is packed");
 }
 
-/// Returns a SYN from one end to another.
+/// Returns an IPv4 packet with a SYN from `from` to `to`.
 fn syn(from: SocketAddrV4, to: SocketAddrV4) -> Vec<u8> {
     let mut packet = vec![0; Ipv4Header::LENGTH + TcpHeader::LENGTH];
     let header = Ipv4Header::new(*from.ip(), *to.ip(), Protocol::TCP);
@@ -482,7 +485,7 @@ fn a_flood_of_handshakes_keeps_a_limited_number_and_lets_others_through() {
         let packet = syn(SocketAddrV4::new(source, 1_024), FAR);
         net.gateway.handle_frame(net.now, RxFrame::plain(&packet, net.now));
         if number % 64 == 0 {
-            // The application reads its events, and has no answers yet.
+            // The application polls all events, but decides nothing yet.
             while net.gateway.poll_forward().is_some() {}
             net.gateway.handle_local(net.now, 64);
         }
@@ -491,7 +494,7 @@ fn a_flood_of_handshakes_keeps_a_limited_number_and_lets_others_through() {
     let statistics = net.gateway.forward_statistics();
     assert_eq!(statistics.deferred, limit);
     assert!(statistics.recycled > 0 && statistics.syns <= 100_002, "{statistics:?}");
-    // A connection goes on, and a new one begins.
+    // The existing connection still works, and a new connection can be opened.
     net.client.tcp_write(net.now, client, b"undisturbed").unwrap();
     net.carry();
     let mut data = [0; 16];

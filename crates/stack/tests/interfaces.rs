@@ -34,7 +34,7 @@ impl Node {
     }
 }
 
-/// The end of a wire: the index of a host, and the number of an interface.
+/// An end of a wire: the index of a host, and the number of one of its interfaces.
 type Plug = (usize, u32);
 
 /// Hosts, and wires between their interfaces.
@@ -42,7 +42,7 @@ struct Network {
     now: Instant,
     nodes: Vec<Node>,
     wires: Vec<[Plug; 2]>,
-    /// The frames that were sent, with their sender.
+    /// All frames that were sent, with the interface that sent them.
     seen: Vec<(Plug, Vec<u8>)>,
 }
 
@@ -117,7 +117,7 @@ impl Network {
         panic!("the network never comes to rest");
     }
 
-    /// Carries the frames that were sent. Returns whether there were any.
+    /// Carries all frames that the hosts have sent. Returns true if there were any.
     fn carry(&mut self) -> bool {
         let mut has_carried = false;
         for wire in self.wires.clone() {
@@ -144,7 +144,8 @@ impl Network {
         client
     }
 
-    /// Sends bytes on a connection, and returns what the other end has received.
+    /// Sends 5,000 bytes on a connection, and returns the number of bytes that the other end has
+    /// received.
     fn transfer(&mut self, from: (usize, TcpHandle), to: (usize, TcpHandle)) -> usize {
         let now = self.now;
         self.stack(from.0).tcp_write(now, from.1, &[7; 5_000]).unwrap();
@@ -171,14 +172,14 @@ impl Network {
     }
 }
 
-/// A host with two interfaces (index 0), and a host on each of its links.
+/// Creates a host with two interfaces (index 0), and a second host on each of its two links.
 fn star() -> Network {
     let mut network = Network::new();
     let center = network.host(1, &["10.0.1.1/24", "2001:db8:1::1/64"]);
     let addresses = ["10.0.2.1/24", "2001:db8:2::1/64"].map(cidr).to_vec();
     let config = InterfaceConfig { addresses, ..InterfaceConfig::unconfigured(mac(2)) };
     assert_eq!(network.interface(center, &config), 2);
-    // Both have the same MAC address, and so the same link-local one.
+    // Both outer hosts have the same MAC address, and so the same link-local address.
     let left = network.host(9, &["10.0.1.2/24", "2001:db8:1::2/64"]);
     let right = network.host(9, &["10.0.2.2/24", "2001:db8:2::2/64"]);
     network.wires = vec![[(center, 1), (left, 1)], [(center, 2), (right, 1)]];
@@ -226,11 +227,12 @@ fn a_listener_at_all_addresses_serves_all_interfaces() {
         assert_eq!(network.transfer((CENTER, server), (leaf, client)), 5_000);
         assert_eq!(network.transfer((leaf, client), (CENTER, server)), 5_000);
     }
-    // The weak host model: an address of one interface is reached over another.
+    // The weak host model (RFC 1122 §3.3.4.2): the host accepts packets for an address of one
+    // interface on another interface.
     let client = network.connect(RIGHT, end("10.0.1.1:80"), None);
     let (server, _) = network.stack(CENTER).tcp_accept(listener).unwrap();
     assert_eq!(network.transfer((RIGHT, client), (CENTER, server)), 5_000);
-    // But a link-local one is not.
+    // A link-local address, in contrast, is reached only over its own interface.
     let own = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, 1);
     let now = network.now;
     let to = SocketAddr::new(own.into(), 80);
@@ -310,7 +312,8 @@ fn the_zone_of_a_link_local_address_selects_the_interface() {
     network.stack(CENTER).udp_send_to(now, receiver, own, b"to itself").unwrap();
     network.run_for(SECOND);
     assert_eq!(network.receive(CENTER, receiver), [own]);
-    // On a host with one interface, zero stands for it, and the zone of another address is ignored.
+    // On a host with one interface, the zone 0 stands for this interface. The zone of an address
+    // that is not link-local is ignored.
     let other = SocketAddrV6::new("2001:db8:1::1".parse().unwrap(), 81, 0, 9);
     let now = network.now;
     let listen = |address: SocketAddr| {
@@ -335,7 +338,8 @@ fn echoes_and_errors_take_the_interface_of_their_route() {
     assert_eq!(network.sent((CENTER, 2), Protocol::ICMP), 1);
 }
 
-/// Two hosts with two links between them. The second one has a further address.
+/// Creates two hosts with two links between them. The second host has an additional address, which
+/// is on neither link.
 fn parallel() -> Network {
     let mut network = Network::new();
     for (host, last) in [(1, 1), (3, 2)] {
@@ -359,7 +363,7 @@ fn a_connection_follows_a_change_of_routes_to_another_interface() {
     let mut network = parallel();
     network.stack(0).add_route(via([10, 0, 1, 2]));
     let listener = network.listen(1, "192.0.2.9:80");
-    // The answers come back over the second link from the beginning.
+    // The second host sends its answers over the second link from the beginning.
     let client = network.connect(0, end("192.0.2.9:80"), Some("10.0.2.1:0"));
     let (server, _) = network.stack(1).tcp_accept(listener).unwrap();
     assert_eq!(network.transfer((0, client), (1, server)), 5_000);
@@ -386,7 +390,7 @@ fn a_removed_interface_takes_its_addresses_and_routes_along() {
         clients.push(network.connect(0, end("192.0.2.9:80"), Some(local)));
         servers.push(network.stack(1).tcp_accept(listener).unwrap().0);
     }
-    // Data is waiting on the first link when it is removed.
+    // Data is still queued for the first link when its interface is removed.
     let now = network.now;
     network.stack(0).tcp_write(now, clients[1], &[7; 20_000]).unwrap();
     network.remove(0, 1);
@@ -409,7 +413,8 @@ fn a_removed_interface_takes_its_addresses_and_routes_along() {
     assert_eq!(network.stack(0).remove_interface(now, 1), Err(Error::UnknownInterface(1)));
     let unreached = network.stack(0).tcp_connect(now, end("10.0.1.2:80"), &Default::default());
     assert_eq!(unreached, Err(Error::NoRoute(Ipv4Addr::new(10, 0, 1, 2).into())));
-    // The number is free again, and an interface with it works.
+    // The number of the removed interface is free again, and a new interface with this number
+    // works.
     let again = network.interface(0, &InterfaceConfig::new(mac(1), cidr("10.0.1.1/24")));
     assert_eq!(again, 1);
     network.wires.push([(0, 1), (1, 1)]);
@@ -441,7 +446,8 @@ fn groups_are_joined_on_one_interface() {
     }
     assert_eq!(network.receive(CENTER, member), [end("10.0.2.2:9")]);
 
-    // A sender chooses its interface: here none, the second one, and one that is not there.
+    // A sender chooses the interface for multicast: no choice, the second interface, and an
+    // interface that does not exist.
     for (chosen, interface) in [(None, 1), (Some(2), 2)] {
         network.stack(CENTER).udp_set_multicast_interface(member, chosen.unwrap_or(0)).unwrap();
         assert_eq!(network.stack(CENTER).udp_multicast_interface(member), Ok(chosen));
@@ -503,7 +509,8 @@ fn an_accepted_connection_has_the_mtu_of_the_interface_of_its_answers() {
     let third = InterfaceConfig::new(mac(6), cidr("10.0.3.2/24"));
     assert_eq!(network.interface(1, &third), interface);
     network.wires.push([(0, interface), (1, interface)]);
-    // The segments of the client arrive over the first link, the answers leave over the third one.
+    // The segments of the client arrive over the first link, and the answers leave over the third
+    // link.
     network.stack(0).add_route(via([10, 0, 3, 2]));
     let listener = network.listen(0, "10.0.1.1:80");
     let client = network.connect(1, end("10.0.1.1:80"), Some("192.0.2.9:0"));

@@ -1,5 +1,5 @@
-//! Requirements of RFC 9293 that concern the host: addresses, ICMP, IP's fields and checksums. The
-//! table is `specs/rfc9293.toml`.
+//! Tests of requirements of RFC 9293 that concern the host: addresses, ICMP, IP header fields and
+//! checksums. `specs/rfc9293.toml` lists the requirements.
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_stack::{
@@ -19,12 +19,12 @@ use std::rc::Rc;
 const LEFT: Ipv4Addr = Side::Left.address();
 const RIGHT: Ipv4Addr = Side::Right.address();
 const SERVER: SocketAddrV4 = SocketAddrV4::new(RIGHT, 9);
-/// A second network of both hosts.
+/// Addresses of both hosts in a second network.
 const LEFT_TOO: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
 const RIGHT_TOO: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
 
-/// Creates hosts without Ethernet, so that tests write IP packets directly. Each has an address in
-/// two networks.
+/// Creates two hosts on a link without Ethernet, so that tests write IP packets directly. Each host
+/// has an address in each of two networks.
 fn pair() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |side, config| {
         let second = if side == Side::Left { LEFT_TOO } else { RIGHT_TOO };
@@ -41,7 +41,8 @@ fn connect(pair: &mut Pair, remote: SocketAddrV4) -> TcpHandle {
     pair.stack(Side::Left).tcp_connect(now, remote, &ConnectOptions::default()).unwrap()
 }
 
-/// An established connection to [`SERVER`].
+/// Opens a connection from the left host to [`SERVER`]. Returns the handles of its left and its
+/// right end.
 fn established(pair: &mut Pair) -> (TcpHandle, TcpHandle) {
     let listener = listen(pair, SERVER);
     let left = connect(pair, SERVER);
@@ -49,7 +50,7 @@ fn established(pair: &mut Pair) -> (TcpHandle, TcpHandle) {
     (left, pair.stack(Side::Right).tcp_accept(listener).unwrap().0)
 }
 
-/// Packets, with their senders.
+/// All recorded packets, each with the host that sent it.
 type Record = Rc<RefCell<Vec<(Side, Vec<u8>)>>>;
 
 /// Records every packet from now on.
@@ -109,7 +110,8 @@ fn events(pair: &mut Pair, side: Side) -> Vec<Event> {
     std::iter::from_fn(|| pair.stack(side).poll_event()).collect()
 }
 
-/// MUST-2, for the handshake, data, FIN, and resets without a connection.
+/// MUST-2: every segment has a checksum. Tested for the handshake, data, FIN, and resets without a
+/// connection.
 #[test]
 fn every_sent_segment_has_a_valid_checksum() {
     let mut pair = pair();
@@ -154,12 +156,13 @@ fn a_segment_with_an_invalid_checksum_is_discarded() {
     }
     let counters = pair.stack(Side::Right).counters().tcp;
     assert_eq!(counters.passive_opens, 0);
-    // Some of them have an invalid data offset.
+    // All 160 segments are counted as errors: for their checksum, or for an invalid data offset.
     assert_eq!(counters.in_errors, 160);
     assert_eq!(pair.answers(Side::Right, good).len(), 1);
 }
 
-/// MUST-8, MUST-9, SHLD-1: the same four-tuple later, and another host at the same time.
+/// MUST-8, MUST-9, SHLD-1: compares the initial sequence numbers of one four-tuple at two times,
+/// and of hosts with two secrets at one time.
 #[test]
 fn initial_sequence_numbers_follow_the_clock_and_a_secret() {
     let first_number = |seed, wait| {
@@ -203,7 +206,7 @@ fn a_reset_of_a_half_open_connection_keeps_the_listener() {
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
 }
 
-/// MUST-41.
+/// MUST-41: a passive open must not affect an existing connection or listener.
 #[test]
 fn a_second_listener_is_refused_without_effect() {
     let mut pair = pair();
@@ -220,11 +223,12 @@ fn a_second_listener_is_refused_without_effect() {
     }
 }
 
-/// MUST-42.
+/// MUST-42: an application can listen on a port on which a connection is in SYN-SENT or
+/// SYN-RECEIVED.
 #[test]
 fn a_listener_can_share_the_port_of_an_opening_connection() {
     let mut pair = pair();
-    // One connection in SYN-RECEIVED, of another listener, and one in SYN-SENT.
+    // One connection of another listener is in SYN-RECEIVED, and one connection is in SYN-SENT.
     let second = SocketAddrV4::new(RIGHT_TOO, 9);
     listen(&mut pair, second);
     assert_eq!(pair.answers(Side::Right, syn(LEFT_TOO, RIGHT_TOO)).len(), 1);
@@ -241,8 +245,8 @@ fn a_listener_can_share_the_port_of_an_opening_connection() {
     assert_eq!(pair.stack(Side::Right).tcp(opening).unwrap().state(), State::SynSent);
 }
 
-/// MUST-43, MUST-44: a local address that the application specifies, or else the one that IP
-/// selects.
+/// MUST-43, MUST-44: a connection uses the local address that the application specifies, or
+/// otherwise the address that IP selects.
 #[test]
 fn the_local_address_is_specified_or_in_the_network_of_the_next_hop() {
     let mut pair = pair();
@@ -264,7 +268,7 @@ fn the_local_address_is_specified_or_in_the_network_of_the_next_hop() {
     }
 }
 
-/// MUST-45, even if a route would now select another address.
+/// MUST-45: a connection keeps its local address, even if a new route would select another address.
 #[test]
 fn a_connection_keeps_its_source_address() {
     let mut pair = pair();
@@ -292,7 +296,7 @@ fn a_connection_keeps_its_source_address() {
     }
 }
 
-/// MUST-57.
+/// MUST-57: a SYN to a broadcast or multicast address is discarded silently.
 #[test]
 fn a_broadcast_or_multicast_syn_is_silently_discarded() {
     let mut pair = pair();
@@ -312,7 +316,7 @@ fn a_broadcast_or_multicast_syn_is_silently_discarded() {
     assert_eq!(pair.answers(Side::Right, syn(LEFT, RIGHT)).len(), 1);
 }
 
-/// MUST-63: multicast, broadcast, unspecified, loopback and own addresses.
+/// MUST-63: a SYN from a multicast, broadcast, unspecified, loopback or own address is discarded.
 #[test]
 fn a_syn_from_an_invalid_source_is_ignored() {
     let mut pair = pair();
@@ -350,7 +354,8 @@ fn segments_of_a_batch_are_acknowledged_once() {
     assert_eq!(Segment::parse(&sent[0][20..]).unwrap().ack, SeqNum::new(2_002));
 }
 
-/// MUST-50: Record Route, Timestamp, a completed source route, and an unknown option.
+/// MUST-50: TCP ignores the IP options Record Route and Timestamp, a completed source route, and an
+/// unknown option.
 #[test]
 fn ip_options_have_no_effect() {
     let record_route = [7, 7, 4, 0, 0, 0, 0, 0];
@@ -370,8 +375,8 @@ fn ip_options_have_no_effect() {
     }
 }
 
-/// MUST-48, MUST-49, SHLD-21, SHLD-22: each connection has its own settings from the SYN on, and
-/// can change them.
+/// MUST-48, MUST-49, SHLD-21, SHLD-22: each connection has its own type of service and TTL from the
+/// SYN on. The application can change both values later.
 #[test]
 fn type_of_service_and_ttl_are_set_per_connection() {
     let mut pair = pair();
@@ -419,7 +424,7 @@ fn type_of_service_and_ttl_are_set_per_connection() {
     assert_eq!(seen(Side::Left), [(0, 64)]);
 }
 
-/// MUST-54, MUST-56, SHLD-25, MUST-47: each soft error, during and after the handshake.
+/// MUST-54, MUST-56, SHLD-25, MUST-47: tests each soft error during and after the handshake.
 #[test]
 fn soft_errors_are_reported_and_end_no_connection() {
     let soft = [
@@ -475,7 +480,7 @@ fn hard_errors_end_a_connection_attempt() {
     }
 }
 
-/// MUST-55.
+/// MUST-55: ICMP Source Quench messages are discarded silently.
 #[test]
 fn a_source_quench_is_silently_discarded() {
     let mut pair = pair();
@@ -494,7 +499,8 @@ fn a_source_quench_is_silently_discarded() {
     assert_eq!(pair.stack(Side::Left).counters().icmp.in_source_quenches, 1);
 }
 
-/// MUST-20 (b): at R1, the next hop is probed, although it was confirmed recently.
+/// MUST-20 (b): after R1 retransmissions, the host probes the next hop, even if the next hop was
+/// confirmed recently.
 #[test]
 fn an_unresponsive_peer_causes_a_probe_of_the_next_hop() {
     let mut pair = Pair::new(&Setup::default(), |_, _| {});
@@ -518,7 +524,8 @@ fn an_unresponsive_peer_causes_a_probe_of_the_next_hop() {
     let asked = log.borrow().first().copied().expect("the neighbour is probed");
     let retransmissions = pair.stack(Side::Left).counters().tcp.retransmitted_segments;
     assert!(retransmissions >= 3);
-    // 200 + 400 + 800 ms, well before the 30 s for which a neighbour counts as reachable.
+    // The probe follows the third retransmission, after 200 + 400 + 800 ms. A neighbour counts as
+    // reachable for 30 s, so its entry has not expired by then.
     let after = asked.since(start).as_millis();
     assert_eq!(after, 1_400);
 }
