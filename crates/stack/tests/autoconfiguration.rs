@@ -33,7 +33,7 @@ fn host() -> Peer {
     host_with(|_| {})
 }
 
-/// Returns a host that has formed its addresses.
+/// Returns a host that has formed its addresses, and the router whose prefix they have.
 fn configured() -> (Peer, Router) {
     let (mut host, router) = (host(), Router::new(1));
     host.run(SECOND * 3);
@@ -130,8 +130,8 @@ fn the_best_router_is_used_and_another_one_when_it_does_not_answer() {
     let better = Router { preference: RouterPreference::High, ..Router::new(2) };
     host.receive_router(&better, &[better.source_option()]);
     assert_eq!(to(&host.ping(FAR)), [better.mac]);
-    // The better router does not answer. It is given up after five seconds in state DELAY, and
-    // three probes.
+    // The better router does not answer. After five seconds in state DELAY and three probes, the
+    // host stops using this router.
     host.run(SECOND * 9);
     assert_eq!(to(&host.ping(FAR)), [first.mac]);
     assert_eq!(host.stack.counters().neighbor_discovery.router_changes, 3);
@@ -193,8 +193,8 @@ fn invalid_prefixes_form_no_address() {
     host.receive_router(&Router::new(1), &options);
     assert_eq!(of_origin(&host, AddressOrigin::Stable), []);
     assert_eq!(host.stack.counters().neighbor_discovery.refused_prefixes, 5);
-    // A prefix that is not on the link forms an address, and its other addresses are behind the
-    // router (RFC 5942 §4).
+    // A prefix without the on-link flag still forms an address. The host sends packets for other
+    // addresses of this prefix to the router (RFC 5942 §4).
     let router = Router::new(1);
     let option = NdOption::Prefix(information(PREFIX, 64));
     host.receive_router(&router, &[router.source_option(), option]);
@@ -327,7 +327,8 @@ fn configured_routes_are_not_replaced() {
     assert!(host.ping("2001:db8::7").iter().any(|sent| sent.solicitation().is_some()));
 }
 
-/// Policy: everything that advertisements create is limited.
+/// The number of entries that router advertisements can create is limited, by a policy of this
+/// stack.
 #[test]
 fn a_flood_of_rogue_advertisements_is_bounded() {
     let (mut host, router) = configured();

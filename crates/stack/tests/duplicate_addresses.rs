@@ -67,7 +67,8 @@ fn a_tentative_address_neither_sends_nor_receives() {
     let there: SocketAddr = "[2001:db8::2]:80".parse().unwrap();
     let refused = host.stack.tcp_connect(host.now, there, &Default::default());
     assert_eq!(refused, Err(Error::NoAddress));
-    // A solicitation with a source resolves the address, and is ignored (RFC 4862 §5.4.3).
+    // A solicitation with a source address is an address resolution, not a probe, and is ignored
+    // (RFC 4862 §5.4.3).
     let target = OWN.parse().unwrap();
     let solicitation = NdMessage::NeighborSolicitation { target, source_mac: Some(OTHER) };
     let message = Icmpv6Message::NeighborDiscovery(solicitation);
@@ -231,7 +232,7 @@ fn ipv4_link_local(host: &Peer) -> (std::net::Ipv4Addr, AddressState) {
     }
 }
 
-/// Another host uses the IPv4 link-local address.
+/// Delivers an ARP reply of another host that uses the host's IPv4 link-local address.
 fn claim(host: &mut Peer) {
     let own = ipv4_link_local(host).0.to_string();
     host.receive_arp(&arp(ArpOperation::Reply, OTHER, &own, &own));

@@ -12,7 +12,7 @@ use linerate_wire::{
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// Creates hosts without Ethernet, so that tests write IP packets directly.
+/// Creates two hosts on a link without Ethernet, so that tests write IP packets directly.
 fn pair() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, _| {})
 }
@@ -164,8 +164,9 @@ fn a_reported_path_mtu_is_kept_if_plausible() {
     assert_eq!(pair.stack(Side::Left).udp_send_to(now, socket, other, &[0; 1_472]), Ok(()));
 }
 
-/// An attacker who knows two ports can forge a report about a datagram. Connections search by
-/// themselves, and the report expires after ten minutes (RFC 1191 §6.3).
+/// An attacker who knows two ports can forge an ICMP error about a datagram. So connections ignore
+/// a path MTU from such an error, and discover the path MTU themselves. The reported path MTU
+/// expires after ten minutes (RFC 1191 §6.3).
 #[test]
 fn a_report_about_a_datagram_does_not_affect_connections() {
     let mut pair = pair();
@@ -286,7 +287,7 @@ fn sent_and_dropped_messages_are_counted() {
     assert_eq!(counted.out_echo_replies + counted.out_unreachables, counted.out_messages);
 }
 
-/// RFC 6633 §4 for source quench; redirects are ignored, because the host does not route.
+/// RFC 6633 §4: source quench messages are ignored. This host also ignores redirects for IPv4.
 #[test]
 fn ignored_and_unrelated_errors_reach_no_socket() {
     let mut pair = pair();

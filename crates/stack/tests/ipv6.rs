@@ -46,7 +46,7 @@ fn connect(pair: &mut Pair, options: &ListenOptions) -> (TcpHandle, TcpHandle) {
     (client, server)
 }
 
-/// Transfers `length` bytes, and compares them.
+/// Transfers `length` bytes, and asserts that the received bytes equal the sent bytes.
 fn transfer(pair: &mut Pair, from: (Side, TcpHandle), to: (Side, TcpHandle), length: usize) {
     let sent: Vec<u8> = (0..=250).cycle().take(length).collect();
     let (mut written, mut received) = (0, Vec::new());
@@ -274,12 +274,13 @@ fn addresses_of_two_versions_are_not_mixed() {
     assert_eq!(stack.tcp_connect(now, at(Side::Right, 9), &options), Err(mixed));
     let socket = stack.udp_bind((left, 1), &UdpOptions::default()).unwrap();
     assert_eq!(stack.udp_send_to(now, socket, at(Side::Right, 2), b""), Err(mixed));
-    // An IPv4-mapped IPv6 address is treated as the IPv4 address.
+    // An IPv4-mapped IPv6 address is treated as the IPv4 address that it contains.
     let mapped: Ipv6Addr = Side::Right.address().to_ipv6_mapped();
     assert!(stack.udp_send_to(now, socket, (mapped, 2), b"").is_ok());
 }
 
-/// A probe for a duplicate address has no source, and is the only such packet.
+/// Only a solicitation for duplicate address detection may have the unspecified address as its
+/// source.
 #[test]
 fn packets_without_a_source_are_refused_unless_they_probe_for_an_address() {
     let mut pair = pair(&Setup { medium: Medium::Ip, ..Setup::default() });

@@ -1,4 +1,4 @@
-//! Listeners: their queues and limits, and the effect of floods.
+//! Tests of listeners: their queues and limits, and the effect of floods.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -21,7 +21,7 @@ fn pair() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, _| {})
 }
 
-/// Creates a pair with a default route, so that answers to invented addresses leave.
+/// Creates a pair of hosts with a default route, so that they can answer invented addresses.
 fn pair_with_default_route() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
         config.routes.push(linerate_stack::Route::direct("0.0.0.0/0".parse().unwrap()));
@@ -29,7 +29,7 @@ fn pair_with_default_route() -> Pair {
 }
 
 fn listen(pair: &mut Pair, backlog: usize, syn_backlog: usize) -> ListenHandle {
-    // `syn_cookies` tests the behaviour with cookies.
+    // SYN cookies are off here: the file `syn_cookies.rs` tests them.
     let syn_cookies = SynCookies::Never;
     let options = ListenOptions { backlog, syn_backlog, syn_cookies, ..ListenOptions::default() };
     pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap()
@@ -47,7 +47,7 @@ fn a_syn_flood_is_limited_and_honest_peers_connect() {
     let mut connected = 0;
     for number in 0..2_000 {
         put(&mut pair, forged(invented(number), TcpFlags::SYN, 1, 0));
-        // One in a hundred SYNs is of an honest peer, with a round trip of 0.1 ms.
+        // One SYN in a hundred is from a legitimate client, with a round-trip time of 0.1 ms.
         if number % 100 == 0 {
             connect(&mut pair);
         }
@@ -264,10 +264,10 @@ fn icmp_errors_reach_only_the_quoted_connection() {
         message.emit(&mut bytes[20..]);
         bytes
     };
-    // A report about a sequence number that was not sent is ignored.
+    // An ICMP error that quotes a sequence number that was not sent is ignored.
     let mut forged = syn.clone();
     forged[24..28].copy_from_slice(&7_u32.to_be_bytes());
-    // A report about another port is about no connection.
+    // An ICMP error that quotes another port concerns no connection.
     let mut strange = syn.clone();
     strange[20] ^= 1;
     for (quoted, state) in
@@ -296,14 +296,14 @@ fn a_reported_path_mtu_applies_to_this_and_later_connections() {
     host.turn(now).unwrap();
     let segment = host.link_mut().fetch().unwrap();
     assert!(Segment::parse(&segment[20..]).unwrap().payload.len() == 1_448);
-    // Later timestamps, so that their echo shows which copy of the data has arrived.
+    // Retransmissions get later timestamps, whose echo shows which copy of the data has arrived.
     pair.run_for(Duration::from_millis(2));
     let now = pair.now;
     let host = pair.host(Side::Left);
     let error = IcmpError::FragmentationNeeded { next_hop_mtu: 1_200 };
     let message = IcmpMessage::Error { error, quote: Quote::of(&segment).unwrap() };
     let mut report = vec![0; 20 + message.length()];
-    // The report comes from a router, not from the peer.
+    // A router sends the ICMP error, not the peer.
     let router = Ipv4Addr::new(192, 0, 2, 254);
     Ipv4Header::new(router, Side::Left.address(), Protocol::ICMP)
         .emit(message.length(), &mut report);
@@ -329,7 +329,8 @@ fn challenge_acks_are_limited_for_all_connections_together() {
     let listener = listen(&mut pair, 100, 100);
     let clients: Vec<_> = (0..50).map(|_| connect(&mut pair)).collect();
     pair.run_for(Duration::from_millis(1));
-    // A SYN within a connection is a forgery, with any number.
+    // A SYN on an established connection gets a challenge ACK, whatever its sequence number is (RFC
+    // 5961 §4).
     for client in clients {
         let local = pair.stack(Side::Left).tcp_local_addr(client).unwrap();
         put(&mut pair, forged(ipv4_end(local), TcpFlags::SYN, 1, 0));
@@ -341,7 +342,8 @@ fn challenge_acks_are_limited_for_all_connections_together() {
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
 }
 
-/// Creates a listener with deferred accept, and a client that is established from its side.
+/// Creates a listener with deferred accept, and a client whose connection is in ESTABLISHED at the
+/// client only.
 fn deferring(wait_for_data: Duration) -> (Pair, ListenHandle, TcpHandle) {
     let mut pair = pair();
     let options = ListenOptions { defer_accept: Some(wait_for_data), ..ListenOptions::default() };
@@ -388,7 +390,7 @@ fn a_deferred_connection_is_accepted_on_a_fin() {
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
 }
 
-/// A connection without data takes a place in the SYN queue.
+/// A deferred connection on which no data has arrived takes a place in the SYN queue.
 #[test]
 fn deferred_connections_are_limited_by_the_syn_queue() {
     let mut pair = pair();

@@ -1,5 +1,5 @@
-//! Multicast between two hosts: memberships of sockets, and their reports on the link (RFC 1112,
-//! RFC 3376, RFC 3810).
+//! Tests of multicast between two hosts: group memberships of sockets, and membership reports on
+//! the link (RFC 1112, RFC 3376, RFC 3810).
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -47,7 +47,7 @@ fn join(
     pair.stack(side).udp_join(now, socket, group, source)
 }
 
-/// Sends a datagram to the group, and lets it arrive.
+/// Sends a datagram from the left host to the group, and runs both hosts until it has arrived.
 fn send(pair: &mut Pair, socket: UdpHandle, group: IpAddr, data: &[u8]) {
     let now = pair.now;
     pair.stack(Side::Left).udp_send_to(now, socket, (group, PORT), data).unwrap();
@@ -60,10 +60,11 @@ fn received(pair: &mut Pair, side: Side, socket: UdpHandle) -> Option<Vec<u8>> {
     Some(into[..length].to_vec())
 }
 
-/// A report of the current version, as `239.1.2.3 ToExclude []`.
+/// Group records of membership reports in the current protocol version, as text such as `239.1.2.3
+/// ToExclude []`.
 type Reports = Rc<RefCell<Vec<String>>>;
 
-/// Records the reports of the right host, and checks how they are sent.
+/// Records the membership reports of the right host, and checks the headers of their packets.
 fn observe_reports(pair: &mut Pair) -> Reports {
     let reports = Reports::default();
     let log = Rc::clone(&reports);
@@ -115,7 +116,7 @@ fn reports_in(frame: &[u8]) -> Vec<String> {
     }
 }
 
-/// Delivers a frame with an IGMP query, with or without the Router Alert option.
+/// Delivers an IGMP query with these IP options to the right host.
 fn deliver_query(pair: &mut Pair, source: Ipv4Addr, options: &[u8], query: &[u8]) {
     deliver_query_to(pair, igmp::ALL_HOSTS, source, options, query);
 }
@@ -262,7 +263,7 @@ fn memberships_are_reported_and_queries_answered() {
     let change = format!("{GROUP} {:?} []", GroupRecordKind::ToExclude);
     assert_eq!(reports.take(), [change.clone(), change]);
     deliver_query(&mut pair, Side::Left.address(), &igmp::ROUTER_ALERT, &GENERAL_QUERY);
-    // A bridge that queries may have no address.
+    // A bridge that sends queries may have no IP address.
     deliver_query(&mut pair, Ipv4Addr::UNSPECIFIED, &igmp::ROUTER_ALERT, &GENERAL_QUERY);
     pair.run_for(Duration::from_secs(2));
     assert_eq!(reports.take(), [format!("{GROUP} {:?} []", GroupRecordKind::IsExclude)]);
@@ -350,8 +351,8 @@ fn a_query_to_any_address_is_answered_and_a_general_one_to_another_group_is_not(
     assert_eq!(pair.stack(Side::Right).counters().groups.in_errors, 1);
 }
 
-/// Neighbours find a host by the groups of its addresses, also behind a bridge that forwards only
-/// to members (RFC 4861 §7.2.1).
+/// A host joins the solicited-node groups of its addresses (RFC 4861 §7.2.1). Its reports let a
+/// bridge that forwards multicast only to members deliver neighbour solicitations to it.
 #[test]
 fn a_host_reports_the_groups_of_its_addresses_on_ethernet() {
     for (medium, count) in [(Medium::Ethernet, 2), (Medium::Ip, 0)] {

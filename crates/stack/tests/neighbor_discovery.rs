@@ -25,7 +25,7 @@ fn host() -> Peer {
     Peer::new(&["2001:db8::1/64"], |_| {})
 }
 
-/// The flags of an advertisement.
+/// The flags of a neighbour advertisement.
 #[derive(Clone, Copy, Default)]
 struct Flags {
     solicited: bool,
@@ -47,7 +47,7 @@ fn advertise(host: &mut Peer, mac: Option<MacAddress>, flags: Flags) {
     host.receive_advertisement(to, message);
 }
 
-/// Resolves the neighbour as reachable at this MAC address.
+/// Creates a host that has resolved the neighbour `PEER` as reachable at the MAC address `ONE`.
 fn resolved() -> Peer {
     let mut host = host();
     host.ping(PEER);
@@ -56,7 +56,7 @@ fn resolved() -> Peer {
     host
 }
 
-/// Returns the MAC addresses to which echo requests were sent.
+/// Returns the destination MAC addresses of the echo requests among these frames.
 fn addressees(sent: &[Sent]) -> Vec<MacAddress> {
     sent.iter().filter(|sent| sent.discovery().is_none()).map(|sent| sent.to).collect()
 }
@@ -83,7 +83,8 @@ fn an_unknown_neighbour_is_solicited_three_times_by_multicast_and_then_unreachab
     assert!(matches!(host.stack.poll_event(), Some(Event::EchoError(_))));
 }
 
-/// RFC 4861 §7.3.3: STALE, DELAY for five seconds, then three probes, and the end.
+/// RFC 4861 §7.3.3: the entry is STALE, then DELAY for five seconds, then PROBE with three probes,
+/// and is then removed.
 #[test]
 fn a_neighbour_in_use_that_falls_silent_is_delayed_probed_by_unicast_and_removed() {
     let mut host = resolved();
@@ -130,7 +131,8 @@ fn the_reachable_time_is_random_between_half_and_one_and_a_half_times_the_mean()
     }
 }
 
-/// RFC 4861 §7.2.5, and the table of appendix C.
+/// RFC 4861 §7.2.5 and appendix C: an advertisement without the Override flag cannot replace a
+/// known MAC address.
 #[test]
 fn an_advertisement_without_the_override_flag_does_not_change_the_mac_address() {
     let mut host = resolved();
@@ -173,7 +175,7 @@ fn an_advertisement_of_an_unknown_neighbour_creates_no_entry() {
     // An advertisement without a MAC address cannot resolve the neighbour.
     advertise(&mut host, None, SOLICITED);
     assert_eq!(addressees(&host.transmit()), []);
-    // An unsolicited one resolves it, but it is stale.
+    // An unsolicited advertisement resolves the neighbour, but its entry is STALE.
     advertise(&mut host, Some(ONE), Flags::default());
     assert_eq!(addressees(&host.transmit()), [ONE]);
     host.ping(PEER);
@@ -204,7 +206,7 @@ fn an_advertised_reachable_time_replaces_the_default() {
     assert_eq!(solicitations(&host.run(Duration::from_millis(5_500))).len(), 1, "it was stale");
 }
 
-/// RFC 4861 §7.3.1: acknowledgements of new data are a confirmation.
+/// RFC 4861 §7.3.1: an acknowledgement of new data confirms that the neighbour is reachable.
 #[test]
 fn the_progress_of_a_connection_confirms_its_neighbour() {
     let mut pair = Pair::new(&Setup::default(), |side, config| {
@@ -227,11 +229,13 @@ fn the_progress_of_a_connection_confirms_its_neighbour() {
     let counters = pair.stack(Side::Left).counters().neighbor;
     assert_eq!(counters.out_requests, 1, "only the resolution");
     assert!(counters.confirmations >= 5, "{counters:?}");
-    // The receiver sends no data, so nothing confirms its neighbour but probes.
+    // The receiver sends no data, so it gets no acknowledgements. Only probes can confirm its
+    // neighbour.
     assert!(pair.stack(Side::Right).counters().neighbor.out_requests >= 4);
 }
 
-/// RFC 4861 §7.2.3: a solicitation proves nothing about the way to its sender.
+/// RFC 4861 §7.2.3: the new entry is STALE, because a solicitation does not prove that packets
+/// reach its sender.
 #[test]
 fn a_solicitation_for_us_creates_a_stale_entry() {
     let mut host = host();
@@ -297,7 +301,7 @@ fn a_router_that_advertises_itself_as_a_host_is_no_default_router() {
 
 const FAR: &str = "2001:db8:ffff::7";
 
-/// RFC 4861 §8.3.
+/// RFC 4861 §8.3: a host that receives a valid redirect updates its destination cache.
 #[test]
 fn a_redirect_of_the_first_hop_changes_the_route_to_one_destination_for_ten_minutes() {
     let (mut host, router) = with_router();
@@ -306,7 +310,7 @@ fn a_redirect_of_the_first_hop_changes_the_route_to_one_destination_for_ten_minu
     redirect(&mut host, &router, FAR, better.address, better.mac);
     assert_eq!(addressees(&host.ping(FAR)), [better.mac]);
     assert_eq!(addressees(&host.ping("2001:db8:ffff::8")), [router.mac]);
-    // A redirect whose target equals the destination tells that the destination is on-link.
+    // A redirect whose target equals the destination means that the destination is on-link.
     redirect(&mut host, &router, "2001:db8:ffff::8", ip("2001:db8:ffff::8"), OTHER);
     assert_eq!(addressees(&host.ping("2001:db8:ffff::8")), [OTHER]);
     host.run(SECOND * 700);
@@ -314,13 +318,15 @@ fn a_redirect_of_the_first_hop_changes_the_route_to_one_destination_for_ten_minu
     assert_eq!(sent[0].solicitation().unwrap().0, router.address);
 }
 
-/// RFC 4861 §8.1: the source is the current first hop for the destination.
+/// RFC 4861 §8.1: a redirect is valid only if its source is the current first hop for the
+/// destination.
 #[test]
 fn forged_redirects_are_refused() {
     let (mut host, router) = with_router();
     let attacker = Router::new(66);
     redirect(&mut host, &attacker, FAR, attacker.address, attacker.mac);
-    // Not even the router redirects packets that do not go through it, or those to ourselves.
+    // Even the router cannot redirect destinations that the host does not reach through it, or the
+    // host's own address.
     redirect(&mut host, &router, "2001:db8:1::7", attacker.address, attacker.mac);
     redirect(&mut host, &router, OWN, attacker.address, attacker.mac);
     assert_eq!(addressees(&host.ping(FAR)), [router.mac]);

@@ -1,4 +1,5 @@
-//! A host of several stacks: each has its own connections, and together they appear as one host.
+//! Tests of a host that consists of several stacks (shards). Each shard has its own connections,
+//! and all shards together appear as one host.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -34,14 +35,14 @@ fn hosts() -> (Vec<Stack>, Stack) {
     (shards.collect(), Stack::new(config(2), [2; 32]))
 }
 
-/// Carries frames between the shards, with steering, and the other host, until all are idle.
-/// Returns the number of frames from the shards.
+/// Carries frames between the shards and the other host until all stacks are idle. Steers each
+/// frame of the other host to a shard. Returns the number of frames that the shards have sent.
 fn carry(shards: &mut [Stack], other: &mut Stack) -> usize {
     carry_changed(shards, other, |frame| vec![frame.to_vec()])
 }
 
-/// Carries frames like [`carry`]. Those of the other host are replaced by the frames that `change`
-/// makes of each.
+/// Carries frames like [`carry`], but replaces each frame of the other host by the frames that
+/// `change` returns for it.
 fn carry_changed(
     shards: &mut [Stack],
     other: &mut Stack,
@@ -117,8 +118,8 @@ fn a_listener_on_every_shard_gets_every_connection_once() {
     assert_eq!(shards.iter().map(|shard| shard.counters().tcp.out_resets).sum::<u64>(), 0);
 }
 
-/// Splits a long packet into two fragments. The second one
-/// comes first.
+/// Splits a long packet into two fragments, of which the second fragment comes first. Returns a
+/// short packet unchanged.
 fn in_fragments(frame: &[u8]) -> Vec<Vec<u8>> {
     const SPLIT: usize = 512;
     const IDENTIFICATION: u32 = 7;
@@ -166,7 +167,8 @@ fn in_fragments(frame: &[u8]) -> Vec<Vec<u8>> {
     fragments.to_vec()
 }
 
-/// Routers fragment segments without DF, and some hosts send segments of IPv6 in fragments.
+/// Segments can arrive in fragments: routers fragment IPv4 packets without DF, and some IPv6 hosts
+/// send segments in fragments.
 #[test]
 fn a_segment_in_fragments_reaches_the_shard_of_its_connection() {
     for local in ["192.0.2.1", "2001:db8::1"] {

@@ -1,4 +1,5 @@
-//! SYN cookies: stateless listeners under floods, forgeries and late acknowledgements.
+//! Tests of SYN cookies: listeners that store no SYN, under floods, forgeries and late
+//! acknowledgements.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -16,7 +17,7 @@ use linerate_wire::{Ecn, Ipv4Packet, Segment, Sum, TcpFlags, TcpHeader};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Creates a pair with a default route, so that answers to invented addresses leave.
+/// Creates a pair of hosts with a default route, so that they can answer invented addresses.
 fn pair() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
         config.routes.push(Route::direct("0.0.0.0/0".parse().unwrap()));
@@ -47,13 +48,13 @@ fn statistics(pair: &mut Pair, listener: ListenHandle) -> ListenStatistics {
     pair.stack(Side::Right).tcp_listen_statistics(listener).unwrap()
 }
 
-/// Fills the SYN queue with this number of half-open connections.
+/// Sends this number of SYNs from invented addresses to the server, which fill its SYN queue.
 fn fill(pair: &mut Pair, count: u16) {
     (0..count).for_each(|number| put(pair, forged(invented(number), TcpFlags::SYN, 1, 0)));
     pair.run_for(Duration::from_micros(1));
 }
 
-/// Records every packet of the left host.
+/// Records every packet that the left host sends.
 fn record(pair: &mut Pair) -> Rc<RefCell<Vec<Vec<u8>>>> {
     let packets = Rc::new(RefCell::new(Vec::new()));
     let log = Rc::clone(&packets);
@@ -65,8 +66,8 @@ fn record(pair: &mut Pair) -> Rc<RefCell<Vec<Vec<u8>>>> {
     packets
 }
 
-/// Opens a connection up to the client's final ACK, which is lost. Returns the client and that
-/// packet.
+/// Opens a connection, and loses the client's final ACK of the handshake. Returns the client and
+/// the lost packet.
 fn lost_acknowledgement(pair: &mut Pair, config: &Config) -> (TcpHandle, Vec<u8>) {
     let packets = record(pair);
     let client = connect_with(pair, config);
@@ -79,7 +80,7 @@ fn lost_acknowledgement(pair: &mut Pair, config: &Config) -> (TcpHandle, Vec<u8>
     (client, lost)
 }
 
-/// Returns the packet with other flags.
+/// Returns the packet with other TCP flags and a valid checksum.
 fn with_flags(mut packet: Vec<u8>, flags: TcpFlags) -> Vec<u8> {
     let pseudo = Ipv4Packet::parse(&packet).unwrap().header.pseudo_header(packet.len() - 20);
     let [words, low] = flags.bits().to_be_bytes();
@@ -105,7 +106,7 @@ fn honest_peers_connect_during_a_flood() {
     let listener = listen(&mut pair, 8, SynCookies::UnderPressure);
     let mut connected = 0;
     for number in 0..5_000 {
-        // Fifty in each round trip of the honest peers.
+        // The flood sends fifty SYNs in each round-trip time of the legitimate clients.
         put(&mut pair, forged(invented(number), TcpFlags::SYN, 1, 0));
         if number % 250 == 0 {
             connect(&mut pair);
@@ -134,7 +135,7 @@ fn a_listener_that_always_sends_cookies_stores_no_syn() {
     let counted = statistics(&mut pair, listener);
     assert_eq!((counted.half_open, counted.syns_kept, counted.cookies_sent), (0, 0, 500));
     assert_eq!(pair.stack(Side::Right).counters().tcp.passive_opens, 0);
-    // No timer exists for them either.
+    // The host has no timers for these connections either.
     assert_eq!(pair.stack(Side::Right).poll_timeout(), linerate_units::Instant::NEVER);
 }
 
@@ -182,8 +183,8 @@ fn without_timestamps_a_cookie_loses_the_options() {
     }
 }
 
-/// RFC 7323 §3.2: without timestamps in the SYN-ACK the peer sends none, so the cookie cannot hold
-/// the options.
+/// RFC 7323 §3.2: if the SYN-ACK has no timestamp, the peer sends no timestamps, so the cookie
+/// cannot store the options in a timestamp.
 #[test]
 fn a_listener_without_timestamps_stores_no_options_in_a_cookie() {
     let mut pair = pair();
@@ -211,8 +212,8 @@ fn a_connection_by_cookie_is_a_passive_open() {
     assert_eq!(pair.stack(Side::Right).counters().tcp.passive_opens, 1);
 }
 
-/// Acknowledgements are checked only while a cookie can be outstanding, which limits the guesses of
-/// an attacker.
+/// The listener checks acknowledgements for cookies only while a cookie can be outstanding. This
+/// limits how often an attacker can guess.
 #[test]
 fn acknowledgements_are_checked_for_two_periods_after_a_cookie() {
     for (seconds, refused) in [(127, 1), (129, 0)] {
@@ -233,7 +234,8 @@ fn the_timestamp_of_a_cookie_is_no_round_trip_sample() {
     connect(&mut pair);
     pair.run_for(Duration::from_millis(1));
     let server = accept(&mut pair, listener).unwrap();
-    // The low bits of its timestamp held options, which is an error of up to 63 ms.
+    // The low bits of the SYN-ACK's timestamp stored options, so a round-trip time from it would be
+    // wrong by up to 63 ms.
     let measured = |pair: &mut Pair| {
         pair.stack(Side::Right).tcp(server).unwrap().information().smoothed_round_trip
     };
@@ -252,7 +254,7 @@ fn data_opens_the_connection_after_a_lost_ack() {
     assert!(pair.run_until(Duration::from_millis(1), |pair| {
         pair.stack(Side::Left).tcp(client).unwrap().state() == State::Established
     }));
-    // The acknowledgement has left with the client's turn, and is lost.
+    // The client has sent its acknowledgement, and the loop below loses it.
     while pair.wire.arrive(linerate_units::Instant::NEVER).is_some() {}
     pair.run_for(Duration::from_millis(1));
     assert!(accept(&mut pair, listener).is_none());
@@ -269,7 +271,7 @@ fn data_opens_the_connection_after_a_lost_ack() {
 fn a_forged_ack_is_answered_by_a_reset() {
     let mut pair = pair();
     let listener = listen(&mut pair, 2, SynCookies::UnderPressure);
-    // Without outstanding cookies, acknowledgements are not checked.
+    // The listener has sent no cookie yet, so it does not check acknowledgements for cookies.
     put(&mut pair, forged(invented(7), TcpFlags::ACK, 2, 77));
     pair.run_for(Duration::from_millis(1));
     assert_eq!(statistics(&mut pair, listener).cookies_refused, 0);
@@ -291,7 +293,7 @@ fn a_cookie_expires_after_two_minutes() {
     let (client, late) = lost_acknowledgement(&mut pair, &Config::modern());
     assert_eq!(Segment::parse(&late[20..]).unwrap().flags(), TcpFlags::ACK);
     pair.run_for(Duration::from_secs(130));
-    // A new SYN keeps the listener checking.
+    // A new SYN makes the listener send a cookie, so that it still checks acknowledgements.
     fill(&mut pair, 1);
     put(&mut pair, late);
     pair.run_for(Duration::from_millis(1));
@@ -336,8 +338,8 @@ fn a_full_accept_queue_keeps_the_cookie_valid() {
     assert_eq!(statistics(&mut pair, listener).acceptable, 2);
 }
 
-/// RFC 9768 §5.1: the cookie need not store the request for accurate ECN. The acknowledgement shows
-/// it.
+/// RFC 9768 §5.1: the cookie need not store the request for accurate ECN, because the flags of the
+/// acknowledgement show the request.
 #[test]
 fn a_connection_by_cookie_has_the_negotiated_ecn_mode() {
     for (client_rule, server_rule, classic, accurate) in [
@@ -373,8 +375,8 @@ fn a_connection_by_cookie_has_the_negotiated_ecn_mode() {
     }
 }
 
-/// Opens a connection by a cookie, whose acknowledgement has other flags than the client's. Returns
-/// whether ECN, and accurate ECN, are in use.
+/// Opens a connection by a cookie, and replaces the flags of the client's acknowledgement by
+/// `flags`. Returns two flags: whether the server uses ECN, and whether it uses accurate ECN.
 fn modes_by_acknowledgement(
     server_rule: EcnRule,
     client: &Config,
@@ -393,8 +395,8 @@ fn modes_by_acknowledgement(
     (information.ecn, information.accurate_ecn.is_some())
 }
 
-/// RFC 9768 §5.1: an acknowledgement with the answer to a SYN-ACK of accurate ECN shows that it was
-/// requested, but only if the listener sends such SYN-ACKs.
+/// RFC 9768 §5.1: the ACE field of the acknowledgement shows that the client has requested accurate
+/// ECN. The listener trusts this field only if its SYN-ACKs can negotiate accurate ECN.
 #[test]
 fn ack_flags_enable_accurate_ecn_only_if_the_listener_supports_it() {
     let client = Config { ecn: EcnRule::Off, ..Config::modern() };
@@ -412,7 +414,8 @@ fn ack_flags_enable_accurate_ecn_only_if_the_listener_supports_it() {
     }
 }
 
-/// RFC 9768 §5.1: a stored request for the ECN of RFC 3168 is not overruled.
+/// RFC 9768 §5.1: if the cookie stores a request for the ECN of RFC 3168, the flags of the
+/// acknowledgement do not change the mode.
 #[test]
 fn a_cookie_with_classic_ecn_is_not_overruled_by_ack_flags() {
     let client = Config { ecn: EcnRule::Request, ..Config::modern() };
@@ -423,8 +426,8 @@ fn a_cookie_with_classic_ecn_is_not_overruled_by_ack_flags() {
     }
 }
 
-/// RFC 9293 §3.10.7.2: an acknowledgement in LISTEN is answered by a reset. One with SYN set cannot
-/// be the third step of a handshake.
+/// RFC 9293 §3.10.7.2: an acknowledgement in LISTEN is answered by a reset. A segment with SYN and
+/// ACK cannot be the third segment of a handshake.
 #[test]
 fn a_syn_ack_carries_no_cookie() {
     let mut pair = pair();
@@ -435,7 +438,7 @@ fn a_syn_ack_carries_no_cookie() {
     let counted = statistics(&mut pair, listener);
     assert_eq!((counted.cookies_taken, counted.cookies_refused), (0, 0));
     assert_eq!(pair.stack(Side::Right).counters().tcp.out_resets, 1);
-    // The packet is valid otherwise.
+    // Without SYN, the packet is valid.
     put(&mut pair, lost);
     pair.run_for(Duration::from_micros(1));
     assert_eq!(statistics(&mut pair, listener).cookies_taken, 1);

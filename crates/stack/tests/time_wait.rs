@@ -1,5 +1,5 @@
-//! TIME-WAIT: each connection ends on time, independent of the others in the queue, and its
-//! invariants hold.
+//! Tests of TIME-WAIT: each connection ends on time, whatever other connections are in the queue,
+//! and the invariants of the records hold.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -33,7 +33,8 @@ fn options(port: u16, msl: u64) -> ConnectOptions {
     }
 }
 
-/// Opens a connection from this port, and returns both ends.
+/// Opens a connection from this port of the left host. Returns the handles of its left and its
+/// right end.
 fn open(pair: &mut Pair, listener: ListenHandle, port: u16, msl: u64) -> (TcpHandle, TcpHandle) {
     let (now, address) = (pair.now, SocketAddrV4::new(Side::Right.address(), 9));
     let left = pair.stack(Side::Left).tcp_connect(now, address, &options(port, msl)).unwrap();
@@ -41,8 +42,8 @@ fn open(pair: &mut Pair, listener: ListenHandle, port: u16, msl: u64) -> (TcpHan
     (left, pair.stack(Side::Right).tcp_accept(listener).unwrap().0)
 }
 
-/// Brings a connection from this port into TIME-WAIT. `is_held` tells whether its application keeps
-/// the handle.
+/// Brings a connection from this port of the left host into TIME-WAIT. If `is_held` is true, the
+/// application keeps its handle.
 fn enter_time_wait(
     pair: &mut Pair,
     listener: ListenHandle,
@@ -79,7 +80,8 @@ fn is_in_time_wait(pair: &mut Pair, port: u16) -> bool {
     }
 }
 
-/// The extension of TIME-WAIT in the queue, and a second of tolerance.
+/// Maximum delay of the end of TIME-WAIT: the stack may extend a minute by a sixteenth. One second
+/// of tolerance is added.
 const EXTENSION: Duration = Duration::from_millis(60_000 / 16 + 1_000);
 
 #[test]
@@ -96,7 +98,8 @@ fn many_records_end_together() {
     assert_eq!(left, []);
 }
 
-/// Held connections have their own timers, and are in the queue before the others.
+/// Connections whose handle the application holds are at the head of the queue, but have their own
+/// timers.
 #[test]
 fn held_connections_do_not_block_the_queue() {
     for held in [1, 40] {
@@ -116,8 +119,8 @@ fn held_connections_do_not_block_the_queue() {
     }
 }
 
-/// Connections that an application holds are in the queue, but have their own timers. They must not
-/// cause repeated expiries.
+/// Connections whose handle the application holds are in the queue, but have their own timers. They
+/// must not make the timer of the queue expire repeatedly.
 #[test]
 fn held_connections_cause_no_repeated_expiries() {
     let mut pair = pair();
@@ -126,7 +129,7 @@ fn held_connections_cause_no_repeated_expiries() {
         enter_time_wait(&mut pair, listener, port, 30, is_held);
         pair.run_for(seconds(20));
     }
-    // The first record ends, and then the held connections.
+    // First the record without a handle ends, and then the held connections end.
     let (mut turns, end) = (0, pair.now + seconds(120));
     while pair.now < end {
         let next = pair.stack(Side::Left).poll_timeout().min(end);
@@ -140,7 +143,7 @@ fn held_connections_cause_no_repeated_expiries() {
 }
 
 /// Creates forty held connections behind a record that has just ended, and runs this number of
-/// timers. Optionally, another record is behind them.
+/// timers. If `is_another_behind` is true, another record is behind the held connections.
 fn skip_held(timers: usize, is_another_behind: bool) -> (Pair, Vec<TcpHandle>) {
     let mut pair = pair();
     let listener = listen(&mut pair);
@@ -174,7 +177,7 @@ fn a_connection_released_while_others_are_skipped_ends() {
     }
 }
 
-/// Fewer entries remain than were skipped.
+/// The queue must find the last record although it has skipped more entries than now remain.
 #[test]
 fn a_record_behind_skipped_connections_ends() {
     for timers in 0..5 {
@@ -188,8 +191,8 @@ fn a_record_behind_skipped_connections_ends() {
     }
 }
 
-/// Brings a connection into FIN-WAIT-2, and returns the frame with the peer's FIN, which the
-/// network has lost.
+/// Brings a connection of the left host into FIN-WAIT-2. Returns the frame with the peer's FIN,
+/// which the network has lost.
 fn fin_under_way(pair: &mut Pair, listener: ListenHandle, msl: u64) -> Vec<u8> {
     let (left, right) = open(pair, listener, 5_000, msl);
     let now = pair.now;
@@ -211,7 +214,8 @@ fn fin_under_way(pair: &mut Pair, listener: ListenHandle, msl: u64) -> Vec<u8> {
     kept.take()
 }
 
-/// RFC 9293 §3.10.7.4: a retransmitted FIN restarts its own TIME-WAIT only.
+/// RFC 9293 §3.10.7.4: a retransmitted FIN restarts the TIME-WAIT of its own connection, and of no
+/// other.
 #[test]
 fn a_retransmitted_fin_restarts_time_wait() {
     let mut pair = pair();
@@ -238,13 +242,15 @@ fn moved_ahead(frame: &[u8], ahead: u16) -> Vec<u8> {
     let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
     let seq = u32::from(word(TCP + 4)) << 16 | u32::from(word(TCP + 6));
     moved[TCP + 4..TCP + 8].copy_from_slice(&(seq + u32::from(ahead)).to_be_bytes());
-    // In one's complement arithmetic, a carry between the words of the number cancels out.
+    // In one's complement arithmetic, a carry between the two 16-bit words of the sequence number
+    // does not change the checksum.
     let checksum = (u32::from(word(TCP + 16)) + 65_535 - u32::from(ahead)) % 65_535;
     moved[TCP + 16..TCP + 18].copy_from_slice(&checksum.to_be_bytes()[2..]);
     moved
 }
 
-/// RFC 9293 §3.10.7.4 (first): a TIME-WAIT record answers like a full connection.
+/// RFC 9293 §3.10.7.4 (first): a TIME-WAIT record answers a segment as a connection with full state
+/// does.
 #[test]
 fn a_segment_beyond_the_fin_is_answered_from_the_time_wait_record() {
     let mut pair = pair();
@@ -269,8 +275,8 @@ fn a_segment_beyond_the_fin_is_answered_from_the_time_wait_record() {
     assert!(answers.iter().all(|&answer| answer == answers[0] && answer.0 == TcpFlags::ACK));
 }
 
-/// Without room on the link, the connection stays unpacked. It must end on time with a place in the
-/// queue, with its own timer, and without an earlier timer.
+/// While the link is full, the connection cannot send its ACK, and so keeps its full state. It must
+/// end on time, whether or not another connection in TIME-WAIT ends later.
 #[test]
 fn time_wait_ends_although_the_ack_cannot_leave() {
     for (before, msl) in [(None, 30), (None, 1), (Some(30), 1)] {
@@ -300,8 +306,8 @@ fn time_wait_ends_although_the_ack_cannot_leave() {
     }
 }
 
-/// An implausible ICMP error (an MTU of the size sent) about a TIME-WAIT record must keep its
-/// invariants.
+/// An implausible ICMP error, whose MTU equals the packet size, must not break the invariants of a
+/// TIME-WAIT record.
 #[test]
 fn an_icmp_error_keeps_the_invariants_of_a_time_wait_record() {
     let mut pair = pair();
