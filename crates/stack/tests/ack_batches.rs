@@ -1,6 +1,6 @@
-//! ACK batches: acknowledgements that arrive together are processed as one. The congestion window
-//! grows as for single ones, duplicates remain duplicates, and no acknowledgement waits beyond its
-//! batch.
+//! Tests of ACK batches: acknowledgements that arrive together are processed as one. The congestion
+//! window grows as with single acknowledgements, duplicate ACKs count as duplicates, and no
+//! acknowledgement waits beyond its batch.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -15,8 +15,8 @@ use linerate_wire::{Ipv4Packet, MacAddress, Sum};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 80);
-/// Frames that the server receives before each answer, so that it acknowledges every second
-/// segment.
+/// Number of frames that the server receives before each answer, so that it acknowledges every
+/// second segment.
 const BEFORE_ANSWER: usize = 2;
 
 fn host(number: u8, congestion: CongestionName, receive: usize) -> Host<TestLink> {
@@ -50,7 +50,7 @@ impl Scene {
         scene
     }
 
-    /// Carries all frames of the client, and all answers in one batch.
+    /// Carries all frames of the client to the server, and all answers in one batch to the client.
     fn exchange(&mut self) {
         let answers = self.answers();
         self.deliver(answers);
@@ -121,7 +121,7 @@ fn the_window_grows_as_for_single_acks() {
     for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
         let [together, apart] = [true, false].map(|together| {
             let mut scene = Scene::new(congestion);
-            // More than the congestion window, so that it is fully used.
+            // The data exceed the congestion window, so that the sender is cwnd-limited.
             scene.write(40 * 1_448);
             for _ in 0..2 {
                 let answers = scene.answers();
@@ -154,7 +154,7 @@ fn a_duplicate_ack_is_not_coalesced() {
     assert_eq!(after.bytes_acknowledged - before.bytes_acknowledged, 10 * 1_448);
 }
 
-/// Returns the frame with another acknowledgement number and a valid checksum.
+/// Returns the frame with an acknowledgement number that is larger by `more`, and a valid checksum.
 fn acknowledging(mut frame: Vec<u8>, more: u32) -> Vec<u8> {
     const TCP: usize = 14 + 20;
     let ack = frame[TCP + 8..].first_chunk_mut().unwrap();

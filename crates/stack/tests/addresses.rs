@@ -1,4 +1,4 @@
-//! Addresses that are added and removed at run time.
+//! Tests of addresses that are added and removed at run time.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -33,7 +33,8 @@ fn remove(pair: &mut Pair, side: Side, address: &str) -> bool {
     pair.stack(side).remove_address(now, address.parse().unwrap()).is_some()
 }
 
-/// Opens a connection from the left to the right host.
+/// Opens a connection from the left to the right host. Returns the handles of its left and its
+/// right end.
 fn connect(pair: &mut Pair, to: &str) -> (TcpHandle, TcpHandle) {
     let to: SocketAddr = to.parse().unwrap();
     let listener = pair.stack(Side::Right).tcp_listen(to, &ListenOptions::default()).unwrap();
@@ -92,7 +93,8 @@ fn the_first_ipv6_address_brings_the_link_local_one() {
     assert_eq!(texts, expected);
 }
 
-/// RFC 4862 §5.5.4: an invalid address is neither a source nor a destination.
+/// RFC 4862 §5.5.4: an address that the host no longer has is neither the source nor the
+/// destination of packets.
 #[test]
 fn connections_of_a_removed_address_end_without_a_segment() {
     let mut pair = pair();
@@ -129,7 +131,7 @@ fn other_connections_survive_the_removal_of_an_address() {
     assert!(has_echo_reply(&mut pair, "192.0.2.2"), "the route of the network remains");
 }
 
-/// Half-open connections and those in TIME-WAIT leave the tables as well.
+/// Half-open connections and connections in TIME-WAIT end with their address as well.
 #[test]
 fn connections_in_every_state_end_with_their_address() {
     let mut pair = pair();

@@ -1,5 +1,6 @@
-//! Floods of forged "fragmentation needed" errors that quote segments in flight (RFC 5927 §7): the
-//! flow keeps its rate, and later connections to the same host keep their segment size.
+//! Tests with floods of forged "fragmentation needed" errors that quote segments in flight (RFC
+//! 5927 §7). The attacked flow keeps its rate, and later connections to the same host keep their
+//! segment size.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -14,12 +15,12 @@ use std::cell::{Cell, RefCell};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::rc::Rc;
 
-/// Forged messages of one flood, and the time between two of them.
+/// Number of forged messages in one flood, and the time between two messages.
 const MESSAGES: u32 = 100_000;
 const INTERVAL: Duration = Duration::from_micros(200);
 
-/// Bytes that the application writes at once. It waits for all of them to arrive, so that bursts
-/// have tails, which are probed.
+/// Bytes that the application writes at once. It then waits until all of them have arrived, so that
+/// each burst has a tail, for which the sender sends tail loss probes.
 const BURST: usize = 400_000;
 
 /// Bytes of data in a full segment over Ethernet, with timestamps.
@@ -28,7 +29,7 @@ const FULL: usize = 1_448;
 /// The sequence number that a forged message quotes.
 #[derive(Clone, Copy, Debug)]
 enum Quoted {
-    /// Any of those in flight.
+    /// Any sequence number in flight.
     Random,
     /// SND.UNA.
     Oldest,
@@ -46,15 +47,16 @@ fn report(packet: &[u8], next_hop_mtu: u16) -> Vec<u8> {
     report
 }
 
-/// A flow from the left host to the right one that an attacker observes.
+/// A flow from the left to the right host, whose segments an attacker observes.
 struct Observed {
     pair: Pair,
     listener: ListenHandle,
     left: TcpHandle,
     right: TcpHandle,
-    /// The sequence numbers of the first byte sent by the left end, and after the last.
+    /// The sequence number of the first byte that the left end has sent, and the sequence number
+    /// after its last byte. `None` before the first byte.
     sent: Rc<Cell<Option<(SeqNum, SeqNum)>>>,
-    /// Bytes written, and read at the other end.
+    /// Numbers of bytes written at the left end (`written`) and read at the right end (`read`).
     written: usize,
     read: usize,
     random_state: u64,
@@ -116,7 +118,7 @@ impl Observed {
         }
     }
 
-    /// Opens another connection, which must start with full segments.
+    /// Opens another connection between both hosts, and asserts that it starts with full segments.
     fn open_another(&mut self) {
         let (left, right) = established(&mut self.pair, self.listener);
         let (now, other) = (self.pair.now, self.pair.stack(Side::Left).tcp(left).unwrap());
@@ -156,8 +158,8 @@ impl Observed {
         self.pair.host(Side::Left).link_mut().put(now, report);
     }
 
-    /// Runs the flow for the duration of a flood, with other connections to the same host. Returns
-    /// the number of bytes that were transferred.
+    /// Runs the flow for the duration of a flood, and opens other connections to the same host.
+    /// Without a flood if `flood` is `None`. Returns the number of bytes that were transferred.
     fn run(&mut self, flood: Option<Quoted>) -> usize {
         for number in 0..MESSAGES {
             if number % (MESSAGES / 10) == 0 {
@@ -188,9 +190,9 @@ impl Observed {
 /// Segments per thousand that the path loses.
 const LOSS: u32 = 5;
 
-/// With this seed the flow keeps at least 96 % of its rate. A timeout, or a lost tail, may be taken
-/// for the loss that would confirm a report; then a single probe shows that large segments still
-/// pass.
+/// With this seed the flow keeps at least 96 % of its rate. The sender may take a timeout or a lost
+/// tail for the loss that would confirm a forged error. A single probe then shows that large
+/// segments still pass.
 #[test]
 fn forged_reports_affect_no_flow_and_no_later_connection() {
     let undisturbed = Observed::new(LOSS).run(None);
@@ -208,8 +210,8 @@ fn forged_reports_affect_no_flow_and_no_later_connection() {
     }
 }
 
-/// A true report, and the loss of the quoted segment: the tail probe is small enough to pass, and
-/// shows that the large segments before it are lost.
+/// A router sends a true error and drops the quoted segment. The tail loss probe is small enough to
+/// pass, and shows that the large segments before it are lost.
 #[test]
 fn a_true_report_shrinks_segments_without_a_timeout() {
     let mut flow = Observed::new(0);

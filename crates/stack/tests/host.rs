@@ -1,4 +1,4 @@
-//! A host as a whole: its link, its limits, and its determinism.
+//! Tests of a host as a whole: its link, its limits, and its determinism.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -18,7 +18,8 @@ fn at(side: Side, port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(side.address(), port)
 }
 
-/// Records all frames of a transfer over a bad network.
+/// Records all frames of a transfer over a network that loses, duplicates, reorders and corrupts
+/// frames.
 fn record_transfer(seed: u64) -> Vec<(u64, Vec<u8>)> {
     let network = Network {
         loss: 50,
@@ -86,7 +87,7 @@ fn sockets_are_limited() {
     assert_eq!(stack.udp_bind(at(Side::Left, 3), &UdpOptions::default()), Err(full));
     assert_eq!(stack.tcp_listen(at(Side::Left, 3), &ListenOptions::default()), Err(full));
     assert_eq!(stack.tcp_connect(now, at(Side::Right, 9), &ConnectOptions::default()), Err(full));
-    // A SYN of a peer is not answered either.
+    // A host at its limit of sockets does not answer the SYN of a peer either.
     let options = ConnectOptions::default();
     pair.stack(Side::Right).tcp_connect(now, at(Side::Left, 2), &options).unwrap();
     pair.run_for(Duration::from_millis(500));
@@ -107,7 +108,7 @@ fn an_orphan_beyond_the_limit_is_reset() {
     }
     pair.run_for(Duration::from_millis(10));
     let now = pair.now;
-    // The peers do not close, so these connections remain in FIN-WAIT-2.
+    // The peers do not close their ends, so these connections remain in FIN-WAIT-2.
     while let Some((server, _)) = pair.stack(Side::Right).tcp_accept(listener.unwrap()) {
         pair.stack(Side::Right).tcp_close(now, server).unwrap();
     }
@@ -148,7 +149,7 @@ fn aborting_orphans_resets_their_peers() {
     assert_eq!(stack.tcp(held).unwrap().state(), State::Established);
 }
 
-/// Segments carry timestamps and SACK blocks.
+/// The smallest MTU must have room for data beside timestamps and SACK blocks.
 #[test]
 fn the_smallest_mtu_carries_a_transfer_with_all_options() {
     let network = Network { loss: 50, ..Setup::default().network };
@@ -176,7 +177,7 @@ fn a_turn_keeps_its_budget_and_reports_more_work() {
     let now = pair.now;
     let socket =
         pair.stack(Side::Left).udp_bind(at(Side::Left, 1), &UdpOptions::default()).unwrap();
-    // Resolves the neighbour.
+    // Sends an echo request, which resolves the MAC address of the right host.
     pair.stack(Side::Left).echo_send(now, Side::Right.address(), 1, 1, b"").unwrap();
     pair.run_for(Duration::from_millis(1));
     let now = pair.now;

@@ -1,5 +1,5 @@
-//! The memory of idle connections, as counted by the allocator. This is a separate program, because
-//! all of its allocations are counted.
+//! Test of the memory of idle connections, as counted by the allocator. It is a separate test
+//! program, because the allocator counts all memory of the process.
 
 use linerate_stack::{
     Capabilities, ConnectOptions, Host, ListenHandle, ListenOptions, Medium, Stack, TcpHandle,
@@ -12,22 +12,22 @@ use std::net::SocketAddrV4;
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// Limit of an idle established connection, in bytes at each end.
+/// Maximum memory of an idle established connection, in bytes at each end.
 const IDLE: usize = 512;
 
 const CONNECTIONS: usize = 10_000;
-/// How many times that many connections are opened and closed.
+/// Number of times that this many connections are opened and closed.
 const ROUNDS: usize = 10;
 /// Connections that are opened and used together.
 const BATCH: usize = 64;
 
-/// The newest connections, which are not compacted.
+/// Number of newest connections that keep their full form, and are not compacted.
 const FULL: usize = 1_024;
 
-/// The overhead of the allocator: a compact connection has two allocations.
+/// The overhead of the allocator in bytes: a compact connection has two allocations.
 const MARGIN: usize = 2 * 16;
 
-/// Limit of what two hosts keep of connections that have ended, in bytes: tables of up to 64
+/// Maximum memory that two hosts keep after connections have ended, in bytes: tables of up to 64
 /// entries do not shrink.
 const KEPT: usize = 32 << 10;
 
@@ -67,7 +67,7 @@ impl Hosts {
         }
     }
 
-    /// Runs a turn of each host. Returns whether a frame was carried or more work is due.
+    /// Runs a turn of each host. Returns true if a frame was carried or more work is due.
     fn turn(&mut self) -> bool {
         let mut moved = false;
         for from in [0, 1] {
@@ -112,7 +112,7 @@ impl Hosts {
         left.into_iter().zip(right).map(|(left, right)| [left, right]).collect()
     }
 
-    /// Closes all connections, at the server first.
+    /// Closes all connections: first all ends at the server, then all ends at the client.
     fn close(&mut self, pairs: &[[TcpHandle; 2]]) {
         for end in [1, 0] {
             for pair in pairs {
@@ -125,7 +125,7 @@ impl Hosts {
         }
     }
 
-    /// Each end sends data, which the other reads.
+    /// Each end of each connection sends data, which the other end reads.
     fn exchange_data(&mut self, pairs: &[[TcpHandle; 2]]) {
         let mut received = [0; 4_096];
         for end in [0, 1] {
@@ -148,7 +148,7 @@ impl Hosts {
     }
 }
 
-/// The cases run one after the other, because all memory of the program is counted.
+/// The cases run one after the other, because the allocator counts all memory of the process.
 #[test]
 fn an_idle_connection_takes_little_memory() {
     let [busy, idle] = idle_connections_take_at_most_512_bytes();
@@ -168,7 +168,7 @@ fn the_memory_of_closed_connections_is_given_back() -> usize {
     let first = hosts_under_test.open();
     hosts_under_test.exchange_data(&first);
     hosts_under_test.close(&first);
-    // A minute in TIME-WAIT, and the extension of a sixteenth.
+    // TIME-WAIT lasts a minute, which the stack may extend by a sixteenth.
     hosts_under_test.advance_clock(Duration::from_secs(64));
     let before = MEMORY.current_usage();
     for _ in 0..ROUNDS {
@@ -185,7 +185,8 @@ fn the_memory_of_closed_connections_is_given_back() -> usize {
     kept
 }
 
-/// The ends of the server close first, and enter TIME-WAIT.
+/// The server closes its ends first, which therefore enter TIME-WAIT. Returns the bytes of each
+/// TIME-WAIT record.
 fn time_wait_records_take_at_most_256_bytes() -> usize {
     let mut hosts_under_test = Hosts::new();
     let mut pairs = hosts_under_test.open();
@@ -197,7 +198,7 @@ fn time_wait_records_take_at_most_256_bytes() -> usize {
     hosts_under_test.close(&pairs);
     hosts_under_test.hosts.iter().for_each(|host| host.stack().check());
     let waiting = MEMORY.current_usage();
-    // A minute, and the extension of a sixteenth.
+    // TIME-WAIT lasts a minute, which the stack may extend by a sixteenth.
     hosts_under_test.advance_clock(Duration::from_secs(64));
     hosts_under_test.hosts.iter().for_each(|host| host.stack().check());
     let each = (waiting - MEMORY.current_usage()) / pairs.len();
@@ -217,7 +218,7 @@ fn only_the_last_opened_connections_are_full() -> usize {
     assert!(silent + MARGIN <= IDLE + FULL * 2_560 / CONNECTIONS, "{silent} bytes");
     hosts_under_test.hosts.iter().for_each(|host| host.stack().check());
     hosts_under_test.assert_only_full_connections_have_timers();
-    // Compact connections transfer data like the others.
+    // Compact connections transfer data as connections in full form do.
     for pairs in [&pairs[..BATCH], &pairs[pairs.len() - BATCH..]] {
         hosts_under_test.exchange_data(pairs);
     }
@@ -225,7 +226,7 @@ fn only_the_last_opened_connections_are_full() -> usize {
     silent
 }
 
-/// The connections are compact, and accepting unpacks them.
+/// Connections in the accept queue are compact. Accepting a connection restores its full form.
 fn only_the_last_accepted_connections_are_full() {
     let mut hosts_under_test = Hosts::new();
     let address = SocketAddrV4::new(Side::Right.address(), 10);

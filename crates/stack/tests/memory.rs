@@ -1,5 +1,5 @@
-//! The limit of buffer memory: connections that waste memory lose it first. The invariants of the
-//! host, which include the limit, are checked after every step.
+//! Tests of the limit of buffer memory: the host takes memory first from connections that waste it.
+//! The invariants of the host, which include this limit, are checked after every step.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -31,7 +31,7 @@ fn pair(buffer_bytes: usize) -> (Pair, ListenHandle) {
     (pair, listener)
 }
 
-/// Opens a connection, and returns its left and its right end.
+/// Opens a connection. Returns the handles of its left and its right end.
 fn connection(pair: &mut Pair, listener: ListenHandle) -> (TcpHandle, TcpHandle) {
     let now = pair.now;
     let near = pair.stack(Side::Left).tcp_connect(now, SERVER, &ConnectOptions::default()).unwrap();
@@ -64,7 +64,7 @@ fn out_of_order_data_cannot_exhaust_the_memory() {
     assert!(counters.pruned > 0 && counters.memory_refusals > 0, "{counters}");
     assert!(pair.stack(Side::Right).buffer_memory() <= 256 << 10);
 
-    // An honest peer transfers all of its data during the attack.
+    // A legitimate peer transfers all of its data during the attack.
     let (honest, server) = connection(&mut pair, listener);
     let (mut sent, mut received) = (0, 0);
     let mut into = [0; 8_192];
@@ -97,7 +97,8 @@ fn acknowledged_data_is_never_dropped() {
     assert!(into[..30_000].iter().all(|&byte| byte == 3));
 }
 
-/// Opens connections that write as much as memory allows, into a network that loses it.
+/// Opens connections that write until no buffer memory is left. The network loses their data, so
+/// the memory stays in use.
 fn hogs(pair: &mut Pair, listener: ListenHandle) -> Vec<TcpHandle> {
     let mut hogs = Vec::new();
     loop {
@@ -110,8 +111,8 @@ fn hogs(pair: &mut Pair, listener: ListenHandle) -> Vec<TcpHandle> {
     }
 }
 
-/// Opens connections that have data to write and get no memory, because others hold it. Returns
-/// both groups.
+/// Opens connections that have data to write, but get no memory because other connections hold it.
+/// Returns the waiting connections, and those that hold the memory.
 fn waiting(
     pair: &mut Pair,
     listener: ListenHandle,
@@ -131,7 +132,7 @@ fn abort(pair: &mut Pair, far: TcpHandle) {
     pair.stack(Side::Right).tcp_abort(now, far).unwrap();
 }
 
-/// Returns the right connections with a writable event.
+/// Returns the connections of the right host that have got a writable event.
 fn writable(pair: &mut Pair) -> Vec<TcpHandle> {
     let next = || pair.stack(Side::Right).poll_event();
     let writable = |event| match event {
@@ -167,15 +168,16 @@ fn waiting_writers_get_memory_in_order() {
     pair.run_for(Duration::from_secs(10));
     assert_eq!(writable(&mut pair), []);
     assert_eq!(pair.stack(Side::Right).counters().tcp_extra.memory_waits, 4);
-    // Each of the others holds 4 KiB, enough for one writer. A repeated attempt keeps its place in
-    // the queue.
+    // Each connection in `hogs` holds 4 KiB, enough for one writer. A writer that tries again keeps
+    // its place in the queue.
     let end = |pair: &mut Pair, hog| {
         abort(pair, hog);
         writable(pair)
     };
     assert_eq!(write(&mut pair, Side::Right, writers[0], &[LOST; 6]), 0);
     assert_eq!(end(&mut pair, hogs.pop().unwrap()), [writers[0]]);
-    // Announced memory is reserved, even if another writer tries first.
+    // Memory that a writable event announces is reserved for its writer, even if another writer
+    // tries first.
     assert_eq!(write(&mut pair, Side::Right, writers[1], &[LOST; 6]), 0);
     assert_eq!(write(&mut pair, Side::Right, writers[0], &[LOST; 6]), 6);
     assert_eq!(end(&mut pair, hogs.pop().unwrap()), [writers[1]]);
@@ -207,8 +209,8 @@ fn a_closed_writer_leaves_the_queue() {
     assert_eq!(writable(&mut pair), [writers[1]]);
 }
 
-/// A connection that has shut down its sending direction becomes compact after a while. It must not
-/// be unpacked for buffer memory that it no longer needs.
+/// A connection that has shut down its sending direction becomes compact after a while. The host
+/// must not restore its full form to give it buffer memory that it no longer needs.
 #[test]
 fn a_writer_that_shuts_down_leaves_the_queue() {
     let (mut pair, listener) = pair(32 << 10);
@@ -222,8 +224,8 @@ fn a_writer_that_shuts_down_leaves_the_queue() {
     assert_eq!(writable(&mut pair), [writers[1]]);
 }
 
-/// Twenty connections write at full speed, with memory for at most sixteen. Each must make
-/// progress, and events must not be spurious.
+/// Twenty connections write at full speed, with memory for at most sixteen. Each connection must
+/// make progress, and must not get writable events in vain.
 #[test]
 fn continuous_writers_do_not_starve_each_other() {
     let (mut pair, listener) = pair(64 << 10);
@@ -252,7 +254,8 @@ fn continuous_writers_do_not_starve_each_other() {
     }
     let (least, most) = (sent.iter().min().unwrap(), sent.iter().max().unwrap());
     assert!(*least > 100_000 && *most < 4 * least, "{sent:?}");
-    // One event for an acknowledgement, and one for a wait: a few for each segment.
+    // A connection gets at most one writable event for each acknowledgement and one for each wait
+    // for memory, which is a few events for each segment.
     assert!(wakes < sent.iter().sum::<usize>() / 300, "{wakes} wakes for {sent:?}");
 }
 

@@ -16,7 +16,7 @@ fn pair() -> Pair {
     Pair::new(&Setup::default(), |_, _| {})
 }
 
-/// Records every ARP packet, with its sender.
+/// Records every ARP packet, with the host that sent it and its destination MAC address.
 fn watch_arp(pair: &mut Pair) -> Rc<RefCell<Vec<(Side, MacAddress, ArpPacket)>>> {
     let seen = Rc::new(RefCell::new(Vec::new()));
     let log = Rc::clone(&seen);
@@ -152,7 +152,7 @@ fn an_address_conflict_is_counted_and_ignored() {
     ] {
         pair.host(Side::Left).link_mut().put(now, arp_frame(MacAddress::BROADCAST, &claim));
     }
-    // A probe for our address is answered, and creates no entry.
+    // The left host answers an ARP probe for its address, and creates no entry for the sender.
     let probe = ArpPacket::request(thief, Ipv4Addr::UNSPECIFIED, Side::Left.address());
     pair.host(Side::Left).link_mut().put(now, arp_frame(MacAddress::BROADCAST, &probe));
     let arp = watch_arp(&mut pair);
@@ -197,7 +197,7 @@ fn an_invalid_sender_mac_address_is_an_error() {
     assert_eq!((counted.in_errors, counted.in_packets), (3, 1), "the reply to our request");
 }
 
-/// A bridge can send our own packet back.
+/// A bridge can send the host's own announcement back to it.
 #[test]
 fn our_own_announcement_is_no_conflict() {
     let mut pair = pair();
@@ -256,7 +256,7 @@ fn data_to_a_forgotten_neighbour_is_sent_once_it_is_resolved_again() {
     let client = pair.stack(Side::Left).tcp_connect(now, to, &ConnectOptions::default()).unwrap();
     pair.run_for(Duration::from_secs(1));
     let (server, _) = pair.stack(Side::Right).tcp_accept(listener).unwrap();
-    // The neighbour is silent until it is forgotten.
+    // The right host is silent until the left host has removed its neighbour entry.
     pair.set_filter(|_, side, _| (side == Side::Right).then_some(Fate::Lose));
     pair.run_for(Duration::from_secs(120));
     ping(&mut pair, Side::Right.address(), 1);

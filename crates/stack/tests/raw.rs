@@ -80,7 +80,7 @@ fn a_closed_socket_leaves_its_protocol_unknown() {
     pair.stack(Side::Right).check();
 }
 
-/// The host answers echo requests although a raw socket receives copies of them.
+/// The host still answers echo requests when a raw socket receives copies of the requests.
 #[test]
 fn the_host_handles_its_protocols_beside_raw_sockets() {
     let mut pair = pair();
@@ -90,7 +90,8 @@ fn the_host_handles_its_protocols_beside_raw_sockets() {
     let mut bytes = vec![0; message.length()];
     let header = Ipv6Header::new(address(Side::Left), address(Side::Right), Protocol::ICMPV6);
     message.emit(&header, &mut bytes);
-    // The host computes the checksum.
+    // The wrong checksum does not matter, because the host computes the ICMPv6 checksum of raw
+    // sockets.
     bytes[2..4].fill(0xee);
     let now = pair.now;
     pair.stack(Side::Left).raw_send_to(now, left, address(Side::Right), &bytes).unwrap();

@@ -100,7 +100,7 @@ fn a_datagram_is_delivered_whole_or_not_at_all() {
                 delivered += 1;
             }
         }
-        // Six fragments each, of which one in a hundred is lost.
+        // Each datagram has six fragments, and the network loses one fragment in a hundred.
         assert!((420..500).contains(&delivered), "{delivered} of 500 datagrams");
         let counted = pair.stack(Side::Right).counters().ip;
         assert_eq!((counted.reassembly_ok, counted.reassembly_overlaps), (delivered, 0));
@@ -153,7 +153,7 @@ fn fragments_of_a_closed_socket_are_sent() {
     assert_eq!(receive(&mut pair, Side::Right, right), Ok(data(60_000)));
 }
 
-/// RFC 6864 §4: the identification of packets that cannot be fragmented has no meaning.
+/// RFC 6864 §4: only packets that can be fragmented need a unique identification.
 #[test]
 fn only_fragments_are_without_df_and_each_datagram_has_its_identification() {
     let mut pair = pair();
@@ -256,7 +256,8 @@ fn a_segment_in_fragments_reaches_its_listener() {
     assert!(flags.contains(TcpFlags::SYN | TcpFlags::ACK));
 }
 
-/// A link that has verified the checksum of a fragment knows nothing about the datagram.
+/// The link's mark "checksum verified" on a fragment says nothing about the checksum of the whole
+/// datagram.
 #[test]
 fn the_checksum_of_a_reassembled_datagram_is_verified() {
     for hosts in VERSIONS {

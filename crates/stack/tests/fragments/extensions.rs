@@ -12,7 +12,7 @@ use linerate_wire::{
 };
 use std::net::Ipv6Addr;
 
-/// Returns a packet to the left host, or to `destination`.
+/// Returns an IPv6 packet to `destination` whose Next Header field is `next`.
 fn packet(destination: Ipv6Addr, next: u8, body: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; 40];
     Ipv6Header::new(RIGHT_IPV6, destination, Protocol::new(next)).emit(body.len(), &mut bytes);
@@ -20,7 +20,7 @@ fn packet(destination: Ipv6Addr, next: u8, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the error that answers a packet to the left host.
+/// Delivers a packet to the left host. Returns the ICMPv6 error that the host answers, or `None`.
 fn error_about(pair: &mut Pair, packet: Vec<u8>) -> Option<Icmpv6Error> {
     let answer = answers(pair, packet).pop()?;
     let packet = Ipv6Packet::parse(&answer).unwrap();
@@ -82,7 +82,8 @@ fn unknown_options_have_the_effect_that_their_type_selects() {
             assert_eq!(receive(&mut pair, Side::Left, left).is_ok(), is_delivered);
         }
     }
-    // To a group, only the third kind is reported (RFC 4443 §2.4 e.3).
+    // Only the option type with the highest bits `10` is reported if the packet was sent to a
+    // multicast group (RFC 4443 §2.4 e.3).
     let all_nodes = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
     assert_eq!(error_about(&mut pair, packet(all_nodes, 0, &with(0x9f))), option);
     assert_eq!(error_about(&mut pair, packet(all_nodes, 0, &with(0xdf))), None);
@@ -112,7 +113,7 @@ fn routing_headers_with_segments_left_are_refused() {
 fn unknown_headers_are_reported_and_no_next_header_is_not() {
     let mut pair = pair();
     let next = Icmpv6Problem::NextHeader;
-    // An authentication header, since this host has no IPsec.
+    // An authentication header is unknown, because this host has no IPsec.
     assert_eq!(error_about(&mut pair, packet(LEFT_IPV6, 51, &[0; 24])), problem(next, 6));
     let body = [200, 0, 1, 4, 0, 0, 0, 0, 1, 2, 3, 4];
     assert_eq!(error_about(&mut pair, packet(LEFT_IPV6, 60, &body)), problem(next, 40));
@@ -123,7 +124,7 @@ fn unknown_headers_are_reported_and_no_next_header_is_not() {
     assert_eq!(pair.stack(Side::Left).counters().ip.in_unknown_protocols, 2);
 }
 
-/// Headers after the fragment header are those of the reassembled packet (RFC 8200 §4.5).
+/// Headers behind the fragment header belong to the reassembled packet (RFC 8200 §4.5).
 #[test]
 fn options_behind_a_fragment_header_are_examined_after_reassembly() {
     let mut pair = pair();
@@ -179,7 +180,8 @@ fn source_routes_and_malformed_options_of_ipv4_are_refused() {
     }
 }
 
-/// RFC 3590: the report of a host without an address is for routers, and no error.
+/// RFC 3590: a host without an address sends its multicast reports from the unspecified address, so
+/// such ICMPv6 packets are no error.
 #[test]
 fn only_icmpv6_comes_from_no_address() {
     for (protocol, errors) in [(Protocol::ICMPV6, 0), (Protocol::UDP, 1)] {

@@ -1,4 +1,5 @@
-//! Fragments of a hostile peer: overlapping, tiny, never completed, and floods of them.
+//! Tests with fragments of a hostile peer: overlapping, tiny and incomplete fragments, and floods
+//! of fragments.
 
 use crate::{
     Part, RIGHT, VERSIONS, answers, bind, data, datagram, deliver, pair, pair_on, receive,
@@ -12,7 +13,8 @@ use linerate_wire::{
 };
 use std::net::IpAddr;
 
-/// RFC 5722 §4, for both versions: the datagram is discarded, with the fragments still to come.
+/// RFC 5722 §4, applied to both IP versions: if fragments overlap, the datagram and its later
+/// fragments are discarded.
 #[test]
 fn overlapping_fragments_discard_their_datagram() {
     for hosts in VERSIONS {
@@ -51,8 +53,8 @@ fn exact_duplicates_are_tolerated() {
     }
 }
 
-/// RFC 1858 §3: a filter sees no flags in such a fragment. RFC 3128: nor in the first fragment if
-/// the second one overwrites them.
+/// RFC 1858 §3: a tiny first fragment hides the TCP flags from a filter. RFC 3128: a second
+/// fragment that overwrites the flags of the first fragment deceives a filter too.
 #[test]
 fn tiny_fragments_of_segments_are_dropped() {
     let hosts = VERSIONS[0];
@@ -188,7 +190,8 @@ fn a_datagram_in_too_many_fragments_is_discarded() {
     }
 }
 
-/// RFC 791 §3.2 and RFC 8200 §4.5 identify a datagram by different fields.
+/// RFC 791 §3.2 and RFC 8200 §4.5 list the header fields that identify the datagram of a fragment.
+/// IPv4 and IPv6 use different fields.
 #[test]
 fn fragments_of_different_datagrams_are_not_mixed() {
     for hosts in VERSIONS {

@@ -1,5 +1,5 @@
-//! Datagrams in fragments, of both IP versions, and the options and extension headers of received
-//! packets (RFC 791 §3.2, RFC 815, RFC 8200 §4).
+//! Tests of fragmented datagrams of both IP versions, and of options and extension headers in
+//! received packets (RFC 791 §3.2, RFC 815, RFC 8200 §4).
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -29,7 +29,8 @@ fn add_ipv6(side: Side, config: &mut StackConfig) {
     config.addresses.push(format!("{address}/64").parse().unwrap());
 }
 
-/// Creates hosts of both IP versions without Ethernet, so that tests write IP packets directly.
+/// Creates two hosts with both IP versions on a link without Ethernet, so that tests write IP
+/// packets directly.
 fn pair() -> Pair {
     pair_on(Network::clean(Duration::from_micros(50)), |_| {})
 }
@@ -54,7 +55,8 @@ fn receive(pair: &mut Pair, side: Side, socket: UdpHandle) -> Result<Vec<u8>, Er
     Ok(into)
 }
 
-/// Returns `length` bytes that no shift of them repeats early.
+/// Returns `length` bytes of a pattern that does not repeat early, so that misplaced fragments are
+/// detected.
 fn data(length: usize) -> Vec<u8> {
     (0..length).map(|index: usize| ((index % 251) ^ (index / 251)).to_le_bytes()[0]).collect()
 }
@@ -64,7 +66,7 @@ fn answers(pair: &mut Pair, packet: Vec<u8>) -> Vec<Vec<u8>> {
     pair.answers(Side::Left, packet)
 }
 
-/// Returns the bytes of a UDP datagram from port 5 of the right host to port 9 of the left one.
+/// Returns the bytes of a UDP datagram from port 5 of the right host to port 9 of the left host.
 fn datagram([left, right]: [IpAddr; 2], data: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; UdpHeader::LENGTH + data.len()];
     UdpHeader { source_port: 5, destination_port: 9 }.emit(data.len(), &mut bytes);
@@ -90,7 +92,7 @@ impl<'a> Part<'a> {
         Self { offset, more, identification: 7, protocol: Protocol::UDP, payload }
     }
 
-    /// Returns the packet.
+    /// Returns the IP packet with this fragment.
     fn packet(&self, [left, right]: [IpAddr; 2]) -> Vec<u8> {
         let mut bytes = vec![0; 60];
         match (left, right) {
@@ -123,7 +125,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Delivers a part to the left host, and returns its answers.
+/// Delivers a fragment to the left host, and returns the answers of the host.
 fn deliver(pair: &mut Pair, hosts: [IpAddr; 2], part: Part<'_>) -> Vec<Vec<u8>> {
     answers(pair, part.packet(hosts))
 }

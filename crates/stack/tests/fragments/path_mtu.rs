@@ -1,4 +1,5 @@
-//! The path MTU of datagrams and echoes: reports of routers, true and forged (RFC 1191, RFC 8201).
+//! Tests of the path MTU of datagrams and echoes, with true and forged errors of routers (RFC 1191,
+//! RFC 8201).
 
 use crate::{VERSIONS, answers, bind, data, pair, receive};
 use linerate_stack::{Error, Fragmentation, UdpHandle};
@@ -12,7 +13,7 @@ use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 
-/// Records the packets of the left host.
+/// Records the packets that the left host sends.
 fn record(pair: &mut Pair) -> Rc<RefCell<Vec<Vec<u8>>>> {
     let packets = Rc::new(RefCell::new(Vec::new()));
     let seen = Rc::clone(&packets);
@@ -24,7 +25,7 @@ fn record(pair: &mut Pair) -> Rc<RefCell<Vec<Vec<u8>>>> {
     packets
 }
 
-/// Returns the report of a router that a packet of the left host exceeds `mtu`.
+/// Returns an ICMP error of a router: the packet `sent` of the left host exceeds `mtu`.
 fn too_big([left, _]: [IpAddr; 2], sent: &[u8], mtu: u32) -> Vec<u8> {
     let mut bytes = vec![0; 1_280];
     match left {
@@ -58,7 +59,7 @@ fn send(pair: &mut Pair, socket: UdpHandle, hosts: [IpAddr; 2], length: usize) {
     pair.run_for(Duration::from_millis(5));
 }
 
-/// Returns the sizes of the recorded packets, and forgets them.
+/// Removes the recorded packets, and returns their sizes in bytes.
 fn sizes(packets: &RefCell<Vec<Vec<u8>>>) -> Vec<usize> {
     packets.borrow_mut().drain(..).map(|packet| packet.len()).collect()
 }
@@ -91,7 +92,8 @@ fn a_report_makes_later_fragments_smaller_until_it_expires() {
     }
 }
 
-/// RFC 1191 §3: DF makes the routers report a smaller path MTU. It is the default, as in Linux.
+/// RFC 1191 §3: routers report a smaller path MTU only for packets with the DF flag. This flag is
+/// set by default, as in Linux.
 #[test]
 fn the_policy_of_a_socket_determines_df_and_what_happens_beyond_the_path_mtu() {
     for (fragmentation, dont_fragment, sent_beyond) in [
@@ -105,7 +107,7 @@ fn the_policy_of_a_socket_determines_df_and_what_happens_beyond_the_path_mtu() {
         let left = bind(&mut pair, Side::Left, hosts[0], 9);
         let _right = bind(&mut pair, Side::Right, hosts[1], 9);
         send(&mut pair, left, hosts, 1_400);
-        // All sockets of the host know the path from the report about this datagram.
+        // The ICMP error about this datagram changes the path MTU for all sockets of the host.
         let sent = packets.borrow_mut().remove(0);
         answers(&mut pair, too_big(hosts, &sent, 1_300));
         packets.borrow_mut().clear();
@@ -124,8 +126,8 @@ fn the_policy_of_a_socket_determines_df_and_what_happens_beyond_the_path_mtu() {
     }
 }
 
-/// RFC 8200 §5, RFC 8021: no fragment is smaller than the smallest MTU of IPv6, and no packet gets
-/// a fragment header for a smaller one.
+/// RFC 8200 §5, RFC 8021: the host never reduces its packets below the minimum IPv6 MTU. An ICMP
+/// error with a smaller MTU does not make it add a fragment header either.
 #[test]
 fn fragments_of_ipv6_are_never_smaller_than_its_smallest_mtu() {
     let hosts = VERSIONS[1];
@@ -147,8 +149,8 @@ fn fragments_of_ipv6_are_never_smaller_than_its_smallest_mtu() {
     assert_eq!(sizes(&packets), [1_280]);
 }
 
-/// A report about a fragment is accepted if it quotes a recent identification, which only nodes on
-/// the path know.
+/// An ICMP error about a fragment is accepted only if it quotes a recent identification, which only
+/// nodes on the path know.
 #[test]
 fn a_report_about_a_fragment_needs_its_identification() {
     let hosts = VERSIONS[1];
@@ -182,7 +184,8 @@ fn reports_about_datagrams_of_no_socket_are_ignored() {
         let ports = if hosts[0].is_ipv4() { 20 } else { 40 };
         let mut other_port = sent.clone();
         other_port[ports + 1] ^= 1;
-        // A report of no less than was sent, and one about another port.
+        // One error has an MTU that is not smaller than the packet, and one error quotes another
+        // port.
         answers(&mut pair, too_big(hosts, &sent, 1_500));
         answers(&mut pair, too_big(hosts, &other_port, 1_300));
         send(&mut pair, left, hosts, 1_400);

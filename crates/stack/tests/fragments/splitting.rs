@@ -1,5 +1,5 @@
-//! Any split of a datagram, in any order and with any losses and repetitions, delivers the datagram
-//! or nothing.
+//! Property test of reassembly: any split of a datagram, in any order and with any losses and
+//! repetitions, delivers the datagram or nothing.
 
 use crate::{Part, VERSIONS, bind, data, datagram, deliver, pair, receive};
 use linerate_testkit::Side;
@@ -25,14 +25,15 @@ proptest! {
         let mut seen = vec![false; parts.len()];
         let mut is_damaged = false;
         let mut deliveries = 0;
-        // After the random prefix, each part arrives once more.
+        // After the random sequence, each fragment arrives once more, so that the datagram becomes
+        // complete.
         let rest = (0..parts.len()).map(|index| (index, 19));
         for (index, fault) in order.into_iter().chain(rest) {
             let index = index % parts.len();
             let (start, mut end) = parts[index];
             let more = end < whole.len();
             match fault {
-                // The part is longer than before, and overlaps the next one.
+                // The fragment is longer than planned, and overlaps the next fragment.
                 0 if more && parts.len() > 1 => {
                     end = (end + 8).min(whole.len() & !7).max(end);
                     is_damaged = true;
@@ -45,7 +46,8 @@ proptest! {
             seen[index] = true;
             while let Ok(received) = receive(&mut pair, Side::Left, left) {
                 prop_assert_eq!(received, data(length));
-                // A longer part may contain the whole next one, which is then not missed.
+                // A longer fragment may contain the whole next fragment, which then need not
+                // arrive.
                 prop_assert!(is_damaged || seen.iter().all(|&is_seen| is_seen));
                 deliveries += 1;
                 seen.fill(false);

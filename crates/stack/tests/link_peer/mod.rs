@@ -1,4 +1,5 @@
-//! A host on an Ethernet link whose other hosts and routers the test plays, in virtual time.
+//! A host on an Ethernet link in virtual time. The test itself plays the other hosts and routers of
+//! the link.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
@@ -25,7 +26,8 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// Returns the header and the message of Neighbour Discovery, if this is one.
+    /// Returns the IPv6 header and the message, or `None` if the frame holds no Neighbour Discovery
+    /// message.
     pub(crate) fn discovery(&self) -> Option<(Ipv6Header, NdMessage<'_>)> {
         let packet = Ipv6Packet::parse(&self.payload).ok()?;
         match Icmpv6Message::parse(&packet.header, packet.payload).ok()? {
@@ -34,7 +36,8 @@ impl Sent {
         }
     }
 
-    /// Returns the target and the source, if this is a neighbour solicitation.
+    /// Returns the target and the source address, or `None` if the frame holds no neighbour
+    /// solicitation.
     pub(crate) fn solicitation(&self) -> Option<(Ipv6Addr, Ipv6Addr)> {
         match self.discovery()? {
             (header, NdMessage::NeighborSolicitation { target, .. }) => {
@@ -53,7 +56,7 @@ impl Sent {
     }
 }
 
-/// The host under test.
+/// The host under test, and the present virtual time.
 pub(crate) struct Peer {
     pub(crate) stack: Stack,
     pub(crate) now: Instant,
@@ -67,11 +70,11 @@ impl Peer {
         configure(&mut config);
         let mut stack = Stack::new(config, [1; 32]);
         stack.attach(Capabilities::new(Medium::Ethernet, 1_500));
-        // The clock does not start at zero, so that a forgotten timestamp shows.
+        // The clock does not start at zero, so that tests detect an uninitialised time.
         Self { stack, now: Instant::ZERO + Duration::from_secs(1_000) }
     }
 
-    /// Returns the frames that are to be sent now.
+    /// Returns the frames that the host sends now, except multicast reports.
     pub(crate) fn transmit(&mut self) -> Vec<Sent> {
         let mut frame = vec![0; 1_514];
         let mut sent = Vec::new();
@@ -92,7 +95,7 @@ impl Peer {
         sent
     }
 
-    /// Runs for a time, and returns what the host sends.
+    /// Runs the host for a time, and returns the frames that it sends.
     pub(crate) fn run(&mut self, span: Duration) -> Vec<Sent> {
         let end = self.now + span;
         let mut sent = self.transmit();
@@ -117,7 +120,7 @@ impl Peer {
         self.stack.check();
     }
 
-    /// Receives an IPv6 packet from a host with this MAC address.
+    /// Delivers to the host an IPv6 packet from a neighbour with this MAC address.
     pub(crate) fn receive_packet(&mut self, from: MacAddress, packet: &[u8]) {
         let destination: [u8; 16] = packet[24..40].try_into().unwrap();
         let destination = Ipv6Addr::from(destination);
@@ -135,7 +138,8 @@ impl Peer {
         self.receive(header, packet);
     }
 
-    /// Receives an ICMPv6 message with the hop limit of Neighbour Discovery.
+    /// Delivers to the host an ICMPv6 message with the hop limit 255, which Neighbour Discovery
+    /// requires.
     pub(crate) fn receive_message(
         &mut self,
         from: MacAddress,
@@ -150,7 +154,7 @@ impl Peer {
         self.receive_packet(from, &packet);
     }
 
-    /// Receives a neighbour advertisement.
+    /// Delivers to the host a neighbour advertisement.
     pub(crate) fn receive_advertisement(&mut self, destination: Ipv6Addr, message: NdMessage<'_>) {
         let NdMessage::NeighborAdvertisement { target_mac, .. } = message else {
             panic!("{message:?}");
@@ -161,7 +165,7 @@ impl Peer {
         self.receive_message(from, source, destination, &message);
     }
 
-    /// Receives a router advertisement.
+    /// Delivers to the host an advertisement of this router.
     pub(crate) fn receive_router(&mut self, router: &Router, options: &[NdOption<'_>]) {
         let mut bytes = vec![0; options.iter().map(NdOption::length).sum()];
         let mut at = 0;
@@ -180,7 +184,7 @@ impl Peer {
         self.receive_message(router.mac, router.address, ipv6_multicast::ALL_NODES, &message);
     }
 
-    /// Receives an ARP packet.
+    /// Delivers to the host a broadcast ARP packet.
     pub(crate) fn receive_arp(&mut self, packet: &ArpPacket) {
         let header = EthernetHeader {
             destination: MacAddress::BROADCAST,
@@ -193,7 +197,7 @@ impl Peer {
         self.receive(header, &bytes);
     }
 
-    /// Returns the state of an address.
+    /// Returns the state of an address of the host; `None` if the host does not have this address.
     pub(crate) fn state(&self, address: &str) -> Option<AddressState> {
         let address: IpAddr = address.parse().unwrap();
         let own = self.stack.addresses().iter().find(|own| own.cidr.address() == address)?;
@@ -208,7 +212,7 @@ impl Peer {
     }
 }
 
-/// A router of the link.
+/// A router on the link, with the values of its advertisements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Router {
     pub(crate) address: Ipv6Addr,
@@ -236,7 +240,8 @@ impl Router {
     }
 }
 
-/// Returns the option of a prefix of 64 bits that is on the link and autonomous.
+/// Returns a Prefix Information option for a prefix of 64 bits, with the on-link and the autonomous
+/// flag. The lifetimes are in seconds.
 pub(crate) fn prefix(text: &str, valid: u32, preferred: u32) -> NdOption<'static> {
     NdOption::Prefix(PrefixInformation {
         prefix: text.parse().unwrap(),
