@@ -1,6 +1,7 @@
-//! Two hosts on a virtual wire: a ping, then a connection to an echo service.
+//! Connects two hosts by a virtual wire, sends a ping, and then opens a connection to an echo
+//! service.
 //!
-//! Hosts are passive: this program carries their frames and their time.
+//! A host does no I/O of its own: this program carries its frames and tells it the time.
 //!
 //! ```sh
 //! cargo run -p linerate-stack --example virtual_network
@@ -27,7 +28,7 @@ impl Network {
         Ok(Self { hosts: [host(1, "192.0.2.1/24")?, host(2, "192.0.2.2/24")?], now: Instant::ZERO })
     }
 
-    /// Carries frames in both directions until neither host has one to send.
+    /// Carries frames in both directions until neither host has a frame to send.
     fn carry_all(&mut self) {
         let mut frame = [0; 1_514];
         loop {
@@ -50,8 +51,8 @@ impl Network {
     }
 }
 
-/// Creates a host. A real host takes its seed from the system; with equal seeds the hosts send
-/// equal bytes.
+/// Creates a host. Its seed is constant, so that each run of the example sends equal bytes. A real
+/// host takes its seed from the operating system.
 fn host(number: u8, address: &str) -> Result<Stack, Box<dyn Error>> {
     let mac = MacAddress::new([2, 0, 0, 0, 0, number]);
     Ok(Stack::new(StackConfig::new(mac, address.parse()?), [number; 32]))

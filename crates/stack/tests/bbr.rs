@@ -1,5 +1,5 @@
-//! BBR between two hosts over a bottleneck with a queue: throughput, fairness, and the response to
-//! losses.
+//! Tests of BBR between two hosts over a bottleneck with a queue: throughput, fairness, and the
+//! response to losses and marks.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -14,7 +14,8 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// 20 Mbit/s, 40 ms, and room for 400 ms in the queue.
+/// Creates two hosts on a path of 20 Mbit/s with a round-trip time of 40 ms and a queue that holds
+/// data for 400 ms.
 fn long_queue(congestion: CongestionName) -> Pair {
     let line = Line { rate: Rate::from_bits_per_second(20_000_000), queue: 1_000_000 };
     let network = Network { line: Some(line), ..Network::clean(ms(20)) };
@@ -26,7 +27,8 @@ fn long_queue(congestion: CongestionName) -> Pair {
     })
 }
 
-/// Opens this number of connections with endless transfers.
+/// Opens this number of connections, each with an endless transfer. Returns the left end and the
+/// transfer of each connection.
 fn endless(pair: &mut Pair, count: usize) -> Vec<(TcpHandle, Transfer)> {
     let listener = listen(pair);
     (0..count)
@@ -83,7 +85,8 @@ fn a_late_flow_gets_its_share() {
     let mut late = transfers.split_off(1);
     run(&mut pair, &mut transfers, Duration::from_secs(8));
     transfers.append(&mut late);
-    // The first round trips of the late flow include the other's queue, until both have drained it.
+    // The first round-trip times that the late flow measures include the queue of the first flow,
+    // until both flows have drained this queue.
     run(&mut pair, &mut transfers, Duration::from_secs(22));
     let before: Vec<_> = transfers.iter().map(|(_, transfer)| transfer.read()).collect();
     run(&mut pair, &mut transfers, Duration::from_secs(20));
@@ -96,7 +99,8 @@ fn a_late_flow_gets_its_share() {
     assert!(round_trip < ms(140), "{round_trip}");
 }
 
-/// Marks have the effect of losses: the data in flight is limited to what was delivered recently.
+/// ECN marks have the effect of losses: they limit the data in flight to the amount that was
+/// delivered recently.
 #[test]
 fn ecn_marks_reduce_the_window() {
     let mut pair = long_queue(CongestionName::Bbr);

@@ -1,5 +1,6 @@
-//! The memory of a host after many connections were opened and closed, as counted by the allocator.
-//! This is a separate program, because all of its allocations are counted.
+//! Test of the memory of a host after many connections were opened and closed, as counted by the
+//! allocator. It is a separate test program, because the allocator counts all memory of the
+//! process.
 
 use linerate_stack::{
     Capabilities, ConnectOptions, Event, Host, ListenHandle, ListenOptions, Medium, Stack,
@@ -15,15 +16,15 @@ use std::net::SocketAddrV4;
 static MEMORY: PeakAlloc = PeakAlloc;
 
 const CONNECTIONS: usize = 100_000;
-/// Connections in TIME-WAIT at once, at most, and some more.
+/// A number of connections that exceeds the maximum number in TIME-WAIT at one time.
 const PEAK: usize = 20_000;
-/// Bytes of tables for each of them at both hosts together.
+/// Bytes of tables for each of these connections, at both hosts together.
 const TABLES: usize = 192;
 /// Connections that are opened and closed together.
 const BATCH: usize = 50;
 /// The time after which no connection has a timer: TIME-WAIT lasts a minute.
 const IDLE: Duration = Duration::from_secs(300);
-/// Bytes that both hosts together may keep more than before.
+/// Bytes by which the memory of both hosts together may grow.
 const KEPT: usize = 16 << 10;
 
 /// A client and a server on a link without latency.
@@ -50,7 +51,8 @@ impl Hosts {
         SocketAddrV4::new(Side::Right.address(), 9)
     }
 
-    /// Carries frames until both hosts are quiet. The server closes what the client has closed.
+    /// Carries frames until both hosts are idle. The server closes its end of each connection that
+    /// the client has closed.
     fn carry(&mut self) {
         let mut is_busy = true;
         while is_busy {
@@ -73,7 +75,7 @@ impl Hosts {
         }
     }
 
-    /// Opens and closes connections, and lets time pass.
+    /// Opens and closes this number of connections, and advances the virtual time.
     fn open_and_close(&mut self, count: usize) {
         let now = self.now;
         let stack = self.hosts[0].stack_mut();
@@ -94,7 +96,7 @@ impl Hosts {
         self.now += Duration::from_millis(10);
     }
 
-    /// Lets time pass until no timer is left, or for `IDLE`.
+    /// Advances the virtual time by `IDLE`, and runs all timers that expire within this time.
     fn idle(&mut self) {
         let end = self.now + IDLE;
         loop {
@@ -114,8 +116,8 @@ impl Hosts {
 fn a_hundred_thousand_connections_keep_no_more_than_their_tables() {
     let mut hosts = Hosts::new();
     let start = MEMORY.current_usage();
-    // So many that TIME-WAIT reaches its limit. The tables of sockets and timers keep the size that
-    // they have needed.
+    // Enough connections to reach the limit of connections in TIME-WAIT. The tables of sockets and
+    // timers keep their maximum size afterwards.
     for _ in 0..PEAK / BATCH {
         hosts.open_and_close(BATCH);
     }

@@ -1,4 +1,5 @@
-//! Forwarders over IPv6: flows, errors and echo requests, and addresses that are not forwarded.
+//! Tests of forwarders over IPv6: flows, errors and echo requests, and addresses that are not
+//! forwarded.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -18,7 +19,7 @@ const CLIENT: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 15);
 const FAR: SocketAddrV6 =
     SocketAddrV6::new(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 9), 8_080, 0, 0);
 
-/// A client, and a gateway behind a link without MAC addresses.
+/// A client and a gateway, connected by a link without MAC addresses.
 struct Net {
     client: Stack,
     gateway: Stack,
@@ -131,7 +132,7 @@ fn echo_requests_for_others_follow_the_policy() {
     }
 }
 
-/// Returns a SYN from the client.
+/// Returns an IPv6 packet with a SYN from the client to `destination`.
 fn syn(destination: Ipv6Addr) -> Vec<u8> {
     let header = Ipv6Header::new(CLIENT, destination, Protocol::TCP);
     let mut packet = vec![0; Ipv6Header::LENGTH + TcpHeader::LENGTH];

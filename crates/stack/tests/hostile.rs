@@ -9,7 +9,8 @@ use proptest::sample::Index;
 
 const BEGIN: Instant = Instant::from_nanos(2_000_000_000_000);
 
-/// A modification of a frame: the index of the frame, overwritten bytes, and a truncation.
+/// A modification of a frame: the index of the frame, the overwritten bytes with their new values,
+/// and the length after truncation, if any.
 type Modification = (Index, Vec<(Index, u8)>, Option<Index>);
 
 fn modification() -> impl Strategy<Value = Modification> {
@@ -17,8 +18,8 @@ fn modification() -> impl Strategy<Value = Modification> {
     (any::<Index>(), changes, prop::option::weighted(0.2, any::<Index>()))
 }
 
-/// Returns a recorded frame with modifications, addressed to the right host and with valid
-/// checksums, so that it passes the first checks.
+/// Returns a recorded frame with modifications. The frame is addressed to the right host and has
+/// valid checksums, so that it passes the host's first checks.
 fn modify(real: &[Vec<u8>], (which, changes, end): &Modification) -> Vec<u8> {
     let mut frame = which.get(real).clone();
     frame[..6].copy_from_slice(&Side::Right.mac().octets());

@@ -1,5 +1,5 @@
-//! ICMPv6 (RFC 4443): echoes, errors that the host sends and those that it does not, and their
-//! rate.
+//! Tests of ICMPv6 (RFC 4443): echoes, packets that cause errors and packets that must not, and the
+//! rate limit of errors.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -33,7 +33,7 @@ fn packet(destination: Ipv6Addr, protocol: Protocol, payload: &[u8]) -> Vec<u8> 
     packet
 }
 
-/// Returns a datagram to a closed port.
+/// Returns a packet with a UDP datagram of `length` bytes of data to a closed port.
 fn datagram(destination: Ipv6Addr, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; 8 + length];
     bytes[..4].copy_from_slice(&[0, 9, 0, 7]);
@@ -49,7 +49,7 @@ fn answers(host: &mut Peer, packet: &[u8]) -> Vec<Sent> {
     host.transmit()
 }
 
-/// Returns the error in a packet, its source, and the length of the packet.
+/// Returns the ICMPv6 error in a packet, the packet's source address, and its length in bytes.
 fn error(sent: &Sent) -> (Icmpv6Error, Ipv6Addr, usize) {
     let packet = Ipv6Packet::parse(&sent.payload).unwrap();
     match Icmpv6Message::parse(&packet.header, packet.payload).unwrap() {

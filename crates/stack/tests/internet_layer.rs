@@ -1,5 +1,5 @@
-//! Requirements of RFC 1122 on the internet layer of a host, and on UDP. The table is
-//! `specs/rfc1122.toml`.
+//! Tests of requirements of RFC 1122 on the internet layer of a host, and on UDP.
+//! `specs/rfc1122.toml` lists the requirements.
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_stack::{Error, Medium, RawOptions, UdpOptions};
@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 const LEFT: Ipv4Addr = Side::Left.address();
 const RIGHT: Ipv4Addr = Side::Right.address();
 
-/// Creates hosts without Ethernet, so that tests write IP packets directly.
+/// Creates two hosts on a link without Ethernet, so that tests write IP packets directly.
 fn pair() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, _| {})
 }
@@ -41,7 +41,8 @@ fn to_left(source: Ipv4Addr) -> Ipv4Header {
     Ipv4Header::new(source, LEFT, Protocol::ICMP)
 }
 
-/// Returns a datagram from port 5 of the right host to port 9 of the left one, where no socket is.
+/// Returns a packet with a UDP datagram from port 5 of the right host to port 9 of the left host.
+/// No socket is bound to port 9.
 fn datagram(type_of_service: TypeOfService) -> Vec<u8> {
     let header = Ipv4Header { type_of_service, ..Ipv4Header::new(RIGHT, LEFT, Protocol::UDP) };
     let mut bytes = [0; 12];
@@ -114,7 +115,8 @@ fn an_error_has_no_type_of_service_and_quotes_its_packet_unchanged() {
     assert_eq!(quote.bytes(), request);
 }
 
-/// RFC 1122 §3.2.2: also those of types that have gone out of use (RFC 6918).
+/// RFC 1122 §3.2.2: ICMP messages of unknown types are discarded, and also messages of types that
+/// RFC 6918 has deprecated.
 #[test]
 fn requests_for_times_masks_and_networks_are_silently_discarded() {
     for (kind, length) in [(13, 16), (15, 4), (17, 8), (10, 4), (99, 4)] {
@@ -143,7 +145,7 @@ fn no_socket_sends_from_an_address_that_is_not_the_hosts() {
         let bound = pair.stack(Side::Left).udp_bind(local, &UdpOptions::default());
         assert!(bound.is_err(), "{local}");
     }
-    // A socket that receives a group sends from an address of the host.
+    // A socket that is bound to a multicast group sends from an address of the host.
     let now = pair.now;
     let stack = pair.stack(Side::Left);
     let group = SocketAddr::from(([239, 1, 1, 1], 7));

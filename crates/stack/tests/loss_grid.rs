@@ -1,5 +1,5 @@
-//! The table of goodput over round-trip time, loss, buffers and congestion control: compares it
-//! with the reviewed copy, and checks single cells.
+//! Tests of the table of goodput by round-trip time, loss, buffers and congestion control. They
+//! compare the table with the reviewed copy, and check single cells.
 
 use linerate_tcp::{Config, CongestionName};
 use linerate_testkit::loss_grid::{Cell, LossGrid};
@@ -21,13 +21,14 @@ fn the_grid_equals_the_reviewed_copy() {
     );
 }
 
-/// Published figures of smoltcp (the snapshot of its `netsim` test) for buffers of 32 KiB on a path
-/// of 100 ms: losses per thousand, bytes per second. Its path has no bandwidth limit.
+/// Published goodput of smoltcp (the snapshot of its `netsim` test) for buffers of 32 KiB on a path
+/// with a round-trip time of 100 ms and no bandwidth limit. Each pair is the loss in packets per
+/// thousand, and the goodput in bytes per second.
 ///
-/// Its 219,671 B/s at 1 % loss is missing, because that window is never reduced. A window that
-/// responds to each loss according to RFC 5681 has 1.22/√p segments on average (RFC 3649 §2), which
-/// is 177 kB/s here; CUBIC is no less conservative where Reno performs as well (RFC 9438 §4.3). BBR
-/// does not respond to single losses, and exceeds the figure.
+/// The figure of 219,671 B/s at 1 % loss is omitted, because smoltcp never reduces its window
+/// there. A congestion window that responds to each loss according to RFC 5681 has 1.22/√p segments
+/// on average (RFC 3649 §2), which is 177 kB/s here. CUBIC is as conservative as Reno on such paths
+/// (RFC 9438 §4.3). BBR does not respond to single losses, and exceeds the omitted figure.
 const PUBLISHED: [(u32, u64); 3] = [(0, 322_945), (50, 76_626), (100, 37_775)];
 
 #[test]

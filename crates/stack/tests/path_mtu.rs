@@ -1,5 +1,5 @@
-//! Path-MTU discovery over a black hole, and the cache that later connections start from (RFC 4821
-//! §5.2).
+//! Tests of path MTU discovery over an ICMP black hole, and of the cached path MTU with which later
+//! connections start (RFC 4821 §5.2).
 
 use linerate_stack::Medium;
 use linerate_tcp::Statistics;
@@ -7,8 +7,8 @@ use linerate_testkit::transfer::{Transfer, established, listen};
 use linerate_testkit::{Fate, Pair, Setup, Side};
 use linerate_units::Duration;
 
-/// Creates two hosts, between which packets of more than `width` bytes are dropped without a
-/// report.
+/// Creates two hosts. The path between them drops packets of more than `width` bytes without an
+/// ICMP error.
 fn pair(mtu: usize, width: usize) -> Pair {
     let setup = Setup { medium: Medium::Ip, mtu, ..Setup::default() };
     let mut pair = Pair::new(&setup, |_, _| {});
@@ -16,8 +16,8 @@ fn pair(mtu: usize, width: usize) -> Pair {
     pair
 }
 
-/// Transfers data from left to right over a new connection. Returns the statistics of the sender,
-/// and its path MTU.
+/// Transfers `bytes` bytes from the left to the right host over a new connection. Returns the
+/// statistics of the sender, and the path MTU that it has found.
 fn transfer(
     pair: &mut Pair,
     listener: linerate_stack::ListenHandle,
@@ -58,8 +58,8 @@ fn the_next_connection_continues_an_unfinished_search() {
     assert!(next.path_probes_failed > 0);
 }
 
-/// The cached path MTU expires after ten minutes (RFC 1191 §6.3), and the next connection searches
-/// again.
+/// The cached path MTU expires after ten minutes (RFC 1191 §6.3). The next connection then
+/// discovers the path MTU again.
 #[test]
 fn a_path_mtu_expires() {
     let mut pair = pair(1_500, 1_400);

@@ -1,4 +1,4 @@
-//! Frames with metadata of the link: partial checksums, and GRO frames.
+//! Tests of received frames with metadata of the link: partial checksums, and GRO frames.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -14,8 +14,8 @@ use std::rc::Rc;
 const TCP: usize = EthernetHeader::LENGTH + Ipv4Header::LENGTH;
 const DATA: usize = 1_000;
 
-/// Returns two hosts with a connection, and a frame with data for the right one, which has a
-/// partial checksum and has not arrived.
+/// Returns two hosts with a connection, the right end, and a data frame for the right host. The
+/// frame has a partial checksum, and has not been delivered.
 fn with_an_incomplete_frame() -> (Pair, TcpHandle, Vec<u8>) {
     let mut pair = Pair::new(&Setup::default(), |_, _| {});
     let listener = listen(&mut pair);
@@ -73,8 +73,9 @@ fn a_gro_frame_counts_as_one_frame_and_many_segments() {
     assert_eq!(pair.stack(Side::Right).tcp(right).unwrap().statistics().prediction.data, 1);
 }
 
-/// On a link with segmentation offload, the acknowledgement leaves in the next turn, which is due
-/// immediately. An application that reads in between makes it announce the whole window.
+/// On a link with segmentation offload, the host sends the acknowledgement in its next turn, which
+/// is due immediately. If the application reads before that turn, the acknowledgement advertises
+/// the whole window.
 #[test]
 fn the_ack_of_a_gro_frame_follows_the_read_of_the_application() {
     let offered = [true, false].map(|reads| {
@@ -94,6 +95,6 @@ fn the_ack_of_a_gro_frame_follows_the_read_of_the_application() {
         assert_eq!((turn.received, turn.transmitted, turn.more), (0, 1, false));
         host.stack().tcp(right).unwrap().information().receive_window as usize
     });
-    // The offered window is rounded to a multiple of its scale.
+    // The advertised window is rounded to a multiple of its scale.
     assert!((offered[0] - offered[1]).abs_diff(DATA) < 128, "{offered:?}");
 }

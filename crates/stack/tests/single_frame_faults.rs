@@ -1,5 +1,6 @@
-//! Faults of single frames: the n-th frame of a transfer is damaged or lost, for each n until a
-//! transfer is not affected. A damaged frame fails a checksum, so it must cost no more than a loss.
+//! Tests with faults of single frames: the n-th frame of a transfer is damaged or lost. The tests
+//! increase n until the transfer has no n-th frame. A damaged frame fails a checksum, so it must
+//! cost no more than a lost frame.
 
 use linerate_testkit::transfer::{established, listen};
 use linerate_testkit::{Fate, Line, Network, Pair, Setup, Side, Transfer};
@@ -10,7 +11,8 @@ use std::rc::Rc;
 
 const BYTES: usize = 30_000;
 
-/// The bytes of a frame in which a bit is inverted: significant fields, and the checksums.
+/// Names and offsets of the bytes of a frame in which a bit is inverted: significant header fields,
+/// and the checksums.
 const PLACES: [(&str, usize); 12] = [
     ("version and header length", IP),
     ("total length", IP + 3),
@@ -28,7 +30,8 @@ const PLACES: [(&str, usize); 12] = [
 const IP: usize = EthernetHeader::LENGTH;
 const TCP: usize = IP + Ipv4Header::LENGTH;
 
-/// A path with 10 ms of round-trip time, and 0.12 ms per frame.
+/// Creates two hosts on a path with a round-trip time of 10 ms, and a transmission time of 0.12 ms
+/// per full frame.
 fn pair(nth: u32) -> Pair {
     let line = Line { rate: Rate::from_bits_per_second(100_000_000), queue: 1 << 20 };
     let network = Network { line: Some(line), ..Network::clean(Duration::from_millis(5)) };
@@ -38,8 +41,9 @@ fn pair(nth: u32) -> Pair {
     })
 }
 
-/// Runs a transfer in both directions, in which `accident` decides about the n-th segment of a
-/// side. Returns its duration, whether there was such a segment, and the number of invalid frames.
+/// Runs a transfer in both directions. `accident` decides the fate of the n-th segment that the
+/// host `from` sends. Returns the duration, whether there was an n-th segment, and the number of
+/// invalid frames.
 fn transfer_with(
     from: Side,
     nth: u32,
@@ -49,7 +53,7 @@ fn transfer_with(
     let happened = Rc::new(Cell::new(false));
     let (happening, mut seen) = (Rc::clone(&happened), 0);
     pair.set_filter(move |_, side, frame| {
-        // ARP has no checksum, and its retries are not part of TCP.
+        // ARP frames are not counted: ARP has no checksum, and its retries are not part of TCP.
         seen += u32::from(side == from && frame.len() > TCP + TcpHeader::LENGTH);
         let hit = side == from && seen == nth && !happening.get();
         happening.set(happening.get() || hit);
@@ -69,7 +73,7 @@ fn transfer_with(
         back.read()
     );
     let took = pair.now.since(start);
-    // Frames in flight still arrive.
+    // Frames still in flight at the end of the transfer arrive.
     pair.run_for(Duration::from_secs(1));
     let invalid = Side::BOTH.map(|side| {
         let counters = pair.stack(side).counters();
@@ -81,7 +85,8 @@ fn transfer_with(
     (took, happened.get(), invalid.iter().sum())
 }
 
-/// Segments of the handshake cost a second, and slow start from one segment after a timeout of 3 s.
+/// Returns the delay that a fault of the n-th segment may cause: 1.1 s for a segment of the
+/// handshake, whose retransmission timeout is one second, and 300 ms for any other segment.
 fn allowed_delay(nth: u32) -> Duration {
     Duration::from_millis(if nth <= 2 { 1_100 } else { 300 })
 }

@@ -1,5 +1,5 @@
-//! Detection of spurious recoveries (RFC 3522, RFC 3708): none on a path with random loss and
-//! without reordering, and nearly all on a path that reorders.
+//! Tests of the detection of spurious recoveries (RFC 3522, RFC 3708). The sender must detect none
+//! on a path with random loss and without reordering, and nearly all on a path that reorders.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -12,11 +12,11 @@ use linerate_units::{Duration, Rate};
 const CONTROLS: [CongestionName; 3] =
     [CongestionName::Bbr, CongestionName::Cubic, CongestionName::NewReno];
 
-/// Bytes of a transfer.
+/// Number of bytes in each transfer.
 const AMOUNT: usize = 20_000_000;
 
-/// Runs a transfer over 200 Mbit/s and 20 ms with the impairments of `network` for data. Returns
-/// the statistics of both ends.
+/// Runs a transfer over a path of 200 Mbit/s with a round-trip time of 20 ms and the impairments of
+/// `network` for data segments. Returns the statistics of the sender and of the receiver.
 fn transfer(congestion: CongestionName, network: Network) -> [Statistics; 2] {
     let line = Line { rate: Rate::from_bits_per_second(200_000_000), queue: 8 << 20 };
     let network = Network { line: Some(line), latency: Duration::from_millis(10), ..network };
@@ -38,8 +38,8 @@ fn counted(pair: &mut Pair, side: Side, handle: TcpHandle) -> Statistics {
     pair.stack(side).tcp(handle).unwrap().statistics().clone()
 }
 
-/// RFC 3522 §3.2: only an acknowledgement of the oldest retransmission is evidence. All
-/// retransmissions repair a loss here, so no recovery is spurious.
+/// RFC 3522 §3.2: only an acknowledgement of the oldest retransmission can show that a recovery is
+/// spurious. Here every retransmission repairs a loss, so no recovery is spurious.
 #[test]
 fn recoveries_from_real_losses_are_not_undone() {
     for congestion in CONTROLS {
@@ -55,7 +55,8 @@ fn recoveries_from_real_losses_are_not_undone() {
     }
 }
 
-/// A segment of fifty is up to 20 ms late, beyond the reordering window, and none is lost.
+/// One segment in fifty is up to 20 ms late, which exceeds the reordering window. No segment is
+/// lost.
 #[test]
 fn recoveries_from_reordering_are_undone() {
     for congestion in CONTROLS {

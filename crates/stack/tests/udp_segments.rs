@@ -1,4 +1,4 @@
-//! Several datagrams in one call.
+//! Tests of sending several UDP datagrams in one call.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 

@@ -1,5 +1,5 @@
-//! Segments that belong to no connection: a turn handles a limited number of them, and those of
-//! connections first.
+//! Tests of segments that belong to no connection. A turn handles segments of connections first,
+//! and only a limited number of other segments.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -15,16 +15,18 @@ use linerate_testkit::{Pair, Setup, Side};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, TcpFlags};
 
-/// Segments without a connection that a turn handles before it looks at connections, and after.
+/// Number of segments without a connection that a turn handles before the segments of connections,
+/// and again after them.
 const A_TURN: u64 = 16;
 
-/// Number of segments that wait at most.
+/// Maximum number of segments without a connection that wait for a later turn.
 const WAITING: u64 = 128;
 
 /// Time between two turns of a host.
 const TURN: Duration = Duration::from_millis(1);
 
-/// A listener at the right that keeps no SYN, and a connection to it: its left end and its right.
+/// Creates a listener of the right host that stores no SYN, and a connection to this listener.
+/// Returns the hosts, the listener, and the left and the right end.
 fn serving() -> (Pair, ListenHandle, (TcpHandle, TcpHandle)) {
     let setup = Setup { medium: Medium::Ip, pause: TURN, ..Setup::default() };
     let mut pair = Pair::new(&setup, |_, config| {
@@ -103,7 +105,7 @@ fn a_flood_beside_a_busy_connection_is_answered_at_a_limited_rate_and_holds_limi
     }
     assert!(received >= 10_000 * usize::from(turns), "{received} bytes of {sent}");
     let answered = statistics(&mut pair, listener).cookies_sent - before;
-    // A few turns at the beginning have no data of the connection.
+    // In a few turns at the beginning, no data of the connection arrives.
     assert!(answered <= A_TURN * u64::from(turns + 10), "{answered} SYNs were answered");
     let dropped = pair.stack(Side::Right).counters().tcp_extra.unconnected_drops;
     assert!(answered + dropped + WAITING >= 50 * u64::from(turns), "{answered} and {dropped}");
@@ -117,7 +119,7 @@ fn an_acknowledgement_with_a_good_cookie_is_handled_when_a_flood_has_spent_the_t
     assert!(pair.run_until(TURN * 10, |pair| {
         pair.stack(Side::Left).tcp(second).unwrap().state() == State::Established
     }));
-    // The acknowledgement of the connection is in flight.
+    // The final acknowledgement of the handshake is in flight.
     let packet = pair.wire.arrive(Instant::NEVER).unwrap().bytes;
     assert!(!Segment::parse(&packet[20..]).unwrap().flags().contains(TcpFlags::SYN));
     put_syns(&mut pair, 0..40);
@@ -126,7 +128,7 @@ fn an_acknowledgement_with_a_good_cookie_is_handled_when_a_flood_has_spent_the_t
     pair.stack(Side::Left).tcp_write(now, client, &[7; 1_000]).unwrap();
     carry(&mut pair);
     turn(&mut pair);
-    // More segments than a turn handles were waiting when it arrived.
+    // More segments than a turn handles were waiting when the acknowledgement arrived.
     assert!(pair.stack(Side::Right).counters().tcp_extra.unconnected_deferred > A_TURN);
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
 }

@@ -1,4 +1,4 @@
-//! Zero-copy access of applications to the socket buffers.
+//! Tests of zero-copy access of applications to the socket buffers.
 
 use bytes::Bytes;
 use linerate_stack::{Error, Event};
@@ -39,7 +39,7 @@ fn copies_and_zero_copy_calls_form_one_stream() {
     assert!(modes.contains(&Access::InPlace) && modes.contains(&Access::Copied));
 }
 
-/// A write of shared data waits for memory, and an empty write does not.
+/// A write of shared data waits for buffer memory. An empty write does not wait.
 #[test]
 fn a_shared_write_without_memory_waits_for_it() {
     let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.buffer_bytes = 8 << 10);
@@ -63,8 +63,8 @@ fn a_shared_write_without_memory_waits_for_it() {
     assert!(pair.run_until(Duration::from_secs(3), is_told));
 }
 
-/// A writer without memory gets an event when there is some. A writer that got room and did not use
-/// it gets none, and has no place in the queue.
+/// A writer that got no memory gets an event when memory is available. A writer that got room but
+/// did not use it gets no event, and has no place in the queue.
 #[test]
 fn an_in_place_write_without_memory_waits_for_it() {
     let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.buffer_bytes = 8 << 10);

@@ -1,4 +1,5 @@
-//! Attacks with acknowledgements: too many, too early, of lost segments, of data never sent.
+//! Attacks with acknowledgements: too many, too early, for lost segments, and for data that was
+//! never sent.
 
 use crate::{BUFFERS, Baseline, alone, becomes_honest};
 use linerate_testkit::attack::{AttackTest, Captured, FRAMES_A_TURN, Peer, TURN};
@@ -6,7 +7,8 @@ use linerate_testkit::{Side, pattern};
 use linerate_wire::{SackBlock, SackBlocks};
 use std::collections::BTreeMap;
 
-/// Returns the congestion window of the guest's connection, and the bytes acknowledged on it.
+/// Returns the congestion window of the connection to the hostile peer, and the bytes acknowledged
+/// on this connection.
 fn window_and_acknowledged(test: &mut AttackTest) -> (u64, u64) {
     let handle = test.guests()[0].handle;
     let connection = test.pair.stack(Side::Right).tcp(handle).unwrap();
@@ -16,7 +18,8 @@ fn window_and_acknowledged(test: &mut AttackTest) -> (u64, u64) {
     )
 }
 
-/// RFC 5681 §3.1: the window grows by bytes acknowledged, not by acknowledgements.
+/// RFC 5681 §3.1: the congestion window grows by the number of bytes acknowledged, not by the
+/// number of acknowledgements.
 #[test]
 fn dividing_acknowledgements_opens_the_window_no_further() {
     let _alone = alone();
@@ -58,8 +61,8 @@ fn acknowledgements_of_data_never_sent_are_ignored() {
     assert_eq!(acknowledged, 0, "the acknowledgements were accepted");
 }
 
-/// Optimistic acknowledgements harm only the peer that sends them: its data is lost for it. The
-/// other connections keep their share.
+/// Optimistic acknowledgements harm only the peer that sends them, because lost data is not
+/// retransmitted to this peer. The other connections keep their share of the link.
 #[test]
 fn optimistic_acknowledgements_take_no_share_from_other_connections() {
     let _alone = alone();
@@ -74,7 +77,8 @@ fn optimistic_acknowledgements_take_no_share_from_other_connections() {
     });
 }
 
-/// Returns a SACK block with two random edges, in or near the data in flight.
+/// Returns a SACK block with two random edges: in or near the data in flight, or anywhere in the
+/// sequence space.
 fn any_block(intruder: &mut linerate_testkit::attack::Intruder, peer: &Peer) -> SackBlock {
     let spread = intruder.below(3);
     let mut near = || match spread {

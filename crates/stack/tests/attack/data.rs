@@ -1,5 +1,5 @@
-//! Attacks with data: contradictory overlaps, tiny fragments, and buffers that are filled and never
-//! read.
+//! Attacks with data: overlapping segments with different contents, tiny fragments, and buffers
+//! that are filled and never read.
 
 use crate::{BUFFERS, Baseline, alone};
 use linerate_testkit::Side;
@@ -7,22 +7,24 @@ use linerate_testkit::attack::{FRAMES_A_TURN, TURN};
 use linerate_wire::{Ipv4Header, Protocol, SackBlocks};
 use std::net::Ipv4Addr;
 
-/// Limit of all connection buffers; the guests could ask for twice as much.
+/// Memory limit of all connection buffers, in bytes. The hostile peers could request twice as much.
 const BUDGET: usize = 4 << 20;
 const GUESTS: usize = 100;
 
-/// Memory of a connection beyond its buffers: its state, and the records of segments in flight.
+/// Memory of a connection beyond its buffers, in bytes: its state, and the records of segments in
+/// flight.
 const CONNECTION: usize = 32 << 10;
 
-/// Every byte that an application reads was sent for its position by one of the overlapping
-/// segments. Once the holes are filled, it reads on.
+/// Each byte that the application reads equals a byte that one of the overlapping segments carried
+/// for this position. Once the holes are filled, the application can read all data.
 #[test]
 fn contradictory_overlapping_data_is_read_once() {
     let _alone = alone();
     let mut baseline = Baseline::new(1);
     let peer = baseline.test.connect_intruder(0, u16::MAX);
     const STREAM: usize = 40_000;
-    // The values sent for each position, one bit for each of eight.
+    // The values sent for each position of the stream: bit n is set if the value n was sent (0 to
+    // 7).
     let mut sent = vec![0_u8; STREAM];
     let start = peer.next;
     let mut filled = 0_usize;
@@ -48,8 +50,8 @@ fn contradictory_overlapping_data_is_read_once() {
     }
 }
 
-/// Every second byte of the window, in descending order, so that no two ranges touch. The
-/// application does not read.
+/// The peer sends every second byte of the window in descending order, so that no two received
+/// ranges touch. The application does not read.
 #[test]
 fn single_bytes_out_of_order_cost_no_more_memory_than_a_window() {
     let _alone = alone();
@@ -67,7 +69,7 @@ fn single_bytes_out_of_order_cost_no_more_memory_than_a_window() {
     let full =
         baseline.test.pair.stack(Side::Right).tcp(handle).unwrap().statistics().reassembly_full;
     assert!(full > 10_000, "only {full} fragments were refused");
-    // Once the guests read again, the window is usable as before.
+    // Once the applications read again, the whole window is usable as before.
     baseline.test.guests_read = true;
     let mut next = peer.next;
     baseline.test.run(TURN * 300, |intruder, _| {
@@ -84,7 +86,7 @@ fn single_bytes_out_of_order_cost_no_more_memory_than_a_window() {
     );
 }
 
-/// A byte at the far end of a window commits the memory of the whole window.
+/// A byte at the end of a receive window makes the host allocate memory for the whole window.
 #[test]
 fn a_byte_at_the_end_of_many_windows_leaves_memory_to_honest_peers() {
     let _alone = alone();
@@ -102,7 +104,8 @@ fn a_byte_at_the_end_of_many_windows_leaves_memory_to_honest_peers() {
     assert!(host.counters().tcp_extra.memory_refusals > 10_000, "{}", host.counters().tcp_extra);
 }
 
-/// Applications write as much as they can to guests whose windows stay closed or unread.
+/// The host's applications write as much as they can to hostile peers, which never acknowledge or
+/// read the data.
 #[test]
 fn guests_that_never_read_leave_memory_to_honest_peers() {
     let _alone = alone();

@@ -1,4 +1,4 @@
-//! Floods: SYNs from random addresses, connections without data, requests.
+//! Floods of SYNs from random addresses, of connections without data, and of requests.
 
 use crate::{Baseline, alone};
 use linerate_stack::ListenOptions;
@@ -7,7 +7,7 @@ use linerate_testkit::attack::{FRAMES_A_TURN, TURN};
 use linerate_wire::{Ipv4Header, Protocol, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// Memory of a half-open connection, which has no buffers yet; three of its pointers serve memory
+/// Memory of a half-open connection in bytes. It has no buffers yet, only three pointers for memory
 /// that is shared later.
 const HALF_OPEN: usize = 2_048 + 3 * size_of::<usize>();
 
@@ -29,13 +29,14 @@ fn a_syn_flood_fills_only_the_syn_queue_and_honest_peers_connect() {
     };
     let queue = ListenOptions::default().syn_backlog * HALF_OPEN;
     baseline.attack(queue, |intruder, _| flood(intruder));
-    // An honest connection is established during the flood.
+    // A legitimate client can connect during the flood.
     baseline.test.connect_honest();
     baseline.test.run(TURN * 200, |intruder, _| flood(intruder));
     assert_eq!(baseline.test.guests().len(), 1, "the honest connection was refused");
 }
 
-/// Requests that the host answers itself: ICMP echoes, and segments for closed ports.
+/// A flood of requests that the host answers by itself: ICMP echo requests, and segments to closed
+/// ports.
 #[test]
 fn a_flood_of_requests_gets_only_its_share_of_the_link() {
     let _alone = alone();
@@ -65,7 +66,8 @@ fn a_flood_of_requests_gets_only_its_share_of_the_link() {
     });
 }
 
-/// RFC 9293 sets no limit for connections that are opened and never used; the accept queue does.
+/// RFC 9293 sets no limit for connections that are opened and never accepted. The size of the
+/// accept queue limits them.
 #[test]
 fn connections_not_accepted_are_limited_by_the_backlog() {
     let _alone = alone();

@@ -1,10 +1,10 @@
-//! A host under attack: whatever a hostile peer does, the host's memory stays below the limit that
-//! its configuration sets, and honest connections keep nine tenths of their goodput.
+//! Tests of a host under attack. Whatever a hostile peer does, the host's memory stays below the
+//! limit of its configuration, and legitimate connections keep nine tenths of their goodput.
 //!
-//! Goodput is counted in bytes over virtual time. The host has a turn each millisecond, and
-//! receives and sends up to 64 frames in a turn; an attack sends it 32. Memory is what the process
-//! has allocated: the host, and those parts of the test that cannot be separated from it. The tests
-//! of this program therefore run one at a time.
+//! Goodput is counted in bytes over virtual time. The host has a turn each millisecond, in which it
+//! receives and sends up to 64 frames. An attack sends 32 frames in each turn. Memory is all that
+//! the process has allocated, for the host and for those parts of the test that cannot be counted
+//! separately. The tests of this program therefore run one at a time.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 #![allow(clippy::print_stdout, reason = "helpers of tests print as tests do")]
@@ -27,7 +27,8 @@ static MEMORY: PeakAlloc = PeakAlloc;
 
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Waits until no other test of this program runs, because their memory is counted together.
+/// Waits until no other test of this program runs, because the allocator counts the memory of all
+/// tests together.
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -35,18 +36,20 @@ fn alone() -> MutexGuard<'static, ()> {
 /// Duration of an attack.
 const ATTACK_TIME: Duration = Duration::from_secs(2);
 
-/// Bytes of a connection's two buffers when they are full.
+/// Bytes in the send and receive buffer of a connection when both are full.
 const BUFFERS: usize = 2 * (64 << 10);
 
-/// Bytes that the frames of a turn occupy in the test itself, which are counted with the host's.
+/// Bytes that the frames of a turn occupy in the test itself. The allocator counts them with the
+/// host's memory.
 const FRAMES: usize = FRAMES_A_TURN * 3 * 2_048;
 
-/// A host, with its goodput and its memory without an attack.
+/// A host, and measurements of its goodput and its memory without an attack.
 struct Baseline {
     test: AttackTest,
-    /// Bytes that the honest transfers move in [`ATTACK_TIME`].
+    /// Bytes that the legitimate transfers move in [`ATTACK_TIME`].
     moved: usize,
-    /// Bytes allocated at the beginning of that time, and the largest increase within it.
+    /// Bytes allocated at the beginning of the measurement (`held`), and the largest increase
+    /// during it (`variation`).
     held: usize,
     variation: usize,
 }
@@ -56,7 +59,8 @@ impl Baseline {
         Self::with(seed, |_| {})
     }
 
-    /// Measures a host whose configuration `configure` has changed.
+    /// Creates a host whose configuration `configure` changes, and measures this host without an
+    /// attack.
     fn with(seed: u64, configure: impl Fn(&mut StackConfig)) -> Self {
         let mut test = AttackTest::new(seed, configure);
         let held = MEMORY.current_usage();
@@ -66,9 +70,9 @@ impl Baseline {
         Self { test, moved, held, variation }
     }
 
-    /// Attacks for [`ATTACK_TIME`]. The honest transfers must move nine tenths of the baseline. The
-    /// host must not allocate more than `limit` bytes beyond the baseline; connections that the
-    /// intruder opened before count against this limit.
+    /// Attacks for [`ATTACK_TIME`]. The legitimate transfers must move nine tenths of the baseline.
+    /// The host must not allocate more than `limit` bytes beyond the baseline. Connections that the
+    /// attacker has opened before count against this limit.
     #[track_caller]
     fn attack(&mut self, limit: usize, attack: impl FnMut(&mut Intruder, &[Captured])) {
         MEMORY.reset_peak_usage();
@@ -89,7 +93,8 @@ impl Baseline {
     }
 }
 
-/// Opens the window and acknowledges everything: the host must go on sending.
+/// Makes the hostile peer behave correctly: it opens its window and acknowledges all data. The host
+/// must continue to send.
 fn becomes_honest(test: &mut AttackTest, peer: &mut Peer) {
     let before = peer.expected;
     test.run(TURN * 5_000, |intruder, captured| {

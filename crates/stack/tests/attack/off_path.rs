@@ -7,7 +7,8 @@ use linerate_testkit::{Side, ipv4_end};
 use linerate_wire::{Ipv4Header, Protocol, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// Returns the addresses of the honest connections' ends, the honest host's first.
+/// Returns both addresses of each legitimate connection: first that of the legitimate host, then
+/// that of the host under attack.
 fn honest_ends(test: &mut AttackTest) -> Vec<[SocketAddrV4; 2]> {
     let honest = test.honest(Side::Left);
     let stack = test.pair.stack(Side::Left);
@@ -24,8 +25,8 @@ fn established(test: &mut AttackTest) -> u64 {
     test.pair.stack(Side::Right).counters().tcp.currently_established
 }
 
-/// RFC 5961: a guess hits the exact sequence number once in 2^32. A number elsewhere in the window
-/// is answered by a challenge ACK.
+/// RFC 5961 §3 to §5: a guessed reset ends a connection only if it hits the exact next sequence
+/// number, one in 2^32. Any other sequence number in the window causes a challenge ACK.
 #[test]
 fn guessed_resets_syns_and_data_end_no_connection() {
     let _alone = alone();
@@ -49,8 +50,8 @@ fn any_header(intruder: &mut Intruder, flags: TcpFlags) -> TcpHeader {
     TcpHeader { seq, ack, flags, window: 0, ..TcpHeader::default() }
 }
 
-/// Resets from an observer who knows the window but not the next number are answered by challenge
-/// ACKs, whose rate is limited (RFC 5961 §7). The connection stays open.
+/// The attacker knows the window, but not the next sequence number. The host answers such resets by
+/// challenge ACKs, whose rate is limited (RFC 5961 §7). The connection stays open.
 #[test]
 fn resets_in_the_window_get_rate_limited_challenge_acks() {
     let _alone = alone();
@@ -61,8 +62,8 @@ fn resets_in_the_window_get_rate_limited_challenge_acks() {
     baseline.attack(64 << 10, |intruder, _| {
         for index in 0..FRAMES_A_TURN {
             let [from, to] = ends[index % ends.len()];
-            // The last acknowledgement number is the next sequence number of the other end, or a
-            // slightly older one.
+            // The last acknowledgement number that was observed equals the next sequence number of
+            // the other end, or is slightly smaller.
             let Some(next) = seen.last_ack(from.port()) else { continue };
             let seq = next + 20_000 + intruder.below(10_000);
             let header = TcpHeader { seq, flags: TcpFlags::RST, ..TcpHeader::default() };
@@ -106,8 +107,8 @@ fn quote(from: SocketAddrV4, to: SocketAddrV4, seq: u32) -> Vec<u8> {
 #[test]
 fn icmp_errors_with_invented_quotes_have_no_effect() {
     let _alone = alone();
-    // One guess in some ten thousand hits the data in flight, and cannot be told from a real quote.
-    // With this seed no guess does.
+    // About one guess in ten thousand hits the data in flight, and then looks like a real quote.
+    // With this seed, no guess hits.
     let mut baseline = Baseline::new(4);
     let ends = honest_ends(&mut baseline.test);
     baseline.attack(64 << 10, |intruder, _| {

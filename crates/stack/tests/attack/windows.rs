@@ -1,4 +1,4 @@
-//! Attacks with windows: they shrink, close, and open by single bytes.
+//! Attacks with receive windows that shrink, close, or open by single bytes.
 
 use crate::{BUFFERS, Baseline, alone, becomes_honest};
 use linerate_testkit::Side;
@@ -24,8 +24,8 @@ fn a_window_that_opens_by_single_bytes_causes_no_flood_of_small_segments() {
             frames += 1;
         }
     });
-    // Window probes, and transmissions after the override timeout of silly-window avoidance, at
-    // most every 200 ms.
+    // The host sends only window probes, and segments after the override timeout of silly window
+    // avoidance (RFC 9293 §3.8.6.2.1), at most every 200 ms.
     let sent = sent_to_guest(&mut baseline.test) - before;
     assert!(sent < 20, "{sent} segments for {frames} windows of a byte");
     becomes_honest(&mut baseline.test, &mut peer);
