@@ -2,8 +2,9 @@
 //! `docs/api/`, so that every change of an interface is noticed, and finds public types whose
 //! documentation has no example.
 //!
-//! The source is scanned line by line. That suffices, because rustfmt determines the layout, and
-//! the lint `unreachable_pub` ensures that every `pub` item is reachable.
+//! The task scans the source line by line, without a parser. This suffices, because rustfmt
+//! determines the layout, and the lint `unreachable_pub` ensures that every `pub` item is
+//! reachable.
 
 use crate::error::Error;
 use crate::workspace::root;
@@ -118,8 +119,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the public items of a source file, one line each. A method has the text of its `impl`
-/// before it.
+/// Returns the public items of a source file, one line each. The line of a method begins with the
+/// header of its `impl`.
 fn items(source: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut context = String::new();

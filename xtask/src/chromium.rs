@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 /// Names under which Chromium is installed, the most likely one first.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// Ratio of a picture's size to that of the page.
+/// Chromium's option that scales a picture relative to the page.
 const SCALE: &str = "--force-device-scale-factor=0.75";
 
-/// A colour scheme. The number is that of Chromium's setting.
+/// A colour scheme. Each number is the value of Chromium's setting `preferredColorScheme`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scheme {
     Dark = 0,
@@ -41,7 +41,8 @@ fn run(
     let path = path.map_err(|source| Error::Read { path: page.to_owned(), source })?;
     for name in NAMES {
         let mut command = Command::new(name);
-        // Chromium's sandbox does not start as root, and the pages are our own.
+        // Chromium's sandbox does not start as root. The pages need no sandbox, because this
+        // project generates them.
         command.args(["--headless", "--no-sandbox", "--disable-gpu"]);
         command.arg(format!("--blink-settings=preferredColorScheme={}", scheme as u8));
         command.arg(format!("--window-size={width},{height}")).args(options);

@@ -15,7 +15,8 @@ struct Target {
     name: &'static str,
     /// The folder with the inputs from which fuzzing starts.
     initial_inputs: &'static str,
-    /// Maximum length of an input in bytes. Longer inputs take more time and find nothing else.
+    /// Maximum length of an input in bytes. Longer inputs take more time and find no further
+    /// faults.
     max_length: u32,
 }
 
@@ -102,7 +103,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, Error> {
     execute(&build(target.name)?, target, &inputs)
 }
 
-/// The inputs with which a fuzz program runs: generated ones, or a single file.
+/// The inputs with which a fuzz program runs: generated inputs for this many minutes, or a single
+/// file.
 enum Inputs {
     New { minutes: u32 },
     File(PathBuf),
@@ -161,7 +163,7 @@ fn execute(program: &Path, target: &Target, inputs: &Inputs) -> Result<ExitCode,
                 fs::create_dir_all(path)
                     .map_err(|source| Error::Write { path: path.clone(), source })?;
             }
-            // libFuzzer adds new inputs to the first folder, and only reads the others.
+            // libFuzzer adds new inputs to the first folder, and only reads the other folders.
             command
                 .arg(format!("-max_total_time={}", u64::from(*minutes) * 60))
                 .arg(format!("-max_len={max_length}"))

@@ -1,4 +1,4 @@
-//! `cargo xtask page`: checks a page that `--html` wrote, in headless Chromium.
+//! `cargo xtask page`: checks a page that `linerate report --html` wrote, in headless Chromium.
 //!
 //! Three frames of different widths show the page together with a script that checks it: layout,
 //! requests, roles and names, contrast, arrow keys and layers. Both colour schemes are checked.
@@ -51,8 +51,8 @@ fn frames_of(page: &str) -> String {
     )
 }
 
-/// Prints the results of all frames in both colour schemes. Returns the number of problems; a frame
-/// without a result is one.
+/// Prints the results of all frames in both colour schemes. Returns the number of problems. A frame
+/// without a result counts as one problem.
 fn count_problems(frames: &Path) -> Result<usize, Error> {
     let mut count = 0;
     for scheme in [Scheme::Light, Scheme::Dark] {

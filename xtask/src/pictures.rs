@@ -13,16 +13,18 @@ use std::process::{Command, Stdio};
 const FOLDER: &str = "target/pictures";
 /// Maximum size of a picture in bytes.
 const MOST: u64 = 150_000;
-/// Arguments of the diagnosis that is shown: a simulated path of 20 Mb/s and 100 ms with a send
-/// buffer of 64 KiB, whose limit is the same on every machine.
+/// Arguments of the diagnosis in a picture: a simulated path of 20 Mb/s and 100 ms with a send
+/// buffer of 64 KiB. The limit of this path is the same on every machine.
 const DIAGNOSED: &str = "sim:wan-codel --set one.send_buffer=65536";
 /// Width and height of the drawn page, in pixels.
 const PAGE: (u32, u32) = (1_000, 1_240);
 
-/// Draws and checks all pictures, from the sweep in the folder `sweep` or else from a new one.
+/// Draws and checks all pictures, from the sweep in the folder `sweep`, or from a new sweep if
+/// `sweep` is `None`.
 pub(crate) fn draw(sweep: Option<&str>) -> Result<(), Error> {
     let folder = root().join(FOLDER);
-    // The folder may not exist yet, and a new sweep must not find an old one.
+    // The folder is emptied, so that a new sweep finds no old results. Errors are ignored, because
+    // the folder may not exist yet.
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
     let source = match sweep {

@@ -1,4 +1,5 @@
-//! Tasks that run examples of other crates. The examples need our crates, which xtask must not use.
+//! Tasks that run examples of other crates. The examples use crates of the project, on which xtask
+//! must not depend.
 
 use crate::error::Error;
 use crate::workspace::{cargo, root};
@@ -23,7 +24,7 @@ pub(crate) fn write_grid() -> Result<(), Error> {
     Ok(())
 }
 
-/// `cargo xtask explore`: runs random scenarios for some minutes, or repeats one.
+/// `cargo xtask explore`: runs random scenarios for some minutes, or repeats one scenario.
 pub(crate) fn explore(arguments: &[String]) -> Result<ExitCode, Error> {
     let mut command = example("explore");
     command.arg("--release").arg("--").args(arguments);

@@ -20,7 +20,7 @@ pub(crate) struct Package {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Use {
     pub(crate) name: String,
-    /// Is it a dev-dependency, for tests, examples and benches only?
+    /// Is this a dev-dependency, which only tests, examples and benches use?
     pub(crate) is_dev: bool,
 }
 
@@ -39,8 +39,8 @@ pub(crate) fn read() -> Result<Vec<Package>, Error> {
     packages(&metadata(cargo(), "Cargo.toml")?)
 }
 
-/// Returns the target directory of the workspace with this manifest. It must be asked of cargo,
-/// because not only `CARGO_TARGET_DIR` but also configuration files can change it.
+/// Returns the target directory of the workspace with this manifest. Asks cargo for this directory,
+/// because configuration files can change it as well as `CARGO_TARGET_DIR`.
 pub(crate) fn target_directory(cargo: Command, manifest: &str) -> Result<PathBuf, Error> {
     Ok(text(&metadata(cargo, manifest)?, "target_directory")?.into())
 }

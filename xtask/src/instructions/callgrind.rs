@@ -13,13 +13,14 @@ pub(crate) struct Share {
 /// The instructions and calls of all functions, by name.
 pub(crate) type Profile = BTreeMap<String, Share>;
 
-/// Parses callgrind's format: version 1, with one event and positions by line. A name is written
-/// only once, together with a number that later stands for it.
+/// Parses callgrind's format: version 1, with one event and positions by line. The output contains
+/// each name only once, together with a number that stands for the name in later lines.
 pub(crate) fn parse(text: &str) -> Profile {
     let mut names = BTreeMap::new();
     let mut profile = Profile::new();
     let (mut function, mut called) = (String::new(), String::new());
-    // The line after `calls=` contains the cost of the called function, which has its own lines.
+    // The line after `calls=` contains the inclusive cost of the called function. It is skipped,
+    // because the called function has its own lines.
     let mut is_inclusive = false;
     for line in text.lines() {
         if let Some(name) = line.strip_prefix("fn=") {

@@ -1,5 +1,5 @@
-//! `cargo xtask instructions`: compares instruction counts, which are reproducible, with accepted
-//! ones. Growth of more than 3 % must be explained or removed.
+//! `cargo xtask instructions`: compares instruction counts, which are reproducible, with the
+//! accepted counts. Growth of more than 3 % must be explained or removed.
 
 mod callgrind;
 mod counts;
@@ -42,7 +42,7 @@ pub(crate) fn workloads() -> Vec<&'static str> {
     WORKLOADS.map(|(name, _)| name).to_vec()
 }
 
-/// Counts all workloads, and compares the counts with the accepted ones.
+/// Counts the instructions of all workloads, and compares them with the accepted counts.
 pub(crate) fn compare() -> Result<(), Error> {
     let accepted = AllCounts::read()?;
     let counted = count()?;
@@ -61,7 +61,7 @@ pub(crate) fn compare() -> Result<(), Error> {
     }
 }
 
-/// Counts all workloads, and writes the counts to the file of accepted ones.
+/// Counts the instructions of all workloads, and writes the counts to the file of accepted counts.
 pub(crate) fn accept() -> Result<(), Error> {
     let before = AllCounts::read().unwrap_or_default();
     let counted = count()?;
@@ -216,7 +216,7 @@ fn run_counted(program: &Path, workload: &str, amount: u64) -> Result<(Profile, 
         done.trim().parse().map_err(|_| Error::Failed { command: "valgrind".to_owned() })?;
     let mut profile = callgrind::parse(&text);
     if workload == DATA_ARM {
-        // This function belongs to the counting program, and not to the stack.
+        // The function `DELIVER_DATA` belongs to the counted program, and not to the stack.
         profile.remove(DELIVER_DATA);
     }
     Ok((profile, units))

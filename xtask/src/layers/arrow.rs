@@ -1,13 +1,14 @@
 //! The architecture as a table: the responsibility of each crate, and the crates on which it may
 //! depend.
 
-/// A crate in the architecture. It may depend on the crates in `uses`, and on all that these may
-/// use.
+/// A crate in the architecture. The crate may depend on the crates in `uses`, and on all crates
+/// that those may use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     /// The name of the crate's package.
     pub(crate) name: &'static str,
-    /// The crates on which it may depend directly. They must precede it in the table.
+    /// The crates on which this crate may depend directly. Their rows must precede the row of this
+    /// crate.
     pub(crate) uses: &'static [&'static str],
     /// Must the crate be `no_std`?
     pub(crate) is_no_std: bool,
@@ -19,10 +20,10 @@ pub(crate) struct Row {
 
 const ROW: Row = Row { name: "", uses: &[], is_no_std: false, may_be_unsafe: false, sentence: "" };
 
-/// The only crate that others may use just as a dev-dependency.
+/// The crate with helpers for tests. Every crate may use it, but only as a dev-dependency.
 pub(crate) const TESTKIT: &str = "linerate-testkit";
 
-/// All crates of the workspace. Each one follows those that it may use.
+/// All crates of the workspace. Each crate follows the crates that it may use.
 pub(crate) const ARROW: [Row; 21] = [
     Row {
         name: "linerate-units",

@@ -120,7 +120,8 @@ fn section_key(section: &str) -> Vec<u32> {
     section.split('.').map(|part| part.parse().unwrap_or(u32::MAX)).collect()
 }
 
-/// Returns a sort key for an identifier, by which 10 follows 9 and letters are in their order.
+/// Returns a sort key for an identifier, by which the number 10 follows 9 and letters are in
+/// alphabetical order.
 fn number(id: &str) -> (usize, &str) {
     let last = id.rsplit_once('-').map_or(id, |(_, last)| last);
     (last.parse().unwrap_or(last.len()), last)

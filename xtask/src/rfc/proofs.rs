@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 #[derive(Debug)]
 struct TestProgram {
     path: PathBuf,
-    /// The directory in which its tests must run.
+    /// The directory in which the tests of the executable must run.
     folder: PathBuf,
 }
 
@@ -20,7 +20,8 @@ struct TestProgram {
 #[derive(Debug, Default)]
 pub(crate) struct Proofs {
     programs: Vec<TestProgram>,
-    /// For each test, the index of its executable, and its name there.
+    /// For each test, the index of its executable in `programs`, and the name of the test in that
+    /// executable.
     tests: BTreeMap<String, (usize, String)>,
 }
 
@@ -55,7 +56,7 @@ impl Proofs {
         unknown.into_iter().map(|name| Fault::NoTest(name.to_owned())).collect()
     }
 
-    /// Runs the named tests that exist, and returns a fault for each one that does not pass.
+    /// Runs the named tests that exist, and returns a fault for each test that does not pass.
     pub(crate) fn faults_of_runs<'a>(
         &self,
         named: impl Iterator<Item = &'a str>,
@@ -101,13 +102,14 @@ fn names(listed: &str) -> impl Iterator<Item = &str> {
     listed.lines().filter_map(|line| line.strip_suffix(": test"))
 }
 
-/// Returns the test executable that a JSON message of the compiler describes; `None` for others.
+/// Returns the test executable that a JSON message of cargo describes; `None` for other messages.
 fn test_program(message: &Value) -> Option<PathBuf> {
     let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
     if is_test { message["executable"].as_str().map(PathBuf::from) } else { None }
 }
 
-/// Returns the text that precedes the names of an executable's tests in the tables.
+/// Returns the prefix that the tables of requirements put before the names of an executable's
+/// tests.
 fn prefix(package: &str, target: &Value) -> String {
     match (target["kind"][0].as_str(), target["name"].as_str()) {
         (Some("test"), Some(name)) => format!("{package}::{name}"),

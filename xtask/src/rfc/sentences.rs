@@ -14,7 +14,7 @@ use super::level::Level;
 /// A sentence that contains a key word of RFC 2119.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sentence {
-    /// The number of the section that contains it, such as `7.2`.
+    /// The number of the section that contains the sentence, such as `7.2`.
     pub(crate) section: String,
     pub(crate) level: Level,
     /// The sentence, with single spaces between words.

@@ -14,8 +14,8 @@ pub(crate) struct Table {
     /// The number of the RFC.
     pub(crate) rfc: u32,
     pub(crate) title: String,
-    /// Number of requirements in the summary that the RFC itself contains, if it does. Identifiers
-    /// are then numbered from one for each level.
+    /// Number of requirements in the summary that the RFC itself contains; `None` if the RFC has no
+    /// summary. With a summary, identifiers are numbered from one for each level.
     pub(crate) summary: Option<Counts>,
     /// Number of normative sentences as counted by `sentences.rs`, if the RFC has no summary. REC
     /// counts advice without a key word, as explained in the table's file.
@@ -25,7 +25,8 @@ pub(crate) struct Table {
     pub(crate) elsewhere: Option<Counts>,
     /// A description of the sentences in `elsewhere`.
     pub(crate) elsewhere_is: Option<String>,
-    /// The missing feature, if the RFC is not implemented at all. Then even a MUST may be planned.
+    /// The missing feature, if the RFC is not implemented at all. In such a table, even a MUST may
+    /// be planned only.
     pub(crate) pending: Option<String>,
     #[serde(default)]
     pub(crate) requirement: Vec<Requirement>,
@@ -64,8 +65,8 @@ impl Counts {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Requirement {
-    /// The identifier in the RFC's summary, such as `MUST-1`. Without a summary it consists of RFC,
-    /// section and position, such as `8985-7.2-a`.
+    /// The identifier in the RFC's summary, such as `MUST-1`. If the RFC has no summary, the
+    /// identifier consists of RFC number, section and a letter, such as `8985-7.2-a`.
     pub(crate) id: String,
     pub(crate) level: Level,
     /// The section of the RFC that contains the requirement.
@@ -76,7 +77,7 @@ pub(crate) struct Requirement {
     /// target is omitted for unit tests of a library.
     #[serde(default)]
     pub(crate) tests: Vec<String>,
-    /// The reason why there are no tests; `None` if there are.
+    /// The reason why there are no tests; `None` if there are tests.
     pub(crate) status: Option<Status>,
     /// An explanation of the status.
     pub(crate) reason: Option<String>,

@@ -31,7 +31,7 @@ pub(super) struct Retired {
     /// The terms in lowercase and singular. A space stands for any boundary in an identifier, `_`
     /// or a capital.
     pub(super) words: Vec<String>,
-    /// The standard terms that replace them.
+    /// The standard terms that replace the retired terms.
     pub(super) instead: String,
     /// Are the terms allowed in prose, as plain English words, and retired in identifiers only?
     #[serde(default)]

@@ -20,7 +20,8 @@ pub(super) struct Piece<'a> {
     pub(super) text: &'a str,
 }
 
-/// Divides Rust source into pieces. Malformed source has arbitrary pieces; the compiler reports it.
+/// Divides Rust source into pieces. Malformed source results in arbitrary pieces, which does no
+/// harm: the compiler reports such source.
 pub(super) fn cut_rust(text: &str) -> Vec<Piece<'_>> {
     cut(text, |rest| {
         if rest.starts_with("//") {
@@ -56,7 +57,7 @@ pub(super) fn cut_markdown(text: &str) -> Vec<Piece<'_>> {
 }
 
 /// Divides a text into pieces, each within one line. `next` gets the rest of the text, and returns
-/// the kind and the length of the text with which it begins.
+/// the kind and the length of the piece at its start.
 fn cut(text: &str, next: impl Fn(&str) -> (Kind, usize)) -> Vec<Piece<'_>> {
     let mut pieces: Vec<Piece<'_>> = Vec::new();
     let (mut line, mut line_start, mut at) = (1, 0, 0);
@@ -96,7 +97,8 @@ fn line_length(rest: &str) -> usize {
     rest.find('\n').unwrap_or(rest.len())
 }
 
-/// Returns the length of a block comment, which may contain others.
+/// Returns the length of the block comment at the start of `rest`. It may contain further block
+/// comments.
 fn block_comment_length(rest: &str) -> usize {
     let bytes = rest.as_bytes();
     let (mut depth, mut at) = (0_usize, 0);
@@ -117,8 +119,8 @@ fn block_comment_length(rest: &str) -> usize {
     bytes.len()
 }
 
-/// Returns the length of the string literal with which `rest` begins; `None` if it begins
-/// otherwise.
+/// Returns the length of the string literal with which `rest` begins; `None` if `rest` begins with
+/// other text.
 fn rust_string_length(rest: &str) -> Option<usize> {
     let body = rest.trim_start_matches(['b', 'c']);
     let (prefix, is_raw) = match body.strip_prefix('r') {
@@ -135,8 +137,8 @@ fn rust_string_length(rest: &str) -> Option<usize> {
     Some(start + length_through(&rest[start..], &end, !is_raw))
 }
 
-/// Returns the length of `body` through the first `end` in it, or of the whole text if there is
-/// none.
+/// Returns the length of `body` up to and including the first `end`, or of all of `body` if it does
+/// not contain `end`.
 fn length_through(body: &str, end: &str, has_escapes: bool) -> usize {
     let mut at = 0;
     while at < body.len() {

@@ -56,8 +56,8 @@ impl<'a> Rules<'a> {
         pieces.iter().flat_map(find).collect()
     }
 
-    /// Returns a violation for each comment, or paragraph of one, that begins with a forbidden
-    /// word.
+    /// Returns a violation for each comment, or paragraph of a comment, that begins with a
+    /// forbidden word.
     fn openings(&self, pieces: &[Piece<'_>]) -> Vec<(usize, Breach)> {
         let mut found = Vec::new();
         let mut line_above = None;
@@ -77,7 +77,7 @@ impl<'a> Rules<'a> {
         found
     }
 
-    /// Returns the forbidden words with which `body` begins.
+    /// Returns the forbidden opening with which `body` begins; `None` if there is none.
     fn opening(&self, body: &str) -> Option<&str> {
         self.openings.iter().map(String::as_str).find(|opening| {
             let Some((start, rest)) = body.split_at_checked(opening.len()) else { return false };
@@ -99,7 +99,7 @@ struct Comment<'a> {
 }
 
 impl<'a> Comment<'a> {
-    /// Returns the comment that begins in `piece`; `None` if none does.
+    /// Returns the comment that begins in `piece`; `None` if no comment begins there.
     fn of(piece: &Piece<'a>) -> Option<Self> {
         let begins = ["//", "/*", "#"].iter().any(|marker| piece.text.starts_with(marker));
         if piece.kind != Kind::Prose || !begins {

@@ -5,7 +5,7 @@ use super::piece::{Kind, Piece};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// All retired terms, and the allowed terms that contain one, by their first word.
+/// All retired terms, and the allowed terms that contain a retired term, by their first word.
 #[derive(Debug)]
 pub(super) struct Vocabulary<'a> {
     by_first_word: HashMap<&'a str, Vec<Term<'a>>>,
@@ -107,7 +107,7 @@ impl Term<'_> {
 struct Word<'a> {
     start: usize,
     text: &'a str,
-    /// Does it follow the previous word directly, or after a single space, `_` or `-`?
+    /// Does this word follow the previous word directly, or after a single space, `_` or `-`?
     is_joined: bool,
 }
 
