@@ -60,8 +60,8 @@ fn received(pair: &mut Pair, side: Side, socket: UdpHandle) -> Option<Vec<u8>> {
     Some(into[..length].to_vec())
 }
 
-/// Group records of membership reports in the current protocol version, as text such as `239.1.2.3
-/// ToExclude []`.
+/// Group records of the membership reports in the current protocol version, each as text: for
+/// example, `239.1.2.3 ToExclude []`.
 type Reports = Rc<RefCell<Vec<String>>>;
 
 /// Records the membership reports of the right host, and checks the headers of their packets.
