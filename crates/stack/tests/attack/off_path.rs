@@ -50,8 +50,9 @@ fn any_header(intruder: &mut Intruder, flags: TcpFlags) -> TcpHeader {
     TcpHeader { seq, ack, flags, window: 0, ..TcpHeader::default() }
 }
 
-/// The attacker knows the window, but not the next sequence number. The host answers such resets by
-/// challenge ACKs, whose rate is limited (RFC 5961 §7). The connection stays open.
+/// The attacker knows the window, but not the next sequence number. The host answers a reset within
+/// the window by a challenge ACK, and limits the rate of challenge ACKs (RFC 5961 §7). The
+/// connection stays open.
 #[test]
 fn resets_in_the_window_get_rate_limited_challenge_acks() {
     let _alone = alone();
