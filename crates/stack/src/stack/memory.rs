@@ -1,5 +1,5 @@
-//! Buffer memory: the work of the host when a connection's memory changes. The policy is described
-//! in `tcp::memory`.
+//! Accounting of buffer memory: updates the memory of all connections when one connection takes or
+//! returns memory. The policy is described in `tcp::memory`.
 
 use crate::stack::Stack;
 use crate::tcp::memory::CLASSES;
@@ -8,13 +8,14 @@ use crate::tcp::{Owner, TcpTimer};
 use linerate_tcp::Events;
 
 impl Stack {
-    /// Returns the bytes that the buffers of all connections hold.
+    /// Returns the number of bytes of memory that the buffers of all connections hold.
     #[must_use]
     pub const fn buffer_memory(&self) -> usize {
         self.memory.held()
     }
 
-    /// Handles a change of a connection's memory, or waiting writers.
+    /// Accounts for the memory that a connection took or returned, relieves large holders if memory
+    /// runs short, and serves waiting writers.
     #[cold]
     pub(crate) fn handle_memory_change(&mut self, index: u32) {
         if self.memory.is_awaited()
@@ -32,7 +33,7 @@ impl Stack {
         self.serve_writers();
     }
 
-    /// Frees the memory of a connection that is dropped.
+    /// Removes the memory of a connection that is being dropped from the accounting.
     pub(crate) fn forget_memory(&mut self, index: u32) {
         if let Some(socket) = self.sockets.tcp_at(index) {
             let held = core::mem::take(&mut socket.held);
@@ -41,8 +42,8 @@ impl Stack {
         }
     }
 
-    /// Updates the accounting with the memory that a connection holds now. Returns whether that is
-    /// more than before.
+    /// Updates the accounting with the memory that a connection holds now. Returns whether the
+    /// connection holds more memory than before.
     fn account_memory(&mut self, index: u32) -> bool {
         let Some(socket) = self.sockets.tcp_at(index) else { return false };
         let held = socket.connection.buffer_memory();
@@ -51,8 +52,9 @@ impl Stack {
         held > before
     }
 
-    /// Relieves the largest holders of unused memory; with `can_drop_data`, also of out-of-order
-    /// data. Each pass relieves a few holders of each class, in rotation.
+    /// Takes unused memory back from the connections that hold most memory; with `can_drop_data`,
+    /// also drops their out-of-order data. Each pass visits a few connections of each size class,
+    /// in rotation, and stops when less than half of the budget is in use.
     fn relieve_holders(&mut self, can_drop_data: bool) {
         for class in (1..CLASSES).rev() {
             let count = self.memory.classes[class].len().min(HOLDERS_PER_PASS);
@@ -73,7 +75,8 @@ impl Stack {
         self.account_memory(index);
     }
 
-    /// Handles the lack of memory for received data.
+    /// Counts a received segment whose data was refused for lack of memory, and takes memory back
+    /// from large holders.
     #[cold]
     pub(crate) fn refuse_memory(&mut self) {
         self.counted.tcp_extra.memory_refusals += 1;
@@ -81,7 +84,8 @@ impl Stack {
         self.serve_writers();
     }
 
-    /// Queues an application that could not write for lack of memory.
+    /// Queues a connection whose application could not write for lack of memory, and takes memory
+    /// back from large holders.
     #[cold]
     pub(crate) fn wait_for_memory(&mut self, index: u32) {
         self.counted.tcp_extra.memory_waits += 1;
@@ -90,9 +94,9 @@ impl Stack {
         self.serve_writers();
     }
 
-    /// Serves waiting writers in order. A writer gets its memory immediately, so that no other
-    /// connection can take it, and so that the writable event is never spurious. The number of
-    /// iterations is bounded by the number of writes that had to wait.
+    /// Serves waiting writers in the order of their arrival. A writer gets its memory immediately,
+    /// so that no other connection can take the memory, and so that the writable event is never
+    /// spurious. The number of iterations is at most the number of writes that had to wait.
     #[inline]
     fn serve_writers(&mut self) {
         if self.memory.is_awaited() {

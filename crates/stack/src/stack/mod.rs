@@ -1,5 +1,6 @@
-//! The host: its state, its construction and its getters. The submodules implement the protocols.
-//! The state of the protocols is in the sibling modules of this module, which do not use [`Stack`].
+//! The type [`Stack`]: its fields, its construction and its getters. Each submodule adds the
+//! methods of one protocol or task to [`Stack`]. The types that hold the state of the protocols are
+//! in other modules of the crate, which do not use [`Stack`].
 
 mod addresses;
 mod arp;
@@ -76,82 +77,91 @@ use core::hint::cold_path;
 use linerate_units::Instant;
 use linerate_wire::IpCidr;
 
-/// One host, sans-IO: it takes frames, the time and calls of applications, and returns frames and
-/// events.
+/// The TCP/IP stack of one host, without I/O: its methods take received frames, the current time
+/// and the calls of applications, and return frames to send and events.
 ///
 /// Getters return state, `handle_*` take input, plain verbs are calls of applications, and `poll_*`
 /// return output. [`crate::Host`] combines a stack with a link.
 #[derive(Debug)]
 pub struct Stack {
-    /// The interface that is being served ([`interfaces`]).
+    /// The current interface: the interface that methods without an interface number use
+    /// ([`interfaces`]).
     pub(crate) interface: Interface,
-    /// The other interfaces.
+    /// All interfaces except the current one.
     pub(crate) others: Vec<Box<Interface>>,
-    /// The keys from which the keys of added interfaces are derived.
+    /// The secret keys of the host, from which the keys of later added interfaces are derived.
     pub(crate) keys: Keys,
-    /// The result of the last route lookup for another host.
+    /// The result of the last route lookup for a destination other than this host; `None` after a
+    /// change of addresses or of the current interface.
     pub(crate) cached_route: Option<CachedRoute>,
-    /// Segments that are being coalesced, or the GRO run that the last frames belong to. Invariant:
-    /// while it holds data that was not delivered, no other method of the host is called.
+    /// The segments of one connection that are being coalesced: an ACK batch, or a GRO run of data.
+    /// Invariant: while segments wait for delivery, only the receive path uses the stack.
     pub(crate) coalesced: Option<Coalesced>,
     pub(crate) routes: Routes,
     pub(crate) path_mtus: PathMtus,
     pub(crate) reassembly: Reassembly,
     pub(crate) fragment_ids: FragmentIds,
     pub(crate) sockets: Sockets,
-    /// The connections, by the addresses and ports of both ends.
+    /// Indices of TCP connections, by local and remote address and port.
     pub(crate) flows: Demux,
-    /// Listeners, by their bound address.
+    /// Indices of TCP listeners, by their bound address and port.
     pub(crate) listeners: Demux,
-    /// UDP sockets, by their bound address.
+    /// Indices of UDP sockets, by their bound address and port; those of forwarded flows also by
+    /// their peer.
     pub(crate) datagrams: Demux,
     pub(crate) forwarding: Forwarding,
-    /// The indices of the raw sockets in `sockets`.
+    /// Indices of the raw sockets.
     pub(crate) raw: Vec<u32>,
     pub(crate) udp_ports: Ports,
     pub(crate) tcp_ports: Ports,
     pub(crate) isn: IsnGenerator,
     pub(crate) shard: Shard,
-    /// The assignment of connections to shards.
+    /// The function that assigns each connection to a shard.
     pub(crate) steering: Steering,
-    /// Segments that belong to no connection. Invariant: while some wait, the host itself is in
-    /// `local_ready`.
+    /// Received segments without a connection that wait to be handled. Invariant: while a segment
+    /// waits here, [`Sender::Replies`] is in `local_ready`.
     pub(crate) unconnected: Unconnected,
     pub(crate) cookies: SynCookieIssuer,
     pub(crate) syn_acks: SynAckForms,
     pub(crate) fast_open_cookies: FastOpenCookies,
     pub(crate) fast_opens: FastOpenCache,
-    /// Connections opened by Fast Open whose handshake is incomplete, with their listener, which
-    /// limits their number.
+    /// Indices of connections that a peer has opened by Fast Open and whose handshake is
+    /// incomplete, each with its listener. The listener limits their number.
     pub(crate) pending_fast: BTreeMap<u32, ListenHandle>,
     pub(crate) tcp_configs: TcpConfigs,
-    /// The timers of connections.
+    /// The timers of connections, of TIME-WAIT records, and of forwarded UDP flows.
     pub(crate) timers: TimerWheel<TcpTimer>,
-    /// The deadlines of services that are neither connections nor of a link.
+    /// The deadlines of the services that concern the whole host: reassembly, and the interfaces
+    /// that are not current.
     pub(crate) deadlines: Deadlines,
-    /// Links of `time_wait` and of the queues of listeners. A connection is in at most one of them.
+    /// Links of the lists of sockets: `time_wait`, the queues of listeners, and the lists of
+    /// forwarded UDP flows. A socket is in at most one list.
     pub(crate) queues: Links,
     pub(crate) time_wait: TimeWait,
     pub(crate) orphans: usize,
     /// Generator of the Identification field of IPv4 packets that carry TCP segments.
     pub(crate) identification: Identification,
-    /// The header template of the host pair of the last opened connection.
+    /// The header template for the two addresses of the last opened connection, reused if the next
+    /// connection has the same addresses.
     pub(crate) recent_headers: HostHeaders,
-    /// The headers of the current batch.
+    /// The header template of the segments that one connection is sending in a batch.
     pub(crate) batch: BatchHeaders,
     /// The use of scatter-gather for the current frame.
     pub(crate) scatter_gather: ScatterGather,
-    /// The senders of packets to this host itself.
+    /// The ring of senders of packets to this host itself. [`Sender::Replies`] stands here for the
+    /// packets in `local` and the segments in `unconnected`.
     pub(crate) local_ready: Ready,
-    /// A buffer in which segments from this host to itself are built.
+    /// A reusable buffer for one segment from this host to itself.
     pub(crate) scratch: Vec<u8>,
-    /// Packets from this host to itself, with the number of the interface of their addresses.
+    /// Queued packets from this host to itself, each with the number of the interface that handles
+    /// the packet.
     pub(crate) local: PacketQueue<u16>,
-    /// Frames for other shards of the host, by the number of the shard.
+    /// Frames that other shards of the host must handle, each with the number of its shard.
     pub(crate) handovers: PacketQueue<u16>,
     pub(crate) events: EventQueue,
     pub(crate) echoes: EchoFlows,
-    /// The sources and identifiers of recent large echo requests from others.
+    /// The sources and identifiers of recent large echo requests from other hosts, used to check
+    /// reports about the path MTU of the replies.
     pub(crate) answered_echoes: EchoFlows,
     pub(crate) icmp_errors: TokenBucket,
     pub(crate) resets: TokenBucket,
@@ -159,16 +169,17 @@ pub struct Stack {
     pub(crate) answer_broadcast_echo: bool,
     pub(crate) limits: Limits,
     pub(crate) memory: Memory,
-    /// Recently used memory for small buffers.
+    /// Recently used memory for small socket buffers, likely to be in the processor's caches.
     pub(crate) buffer_pool: BufferPool,
     pub(crate) counted: Counters,
-    /// The latest time that a caller has passed to the host.
+    /// The current time of the host: the latest time that a caller or a received frame has given.
     pub(crate) now: Instant,
 }
 
 /// # Construction and configuration
 impl Stack {
-    /// Creates a host. All secrets are derived from `seed`; equal seeds give equal output.
+    /// Creates a host. All its secrets and random numbers are derived from `seed`, so two hosts
+    /// with equal configuration, seed and input give equal output.
     #[must_use]
     pub fn new(config: StackConfig, seed: [u8; 32]) -> Self {
         let keys = Keys::new(seed);
@@ -237,8 +248,9 @@ impl Stack {
         stack
     }
 
-    /// Sets the capabilities of the link. [`crate::Host::new`] does this; sockets should be opened
-    /// afterwards.
+    /// Sets the capabilities of the link of the current interface. Call this method before opening
+    /// sockets, because a connection takes the MTU of the link when it is opened.
+    /// [`crate::Host::new`] calls this method.
     pub fn attach(&mut self, capabilities: Capabilities) {
         self.interface.attach(capabilities);
         if capabilities.medium == Medium::Ip {
@@ -246,23 +258,23 @@ impl Stack {
         }
     }
 
-    /// Adds a static route. It replaces a static route to the same destinations with the same
-    /// metric and interface. It has precedence over a route that the host learnt from a DHCP server
-    /// or a router, or derived from an address. Existing connections use the new route for their
-    /// packets, but keep their window clamp and MTU. A connection ends if its packets then exceed
-    /// the MTU of their link.
+    /// Adds a route. It replaces an earlier added route with the same destinations, metric and
+    /// interface. Among routes with the same destinations and metric, an added route takes
+    /// precedence over routes from a DHCP server, from a router, or of the network of an address.
+    /// Existing connections send along the new route, but keep their window clamp and MTU. A
+    /// connection whose packets are too large for the MTU of its new link is aborted.
     pub fn add_route(&mut self, route: Route) {
         self.routes.insert(RouteOrigin::Static, route);
     }
 
-    /// Removes the route in use to exactly these destinations, whatever its origin, and returns the
-    /// route. `None` if there is no such route. A further route to the same destinations, if any,
-    /// takes its place.
+    /// Removes and returns the route in use whose prefix is exactly `destination`, whether an
+    /// application added the route or the host learnt it. The next best route with this prefix, if
+    /// any, takes its place. Returns `None` if there is no route with this prefix.
     pub fn remove_route(&mut self, destination: IpCidr) -> Option<Route> {
         self.routes.remove(destination)
     }
 
-    /// Returns the capabilities of the link.
+    /// Returns the capabilities of the link of the current interface.
     #[must_use]
     pub const fn capabilities(&self) -> Capabilities {
         self.interface.capabilities
@@ -271,7 +283,7 @@ impl Stack {
 
 /// # Host driver: events and timers
 impl Stack {
-    /// Removes and returns the next event for the application.
+    /// Removes and returns the next event for the application; `None` if there is no event.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         if self.events.is_empty() { None } else { self.next_event() }
@@ -285,7 +297,7 @@ impl Stack {
         }
     }
 
-    /// Runs up to `budget` timers that are due at `now`, and returns their number.
+    /// Runs up to `budget` timers that are due at `now`, and returns the number of timers that ran.
     #[inline]
     pub fn handle_timeout(&mut self, now: Instant, budget: usize) -> usize {
         self.advance_clock(now);
@@ -308,16 +320,16 @@ impl Stack {
         expired
     }
 
-    /// Returns the latest time of the next call of [`Stack::handle_timeout`]; [`Instant::NEVER`] if
-    /// none is needed.
+    /// Returns the deadline of the earliest timer: the time at which [`Stack::handle_timeout`] must
+    /// be called next. Returns [`Instant::NEVER`] if no timer is armed.
     #[inline]
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
         self.interface.poll_timeout().min(self.timers.next()).min(self.deadlines.next())
     }
 
-    /// Is there a frame to send on the link? The frame may still have to wait for address
-    /// resolution.
+    /// Does any sender have a frame to send on the link? The frame may still have to wait for
+    /// address resolution.
     #[inline]
     #[must_use]
     pub fn wants_transmit(&self) -> bool {
@@ -327,7 +339,7 @@ impl Stack {
 
 /// # Observation
 impl Stack {
-    /// Returns the counters.
+    /// Returns a copy of the counters of the host, including those of its interfaces.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = self.counted;
@@ -347,28 +359,29 @@ impl Stack {
         counters
     }
 
-    /// Returns the number of received segments that belong to the same flow as the segment before.
+    /// Returns the number of received segments that belonged to the same flow as the previous
+    /// segment.
     pub(crate) const fn flow_repeats(&self) -> u64 {
         self.flows.repeats().0 + self.interface.flow_cache.hits
     }
 
-    /// Returns the number of orphans: connections that the application has closed and that have not
-    /// ended.
+    /// Returns the number of orphans: connections that the application has closed, and that have
+    /// neither ended nor reached TIME-WAIT.
     #[must_use]
     pub const fn orphans(&self) -> usize {
         self.orphans
     }
 
-    /// Has the host packets to send that belong to no socket: replies, datagrams of closed sockets,
-    /// or packets that wait for ARP?
+    /// Does the host have packets to send that are in no socket's queue: replies, datagrams of
+    /// closed sockets, or packets that wait for address resolution?
     #[must_use]
     pub fn holds_packets(&self) -> bool {
         self.all_interfaces()
             .any(|interface| interface.has_replies() || interface.neighbors.has_queued_packets())
     }
 
-    /// Checks the invariants of the host and of its parts. Visits everything, so it is meant for
-    /// tests and fuzzers.
+    /// Checks the invariants of the host and of all its sockets. The time that this takes grows
+    /// with the number of sockets, so it is meant for tests and fuzzers.
     ///
     /// # Panics
     /// If an invariant is broken.
@@ -437,8 +450,8 @@ impl Stack {
         }
     }
 
-    /// Advances the clock of the host. The clock never goes back, even if the time stamps of the
-    /// link do.
+    /// Advances the clock of the host to `now`. The clock never goes back, even if the timestamps
+    /// of the link do.
     #[inline]
     pub(crate) fn advance_clock(&mut self, now: Instant) {
         self.now = self.now.max(now);

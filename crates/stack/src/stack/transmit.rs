@@ -1,4 +1,5 @@
-//! Transmission: selects the sender of the next frame, and writes its link header.
+//! Transmission of frames: selects the sender of the next frame, and writes the link header of the
+//! frame.
 
 use crate::ip::interface::Audience;
 use crate::ip::{CachedRoute, is_ipv6};
@@ -17,9 +18,9 @@ use linerate_wire::{EtherType, EthernetHeader, MacAddress, VlanTags};
 
 /// # Host driver: output
 impl Stack {
-    /// Writes the next frame into `frame`, which has room for the largest frame of the link (at
-    /// least a packet of [`crate::SMALLEST_MTU`] bytes), and returns its metadata. Returns `None`
-    /// if there is nothing to send.
+    /// Writes the next frame into `frame`, and returns its length and metadata. `frame` must have
+    /// room for the largest frame of the link, and at least for a packet of [`crate::SMALLEST_MTU`]
+    /// bytes. Returns `None` if there is no frame to send.
     #[inline]
     pub fn poll_transmit(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
         self.advance_clock(now);
@@ -32,7 +33,8 @@ impl Stack {
     }
 
     /// Writes the next frame like [`Stack::poll_transmit`], but leaves the data of a large frame in
-    /// the send buffer. For links with scatter-gather.
+    /// the send buffer, and returns slices of it. Links with scatter-gather send these slices
+    /// without a copy.
     pub fn poll_transmit_zero_copy(
         &mut self,
         now: Instant,
@@ -53,9 +55,8 @@ impl Stack {
         Some(ZeroCopyFrame { frame, rest })
     }
 
-    /// Writes the next frame at the current time of the host, for a caller that sends several
-    /// frames. The caller must call [`Stack::commit_batch`] after the last frame, and before any
-    /// other method.
+    /// Writes the next frame into `frame`, for a caller that sends several frames. After the last
+    /// frame, the caller must call [`Stack::commit_batch`] before any other method.
     #[inline]
     pub(crate) fn transmit_next(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
         if self.batch.has_next()
@@ -73,7 +74,8 @@ impl Stack {
         frame: &mut [u8],
     ) -> Option<TxFrame> {
         if frame.len() < self.interface.frames.least {
-            // The link offers less room than its capabilities promise, so no frame is written.
+            // The buffer of the link is smaller than its capabilities promise, so no frame is
+            // written.
             return None;
         }
         if self.batch.has_owner()
@@ -98,7 +100,9 @@ impl Stack {
         }
     }
 
-    /// Writes the next frame of an interrupted batch, if it can be continued.
+    /// Writes the next frame of a batch whose offered segments have all been written, if the
+    /// connection can continue the batch. Returns the length of the frame, or `None` if the batch
+    /// has ended.
     #[inline(never)]
     fn continue_batch(&mut self, now: Instant, frame: &mut [u8]) -> Option<usize> {
         self.commit_batch();
@@ -111,15 +115,16 @@ impl Stack {
         None
     }
 
-    /// Removes a sender without frames to send from the ring.
+    /// Removes a sender that has no frame to send from the ring. Always returns `None`.
     #[inline(never)]
     fn remove_idle_sender(&mut self, sender: Sender) -> Option<TxFrame> {
         self.interface.ready.remove(sender);
         None
     }
 
-    /// Adds the host itself to the ring of senders, if it has something to send. Call it after any
-    /// operation that may queue a reply or a request, or resolve a neighbour.
+    /// Adds the host itself to the ring of senders, if it has a packet to send. Must be called
+    /// after any operation that may queue a reply or an address resolution request, or that may
+    /// resolve a neighbour.
     pub(crate) fn schedule_replies(&mut self) {
         if self.interface.has_replies() {
             self.interface.ready.push(Sender::Replies);
@@ -133,7 +138,8 @@ impl Stack {
         frame
     }
 
-    /// Sends the next frame of a sender, in the general case.
+    /// Writes the next frame of any sender, for the cases that [`Stack::transmit_next_sender`] does
+    /// not handle itself. Returns `None` if no frame was written.
     #[inline(never)]
     fn transmit_from_sender(
         &mut self,
@@ -162,8 +168,9 @@ impl Stack {
         }
     }
 
-    /// Sends the fragments of a packet, then requests for neighbours, then packets whose neighbour
-    /// was resolved, then replies.
+    /// Writes the next frame of the host itself. Fragments of a packet that is being sent come
+    /// first, then address resolution requests, then packets whose neighbour was resolved, then
+    /// replies.
     fn transmit_reply(&mut self, now: Instant, frame: &mut [u8]) -> TransmitOutcome {
         if self.interface.fragmenter.is_busy() {
             return self.transmit_fragment(frame);
@@ -197,7 +204,7 @@ impl Stack {
         outcome
     }
 
-    /// Sends a complete packet along its route.
+    /// Writes a complete IP packet into `frame`, with the link header for its next hop.
     pub(crate) fn route_packet(
         &mut self,
         now: Instant,
@@ -211,8 +218,8 @@ impl Stack {
         self.frame_packet(next_hop, packet, frame)
     }
 
-    /// Returns the link address of the next hop towards `destination`, and requests an unresolved
-    /// one.
+    /// Returns the link address of the next hop towards `destination`. If the address is unknown,
+    /// queues an address resolution request.
     pub(crate) fn resolve_next_hop(&mut self, now: Instant, destination: IpAddr) -> NextHop {
         if self.interface.capabilities.medium == Medium::Ip {
             return NextHop::Mac(MacAddress::ZERO);
@@ -236,7 +243,8 @@ impl Stack {
         mac.map_or(NextHop::Resolving(neighbor), NextHop::Mac)
     }
 
-    /// Writes a complete packet into the frame, or queues it for its neighbour.
+    /// Writes a complete IP packet into `frame`, or queues the packet until the address of its
+    /// neighbour is resolved.
     pub(crate) fn frame_packet(
         &mut self,
         next_hop: NextHop,
@@ -270,7 +278,8 @@ impl Stack {
         }
     }
 
-    /// Writes the link header, and returns the offset of the packet.
+    /// Writes the link header into `frame`, and returns its length in bytes, which is the offset of
+    /// the IP packet.
     pub(crate) fn emit_ethernet(
         &self,
         destination: MacAddress,
@@ -287,17 +296,18 @@ impl Stack {
     }
 }
 
-/// Returns the destination of a packet of either IP version.
+/// Returns the destination address of an IPv4 or IPv6 packet; `None` if the packet is too short.
 pub(crate) fn destination_of(packet: &[u8]) -> Option<IpAddr> {
     address_at(packet, 16, 24)
 }
 
-/// Returns the source of a packet of either IP version.
+/// Returns the source address of an IPv4 or IPv6 packet; `None` if the packet is too short.
 pub(crate) fn source_of(packet: &[u8]) -> Option<IpAddr> {
     address_at(packet, 12, 8)
 }
 
-/// Returns the address at this offset of a packet of IPv4, or of IPv6.
+/// Returns the address at the offset `ipv4` of an IPv4 packet, or at the offset `ipv6` of an IPv6
+/// packet.
 #[inline]
 fn address_at(packet: &[u8], ipv4: usize, ipv6: usize) -> Option<IpAddr> {
     if is_ipv6(packet) {
@@ -309,7 +319,7 @@ fn address_at(packet: &[u8], ipv4: usize, ipv6: usize) -> Option<IpAddr> {
     }
 }
 
-/// Returns the Ethernet type of a packet of either IP version.
+/// Returns the EtherType of an IPv4 or IPv6 packet.
 pub(crate) fn ether_type_of(packet: &[u8]) -> EtherType {
     if is_ipv6(packet) { EtherType::IPV6 } else { EtherType::IPV4 }
 }

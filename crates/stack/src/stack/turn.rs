@@ -1,4 +1,4 @@
-//! A turn of a host on its link: receive frames, run timers, send frames.
+//! A turn of a host on its link: the stack receives frames, runs timers and sends frames.
 
 use crate::link::{
     FrameSink, FrameSlots, FrameSource, Link, LinkError, PlainFrame, RxFrame, TxFrame,
@@ -8,14 +8,15 @@ use crate::stack::Stack;
 use core::hint::cold_path;
 use linerate_units::Instant;
 
-/// The limits of one turn.
+/// The limits of the work in one turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Frames to receive from the link, and packets to handle from the host to itself.
+    /// Maximum number of frames to receive from the link, and maximum number of packets from the
+    /// host to itself to handle. Each of the two is counted separately.
     pub receive: usize,
-    /// Timers to run.
+    /// Maximum number of timers to run.
     pub timers: usize,
-    /// Frames to send to the link.
+    /// Maximum number of frames to send to the link.
     pub transmit: usize,
 }
 
@@ -29,24 +30,25 @@ impl Default for Budget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Turn {
-    /// Received frames.
+    /// Number of received frames.
     pub received: usize,
-    /// Sent frames.
+    /// Number of sent frames.
     pub transmitted: usize,
-    /// Timers that expired.
+    /// Number of timers that expired.
     pub timers: usize,
-    /// The latest time of the next turn, if no frame arrives and no application acts before;
-    /// [`Instant::NEVER`] if none is needed.
+    /// Deadline of the next turn, unless a frame or a call of an application needs an earlier turn;
+    /// [`Instant::NEVER`] if no timer is armed.
     pub next: Instant,
-    /// Was a budget exhausted, so that the next turn is due immediately?
+    /// Is there more work, so that the next turn is due immediately? For example, a budget was
+    /// exhausted.
     pub more: bool,
-    /// Were frames left because the link had no room, so that the next turn is due when it has
-    /// room?
+    /// Do frames wait because the link had no room for them? If so, the next turn is due when the
+    /// link has room.
     pub blocked: bool,
 }
 
 impl Default for Turn {
-    /// Returns the result of a turn that did nothing, after which none is needed.
+    /// Returns the result of a turn that did nothing, and after which no further turn is needed.
     fn default() -> Self {
         Self {
             received: 0,
@@ -73,7 +75,7 @@ impl Turn {
     }
 }
 
-/// A link, and the number of the interface that it carries ([`Stack::add_interface`]).
+/// A link with the number of its interface ([`Stack::add_interface`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceLink<L> {
     /// The number of the interface.
@@ -82,7 +84,8 @@ pub struct InterfaceLink<L> {
     pub link: L,
 }
 
-/// A host during a turn, as the sink and the source of its link's frames.
+/// A host during a turn: the sink of the frames that its link receives, and the source of the
+/// frames that its link sends.
 pub(crate) struct HostTurn<'a> {
     pub(crate) stack: &'a mut Stack,
     pub(crate) now: Instant,
@@ -137,11 +140,12 @@ impl FrameSource for HostTurn<'_> {
 
 /// # Host driver: the turn
 impl Stack {
-    /// Performs a turn like [`Host::turn`](crate::Host::turn), for a host that is separate from its
-    /// link. Threads that share a host under a lock can then wait for the link without the lock.
+    /// Performs one turn on `link`, like [`Host::turn`](crate::Host::turn). Here the caller keeps
+    /// the link apart from the host, so threads that share the host under a lock can wait for the
+    /// link without holding the lock.
     ///
     /// # Errors
-    /// As for [`Host::turn`](crate::Host::turn).
+    /// The errors of [`Host::turn`](crate::Host::turn).
     #[inline]
     pub fn turn(
         &mut self,
@@ -150,8 +154,8 @@ impl Stack {
         now: Instant,
     ) -> Result<Turn, LinkError> {
         if self.capabilities().offloads.gso_max_size > 0 || self.prefetches_lookups() {
-            // The budget is passed as scalars, which stay in registers. A struct would be passed
-            // through memory.
+            // The budget is passed as three integers, which stay in registers. A struct would be
+            // passed through memory.
             return self.turn_with_offload_or_prefetch(
                 link,
                 (budget.receive, budget.timers, budget.transmit),
@@ -162,11 +166,11 @@ impl Stack {
         self.run_timers_and_transmit(received, link, budget, now)
     }
 
-    /// Performs a turn on the link of each interface, with the budget for each.
+    /// Performs a turn on the link of each interface. Each turn has the whole `budget`.
     ///
     /// # Errors
-    /// As for [`Host::turn`](crate::Host::turn), from the last link that failed. The others have
-    /// had their turn.
+    /// The errors of [`Host::turn`](crate::Host::turn). If several links fail, the error is from
+    /// the last of them. A failed link does not prevent the turns on the other links.
     pub fn turn_on_links<'a, L: Link + 'a>(
         &mut self,
         links: impl IntoIterator<Item = &'a mut InterfaceLink<L>>,
@@ -180,7 +184,7 @@ impl Stack {
                 stack.interface.is_blocked = turn.is_ok_and(|turn| turn.blocked);
                 turn
             });
-            // An interface may be removed before its link.
+            // The application may have removed the interface, but not yet its link.
             let Ok(turn) = turn else { continue };
             all = match (all, turn) {
                 (Ok(all), Ok(turn)) => Ok(all.plus(turn)),
@@ -193,8 +197,9 @@ impl Stack {
         Ok(Turn { more, next, ..all })
     }
 
-    /// Performs a turn on a link with segmentation offload, or of a host with lookup prefetch. With
-    /// offload, sending comes first.
+    /// Performs a turn on a link with segmentation offload, or with lookup prefetch. With
+    /// segmentation offload, the turn sends frames before it receives (see
+    /// [`Host::turn`](crate::Host::turn)).
     #[inline(never)]
     fn turn_with_offload_or_prefetch(
         &mut self,
@@ -252,7 +257,8 @@ impl Stack {
         link.receive_into(budget, &mut HostTurn { stack: self, now })
     }
 
-    /// Completes a turn after the frames were received: runs timers and sends frames.
+    /// Completes a turn after frames were received: runs timers and sends frames. `received` is the
+    /// number of received frames, or the error of the link.
     #[inline(always)]
     fn run_timers_and_transmit(
         &mut self,
@@ -294,7 +300,8 @@ impl Stack {
         Ok(Turn { received, transmitted, timers, next, more, blocked })
     }
 
-    /// Handles packets from the host to itself, and runs timers. Returns the number of each.
+    /// Handles packets from the host to itself, and runs timers. Returns the number of handled
+    /// packets and the number of timers that ran.
     #[inline(always)]
     fn run_local_and_timers(
         &mut self,
@@ -311,7 +318,8 @@ impl Stack {
         (local, self.handle_timeout(now, timers))
     }
 
-    /// Runs timers although the link failed with `error`, which is returned.
+    /// Runs timers although the link has failed, so that connections still time out. Returns
+    /// `error`, the error of the link.
     #[cold]
     fn run_timers_without_link(
         &mut self,
@@ -324,8 +332,9 @@ impl Stack {
         error
     }
 
-    /// Is a turn due earlier than `last` has announced? Frames for which the link had no room are
-    /// ignored, because they have to wait for the link.
+    /// Is a turn due earlier than `last`, the result of the previous turn, has announced? This is
+    /// the case if an application call has queued frames or armed an earlier timer. Frames for
+    /// which the link had no room do not count, because they have to wait for the link.
     #[must_use]
     pub fn wants_turn_since(&self, last: &Turn) -> bool {
         let can_send = if self.others.is_empty() {

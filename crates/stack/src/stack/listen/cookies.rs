@@ -11,7 +11,7 @@ use linerate_tcp::{EcnRule, Open};
 use linerate_wire::{Segment, TcpFlags, TcpHeader, Timestamps};
 
 impl Stack {
-    /// Answers a SYN with a cookie.
+    /// Answers a SYN with a SYN-ACK whose sequence number is a SYN cookie.
     #[cold]
     pub(super) fn answer_with_cookie(
         &mut self,
@@ -50,7 +50,8 @@ impl Stack {
         }
     }
 
-    /// Returns whether a segment without a connection returns a valid cookie of this listener.
+    /// Is `segment`, which belongs to no connection, an acknowledgement of a valid SYN cookie of
+    /// this listener?
     pub(crate) fn brings_cookie(
         &mut self,
         arrived: &Arrived<'_>,
@@ -63,8 +64,9 @@ impl Stack {
             && self.cookies.read(arrived.arrival.at, &arrived.flow(segment), segment).is_some()
     }
 
-    /// Opens a connection, if an acknowledgement without a connection returns a valid cookie of
-    /// this listener. Returns false if it does not.
+    /// Opens a connection if `ack`, which belongs to no connection, acknowledges a valid SYN cookie
+    /// of this listener. Returns false if the cookie is not valid, so that the caller answers with
+    /// a reset.
     #[cold]
     pub(crate) fn take_cookie(
         &mut self,
@@ -81,7 +83,8 @@ impl Stack {
             return false;
         };
         if !self.has_accept_room(index) {
-            // The cookie was not used, so it remains valid for the peer's retransmission with data.
+            // The cookie is not marked as used, so the peer's retransmission with data can still
+            // open the connection.
             self.count_overflow(index);
             return true;
         }
@@ -96,7 +99,8 @@ impl Stack {
         }
         let choice = self.config_of(index);
         let mut field = [0; 40];
-        // Only a peer whose AccECN request was accepted sends these flags (RFC 9768 §5.1).
+        // Only a peer whose AccECN request was accepted sends an ACE field with these values (RFC
+        // 9768 §5.1).
         let may_be =
             self.tcp_configs.shared(choice).accurate_ecn != EcnRule::Off && !kept.has_classic_ecn();
         let syn = kept.syn(ack, may_be && ack.flags().ace() >= 2, &mut field);
@@ -116,8 +120,8 @@ impl Stack {
         true
     }
 
-    /// Can cookies of this listener be outstanding? Otherwise acknowledgements are not checked,
-    /// which limits the guesses of an attacker.
+    /// Has this listener sent a cookie so recently that the cookie may still be valid? If not, no
+    /// acknowledgement is checked, which limits the number of guesses of an attacker.
     fn expects_cookies(&mut self, arrived: &Arrived<'_>, index: u32) -> bool {
         let Some(listener) = self.sockets.listener_at(index) else { return false };
         let is_recent =

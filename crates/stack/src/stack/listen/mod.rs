@@ -1,11 +1,13 @@
-//! Listeners: half-open connections, connections to accept, and the limits of both.
+//! TCP listeners: their queue of half-open connections (the SYN queue), their queue of connections
+//! to accept, and the limits of both queues.
 //!
-//! A SYN creates a half-open connection in the SYN queue. When the queue is full, a new SYN is
-//! answered by a SYN cookie and not stored (`cookies`), so that a flood does not exclude others.
-//! Without cookies it replaces the oldest half-open connection (RFC 4987 §3.4): an honest peer
-//! needs its place in the queue for one round trip only, while dropping new SYNs would exclude it
-//! during the whole flood. When the accept queue is full, new SYNs are dropped, and so are
-//! acknowledgements that would complete a handshake, as in Linux. The peers retry.
+//! A SYN creates a half-open connection in the SYN queue. When the SYN queue is full, the listener
+//! answers a new SYN with a SYN cookie and does not store it (`cookies`), so that a flood of SYNs
+//! does not exclude honest peers. With cookies disabled, a new SYN replaces the oldest half-open
+//! connection (RFC 4987 §3.4): an honest peer needs its place in the queue for only one round trip,
+//! whereas dropping new SYNs would exclude the peer for the whole flood. When the accept queue is
+//! full, the listener drops new SYNs and acknowledgements that would complete a handshake, as in
+//! Linux. The peers retransmit.
 
 mod cookies;
 mod defer;
@@ -32,10 +34,10 @@ use linerate_wire::Segment;
 
 /// # Application calls: listeners
 impl Stack {
-    /// Listens at an address of this host, at `0.0.0.0` for all IPv4 addresses, or at `::` for all
-    /// addresses of both IP versions. A listener at an IPv6 address shows IPv4 addresses in IPv6
-    /// form (`::ffff:192.0.2.1`). [`ListenOptions::only_v6`] excludes IPv4.
-    /// [`crate::Event::Incoming`] reports a connection that can be accepted.
+    /// Creates a listener at an address of this host, at `0.0.0.0` for all IPv4 addresses, or at
+    /// `::` for all addresses of both IP versions. A listener at `::` shows IPv4 addresses in IPv6
+    /// form (`::ffff:192.0.2.1`); [`ListenOptions::only_v6`] excludes IPv4.
+    /// [`crate::Event::Incoming`] reports that a connection can be accepted.
     ///
     /// ```
     /// use linerate_stack::{Error, ListenOptions, Stack, StackConfig};
@@ -89,7 +91,7 @@ impl Stack {
         self.sockets.listen_handle(index).ok_or(Error::Closed)
     }
 
-    /// Creates a listener that packets do not find yet.
+    /// Creates a listener without adding it to the lookup table, so it receives no segments yet.
     pub(crate) fn insert_listener(&mut self, binding: Binding, options: &ListenOptions) -> u32 {
         let options = ListenOptions {
             backlog: options.backlog.max(1),
@@ -112,8 +114,8 @@ impl Stack {
         binding.with_free_port(&mut self.tcp_ports, |flow| self.listeners.get(flow).is_some())
     }
 
-    /// Returns the oldest connection to accept, with its peer. `None` if there is none, or the
-    /// listener was closed.
+    /// Removes and returns the oldest connection in the accept queue, with the address of its peer.
+    /// Returns `None` if the queue is empty or the listener was closed.
     pub fn tcp_accept(&mut self, handle: ListenHandle) -> Option<(TcpHandle, SocketAddr)> {
         let (_, listener) = self.sockets.listener_mut(handle).ok()?;
         let index = self.queues.pop_front(&mut listener.acceptable)?;
@@ -123,8 +125,8 @@ impl Stack {
         let (handle, socket) = self.sockets.full_entry(index)?;
         (socket.owner, socket.is_mapped) = (Owner::Application, is_mapped);
         let (connection, peer) = (&socket.connection, socket.shown_remote());
-        // The application gets the events only after it has accepted the connection, so earlier
-        // events are repeated here.
+        // Events from before the connection was accepted did not reach the application, so the
+        // events that still hold are repeated here.
         let mut events = Events::empty();
         events.set(Events::READABLE, connection.readable_bytes() > 0);
         events.set(Events::END_OF_STREAM, connection.is_at_end_of_stream());
@@ -134,8 +136,8 @@ impl Stack {
         Some((handle, peer))
     }
 
-    /// Sets the configuration of connections whose SYN arrives from now on; `None` for the default
-    /// of the host.
+    /// Sets the TCP configuration of connections whose SYN arrives from now on. `None` selects the
+    /// default configuration of the host.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -149,7 +151,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Returns the address of the listener.
+    /// Returns the address and port to which the listener is bound.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -166,7 +168,7 @@ impl Stack {
         binding.only_v6().ok_or_else(|| Error::NotIpv6(binding.shown_local()))
     }
 
-    /// Returns the counters and the state of the listener.
+    /// Returns the counters and the queue lengths of the listener.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -177,10 +179,10 @@ impl Stack {
         Ok(ListenStatistics { half_open, acceptable, pending_fast, ..listener.counted })
     }
 
-    /// Closes a listener, and resets its connections that were not accepted.
+    /// Closes a listener, and resets its connections that the application has not accepted.
     ///
     /// # Errors
-    /// [`Error::Closed`] if it was already closed.
+    /// [`Error::Closed`] if the listener was already closed.
     pub fn tcp_listen_close(&mut self, now: Instant, handle: ListenHandle) -> Result<(), Error> {
         self.advance_clock(now);
         let (index, listener) = self.sockets.listener_mut(handle)?;
@@ -200,21 +202,23 @@ impl Stack {
         Ok(())
     }
 
-    /// Removes a connection from a queue of a listener.
+    /// Removes and returns a connection of a listener: first from the SYN queue, then from the
+    /// accept queue. Returns `None` if both queues are empty.
     fn pop_connection(&mut self, index: u32) -> Option<u32> {
         let listener = self.sockets.listener_at(index)?;
         let half_open = self.queues.pop_front(&mut listener.half_open);
         half_open.or_else(|| self.queues.pop_front(&mut listener.acceptable))
     }
 
-    /// Returns the listener for a connection: that at its local address, or else that at all
-    /// addresses of its IP version.
+    /// Returns the listener for a flow: the listener at the local address of the flow, or else the
+    /// listener at all addresses of its IP version.
     pub(crate) fn listener_at(&mut self, flow: &Flow) -> Option<u32> {
         let exact = self.listeners.lookup(&flow.bound_to_local());
         exact.or_else(|| self.listeners.lookup(&flow.bound_to_all()))
     }
 
-    /// Handles a SYN for a listener.
+    /// Handles a SYN for a listener: drops it if the accept queue is full, answers it with a
+    /// cookie, or stores it as a connection.
     pub(crate) fn handle_syn(&mut self, arrived: &Arrived<'_>, index: u32, syn: &Segment<'_>) {
         if !self.has_accept_room(index) {
             self.count_overflow(index);
@@ -274,8 +278,8 @@ impl Stack {
         }
     }
 
-    /// Creates a connection from a SYN, with the configuration of a listener. The caller schedules
-    /// its SYN-ACK.
+    /// Creates a connection from a SYN, with the configuration of a listener. The caller must
+    /// schedule the SYN-ACK.
     pub(crate) fn insert_from_syn(
         &mut self,
         owner: Owner,
@@ -298,7 +302,7 @@ impl Stack {
         Ok(index)
     }
 
-    /// Returns the configuration of a listener's connections.
+    /// Returns the TCP configuration of the connections of a listener.
     fn config_of(&mut self, index: u32) -> ConfigChoice {
         let own =
             self.sockets.listener_at(index).and_then(|listener| listener.options.config.as_ref());
@@ -314,7 +318,7 @@ impl Stack {
         }
     }
 
-    /// Counts an overflow of the accept queue.
+    /// Counts a segment that was dropped because the accept queue was full.
     #[cold]
     pub(crate) fn count_overflow(&mut self, index: u32) {
         self.counted.tcp_extra.listen_overflows += 1;
@@ -336,19 +340,19 @@ impl Stack {
         }
     }
 
-    /// Is there room in the accept queue of a listener?
+    /// Has the accept queue of a listener room for a further connection?
     pub(crate) fn has_accept_room(&mut self, index: u32) -> bool {
         let listener = self.sockets.listener_at(index);
         listener.is_some_and(|listener| listener.acceptable.len() < listener.options.backlog)
     }
 
-    /// Moves a connection with a complete handshake to the accept queue.
+    /// Moves a connection whose handshake is complete from the SYN queue to the accept queue.
     pub(crate) fn complete_handshake(&mut self, index: u32, connection: u32) {
         self.leave_listener(Owner::HalfOpen(index), connection);
         self.make_acceptable(index, connection);
     }
 
-    /// Adds a connection that is in no queue to the accept queue.
+    /// Adds a connection that is in no queue to the accept queue, and notifies the application.
     fn make_acceptable(&mut self, index: u32, connection: u32) {
         if let Some(socket) = self.sockets.tcp_at(connection) {
             socket.owner = Owner::Acceptable(index);
@@ -359,7 +363,7 @@ impl Stack {
         }
     }
 
-    /// Removes a connection from the queue of its owner.
+    /// Removes a connection from the queue of its listener.
     pub(crate) fn leave_listener(&mut self, owner: Owner, connection: u32) {
         let (Owner::HalfOpen(index) | Owner::Acceptable(index)) = owner else { return };
         let Some(listener) = self.sockets.listener_at(index) else { return };
@@ -372,7 +376,7 @@ impl Stack {
         }
     }
 
-    /// Checks the invariants of a listener.
+    /// Checks the invariants of a listener. Panics if one is broken.
     pub(crate) fn check_listener(&self, index: u32, listener: &Listener) {
         let is_found = |flow| self.listeners.get(&flow) == Some(index);
         assert!(
