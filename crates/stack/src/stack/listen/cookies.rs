@@ -99,8 +99,8 @@ impl Stack {
         }
         let choice = self.config_of(index);
         let mut field = [0; 40];
-        // Only a peer whose AccECN request was accepted sends an ACE field with these values (RFC
-        // 9768 §5.1).
+        // An acknowledgement of a SYN cookie with an ACE field of at least 2 shows that AccECN was
+        // negotiated, although the SYN was not stored (RFC 9768 §5.1).
         let may_be =
             self.tcp_configs.shared(choice).accurate_ecn != EcnRule::Off && !kept.has_classic_ecn();
         let syn = kept.syn(ack, may_be && ack.flags().ace() >= 2, &mut field);

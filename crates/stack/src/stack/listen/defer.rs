@@ -1,15 +1,18 @@
-//! Deferred accept (`TCP_DEFER_ACCEPT`): the acknowledgement that would complete a handshake is
-//! ignored unless it carries data, as in Linux, so that the application is notified only when there
-//! is data. The connection remains half-open and counts towards the limit of the SYN queue, where a
-//! newer one may replace it. After the timeout, the SYN-ACK is sent once more, and the peer's
-//! answer completes the handshake.
+//! Deferred accept (`TCP_DEFER_ACCEPT`): the host ignores the acknowledgement that would complete a
+//! handshake unless the segment carries data, as in Linux. The application is thus notified only
+//! when there is data to read. Meanwhile the connection remains half-open and counts towards the
+//! limit of the SYN queue, where a newer connection may replace it. After the timeout, the host
+//! sends the SYN-ACK once more, and the peer's acknowledgement completes the handshake without
+//! data.
 
 use crate::stack::Stack;
 use linerate_units::Instant;
 use linerate_wire::Segment;
 
 impl Stack {
-    /// Is `segment` ignored, because it carries no data and the listener waits for data?
+    /// Must the host ignore `segment`, which would complete a handshake, because it carries no data
+    /// and the listener waits for data? `connection` and `index` are the indices of the half-open
+    /// connection and of its listener.
     pub(crate) fn is_deferred(
         &mut self,
         now: Instant,

@@ -1,4 +1,5 @@
-//! TCP Fast Open of listeners (RFC 7413 §4.2.2): accepts SYNs with a valid cookie, within a limit.
+//! TCP Fast Open for listeners (RFC 7413 §4.2.2): accepts the data of a SYN with a valid cookie, up
+//! to a limit of pending connections.
 //!
 //! The reasons for the limit are given in `tcp::listen::fast_open`.
 
@@ -12,8 +13,9 @@ use linerate_tcp::Error;
 use linerate_wire::Segment;
 
 impl Stack {
-    /// Performs steps 1 to 3 of RFC 7413 §4.2.2 for the listener `index`, which admits `limit`
-    /// pending connections.
+    /// Decides whether a SYN opens a connection by Fast Open, by steps 1 to 3 of RFC 7413 §4.2.2.
+    /// `index` is the listener, and `limit` is the maximum number of its connections whose Fast
+    /// Open handshake is incomplete.
     #[cold]
     pub(super) fn check_fast_open(
         &mut self,
@@ -31,7 +33,8 @@ impl Stack {
             return ORDINARY;
         }
         let hosts = &arrived.hosts;
-        // The answer uses the option kind of the request.
+        // The SYN-ACK carries the cookie in the option kind that the client has used, standard or
+        // experimental.
         let cookie =
             Some(self.fast_open_cookies.make(now, hosts).carried(received.is_experimental()));
         if received.is_request() {
@@ -51,8 +54,8 @@ impl Stack {
         }
     }
 
-    /// Adds a connection that was opened by Fast Open to the accept queue, and to the pending
-    /// handshakes.
+    /// Adds a connection that was opened by Fast Open to the accept queue, and to the connections
+    /// with a pending handshake.
     #[cold]
     pub(super) fn enter_pending(&mut self, index: u32, connection: u32) {
         if let Some(handle) = self.sockets.listen_handle(index) {
@@ -66,7 +69,8 @@ impl Stack {
         self.make_acceptable(index, connection);
     }
 
-    /// Removes a connection whose handshake has ended from the pending ones.
+    /// Removes a connection whose handshake has ended from the connections with a pending
+    /// handshake.
     #[cold]
     pub(crate) fn leave_pending(&mut self, index: u32) {
         let Some(handle) = self.pending_fast.remove(&index) else { return };
@@ -80,7 +84,8 @@ impl Stack {
         }
     }
 
-    /// Returns the number of pending connections of a listener.
+    /// Returns the number of connections of a listener whose Fast Open handshake is pending. Counts
+    /// them anew, to check the listener's own count.
     pub(super) fn count_pending(&self, handle: ListenHandle) -> usize {
         let is_open = |index| self.sockets.get(index).and_then(Socket::as_tcp).is_some();
         self.pending_fast.iter().filter(|&(&index, &at)| at == handle && is_open(index)).count()

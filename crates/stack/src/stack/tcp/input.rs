@@ -39,7 +39,7 @@ impl Stack {
         self.handle_flow(arrived, &segment);
     }
 
-    /// Passes a valid segment to its connection or listener.
+    /// Passes a segment with a valid checksum to its connection or listener.
     #[inline(always)]
     pub(crate) fn handle_flow(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
         match self.flow_of(arrived, segment) {
@@ -48,7 +48,8 @@ impl Stack {
         }
     }
 
-    /// Looks up the connection of a segment.
+    /// Returns the index of the connection to which a segment belongs; `None` if there is no such
+    /// connection.
     #[inline(always)]
     pub(crate) fn flow_of(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) -> Option<u32> {
         self.flows.lookup(&arrived.flow(segment))
@@ -82,8 +83,9 @@ impl Stack {
         }
     }
 
-    /// Passes a segment to its connection, with the ECN codepoint of its packet, and its memory if
-    /// that may be kept. Dispatches the step.
+    /// Passes a segment to its connection, and dispatches this step. `ecn` is the ECN codepoint of
+    /// the packet. `memory` is the buffer that contains the segment, if the connection may keep a
+    /// reference to it instead of copying the data.
     #[inline(never)]
     pub(crate) fn deliver_segment(
         &mut self,
@@ -108,7 +110,7 @@ impl Stack {
         disposition
     }
 
-    /// Counts a refused segment, and dispatches the step.
+    /// Counts a segment that its connection has refused, and dispatches the step.
     pub(crate) fn finish_segment(&mut self, now: Instant, index: u32, disposition: Disposition) {
         if disposition != Disposition::Accepted {
             self.handle_disposition(now, index, disposition);
@@ -116,7 +118,7 @@ impl Stack {
         self.dispatch_step(index);
     }
 
-    /// Counts a refused segment, and limits the answers to it.
+    /// Counts a segment that its connection has refused, and limits the rate of challenge ACKs.
     #[cold]
     fn handle_disposition(&mut self, now: Instant, index: u32, disposition: Disposition) {
         match disposition {
@@ -131,7 +133,8 @@ impl Stack {
         }
     }
 
-    /// Withholds a challenge ACK beyond the limit of the host (RFC 5961 §7).
+    /// Suppresses the challenge ACK that a connection is about to send, if the host exceeds its
+    /// rate limit of challenge ACKs (RFC 5961 §7).
     fn limit_challenges(&mut self, now: Instant, index: u32) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         if !socket.connection.owes_challenge() {
@@ -145,7 +148,8 @@ impl Stack {
         }
     }
 
-    /// Handles a segment without a connection: passes it to a listener, or answers with a reset.
+    /// Handles a segment without a connection: passes the segment to a listener or forwarder, or
+    /// answers with a reset.
     pub(crate) fn answer_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
         if segment.flags().contains(TcpFlags::RST) {
             self.cancel_deferred(arrived, segment);
@@ -166,7 +170,7 @@ impl Stack {
         }
     }
 
-    /// Answers a segment with a reset, within the rate limit.
+    /// Answers a segment with a reset, unless the rate limit of resets is exceeded.
     #[cold]
     pub(crate) fn send_reset(
         &mut self,
@@ -184,8 +188,9 @@ impl Stack {
         self.counted.tcp.out_resets += u64::from(kept);
     }
 
-    /// Queues `answer` to the source of `segment`. The ports and the checksum field of `answer` are
-    /// zero, and `sum` is the sum of its bytes. Returns false if the queue is full.
+    /// Queues the segment `answer` to the source of `segment`, after filling in its ports and
+    /// checksum. These fields of `answer` must be zero, and `sum` must be the sum of its bytes.
+    /// Returns false if the queue is full.
     pub(crate) fn answer_segment(
         &mut self,
         arrived: &Arrived<'_>,
@@ -204,9 +209,9 @@ impl Stack {
         kept
     }
 
-    /// May a segment of a half-open connection be processed? The acknowledgement that completes the
-    /// handshake is ignored while the accept queue is full or the listener waits for data, as in
-    /// Linux. The peer retransmits it with its data.
+    /// May a half-open connection process `segment`? As in Linux, the host ignores the
+    /// acknowledgement that completes the handshake while the accept queue is full or the listener
+    /// waits for data. The peer then retransmits its data, with the acknowledgement.
     pub(crate) fn may_complete(
         &mut self,
         now: Instant,
@@ -224,8 +229,8 @@ impl Stack {
         !self.is_deferred(now, (connection, listener), segment)
     }
 
-    /// Passes an ICMP error about a segment to its connection, which checks whether the error is
-    /// plausible (RFC 5927 §4).
+    /// Passes an ICMP error about a sent segment to the connection of the segment, which checks
+    /// whether the error is plausible (RFC 5927 §4).
     pub(crate) fn handle_segment_report(&mut self, now: Instant, report: &Report<'_>) {
         let (Some(flow), Some(quoted)) = (report.flow(), report.tcp_seq()) else { return };
         let index = self.flows.get(&flow);

@@ -1,4 +1,4 @@
-//! TCP connections: state changes, timers and removal.
+//! TCP connections in the stack: state changes, timers and removal.
 
 mod batch;
 mod calls;
@@ -23,7 +23,8 @@ use linerate_tcp::State;
 use linerate_units::Instant;
 
 impl Stack {
-    /// Handles a change of state, or the end of a connection.
+    /// Updates the host after a connection has changed from state `before` to `state`, or is
+    /// closed.
     #[inline(always)]
     fn handle_state_change(&mut self, index: u32, (before, state): (State, State)) {
         if matches!(before, State::SynSent | State::SynReceived) && state != before {
@@ -45,8 +46,8 @@ impl Stack {
         }
     }
 
-    /// Handles the end of a connection, which leaves the tables when it has no segment left to
-    /// send.
+    /// Handles a connection that is closed. The connection is removed from the tables once it has
+    /// no segment left to send.
     #[inline(never)]
     fn handle_end(&mut self, index: u32, before: State) {
         let Some(socket) = self.sockets.full_at(index) else { return };
@@ -62,7 +63,8 @@ impl Stack {
         }
     }
 
-    /// Handles the end of a handshake: informs the listener and the Fast Open cache.
+    /// Handles the end of a handshake, successful or not: updates the queues of the listener and
+    /// the Fast Open cache.
     #[inline(never)]
     fn leave_handshake(&mut self, index: u32, (before, state): (State, State)) {
         match before {
@@ -79,7 +81,8 @@ impl Stack {
         }
     }
 
-    /// Adds a connection to the TIME-WAIT queue. Beyond the limit, the oldest is ended.
+    /// Adds a connection to the TIME-WAIT queue. If the queue exceeds its limit, its oldest
+    /// connection ends early.
     #[inline]
     fn enter_time_wait(&mut self, index: u32) {
         let is_orphan =
@@ -99,11 +102,12 @@ impl Stack {
         }
     }
 
-    /// Removes a connection from the tables. Its data stays as long as an application holds it.
+    /// Removes a connection from all tables and queues. If an application still holds its handle,
+    /// the socket itself remains, with its unread data.
     ///
-    /// Its timer stays armed. When it expires, the slot is empty, or its next connection checks its
-    /// own deadline. Slots are reused soon, so the next connection usually finds a timer that is
-    /// early enough, and need not arm it.
+    /// The timer of the connection stays armed. When the timer expires, either the socket slot is
+    /// empty, or the next connection in the slot checks its own deadline. Slots are reused soon, so
+    /// the next connection usually finds a timer that is early enough, and need not arm a timer.
     pub(crate) fn retire(&mut self, index: u32) {
         if !self.end_record(index) {
             self.retire_full(index);
@@ -141,14 +145,15 @@ impl Stack {
         }
     }
 
-    /// Removes a closed socket, which is in no queue any more.
+    /// Frees the slot of a closed socket, which must not be in any queue.
     pub(crate) fn remove_socket(&mut self, index: u32) {
         if let Some(slots) = self.sockets.remove(index) {
             self.shrink_tables(slots);
         }
     }
 
-    /// Gives back the memory that tables have for sockets from the index `slots` on.
+    /// Shrinks the tables that are indexed by socket, when no slot from the index `slots` on is in
+    /// use any more.
     #[cold]
     fn shrink_tables(&mut self, slots: usize) {
         let first = u32::try_from(slots).unwrap_or(u32::MAX);
@@ -160,13 +165,14 @@ impl Stack {
         self.timers.shrink(TcpTimer::Connection(first).number());
     }
 
-    /// Frees a connection.
+    /// Frees a connection with its buffer memory and its slot.
     fn drop_connection(&mut self, index: u32) {
         self.forget_memory(index);
         self.remove_socket(index);
     }
 
-    /// Releases a connection from its application, after the connection was closed or aborted.
+    /// Takes a connection from its application, which has closed or aborted it. The connection
+    /// becomes an orphan, or is freed if it has already ended.
     pub(crate) fn release(&mut self, index: u32) {
         self.events.forget(index);
         self.memory.stop_waiting(index);
@@ -185,7 +191,8 @@ impl Stack {
         }
     }
 
-    /// Runs one timer of a connection, if one is due.
+    /// Runs one timer of a connection or of the TIME-WAIT queue, if one is due at `now`. Returns
+    /// whether a timer has run.
     #[inline]
     pub(crate) fn handle_connection_timeout(&mut self, now: Instant) -> bool {
         if now < self.timers.next() {
@@ -202,16 +209,16 @@ impl Stack {
     #[inline(never)]
     fn expire_connection(&mut self, now: Instant, index: u32) {
         if let Some(end) = self.sockets.time_wait_end(index) {
-            // If TIME-WAIT is not over, this timer was armed for the former full connection. A
-            // later timer is armed.
+            // If TIME-WAIT is not over, this timer was armed before the full connection became a
+            // TIME-WAIT record. The timer that ends the record is armed separately.
             if end <= now {
                 self.end_record(index);
             }
             return;
         }
-        // The deadline may have moved later since the timer was armed. If so, the timer is only
-        // armed again. This reads little of the connection, which may not be in the processor's
-        // caches.
+        // The deadline of the connection may have moved later since the timer was armed. In this
+        // case the timer is only armed again, which reads little of a connection that may not be in
+        // the processor's caches.
         if let Some(socket) = self.sockets.full_at(index) {
             socket.armed = Instant::NEVER;
             if let Some(deadline) = socket.connection.driver().deadline_after(now) {
@@ -228,7 +235,8 @@ impl Stack {
         self.pack_if_idle(index);
     }
 
-    /// Checks the invariants of a connection, and of its state in the host.
+    /// Checks the invariants of a connection and of its entries in the tables of the host. Panics
+    /// if one is broken.
     pub(crate) fn check_tcp(&self, index: u32, socket: &TcpSocket) {
         socket.connection.check();
         assert_eq!(
@@ -263,7 +271,7 @@ impl Stack {
         assert!(!socket.connection.is_released(), "an ended connection has left the tables");
     }
 
-    /// Checks the counts of connections.
+    /// Checks the counters of connections against the sockets. Panics if one differs.
     pub(crate) fn check_connections(&self) {
         let connections = || self.sockets.iter().filter_map(|(_, socket)| socket.as_tcp());
         let count = |is: fn(&TcpSocket) -> bool| connections().filter(|socket| is(socket)).count();

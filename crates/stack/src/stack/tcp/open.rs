@@ -1,4 +1,4 @@
-//! The creation of TCP connections, and the choice of their local address and port.
+//! Creation of TCP connections, and selection of their local address and port.
 
 use crate::demux::Flow;
 use crate::demux::binding::end_of_packets;
@@ -24,13 +24,14 @@ use linerate_wire::SeqNum;
 
 /// # Application calls: opening connections
 impl Stack {
-    /// Opens a connection. [`linerate_tcp::Event::Connected`] or [`linerate_tcp::Event::Closed`]
-    /// reports the result of the handshake. The IPv6 form of an IPv4 address (`::ffff:192.0.2.1`)
-    /// opens a connection over IPv4, whose addresses the application sees in this form.
+    /// Opens a connection to `remote`. [`linerate_tcp::Event::Connected`] or
+    /// [`linerate_tcp::Event::Closed`] reports the result of the handshake. If `remote` is an IPv4
+    /// address in IPv6 form (`::ffff:192.0.2.1`), the connection uses IPv4, and the application
+    /// sees its addresses in IPv6 form.
     ///
     /// # Errors
-    /// The reason why the destination is invalid or without a route, no port is available, or the
-    /// limit of sockets is reached.
+    /// An error if the destination is invalid or has no route, if no local port is available, or if
+    /// the limit of sockets is reached.
     pub fn tcp_connect(
         &mut self,
         now: Instant,
@@ -66,8 +67,8 @@ impl Stack {
             self.check_zone(&local)?;
             self.bind_flow(&mut flow, end_of_packets(local))?;
         }
-        // Connections of the host with itself stay in this shard, independent of the steering of
-        // the link.
+        // A connection of the host with itself stays in this shard, because its segments do not
+        // pass the steering of a link.
         let is_local = path.audience == Audience::Us;
         let flow = self.choose_tcp_port(flow, is_local)?;
         let rules = self.tcp_configs.choose(options.config.as_ref());
@@ -86,7 +87,8 @@ impl Stack {
         Ok(handle)
     }
 
-    /// Changes the local end of `flow` to the requested one.
+    /// Sets the local port of `flow` to that of `local`, and also the local address unless `local`
+    /// has the unspecified address.
     #[cold]
     fn bind_flow(&self, flow: &mut Flow, local: SocketAddr) -> Result<(), Error> {
         flow.set_local_port(local.port());
@@ -98,13 +100,15 @@ impl Stack {
         Ok(())
     }
 
-    /// Returns `flow`, unless it is in use, or else, if it has no local port, with a free one.
+    /// Returns `flow` if it has a local port and is free. If its local port is zero, returns `flow`
+    /// with a free ephemeral port. `is_local` marks a connection of the host with itself.
     fn choose_tcp_port(&mut self, flow: Flow, is_local: bool) -> Result<Flow, Error> {
         let (flows, listeners) = (&mut self.flows, &self.listeners);
         let owner = |flow: &Flow| self.steering.of_connection(flow.local(), flow.remote());
         let is_sharded = !is_local && self.shard != Shard::ONLY;
         let is_others = |flow: &Flow| is_sharded && owner(flow) != self.shard.number;
-        // A connection with itself would be a simultaneous open, which no application wants.
+        // A connection whose two ends are equal would open simultaneously with itself, which is
+        // hardly ever intended.
         let is_with_itself = |flow: &Flow| is_local && flow.local() == flow.remote();
         let mut is_connected = |flow: &Flow| is_with_itself(flow) || !flows.is_free(flow);
         if flow.local_port() != 0 {
@@ -121,10 +125,11 @@ impl Stack {
         self.tcp_ports.choose(flow, is_taken).ok_or_else(|| Error::PortsExhausted(flow.remote()))
     }
 
-    /// Opens a connection, in an allocation of the free list if there is one: a connection is
-    /// larger than 1 KiB, and moving it costs as much as two hashes. The caller schedules its SYN,
-    /// or passes it the received one, and dispatches that step. `iss` overrides the generated
-    /// initial sequence number. No connection may have the flow.
+    /// Creates a connection for `flow`, which no other connection may use, and adds it to the
+    /// tables. The memory comes from the free list if possible: a connection is larger than 1 KiB,
+    /// and moving it costs as much as two hashes. The caller must then either schedule the SYN, or
+    /// pass the received SYN to the connection and dispatch this step. `iss` replaces the generated
+    /// initial sequence number.
     pub(crate) fn insert_tcp(
         &mut self,
         owner: Owner,
@@ -160,8 +165,8 @@ impl Stack {
                 now,
             ))),
         };
-        // All fields are listed, so that the compiler reports one that was added. A forgotten field
-        // would keep the value of the previous connection.
+        // The pattern lists all fields, so that the compiler reports a newly added field. A field
+        // that is not set here would keep the value of the previous connection.
         let TcpSocket {
             headers,
             next_hop_generation,

@@ -1,5 +1,5 @@
-//! TCP output: writes the next segment of a connection directly into a frame of the link, behind
-//! its header template.
+//! TCP output: writes the header template of a connection and its next segment directly into a
+//! frame of the link.
 
 use crate::link::arrival::Arrival;
 use crate::link::{Medium, TxFrame};
@@ -12,7 +12,8 @@ use core::net::IpAddr;
 use linerate_tcp::{Kind, Offload, State, Transmit};
 use linerate_units::Instant;
 
-/// The side that completes the checksum and splits a GSO frame: the host or the link.
+/// The component that completes the checksum and splits a GSO frame: the host, or the link by its
+/// offloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CompletedBy {
     Host,
@@ -24,16 +25,17 @@ enum CompletedBy {
 pub(crate) enum SegmentOutcome {
     /// A frame was written.
     Frame(TxFrame),
-    /// There was no segment.
+    /// The connection has no segment to send.
     Nothing,
-    /// The connection is compact or its next hop is unresolved, so no segment was requested from
-    /// it.
+    /// The fast path does not apply: the connection is compact, its next hop is unresolved, or the
+    /// link offloads checksums. The connection was not asked for a segment.
     NotReady,
 }
 
 impl Stack {
-    /// Sends the next segment of a full connection with a known next hop, without offloads. This
-    /// common case needs one access to the socket.
+    /// Writes the next segment of a connection in the common case: the connection is not compact,
+    /// its next hop is resolved, and the link has no offloads. This fast path needs only one access
+    /// to the socket.
     #[inline(always)]
     pub(crate) fn transmit_common_segment(
         &mut self,
@@ -58,7 +60,8 @@ impl Stack {
         )
     }
 
-    /// Sends the next segment of a connection to the link.
+    /// Writes the next segment of a connection into `frame`, or queues it until the next hop is
+    /// resolved.
     pub(crate) fn transmit_segment(
         &mut self,
         now: Instant,
@@ -68,7 +71,8 @@ impl Stack {
         let next_hop = self.next_hop_of(now, index);
         let frames = self.interface.frames;
         let is_known = matches!(next_hop, NextHop::Mac(_));
-        // A packet that waits for ARP needs a complete checksum.
+        // The link cannot complete the checksum of a packet that waits for address resolution,
+        // because the packet is queued without its metadata.
         let is_offloaded = is_known && self.interface.capabilities.offloads.checksums;
         let completed_by = if is_offloaded { CompletedBy::Link } else { CompletedBy::Host };
         let room = frame.len().min(frames.room);
@@ -79,16 +83,17 @@ impl Stack {
             return TransmitOutcome::Nothing;
         };
         if !is_known {
-            // The headers of a batch have no MAC address yet. Without this, its segments would be
-            // sent after those that the connection offers next.
+            // The header template of the batch has no MAC address yet, so the batch must end.
+            // Otherwise its segments would be sent after segments that the connection offers later.
             self.batch.forget();
             return self.frame_packet(next_hop, &frame[frames.header..written.length], &mut []);
         }
         TransmitOutcome::Frame(written)
     }
 
-    /// Returns the next hop of a connection. The MAC address in the header template is valid until
-    /// the generation changes.
+    /// Returns the next hop of a connection, and writes its MAC address into the header template if
+    /// it is newly resolved. The template is valid until the generation of routes and neighbours
+    /// changes.
     #[inline]
     fn next_hop_of(&mut self, now: Instant, index: u32) -> NextHop {
         let generation = self.next_hop_generation();
@@ -118,10 +123,10 @@ impl Stack {
         next_hop
     }
 
-    /// Writes the next segment with its headers, or a GSO frame. The link header has `medium`
-    /// bytes; `is_local` marks a connection of the host with itself. With `next_hop_generation`, a
-    /// segment is written only if the connection is not compact and its MAC address is of that
-    /// generation.
+    /// Writes the next segment of a connection with all its headers into `frame`, or several
+    /// segments as one GSO frame. The link header has `medium` bytes; `is_local` marks a connection
+    /// of the host with itself. If `next_hop_generation` is given, a segment is written only if the
+    /// connection is not compact and its MAC address was resolved in that generation.
     #[inline(always)]
     fn write_segment(
         &mut self,
@@ -144,7 +149,8 @@ impl Stack {
         let Some(room) = frame.get_mut(at..) else { return SegmentOutcome::Nothing };
         if room.len() < socket.room as usize {
             cold_path();
-            // The MTU of the link is now smaller than what the connection was told.
+            // The MTU of the link has decreased since the connection was opened, so the largest
+            // segments of the connection do not fit.
             socket.connection.abort(now);
         }
         let offload = match completed_by {
@@ -160,8 +166,8 @@ impl Stack {
             return SegmentOutcome::Nothing;
         };
         if completed_by == CompletedBy::Host && sent.is_predicted {
-            // A predicted segment changes neither memory nor state, and causes no events. So the
-            // dispatch is reduced to the timer and the ring of senders.
+            // A predicted segment changes neither memory nor state, and causes no events. Therefore
+            // only the timer and the ring of senders need an update.
             let length = socket.headers.complete(medium, &sent, frame);
             if self.identification.is_counting() {
                 self.identification.write(&mut frame[medium..], 1);
@@ -169,7 +175,8 @@ impl Stack {
             self.counted.ip.out_requests += 1;
             self.counted.tcp.out_segments += 1;
             if socket.state == State::TimeWait {
-                // The last segment that the connection had to send may have left.
+                // This may have been the last segment of the connection, which can then become a
+                // TIME-WAIT record.
                 self.dispatch_in_time_wait(index);
             } else {
                 socket.arm(index, &mut self.timers);
@@ -215,7 +222,8 @@ impl Stack {
         SegmentOutcome::Frame(written)
     }
 
-    /// Prepares for the next segment: an ACK batch may follow the segment that was `sent`.
+    /// Prepares for the next segments of the connection: if they can share the headers of the
+    /// segment that was `sent`, begins a batch.
     #[inline(never)]
     fn prepare_next(
         &mut self,
@@ -228,10 +236,10 @@ impl Stack {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         let is_local = socket.egress.is_local();
         let ready = if is_local { &mut self.local_ready } else { &mut self.interface.ready };
-        // A GSO frame counts as several frames of the sender's turn.
+        // Each segment of a GSO frame counts as one frame in the sender's turn.
         ready.count(u32::try_from(sent.segments()).unwrap_or(u32::MAX) - 1);
-        // The headers of a batch are copies with one identification, so it cannot be used if the
-        // identification counts packets.
+        // All headers of a batch have equal IPv4 Identification fields, so a batch is impossible if
+        // this field counts packets.
         if is_local || self.identification.is_counting() {
             return;
         }
@@ -241,7 +249,8 @@ impl Stack {
         }
     }
 
-    /// Sends the next segment of a connection of the host with itself.
+    /// Writes the next segment of a connection of the host with itself, and handles the segment at
+    /// once as a received packet.
     pub(crate) fn transmit_local(&mut self, now: Instant, arrival: Arrival<'_>, index: u32) {
         let mut packet = core::mem::take(&mut self.scratch);
         packet.resize(crate::ip::LOCAL_MTU, 0);
