@@ -1,8 +1,8 @@
-//! Batches: the transmission of further frames from a header template
-//! ([`BatchHeaders`](crate::tcp::batch::BatchHeaders)).
+//! Transmission of a batch: after the first segment of a connection, further segments are written
+//! from one header template ([`BatchHeaders`](crate::tcp::batch::BatchHeaders)).
 //!
-//! While a link takes one frame after another, no other method of the host can be called. So the
-//! state of the connection is updated once for all frames, when the batch is committed.
+//! While a link takes one frame after another, no other method of the host can be called. Therefore
+//! the stack updates the connection once for all sent frames, when the batch is committed.
 
 use crate::link::{FrameSlots, TxFrame};
 use crate::ready::Sender;
@@ -14,8 +14,8 @@ use linerate_tcp::BatchContent;
 use linerate_units::Instant;
 
 impl Stack {
-    /// Writes frames of the current batch into `slots`, until either is exhausted. Returns whether
-    /// `slots` has room for more.
+    /// Writes frames of the current batch into `slots`, until the batch has no further segment or
+    /// `slots` has no room. Returns whether `slots` has room for more frames.
     #[inline(never)]
     pub(crate) fn fill_from_batch(&mut self, slots: &mut impl FrameSlots) -> bool {
         match self.batch.tcp {
@@ -26,8 +26,8 @@ impl Stack {
         }
     }
 
-    /// Writes one frame of the current batch, and returns its length; `None` if the frame has no
-    /// room.
+    /// Writes one frame of the current batch into `frame`, and returns its length in bytes. Returns
+    /// `None` if `frame` is too short.
     #[inline(never)]
     pub(crate) fn write_next_of_batch(&mut self, frame: &mut [u8]) -> Option<usize> {
         let batch = &mut self.batch;
@@ -57,8 +57,8 @@ impl Stack {
         true
     }
 
-    /// Asks the connection how many further segments may follow the last one with the same headers.
-    /// Returns whether there is at least one that fits a frame of `room` bytes.
+    /// Asks the connection how many further segments can use the header template of the batch.
+    /// Returns whether at least one such segment can be written into a frame of `room` bytes.
     pub(crate) fn resume_batch(&mut self, now: Instant, room: usize) -> bool {
         let Some(index) = self.batch.owner else { return false };
         let generation = self.next_hop_generation();
@@ -67,7 +67,8 @@ impl Stack {
         {
             return false;
         }
-        // An ACK batch ends with the commit, because a frame may have arrived since then.
+        // An ACK batch cannot be resumed after its commit, because the host may have received
+        // frames since then.
         let next = socket.connection.driver().poll_batch(now, self.batch.header());
         let Some(next) = next.filter(|next| next.content == BatchContent::Data) else {
             return false;
@@ -77,7 +78,7 @@ impl Stack {
         self.batch.has_next()
     }
 
-    /// Updates the connection for the frames of its batch.
+    /// Updates the connection and the counters for the frames of the batch that have been sent.
     #[inline]
     pub(crate) fn commit_batch(&mut self) {
         if !self.batch.is_committed() {
@@ -95,8 +96,7 @@ impl Stack {
                 socket.connection.driver().commit_batch(self.now, sent.content, sent.count);
             }
             if !socket.connection.wants_transmit() {
-                // The connection may have a new deadline. Nothing else has changed since the last
-                // dispatch.
+                // Since the last dispatch, only the deadline of the connection may have changed.
                 debug_assert!(
                     socket.connection.events().is_empty(),
                     "the end of a batch causes no events"

@@ -1,4 +1,4 @@
-//! The calls of applications on TCP connections.
+//! Methods of the application on TCP connections: read, write, shut down and close.
 
 use crate::error::Error;
 use crate::handle::TcpHandle;
@@ -14,11 +14,13 @@ use linerate_units::Instant;
 
 /// # Application calls: TCP
 impl Stack {
-    /// Adds `data` to the send buffer, and returns the number of bytes that fit. `Ok(0)` for data
-    /// that is not empty means that the buffer is full; [`linerate_tcp::Event::Writable`] follows.
+    /// Adds `data` to the send buffer, as far as it fits, and returns the number of bytes added. If
+    /// `data` is not empty, `Ok(0)` means that the buffer is full or that memory is short;
+    /// [`linerate_tcp::Event::Writable`] follows.
     ///
     /// # Errors
-    /// [`Error::Closed`], or the reason why the connection takes no more data.
+    /// [`Error::Closed`] if the handle is closed, or the reason why the connection accepts no more
+    /// data.
     pub fn tcp_write(
         &mut self,
         now: Instant,
@@ -29,8 +31,8 @@ impl Stack {
         self.write_by(now, handle, is_refused, move |connection| connection.write(now, data))
     }
 
-    /// Sends data whose last byte is urgent, which RFC 6093 advises against. Otherwise like
-    /// [`Stack::tcp_write`].
+    /// Adds `data` to the send buffer like [`Stack::tcp_write`], and marks its last byte as urgent
+    /// (RFC 9293 §3.8.5). RFC 6093 advises new applications against urgent data.
     ///
     /// # Errors
     /// The errors of [`Stack::tcp_write`].
@@ -44,8 +46,8 @@ impl Stack {
         self.write_by(now, handle, is_refused, |connection| connection.write_urgent(now, data))
     }
 
-    /// Performs a write of any kind. `is_refused` decides by the result of the write whether there
-    /// was too little room.
+    /// Performs a write of any kind, and returns its result. `is_refused` takes the number of
+    /// written bytes, and returns whether the application must wait for room.
     pub(super) fn write_by(
         &mut self,
         now: Instant,
@@ -67,8 +69,9 @@ impl Stack {
         Ok(taken)
     }
 
-    /// Handles a refused write. With an empty send buffer, the connection lacks memory and waits
-    /// for it. Otherwise the next acknowledgement makes room.
+    /// Handles a write for which the send buffer had no room. If the buffer is empty, the
+    /// connection lacks memory, and waits in the queue for memory. Otherwise the next
+    /// acknowledgement makes room.
     #[cold]
     fn wait_to_write(&mut self, handle: TcpHandle) -> Result<(), Error> {
         let (index, socket) = self.sockets.tcp_mut(handle)?;
@@ -78,11 +81,12 @@ impl Stack {
         Ok(())
     }
 
-    /// Reads received data; `Ok(0)` for a buffer that is not empty is the end of the stream.
+    /// Reads received data into `into`, and returns the number of bytes read. If `into` is not
+    /// empty, `Ok(0)` means the end of the stream.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if there is no data yet; [`Error::Closed`]; or the reason why the
-    /// connection ended.
+    /// [`Error::WouldBlock`] if there is no data yet; [`Error::Closed`] if the handle is closed; or
+    /// the reason why the connection ended.
     #[inline]
     pub fn tcp_read(
         &mut self,
@@ -93,8 +97,8 @@ impl Stack {
         self.read_by(now, handle, !into.is_empty(), move |connection| connection.read(now, into))
     }
 
-    /// Performs a read of any kind. `wants_some` says whether the application requests at least one
-    /// byte.
+    /// Performs a read of any kind, and returns its result. `wants_some` says whether the
+    /// application requests at least one byte.
     #[inline]
     pub(super) fn read_by<R>(
         &mut self,
@@ -108,14 +112,15 @@ impl Stack {
             return self.read_compact(handle, read);
         };
         if socket.connection.has_nothing_to_read() && wants_some {
-            // A fast path without dispatch: an application that reads until `WouldBlock` fails once
-            // per batch of data.
+            // This fast path needs no dispatch. It is common, because an application that reads
+            // until `WouldBlock` gets this error once per batch of data.
             return Err(Error::WouldBlock);
         }
         self.read_full(handle.index(), read)
     }
 
-    /// Reads from a compact connection, if it exists. Reading unpacks it.
+    /// Converts a compact connection to its full form, and reads from it. Returns an error if
+    /// `handle` is closed.
     #[cold]
     fn read_compact<R>(
         &mut self,
@@ -126,8 +131,8 @@ impl Stack {
         self.read_full(index, read)
     }
 
-    /// Reads from the connection at this index, which must not be compact and must belong to an
-    /// application.
+    /// Reads from the connection at `index`, which must belong to an application and must not be
+    /// compact.
     #[inline(never)]
     fn read_full<R>(
         &mut self,
@@ -144,7 +149,8 @@ impl Stack {
         )
     }
 
-    /// Performs a read or write, and dispatches its effects.
+    /// Finds a connection by `find`, performs the read or write `step` on it, and dispatches the
+    /// effects.
     #[inline(always)]
     fn with_buffers<R>(
         &mut self,
@@ -160,7 +166,8 @@ impl Stack {
         Ok(result?)
     }
 
-    /// Copies received data without removing it. Otherwise like [`Stack::tcp_read`].
+    /// Copies received data into `into` like [`Stack::tcp_read`], but leaves the data in the
+    /// receive buffer.
     ///
     /// # Errors
     /// The errors of [`Stack::tcp_read`].
@@ -168,7 +175,8 @@ impl Stack {
         Ok(self.sockets.tcp(handle)?.connection.peek(into)?)
     }
 
-    /// Closes the sending direction. Reading remains possible.
+    /// Closes the sending direction: a FIN follows the written data. The application can still
+    /// read.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -178,7 +186,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Closes the receiving direction. Data that arrives is dropped.
+    /// Closes the receiving direction. Data that arrives from now on is dropped.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -186,8 +194,9 @@ impl Stack {
         self.with_connection(now, handle, |connection| connection.shutdown_read(now))
     }
 
-    /// Closes the connection and its handle. Written data is still sent, within the linger time.
-    /// Beyond the limit of orphans, the connection is reset instead.
+    /// Closes the connection and its handle. The host still sends written data, within the linger
+    /// time. If the host already has the maximum number of orphans ([`Stack::orphans`]), it resets
+    /// the connection instead.
     ///
     /// # Errors
     /// [`Error::Closed`] if the handle was already closed.
@@ -217,8 +226,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Resets all orphans. A host that leaves the network calls this, so that its peers do not wait
-    /// for the rest.
+    /// Resets all orphans ([`Stack::orphans`]). An application calls this method before its host
+    /// leaves the network, so that the peers do not wait for data that will never arrive.
     pub fn tcp_abort_orphans(&mut self, now: Instant) {
         self.advance_clock(now);
         let is_orphan = |socket: &Socket| socket.as_tcp().is_some_and(|socket| socket.is_orphan());
@@ -232,8 +241,8 @@ impl Stack {
         }
     }
 
-    /// Returns the connection for reading. A compact one is unpacked into a copy. Returns `None` if
-    /// the handle is closed.
+    /// Returns the connection, to inspect its state. A compact connection is returned as a copy in
+    /// its full form. Returns `None` if the handle is closed.
     #[must_use]
     pub fn tcp(&self, handle: TcpHandle) -> Option<Cow<'_, Connection>> {
         Some(match self.sockets.tcp(handle).ok()? {
@@ -242,7 +251,7 @@ impl Stack {
         })
     }
 
-    /// Performs a step of a connection, and dispatches it.
+    /// Performs `step` on a connection, dispatches its effects, and returns its result.
     #[inline]
     pub(super) fn with_connection<R>(
         &mut self,

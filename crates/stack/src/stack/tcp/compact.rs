@@ -1,4 +1,4 @@
-//! The transitions of sockets to and from their compact forms: idle connections and TIME-WAIT
+//! Conversion of sockets to and from their compact forms: compact idle connections, and TIME-WAIT
 //! records.
 
 use crate::sockets::Socket;
@@ -9,15 +9,17 @@ use alloc::boxed::Box;
 use linerate_tcp::{CompactConnection, State};
 
 impl Stack {
-    /// Unpacks a connection for an access that need not be dispatched.
+    /// Converts a compact connection or TIME-WAIT record to its full form, before an access that
+    /// needs the full form. Does nothing to other sockets.
     pub(crate) fn unpack(&mut self, index: u32) {
         if matches!(self.sockets.get(index), Some(Socket::Compact(_) | Socket::TimeWait(_))) {
             self.dispatch_step(index);
         }
     }
 
-    /// Handles a connection that was opened or accepted. If there are now too many new connections,
-    /// the oldest of them is packed if it is idle.
+    /// Adds a connection that was opened or accepted to the accounting of buffer memory. If too
+    /// many connections without buffer memory are in full form, converts the oldest of these
+    /// connections to its compact form, provided that it is idle.
     pub(crate) fn handle_newcomer(&mut self, index: u32) {
         let Some(oldest) = self.memory.handle_newcomer(index) else { return };
         if let Some(socket) = self.sockets.full_at(oldest) {
@@ -26,8 +28,9 @@ impl Stack {
         }
     }
 
-    /// Packs a connection, after a timer found no activity. The timer is armed anew for the exact
-    /// deadline of the compact form, since an earlier expiry would unpack the connection again.
+    /// Converts a connection to its compact form or to a TIME-WAIT record, if it is idle. The timer
+    /// is set to the exact deadline of the compact connection, because an earlier expiry would
+    /// convert the connection back.
     pub(super) fn pack_if_idle(&mut self, index: u32) {
         let may = |socket: &&mut TcpSocket| !socket.is_retired && socket.connection.can_compact();
         let Some(socket) = self.sockets.tcp_at(index).filter(may) else { return };
@@ -42,8 +45,8 @@ impl Stack {
         self.timers.set(TcpTimer::Connection(index), deadline);
     }
 
-    /// Reduces a connection in TIME-WAIT to a record, if it is an orphan with nothing left to send.
-    /// Returns whether it did.
+    /// Replaces a connection in TIME-WAIT by a TIME-WAIT record, if the connection is an orphan
+    /// with nothing left to send. Returns whether the connection was replaced.
     pub(crate) fn reduce_to_record(&mut self, index: u32) -> bool {
         let Some(end) = self.sockets.replace_by_record(index) else { return false };
         self.batch.forget();
@@ -51,7 +54,8 @@ impl Stack {
         true
     }
 
-    /// Dispatches a step in TIME-WAIT, or reduces the connection to a record.
+    /// Replaces a connection in TIME-WAIT by a TIME-WAIT record, or dispatches its last step if
+    /// this is not possible yet.
     #[cold]
     pub(super) fn dispatch_in_time_wait(&mut self, index: u32) {
         if !self.reduce_to_record(index) {
@@ -59,8 +63,8 @@ impl Stack {
         }
     }
 
-    /// Ends a TIME-WAIT record, because its time has passed or its place is needed. Returns false
-    /// for any other socket.
+    /// Removes a TIME-WAIT record from all tables. Returns false, without any effect, if the socket
+    /// at `index` is not a TIME-WAIT record.
     pub(crate) fn end_record(&mut self, index: u32) -> bool {
         let Some(Socket::TimeWait(socket)) = self.sockets.get(index) else { return false };
         self.flows.remove_hashed(socket.fields.flow_hash, &socket.flow(), index);

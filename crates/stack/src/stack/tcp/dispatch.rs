@@ -1,6 +1,8 @@
-//! Post-step dispatch: the work of the host after each step of a connection.
+//! Post-step dispatch: applies the effects of each step of a connection to the host. A step is a
+//! call that may change the connection.
 //!
-//! `tcp::dispatch` implements the fast path, for steps that change only what can be sent and read.
+//! The module `tcp::dispatch` implements the fast path, for steps that change only whether the
+//! connection has data to send or to read. This module implements the slow path.
 
 use crate::stack::Stack;
 use crate::tcp::dispatch::Dispatched;
@@ -10,7 +12,8 @@ use core::net::IpAddr;
 use linerate_tcp::{Events, SoftError, State};
 
 impl Stack {
-    /// Dispatches a step of a connection. Must be called after each step.
+    /// Applies the effects of the last step of a connection to the host. Must be called after each
+    /// step.
     pub(crate) fn dispatch_step(&mut self, index: u32) {
         if let Some(socket) = self.sockets.tcp_at(index)
             && step_effects!(self).dispatch(index, socket) == Dispatched::Partly
@@ -19,8 +22,8 @@ impl Stack {
         }
     }
 
-    /// Schedules a connection that was just opened: it has a SYN to send, and nothing else has
-    /// changed.
+    /// Adds a connection that was just opened to the ring of senders. The step of opening has no
+    /// other effect than that the connection has a SYN or SYN-ACK to send.
     #[inline(never)]
     pub(crate) fn schedule_opened(&mut self, index: u32) {
         if let Some(socket) = self.sockets.full_at(index) {
@@ -28,7 +31,8 @@ impl Stack {
         }
     }
 
-    /// Dispatches a step with effects beyond sending and reading.
+    /// Applies the effects of a step that the fast path does not cover: changes of memory and of
+    /// state, and events about the path.
     #[cold]
     pub(crate) fn dispatch_slowly(&mut self, index: u32) {
         let Some(mut socket) = self.sockets.tcp_at(index) else { return };
@@ -69,8 +73,8 @@ impl Stack {
         let is_silent = events.contains(Events::SOFT_ERROR)
             && connection.soft_error() == Some(SoftError::Silent);
         if events.contains(Events::PATH_MTU) && connection.is_path_mtu_confirmed() {
-            // Later connections use a confirmed result. A router's report alone may be forged, and
-            // would affect all of them.
+            // Later connections to the peer use a confirmed path MTU. A router's report that is not
+            // confirmed may be forged, and would affect all later connections.
             let (mtu, is_estimated) = (connection.path_mtu(), connection.is_path_mtu_estimated());
             self.path_mtus.note_found(self.now, peer, mtu, is_estimated);
         }
@@ -79,8 +83,8 @@ impl Stack {
         }
     }
 
-    /// RFC 9293 §3.8.3 (b): a peer that does not answer is negative advice about the next hop, so
-    /// the next hop is probed.
+    /// Probes the next hop towards a peer that does not answer, because the silence is negative
+    /// advice about the next hop (RFC 9293 §3.8.3 (b)).
     fn suspect_path_to(&mut self, peer: IpAddr) {
         if let Some(route) = self.routes.lookup(peer) {
             self.interface.neighbors.suspect(self.now, route.next_hop(peer));

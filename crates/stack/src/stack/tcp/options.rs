@@ -11,7 +11,8 @@ use linerate_wire::TypeOfService;
 
 /// # Application calls: options of connections
 impl Stack {
-    /// Calls a function that changes options of the connection, and dispatches the change.
+    /// Calls `change` with the connection, so that it can change options, and applies the effects
+    /// of the change. Returns the result of `change`.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -24,8 +25,9 @@ impl Stack {
         self.with_connection(now, handle, change)
     }
 
-    /// Sets the type of service of segments from now on (RFC 9293 §3.9.1.9). It should be set
-    /// before the connection sends, because packets of different classes can overtake each other.
+    /// Sets the type of service of the segments that are sent from now on (RFC 9293 §3.9.1.9).
+    /// Applications should set it before the connection sends, because packets of different classes
+    /// can overtake each other.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -41,7 +43,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Sets the time to live of segments from now on (RFC 9293 §3.9.2). The default is 64.
+    /// Sets the time to live, or hop limit, of the segments that are sent from now on (RFC 9293
+    /// §3.9.2). The default is 64.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -53,7 +56,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Returns the time to live of the connection's segments.
+    /// Returns the time to live, or hop limit, of the connection's segments.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -62,7 +65,7 @@ impl Stack {
         Ok(ttl)
     }
 
-    /// Returns the type of service of the connection's segments, without the bits of ECN.
+    /// Returns the type of service of the connection's segments. Its ECN bits are zero.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -71,9 +74,10 @@ impl Stack {
         Ok(TypeOfService::from_byte(type_of_service))
     }
 
-    /// Returns the local address and port. A connection that was opened to the IPv6 form of an IPv4
-    /// address, or accepted by a listener of both IP versions, has its IPv4 addresses in IPv6 form
-    /// (`::ffff:192.0.2.1`). Link-local addresses have the index of their interface as scope.
+    /// Returns the local address and port of the connection. If the connection was opened to an
+    /// IPv4 address in IPv6 form (`::ffff:192.0.2.1`), or accepted by a listener for both IP
+    /// versions, its IPv4 addresses are returned in IPv6 form. The scope of an IPv6 link-local
+    /// address is the number of its interface.
     ///
     /// # Errors
     /// [`Error::Closed`].

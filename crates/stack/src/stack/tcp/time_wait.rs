@@ -1,6 +1,6 @@
-//! The queue of connections in TIME-WAIT, with one timer for nearly all of them.
+//! The queue of connections in TIME-WAIT, with one timer for nearly all connections.
 //!
-//! The reason why a record needs no timer of its own is given in `tcp::time_wait`.
+//! The module `tcp::time_wait` explains why a TIME-WAIT record needs no timer of its own.
 
 use crate::stack::Stack;
 use crate::tcp::time_wait::ENDS_PER_EXPIRY;
@@ -11,13 +11,15 @@ use linerate_tcp::State;
 use linerate_units::Instant;
 
 impl Stack {
-    /// Handles a connection in the queue that has become a record, whose TIME-WAIT ends at `end`.
+    /// Schedules the end of TIME-WAIT at `end`, for a connection in the queue that has become a
+    /// TIME-WAIT record.
     #[inline]
     pub(super) fn queue_for_end(&mut self, index: u32, end: Instant) {
         if end < self.time_wait.latest {
             cold_path();
-            // The record is out of order, because its connection was unpacked again or has another
-            // duration of TIME-WAIT: it gets a timer of its own.
+            // The record would end before an earlier entry of the queue, because its connection was
+            // unpacked meanwhile, or because its TIME-WAIT is shorter. Therefore the record gets a
+            // timer of its own.
             self.timers.set(TcpTimer::Connection(index), end);
             if let Some(socket) = self.sockets.full_at(index) {
                 socket.armed = Instant::NEVER;
@@ -33,21 +35,23 @@ impl Stack {
         self.timers.arm(TcpTimer::Queue, end + self.time_wait.delay);
     }
 
-    /// Removes a connection from the queue.
+    /// Removes a connection from the TIME-WAIT queue.
     #[inline]
     pub(super) fn leave_time_wait(&mut self, index: u32) {
         self.queues.remove(&mut self.time_wait.list, index);
         self.time_wait.skipped = 0;
     }
 
-    /// Moves a connection to the back of the queue.
+    /// Moves a connection to the back of the TIME-WAIT queue.
     fn move_back(&mut self, index: u32) {
         self.queues.remove(&mut self.time_wait.list, index);
         self.queues.push_back(&mut self.time_wait.list, index);
     }
 
-    /// Ends the records at the front of the queue that are due. Other connections move to the back,
-    /// until all entries were visited, or a record is found that is not due.
+    /// Ends the records at the front of the queue whose TIME-WAIT is over, and arms the timer of
+    /// the queue for the next record. Connections that are not records move to the back of the
+    /// queue. The search stops at a record that is not due, or after all entries, or after
+    /// [`ENDS_PER_EXPIRY`] steps.
     pub(super) fn end_due_records(&mut self, now: Instant) {
         for _ in 0..ENDS_PER_EXPIRY {
             let Some(first) = self.time_wait.list.first() else { break };
@@ -71,7 +75,8 @@ impl Stack {
         self.time_wait.latest = Instant::ZERO;
     }
 
-    /// Moves a connection that is not a record to the back, so that it does not block the queue.
+    /// Moves a connection that is not a record to the back, so that it does not block the records
+    /// behind it. Runs the timer of the connection.
     #[cold]
     fn skip(&mut self, now: Instant, index: u32) {
         self.move_back(index);

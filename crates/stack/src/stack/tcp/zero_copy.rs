@@ -1,4 +1,5 @@
-//! Zero-copy access to the socket buffers of a connection: in place, or by shared memory.
+//! Access to the socket buffers of a connection without a copy: in place, or by reference to shared
+//! memory.
 
 use crate::error::Error;
 use crate::handle::TcpHandle;
@@ -10,11 +11,12 @@ use linerate_units::Instant;
 /// # Application calls: TCP without copies
 impl Stack {
     /// Calls `fill` to write up to `wanted` bytes directly into the send buffer, and returns the
-    /// number of written bytes. Saves the copy of [`Stack::tcp_write`] for an application that
-    /// generates its data, or reads it from a source that fills a slice.
+    /// number of bytes written. This saves the copy of [`Stack::tcp_write`] if the application
+    /// generates its data, or reads the data from a source that fills a slice.
     ///
-    /// `fill` gets a slice of at least one byte, with arbitrary content, which may be shorter than
-    /// `wanted`. A result beyond its length is truncated. Without room, `fill` is not called and
+    /// `fill` gets a slice of at least one byte with arbitrary content, and returns how many bytes
+    /// it has written. The slice may be shorter than `wanted`. A result greater than the length of
+    /// the slice counts as that length. If the send buffer has no room, `fill` is not called, and
     /// the result is `Ok(0)`; [`linerate_tcp::Event::Writable`] follows.
     ///
     /// ```
@@ -52,13 +54,13 @@ impl Stack {
         )
     }
 
-    /// Passes received data to `take` in the receive buffer, removes as many bytes as `take`
-    /// returns, and returns that number. Saves the copy of [`Stack::tcp_read`] for an application
-    /// that parses its data, or passes it on.
+    /// Calls `take` with a slice of received data in the receive buffer, removes as many bytes as
+    /// `take` returns, and returns this number. This saves the copy of [`Stack::tcp_read`] if the
+    /// application parses the data, or passes it on.
     ///
-    /// `take` gets the first contiguous bytes, which may be fewer than all, and an empty slice only
-    /// at the end of the stream. A result beyond the length is truncated. Bytes that are not taken
-    /// are passed again.
+    /// `take` gets the first contiguous bytes, which may be fewer than all received bytes. The
+    /// slice is empty only at the end of the stream. A result greater than the length of the slice
+    /// counts as that length. The next call passes the bytes that `take` did not consume again.
     ///
     /// ```
     /// # use linerate_stack::{Error, Stack, TcpHandle};
@@ -84,10 +86,10 @@ impl Stack {
         self.read_by(now, handle, true, |connection| connection.read_with(now, take))
     }
 
-    /// Adds `data` to the send buffer without a copy, as far as it fits, and removes that part from
-    /// `data`. Returns the number of bytes. The buffer keeps a reference until the peer has
-    /// acknowledged the data. Pieces of less than 4 KiB are copied, and all pieces while memory is
-    /// short.
+    /// Adds `data` to the send buffer without a copy, as far as it fits, and removes the added part
+    /// from `data`. Returns the number of bytes added. The buffer keeps a reference to the memory
+    /// until the peer has acknowledged the data. Data of less than 4 KiB is copied, and so is all
+    /// data while memory is short.
     ///
     /// ```
     /// # use bytes::Bytes;
@@ -118,10 +120,10 @@ impl Stack {
         self.write_by(now, handle, is_refused, |connection| connection.write_shared(now, data))
     }
 
-    /// Removes and returns up to `most` bytes of received data; none only at the end of the stream,
-    /// or for `most` = 0. On a link that shares its memory, such as TAP with offloads, the data is
-    /// not copied. The result then keeps the memory of whole frames, up to twice its length. On
-    /// other links it is a copy.
+    /// Removes and returns up to `most` bytes of received data. The result is empty only at the end
+    /// of the stream, or if `most` is 0. On a link that shares its receive buffers, such as TAP
+    /// with offloads, the data is not copied: the result refers to the memory of whole frames,
+    /// which may be up to twice its length. On other links, the result is a copy.
     ///
     /// # Errors
     /// The errors of [`Stack::tcp_read`].
