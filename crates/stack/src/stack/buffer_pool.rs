@@ -1,10 +1,10 @@
-//! The buffer pool on the receive path with lookup prefetch (see `tcp::buffer_pool`).
+//! Use of the buffer pool by the receive path with lookup prefetch (see `tcp::buffer_pool`).
 
 use crate::stack::Stack;
 
 impl Stack {
-    /// Gives memory of the pool to the receive buffer of a connection, before the first of its
-    /// segments in the batch is handled.
+    /// Gives memory of the pool to the receive buffer of a connection, before a segment of the
+    /// connection is handled.
     #[inline]
     pub(crate) fn pool_receive_buffer(&mut self, index: u32) {
         debug_assert!(
@@ -16,8 +16,8 @@ impl Stack {
         }
     }
 
-    /// Takes the memory of the send buffer back, after the last segment of the connection in the
-    /// batch was handled.
+    /// Takes the pool's memory back from the send buffer of a connection, if acknowledgements have
+    /// emptied the buffer. Called after the last of consecutive segments of the connection.
     #[inline]
     pub(crate) fn reclaim_send_buffer(&mut self, index: u32) {
         if let Some(socket) = self.sockets.full_at(index) {

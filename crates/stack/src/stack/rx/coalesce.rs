@@ -1,5 +1,5 @@
-//! Coalescing of consecutive segments: GRO of data, and ACK batches. See `rx::coalesce` for the
-//! state.
+//! Coalescing of consecutive received segments of one connection: GRO runs of data segments, and
+//! ACK batches. The module `rx::coalesce` describes the method.
 
 use crate::handle::TcpHandle;
 use crate::link::PlainFrame;
@@ -15,8 +15,8 @@ use linerate_units::Instant;
 use linerate_wire::{Segment, V4, V6};
 
 impl Stack {
-    /// Handles `frame` and the frames `after` it, as long as they continue the run. Returns the
-    /// first frame that does not.
+    /// Handles `frame` and the frames `after` it, as long as they continue the current GRO run or
+    /// ACK batch. Returns the first frame that does not continue it, or `None` if all frames did.
     #[inline(always)]
     pub(super) fn continue_run<'a>(
         &mut self,
@@ -38,7 +38,7 @@ impl Stack {
         frame: PlainFrame<'a>,
         after: &mut impl Iterator<Item = PlainFrame<'a>>,
     ) -> Option<PlainFrame<'a>> {
-        // The IP version is examined once for all frames of the run.
+        // The IP version of the run is examined only once, for all its frames.
         let other = match &self.coalesced {
             Some(Coalesced { kind: Kind::Data { next: NextData::V4(_), .. }, .. }) => {
                 self.continue_data_of::<V4>(now, frame, after)
@@ -61,8 +61,9 @@ impl Stack {
         if self.expects_data::<V>() { self.take_data::<V>(now, frame, after) } else { Some(frame) }
     }
 
-    /// Can the run continue? A run without pending segments can, if its connection is still the
-    /// cached one and expects the next segment.
+    /// Can the GRO run continue with another frame? A run without pending segments can continue
+    /// only if its connection is still the last result of the flow table, has memory, and expects
+    /// the next segment of the run.
     #[inline(always)]
     fn expects_data<V: Version>(&mut self) -> bool {
         let Some(Coalesced { handle, kind: Kind::Data { run, next, is_resumed } }) =
@@ -87,9 +88,10 @@ impl Stack {
         false
     }
 
-    /// Handles the frames of a GRO run. No other method of the host is called meanwhile, so
-    /// connection and memory are checked once. For each frame only the link header, the difference
-    /// from the previous one, and the checksum are checked.
+    /// Handles `frame` and the frames `after` it that continue a GRO run. No other method of the
+    /// host is called meanwhile, so the connection and its memory are checked only once. For each
+    /// frame, only the link header, the header fields that differ from those of the previous frame,
+    /// and the checksum are checked. Returns the first frame that does not continue the run.
     #[inline(always)]
     fn take_data<'a, V: Version>(
         &mut self,
@@ -109,8 +111,8 @@ impl Stack {
         let is_pending = run.count() > 0;
         let mut count = 0;
         let mut room = run.place_of_next(&mut socket.connection);
-        // All segments of a run have one arrival time, so the run ends when the clock would
-        // advance.
+        // All segments of a run share one arrival time, so the run ends at a frame that would
+        // advance the clock.
         let until = |time: Instant| if time < now { time } else { Instant::NEVER };
         let mut latest = until(self.now);
         let PlainFrame { mut bytes, mut arrived } = frame;
@@ -144,8 +146,9 @@ impl Stack {
         other
     }
 
-    /// Handles acknowledgements, as long as each has the header of the previous one and
-    /// acknowledges more.
+    /// Handles `frame` and the frames `after` it that continue an ACK batch. Each such
+    /// acknowledgement has the predicted headers and acknowledges more data than the previous one.
+    /// Returns the first frame that does not continue the batch.
     #[inline(never)]
     fn continue_acks<'a>(
         &mut self,
@@ -201,9 +204,9 @@ impl Stack {
         other
     }
 
-    /// Coalesces `segment` if possible, and otherwise delivers the pending segments. The segment
-    /// has no data and no congestion mark, and its connection is not compact. `next` predicts the
-    /// header of the next acknowledgement.
+    /// Adds `segment` to an ACK batch of its connection, or begins a batch with it. Returns false
+    /// if neither is possible; the pending segments have then been delivered. `segment` must have
+    /// neither data nor an ECN codepoint. `next` predicts the header of the next acknowledgement.
     #[inline(always)]
     pub(crate) fn coalesce_ack(
         &mut self,
@@ -232,7 +235,7 @@ impl Stack {
         true
     }
 
-    /// Delivers pending segments to their connection.
+    /// Delivers the pending segments of a GRO run or ACK batch to their connection.
     #[inline]
     pub(crate) fn flush_coalesced(&mut self) {
         if self.coalesced.as_ref().is_some_and(Coalesced::is_pending) {
@@ -240,7 +243,7 @@ impl Stack {
         }
     }
 
-    /// Delivers pending data, and ends its run.
+    /// Delivers the pending data of a GRO run, and ends the run.
     #[inline]
     pub(crate) fn end_data_run(&mut self) {
         if self.coalesced.as_ref().is_some_and(Coalesced::is_data) {
@@ -277,7 +280,8 @@ impl Stack {
             let _ = socket.connection.driver().handle_run(self.now, *run, &last);
             dispatched = step_effects!(self).dispatch(index, socket);
         }
-        // A single segment that began its own run is part of a dialogue, in which no run continues.
+        // A run that has only one segment in its batch of frames suggests an exchange of requests
+        // and responses, in which the next segment does not continue the run.
         let is_one = run.count() == 1 && !*is_resumed;
         *run = run.handled();
         if is_one {

@@ -1,5 +1,6 @@
-//! The flow cache: delivers a frame with the same headers as the previous one to the same
-//! connection, without the parsers. See `rx::flow_cache` for the state.
+//! The fast path of the flow cache: a frame with the link header, addresses and ports of the
+//! previous frame is delivered to the same connection without the full parsers. The module
+//! `rx::flow_cache` contains the cache.
 
 use crate::ip::Arrived;
 use crate::link::arrival::Arrival;
@@ -13,7 +14,8 @@ use linerate_tcp::{ControlRun, DataRun, Disposition, ShortRun, State};
 use linerate_wire::{Ecn, NextAck, PlainPacket, Protocol, Segment, V4, V6};
 
 impl Stack {
-    /// Finds the packet in a frame of the cached flow, and the index of its connection.
+    /// Returns the packet in a frame of the cached flow, and the index of its connection. Returns
+    /// `None` if the frame belongs to another flow.
     #[inline(always)]
     pub(super) fn find_cached_flow<'a, V: Version>(
         &self,
@@ -26,9 +28,10 @@ impl Stack {
         Some((self.flows.last(&V::flow(&packet.ends()))?, packet))
     }
 
-    /// Handles a packet of the cached flow in the plain frame `bytes`, with enough data to be
-    /// summed while it is copied. Predicted data is written to its place before the checksum is
-    /// verified, and becomes readable only if the checksum is correct.
+    /// Handles a packet of the cached flow in the plain frame `bytes`. The packet has so much data
+    /// that one pass for copy and checksum is faster than two. The data of a predicted segment is
+    /// copied into the receive buffer while its checksum is computed, and becomes readable only if
+    /// the checksum is correct.
     #[inline(never)]
     pub(super) fn handle_cached_data<V: Version>(
         &mut self,
@@ -52,8 +55,8 @@ impl Stack {
             if self.coalesced.is_some() {
                 return;
             }
-            // The segment is parsed again: keeping the first result across the checksum would write
-            // it to memory.
+            // The segment is parsed a second time, because keeping the first result during the
+            // checksum would cost a write to memory.
             let Ok(segment) = Segment::parse(packet.segment()) else { return };
             let run = DataRun::begin(&socket.connection, segment.payload.len());
             let _ = socket.connection.driver().handle_run(self.now, run, &segment);
@@ -65,7 +68,7 @@ impl Stack {
         self.handle_cached_with_data(bytes, index, packet);
     }
 
-    /// Handles a packet of the cached flow with data in the plain frame `bytes`.
+    /// Handles a packet of the cached flow that has data, in the plain frame `bytes`.
     #[inline(never)]
     pub(super) fn handle_cached_with_data<V: Version>(
         &mut self,
@@ -76,7 +79,7 @@ impl Stack {
         self.handle_cached_flow::<V, true>(bytes, index, packet);
     }
 
-    /// Handles a packet of the cached flow without data in the plain frame `bytes`.
+    /// Handles a packet of the cached flow that has no data, in the plain frame `bytes`.
     #[inline(never)]
     pub(super) fn handle_cached_without_data<V: Version>(
         &mut self,
@@ -87,12 +90,13 @@ impl Stack {
         self.handle_cached_flow::<V, false>(bytes, index, packet);
     }
 
-    /// Handles a packet of the cached flow in the plain frame `bytes`. Unusual packets are handled
-    /// as exceptions.
+    /// Handles a packet of the cached flow in the plain frame `bytes`. Packets that are invalid or
+    /// need the general code go to the exception path.
     ///
-    /// Predicted segments are delivered here, with the parsed segment still in registers. Others
-    /// are parsed again where they are needed, which costs less than writing the parsed one to
-    /// memory. Segments with and without data have a function each, which needs fewer registers.
+    /// Predicted segments are delivered here, while the parsed segment is still in registers. Other
+    /// segments are parsed again by the function that handles them, which costs less than writing
+    /// the parsed segment to memory. `HAS_DATA` compiles this function once for segments with data
+    /// and once for segments without, because each version needs fewer registers.
     #[inline(always)]
     fn handle_cached_flow<V: Version, const HAS_DATA: bool>(
         &mut self,
@@ -103,7 +107,8 @@ impl Stack {
         if !packet.is_intact() {
             return self.handle_plain_exception(bytes);
         }
-        // The exception path unpacks a compact connection.
+        // A compact connection is handled by the exception path, which converts it to its full
+        // form.
         let Some((handle, socket)) = self.sockets.full_entry(index) else {
             return self.handle_plain_exception(bytes);
         };
@@ -123,7 +128,7 @@ impl Stack {
         if !HAS_DATA {
             let next = || NextAck::after(&packet).map(V::next_acks);
             let whose = (handle, &socket.connection);
-            // Only a batch is written: the place of a missing one need not be.
+            // The field is written only if a batch has begun; it is already `None` otherwise.
             if let Some(acks) = Coalesced::begin_acks(whose, self.now, next, &segment) {
                 self.coalesced = Some(acks);
                 return;
@@ -133,7 +138,8 @@ impl Stack {
                 return self.deliver_unpredicted(index, packet);
             };
             let _ = socket.connection.driver().handle_run(self.now, run, &segment);
-            // Nearly always the connection is in another state now.
+            // The segment has nearly always changed the state of the connection, which the fast
+            // path of the dispatch does not handle.
             return self.dispatch_slowly(index);
         }
         self.memory.supply(socket);
@@ -148,7 +154,8 @@ impl Stack {
         }
     }
 
-    /// Handles a packet of the cached flow in `frame`, which has metadata.
+    /// Handles a packet of the cached flow in `frame`, which has metadata from the link, such as a
+    /// verified checksum.
     #[inline(never)]
     pub(super) fn handle_cached_flow_with_metadata<V: Version>(
         &mut self,
@@ -169,14 +176,14 @@ impl Stack {
         }
     }
 
-    /// Handles a frame without metadata as an exception.
+    /// Handles a frame without metadata by the exception path.
     #[cold]
     fn handle_plain_exception(&mut self, bytes: &[u8]) {
         self.handle_exception(&RxFrame::plain(bytes, self.now));
     }
 
-    /// Passes the segment in a frame without metadata to a half-open connection, unless the
-    /// listener does not yet permit the end of the handshake.
+    /// Passes the segment in a frame without metadata to a half-open connection, if its listener
+    /// permits that the handshake is completed.
     #[inline(never)]
     fn deliver_to_half_open<V: Version>(
         &mut self,
@@ -198,7 +205,8 @@ impl Stack {
         }
     }
 
-    /// May the segment be processed? For a half-open connection, the listener decides.
+    /// May the connection process the segment in `packet`? If the connection is half-open, the
+    /// state of its listener decides (see [`Stack::may_complete`]).
     #[inline(always)]
     fn is_let_in<V: Version>(
         &mut self,
@@ -211,8 +219,8 @@ impl Stack {
         segment.is_ok_and(|segment| self.may_complete(self.now, (index, listener), &segment))
     }
 
-    /// Passes the segment in `frame` to its connection. The frame has metadata or an ECN codepoint,
-    /// or other segments are pending.
+    /// Passes the segment in `frame` to its connection, for frames with metadata or an ECN
+    /// codepoint, or while coalesced segments are pending.
     #[inline(never)]
     fn deliver_unusual<V: Version>(
         &mut self,
@@ -236,8 +244,8 @@ impl Stack {
         let _ = self.deliver_segment(index, &segment, ecn, frame.memory);
     }
 
-    /// Passes a segment whose data was not predicted to its connection, which is not compact. The
-    /// packet has neither metadata nor an ECN codepoint.
+    /// Passes a segment that does not continue a GRO run to its connection, which must not be
+    /// compact. The packet has neither metadata nor an ECN codepoint.
     #[inline(never)]
     fn deliver_plain<V: Version>(&mut self, index: u32, packet: PlainPacket<'_, V>) {
         let Ok(segment) = Segment::parse(packet.segment()) else { return };
@@ -245,13 +253,15 @@ impl Stack {
         self.memory.supply(socket);
         if let Some(run) = ControlRun::of(&socket.connection, &segment) {
             let _ = socket.connection.driver().handle_run(self.now, run, &segment);
-            // After such a segment the state of the connection has nearly always changed.
+            // A control segment has nearly always changed the state of the connection, which the
+            // fast path of the dispatch does not handle.
             return self.dispatch_slowly(index);
         }
         self.deliver_unpredicted(index, packet);
     }
 
-    /// Passes a segment that was not predicted at all to its connection, which is not compact.
+    /// Passes a segment that fulfils none of the predictions to the general segment processing of
+    /// its connection, which must not be compact.
     #[inline(never)]
     fn deliver_unpredicted<V: Version>(&mut self, index: u32, packet: PlainPacket<'_, V>) {
         let Ok(segment) = Segment::parse(packet.segment()) else { return };
@@ -264,8 +274,8 @@ impl Stack {
         }
     }
 
-    /// Handles a frame whose flow is not the cached flow. If the frame has the same two addresses
-    /// as the previous packet, link header and addresses need not be checked again.
+    /// Handles a frame that does not belong to the cached flow. If the frame has the same link
+    /// header and addresses as the previous packet, these are not checked again.
     #[inline(never)]
     pub(super) fn handle_other_flow(&mut self, frame: &RxFrame<'_>) {
         if !self.handle_known_hosts::<V4>(frame) && !self.handle_known_hosts::<V6>(frame) {
@@ -273,7 +283,9 @@ impl Stack {
         }
     }
 
-    /// Handles a frame between the hosts of the last packet. Returns false for other frames.
+    /// Handles a frame whose source and destination addresses are those of the previous packet.
+    /// Returns false, without handling the frame, if the addresses differ or the packet needs the
+    /// full parsers.
     #[inline(always)]
     fn handle_known_hosts<V: Version>(&mut self, frame: &RxFrame<'_>) -> bool {
         let is_between = |packet: &PlainPacket<'_, V>| {
@@ -305,7 +317,8 @@ impl Stack {
         true
     }
 
-    /// Returns the packet in a frame with the cached link header.
+    /// Returns the packet in a frame whose link header equals the cached link header; `None` for
+    /// any other frame.
     #[inline(always)]
     fn packet_on_known_link<'a, V: Version>(&self, bytes: &'a [u8]) -> Option<PlainPacket<'a, V>> {
         let medium = self.interface.capabilities.medium;

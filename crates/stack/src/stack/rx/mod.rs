@@ -1,5 +1,6 @@
-//! The receive path. A frame takes one of three routes: it [continues a run](coalesce), it is an
-//! ordinary segment of the [cached flow](flow_cache), or it is an exception for the parsers.
+//! The receive path. A frame takes one of three paths: it [continues a GRO run or ACK
+//! batch](coalesce), it belongs to the [cached flow](flow_cache), or it takes the exception path
+//! through the full parsers.
 
 mod coalesce;
 mod flow_cache;
@@ -17,7 +18,7 @@ use linerate_wire::{EtherType, EthernetFrame, V4, V6};
 
 /// # Host driver: input
 impl Stack {
-    /// Handles a received frame.
+    /// Handles one received frame. Coalesced segments are delivered before the method returns.
     pub fn handle_frame(&mut self, now: Instant, frame: RxFrame<'_>) {
         self.handle_frame_of_batch(now, &frame);
         self.flush_coalesced();
@@ -26,7 +27,8 @@ impl Stack {
         }
     }
 
-    /// Handles a received frame of a batch.
+    /// Handles a received frame of a batch. Its segment may remain pending until
+    /// [`flush_coalesced`](Self::flush_coalesced).
     #[inline]
     pub(crate) fn handle_frame_of_batch(&mut self, now: Instant, frame: &RxFrame<'_>) {
         match frame.as_plain() {
@@ -38,7 +40,7 @@ impl Stack {
         }
     }
 
-    /// Handles plain frames of a batch. Segments may be coalesced until
+    /// Handles frames of a batch that have no metadata. Their segments may remain pending until
     /// [`flush_coalesced`](Self::flush_coalesced).
     #[inline(always)]
     pub(crate) fn handle_batch<'a>(
@@ -51,8 +53,8 @@ impl Stack {
                 self.handle_plain_frame(now, frame.bytes, frame.arrived);
                 continue;
             }
-            // A copy of the iterator stays in registers; a reference to it would force it into
-            // memory.
+            // The iterator is copied, because taking a reference to `frames` itself would force it
+            // out of registers into memory.
             let mut after = frames;
             let other = self.continue_run(now, frame, &mut after);
             frames = after;
@@ -63,8 +65,8 @@ impl Stack {
 
     #[inline(never)]
     fn handle_plain_frame(&mut self, now: Instant, bytes: &[u8], arrived: Instant) {
-        // The arrival time of the link is more precise than `now`, but must not be later than
-        // `now`: otherwise the clock of the host would be ahead at the next call.
+        // The arrival time of the link is more precise than `now`. It must not be later than `now`,
+        // or else the clock of the host would be ahead of its caller.
         self.advance_clock(arrived.min(now));
         self.counted.receive.bytes += bytes.len() as u64;
         if !self.handle_plain_of::<V4>(bytes) && !self.handle_plain_of::<V6>(bytes) {
@@ -85,8 +87,8 @@ impl Stack {
         }
     }
 
-    /// Handles a plain frame of the cached flow, if it is of this IP version. Returns false for
-    /// other frames.
+    /// Handles a plain frame, if the frame belongs to the cached flow of IP version `V`. Returns
+    /// false for other frames, without handling them.
     #[inline(always)]
     fn handle_plain_of<V: Version>(&mut self, bytes: &[u8]) -> bool {
         let Some((index, packet)) = self.find_cached_flow::<V>(bytes) else { return false };
@@ -100,7 +102,7 @@ impl Stack {
         true
     }
 
-    /// Handles a frame by the parsers, independent of previous frames.
+    /// Handles a frame by the full parsers, independently of the previous frames.
     #[inline(never)]
     pub(crate) fn handle_exception(&mut self, frame: &RxFrame<'_>) {
         self.counted.receive.packets += 1;

@@ -1,5 +1,5 @@
-//! Receiving with lookup prefetch: the flows of a batch are looked up before its first frame is
-//! handled. See `demux::prefetch` for the reason.
+//! Receiving with lookup prefetch: the flows of all frames of a batch are looked up before the
+//! first frame is handled. The module `demux::prefetch` gives the reason.
 
 use crate::demux::prefetch::MANY;
 use crate::demux::prefetch::flow_of;
@@ -10,7 +10,8 @@ use crate::stack::turn::HostTurn;
 use linerate_units::Instant;
 
 impl Stack {
-    /// Is lookup prefetch enabled? It pays with many connections, not counting those in TIME-WAIT.
+    /// Is lookup prefetch used at present? It is worthwhile only with many connections, not
+    /// counting those in TIME-WAIT.
     #[inline]
     pub(crate) fn prefetches_lookups(&self) -> bool {
         let flows = self.flows.len();
@@ -20,7 +21,8 @@ impl Stack {
             && self.interface.flow_cache.is_enabled
     }
 
-    /// Receives the frames of `link`, after a lookup of their flows.
+    /// Receives up to `budget` frames from `link`, after looking up their flows, and returns the
+    /// number of received frames.
     #[inline(never)]
     pub(crate) fn receive_with_prefetch(
         &mut self,
@@ -39,8 +41,8 @@ impl Stack {
         received
     }
 
-    /// Handles a frame of the batch, with its flow in the one-entry cache if the lookup has found
-    /// it.
+    /// Handles a frame of the batch. If the prefetch has found its connection, the frame takes the
+    /// fast path of the flow cache.
     #[inline(never)]
     fn handle_prefetched(&mut self, now: Instant, frame: RxFrame<'_>) {
         let flow = flow_of(self.interface.capabilities.medium, frame.bytes);
@@ -56,7 +58,8 @@ impl Stack {
         let repeats = self.flow_repeats();
         self.handle_frame_of_batch(now, &frame);
         if let Some(before) = before {
-            // The frame was counted as a repeat, unless it did not reach the flow lookup.
+            // If the frame reached the flow lookup, it was counted as a repetition of the previous
+            // flow, so this count is corrected.
             if self.flow_repeats() > repeats {
                 self.interface.flow_cache.prefetched += 1;
             } else {
@@ -64,7 +67,7 @@ impl Stack {
             }
         }
         if self.flows.is_last_of_run() {
-            // The next frame is of another flow, so a pending ACK batch cannot grow.
+            // The next frame belongs to another flow, so it cannot continue a pending ACK batch.
             self.flush_coalesced();
             if let Some(index) = socket {
                 self.reclaim_send_buffer(index);
@@ -72,7 +75,8 @@ impl Stack {
         }
     }
 
-    /// Looks up the announced flows, and prefetches their connections.
+    /// Looks up the flows of all announced frames, and prefetches the memory of their connections.
+    /// Returns false, without any lookup, if all frames belong to one flow.
     #[inline(never)]
     fn look_up_announced(&mut self) -> bool {
         let sockets = &self.sockets;

@@ -1,5 +1,5 @@
-//! Segments that belong to no connection: a limited number is handled at once in each turn, and
-//! others wait until the segments of connections have been handled.
+//! Segments that belong to no connection, such as SYNs. Each turn handles a limited number of them
+//! at once; the others wait until the segments of connections have been handled.
 
 use crate::ip::Arrived;
 use crate::link::arrival::Arrival;
@@ -9,13 +9,15 @@ use core::hint::cold_path;
 use linerate_wire::Segment;
 
 impl Stack {
-    /// Handles a segment that belongs to no connection, or queues it.
+    /// Handles a segment that belongs to no connection at once, or queues it if this turn has
+    /// already handled the maximum number of such segments.
     pub(crate) fn handle_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
         self.flush_coalesced();
         let may = self.unconnected.admit() || arrived.arrival.is_local;
         if self.unconnected.is_spent() {
             cold_path();
-            // Packets of the host itself are handled after the segments of connections.
+            // The ring of local senders is served after the received segments of connections. Its
+            // entry `Replies` causes a call of [`Stack::serve_unconnected`].
             self.local_ready.push(Sender::Replies);
         }
         if may {
@@ -25,8 +27,9 @@ impl Stack {
         }
     }
 
-    /// Queues a segment, because the turn has handled as many as it may. An acknowledgement with a
-    /// valid SYN cookie, which a flood cannot forge, opens its connection at once.
+    /// Queues a segment without a connection, because this turn has handled the maximum number of
+    /// such segments. An acknowledgement with a valid SYN cookie is not queued but opens its
+    /// connection at once, because a flood cannot forge the cookie.
     #[cold]
     fn defer_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
         let listener = self.listener_at(&arrived.flow(segment));
@@ -41,7 +44,8 @@ impl Stack {
         self.counted.tcp_extra.unconnected_drops += u64::from(!has_room);
     }
 
-    /// Handles some of the waiting segments, after the segments of connections.
+    /// Handles a limited number of the waiting segments, after the received segments of
+    /// connections.
     #[cold]
     pub(crate) fn serve_unconnected(&mut self) {
         let segments = self.interface.flow_cache.hits + self.counted.tcp.in_segments;
@@ -52,8 +56,8 @@ impl Stack {
         }
     }
 
-    /// Handles a waiting segment. Its headers were verified on arrival, but its connection may have
-    /// been opened since.
+    /// Handles a segment that has waited. Its headers and checksum were verified on arrival.
+    /// Meanwhile a connection for the segment may have been opened.
     fn handle_waiting(&mut self, bytes: &[u8]) {
         let arrival = Arrival::of_stored(self.now);
         let Some((arrived, _)) = Arrived::parse(arrival, bytes) else { return };
