@@ -1,4 +1,5 @@
-//! The DHCP client of the host: its messages, its ARP probe, and what a lease configures.
+//! The DHCP client in the stack: sends and receives its messages, probes an offered address by ARP,
+//! and configures the address and routes of a lease (RFC 2131).
 
 use crate::counters::DhcpCounters;
 use crate::dhcp::client::{DhcpAction, DhcpSend};
@@ -22,12 +23,13 @@ use linerate_wire::{
     ArpOperation, ArpPacket, IpCidr, IpHeader, MacAddress, Protocol, Sum, UdpDatagram, UdpHeader,
 };
 
-/// The room for a message in bytes. The longest one of the client is shorter.
+/// Size in bytes of the buffer for a message. The longest message of the client is shorter.
 const ROOM: usize = 320;
-/// The longest message that the client accepts, in bytes of the IP packet: what every host accepts
-/// in fragments, and more than servers send.
+/// The Maximum DHCP Message Size that the client announces, in bytes of the IP packet (RFC 2132
+/// §9.10). The host can reassemble such a packet if it arrives in fragments, and servers send
+/// shorter messages.
 const MAX_MESSAGE_SIZE: u16 = 1_500;
-/// The options that the client asks for.
+/// The options that the client requests from the server.
 const PARAMETERS: [u8; 8] = [
     option::SUBNET_MASK,
     option::ROUTER,
@@ -41,15 +43,16 @@ const PARAMETERS: [u8; 8] = [
 
 /// # DHCP
 impl Stack {
-    /// Returns the lease of the address that a DHCP server has granted to the interface.
+    /// Returns the lease that a DHCP server has granted to the current interface; `None` if there
+    /// is no lease or no DHCP client.
     #[must_use]
     pub fn dhcp_lease(&self) -> Option<&DhcpLease> {
         self.interface.dhcp.as_ref()?.client.lease()
     }
 
-    /// Gives the address of the DHCP server back, and stops the client. The address is removed and
-    /// its connections end 100 ms later, once the server has been told. [`Event::Dhcp`] reports the
-    /// change.
+    /// Releases the lease of the current interface: sends DHCPRELEASE to the server, and stops the
+    /// client. After 100 ms, when the message has been sent, the address is removed and its
+    /// connections end. [`Event::Dhcp`] reports the change.
     pub fn dhcp_release(&mut self, now: Instant) {
         self.advance_clock(now);
         let Some(service) = &mut self.interface.dhcp else { return };
@@ -57,14 +60,15 @@ impl Stack {
         self.perform_dhcp(actions);
     }
 
-    /// Performs what is due of the DHCP client.
+    /// Performs the actions of the DHCP client that are due at `now`.
     pub(crate) fn handle_dhcp_timeout(&mut self, now: Instant) {
         let Some(service) = &mut self.interface.dhcp else { return };
         let actions = service.client.handle_timeout(now);
         self.perform_dhcp(actions);
     }
 
-    /// Handles a datagram that may be for the DHCP client. Returns whether it was.
+    /// Passes a datagram to port 68 to the DHCP client, if the client is enabled and the datagram
+    /// came from a DHCP server. Returns whether the datagram was for the client.
     #[inline(never)]
     pub(crate) fn handle_dhcp_datagram(
         &mut self,
@@ -93,8 +97,9 @@ impl Stack {
         true
     }
 
-    /// Examines an ARP packet for the address that the client probes: one from it, or a probe of
-    /// another host (RFC 5227 §2.1.1).
+    /// Examines whether an ARP packet shows that another host uses the address that the client
+    /// probes: the packet comes from this address, or another host probes for it too (RFC 5227
+    /// §2.1.1).
     pub(crate) fn check_dhcp_probe(&mut self, now: Instant, packet: &ArpPacket) {
         let Some(service) = &mut self.interface.dhcp else { return };
         if packet.sender_mac == self.interface.mac {
@@ -148,7 +153,8 @@ impl Stack {
         self.counted.ip.out_discards += u64::from(!kept);
     }
 
-    /// Configures the address and the routes of a lease, or renews them.
+    /// Configures the address and the routes of a lease, or renews them if they are configured
+    /// already.
     fn use_lease(&mut self, lease: &DhcpLease) {
         let lifetime =
             (lease.expires_at != Instant::NEVER).then(|| lease.expires_at.since(self.now));
@@ -172,20 +178,21 @@ impl Stack {
         self.replace_dhcp_routes(wanted);
         let is_usable = self.interface.is_ours(lease.address.address());
         if is_new && is_usable && self.interface.capabilities.medium == Medium::Ethernet {
-            // Other hosts forget a former owner of the address (RFC 2131 §4.4.1).
+            // This ARP announcement makes other hosts replace cached entries of a former owner of
+            // the address (RFC 2131 §4.4.1).
             self.send_arp_request(lease.own(), lease.own());
         }
         self.events.note_change(Event::Dhcp);
     }
 
-    /// Removes what the lease has configured.
+    /// Removes the address and the routes that the lease has configured.
     fn end_lease(&mut self, lease: &DhcpLease) {
         self.replace_dhcp_routes(Vec::new());
         self.remove_address(self.now, lease.address.address());
         self.events.note_change(Event::Dhcp);
     }
 
-    /// Replaces the routes of the lease.
+    /// Replaces the routes of the previous lease by the routes `wanted`.
     fn replace_dhcp_routes(&mut self, wanted: Vec<Route>) {
         let Some(service) = &mut self.interface.dhcp else { return };
         if service.routes == wanted {
@@ -198,10 +205,11 @@ impl Stack {
     }
 }
 
-/// Writes a message of the client, and returns its length.
+/// Writes a message of the DHCP client into `bytes`, and returns its length in bytes.
 fn write_message(send: &DhcpSend, mac: MacAddress, bytes: &mut [u8; ROOM]) -> usize {
     let mut writer = DhcpWriter::new(&send.header, send.kind, bytes);
-    // RFC 2132 §9.14: the type of hardware, then its address.
+    // The client identifier consists of the hardware type, 1 for Ethernet, and the MAC address (RFC
+    // 2132 §9.14).
     let [a, b, c, d, e, f] = mac.octets();
     writer.option(option::CLIENT_ID, &[1, a, b, c, d, e, f]);
     for (code, address) in

@@ -1,4 +1,5 @@
-//! Multicast groups: calls of applications, queries of routers, and reports (RFC 3376, RFC 3810).
+//! Multicast group membership: joining and leaving by applications, queries from routers, and
+//! reports to routers (IGMPv3, RFC 3376, and MLDv2, RFC 3810).
 
 use crate::error::Error;
 use crate::handle::UdpHandle;
@@ -21,11 +22,11 @@ use linerate_wire::{
     Ipv4Packet, Ipv6Header, Ipv6Packet, Protocol, TypeOfService, igmp, ipv6_multicast, mld,
 };
 
-/// The interface of a multicast membership, as an application names it.
+/// The interface of a multicast membership, in the forms in which an application can name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MulticastInterface {
-    /// That of the socket's datagrams to groups ([`Stack::udp_set_multicast_interface`]), or else
-    /// the first one.
+    /// The interface over which the socket sends datagrams to groups
+    /// ([`Stack::udp_set_multicast_interface`]). If none was set, the first interface of the host.
     Default,
     /// The interface that has this address.
     Address(IpAddr),
@@ -33,15 +34,16 @@ pub enum MulticastInterface {
     Number(u32),
 }
 
-/// Names an interface like `IP_ADD_MEMBERSHIP`: by one of its addresses, or the default by
-/// `0.0.0.0`.
+/// Names an interface by one of its addresses, like the socket option `IP_ADD_MEMBERSHIP`.
+/// `0.0.0.0` selects [`MulticastInterface::Default`].
 impl From<Ipv4Addr> for MulticastInterface {
     fn from(address: Ipv4Addr) -> Self {
         if address.is_unspecified() { Self::Default } else { Self::Address(address.into()) }
     }
 }
 
-/// Names an interface like `IPV6_ADD_MEMBERSHIP`: by its number, or the default by zero.
+/// Names an interface by its number, like the socket option `IPV6_ADD_MEMBERSHIP`. Zero selects
+/// [`MulticastInterface::Default`].
 impl From<u32> for MulticastInterface {
     fn from(number: u32) -> Self {
         if number == 0 { Self::Default } else { Self::Number(number) }
@@ -50,8 +52,8 @@ impl From<u32> for MulticastInterface {
 
 /// # Application calls: multicast
 impl Stack {
-    /// Returns the number of the interface that an application names for a membership of a socket,
-    /// for [`Stack::on`].
+    /// Returns the number of the interface that `given` names for a socket. The application passes
+    /// this number to [`Stack::on`], to join or leave groups on the interface.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::AddressNotOurs`], [`Error::UnknownInterface`].
@@ -70,9 +72,10 @@ impl Stack {
         }
     }
 
-    /// Joins a multicast group on the interface: the socket receives the datagrams to the group and
-    /// to its own port, from all sources, or from one. Further calls can add sources, but not to a
-    /// membership in all of them. The routers of the link learn of it at once.
+    /// Joins a multicast group on the current interface: the socket receives datagrams to the group
+    /// and to its local port. If `source` is given, the socket receives only from this source;
+    /// otherwise from all sources. Further calls can add sources to a membership with given
+    /// sources. The host reports the membership to the routers of the link at once.
     ///
     /// # Errors
     /// [`Error::NotAGroup`], [`Error::OtherVersion`], [`Error::AlreadyJoined`], or a limit:
@@ -88,8 +91,8 @@ impl Stack {
         self.change_membership(now, handle, group.into(), source, change)
     }
 
-    /// Leaves a multicast group. If `source` is given, only stops receiving from this source. A
-    /// closed socket leaves its groups.
+    /// Leaves a multicast group on the current interface. If `source` is given, the socket only
+    /// stops receiving from this source. Closing a socket leaves all its groups.
     ///
     /// # Errors
     /// [`Error::NotAGroup`], [`Error::NotJoined`].
@@ -104,11 +107,11 @@ impl Stack {
         self.change_membership(now, handle, group.into(), source, change)
     }
 
-    /// Stops receiving from `source`, while the socket receives from all other sources.
+    /// Blocks the datagrams from `source` to a group that the socket has joined for all sources.
     ///
     /// # Errors
-    /// [`Error::NotJoined`], [`Error::AlreadyJoined`] if the socket receives from given sources
-    /// only, or has blocked this source already, or [`Error::TooManySources`].
+    /// [`Error::NotJoined`]; [`Error::AlreadyJoined`] if the socket has joined the group for given
+    /// sources only, or has already blocked this source; [`Error::TooManySources`].
     pub fn udp_block_source(
         &mut self,
         now: Instant,
@@ -120,10 +123,10 @@ impl Stack {
         self.change_sources(now, handle, group.into(), source, change)
     }
 
-    /// Admits an excluded source again.
+    /// Admits datagrams from `source` again, which [`Stack::udp_block_source`] has blocked.
     ///
     /// # Errors
-    /// [`Error::NotJoined`] if the source is not excluded.
+    /// [`Error::NotJoined`] if the source is not blocked.
     pub fn udp_unblock_source(
         &mut self,
         now: Instant,
@@ -135,8 +138,9 @@ impl Stack {
         self.change_sources(now, handle, group.into(), source, change)
     }
 
-    /// Sets the interface over which datagrams of this socket to multicast groups leave, by default
-    /// the first one. The zone of a link-local group comes first.
+    /// Sets the interface over which this socket sends datagrams to multicast groups. The default
+    /// is the first interface. If the destination is a link-local group with a zone, the zone takes
+    /// precedence.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::AddressNotOurs`], [`Error::UnknownInterface`].
@@ -153,8 +157,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Returns the interface over which datagrams of this socket to multicast groups leave, if one
-    /// was set.
+    /// Returns the number of the interface over which this socket sends datagrams to multicast
+    /// groups; `None` if the application has not set an interface.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -162,8 +166,8 @@ impl Stack {
         Ok(self.sockets.udp(handle)?.multicast_interface)
     }
 
-    /// Sets the TTL or hop limit of datagrams to multicast groups. Those with zero do not leave the
-    /// host.
+    /// Sets the TTL or hop limit of this socket's datagrams to multicast groups. With zero, the
+    /// datagrams do not leave the host.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -172,7 +176,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Returns the TTL or hop limit of datagrams to multicast groups.
+    /// Returns the TTL or hop limit of this socket's datagrams to multicast groups.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -180,8 +184,8 @@ impl Stack {
         Ok(self.sockets.udp(handle)?.multicast_hops)
     }
 
-    /// Selects whether sockets of this host receive the datagrams of this socket to groups that
-    /// they have joined.
+    /// Enables or disables multicast loopback: whether datagrams of this socket to a group also
+    /// reach the sockets of this host that have joined the group.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -190,8 +194,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Do sockets of this host receive the datagrams of this socket to groups that they have
-    /// joined?
+    /// Is multicast loopback enabled: do datagrams of this socket to a group also reach the sockets
+    /// of this host that have joined the group?
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -199,7 +203,8 @@ impl Stack {
         Ok(self.sockets.udp(handle)?.multicast_loop)
     }
 
-    /// Changes the sources of a membership on the interface on which the socket has one.
+    /// Changes the sources of a membership, on the first interface on which the socket has joined
+    /// the group.
     fn change_sources(
         &mut self,
         now: Instant,
@@ -241,16 +246,18 @@ impl Stack {
 }
 
 impl Stack {
-    /// Handles a message of IGMP. Reports of other hosts are of no interest.
+    /// Handles an IGMP message. Only queries have an effect; reports of other hosts are ignored.
     pub(crate) fn handle_igmp(&mut self, arrived: &Arrived<'_>) {
         let counted = &mut self.counted.groups;
         counted.in_messages += 1;
         match igmp::parse(arrived.payload) {
             Ok(Some(GroupMessage::Query(query))) => {
-                // Only routers of the link add this option (RFC 3376 §9.1); IGMPv1 has none.
+                // A query must have the Router Alert option (RFC 3376 §9.1), except a query of
+                // IGMPv1, which does not define the option.
                 let packet = Ipv4Packet::parse(arrived.bytes);
                 let is_alert = packet.is_ok_and(|packet| igmp::has_router_alert(packet.options));
-                // Those about all groups are sent to all hosts, or to one.
+                // A query about all groups must be addressed to the group of all hosts, or to a
+                // unicast address.
                 let to = arrived.destination();
                 let is_elsewhere =
                     query.group.is_none() && to.is_multicast() && to != IpAddr::V4(igmp::ALL_HOSTS);
@@ -262,12 +269,14 @@ impl Stack {
         }
     }
 
-    /// Handles a message of ICMPv6 whose checksum is right, if it is one of MLD.
+    /// Handles an ICMPv6 message with a valid checksum, if it is an MLD message. Ignores other
+    /// messages.
     pub(crate) fn handle_mld(&mut self, arrived: &Arrived<'_>) {
         match mld::parse(arrived.payload) {
             Ok(Some(GroupMessage::Query(query))) => {
                 self.counted.groups.in_messages += 1;
-                // RFC 3810 §6.2.
+                // A valid query has a link-local source, a hop limit of 1 and a Router Alert option
+                // in a Hop-by-Hop Options header (RFC 3810 §6.2).
                 let packet = Ipv6Packet::parse(arrived.bytes);
                 let is_alert = packet.is_ok_and(|packet| {
                     packet.header.next_header == Protocol::HOP_BY_HOP
@@ -306,12 +315,13 @@ impl Stack {
         self.interface.deadlines.set(Service::Groups, self.interface.groups.poll_timeout());
     }
 
-    /// Sends the reports that are due.
+    /// Queues the membership reports that are due on the current interface.
     #[inline(never)]
     pub(crate) fn send_group_reports(&mut self, now: Instant) {
         if self.interface.groups.poll_timeout() <= now {
             let mut due = self.interface.groups.handle_timeout(now);
-            // Neighbours are resolved only on Ethernet, and the first shard reports for all.
+            // Solicited-node groups serve address resolution, which a link without MAC addresses
+            // does not need. Only the first shard sends reports, for all shards of the host.
             let is_needed = |group: IpAddr| match group {
                 IpAddr::V6(group) if self.interface.capabilities.medium == Medium::Ip => {
                     !ipv6_multicast::is_solicited_node(group)
@@ -328,7 +338,8 @@ impl Stack {
         self.schedule_groups();
     }
 
-    /// Sends reports of one IP version. Records share messages.
+    /// Queues reports that all belong to one IP version. Several records share a message, as far as
+    /// they fit.
     fn send_reports_of_version(&mut self, due: &[GroupReportDue]) {
         let Some(first) = due.first() else { return };
         let (source, receivers, routers) = self.report_addresses(first.group());
@@ -362,9 +373,9 @@ impl Stack {
         }
     }
 
-    /// Returns the source of reports about `group`, the receivers of reports of the current
-    /// version, and all routers. Without an address the source is the unspecified one (RFC 3376
-    /// §4.2.13, RFC 3810 §5.2.13).
+    /// Returns three addresses for reports about `group`: the source, the destination of IGMPv3 or
+    /// MLDv2 reports, and the group of all routers. If the interface has no suitable address, the
+    /// source is the unspecified address (RFC 3376 §4.2.13, RFC 3810 §5.2.13).
     fn report_addresses(&self, group: IpAddr) -> (IpAddr, IpAddr, IpAddr) {
         let source = |is_possible: fn(IpAddr) -> bool| {
             let mut addresses = self.interface.addresses.in_use().iter().map(|own| own.address());
@@ -384,8 +395,8 @@ impl Stack {
         }
     }
 
-    /// Queues a packet with one hop, a Router Alert, and the message that `emit` writes. Returns
-    /// false if the queue is full.
+    /// Queues a packet with a TTL or hop limit of 1, a Router Alert option, and the message that
+    /// `emit` writes. Returns false if the queue is full.
     fn send_group_message(
         &mut self,
         source: IpAddr,
@@ -427,10 +438,10 @@ impl Stack {
     }
 }
 
-/// The type of service of IGMP (RFC 3376 §4).
+/// The type of service of IGMP messages: Internetwork Control (RFC 3376 §4).
 const INTERNETWORK_CONTROL: TypeOfService = TypeOfService::from_byte(0xc0);
 
-/// A record to send.
+/// A group record to send in a report.
 #[derive(Clone, Copy, Debug)]
 struct Record<'a> {
     kind: GroupRecordKind,
@@ -438,7 +449,8 @@ struct Record<'a> {
     sources: &'a [IpAddr],
 }
 
-/// Moves records into the report, as far as they fit.
+/// Moves group records from `records` into `report`, as far as they fit. If a list of sources fits
+/// only in part, the rest stays in `records`.
 fn pack(report: &mut GroupReport<'_>, records: &mut VecDeque<Record<'_>>) {
     let mut is_first = true;
     while let Some(record) = records.front_mut() {
@@ -447,7 +459,7 @@ fn pack(report: &mut GroupReport<'_>, records: &mut VecDeque<Record<'_>>) {
         let is_exclude =
             matches!(record.kind, GroupRecordKind::IsExclude | GroupRecordKind::ToExclude);
         match written {
-            // Not even an empty report has room for it.
+            // The record does not fit even into an empty report, so it is dropped.
             None if is_first => {}
             None => return,
             // A list of excluded sources cannot be split; the sources that do not fit are lost

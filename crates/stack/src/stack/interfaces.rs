@@ -1,9 +1,10 @@
-//! The interfaces of a host, which are added and removed at run time.
+//! The network interfaces of a host, which can be added and removed at run time.
 //!
-//! The field `interface` of [`Stack`] holds the current interface: its link is being polled, or the
-//! current call concerns it. The field `others` holds all other interfaces. Thus the code that
-//! handles packets needs no interface number, and a host with one interface has no extra cost.
-//! [`Stack::serving`] exchanges the two for a step that concerns another interface.
+//! The field `interface` of [`Stack`] holds the current interface: the interface whose link has its
+//! turn, or which the current call concerns. The field `others` holds all other interfaces. The
+//! code that handles packets thus needs no interface number, and a host with one interface has no
+//! extra cost. [`Stack::serving`] makes another interface the current one for the duration of one
+//! call.
 
 use crate::config::InterfaceConfig;
 use crate::error::Error;
@@ -31,15 +32,16 @@ use linerate_units::Instant;
 ///
 /// A host begins with one interface. Each interface has its own link, addresses, neighbours,
 /// groups, routers and DHCP lease. All interfaces share the host's sockets, routes and limits.
-/// Methods about an interface (addresses, groups, DHCP, frames, turns) apply to the first
-/// interface, and within [`Stack::on`] to the interface that is given there.
+/// Methods that concern an interface (addresses, groups, DHCP, frames, turns) apply to the current
+/// interface. This is the first interface, or within a call of [`Stack::on`] the interface given to
+/// that call.
 ///
-/// A packet to an address of the host is accepted on any of its interfaces, unless the address is
-/// link-local (the weak host model of RFC 1122 §3.3.4.2). It leaves over the interface of the route
-/// to its destination.
+/// A host accepts a packet to any of its addresses on any of its interfaces, unless the address is
+/// link-local (the weak host model of RFC 1122 §3.3.4.2). A sent packet leaves over the interface
+/// of the route to its destination.
 impl Stack {
-    /// Adds an interface on a link with these capabilities, and returns its number. Sockets see the
-    /// number as the zone of link-local addresses.
+    /// Adds an interface on a link with the capabilities `link`, and returns the number of the
+    /// interface. In socket addresses, this number is the zone of link-local IPv6 addresses.
     ///
     /// # Errors
     /// [`Error::TooManyInterfaces`].
@@ -69,8 +71,8 @@ impl Stack {
         Ok(number.into())
     }
 
-    /// Attaches the link of the only interface, and adds an interface for each further link.
-    /// Returns the links with the numbers of their interfaces, for
+    /// Attaches the link `first` to the only interface of the host, and adds an interface for each
+    /// further link. Returns each link with the number of its interface, for
     /// [`Stack::turn_on_links`].
     ///
     /// # Errors
@@ -90,11 +92,11 @@ impl Stack {
         Ok(links)
     }
 
-    /// Removes an interface. Its addresses are [removed](Stack::remove_address), and its routes are
-    /// forgotten. If the first interface is removed, another interface takes its place.
+    /// Removes an interface with its routes and its addresses, as [`Stack::remove_address`] does.
+    /// If the first interface is removed, another interface takes its place.
     ///
     /// # Errors
-    /// [`Error::UnknownInterface`]; [`Error::OnlyInterface`] for the last one.
+    /// [`Error::UnknownInterface`]; [`Error::OnlyInterface`] for the last interface of the host.
     pub fn remove_interface(&mut self, now: Instant, number: u32) -> Result<(), Error> {
         self.advance_clock(now);
         let removed = self.numbered(number)?;
@@ -121,8 +123,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Makes the sockets that sent over the removed interface `gone` send over the current
-    /// interface.
+    /// Moves the sockets that sent over the removed interface `gone` to the current interface.
     fn adopt_sockets(&mut self, gone: &Interface) {
         let own = self.interface.number;
         for index in self.sockets.iter().map(|(index, _)| index).collect::<Vec<_>>() {
@@ -141,12 +142,12 @@ impl Stack {
         self.recent_headers = self.recent_headers.unresolved();
     }
 
-    /// Returns the numbers of the interfaces.
+    /// Returns the numbers of all interfaces of the host.
     pub fn interfaces(&self) -> impl Iterator<Item = u32> + '_ {
         self.all_interfaces().map(|interface| interface.number.into())
     }
 
-    /// Performs calls that apply to the interface with the number `interface`.
+    /// Runs `calls` with `interface` as the current interface, and returns the result of `calls`.
     ///
     /// ```
     /// use linerate_stack::{Capabilities, InterfaceConfig, Medium, Stack, StackConfig};
@@ -174,14 +175,14 @@ impl Stack {
         Ok(self.serving(number, calls))
     }
 
-    /// Returns the number of the interface that has this address.
+    /// Returns the number of the interface that has this address; `None` if no interface has it.
     #[must_use]
     pub fn interface_with(&self, address: IpAddr) -> Option<u32> {
         let mut all = self.all_interfaces();
         all.find(|known| known.is_configured(address)).map(|known| known.number.into())
     }
 
-    /// Returns the number of the interface that is being served.
+    /// Returns the number of the current interface.
     pub(crate) const fn served(&self) -> u32 {
         self.interface.number as u32
     }
@@ -208,7 +209,8 @@ impl Stack {
         core::iter::once(&mut self.interface).chain(others)
     }
 
-    /// Performs a step with the interface `number` as the current interface.
+    /// Runs `step` with the interface `number` as the current interface, and then makes the
+    /// previous interface the current one again.
     #[inline]
     pub(crate) fn serving<T>(&mut self, number: u16, step: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.interface.number;
@@ -222,15 +224,15 @@ impl Stack {
         result
     }
 
-    /// Performs a step once with each interface as the current interface.
+    /// Runs `step` once for each interface of the host, with that interface as the current one.
     pub(super) fn serving_each(&mut self, mut step: impl FnMut(&mut Self)) {
         let numbers = self.others.iter().map(|other| other.number).collect::<Vec<_>>();
         step(self);
         numbers.into_iter().for_each(|number| self.serving(number, &mut step));
     }
 
-    /// Makes the interface `number` the current interface. First completes the coalesced segments
-    /// and the batch of the previous interface, because both refer to that interface.
+    /// Makes the interface `number` the current one. Unfinished work of the previous interface,
+    /// such as coalesced segments and a batch, is completed first.
     #[cold]
     fn serve(&mut self, number: u16) {
         let is_it = |other: &&mut Box<Interface>| other.number == number;
@@ -245,13 +247,13 @@ impl Stack {
         self.schedule_others();
     }
 
-    /// Is the socket `index` in the ring of senders of the interface with the number `interface`?
+    /// Is the socket at `index` in the ring of senders of `interface`?
     pub(super) fn is_sender(&self, interface: u16, index: u32) -> bool {
         self.interface_numbered(interface)
             .is_some_and(|known| known.ready.contains(Sender::Socket(index)))
     }
 
-    /// Returns the ring of senders of an interface.
+    /// Returns the ring of senders of the interface `number`.
     pub(crate) fn ring(&mut self, number: u16) -> &mut Ready {
         Egress::over(number).ring(&mut self.interface, &mut self.others, &mut self.local_ready)
     }
@@ -259,21 +261,22 @@ impl Stack {
 
 /// # The choice of an interface
 impl Stack {
-    /// Does the host accept this destination address on the current interface? It accepts the
-    /// addresses of this interface, and those of its other interfaces that are not link-local.
+    /// Is this an address of the host: an address of the current interface, or an address of
+    /// another interface that is not link-local?
     pub(crate) fn is_ours(&self, address: IpAddr) -> bool {
         self.interface.is_ours(address) || self.others_have(address)
     }
 
-    /// Does another interface have this address? Always false for link-local addresses, which are
-    /// valid on one link only.
+    /// Does an interface other than the current one have this address? Link-local addresses of
+    /// other interfaces do not count.
     pub(crate) fn others_have(&self, address: IpAddr) -> bool {
         !self.others.is_empty()
             && !is_link_local(address)
             && self.others.iter().any(|other| other.is_configured(address))
     }
 
-    /// Classifies a destination address.
+    /// Classifies a destination address: this host, a broadcast or multicast address, or another
+    /// host.
     pub(crate) fn audience(&self, address: IpAddr) -> Audience {
         match self.interface.audience(address) {
             Audience::Others if self.others_have(address) => Audience::Us,
@@ -281,8 +284,9 @@ impl Stack {
         }
     }
 
-    /// Checks that an application may send from `own` to `destination`. The source must be an
-    /// address of this host, and a loopback address must not leave it (RFC 1122 §3.2.1.3).
+    /// Checks that an application may send from the source address `own` to `destination`. The
+    /// source must be an address of this host, and packets from a loopback address must not leave
+    /// this host (RFC 1122 §3.2.1.3).
     #[inline(never)]
     pub(crate) fn check_source(&self, own: IpAddr, destination: IpAddr) -> Result<(), Error> {
         if own.is_ipv4() != destination.is_ipv4() {
@@ -295,8 +299,8 @@ impl Stack {
         if own.is_loopback() && leaves { Err(Error::Loopback(own)) } else { Ok(()) }
     }
 
-    /// Returns the number of the interface for an address that an application gives: the zone of a
-    /// link-local address, or else the interface of the route to the address.
+    /// Returns the number of the interface for an address that an application has given: the zone
+    /// of the address if it is link-local, or else the interface of the route to the address.
     ///
     /// # Errors
     /// [`Error::UnknownZone`], [`Error::MissingZone`].
@@ -308,7 +312,8 @@ impl Stack {
         }
     }
 
-    /// Returns the zone of a link-local address. Zero stands for the only interface.
+    /// Returns the zone of a link-local address, which is the number of an interface. Zone zero is
+    /// accepted if the host has only one interface.
     #[cold]
     fn zone(&self, given: &SocketAddrV6) -> Result<u16, Error> {
         let (address, zone) = (*given.ip(), given.scope_id());
@@ -320,7 +325,7 @@ impl Stack {
         }
     }
 
-    /// Checks that the zone of a local address, if it has one, is the interface being served.
+    /// Checks that the zone of a local address, if given, is the number of the current interface.
     pub(crate) fn check_zone(&self, local: &SocketAddr) -> Result<(), Error> {
         match local {
             SocketAddr::V6(local) if needs_zone(*local.ip()) && local.scope_id() != 0 => {
@@ -332,9 +337,9 @@ impl Stack {
         }
     }
 
-    /// Returns the number of the interface over which packets to `destination` leave. Addresses
-    /// that exist on every link, such as link-local addresses, are reached over the current
-    /// interface.
+    /// Returns the number of the interface over which packets to `destination` leave. This is the
+    /// current interface for addresses that have a meaning on every link, such as link-local and
+    /// multicast addresses, and for addresses of this host.
     #[inline]
     pub(crate) fn interface_towards(&self, destination: IpAddr) -> u16 {
         if self.others.is_empty() {
@@ -356,8 +361,8 @@ impl Stack {
         route.map_or(self.interface.number, |route| self.interface_of(route))
     }
 
-    /// Returns the number of the interface of a route: the interface that the route names, or else
-    /// the interface of the route to its gateway, or else the interface with the lowest number.
+    /// Returns the number of the interface of a route: the interface set in the route, or else the
+    /// interface whose network contains the gateway, or else the first interface.
     fn interface_of(&self, route: &Route) -> u16 {
         let of_gateway = || self.routes.lookup(route.gateway?)?.interface;
         let number = route.interface.or_else(of_gateway).and_then(|number| number.try_into().ok());
@@ -365,16 +370,16 @@ impl Stack {
         number.filter(|&number| self.has_interface(number)).or_else(first).unwrap_or_default()
     }
 
-    /// Returns the generation of routes and neighbours in which a MAC address on the interface that
-    /// is being served was resolved.
+    /// Returns the current generation of routes and neighbours, which changes with every change
+    /// that may invalidate a resolved MAC address. It is valid for the current interface only.
     #[inline(always)]
     pub(crate) const fn next_hop_generation(&self) -> u64 {
         self.routes.generation() + self.interface.neighbors.generation()
     }
 
-    /// Moves a sender whose next packet leaves over another interface to the ring of that one,
-    /// because routes have changed, or because the packets of a socket have several destinations.
-    /// Returns whether it was moved.
+    /// Moves a sender to the ring of another interface, if its next packet must leave over that
+    /// interface. This happens if routes have changed, or if the packets of one socket have several
+    /// destinations. Returns whether the sender was moved.
     #[cold]
     pub(super) fn move_sender(&mut self, sender: Sender) -> bool {
         if self.interface.fragmenter.is_busy() {
@@ -398,8 +403,8 @@ impl Stack {
         true
     }
 
-    /// Returns the destination of the next packet of a sender, if the packet may have to leave over
-    /// another interface.
+    /// Returns the destination of the next packet of a sender. Returns `None` if the packet
+    /// certainly leaves over the current interface, or if there is no packet.
     fn destination_of_next(&self, sender: Sender) -> Option<IpAddr> {
         let packet = match sender {
             Sender::Replies => match self.interface.replies.front()? {
@@ -430,20 +435,22 @@ impl Stack {
         self.interface.replies.recycle(packet);
     }
 
-    /// Sets the deadline of the interfaces that are not current. Their deadlines change only while
-    /// they are current.
+    /// Sets the deadline of [`Service::Interfaces`] to the earliest deadline of all interfaces
+    /// except the current one. The deadlines of an interface change only while it is the current
+    /// one.
     fn schedule_others(&mut self) {
         let next = self.others.iter().map(|other| other.poll_timeout()).min();
         self.deadlines.set(Service::Interfaces, next.unwrap_or(Instant::NEVER));
     }
 
-    /// Runs the timers that are due on interfaces that are not current.
+    /// Runs one timer of an interface other than the current one, if such a timer is due.
     pub(super) fn handle_interfaces_timeout(&mut self, now: Instant) {
         let mut others = self.others.iter();
         let due = others.find(|other| other.poll_timeout() <= now).map(|other| other.number);
         if let Some(number) = due {
             self.serving(number, |stack| {
-                // One timer, as for the interface that was being served.
+                // Each call runs only one timer, so that the caller can count the timers in its
+                // budget.
                 let _ = stack.handle_neighbor_timeout(now)
                     || stack.handle_interface_service_timeout(now);
             });
@@ -451,13 +458,13 @@ impl Stack {
         self.schedule_others();
     }
 
-    /// Has an interface frames for which its link had room in its last turn?
+    /// Does any interface have frames to send whose link is not known to lack room?
     pub(crate) fn can_transmit(&self) -> bool {
         self.all_interfaces().any(|known| !known.ready.is_empty() && !known.is_blocked)
     }
 
-    /// Begins the detection of duplicates and the discovery of routers on a new interface, and adds
-    /// the routes to its networks.
+    /// Begins duplicate address detection and router discovery on the current interface, which is
+    /// new, and adds the routes to its networks.
     pub(super) fn begin_interface(&mut self) {
         let number = self.interface.number;
         for &network in self.interface.addresses.in_use() {
