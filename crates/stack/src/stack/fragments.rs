@@ -1,5 +1,5 @@
-//! Fragments of both IP versions, the options and extension headers that come with them, and
-//! packets of this host that are sent in fragments.
+//! IP fragmentation: reassembly of received fragments, and sending of packets in fragments, for
+//! IPv4 and IPv6. Also handles received IPv4 options and IPv6 extension headers.
 
 use crate::demux::flow::Hosts;
 use crate::event::ReportedError;
@@ -22,7 +22,8 @@ use linerate_wire::{
 
 /// # Received fragments, options and extension headers
 impl Stack {
-    /// Handles a packet to this host that is a fragment, or has options or extension headers.
+    /// Handles a packet to this host that is a fragment, or that has IPv4 options or IPv6 extension
+    /// headers.
     #[cold]
     #[inline(never)]
     pub(crate) fn handle_extended(&mut self, arrived: &Arrived<'_>) {
@@ -38,8 +39,9 @@ impl Stack {
         while let Some(option) = options.next() {
             let error = match option {
                 Ok(option) if !option.directs_to_others() => continue,
-                // This host does not forward. A completed source route has no effect: answers do
-                // not take it, because it leads around filters (RFC 7126 §4.3).
+                // The packet must be forwarded along its source route, which this host does not do.
+                // A source route that is completed has no effect: replies are not sent along the
+                // reversed route, because a source route can circumvent filters (RFC 7126 §4.3).
                 Ok(_) => IcmpError::Unreachable(Unreachable::SourceRouteFailed),
                 Err(_) => IcmpError::ParameterProblem {
                     pointer: u8::try_from(options.at()).unwrap_or(u8::MAX),
@@ -58,8 +60,8 @@ impl Stack {
         self.counted.ip.reassembly_required += 1;
         let headers = arrived.bytes.len() - packet.payload.len();
         let offset = usize::from(header.fragment_offset);
-        // RFC 1858 and RFC 3128: without these, a filter cannot see the ports and flags of the
-        // segment that is reassembled.
+        // Fragments that split or overlap the transport header are dropped (RFC 1858, RFC 3128),
+        // because they hide the ports and flags of the reassembled segment from filters.
         let is_tiny = match offset {
             0 => !header.protocol.has_whole_header(packet.payload),
             8 => header.protocol == Protocol::TCP,
@@ -107,13 +109,15 @@ impl Stack {
         }
     }
 
-    /// Delivers a packet whose extension headers were examined.
+    /// Delivers a packet whose IPv6 extension headers were examined, or which was reassembled.
+    /// `was_fragmented` says whether the packet had a fragment header.
     fn deliver_extended(&mut self, arrived: &Arrived<'_>, was_fragmented: bool) {
         if arrived.source().is_unspecified() && arrived.protocol != Protocol::ICMPV6 {
             self.counted.ip.in_header_errors += 1;
             return;
         }
-        // Neighbour Discovery is never fragmented, so that its checks see all of it (RFC 6980 §5).
+        // Fragmented Neighbour Discovery messages are dropped, because devices that monitor these
+        // messages cannot inspect fragments (RFC 6980 §5).
         let is_discovery = arrived.protocol == Protocol::ICMPV6
             && arrived.payload.first().is_some_and(|&kind| NdMessage::is_kind(kind));
         if was_fragmented && is_discovery {
@@ -151,7 +155,7 @@ impl Stack {
         self.reassemble(arrived.arrival, &fragment);
     }
 
-    /// Adds a fragment to its datagram, and delivers the datagram if it is complete.
+    /// Adds a fragment to its datagram, and delivers the datagram if all fragments have arrived.
     fn reassemble(&mut self, arrival: Arrival<'_>, fragment: &Fragment<'_>) {
         let mut evicted = 0;
         let inserted = self.reassembly.insert(self.now, fragment, || evicted += 1);
@@ -192,7 +196,7 @@ impl Stack {
                     let (protocol, payload) = (whole.protocol, whole.payload);
                     self.deliver_extended(&Arrived { protocol, payload, ..arrived }, true);
                 }
-                // A fragment of a fragment.
+                // The reassembled packet has another fragment header, which is not supported.
                 Ok(_) => self.counted.ip.in_header_errors += 1,
                 Err(_) => self.handle_extended_ipv6(&arrived),
             }
@@ -202,8 +206,8 @@ impl Stack {
         self.flush_coalesced();
     }
 
-    /// Handles the timeout of the oldest incomplete datagram. If its first fragment is there, the
-    /// source is told (RFC 792, RFC 8200 §4.5).
+    /// Discards the oldest incomplete datagram after its reassembly timeout. If its first fragment
+    /// has arrived, the source gets an ICMP Time Exceeded message (RFC 792, RFC 8200 §4.5).
     pub(crate) fn handle_reassembly_timeout(&mut self, now: Instant) {
         if let Some(expired) = self.reassembly.expire(now) {
             let lost = u64::from(expired.is_incomplete);
@@ -226,9 +230,10 @@ impl Stack {
 
 /// # Sent fragments
 impl Stack {
-    /// Must the packet be checked against the MTU of its path before it is sent? This applies to
-    /// packets longer than the interface's MTU, to IPv4 packets without DF, which may be
-    /// fragmented, and to IPv6 packets longer than the minimum MTU, because IPv6 has no such flag.
+    /// Must the length of the packet be compared with the MTU of its path before the packet is
+    /// sent? This is necessary for three kinds of packets: those longer than the interface's MTU,
+    /// IPv4 packets without DF, and IPv6 packets longer than the minimum MTU, because IPv6 has no
+    /// DF flag.
     #[inline]
     pub(crate) fn may_need_fragments(&self, packet: &[u8]) -> bool {
         packet.len() > self.interface.capabilities.mtu
@@ -239,8 +244,8 @@ impl Stack {
             }
     }
 
-    /// Sends a packet in fragments, of which the first is written into `frame`. Returns `None` if
-    /// the packet is to be sent whole.
+    /// Begins to send a packet in fragments, and writes the first fragment into `frame`. Returns
+    /// `None` if the packet must be sent whole.
     #[cold]
     #[inline(never)]
     pub(crate) fn begin_fragments(
@@ -258,7 +263,8 @@ impl Stack {
                 return None;
             }
         } else if packet[6] & DF != 0 {
-            // The path MTU has decreased since the packet was queued. Routers report it.
+            // The path MTU has decreased since this packet with DF was queued. The packet is sent
+            // whole, and a router will report the path MTU.
             return None;
         }
         let identification = self.fragment_ids.next(source, destination);
@@ -268,7 +274,7 @@ impl Stack {
         Some(outcome)
     }
 
-    /// Writes the next fragment of the packet that is being sent.
+    /// Writes the next fragment of the packet that is being sent in fragments into `frame`.
     #[cold]
     #[inline(never)]
     pub(crate) fn transmit_fragment(&mut self, frame: &mut [u8]) -> TransmitOutcome {
@@ -289,7 +295,8 @@ impl Stack {
                 return TransmitOutcome::QueuedOrDropped;
             }
         };
-        // A packet that fits into one frame after all is no fragment.
+        // A packet whose first piece is also its last fits into one frame, so it is not counted as
+        // fragmented.
         let is_fragment = !(is_first && is_last);
         counted.fragments_created += u64::from(is_fragment);
         counted.fragmented += u64::from(is_fragment && is_last);
@@ -297,5 +304,5 @@ impl Stack {
     }
 }
 
-/// The bit of DF in the seventh byte of an IPv4 header.
+/// The bit of the DF (Don't Fragment) flag in the seventh byte of an IPv4 header.
 const DF: u8 = 0x40;

@@ -1,4 +1,4 @@
-//! The calls of applications on UDP sockets.
+//! Methods of the application on UDP sockets: bind, connect, send, receive, options and close.
 
 use crate::demux::binding::end_of_packets;
 use crate::demux::{Binding, Flow};
@@ -15,12 +15,12 @@ use linerate_wire::TypeOfService;
 
 /// # Application calls: UDP
 impl Stack {
-    /// Creates a socket that is bound to an address of this host, to `0.0.0.0` for all IPv4
-    /// addresses, or to `::` for all addresses of both IP versions. A socket that is bound to an
-    /// IPv6 address shows IPv4 addresses in IPv6 form (`::ffff:192.0.2.1`). A socket that is bound
-    /// to `::` also sends to IPv4 addresses, unless [`UdpOptions::only_v6`] excludes IPv4. A socket
-    /// that is bound to a multicast group receives only datagrams to that group, once the socket
-    /// has [joined](Stack::udp_join) the group. Port zero selects an ephemeral port.
+    /// Creates a UDP socket that is bound to an address of this host, to `0.0.0.0` for all IPv4
+    /// addresses, or to `::` for all addresses of both IP versions. A socket bound to `::` sends
+    /// and receives over IPv4 too, and shows IPv4 addresses in IPv6 form (`::ffff:192.0.2.1`);
+    /// [`UdpOptions::only_v6`] excludes IPv4. A socket bound to a multicast group receives only
+    /// datagrams to this group, after it has [joined](Stack::udp_join) the group. Port zero selects
+    /// an ephemeral port.
     ///
     /// # Errors
     /// [`Error::AddressNotOurs`], [`Error::AddressInUse`], [`Error::PortsExhausted`],
@@ -49,8 +49,9 @@ impl Stack {
         self.sockets.udp_handle(index).ok_or(Error::Closed)
     }
 
-    /// Sets the peer of the socket: [`Stack::udp_send`] sends to the peer, and datagrams from other
-    /// senders are refused. The next call on the socket returns an error that the network reports.
+    /// Sets the peer of a socket: [`Stack::udp_send`] sends to the peer, and the socket receives
+    /// datagrams only from the peer. If an ICMP error about a sent datagram arrives, the next call
+    /// to send or receive returns this error.
     ///
     /// # Errors
     /// [`Error::Closed`], or the reason why the destination is invalid.
@@ -67,7 +68,8 @@ impl Stack {
         let socket = self.sockets.udp(handle)?;
         let binding = socket.binding;
         if socket.forwarded.is_some() {
-            // Received datagrams find the socket by its peer.
+            // The socket belongs to a forwarded flow. The lookup table finds the socket by its
+            // peer, so the peer cannot change.
             return Err(Error::AddressInUse(binding.shown_local()));
         }
         let may = (socket.broadcast, false);
@@ -79,8 +81,8 @@ impl Stack {
     /// Sends a datagram to the peer of a connected socket.
     ///
     /// # Errors
-    /// [`Error::NotConnected`], an error that the network has reported since the last call, or one
-    /// of [`Stack::udp_send_to`].
+    /// [`Error::NotConnected`], an ICMP error that has arrived since the last call, or an error of
+    /// [`Stack::udp_send_to`].
     pub fn udp_send(&mut self, now: Instant, handle: UdpHandle, data: &[u8]) -> Result<(), Error> {
         let (_, socket) = self.sockets.udp_mut(handle)?;
         let peer = socket.peer.ok_or(Error::NotConnected)?;
@@ -90,11 +92,13 @@ impl Stack {
         }
     }
 
-    /// Sends a datagram to `remote`. The IPv6 form of an IPv4 address sends over IPv4.
+    /// Sends a datagram to `remote`. If `remote` is an IPv4 address in IPv6 form
+    /// (`::ffff:192.0.2.1`), the datagram is sent over IPv4.
     ///
     /// # Errors
     /// [`Error::WouldBlock`] if the send queue is full; [`crate::UdpEvent::Writable`] follows when
-    /// the queue has room. [`Error::MessageTooLong`], or the reason why the destination is invalid.
+    /// the queue has room. [`Error::MessageTooLong`] if the datagram is too large, or the reason
+    /// why the destination is invalid.
     pub fn udp_send_to(
         &mut self,
         now: Instant,
@@ -109,9 +113,9 @@ impl Stack {
         self.serving(interface, |stack| stack.send_datagram(now, handle, remote, data))
     }
 
-    /// Returns the number of the interface over which a socket's datagrams to `given` leave.
-    /// Datagrams to a multicast group without a zone leave over the interface that the application
-    /// has chosen for the socket's multicast datagrams, if any.
+    /// Returns the number of the interface over which a socket's datagrams to `given` leave. For a
+    /// multicast group without a zone, this is the interface that the application has set for the
+    /// socket, if any.
     pub(super) fn interface_of_datagrams(
         &self,
         handle: UdpHandle,
@@ -140,7 +144,8 @@ impl Stack {
         let (index, socket) = self.sockets.udp_mut(handle)?;
         let (binding, fragmentation) = (socket.binding, socket.fragmentation);
         let may = (socket.broadcast, socket.forwarded.is_some());
-        // A datagram that never fits must not block: no event would end the wait.
+        // A datagram larger than the whole send queue must not return `WouldBlock`, because no
+        // event would end the wait.
         let largest = data_limit(socket.to_send.largest(), remote.ip());
         let to = self.check_destination(now, &binding, remote, may)?;
         let limit = to.limit(fragmentation).min(largest);
@@ -150,12 +155,13 @@ impl Stack {
         if self.queue_datagram(index, &to, remote, data) { Ok(()) } else { Err(Error::WouldBlock) }
     }
 
-    /// Receives the next datagram: copies its data to `into`, and returns the number of copied
-    /// bytes and the sender's address. Bytes that do not fit into `into` are lost.
+    /// Removes the next datagram from the receive queue, and copies its data to `into`. Returns the
+    /// number of copied bytes and the address of the sender. Bytes that do not fit into `into` are
+    /// lost.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if no datagram is queued; for a connected socket, an error that the
-    /// network has reported.
+    /// [`Error::WouldBlock`] if the receive queue is empty; for a connected socket, an ICMP error
+    /// that has arrived.
     pub fn udp_receive_from(
         &mut self,
         handle: UdpHandle,
@@ -166,7 +172,8 @@ impl Stack {
         Ok(received)
     }
 
-    /// Copies the next datagram like [`Stack::udp_receive_from`], and leaves it in the queue.
+    /// Copies the next datagram to `into` like [`Stack::udp_receive_from`], but leaves the datagram
+    /// in the receive queue.
     ///
     /// # Errors
     /// The errors of [`Stack::udp_receive_from`].
@@ -187,7 +194,8 @@ impl Stack {
         Ok((length, socket.binding.shown(from)))
     }
 
-    /// Removes and returns the error that the network has reported about a datagram of this socket.
+    /// Removes and returns the last ICMP error about a datagram of this socket; `None` if no error
+    /// has arrived.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -212,7 +220,7 @@ impl Stack {
         Ok(self.sockets.udp(handle)?.broadcast)
     }
 
-    /// Sets whether datagrams of the socket may be sent in fragments.
+    /// Sets whether the host may send datagrams of the socket in fragments.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -225,7 +233,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Returns whether datagrams of the socket may be sent in fragments.
+    /// Returns whether the host may send datagrams of the socket in fragments.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -233,8 +241,8 @@ impl Stack {
         Ok(self.sockets.udp(handle)?.fragmentation)
     }
 
-    /// Returns the MTU of the path to the peer of a connected socket in bytes, as far as it is
-    /// known: packets that are larger are sent in fragments, or refused.
+    /// Returns the known MTU of the path to the peer of a connected socket: the size of the largest
+    /// IP packet in bytes. Larger packets are sent in fragments, or refused.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::NotConnected`], or the reason why there is no path.
@@ -244,8 +252,8 @@ impl Stack {
         Ok(self.datagram_path_to(now, peer.ip())?.mtu)
     }
 
-    /// Sets the TTL or hop limit of datagrams to single hosts that are sent from now on. Zero is
-    /// sent as one.
+    /// Sets the TTL or hop limit of datagrams to unicast and broadcast addresses that are sent from
+    /// now on. The value 0 is sent as 1.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -254,7 +262,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Returns the TTL or hop limit of datagrams to single hosts.
+    /// Returns the TTL or hop limit of datagrams to unicast and broadcast addresses.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -262,8 +270,8 @@ impl Stack {
         Ok(self.sockets.udp(handle)?.hops)
     }
 
-    /// Sets the type of service or traffic class of datagrams that are sent from now on: DSCP and
-    /// ECN.
+    /// Sets the IPv4 type of service or IPv6 traffic class, including the ECN bits, of datagrams
+    /// that are sent from now on.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -276,7 +284,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Returns the type of service or traffic class of datagrams.
+    /// Returns the IPv4 type of service or IPv6 traffic class of the socket's datagrams.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -284,8 +292,8 @@ impl Stack {
         Ok(self.sockets.udp(handle)?.type_of_service)
     }
 
-    /// Returns the address that the socket is bound to. For a connected socket that is bound to all
-    /// addresses, returns the source address of its packets to the peer.
+    /// Returns the address and port to which the socket is bound. If the socket is connected and
+    /// bound to all addresses, returns the source address of its packets to the peer instead.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -301,7 +309,7 @@ impl Stack {
         Ok(socket.binding.shown(source.unwrap_or(local)))
     }
 
-    /// Returns the peer of a connected socket.
+    /// Returns the address and port of the peer of a connected socket.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::NotConnected`].
@@ -319,7 +327,7 @@ impl Stack {
         binding.only_v6().ok_or_else(|| Error::NotIpv6(binding.shown_local()))
     }
 
-    /// Is there a datagram to receive?
+    /// Has the socket a datagram to receive, or, if connected, an error to return?
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -328,11 +336,11 @@ impl Stack {
         Ok(!socket.received.is_empty() || (socket.peer.is_some() && socket.error.is_some()))
     }
 
-    /// Closes the socket. Queued datagrams are still sent, as far as they fit into the reply queue.
-    /// Received datagrams that were not read are lost.
+    /// Closes the socket. The host still sends queued datagrams, as far as they fit into the host's
+    /// reply queue. Received datagrams that were not read are lost.
     ///
     /// # Errors
-    /// [`Error::Closed`] if it was already closed.
+    /// [`Error::Closed`] if the socket was already closed.
     pub fn udp_close(&mut self, handle: UdpHandle) -> Result<(), Error> {
         let (_, socket) = self.sockets.udp_mut(handle)?;
         let interface = socket.egress.interface();

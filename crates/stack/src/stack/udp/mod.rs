@@ -1,4 +1,4 @@
-//! UDP: received and sent datagrams (RFC 768, RFC 1122 §4.1).
+//! UDP: receiving and sending datagrams (RFC 768, RFC 1122 §4.1).
 
 mod calls;
 mod multicast;
@@ -26,19 +26,20 @@ use linerate_units::Instant;
 use linerate_wire::dhcp::CLIENT_PORT;
 use linerate_wire::{IpHeader, Malformed, Protocol, Sum, UdpDatagram, UdpHeader};
 
-/// The address and sizes of datagrams to a destination.
+/// The source address and the size limits of datagrams to one destination.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Destination {
-    /// The address to send from.
+    /// The source address of the datagrams.
     source: IpAddr,
-    /// The bytes of data in the largest datagram that is not fragmented.
+    /// Maximum number of data bytes in a datagram that is not fragmented.
     unfragmented: usize,
-    /// The bytes of data in the largest datagram.
+    /// Maximum number of data bytes in a datagram.
     largest: usize,
 }
 
 impl Destination {
-    /// Returns the bytes of data that a datagram may have.
+    /// Returns the maximum number of data bytes in a datagram of a socket with this `fragmentation`
+    /// setting.
     pub(crate) const fn limit(&self, fragmentation: Fragmentation) -> usize {
         match fragmentation {
             Fragmentation::AsNeeded | Fragmentation::ByRouters => self.largest,
@@ -54,7 +55,8 @@ impl Stack {
             Err(malformed) => return self.count_malformed_datagram(malformed),
         };
         if datagram.has_no_checksum() && matches!(arrived.hosts, Hosts::V6(_)) {
-            // IPv6 has no other checksum over the addresses (RFC 8200 §8.1).
+            // The UDP checksum is mandatory over IPv6, whose header has no checksum of its own (RFC
+            // 8200 §8.1).
             let malformed = Malformed::Checksum { what: "UDP datagram" };
             return self.count_malformed_datagram(malformed);
         }
@@ -79,7 +81,8 @@ impl Stack {
         self.deliver_datagram(index, &flow, datagram.payload);
     }
 
-    /// Adds a datagram to the receive queue of a socket.
+    /// Adds a datagram to the receive queue of the socket at `index`, or drops the datagram if the
+    /// queue is full.
     fn deliver_datagram(&mut self, index: u32, flow: &Flow, data: &[u8]) {
         let from = with_zone(flow.remote(), self.interface.number);
         let Some(socket) = self.sockets.udp_at(index) else { return };
@@ -99,8 +102,9 @@ impl Stack {
             u64::from(matches!(malformed, Malformed::Checksum { .. }));
     }
 
-    /// Returns the socket for a datagram of a flow: one that is bound to its local address, or else
-    /// one that is bound to all addresses of its IP version.
+    /// Returns the index of the socket that receives a datagram of `flow`. The order of precedence
+    /// is: the socket of a forwarded flow, a socket bound to the local address of `flow`, a socket
+    /// bound to all addresses of its IP version. A connected socket receives only from its peer.
     fn udp_socket_for(&mut self, flow: &Flow) -> Option<u32> {
         if self.forwarding.udp.len() > 0
             && let Some(index) = self.datagrams.lookup(flow)
@@ -118,8 +122,8 @@ impl Stack {
         })
     }
 
-    /// Passes a received ICMP error to the socket that sent the datagram, connected or not (RFC
-    /// 1122 §4.1.3.3).
+    /// Passes a received ICMP error about a datagram to the socket that sent the datagram, whether
+    /// or not the socket is connected (RFC 1122 §4.1.3.3).
     pub(crate) fn handle_datagram_report(&mut self, now: Instant, report: &Report<'_>) {
         let Some(flow) = report.flow() else { return };
         let Some(index) = self.udp_socket_for(&flow) else { return };
@@ -131,7 +135,8 @@ impl Stack {
                 let destination = flow.hosts.remote();
                 self.path_mtus.note_reported(now, destination, mtu);
                 if fragmentation != Some(Fragmentation::Never) {
-                    // Later datagrams are sent in smaller fragments.
+                    // The application need not know the new path MTU, because later datagrams are
+                    // fragmented to fit it.
                     return;
                 }
                 Error::MessageTooLong { limit: data_limit(mtu, destination) }
@@ -144,8 +149,8 @@ impl Stack {
         }
     }
 
-    /// Queues `data` for a destination, after its size was checked. Returns false if the queue is
-    /// full.
+    /// Queues a datagram with `data`, whose size the caller has checked. Returns false if the send
+    /// queue of the socket is full.
     pub(crate) fn queue_datagram(
         &mut self,
         index: u32,
@@ -179,7 +184,7 @@ impl Stack {
             UdpHeader::fill_checksum(datagram, header.pseudo_header(length), Sum::of(datagram));
         };
         if is_group && socket.multicast_loop && self.interface.groups.contains(remote.ip()) {
-            // A copy that finds no room is lost, like on a link.
+            // A copy that does not fit into the queue of local packets is lost, as on a link.
             let kept = self.local.push_with(interface, header.length() + length, emit);
             self.counted.ip.out_discards += u64::from(!kept);
             self.local_ready.push(Sender::Replies);
@@ -203,7 +208,8 @@ impl Stack {
             self.counted.udp.send_buffer_errors += 1;
             return false;
         }
-        // A datagram to this host that does not fit its queue is lost, like on a link.
+        // A datagram to this host that does not fit into the queue of local packets is lost, as on
+        // a link.
         self.counted.ip.out_discards += u64::from(!kept);
         self.counted.udp.out_datagrams += 1;
         self.counted.ip.out_requests += 1;
@@ -216,7 +222,7 @@ impl Stack {
         true
     }
 
-    /// Sends the next datagram of a socket.
+    /// Writes the next datagram of a socket into `frame`.
     pub(crate) fn transmit_datagram(
         &mut self,
         now: Instant,
@@ -241,7 +247,10 @@ impl Stack {
         outcome
     }
 
-    /// Checks that a socket with this binding may send to an address of packets.
+    /// Checks that a socket with this binding may send to `remote`, whose address must not be an
+    /// IPv4 address in IPv6 form. Returns the source address and the size limits. The last argument
+    /// says whether the socket may send to broadcast addresses, and whether it belongs to a
+    /// forwarded flow.
     pub(crate) fn check_destination(
         &mut self,
         now: Instant,
@@ -284,7 +293,8 @@ impl Stack {
         );
     }
 
-    /// Creates a socket with this binding, which is free.
+    /// Creates a socket with `binding`, which no other socket may have, and returns the index of
+    /// the socket.
     fn insert_udp(&mut self, binding: Binding, options: &UdpOptions) -> u32 {
         let socket = Socket::Udp(alloc::boxed::Box::new(UdpSocket::new(binding, options)));
         let index = self.sockets.insert(socket).index();

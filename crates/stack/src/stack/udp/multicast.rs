@@ -1,4 +1,4 @@
-//! Datagrams to multicast groups, which several sockets may receive.
+//! Delivery of datagrams to multicast groups. Several sockets may receive the same datagram.
 
 use crate::demux::Flow;
 use crate::ip::zone::with_zone;
@@ -6,8 +6,8 @@ use crate::stack::Stack;
 use alloc::vec::Vec;
 
 impl Stack {
-    /// Delivers a datagram to the sockets that have joined its group, admit its source, and are
-    /// bound to its port.
+    /// Delivers a datagram to each socket that has joined the group on this interface, admits the
+    /// source of the datagram, and is bound to its destination port.
     #[inline(never)]
     pub(super) fn deliver_to_group(&mut self, flow: &Flow, data: &[u8]) {
         let group = flow.local();

@@ -1,4 +1,5 @@
-//! Several datagrams in one call, like the socket options `UDP_SEGMENT` and `UDP_GRO` of Linux.
+//! Sending and receiving several datagrams in one call, like the socket options `UDP_SEGMENT` and
+//! `UDP_GRO` of Linux.
 
 use crate::demux::binding::end_of_packets;
 use crate::error::Error;
@@ -13,12 +14,12 @@ use linerate_wire::UdpHeader;
 
 /// # Application calls: several datagrams
 impl Stack {
-    /// Sends `data` to `remote` as datagrams of `segment` bytes, of which the last may be shorter.
-    /// Either all are queued or none.
+    /// Sends `data` to `remote` as several datagrams of `segment` bytes each; the last datagram may
+    /// be shorter. The host queues either all datagrams or none.
     ///
     /// # Errors
-    /// The errors of [`Stack::udp_send_to`]. [`Error::MessageTooLong`] also if the send queue can
-    /// never hold all segments.
+    /// The errors of [`Stack::udp_send_to`]. [`Error::MessageTooLong`] is also returned if the send
+    /// queue is too small for all datagrams together.
     pub fn udp_send_segments(
         &mut self,
         now: Instant,
@@ -72,9 +73,10 @@ impl Stack {
         Ok(())
     }
 
-    /// Receives the next datagram, and those behind it from the same sender that are as long; the
-    /// last may be shorter. Copies them to `into` without gaps, as many as fit. A single datagram
-    /// that does not fit is cut off.
+    /// Receives the next datagram, together with the datagrams behind it that come from the same
+    /// sender and are equally long; the last datagram may be shorter. Copies as many datagrams as
+    /// fit to `into`, without gaps. If the first datagram does not fit, the rest of its data is
+    /// lost.
     ///
     /// # Errors
     /// The errors of [`Stack::udp_receive_from`].
