@@ -1,4 +1,4 @@
-//! The addresses of the host at run time: added, removed, deprecated and expired.
+//! The addresses of the host, which can be added, removed, deprecated and expired at run time.
 
 use crate::error::Error;
 use crate::event::Event;
@@ -18,17 +18,20 @@ use linerate_wire::IpCidr;
 
 /// # Addresses
 impl Stack {
-    /// Returns the addresses of the interface in every state, including its link-local one.
+    /// Returns all addresses of the current interface, in any state, including its link-local
+    /// address.
     #[must_use]
     pub fn addresses(&self) -> &[InterfaceAddress] {
         self.interface.addresses.all()
     }
 
-    /// Adds an address to the interface, or renews the lifetimes of a known one. Its network gets a
-    /// direct route. The first IPv6 address brings the link-local one (RFC 4291 §2.1).
-    /// [`Event::Addresses`] reports the change.
+    /// Adds an address to the current interface, or renews its lifetimes if the interface already
+    /// has it. The network of the address gets a direct route. With the first IPv6 address, the
+    /// interface also gets a link-local address (RFC 4291 §2.1). [`Event::Addresses`] reports the
+    /// change.
     ///
-    /// Listeners and UDP sockets that were bound to this address while it was absent receive again.
+    /// Listeners and UDP sockets that were bound to this address before it was removed receive
+    /// again.
     ///
     /// # Errors
     /// [`Error::UnusableAddress`] for a multicast, loopback or unspecified address;
@@ -61,13 +64,14 @@ impl Stack {
         Ok(())
     }
 
-    /// Removes an address of the interface, and the direct route to its network if no other
-    /// address needs it. Returns the removed address, or `None` if the interface does not have it.
-    /// [`Event::Addresses`] reports the change.
+    /// Removes an address of the current interface, and the direct route to its network if no other
+    /// address needs the route. Returns the removed address; `None` if the interface does not have
+    /// the address. [`Event::Addresses`] reports the change.
     ///
-    /// A host must not send from an address that is not its own (RFC 4862 §5.5.4). So connections
-    /// of the address end at once with [`linerate_tcp::Error::AddressRemoved`], without a reset to
-    /// the peer. Listeners and UDP sockets stay bound to it, and receive nothing.
+    /// A host must not send from an address that it no longer has (RFC 4862 §5.5.4). Therefore
+    /// connections from the address end at once with [`linerate_tcp::Error::AddressRemoved`],
+    /// without a reset to the peer. Listeners and UDP sockets stay bound to the address, but
+    /// receive nothing.
     pub fn remove_address(&mut self, now: Instant, address: IpAddr) -> Option<InterfaceAddress> {
         self.advance_clock(now);
         let removed = self.interface.addresses.remove(address)?;
@@ -76,8 +80,9 @@ impl Stack {
         Some(removed)
     }
 
-    /// Are the addresses ready: is the detection of duplicates over, and has each interface that
-    /// takes addresses from routers at least one?
+    /// Are the addresses of all interfaces ready for use? Duplicate address detection must be over,
+    /// and each interface that forms addresses from router advertisements must have a usable stable
+    /// address.
     #[must_use]
     pub fn is_addressed(&self) -> bool {
         let is_formed =
@@ -90,14 +95,15 @@ impl Stack {
         })
     }
 
-    /// Returns the address from which packets to `destination` are sent; `None` without a route or
-    /// an address.
+    /// Returns the source address of packets to `destination`; `None` if there is no route or no
+    /// suitable address.
     #[must_use]
     pub fn source_towards(&self, destination: IpAddr) -> Option<IpAddr> {
         self.source_over(self.interface_towards(destination), destination)
     }
 
-    /// Returns the address from which packets to `destination` are sent over an interface.
+    /// Returns the source address of packets to `destination` that leave over the interface
+    /// `number`; `None` if there is no route or no suitable address.
     pub(crate) fn source_over(&self, number: u16, destination: IpAddr) -> Option<IpAddr> {
         if self.is_ours(destination) {
             return Some(destination);
@@ -106,9 +112,10 @@ impl Stack {
         self.interface_numbered(number)?.source_towards(next_hop, destination)
     }
 
-    /// Orders destinations, for instance the addresses of a name, so that the first one is to be
-    /// tried first (RFC 6724 §6): reachable ones, with sources of the same scope and label, and so
-    /// on. Equal ones keep their order.
+    /// Sorts destination addresses, for example the addresses of a DNS name, by the rules of RFC
+    /// 6724 §6. An application should try them in the resulting order. Reachable destinations come
+    /// first, then destinations whose source address has an equal scope, and so on. Destinations
+    /// that the rules do not distinguish keep their order.
     pub fn select_destinations(&self, destinations: &mut [IpAddr]) {
         let candidate = |&destination: &IpAddr| {
             let own = self.source_towards(destination).map(|source| {
@@ -139,7 +146,8 @@ impl Stack {
         self.handle_address_change();
     }
 
-    /// Handles a removed address.
+    /// Updates the host after the address `removed` was removed from the current interface:
+    /// withdraws the direct route and ends the connections of the address.
     #[inline(never)]
     pub(super) fn handle_removal(&mut self, removed: InterfaceAddress) {
         let is_same = |own: &InterfaceAddress| {
@@ -159,7 +167,8 @@ impl Stack {
         self.end_connections_of(removed.cidr.address());
     }
 
-    /// Discards the cached results that depend on the addresses, and informs the application.
+    /// Updates the host after any change of addresses: discards cached results that depend on
+    /// addresses, joins the solicited-node groups, and notifies the application.
     pub(crate) fn handle_address_change(&mut self) {
         self.all_interfaces_mut().for_each(|interface| interface.flow_cache.forget_hosts());
         self.cached_route = None;
@@ -170,8 +179,8 @@ impl Stack {
         self.schedule_address_changes();
     }
 
-    /// Ends the connections of an address that the host no longer has. A forwarder may still accept
-    /// its packets.
+    /// Ends the connections from a removed address. Connections remain if another interface has the
+    /// address, or if a forwarder accepts packets to it.
     pub(super) fn end_connections_of(&mut self, address: IpAddr) {
         if self.is_ours(address) || self.forwards_to(address) {
             return;
@@ -194,7 +203,8 @@ impl Stack {
         }
     }
 
-    /// Performs the changes of addresses that are due.
+    /// Performs the address changes that are due at `now`: steps of duplicate address detection,
+    /// and ends of lifetimes.
     pub(crate) fn handle_addresses_timeout(&mut self, now: Instant) {
         while let Some(step) = self.interface.detections.step(now) {
             self.perform_detection_step(now, step);

@@ -1,4 +1,5 @@
-//! ARP packets: what the host learns from them, and its replies (RFC 826, RFC 5227).
+//! Handling of ARP packets: learning of neighbours, replies, requests and conflicts (RFC 826, RFC
+//! 5227).
 
 use crate::ethernet::neighbor::{NeighborRequest, Witness};
 use crate::handle::TcpHandle;
@@ -40,12 +41,13 @@ impl Stack {
             && is_other
             && target.is_some_and(|own| own.state == AddressState::Tentative)
         {
-            // Both hosts probe for the address (RFC 5227 §2.1.1).
+            // Another host probes for the address that this host is probing (RFC 5227 §2.1.1).
             return self.handle_conflict(packet.target_ip.into());
         }
         let asks_for_us = packet.operation == ArpOperation::Request
             && self.interface.is_configured(packet.target_ip.into());
-        // A probe has no sender address, and a neighbour must be in one of our networks.
+        // Nothing is learnt from a probe, which has no sender address, nor from a sender outside
+        // the networks of this interface.
         if self.interface.is_on_link(packet.sender_ip.into())
             && self.interface.is_possible_source(packet.sender_ip.into())
         {
@@ -56,7 +58,7 @@ impl Stack {
                 asks_for_us,
             );
         }
-        // Every shard receives the request, so only the first one replies.
+        // Every shard receives the request, so only the first shard replies.
         if asks_for_us && self.shard.is_first() {
             let reply = packet.reply(self.interface.mac);
             let emit = |bytes: &mut [u8]| {
@@ -73,7 +75,8 @@ impl Stack {
         self.schedule_replies();
     }
 
-    /// Returns the ARP packet of a request, and its destination.
+    /// Returns the ARP packet for an address resolution request, and the destination MAC address of
+    /// its frame.
     pub(crate) fn arp_request(
         &self,
         request: &NeighborRequest,
@@ -87,8 +90,9 @@ impl Stack {
         (packet, request.mac.unwrap_or(MacAddress::BROADCAST))
     }
 
-    /// Runs one timer of the neighbour cache, if one is due. Packets to a neighbour that did not
-    /// answer are reported to their sockets as unreachable, like a router would.
+    /// Runs one timer of the neighbour cache, if one is due at `now`, and returns whether a timer
+    /// has run. If a neighbour did not answer, the sockets whose packets wait for it get an error,
+    /// as if a router had reported the destination as unreachable.
     #[inline]
     pub(crate) fn handle_neighbor_timeout(&mut self, now: Instant) -> bool {
         let Some(index) = self.interface.neighbors.take_due(now) else { return false };
@@ -114,17 +118,20 @@ impl Stack {
         self.schedule_replies();
     }
 
-    /// Has the peer of a connection acknowledged data since the neighbour on the way was used?
+    /// Has the peer of the connection acknowledged data since the connection became the witness for
+    /// its next hop? If so, the next hop is reachable.
     fn has_progressed(&self, witness: &Witness) -> bool {
         self.tcp_progress(witness.connection).is_some_and(|progress| progress != witness.progress)
     }
 
-    /// Returns the number of bytes that the peer of a connection has acknowledged.
+    /// Returns the number of bytes that the peer of a connection has acknowledged; `None` if the
+    /// connection is closed.
     fn tcp_progress(&self, connection: TcpHandle) -> Option<u64> {
         Some(self.tcp(connection)?.statistics().bytes_acknowledged)
     }
 
-    /// Names a connection whose progress confirms its IPv6 next hop, if that is in doubt.
+    /// Makes a connection the witness for its IPv6 next hop. If the reachability of the next hop is
+    /// in doubt, the progress of the connection confirms it (RFC 4861 §7.3.1).
     #[inline(never)]
     pub(super) fn witness_next_hop(&mut self, index: u32, peer: IpAddr) {
         let Some(&CachedRoute { next_hop, .. }) = self.cached_route_to(peer) else { return };

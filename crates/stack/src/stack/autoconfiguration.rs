@@ -1,5 +1,5 @@
-//! Stateless address autoconfiguration (RFC 4862 §5.5, RFC 8981): addresses from the prefixes that
-//! routers advertise.
+//! Stateless address autoconfiguration (RFC 4862 §5.5, RFC 8981): forms addresses from the prefixes
+//! that routers advertise.
 
 use crate::ip::address::{AddressOrigin, AddressState, InterfaceAddress};
 use crate::ip::autoconfiguration::{Formed, Limits, RETRIES, regeneration_advance, valid_until};
@@ -10,10 +10,11 @@ use core::net::{IpAddr, Ipv6Addr};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{IpCidr, PrefixInformation};
 
-/// The length of prefixes that addresses are formed from: identifiers have 64 bits.
+/// The length in bits of a prefix from which addresses can be formed. The other 64 bits are the
+/// interface identifier.
 const PREFIX_LENGTH: u8 = 64;
 
-/// The lifetimes of an advertised prefix.
+/// The lifetimes of an advertised prefix; `None` stands for an infinite lifetime.
 #[derive(Clone, Copy, Debug)]
 struct Lifetimes {
     preferred: Option<Duration>,
@@ -27,10 +28,11 @@ impl Lifetimes {
 }
 
 impl Stack {
-    /// Forms addresses from an autonomous prefix, or renews those that were formed from it
-    /// (RFC 4862 §5.5.3).
+    /// Forms addresses from a prefix with the autonomous flag, or renews the addresses that were
+    /// formed from this prefix before (RFC 4862 §5.5.3).
     pub(super) fn form_addresses(&mut self, now: Instant, prefix: &PrefixInformation) {
-        // RFC 4862 §5.5.3 c and d.
+        // Prefixes with inconsistent lifetimes or an unusable length are ignored (RFC 4862 §5.5.3 c
+        // and d).
         if prefix.preferred_lifetime > prefix.valid_lifetime || prefix.length != PREFIX_LENGTH {
             self.counted.neighbor_discovery.refused_prefixes += 1;
             return;
@@ -73,8 +75,8 @@ impl Stack {
         self.form_temporary(now, prefix, ends, 0);
     }
 
-    /// Forms a temporary address, if they are enabled and the prefix is preferred for long enough
-    /// (RFC 8981 §3.4).
+    /// Forms a temporary address from `prefix`, if temporary addresses are enabled and the prefix
+    /// stays preferred for long enough (RFC 8981 §3.4).
     fn form_temporary(&mut self, now: Instant, prefix: Ipv6Addr, ends: Limits, duplicates: u8) {
         if !self.interface.discovery.config.is_some_and(|config| config.temporary_addresses) {
             return;
@@ -101,7 +103,8 @@ impl Stack {
         )
     }
 
-    /// Adds an address to the interface, within the limit.
+    /// Adds a formed address to the current interface, unless the limit of addresses is reached or
+    /// the interface already has the address.
     fn add_formed(&mut self, now: Instant, formed: Formed, ends: Limits) {
         let address = IpAddr::V6(formed.address);
         let is_full = self.addresses().len() >= self.limits.addresses;
@@ -120,7 +123,7 @@ impl Stack {
         self.interface.discovery.formed.push(formed);
     }
 
-    /// Renews the lifetimes of an address, after its prefix was advertised again.
+    /// Renews the lifetimes of a formed address, after a router has advertised its prefix again.
     fn renew_formed(&mut self, now: Instant, formed: &Formed, lifetimes: Lifetimes) {
         let address = IpAddr::V6(formed.address);
         let Some(own) = self.interface.addresses.get(address).copied() else { return };
@@ -156,7 +159,8 @@ impl Stack {
         }
     }
 
-    /// Returns the lifetimes of the stable address with this prefix.
+    /// Returns the times at which the stable address with this prefix is deprecated and removed;
+    /// `None` if there is no such address.
     fn ends_of_prefix(&self, prefix: Ipv6Addr) -> Option<Limits> {
         let is_stable = |formed: &&Formed| {
             formed.origin == AddressOrigin::Stable
@@ -167,8 +171,8 @@ impl Stack {
         Some(Limits { preferred_until: own.preferred_until, valid_until: own.valid_until })
     }
 
-    /// Replaces an address that another host has by one with another identifier, unless several
-    /// attempts have failed (RFC 7217 §6, RFC 8981 §3.4).
+    /// Replaces a formed address that another host also has by an address with another interface
+    /// identifier, unless the maximum number of attempts has failed (RFC 7217 §6, RFC 8981 §3.4).
     pub(super) fn replace_duplicate(&mut self, duplicate: IpAddr) {
         let is_same = |formed: &Formed| IpAddr::V6(formed.address) == duplicate;
         let Some(place) = self.interface.discovery.formed.iter().position(is_same) else { return };
@@ -191,7 +195,7 @@ impl Stack {
     }
 }
 
-/// Returns the first 64 bits of an address.
+/// Returns the first 64 bits of an address, which are its prefix.
 const fn network_of(address: Ipv6Addr) -> u128 {
     address.to_bits() >> 64
 }

@@ -1,5 +1,5 @@
-//! Detection of duplicate addresses: probes, announcements, conflicts and defence (RFC 4862 §5.4,
-//! RFC 5227 §2).
+//! Duplicate address detection: probes, announcements, conflicts, and the defence of addresses (RFC
+//! 4862 §5.4 for IPv6, RFC 5227 §2 for IPv4).
 
 use crate::error::Error;
 use crate::ip::address::{AddressOptions, AddressOrigin, AddressState};
@@ -11,11 +11,12 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{ArpPacket, Icmpv6Message, IpCidr, MacAddress, NdMessage, ipv6_multicast};
 
-/// DEFEND_INTERVAL of RFC 5227 §1.1.
+/// Minimum time between two defences of an address (DEFEND_INTERVAL of RFC 5227 §1.1).
 const DEFEND_INTERVAL: Duration = Duration::from_secs(10);
 
 impl Stack {
-    /// Begins to detect duplicates of a new address, if that is enabled.
+    /// Begins duplicate address detection for a new address, if the detection is enabled. The
+    /// address is tentative until the detection has succeeded.
     pub(crate) fn detect_duplicates_of(&mut self, address: IpAddr) {
         if self.interface.detections.is_enabled() {
             self.interface.addresses.suspend(address);
@@ -23,14 +24,15 @@ impl Stack {
         }
     }
 
-    /// Begins to detect duplicates of the configured addresses.
+    /// Begins duplicate address detection for all addresses of the current interface.
     pub(super) fn detect_duplicates_of_all(&mut self) {
         let all = self.addresses().iter().map(|own| own.cidr.address());
         all.collect::<Vec<_>>().into_iter().for_each(|own| self.detect_duplicates_of(own));
         self.schedule_address_changes();
     }
 
-    /// Assigns all addresses, on a link without other hosts.
+    /// Assigns all addresses of the current interface without duplicate address detection, for
+    /// links without MAC addresses.
     pub(super) fn assign_without_detection(&mut self) {
         self.interface.detections.disable();
         for own in self.addresses().iter().map(|own| own.cidr.address()).collect::<Vec<_>>() {
@@ -39,9 +41,10 @@ impl Stack {
         self.schedule_address_changes();
     }
 
-    /// Adds a random IPv4 link-local address, for a host that gets no other address (RFC 3927). If
-    /// the host detects duplicates, the address is probed first, and replaced if another host has
-    /// it. Packets from it stay on the link.
+    /// Adds a random IPv4 link-local address to the current interface, for a host that gets no
+    /// other address (RFC 3927). If duplicate address detection is enabled, the host probes the
+    /// address first, and replaces the address if another host has it. Packets from this address
+    /// stay on the link.
     ///
     /// # Errors
     /// [`Error::TooManyAddresses`].
@@ -53,12 +56,13 @@ impl Stack {
         self.add_address(now, cidr, &options)
     }
 
-    /// Replaces an IPv4 link-local address that another host has (RFC 3927 §2.2.1, §2.5 b).
+    /// Replaces an IPv4 link-local address that another host also has by a new random address (RFC
+    /// 3927 §2.2.1, §2.5 b).
     fn replace_ipv4_link_local(&mut self, duplicate: IpAddr) {
         let begin = self.interface.ipv4_link_local.note_conflict(self.now);
         let Some(removed) = self.interface.addresses.remove(duplicate) else { return };
         self.handle_removal(removed);
-        // The limit of addresses has room for one.
+        // This cannot fail, because the removed address has left room for one address.
         let _ = self.add_ipv4_link_local(self.now);
         if let Some(added) = self.addresses().last().map(|own| own.cidr.address()) {
             self.interface.detections.begin_at(added, begin);
@@ -83,8 +87,9 @@ impl Stack {
         }
     }
 
-    /// Solicits the address from the unspecified one (RFC 4862 §5.4.2). The first shard sends for
-    /// all.
+    /// Sends a Neighbour Solicitation for `address` with the unspecified source, which probes for a
+    /// duplicate of the address (RFC 4862 §5.4.2). Only the first shard sends probes, for all
+    /// shards of the host.
     fn probe_ipv6(&mut self, address: Ipv6Addr) {
         if !self.shard.is_first() {
             return;
@@ -96,8 +101,9 @@ impl Stack {
         self.counted.neighbor_discovery.out_probes += 1;
     }
 
-    /// Broadcasts an ARP request for `target`: a probe if the source is unspecified, an
-    /// announcement if it is the target.
+    /// Broadcasts an ARP request for `target`. The request is a probe if `source` is the
+    /// unspecified address, and an announcement if `source` equals `target` (RFC 5227 §1.1). Only
+    /// the first shard sends, for all shards of the host.
     pub(super) fn send_arp_request(&mut self, source: Ipv4Addr, target: Ipv4Addr) {
         if !self.shard.is_first() {
             return;
@@ -113,9 +119,10 @@ impl Stack {
         self.schedule_replies();
     }
 
-    /// Handles a message of another host that uses or probes for one of our addresses. A tentative
-    /// address is not used. A confirmed one of IPv4 is defended, at most every ten seconds; if it
-    /// was not configured by the application, the second conflict within ten seconds ends its use
+    /// Handles a conflict: a message shows that another host uses or probes for `address`, which is
+    /// an address of this host. The host gives up a tentative address. It defends an assigned IPv4
+    /// address by an announcement, at most every ten seconds. At the second conflict within ten
+    /// seconds, it keeps an address that the application has configured, and gives up any other
     /// (RFC 5227 §2.4 b and c).
     #[cold]
     pub(crate) fn handle_conflict(&mut self, address: IpAddr) {
@@ -145,7 +152,8 @@ impl Stack {
         }
     }
 
-    /// Ends the use of an address that another host has.
+    /// Stops using an address that another host also has, and ends its connections. Replaces an
+    /// automatically chosen address, if possible.
     fn give_up_address(&mut self, origin: AddressOrigin, address: IpAddr) {
         self.interface.detections.end(address);
         self.interface.addresses.mark_duplicated(address);

@@ -1,4 +1,5 @@
-//! IP: received packets (RFC 1122 §3.2.1, RFC 8200), paths, and the packets of the host itself.
+//! IP: handling of received packets (RFC 1122 §3.2.1, RFC 8200), paths to destinations, and sending
+//! of packets by the host itself.
 
 use crate::demux::flow::Hosts;
 use crate::error::Error;
@@ -17,17 +18,17 @@ use linerate_units::Instant;
 use linerate_wire::{IpHeader, Ipv4Header, Protocol, Unreachable};
 
 impl Stack {
-    /// Handles a packet from the link, or from this host itself.
+    /// Handles an IPv4 or IPv6 packet from the link, or from this host itself.
     pub(crate) fn handle_packet(&mut self, arrival: Arrival<'_>, bytes: &[u8]) {
         self.handle_parsed(Arrived::parse(arrival, bytes));
     }
 
-    /// Handles a packet of IPv4 from the link.
+    /// Handles an IPv4 packet from the link.
     pub(crate) fn handle_ipv4_packet(&mut self, arrival: Arrival<'_>, bytes: &[u8]) {
         self.handle_parsed(Arrived::parse_ipv4(arrival, bytes));
     }
 
-    /// Handles a packet of IPv6 from the link.
+    /// Handles an IPv6 packet from the link.
     pub(crate) fn handle_ipv6_packet(&mut self, arrival: Arrival<'_>, bytes: &[u8]) {
         self.handle_parsed(Arrived::parse_ipv6(arrival, bytes));
     }
@@ -47,20 +48,23 @@ impl Stack {
         self.deliver(&arrived);
     }
 
-    /// Checks the addresses of a packet. Returns whether its destination is a broadcast address or
-    /// a multicast group, or `None` if the packet is not for this host or its source is invalid.
+    /// Checks the source and destination addresses of a packet. Returns `Some(true)` if the
+    /// destination is a broadcast address or a joined multicast group, and `Some(false)` if it is a
+    /// unicast address of this host. Returns `None` if the packet is not for this host or its
+    /// addresses are invalid.
     fn check_addresses(&mut self, arrived: &Arrived<'_>) -> Option<bool> {
         let (arrival, hosts) = (&arrived.arrival, &arrived.hosts);
         let is_plain = !arrival.is_local && !arrival.is_link_broadcast;
-        // Packets arrive in runs of one flow, so the result is usually the same as for the previous
-        // packet.
+        // Consecutive packets often belong to one flow, so the addresses of the previous packet
+        // need not be checked again.
         if is_plain && self.interface.flow_cache.knows(hosts) {
             return Some(false);
         }
         let (source, destination) = (hosts.remote(), hosts.local());
-        // A probe for a duplicate address has no source (RFC 4862 §5.4.2), and neither has a query
-        // of a bridge without an address (RFC 4541 §2.1.1), nor an MLD report of a host without
-        // one (RFC 3590), which has a Hop-by-Hop Options header.
+        // Three kinds of packets may have the unspecified address as source: probes for duplicate
+        // IPv6 addresses (RFC 4862 §5.4.2), IGMP queries of bridges without an address (RFC 4541
+        // §2.1.1), and MLD reports of hosts without an address (RFC 3590). MLD reports begin with a
+        // Hop-by-Hop Options header.
         let is_probe = source.is_unspecified()
             && [Protocol::ICMPV6, Protocol::IGMP, Protocol::HOP_BY_HOP].contains(&arrived.protocol);
         let is_invalid = !arrival.is_local
@@ -75,8 +79,8 @@ impl Stack {
         if audience == Audience::Others && self.forwards_to(destination) {
             audience = Audience::Us;
         }
-        // A broadcast frame with a packet to a unicast address is silently discarded (RFC 1122
-        // §3.3.6).
+        // A packet to a unicast address in a link-layer broadcast frame is silently discarded (RFC
+        // 1122 §3.3.6).
         if audience == Audience::Others || (arrival.is_link_broadcast && audience == Audience::Us) {
             self.counted.ip.in_address_errors += 1;
             return None;
@@ -89,8 +93,8 @@ impl Stack {
 
     pub(crate) fn deliver(&mut self, arrived: &Arrived<'_>) {
         if arrived.protocol != Protocol::TCP {
-            // The packet may be an ICMP error about a connection with a coalesced ACK, so the ACK
-            // comes first.
+            // The packet may be an ICMP error about a connection with coalesced ACKs, so these ACKs
+            // are delivered first, in the order of arrival.
             self.flush_coalesced();
         }
         let is_raw = !self.raw.is_empty() && self.deliver_to_raw(arrived);
@@ -112,7 +116,8 @@ impl Stack {
         self.counted.ip.in_delivers += 1;
     }
 
-    /// Returns the path to a destination: local, broadcast, multicast, or along a route.
+    /// Returns the path to a destination, with its source address, MTU and windows. The destination
+    /// may be this host, a broadcast or multicast address, or another host.
     #[inline]
     pub(crate) fn path_to(&mut self, now: Instant, destination: IpAddr) -> Result<PathInfo, Error> {
         match self.cached_route_to(destination) {
@@ -121,7 +126,8 @@ impl Stack {
         }
     }
 
-    /// Returns the path to a destination for datagrams, with the MTU that routers have reported.
+    /// Returns the path to a destination for datagrams. Its MTU takes into account the path MTU
+    /// that routers have reported.
     pub(crate) fn datagram_path_to(
         &mut self,
         now: Instant,
@@ -132,7 +138,8 @@ impl Stack {
         Ok(PathInfo { mtu: reported.map_or(path.mtu, |mtu| mtu.min(path.mtu)), ..path })
     }
 
-    /// Returns the path to a destination that is not in the route cache, over its interface.
+    /// Returns the path to a destination that is not in the route cache, over the interface towards
+    /// the destination.
     #[inline(never)]
     fn find_path_to(&mut self, now: Instant, destination: IpAddr) -> Result<PathInfo, Error> {
         let interface = self.interface_towards(destination);
@@ -169,8 +176,9 @@ impl Stack {
         })
     }
 
-    /// Returns the cached route to `destination`, if the routing table has not changed. Several
-    /// connections to one host are often opened in a row, and each looks up the route twice.
+    /// Returns the cached route to `destination`; `None` if another route is cached, or if the
+    /// routing table has changed. The cache helps because applications often open several
+    /// connections to one host in a row, each of which looks up the route twice.
     #[inline]
     pub(crate) fn cached_route_to(&self, destination: IpAddr) -> Option<&CachedRoute> {
         let holds = |route: &&CachedRoute| {
@@ -179,8 +187,8 @@ impl Stack {
         self.cached_route.as_ref().filter(holds)
     }
 
-    /// Looks up the route to a destination other than broadcast. The route to another host is
-    /// cached.
+    /// Returns the route to a destination that is not a broadcast address; `None` if there is no
+    /// route. The route is cached if the destination is another host.
     pub(crate) fn find_route(&mut self, destination: IpAddr) -> Option<CachedRoute> {
         let route = self.routes.lookup(destination)?;
         let next_hop = route.next_hop(destination);
@@ -198,8 +206,8 @@ impl Stack {
         Some(route)
     }
 
-    /// Queues a packet of the host itself, whose `length` bytes of payload `write` writes, on the
-    /// interface towards its destination. Returns false if the queue is full.
+    /// Queues a packet of the host itself on the interface towards its destination. `write` writes
+    /// the `length` bytes of its payload. Returns false if the queue is full.
     pub(crate) fn send_packet(
         &mut self,
         header: &IpHeader,
@@ -234,7 +242,8 @@ impl Stack {
         kept
     }
 
-    /// Clears DF in the header of a packet of `total` bytes that exceeds the MTU of its path.
+    /// Returns `header` for a packet of `total` bytes, with the DF flag cleared if the packet
+    /// exceeds the MTU of its path.
     fn fragmentable(&mut self, header: IpHeader, total: usize) -> IpHeader {
         let IpHeader::V4(header) = header else { return header };
         if total <= SMALLEST_PATH_MTU {
@@ -245,7 +254,8 @@ impl Stack {
         IpHeader::V4(Ipv4Header { dont_fragment, ..header })
     }
 
-    /// Handles up to `budget` packets that this host has sent to itself, and returns their number.
+    /// Handles up to `budget` packets that this host has sent to itself, and returns the number of
+    /// handled packets.
     pub fn handle_local(&mut self, now: Instant, budget: usize) -> usize {
         self.advance_clock(now);
         let arrival = Arrival { is_local: true, ..Arrival::of_stored(self.now) };
@@ -260,12 +270,13 @@ impl Stack {
         steps
     }
 
-    /// Can there be packets from this host to itself?
+    /// Are there senders of packets from this host to itself, or waiting segments without a
+    /// connection?
     pub(crate) const fn has_local(&self) -> bool {
         !self.local_ready.is_empty()
     }
 
-    /// Handles one packet. Returns false if there is none.
+    /// Handles one packet from this host to itself. Returns false if there is no such packet.
     fn handle_next_local(&mut self, now: Instant, arrival: Arrival<'_>) -> bool {
         match self.local_ready.turn() {
             Some(Sender::Socket(index)) => self.transmit_local(now, arrival, index),

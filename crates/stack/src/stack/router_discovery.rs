@@ -1,8 +1,9 @@
-//! Router discovery (RFC 4861 §6.3): solicitations, advertisements, the default route, and the
-//! routes of on-link prefixes.
+//! Router discovery (RFC 4861 §6.3): router solicitations and advertisements, the default route,
+//! and the routes to on-link prefixes.
 //!
-//! Advertisements are accepted only if the host is configured so. Everything that they can make the
-//! host store is limited, and nothing that they say removes what the application has configured.
+//! The host accepts advertisements only if it is configured to do so. Everything that an
+//! advertisement makes the host store is limited in number, and no advertisement can remove what
+//! the application has configured.
 
 use crate::ip::Arrived;
 use crate::ip::address::AddressState;
@@ -18,17 +19,18 @@ use linerate_wire::{
     ipv6_multicast,
 };
 
-/// The smallest MTU of a link with IPv6 (RFC 8200 §5).
+/// Minimum MTU in bytes of a link that carries IPv6 (RFC 8200 §5).
 const SMALLEST_IPV6_MTU: usize = 1_280;
 
 impl Stack {
-    /// Returns the default routers that have advertised themselves.
+    /// Returns the routers on the link of the current interface that have advertised themselves as
+    /// default routers.
     #[must_use]
     pub fn default_routers(&self) -> &[DefaultRouter] {
         self.interface.discovery.routers.all()
     }
 
-    /// Handles a valid router advertisement.
+    /// Handles a valid router advertisement from the router `source`.
     pub(super) fn handle_router_advertisement(
         &mut self,
         arrived: &Arrived<'_>,
@@ -64,7 +66,9 @@ impl Stack {
         self.schedule_discovery();
     }
 
-    /// A host whose link-local address is another's takes nothing from routers (RFC 4862 §5.4.5).
+    /// Returns whether another host has the link-local addresses of this interface. If so, the
+    /// interface ignores router advertisements, because IP operation on the interface should be
+    /// disabled (RFC 4862 §5.4.5).
     fn is_link_local_duplicated(&self) -> bool {
         let mut link_local =
             self.addresses().iter().filter(|own| is_link_local(own.cidr.address()));
@@ -75,8 +79,9 @@ impl Stack {
         self.counted.neighbor_discovery.overflows += is_full as u64;
     }
 
-    /// Sets the times of Neighbour Discovery. Zero means that the router does not specify one
-    /// (RFC 4861 §6.3.4).
+    /// Sets the reachable time and the retransmission interval of Neighbour Discovery from an
+    /// advertisement. A value of zero means that the router does not specify the time (RFC 4861
+    /// §6.3.4).
     fn take_parameters(&mut self, advertisement: &RouterAdvertisement<'_>) {
         let time = |millis: u32| (millis > 0).then(|| Duration::from_millis(millis.into()));
         let (reachable, interval) =
@@ -85,8 +90,9 @@ impl Stack {
         self.interface.detections.set_interval(interval);
     }
 
-    /// Sets the MTU of the link for the routes that routers have advertised (RFC 4861 §6.3.4). One
-    /// that is not valid for the link is ignored.
+    /// Sets the MTU of the routes that routers have advertised to the MTU option of an
+    /// advertisement (RFC 4861 §6.3.4). A value below 1280 bytes or above the MTU of the link is
+    /// ignored.
     fn take_mtu(&mut self, advertised: u32) {
         let link = self.interface.capabilities.mtu;
         let mtu = usize::try_from(advertised).ok();
@@ -98,13 +104,13 @@ impl Stack {
         for network in self.interface.discovery.routers.prefixes() {
             self.insert_advertised(Route::direct(network));
         }
-        // Installed again, with the new MTU.
+        // The caller installs the default route again, with the new MTU.
         self.withdraw_default_route();
     }
 
     fn take_prefix(&mut self, now: Instant, prefix: &PrefixInformation) {
         let Some(network) = IpCidr::new(prefix.prefix.into(), prefix.length) else { return };
-        // The link-local prefix is on every link (RFC 4861 §6.3.4).
+        // The link-local prefix must be ignored, because it exists on every link (RFC 4861 §6.3.4).
         if is_link_local(network.address()) || prefix.prefix.is_multicast() {
             self.counted.neighbor_discovery.refused_prefixes += 1;
             return;
@@ -122,14 +128,15 @@ impl Stack {
         }
     }
 
-    /// Adds a route of the routers, with the MTU that they have advertised. It is used unless the
-    /// application has configured one to the same destinations.
+    /// Adds a route that a router has advertised, with the advertised MTU. An equally good route to
+    /// these destinations that the application has configured takes precedence.
     fn insert_advertised(&mut self, route: Route) {
         let (mtu, interface) = (self.interface.discovery.mtu, Some(self.served()));
         self.routes.insert(RouteOrigin::Advertised, Route { mtu, interface, ..route });
     }
 
-    /// Makes the best router the next hop of the default route.
+    /// Makes the best known default router the next hop of the IPv6 default route; removes the
+    /// route if there is no router.
     pub(super) fn update_default_route(&mut self) {
         let best = self.interface.discovery.routers.best();
         if best.is_some() && best == self.interface.discovery.installed {
@@ -149,12 +156,13 @@ impl Stack {
         }
     }
 
-    /// Removes a route that the host has learnt on the interface.
+    /// Removes a route to `destination` that the host has learnt on the current interface.
     pub(super) fn withdraw(&mut self, destination: IpCidr, origin: RouteOrigin) {
         self.routes.withdraw(destination, origin, self.served());
     }
 
-    /// Handles a neighbour that does not answer: another router takes its place (RFC 4861 §7.3.3).
+    /// Handles a neighbour that does not answer: removes the redirects to it, and if it is a
+    /// router, selects another default router if possible (RFC 4861 §7.3.3).
     pub(crate) fn handle_lost_neighbor(&mut self, now: Instant, neighbor: IpAddr) {
         while let Some(destination) = self.interface.discovery.redirects.remove_target(neighbor) {
             self.withdraw(destination, RouteOrigin::Redirect);
@@ -165,7 +173,8 @@ impl Stack {
         }
     }
 
-    /// Performs what is due: solicitations, the ends of lifetimes, new temporary addresses.
+    /// Performs the actions of router discovery that are due at `now`: sends solicitations, removes
+    /// expired entries, and replaces temporary addresses.
     pub(crate) fn handle_discovery_timeout(&mut self, now: Instant) {
         if self.interface.discovery.solicitations.take_due(now) {
             self.solicit_routers();
@@ -186,8 +195,8 @@ impl Stack {
         self.schedule_discovery();
     }
 
-    /// Sends a router solicitation, from our link-local address if it is usable. The first shard
-    /// sends for all.
+    /// Sends a router solicitation, from the link-local address of the interface if that address is
+    /// usable. Only the first shard sends solicitations, for all shards of the host.
     fn solicit_routers(&mut self) {
         if !self.shard.is_first() {
             return;
@@ -197,7 +206,8 @@ impl Stack {
             IpAddr::V6(own) => Some(own),
             IpAddr::V4(_) => None,
         });
-        // Without a source, no MAC address may be sent (RFC 4861 §4.1).
+        // If the source is the unspecified address, the message must not contain a MAC address (RFC
+        // 4861 §4.1).
         let source_mac = link_local.and_then(|_| self.own_mac());
         let source = link_local.unwrap_or(Ipv6Addr::UNSPECIFIED);
         let message = NdMessage::RouterSolicitation { source_mac };
@@ -211,7 +221,7 @@ impl Stack {
     }
 }
 
-/// Returns an advertised lifetime; `None` if it has no end.
+/// Converts an advertised lifetime in seconds; `None` stands for an infinite lifetime.
 pub(super) fn lifetime(seconds: u32) -> Option<Duration> {
     (seconds != PrefixInformation::INFINITE).then(|| Duration::from_secs(seconds.into()))
 }
