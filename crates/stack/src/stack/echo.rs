@@ -1,4 +1,5 @@
-//! Echo requests of the application, and the delivery of replies and errors.
+//! Echo requests that the application sends (ping), and the delivery of replies and errors to the
+//! application.
 
 use crate::error::Error;
 use crate::event::{EchoError, EchoReply, Event};
@@ -12,8 +13,8 @@ use linerate_wire::{Echo, IcmpMessage, Icmpv6Message, IpHeader, Ipv6Header, Prot
 
 /// # Application calls: echo requests
 impl Stack {
-    /// Sends an echo request with `data` to `destination`. The reply arrives as
-    /// [`Event::EchoReply`], an error as [`Event::EchoError`].
+    /// Sends an echo request with `data` to `destination`. [`Event::EchoReply`] reports the reply,
+    /// and [`Event::EchoError`] an ICMP error about the request.
     ///
     /// # Errors
     /// [`Error::WouldBlock`] if the reply queue is full; [`Error::MessageTooLong`] if the packet
@@ -66,7 +67,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Reports an expected reply to the application.
+    /// Reports an echo reply to the application, if the host has recently sent a request to its
+    /// source or to the broadcast address with this identifier.
     pub(crate) fn handle_echo_reply(&mut self, arrived: &Arrived<'_>, echo: &Echo<'_>) {
         let source = arrived.source();
         let expected = [source, Ipv4Addr::BROADCAST.into()];
@@ -84,15 +86,16 @@ impl Stack {
         self.note_echo(Event::EchoReply(reply));
     }
 
-    /// Remembers a reply that may be too big for its path.
+    /// Records an echo reply that may exceed the MTU of its path, so that [`Stack::note_echo_mtu`]
+    /// accepts a report about it.
     pub(crate) fn note_answered_echo(&mut self, destination: IpAddr, echo: &Echo<'_>) {
         if echo.data.len() > SMALLEST_PATH_MTU - Ipv6Header::LENGTH {
             self.answered_echoes.insert(destination, echo.identifier);
         }
     }
 
-    /// Records the path MTU that a router reports about an echo request or reply, if this host sent
-    /// it recently.
+    /// Records the path MTU that a router reports about an echo request or reply, if this host has
+    /// recently sent the quoted message. Other reports may be forged.
     pub(crate) fn note_echo_mtu(&mut self, now: Instant, report: &Report<'_>) {
         let destination = report.destination();
         let is_known = match (report.echo_request(), report.echo_reply()) {
@@ -105,7 +108,8 @@ impl Stack {
         }
     }
 
-    /// Reports an error about an echo request to the application.
+    /// Reports an ICMP error about an echo request to the application, if the host has recently
+    /// sent this request.
     pub(crate) fn handle_echo_report(&mut self, reporter: IpAddr, report: &Report<'_>) {
         let Some((identifier, sequence)) = report.echo_request() else { return };
         let (destination, error) = (report.destination(), report.error);

@@ -1,5 +1,6 @@
-//! TCP Fast Open of clients: cookies offered in a SYN, and the cache of servers (RFC 7413 §4.1.3).
-//! Cookies for clients are made in `tcp/fast_open/cookie.rs` and accepted in `listen/fast_open.rs`.
+//! TCP Fast Open for clients: the cookie in a SYN, and the cache of servers and their cookies (RFC
+//! 7413 §4.1.3). The server side is elsewhere: `tcp/fast_open/cookie.rs` makes cookies, and
+//! `listen/fast_open.rs` accepts them.
 
 use crate::demux::Flow;
 use crate::stack::Stack;
@@ -8,8 +9,9 @@ use linerate_tcp::{FastOpenLesson, FastOpenOffer};
 use linerate_units::Instant;
 
 impl Stack {
-    /// Returns the Fast Open option of a connection that is about to be opened: the cached cookie,
-    /// or a request for one. Returns `None` if Fast Open to the server has failed recently.
+    /// Returns the Fast Open option for the SYN of a new connection: the cached cookie of the
+    /// server, or a request for a cookie. Returns `None` if Fast Open to the server has failed
+    /// recently.
     #[cold]
     pub(crate) fn offer_fast_open(&mut self, now: Instant, flow: Flow) -> Option<FastOpenOffer> {
         let offer = self.fast_opens.offer(now, &flow);
@@ -17,13 +19,15 @@ impl Stack {
         offer
     }
 
-    /// Sets the keys of Fast Open cookies, for several hosts behind one address. `None`, the
-    /// default, selects own keys, which are replaced every hour.
+    /// Sets the keys by which listeners make and check Fast Open cookies. Several hosts behind one
+    /// address must have equal keys, so that each accepts the cookies of the others. `None`, the
+    /// default, selects generated keys, which are replaced every hour.
     pub const fn set_fast_open_keys(&mut self, keys: Option<FastOpenKeys>) {
         self.fast_open_cookies.set_keys(keys);
     }
 
-    /// Caches what the end of a connection's SYN exchange has shown about the server.
+    /// Caches what the SYN exchange of a connection has shown about its server: a cookie, the MSS,
+    /// or that Fast Open fails.
     #[inline]
     pub(crate) fn learn_fast_open(&mut self, index: u32) {
         if let Some(socket) = self.sockets.full_at(index)

@@ -1,5 +1,6 @@
-//! Segments that arrived in fragments and belong to connections of other shards. Fragments reach
-//! the first shard, because only one of them has the ports (see [`crate::steering`]).
+//! Handover of reassembled segments to other shards. All fragments reach the first shard, because
+//! only the first fragment of a segment contains the ports, by which the shard is selected (see
+//! [`crate::steering`]).
 
 use crate::demux::flow::Hosts;
 use crate::ip::Arrived;
@@ -10,14 +11,14 @@ use core::net::SocketAddr;
 use linerate_wire::{EtherType, EthernetHeader, VlanTags};
 
 impl Stack {
-    /// Returns the next frame for another shard of this host, and the number of that shard, which
-    /// handles the frame like a received one. It has a segment that arrived in fragments.
-    /// [`Stack::turn`] passes such frames to [`Link::hand_over`].
+    /// Removes and returns the next frame for another shard of this host, with the number of that
+    /// shard. The frame contains a segment that arrived in fragments. The other shard must handle
+    /// it like a received frame. [`Stack::turn`] passes these frames to [`Link::hand_over`].
     pub fn poll_handover(&mut self) -> Option<(u16, Vec<u8>)> {
         self.handovers.pop()
     }
 
-    /// Passes the frames for other shards to the link.
+    /// Passes all queued frames for other shards to the link.
     #[cold]
     pub(crate) fn hand_over(&mut self, link: &mut impl Link) {
         while let Some((shard, frame)) = self.handovers.pop() {
@@ -26,7 +27,7 @@ impl Stack {
         }
     }
 
-    /// Delivers a segment that arrived in fragments, or queues it for the shard of its connection.
+    /// Delivers a reassembled segment, or queues a frame with it for the shard of its connection.
     pub(crate) fn deliver_to_shard(&mut self, arrived: &Arrived<'_>) {
         let &[a, b, c, d, ..] = arrived.payload else { return self.deliver(arrived) };
         let (from, to) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
@@ -41,7 +42,8 @@ impl Stack {
             Hosts::V4(_) => EtherType::IPV4,
             Hosts::V6(_) => EtherType::IPV6,
         };
-        // The shard examines the addresses of the frame, but learns nothing from its source.
+        // The other shard checks the destination MAC address of the frame. It learns nothing from
+        // the source MAC address, so our own address can stand there.
         let header =
             EthernetHeader { destination: mac, source: mac, tags: VlanTags::NONE, ether_type };
         let kept = self.handovers.push_with(owner, at + arrived.bytes.len(), |frame| {

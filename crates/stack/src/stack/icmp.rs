@@ -1,4 +1,5 @@
-//! ICMP messages: echo replies, and errors received and sent (RFC 792, RFC 1122 §3.2.2).
+//! ICMP messages: replies to echo requests, received errors and sent errors (RFC 792, RFC 1122
+//! §3.2.2).
 
 use crate::demux::flow::Hosts;
 use crate::event::ReportedError;
@@ -13,7 +14,7 @@ use linerate_wire::{
     Malformed, Protocol, Quote, Unreachable,
 };
 
-/// An error of either IP version with its quote.
+/// An ICMP or ICMPv6 error message, with its quote of the packet that caused the error.
 enum ErrorMessage<'a> {
     V4(IcmpMessage<'a>),
     V6(Icmpv6Message<'a>),
@@ -59,8 +60,9 @@ impl Stack {
         }
     }
 
-    /// Replies with the data of the request, from the address that was requested (RFC 1122
-    /// §3.2.2.6).
+    /// Sends an echo reply with the data of the request, from the destination address of the
+    /// request (RFC 1122 §3.2.2.6). A request to a broadcast or multicast address is answered, from
+    /// an address of the interface, only if this is enabled.
     fn answer_echo(&mut self, arrived: &Arrived<'_>, echo: Echo<'_>) {
         if !self.may_answer_echo(arrived) {
             return;
@@ -78,8 +80,8 @@ impl Stack {
         self.counted.icmp.out_echo_replies += u64::from(kept);
     }
 
-    /// Sends an ICMP error about a packet that cannot be delivered. Packets to a broadcast address
-    /// must not cause errors (RFC 1122 §3.2.2).
+    /// Sends an ICMP error about a packet that cannot be delivered, unless the packet was sent to a
+    /// broadcast or multicast address (RFC 1122 §3.2.2).
     pub(crate) fn answer_with_error(&mut self, arrived: &Arrived<'_>, reason: Unreachable) {
         if arrived.is_broadcast {
             return;
@@ -91,8 +93,9 @@ impl Stack {
         self.report_problem(&arrived.hosts, arrived.bytes, error);
     }
 
-    /// Sends an ICMP error about a packet, or about a first fragment, within the rate limit. Errors
-    /// and packets without a source are not answered (RFC 1122 §3.2.2, RFC 4443 §2.4 e).
+    /// Sends an ICMP error about a packet or a first fragment, unless the rate limit of ICMP errors
+    /// is exceeded. No error is sent about an ICMP error, or about a packet whose source is not a
+    /// unicast address (RFC 1122 §3.2.2, RFC 4443 §2.4 e).
     pub(crate) fn report_problem(&mut self, hosts: &Hosts, packet: &[u8], error: ReportedError) {
         let (own, source) = (hosts.local(), hosts.remote());
         if source.is_unspecified() || source.is_multicast() {
@@ -144,7 +147,7 @@ impl Stack {
         *counter += kept as u64;
     }
 
-    /// Queues a message. Returns false if the queue is full.
+    /// Queues an ICMP message. Returns false if the queue is full.
     pub(crate) fn send_icmp(&mut self, header: &IpHeader, message: &IcmpMessage<'_>) -> bool {
         let emit = |bytes: &mut [u8]| {
             message.emit(bytes);
@@ -155,13 +158,15 @@ impl Stack {
         kept
     }
 
-    /// Passes a received ICMP error to the socket that sent the quoted packet.
+    /// Passes a received ICMP error, `report`, to the socket that sent the quoted packet.
+    /// `reporter` is the host that sent the error.
     pub(crate) fn handle_report(&mut self, now: Instant, reporter: IpAddr, report: &Report<'_>) {
         let is_ignored = matches!(
             report.error,
             ReportedError::V4(IcmpError::SourceQuench | IcmpError::Redirect { .. })
         );
-        // No path of IPv6 is as narrow as that: the report is discarded (RFC 8201 §4).
+        // A reported path MTU below the minimum MTU of IPv6 is invalid, so the report is discarded
+        // (RFC 8201 §4).
         let is_too_narrow = matches!(
             report.error,
             ReportedError::V6(Icmpv6Error::PacketTooBig { mtu })
@@ -169,8 +174,8 @@ impl Stack {
         );
         let sender = report.source();
         let is_ours = self.is_ours(sender) || self.forwards_to(sender);
-        // A report about a fragment names a recent identification, which only nodes on the path
-        // know.
+        // A genuine report about a fragment quotes a recent Identification, which only nodes on the
+        // path know. A report with any other value is discarded as forged.
         let is_forged = report.identification().is_some_and(|identification| {
             !self.fragment_ids.is_recent(sender, report.destination(), identification)
         });

@@ -1,4 +1,4 @@
-//! ICMPv6 messages: echo, and errors received and sent (RFC 4443).
+//! ICMPv6 messages: echo requests and replies, received errors and sent errors (RFC 4443).
 
 use crate::icmp::Report;
 use crate::ip::Arrived;
@@ -36,7 +36,7 @@ impl Stack {
             Icmpv6Message::NeighborDiscovery(message) => {
                 self.handle_neighbor_discovery(arrived, &header, &message);
             }
-            // Only probes of Neighbour Discovery have no source.
+            // Only Neighbour Discovery messages may have the unspecified address as source.
             _ if source.is_unspecified() => counted.in_errors += 1,
             Icmpv6Message::EchoRequest(echo) => {
                 counted.in_echos += 1;
@@ -73,7 +73,7 @@ impl Stack {
         }
     }
 
-    /// Queues a message. Returns false if the queue is full.
+    /// Queues an ICMPv6 message. Returns false if the queue is full.
     pub(crate) fn send_icmpv6(&mut self, header: Ipv6Header, message: &Icmpv6Message<'_>) -> bool {
         let emit = |bytes: &mut [u8]| {
             message.emit(&header, bytes);
@@ -85,7 +85,7 @@ impl Stack {
     }
 }
 
-/// Returns the ICMPv6 error for a packet that cannot be delivered.
+/// Returns the ICMPv6 error for a packet that cannot be delivered for the ICMP `reason`.
 pub(super) fn icmpv6_error(arrived: &Arrived<'_>, reason: Unreachable) -> Icmpv6Error {
     let reason = match reason {
         Unreachable::Protocol => {
@@ -104,7 +104,8 @@ pub(super) fn icmpv6_error(arrived: &Arrived<'_>, reason: Unreachable) -> Icmpv6
     Icmpv6Error::Unreachable(reason)
 }
 
-/// Returns the offset of the field that names the protocol of the payload of a valid packet.
+/// Returns the offset of the last Next Header field in a valid IPv6 packet, which gives the
+/// protocol of the payload.
 fn last_next_header(packet: &[u8]) -> u32 {
     let Ok(mut headers) = Ipv6Packet::extensions(packet) else { return 0 };
     headers.by_ref().for_each(drop);

@@ -1,5 +1,5 @@
-//! The messages of Neighbour Discovery (RFC 4861): solicitations, advertisements and redirects. The
-//! parser has checked them (§6.1, §7.1, §8.1).
+//! Handling of Neighbour Discovery messages (RFC 4861): solicitations, advertisements and
+//! redirects. The parser has already validated the messages (§6.1, §7.1, §8.1).
 
 use crate::ethernet::neighbor::{Advertised, NeighborRequest};
 use crate::ip::Arrived;
@@ -14,7 +14,8 @@ use linerate_wire::{
 };
 
 impl Stack {
-    /// Handles a valid message. Hosts ignore router solicitations (RFC 4861 §6.2.6).
+    /// Handles a valid Neighbour Discovery message. Router solicitations are ignored, because this
+    /// host is not a router (RFC 4861 §6.2.6).
     pub(super) fn handle_neighbor_discovery(
         &mut self,
         arrived: &Arrived<'_>,
@@ -58,8 +59,9 @@ impl Stack {
         let Some(own) = self.interface.addresses.get(target.into()) else { return };
         match own.state {
             AddressState::Preferred | AddressState::Deprecated => {}
-            // Another host probes for the address as well. A solicitation with a source is an
-            // attempt to resolve it, which must not be answered yet (RFC 4862 §5.4.3).
+            // A solicitation from the unspecified address means that another host probes for this
+            // tentative address too. Any other solicitation is an attempt to resolve the address,
+            // which must not be answered yet (RFC 4862 §5.4.3).
             AddressState::Tentative if source.is_unspecified() => {
                 return self.handle_conflict(target.into());
             }
@@ -68,7 +70,7 @@ impl Stack {
         if let Some(mac) = source_mac {
             self.learn_neighbor(arrived, source, mac, false);
         }
-        // Every shard receives the solicitation, so only the first one answers.
+        // Every shard receives the solicitation, so only the first shard answers.
         if self.shard.is_first() {
             self.advertise(source, target);
         }
@@ -81,7 +83,8 @@ impl Stack {
         advertised: &Advertised,
     ) {
         if let Some(own) = self.interface.addresses.get(target.into()) {
-            // Another host claims our address (RFC 4862 §5.4.4).
+            // An advertisement for an address of this interface, with another MAC address, means
+            // that another host claims the address (RFC 4862 §5.4.4).
             let is_ours = advertised.mac == Some(self.interface.mac);
             if own.state == AddressState::Tentative || (advertised.mac.is_some() && !is_ours) {
                 self.handle_conflict(target.into());
@@ -100,10 +103,10 @@ impl Stack {
         }
     }
 
-    /// Handles a redirect: a better first hop for one destination (RFC 4861 §8.3). It must come
-    /// from the present first hop, which must be a router that discovery has found. Redirects are
-    /// accepted only from hosts that are configured to trust routers; their number is limited, and
-    /// they end after ten minutes.
+    /// Handles a redirect, which names a better first hop for one destination (RFC 4861 §8.3). A
+    /// redirect is accepted only from the current first hop to the destination, and only if router
+    /// discovery has found this router. A host that ignores router advertisements thus ignores
+    /// redirects too. The number of redirects is limited, and each expires after ten minutes.
     fn handle_redirect(
         &mut self,
         arrived: &Arrived<'_>,
@@ -140,7 +143,8 @@ impl Stack {
         self.schedule_discovery();
     }
 
-    /// Records the MAC address of a neighbour, which must be on the link.
+    /// Records the MAC address of a neighbour, unless `address` cannot be a neighbour's address or
+    /// `mac` is not a valid source.
     pub(super) fn learn_neighbor(
         &mut self,
         arrived: &Arrived<'_>,
@@ -158,7 +162,7 @@ impl Stack {
         }
     }
 
-    /// Is this a possible address of another host on the link?
+    /// Can `address` belong to another host on the link of this interface?
     fn is_neighbor(&self, address: Ipv6Addr) -> bool {
         let address = IpAddr::from(address);
         let is_on_link = self.interface.is_on_link(address)
@@ -167,8 +171,9 @@ impl Stack {
         (is_on_link || is_redirected()) && self.interface.is_possible_source(address)
     }
 
-    /// Advertises our MAC address to the sender of a solicitation. A probe without a source is
-    /// answered to all nodes (RFC 4861 §7.2.4).
+    /// Answers a solicitation for `target` by an advertisement of our MAC address. If the
+    /// solicitation came from the unspecified address, the advertisement is sent to all nodes (RFC
+    /// 4861 §7.2.4).
     fn advertise(&mut self, source: Ipv6Addr, target: Ipv6Addr) {
         let is_solicited = !source.is_unspecified();
         let destination = if is_solicited { source } else { ipv6_multicast::ALL_NODES };
@@ -184,13 +189,14 @@ impl Stack {
         self.interface.neighbors.counters_mut().out_replies += u64::from(kept);
     }
 
-    /// Returns the MAC address to advertise, on links that have them.
+    /// Returns the MAC address of the interface; `None` if its link has no MAC addresses.
     pub(super) fn own_mac(&self) -> Option<MacAddress> {
         let has_macs = self.interface.capabilities.medium == Medium::Ethernet;
         has_macs.then_some(self.interface.mac)
     }
 
-    /// Writes a Neighbour Solicitation for `address` into a frame, and returns its length.
+    /// Writes a frame with a Neighbour Solicitation for `address`, and returns the length of the
+    /// frame in bytes.
     pub(super) fn write_solicitation(
         &self,
         request: &NeighborRequest,

@@ -1,4 +1,4 @@
-//! Raw IP sockets: the calls of applications, copies of received packets, and transmission.
+//! Raw IP sockets: methods of the application, delivery of received packets, and transmission.
 
 use crate::error::Error;
 use crate::event::RawEvent;
@@ -19,9 +19,10 @@ use linerate_wire::{IpHeader, Protocol, Sum};
 
 /// # Application calls: raw sockets
 impl Stack {
-    /// Creates a raw socket for the packets of a protocol over IPv4 or IPv6. It receives a copy of
-    /// each such packet for this host, also of protocols that the host implements itself. The host
-    /// does not report a protocol with a raw socket as unreachable.
+    /// Creates a raw socket for the packets of one protocol over IPv4 or IPv6. The socket receives
+    /// a copy of each packet of this protocol to this host, even if the host implements the
+    /// protocol itself. While a raw socket exists, the host sends no "protocol unreachable" errors
+    /// for its protocol.
     ///
     /// # Errors
     /// [`Error::TooManySockets`].
@@ -38,12 +39,13 @@ impl Stack {
         Ok(RawHandle(key))
     }
 
-    /// Sends a packet with this payload. The host builds the IP header, and computes the checksum
-    /// of ICMPv6 (RFC 3542 §3.1); other checksums are the caller's.
+    /// Sends an IP packet with `payload` to `destination`. The host builds the IP header. It
+    /// computes the checksum of an ICMPv6 message (RFC 3542 §3.1); the caller must compute the
+    /// checksum of any other protocol.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if the send queue is full; [`Error::MessageTooLong`], or the reason
-    /// why the destination is invalid.
+    /// [`Error::WouldBlock`] if the send queue is full; [`Error::MessageTooLong`] if the packet
+    /// exceeds the MTU of the path or the send queue; or the reason why the destination is invalid.
     pub fn raw_send_to(
         &mut self,
         now: Instant,
@@ -109,7 +111,8 @@ impl Stack {
             socket.wants_writable = true;
             return Err(Error::WouldBlock);
         }
-        // A packet to this host that does not fit its queue is lost, like on a link.
+        // A packet to this host that does not fit into the queue of local packets is lost, as on a
+        // link.
         self.counted.ip.out_discards += u64::from(!kept);
         self.counted.ip.out_requests += 1;
         if is_local {
@@ -120,11 +123,12 @@ impl Stack {
         Ok(())
     }
 
-    /// Receives the next packet: copies its payload to `into`, and returns the number of copied
-    /// bytes and the header. Bytes that do not fit are lost.
+    /// Removes the next packet from the receive queue, and copies its payload to `into`. Returns
+    /// the number of copied bytes and the header fields of the packet. Bytes that do not fit into
+    /// `into` are lost.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if there is none.
+    /// [`Error::WouldBlock`] if the receive queue is empty.
     pub fn raw_receive(
         &mut self,
         handle: RawHandle,
@@ -138,7 +142,7 @@ impl Stack {
         Ok((length, packet))
     }
 
-    /// Sets the TTL or hop limit of packets that are sent from now on. Zero is sent as one.
+    /// Sets the TTL or hop limit of packets that are sent from now on. The value 0 is sent as 1.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -147,10 +151,10 @@ impl Stack {
         Ok(())
     }
 
-    /// Closes the socket. Packets in its queues are lost.
+    /// Closes the socket. Packets in its send and receive queues are lost.
     ///
     /// # Errors
-    /// [`Error::Closed`] if it was already closed.
+    /// [`Error::Closed`] if the socket was already closed.
     pub fn raw_close(&mut self, handle: RawHandle) -> Result<(), Error> {
         let (index, socket) = self.sockets.raw_mut(handle)?;
         let egress = socket.egress;
@@ -163,7 +167,8 @@ impl Stack {
 }
 
 impl Stack {
-    /// Copies a packet to the raw sockets for its protocol. Returns whether there is one.
+    /// Copies a received packet to all raw sockets for its protocol. Returns whether there is such
+    /// a socket, even if its queue was full.
     #[cold]
     pub(crate) fn deliver_to_raw(&mut self, arrived: &Arrived<'_>) -> bool {
         let packet = RawPacket {
@@ -189,7 +194,7 @@ impl Stack {
         is_found
     }
 
-    /// Sends the next packet of a raw socket.
+    /// Writes the next packet of a raw socket into `frame`.
     pub(crate) fn transmit_raw(
         &mut self,
         now: Instant,
@@ -211,7 +216,7 @@ impl Stack {
         outcome
     }
 
-    /// Panics if an invariant is broken.
+    /// Checks the invariants of raw sockets. Panics if one is broken.
     pub(super) fn check_raw(&self) {
         let all = self.sockets.iter().filter(|(_, socket)| matches!(socket, Socket::Raw(_)));
         let mut indices: Vec<u32> = all.map(|(index, _)| index).collect();
@@ -231,7 +236,8 @@ impl Stack {
     }
 }
 
-/// Fills in the checksum of an ICMPv6 message, if the message is long enough to have one.
+/// Writes the checksum into an ICMPv6 message, if the message is long enough to have a checksum
+/// field.
 fn fill_icmpv6_checksum(header: &IpHeader, message: &mut [u8]) {
     let pseudo = header.pseudo_header(message.len());
     if let Some(place) = message.get_mut(2..4) {

@@ -110,7 +110,7 @@ impl Stack {
 
     fn take_prefix(&mut self, now: Instant, prefix: &PrefixInformation) {
         let Some(network) = IpCidr::new(prefix.prefix.into(), prefix.length) else { return };
-        // The link-local prefix must be ignored, because it exists on every link (RFC 4861 §6.3.4).
+        // The link-local prefix is ignored, because it exists on every link (RFC 4861 §6.3.4).
         if is_link_local(network.address()) || prefix.prefix.is_multicast() {
             self.counted.neighbor_discovery.refused_prefixes += 1;
             return;

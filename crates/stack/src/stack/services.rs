@@ -1,11 +1,13 @@
-//! Timeouts of services that are not connections.
+//! Timeouts of services that have a deadline but are not connections, such as reassembly, DHCP and
+//! router discovery.
 
 use crate::services::Service;
 use crate::stack::Stack;
 use linerate_units::Instant;
 
 impl Stack {
-    /// Handles the timeout of one service. Returns false if none is due.
+    /// Handles the timeout of one service of the host or of the current interface. Returns false if
+    /// no service is due at `now`.
     pub(crate) fn handle_service_timeout(&mut self, now: Instant) -> bool {
         match self.deadlines.take_due(now) {
             Some(service) => self.handle_due(now, service),
@@ -14,8 +16,8 @@ impl Stack {
         true
     }
 
-    /// Handles the timeout of one service of the interface that is being served. Returns false if
-    /// none is due.
+    /// Handles the timeout of one service of the current interface. Returns false if no service is
+    /// due at `now`.
     pub(crate) fn handle_interface_service_timeout(&mut self, now: Instant) -> bool {
         let due = self.interface.deadlines.take_due(now);
         due.inspect(|&service| self.handle_due(now, service)).is_some()

@@ -1,7 +1,9 @@
-//! Forwarders: flows to addresses of other hosts, as ordinary sockets.
+//! Forwarders: accept flows to addresses of other hosts, and give them to the application as
+//! ordinary sockets.
 //!
-//! A forwarder is a listener that matches a prefix or everything. Its hook decides about each new
-//! flow. The local address of an accepted socket is the destination of its first packet.
+//! A forwarder is a listener for all addresses in a prefix, or for all addresses. A function of the
+//! application, the hook, accepts, defers or rejects each new flow. The local address of an
+//! accepted socket is the destination of the first packet of the flow.
 
 mod tcp;
 mod udp;
@@ -22,16 +24,16 @@ use linerate_wire::Unreachable;
 
 /// # Application calls: forwarders
 impl Stack {
-    /// Accepts flows to `destinations`, which need not be addresses of this host. `hook` decides
-    /// about the first packet of each flow. If several forwarders match, the forwarder that was
-    /// created first decides. Listeners and sockets at the same address have precedence. Multicast,
-    /// broadcast and loopback addresses never match, nor do IPv6 addresses of link-local scope and
-    /// IPv4-mapped ones.
+    /// Creates a forwarder, which accepts flows to `destinations`; these need not be addresses of
+    /// this host. `hook` is called with the first packet of each flow, and returns what the host
+    /// does with the flow. If several forwarders match, the forwarder that was created first
+    /// decides. Ordinary listeners and UDP sockets that match a destination take precedence.
+    /// Multicast, broadcast, loopback, link-local IPv6 and IPv4-mapped IPv6 addresses never match.
     ///
     /// Connections that the hook accepts at once appear in the accept queue of the returned
-    /// listener ([`Stack::tcp_accept`]). Everything else is reported by [`Stack::poll_forward`].
-    /// [`Stack::tcp_listen_close`] ends the forwarder: packets to its destinations are no longer
-    /// received, so flows should be ended first.
+    /// listener ([`Stack::tcp_accept`]). [`Stack::poll_forward`] reports deferred handshakes and
+    /// UDP flows. [`Stack::tcp_listen_close`] ends the forwarder. The host then no longer receives
+    /// packets to its destinations, so the application should end all flows first.
     ///
     /// ```
     /// use linerate_stack::{Destinations, ForwardOptions, Rejection, Stack, StackConfig, Verdict};
@@ -64,14 +66,14 @@ impl Stack {
         self.sockets.listen_handle(listener).ok_or(Error::Closed)
     }
 
-    /// Removes and returns the next event of the forwarders: first the ends of flows, then new
-    /// flows.
+    /// Removes and returns the next event of all forwarders; `None` if there is no event. Events
+    /// about ended flows come first, then new flows.
     pub fn poll_forward(&mut self) -> Option<ForwardEvent> {
         self.poll_ended_flow().or_else(|| self.poll_new_flow())
     }
 
-    /// Removes and returns the next event about a flow that has ended
-    /// ([`ForwardEvent::Cancelled`], [`ForwardEvent::Expired`]). New flows wait.
+    /// Removes and returns the next event about a flow that has ended ([`ForwardEvent::Cancelled`]
+    /// or [`ForwardEvent::Expired`]). New flows stay in their queue.
     pub fn poll_ended_flow(&mut self) -> Option<ForwardEvent> {
         if let Some(handle) = self.forwarding.records.cancelled.pop_front() {
             return Some(ForwardEvent::Cancelled(handle));
@@ -79,19 +81,20 @@ impl Stack {
         self.forwarding.expired.pop_front().map(ForwardEvent::Expired)
     }
 
-    /// Removes and returns the next new flow ([`ForwardEvent::Deferred`],
+    /// Removes and returns the next event about a new flow ([`ForwardEvent::Deferred`] or
     /// [`ForwardEvent::Datagrams`]).
     pub fn poll_new_flow(&mut self) -> Option<ForwardEvent> {
         self.poll_deferred().or_else(|| self.poll_udp_flow())
     }
 
-    /// Returns the number of new flows that the application has not polled.
+    /// Returns the number of new flows that [`Stack::poll_new_flow`] has not returned yet.
     #[must_use]
     pub const fn new_flows(&self) -> usize {
         self.forwarding.records.fresh() + self.forwarding.udp.fresh.len()
     }
 
-    /// Returns the counters and the state of the forwarders.
+    /// Returns the counters of all forwarders, and the numbers of deferred handshakes and UDP
+    /// flows.
     #[must_use]
     pub fn forward_statistics(&self) -> ForwardStatistics {
         let (deferred, udp_flows) = (self.forwarding.records.len(), self.forwarding.udp.len());
@@ -100,9 +103,10 @@ impl Stack {
 
     /// Does a forwarder accept packets to this address of another host?
     ///
-    /// Routers do not forward packets to IPv6 addresses of link-local scope (RFC 4291 §2.5.6). An
-    /// IPv4 address in an IPv6 packet would pass filters for IPv4 addresses, and reach its host
-    /// when the application connects to it (RFC 4291 §2.5.5.2).
+    /// Link-local IPv6 addresses are excluded, because routers do not forward packets to them (RFC
+    /// 4291 §2.5.6). IPv4-mapped IPv6 addresses are excluded too (RFC 4291 §2.5.5.2): they would
+    /// circumvent filters for IPv4 addresses, and an application that connects to such a
+    /// destination would reach the IPv4 host.
     pub(crate) fn forwards_to(&self, address: IpAddr) -> bool {
         !self.forwarding.forwarders.is_empty()
             && !address.is_multicast()
@@ -114,8 +118,9 @@ impl Stack {
             && self.forwarding.covers(address)
     }
 
-    /// Returns whether an echo request may be answered in the name of its destination. If not, this
-    /// function has applied the policy of the forwarder.
+    /// Returns whether the host should answer an echo request with an echo reply. If not, the
+    /// policy of the forwarder for its destination has already been applied: the request is
+    /// dropped, or an ICMP error was sent.
     pub(crate) fn may_answer_echo(&mut self, arrived: &Arrived<'_>) -> bool {
         let destination = arrived.destination();
         if arrived.is_broadcast || self.is_ours(destination) {
@@ -133,12 +138,14 @@ impl Stack {
         false
     }
 
-    /// Removes the forwarder of a listener that is closed.
+    /// Removes the forwarder whose listener is being closed. Does nothing if the listener is not a
+    /// forwarder's.
     pub(crate) fn close_forwarder(&mut self, listener: u32) {
         if let Some(place) = self.forwarding.of_listener(listener) {
             self.forwarding.forwarders.remove(place);
             self.forwarding.records.remove_of(listener);
-            // Packets to the addresses of the forwarder are no longer for this host.
+            // The cached addresses may be destinations of the forwarder, for which this host no
+            // longer accepts packets.
             self.all_interfaces_mut().for_each(|interface| interface.flow_cache.forget_hosts());
         }
     }

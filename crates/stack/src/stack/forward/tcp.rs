@@ -1,4 +1,4 @@
-//! Forwarded handshakes.
+//! Forwarded TCP connections: handshakes that the application accepts, defers, rejects or drops.
 
 use crate::demux::Flow;
 use crate::error::Error;
@@ -16,12 +16,14 @@ use linerate_wire::Segment;
 
 /// # Application calls: forwarded connections
 impl Stack {
-    /// Accepts a deferred handshake: the SYN-ACK is sent, and the connection belongs to the
-    /// application. [`linerate_tcp::Event::Connected`] or [`linerate_tcp::Event::Closed`] follows.
+    /// Accepts a deferred handshake: the host sends the SYN-ACK, and the returned connection
+    /// belongs to the application. [`linerate_tcp::Event::Connected`] or
+    /// [`linerate_tcp::Event::Closed`] reports the result of the handshake.
     ///
     /// # Errors
-    /// [`Error::Closed`] if the handshake was cancelled or answered; or the reason why there is no
-    /// connection, in which case the client gets no answer and repeats its SYN.
+    /// [`Error::Closed`] if the handshake was cancelled or already answered; or the reason why the
+    /// connection could not be created. In the latter case, the client gets no answer, and
+    /// retransmits its SYN.
     pub fn forward_accept(
         &mut self,
         now: Instant,
@@ -49,10 +51,10 @@ impl Stack {
         }
     }
 
-    /// Rejects a deferred handshake.
+    /// Rejects a deferred handshake: sends the client a reset or an ICMP error.
     ///
     /// # Errors
-    /// [`Error::Closed`] if it was cancelled or answered.
+    /// [`Error::Closed`] if the handshake was cancelled or already answered.
     pub fn forward_reject(
         &mut self,
         now: Instant,
@@ -65,10 +67,11 @@ impl Stack {
         Ok(())
     }
 
-    /// Drops a deferred handshake without an answer. Its client repeats the SYN.
+    /// Drops a deferred handshake without an answer. The client retransmits its SYN, which the hook
+    /// sees as a new flow.
     ///
     /// # Errors
-    /// [`Error::Closed`] if it was cancelled or answered.
+    /// [`Error::Closed`] if the handshake was cancelled or already answered.
     pub fn forward_drop(&mut self, handle: DeferredHandle) -> Result<(), Error> {
         self.forwarding.records.take(handle).ok_or(Error::Closed)?;
         self.forwarding.counted.dropped += 1;
@@ -84,7 +87,8 @@ impl Stack {
         Some(ForwardEvent::Deferred(handle, opening))
     }
 
-    /// Returns the listener of the forwarder for a segment without a connection.
+    /// Returns the index of the listener of the forwarder that handles `segment`, which has no
+    /// connection; `None` if no forwarder matches.
     pub(crate) fn forwarder_for(
         &self,
         arrived: &Arrived<'_>,
@@ -97,13 +101,15 @@ impl Stack {
         Some(self.forwarding.forwarders[place].listener)
     }
 
-    /// Handles a SYN for a forwarder.
+    /// Handles a SYN for the forwarder with this `listener`: calls its hook, unless the handshake
+    /// is already deferred.
     pub(crate) fn forward_syn(&mut self, arrived: &Arrived<'_>, listener: u32, syn: &Segment<'_>) {
         let flow = arrived.flow(syn);
         if let Some((index, record)) = self.forwarding.records.of_flow(&flow) {
             let known = Arrived::parse(Arrival::of_stored(Instant::ZERO), &record.packet);
             let known = known.and_then(|(known, _)| Segment::parse(known.payload).ok());
-            // Another sequence number is another attempt of the client.
+            // A SYN with a different sequence number belongs to a new attempt of the client, so it
+            // replaces the stored SYN.
             if known.is_none_or(|known| known.seq != syn.seq) {
                 self.forwarding.records.replace(index, packet_of(arrived, syn));
             }
@@ -122,8 +128,9 @@ impl Stack {
         }
     }
 
-    /// Stores a SYN as a record. At the limit, the new record replaces the oldest one (RFC 4987
-    /// §3.4), so that a flood of SYNs to silent destinations does not exclude other clients.
+    /// Stores a SYN as a record until the application answers. If the maximum number of records is
+    /// stored, the new record replaces the oldest one (RFC 4987 §3.4). A flood of SYNs to silent
+    /// destinations thus does not exclude other clients.
     fn defer_syn(&mut self, flow: Flow, listener: u32, packet: Box<[u8]>) {
         let records = &mut self.forwarding.records;
         if records.len() >= self.limits.deferred.max(1)
@@ -136,8 +143,8 @@ impl Stack {
         self.forwarding.records.insert(flow, listener, interface, packet);
     }
 
-    /// Handles a reset that belongs to no connection: ends a deferred handshake with the same
-    /// sequence numbers (RFC 9293 §3.10.7.4).
+    /// Handles a reset that belongs to no connection. If its sequence number fits a deferred
+    /// handshake, this handshake is cancelled (RFC 9293 §3.10.7.4).
     pub(crate) fn cancel_deferred(&mut self, arrived: &Arrived<'_>, reset: &Segment<'_>) {
         if self.forwarding.records.len() == 0 {
             return;
@@ -167,7 +174,8 @@ impl Stack {
         }
     }
 
-    /// Calls `act` with the SYN of a record as if the SYN had arrived now.
+    /// Calls `act` with the stored SYN of a record, as if the SYN had arrived now. Returns `None`
+    /// if the SYN cannot be parsed.
     fn with_record<R>(
         &mut self,
         record: &Deferred,
@@ -179,7 +187,7 @@ impl Stack {
     }
 }
 
-/// Returns the packet of a SYN without IP options, extension headers and data.
+/// Returns a copy of the packet of a SYN, without IP options, extension headers and data.
 fn packet_of(arrived: &Arrived<'_>, syn: &Segment<'_>) -> Box<[u8]> {
     let header = &arrived.payload[..arrived.payload.len() - syn.payload.len()];
     let mut packet = vec![0; header_length(arrived.source()) + header.len()];

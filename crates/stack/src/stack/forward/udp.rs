@@ -1,4 +1,5 @@
-//! Forwarded UDP flows: sockets that the first datagram creates, and that end when they are idle.
+//! Forwarded UDP flows. The first datagram of a flow creates a socket, which is closed after an
+//! idle time.
 
 use crate::demux::{Binding, Flow};
 use crate::error::Error;
@@ -18,11 +19,12 @@ use linerate_wire::{IpHeader, Ipv6Header, Protocol, Sum, TcpOptions, UdpHeader, 
 
 /// # Application calls: forwarded UDP flows
 impl Stack {
-    /// Reports to the source of a forwarded UDP flow that its destination is unreachable, as the
-    /// network has told the application.
+    /// Sends the source of a forwarded UDP flow an ICMP error: its destination is unreachable. The
+    /// application calls this method when the destination has proved unreachable on its own socket.
     ///
     /// # Errors
-    /// [`Error::Closed`]; [`Error::NotConnected`] if the socket is not of a forwarder.
+    /// [`Error::Closed`]; [`Error::NotConnected`] if the socket does not belong to a forwarded
+    /// flow.
     pub fn forward_unreachable(
         &mut self,
         now: Instant,
@@ -35,8 +37,8 @@ impl Stack {
             return Err(Error::NotConnected);
         };
         let local = socket.binding.local();
-        // The last datagram is not stored, so the quote has only its addresses and ports, by which
-        // its sender finds the socket.
+        // The datagrams of the flow are not stored, so the ICMP error quotes only addresses and
+        // ports. These suffice for the source to find its socket.
         let header = IpHeader::new(peer.ip(), local.ip(), Protocol::UDP).ok_or(Error::Closed)?;
         let mut bytes = [0; Ipv6Header::LENGTH + UdpHeader::LENGTH];
         let bytes = &mut bytes[..header.length() + UdpHeader::LENGTH];
@@ -66,8 +68,8 @@ impl Stack {
         Some(ForwardEvent::Datagrams(handle, opening))
     }
 
-    /// Handles a datagram that no socket accepts. Returns the socket that a forwarder creates for
-    /// it.
+    /// Handles a datagram that no socket accepts. If a forwarder accepts the flow, creates a socket
+    /// and returns its index. Otherwise returns `None`, and may send an ICMP error.
     pub(crate) fn forward_datagram(&mut self, arrived: &Arrived<'_>, flow: &Flow) -> Option<u32> {
         let (local, remote) = (flow.local(), flow.remote());
         let may = !arrived.is_broadcast && !arrived.arrival.is_local;
@@ -76,7 +78,8 @@ impl Stack {
             self.answer_with_error(arrived, Unreachable::Port);
             return None;
         };
-        // A datagram with port zero cannot be answered.
+        // A datagram whose source or destination port is zero is dropped, because it could not be
+        // answered.
         let verdict = if remote.port() == 0 || local.port() == 0 {
             Verdict::Drop
         } else {
@@ -136,7 +139,8 @@ impl Stack {
         Some(index)
     }
 
-    /// Notes a datagram of a forwarded flow.
+    /// Records that a datagram of a forwarded flow was received, or sent if `is_answer` is true.
+    /// Does nothing for other sockets.
     #[inline]
     pub(crate) fn note_datagram(&mut self, index: u32, is_answer: bool) {
         if let Some(socket) = self.sockets.udp_at(index)
@@ -154,7 +158,8 @@ impl Stack {
         }
     }
 
-    /// Handles the timer of a socket: ends its flow, if it was idle for long enough.
+    /// Handles the timer of a UDP socket: ends its forwarded flow after its idle time, or else arms
+    /// the timer again.
     #[cold]
     pub(crate) fn expire_udp_flow(&mut self, now: Instant, index: u32) {
         let Some(socket) = self.sockets.udp_at(index) else { return };
@@ -168,7 +173,8 @@ impl Stack {
         }
     }
 
-    /// Closes the socket of a flow, and informs the application if it knows the flow.
+    /// Closes the socket of a forwarded flow. Reports this to the application if the application
+    /// has been told of the flow.
     fn end_udp_flow(&mut self, index: u32) {
         let Some(handle) = self.sockets.udp_handle(index) else { return };
         let flow = self.sockets.udp_at(index).and_then(|socket| socket.forwarded);
@@ -178,7 +184,7 @@ impl Stack {
         }
     }
 
-    /// Removes the socket at `index` from the list of its flow.
+    /// Removes the socket at `index` from the list of forwarded UDP flows that contains it.
     pub(crate) fn leave_udp_flows(&mut self, index: u32, flow: UdpFlow) {
         self.queues.remove(self.forwarding.udp.list(flow.list), index);
     }
