@@ -35,7 +35,7 @@ impl Stack {
     ///
     /// # Errors
     /// [`Error::UnusableAddress`] for a multicast, loopback or unspecified address;
-    /// [`Error::TooManyAddresses`].
+    /// [`Error::TooManyAddresses`] if the limit of addresses is reached.
     pub fn add_address(
         &mut self,
         now: Instant,

@@ -147,7 +147,7 @@ impl Stack {
         self.schedule_address_changes();
     }
 
-    /// Forms the successors of temporary addresses that will soon be deprecated (RFC 8981 §3.5).
+    /// Forms new temporary addresses to replace those that will soon be deprecated (RFC 8981 §3.5).
     pub(super) fn replace_temporary_addresses(&mut self, now: Instant) {
         let is_due = |formed: &&mut Formed| formed.replace_at <= now;
         while let Some(due) = self.interface.discovery.formed.iter_mut().find(is_due) {

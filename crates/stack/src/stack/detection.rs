@@ -47,7 +47,7 @@ impl Stack {
     /// stay on the link.
     ///
     /// # Errors
-    /// [`Error::TooManyAddresses`].
+    /// [`Error::TooManyAddresses`] if the limit of addresses is reached.
     pub fn add_ipv4_link_local(&mut self, now: Instant) -> Result<(), Error> {
         let address = IpAddr::from(self.interface.ipv4_link_local.draw());
         let options =
@@ -62,7 +62,7 @@ impl Stack {
         let begin = self.interface.ipv4_link_local.note_conflict(self.now);
         let Some(removed) = self.interface.addresses.remove(duplicate) else { return };
         self.handle_removal(removed);
-        // This cannot fail, because the removed address has left room for one address.
+        // The call cannot fail, because the removed address has left room for one address.
         let _ = self.add_ipv4_link_local(self.now);
         if let Some(added) = self.addresses().last().map(|own| own.cidr.address()) {
             self.interface.detections.begin_at(added, begin);
@@ -122,8 +122,8 @@ impl Stack {
     /// Handles a conflict: a message shows that another host uses or probes for `address`, which is
     /// an address of this host. The host gives up a tentative address. It defends an assigned IPv4
     /// address by an announcement, at most every ten seconds. At the second conflict within ten
-    /// seconds, it keeps an address that the application has configured, and gives up any other
-    /// (RFC 5227 §2.4 b and c).
+    /// seconds, the host keeps an IPv4 address that the application has configured, and gives up
+    /// any other IPv4 address (RFC 5227 §2.4 b and c).
     #[cold]
     pub(crate) fn handle_conflict(&mut self, address: IpAddr) {
         self.interface.neighbors.counters_mut().conflicts += 1;

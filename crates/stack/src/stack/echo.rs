@@ -18,7 +18,7 @@ impl Stack {
     ///
     /// # Errors
     /// [`Error::WouldBlock`] if the reply queue is full; [`Error::MessageTooLong`] if the packet
-    /// would exceed 65,535 bytes; or the reason why there is no path to the destination.
+    /// would exceed 65,535 bytes; or an error that says why there is no path to the destination.
     pub fn echo_send(
         &mut self,
         now: Instant,

@@ -28,7 +28,7 @@ pub enum MulticastInterface {
     /// The interface over which the socket sends datagrams to groups
     /// ([`Stack::udp_set_multicast_interface`]). If none was set, the first interface of the host.
     Default,
-    /// The interface that has this address.
+    /// The interface that has this IP address.
     Address(IpAddr),
     /// The interface with this number.
     Number(u32),
@@ -78,8 +78,9 @@ impl Stack {
     /// sources. The host reports the membership to the routers of the link at once.
     ///
     /// # Errors
-    /// [`Error::NotAGroup`], [`Error::OtherVersion`], [`Error::AlreadyJoined`], or a limit:
-    /// [`Error::TooManyGroups`], [`Error::TooManySources`].
+    /// [`Error::NotAGroup`] if `group` is not a multicast address, [`Error::OtherVersion`] if the
+    /// socket cannot use its IP version, [`Error::AlreadyJoined`], or [`Error::TooManyGroups`] or
+    /// [`Error::TooManySources`] if a limit is reached.
     pub fn udp_join(
         &mut self,
         now: Instant,
@@ -95,7 +96,8 @@ impl Stack {
     /// stops receiving from this source. Closing a socket leaves all its groups.
     ///
     /// # Errors
-    /// [`Error::NotAGroup`], [`Error::NotJoined`].
+    /// [`Error::NotAGroup`] if `group` is not a multicast address; [`Error::NotJoined`] if the
+    /// socket has not joined it.
     pub fn udp_leave(
         &mut self,
         now: Instant,
@@ -161,7 +163,7 @@ impl Stack {
     /// groups; `None` if the application has not set an interface.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn udp_multicast_interface(&self, handle: UdpHandle) -> Result<Option<u32>, Error> {
         Ok(self.sockets.udp(handle)?.multicast_interface)
     }
@@ -170,7 +172,7 @@ impl Stack {
     /// datagrams do not leave the host.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn udp_set_multicast_hops(&mut self, handle: UdpHandle, hops: u8) -> Result<(), Error> {
         self.sockets.udp_mut(handle)?.1.multicast_hops = hops;
         Ok(())
@@ -179,7 +181,7 @@ impl Stack {
     /// Returns the TTL or hop limit of this socket's datagrams to multicast groups.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn udp_multicast_hops(&self, handle: UdpHandle) -> Result<u8, Error> {
         Ok(self.sockets.udp(handle)?.multicast_hops)
     }
@@ -188,7 +190,7 @@ impl Stack {
     /// reach the sockets of this host that have joined the group.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn udp_set_multicast_loop(&mut self, handle: UdpHandle, on: bool) -> Result<(), Error> {
         self.sockets.udp_mut(handle)?.1.multicast_loop = on;
         Ok(())
@@ -198,7 +200,7 @@ impl Stack {
     /// of this host that have joined the group?
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn udp_multicast_loop(&self, handle: UdpHandle) -> Result<bool, Error> {
         Ok(self.sockets.udp(handle)?.multicast_loop)
     }
@@ -462,8 +464,8 @@ fn pack(report: &mut GroupReport<'_>, records: &mut VecDeque<Record<'_>>) {
             // The record does not fit even into an empty report, so it is dropped.
             None if is_first => {}
             None => return,
-            // A list of excluded sources cannot be split; the sources that do not fit are lost
-            // (RFC 3376 §4.2.16).
+            // A list of excluded sources cannot be split over several reports, so sources that do
+            // not fit are omitted (RFC 3376 §4.2.16).
             Some(_) if is_whole || is_exclude => {}
             Some(count) => {
                 record.sources = &record.sources[count..];

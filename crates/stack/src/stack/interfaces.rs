@@ -44,7 +44,7 @@ impl Stack {
     /// interface. In socket addresses, this number is the zone of link-local IPv6 addresses.
     ///
     /// # Errors
-    /// [`Error::TooManyInterfaces`].
+    /// [`Error::TooManyInterfaces`] if the limit of interfaces is reached.
     pub fn add_interface(
         &mut self,
         now: Instant,
@@ -76,7 +76,7 @@ impl Stack {
     /// [`Stack::turn_on_links`].
     ///
     /// # Errors
-    /// [`Error::TooManyInterfaces`].
+    /// [`Error::TooManyInterfaces`] if the limit of interfaces is reached.
     pub fn attach_links<L: Link>(
         &mut self,
         now: Instant,
@@ -165,7 +165,7 @@ impl Stack {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownInterface`].
+    /// [`Error::UnknownInterface`] if there is no interface with this number.
     pub fn on<T>(
         &mut self,
         interface: u32,
@@ -303,7 +303,8 @@ impl Stack {
     /// of the address if it is link-local, or else the interface of the route to the address.
     ///
     /// # Errors
-    /// [`Error::UnknownZone`], [`Error::MissingZone`].
+    /// [`Error::UnknownZone`] if the zone is not the number of an interface; [`Error::MissingZone`]
+    /// if the zone is zero and the host has several interfaces.
     #[inline]
     pub(crate) fn interface_for(&self, given: &SocketAddr) -> Result<u16, Error> {
         match given {

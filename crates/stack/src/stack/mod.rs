@@ -80,8 +80,8 @@ use linerate_wire::IpCidr;
 /// The TCP/IP stack of one host, without I/O: its methods take received frames, the current time
 /// and the calls of applications, and return frames to send and events.
 ///
-/// Getters return state, `handle_*` take input, plain verbs are calls of applications, and `poll_*`
-/// return output. [`crate::Host`] combines a stack with a link.
+/// Names of methods: `handle_*` takes input, `poll_*` returns output, nouns are getters, and other
+/// verbs are calls of applications. [`crate::Host`] combines a stack with a link.
 #[derive(Debug)]
 pub struct Stack {
     /// The current interface: the interface that methods without an interface number use
@@ -146,7 +146,7 @@ pub struct Stack {
     pub(crate) recent_headers: HostHeaders,
     /// The header template of the segments that one connection is sending in a batch.
     pub(crate) batch: BatchHeaders,
-    /// The use of scatter-gather for the current frame.
+    /// The use of scatter-gather for the frame that is being written: off, allowed, or used.
     pub(crate) scatter_gather: ScatterGather,
     /// The ring of senders of packets to this host itself. [`Sender::Replies`] stands here for the
     /// packets in `local` and the segments in `unconnected`.
@@ -436,7 +436,7 @@ impl Stack {
         );
     }
 
-    /// Checks the invariants of an interface.
+    /// Checks the invariants of an interface. Panics if one is broken.
     fn check_interface(&self, interface: &Interface) {
         interface.check();
         interface.groups.check(|index| matches!(self.sockets.get(index), Some(Socket::Udp(_))));

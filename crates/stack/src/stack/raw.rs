@@ -25,7 +25,7 @@ impl Stack {
     /// for its protocol.
     ///
     /// # Errors
-    /// [`Error::TooManySockets`].
+    /// [`Error::TooManySockets`] if the limit of sockets is reached.
     pub fn raw_open(
         &mut self,
         is_ipv6: bool,
@@ -145,7 +145,7 @@ impl Stack {
     /// Sets the TTL or hop limit of packets that are sent from now on. The value 0 is sent as 1.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn raw_set_hops(&mut self, handle: RawHandle, hops: u8) -> Result<(), Error> {
         self.sockets.raw_mut(handle)?.1.hops = hops;
         Ok(())

@@ -260,7 +260,8 @@ impl Stack {
                 }
                 let at = self.emit_ethernet(mac, ether_type_of(packet), frame);
                 let Some(room) = frame.get_mut(at..at + packet.len()) else {
-                    // The MTU of the link has decreased since the packet was queued.
+                    // The packet does not fit, because the MTU of the link has decreased since the
+                    // packet was queued.
                     self.counted.ip.out_discards += 1;
                     return TransmitOutcome::QueuedOrDropped;
                 };

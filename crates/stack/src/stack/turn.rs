@@ -26,7 +26,7 @@ impl Default for Budget {
     }
 }
 
-/// The result of a turn.
+/// The result of one turn of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Turn {
@@ -62,7 +62,8 @@ impl Default for Turn {
 }
 
 impl Turn {
-    /// Returns the combined result of two turns on different links.
+    /// Returns the combined result of turns on two links: the sums of their numbers, and the
+    /// earlier deadline.
     fn plus(self, other: Self) -> Self {
         Self {
             received: self.received + other.received,
@@ -78,9 +79,9 @@ impl Turn {
 /// A link with the number of its interface ([`Stack::add_interface`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceLink<L> {
-    /// The number of the interface.
+    /// The number of the interface that sends and receives over the link.
     pub interface: u32,
-    /// The link.
+    /// The link of the interface.
     pub link: L,
 }
 
@@ -231,7 +232,8 @@ impl Stack {
         Ok(Turn { transmitted, blocked, next, more, ..turn })
     }
 
-    /// Receives frames, with lookup prefetch if it is enabled.
+    /// Receives up to `budget` frames, with lookup prefetch if that is worthwhile, and returns the
+    /// number of received frames.
     fn receive(
         &mut self,
         link: &mut impl Link,
@@ -245,7 +247,8 @@ impl Stack {
         }
     }
 
-    /// Receives frames without lookup prefetch.
+    /// Receives up to `budget` frames without lookup prefetch, and returns the number of received
+    /// frames.
     #[inline(always)]
     fn receive_without_prefetch(
         &mut self,
@@ -267,7 +270,7 @@ impl Stack {
         budget: Budget,
         now: Instant,
     ) -> Result<Turn, LinkError> {
-        // An early return keeps the rare error out of the variables of the common path.
+        // An early return keeps the registers of the common path free of the rare error.
         let received = match received {
             Ok(received) => received,
             Err(error) => {

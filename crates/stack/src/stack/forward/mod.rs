@@ -51,7 +51,7 @@ impl Stack {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooManySockets`].
+    /// [`Error::TooManySockets`] if the limit of sockets is reached.
     pub fn forward(
         &mut self,
         destinations: Destinations,
@@ -101,7 +101,7 @@ impl Stack {
         ForwardStatistics { deferred, udp_flows, ..self.forwarding.counted }
     }
 
-    /// Does a forwarder accept packets to this address of another host?
+    /// Does any forwarder accept packets to `address`, which is not an address of this host?
     ///
     /// Link-local IPv6 addresses are excluded, because routers do not forward packets to them (RFC
     /// 4291 §2.5.6). IPv4-mapped IPv6 addresses are excluded too (RFC 4291 §2.5.5.2): they would

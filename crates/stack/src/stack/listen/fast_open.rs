@@ -1,7 +1,7 @@
 //! TCP Fast Open for listeners (RFC 7413 §4.2.2): accepts the data of a SYN with a valid cookie, up
 //! to a limit of pending connections.
 //!
-//! The reasons for the limit are given in `tcp::listen::fast_open`.
+//! The module `tcp::listen::fast_open` gives the reasons for the limit.
 
 use crate::handle::ListenHandle;
 use crate::ip::Arrived;
@@ -78,7 +78,7 @@ impl Stack {
             .sockets
             .tcp_at(index)
             .is_some_and(|socket| socket.connection.error() == Some(Error::Reset));
-        // The listener may have been closed before.
+        // The listener may have been closed since the connection was opened.
         if let Ok((_, listener)) = self.sockets.listener_mut(handle) {
             listener.pending.leave(self.now, was_reset);
         }

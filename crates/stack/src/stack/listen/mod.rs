@@ -140,7 +140,7 @@ impl Stack {
     /// default configuration of the host.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn tcp_listen_configure(
         &mut self,
         handle: ListenHandle,
@@ -154,12 +154,12 @@ impl Stack {
     /// Returns the address and port to which the listener is bound.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn tcp_listen_addr(&self, handle: ListenHandle) -> Result<SocketAddr, Error> {
         Ok(self.sockets.listener(handle)?.binding.shown_local())
     }
 
-    /// Does the listener exclude IPv4 ([`ListenOptions::only_v6`])?
+    /// Returns whether a listener at an IPv6 address excludes IPv4 ([`ListenOptions::only_v6`]).
     ///
     /// # Errors
     /// [`Error::Closed`]; [`Error::NotIpv6`] for a listener at an IPv4 address.
@@ -171,7 +171,7 @@ impl Stack {
     /// Returns the counters and the queue lengths of the listener.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn tcp_listen_statistics(&self, handle: ListenHandle) -> Result<ListenStatistics, Error> {
         let listener = self.sockets.listener(handle)?;
         let (half_open, acceptable) = (listener.half_open.len(), listener.acceptable.len());
@@ -309,7 +309,7 @@ impl Stack {
         self.tcp_configs.choose(own)
     }
 
-    /// Counts a dropped SYN.
+    /// Counts a SYN that the listener has dropped.
     #[cold]
     fn drop_syn(&mut self, index: u32) {
         self.counted.tcp_extra.listen_drops += 1;
@@ -327,7 +327,7 @@ impl Stack {
         }
     }
 
-    /// Removes the oldest half-open connection, to make room in the SYN queue.
+    /// Removes the oldest half-open connection of a listener, to make room for a new SYN.
     #[cold]
     fn recycle_half_open(&mut self, index: u32) {
         let Some(listener) = self.sockets.listener_at(index) else { return };

@@ -15,7 +15,8 @@ impl Stack {
     #[inline]
     pub(crate) fn prefetches_lookups(&self) -> bool {
         let flows = self.flows.len();
-        // Most hosts have few connections, so the first comparison decides.
+        // The cheap comparison comes first, because it is false on most hosts, which have few
+        // connections.
         flows >= MANY
             && flows - self.time_wait.len() >= MANY
             && self.interface.flow_cache.is_enabled
@@ -48,7 +49,8 @@ impl Stack {
         let flow = flow_of(self.interface.capabilities.medium, frame.bytes);
         let before = self.flows.step_to_announced(flow);
         if let (Some(flow), Some(_)) = (flow, before) {
-            // The connection is with another host, whose addresses were checked when it was opened.
+            // Lookups find only connections with other hosts. The addresses of a connection were
+            // checked when the connection was opened.
             self.interface.flow_cache.learn(&flow.hosts);
         }
         let socket = before.and_then(|_| self.flows.last(&flow?));

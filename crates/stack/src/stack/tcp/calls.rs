@@ -179,7 +179,7 @@ impl Stack {
     /// read.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn tcp_shutdown_write(&mut self, now: Instant, handle: TcpHandle) -> Result<(), Error> {
         self.with_connection(now, handle, |connection| connection.shutdown_write(now))?;
         self.memory.stop_waiting(handle.index());
@@ -189,7 +189,7 @@ impl Stack {
     /// Closes the receiving direction. Data that arrives from now on is dropped.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn tcp_shutdown_read(&mut self, now: Instant, handle: TcpHandle) -> Result<(), Error> {
         self.with_connection(now, handle, |connection| connection.shutdown_read(now))
     }
@@ -213,7 +213,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Resets the connection and closes its handle.
+    /// Aborts the connection, which sends a reset to the peer, and closes its handle.
     ///
     /// # Errors
     /// [`Error::Closed`] if the handle was already closed.

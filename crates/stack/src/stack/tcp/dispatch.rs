@@ -64,7 +64,8 @@ impl Stack {
         }
     }
 
-    /// Handles events about the path to the peer.
+    /// Handles events of a connection about the path to its peer: a confirmed path MTU, or a peer
+    /// that does not answer.
     #[cold]
     fn handle_path_events(&mut self, index: u32, events: Events) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };

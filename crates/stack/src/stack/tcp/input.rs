@@ -32,7 +32,8 @@ impl Stack {
                 return;
             }
         }
-        // RFC 9293 MUST-57: a broadcast segment is silently discarded.
+        // Segments to a broadcast or multicast address are silently discarded, as RFC 9293 requires
+        // for SYNs (MUST-57).
         if arrived.is_broadcast {
             return;
         }

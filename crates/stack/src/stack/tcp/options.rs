@@ -1,4 +1,4 @@
-//! The options and the addresses of TCP connections.
+//! Methods of the application for the options and the addresses of TCP connections.
 
 use crate::error::Error;
 use crate::handle::TcpHandle;
@@ -15,7 +15,7 @@ impl Stack {
     /// of the change. Returns the result of `change`.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn tcp_configure<R>(
         &mut self,
         now: Instant,
@@ -30,7 +30,7 @@ impl Stack {
     /// can overtake each other.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn tcp_set_type_of_service(
         &mut self,
         handle: TcpHandle,
@@ -47,7 +47,7 @@ impl Stack {
     /// §3.9.2). The default is 64.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn tcp_set_ttl(&mut self, handle: TcpHandle, ttl: NonZeroU8) -> Result<(), Error> {
         let (index, socket) = self.sockets.tcp_mut(handle)?;
         socket.headers.set_ttl(ttl);
@@ -59,7 +59,7 @@ impl Stack {
     /// Returns the time to live, or hop limit, of the connection's segments.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn tcp_ttl(&self, handle: TcpHandle) -> Result<u8, Error> {
         let [_, ttl] = self.sockets.tcp(handle)?.headers.service();
         Ok(ttl)
@@ -68,7 +68,7 @@ impl Stack {
     /// Returns the type of service of the connection's segments. Its ECN bits are zero.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn tcp_type_of_service(&self, handle: TcpHandle) -> Result<TypeOfService, Error> {
         let [type_of_service, _] = self.sockets.tcp(handle)?.headers.service();
         Ok(TypeOfService::from_byte(type_of_service))
@@ -80,15 +80,16 @@ impl Stack {
     /// address is the number of its interface.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn tcp_local_addr(&self, handle: TcpHandle) -> Result<SocketAddr, Error> {
         Ok(self.sockets.tcp(handle)?.shown_local())
     }
 
-    /// Returns the address and port of the peer, in the form of [`Stack::tcp_local_addr`].
+    /// Returns the address and port of the peer, in the form that [`Stack::tcp_local_addr`]
+    /// describes.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn tcp_peer_addr(&self, handle: TcpHandle) -> Result<SocketAddr, Error> {
         Ok(self.sockets.tcp(handle)?.shown_remote())
     }

@@ -20,7 +20,7 @@ enum CompletedBy {
     Link,
 }
 
-/// The outcome of writing a segment.
+/// The outcome of an attempt to write the next segment of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SegmentOutcome {
     /// A frame was written.

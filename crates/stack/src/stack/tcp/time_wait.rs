@@ -70,7 +70,8 @@ impl Stack {
         if self.time_wait.skipped < self.time_wait.len() {
             return self.timers.arm(TcpTimer::Queue, now);
         }
-        // No records are left. The next record arms the timer of the queue.
+        // The queue contains no more records. The next record that is added arms the timer of the
+        // queue.
         self.time_wait.skipped = 0;
         self.time_wait.latest = Instant::ZERO;
     }
@@ -87,8 +88,8 @@ impl Stack {
         }
     }
 
-    /// Checks that a timer is armed in time for a connection: its own timer, or the timer of the
-    /// queue.
+    /// Checks that a timer expires early enough for the deadline of a connection: its own timer, or
+    /// in TIME-WAIT the timer of the queue. Panics if not.
     pub(super) fn check_timer(&self, index: u32, socket: &TcpSocket) {
         let deadline = socket.connection.poll_timeout();
         let armed = self.timers.deadline(TcpTimer::Connection(index));

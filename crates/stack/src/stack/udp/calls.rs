@@ -198,7 +198,7 @@ impl Stack {
     /// has arrived.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn udp_take_error(&mut self, handle: UdpHandle) -> Result<Option<Error>, Error> {
         Ok(self.sockets.udp_mut(handle)?.1.error.take())
     }
@@ -206,7 +206,7 @@ impl Stack {
     /// Allows or forbids the socket to send to broadcast addresses.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn udp_set_broadcast(&mut self, handle: UdpHandle, broadcast: bool) -> Result<(), Error> {
         self.sockets.udp_mut(handle)?.1.broadcast = broadcast;
         Ok(())
@@ -215,7 +215,7 @@ impl Stack {
     /// May the socket send to broadcast addresses?
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn udp_broadcast(&self, handle: UdpHandle) -> Result<bool, Error> {
         Ok(self.sockets.udp(handle)?.broadcast)
     }
@@ -223,7 +223,7 @@ impl Stack {
     /// Sets whether the host may send datagrams of the socket in fragments.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn udp_set_fragmentation(
         &mut self,
         handle: UdpHandle,
@@ -236,7 +236,7 @@ impl Stack {
     /// Returns whether the host may send datagrams of the socket in fragments.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn udp_fragmentation(&self, handle: UdpHandle) -> Result<Fragmentation, Error> {
         Ok(self.sockets.udp(handle)?.fragmentation)
     }
@@ -256,7 +256,7 @@ impl Stack {
     /// now on. The value 0 is sent as 1.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn udp_set_hops(&mut self, handle: UdpHandle, hops: u8) -> Result<(), Error> {
         self.sockets.udp_mut(handle)?.1.hops = hops;
         Ok(())
@@ -265,7 +265,7 @@ impl Stack {
     /// Returns the TTL or hop limit of datagrams to unicast and broadcast addresses.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn udp_hops(&self, handle: UdpHandle) -> Result<u8, Error> {
         Ok(self.sockets.udp(handle)?.hops)
     }
@@ -274,7 +274,7 @@ impl Stack {
     /// that are sent from now on.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn udp_set_type_of_service(
         &mut self,
         handle: UdpHandle,
@@ -287,7 +287,7 @@ impl Stack {
     /// Returns the IPv4 type of service or IPv6 traffic class of the socket's datagrams.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn udp_type_of_service(&self, handle: UdpHandle) -> Result<TypeOfService, Error> {
         Ok(self.sockets.udp(handle)?.type_of_service)
     }
@@ -296,7 +296,7 @@ impl Stack {
     /// bound to all addresses, returns the source address of its packets to the peer instead.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn udp_local_addr(&self, handle: UdpHandle) -> Result<SocketAddr, Error> {
         let socket = self.sockets.udp(handle)?;
         let local = socket.binding.local();
@@ -318,7 +318,7 @@ impl Stack {
         Ok(socket.binding.shown(socket.peer.ok_or(Error::NotConnected)?))
     }
 
-    /// Does the socket exclude IPv4 ([`UdpOptions::only_v6`])?
+    /// Returns whether a socket at an IPv6 address excludes IPv4 ([`UdpOptions::only_v6`]).
     ///
     /// # Errors
     /// [`Error::Closed`]; [`Error::NotIpv6`] for a socket at an IPv4 address.
@@ -330,7 +330,7 @@ impl Stack {
     /// Has the socket a datagram to receive, or, if connected, an error to return?
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the handle is closed.
     pub fn udp_is_readable(&self, handle: UdpHandle) -> Result<bool, Error> {
         let socket = self.sockets.udp(handle)?;
         Ok(!socket.received.is_empty() || (socket.peer.is_some() && socket.error.is_some()))
