@@ -209,8 +209,8 @@ impl Sockets {
             .then(|| self.slab.key(index).map(UdpHandle))?
     }
 
-    /// Returns the connection at this index for writing, whoever its owner is. Unpacks a compact
-    /// connection.
+    /// Returns the connection at this index for writing, with or without an owner. Unpacks a
+    /// compact connection.
     #[inline]
     pub(crate) fn tcp_at(&mut self, index: u32) -> Option<&mut TcpSocket> {
         self.slab.get_mut(index)?.unpack(self.now)
