@@ -1,12 +1,17 @@
 //! The order of the runs of a sweep with a time budget, which measures the most informative cells
 //! first.
 //!
-//! The corners of the table come first, because they bound the throughput of all other cells. If
-//! all remaining runs then fit into the budget, they follow in the random order of the schedule.
-//! Otherwise a few cells of the diagonal follow. After them, three choices alternate: the cell in
-//! the middle of the steepest change between two measured cells, the cell whose prediction has the
-//! widest interval, and a repetition, which shows how much the runs of a cell scatter. The choice
-//! depends only on the previous runs, so the order can be recomputed.
+//! The table has a row for each send buffer and a column for each receive buffer. Its corner cells
+//! are measured first, because they bound the throughput of all other cells. If the budget then
+//! suffices for all remaining runs, those runs follow in the random order of the schedule.
+//! Otherwise, three cells of the table's diagonal follow. After the diagonal, three choices
+//! alternate:
+//! - the cell in the middle of the steepest change of rate between two measured cells,
+//! - the cell whose predicted rate has the widest confidence interval,
+//! - a repetition of a measured cell, which shows how much the rates of one cell scatter.
+//!
+//! Each choice depends only on the previous runs, so the order can be recomputed from the records
+//! of those runs.
 
 use crate::buffers::BufferSize;
 use crate::cell::Cell;
@@ -17,19 +22,23 @@ use crate::stats::{Surface, SurfacePoint, as_f64, repeat_noise};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-/// One run in this many is a repetition of a measured cell.
+/// Number of runs among which one is a repetition of a measured cell.
 const REPEAT_EVERY: usize = 5;
-/// Minimum ratio of the rates of two measured cells for a cell between them to be measured.
+/// Ratio of the rates of two measured cells above which the cell midway between the two is
+/// measured.
 const STEEP: f64 = 1.1;
-/// Maximum number of cells whose predictions are compared to choose a run. If there are more, every
-/// n-th one is compared.
+/// Maximum number of cells whose predictions are compared to choose a run. Of a larger design, only
+/// every n-th cell is compared, to bound the computing time.
 const MAX_CANDIDATES: usize = 2_048;
-/// Number of equal parts of the diagonal whose boundaries are measured first.
+/// Number of equal parts into which the diagonal is divided. The cells at the three inner
+/// boundaries are measured directly after the corners.
 const PARTS: usize = 4;
 
-/// Returns the run that follows `runs`, or `None` if all were made or the next one would exceed the
-/// budget. Without a budget, the runs follow the order of the schedule. A full segment carries
-/// `payload` bytes.
+/// Returns the next run after the completed `runs`. Returns `None` if all planned runs are
+/// complete, or if the next run would exceed the time budget; the first run is always made.
+///
+/// Without a budget, the runs follow the order of the schedule. A full segment carries `payload`
+/// bytes.
 #[must_use]
 pub fn next_run(design: &Design, payload: u32, runs: &[RunRecord]) -> Option<PlannedRun> {
     if design.budget.is_none() {
@@ -45,14 +54,14 @@ pub fn next_run(design: &Design, payload: u32, runs: &[RunRecord]) -> Option<Pla
     })
 }
 
-/// The results so far, from which the next run is chosen.
+/// The results of the completed runs, from which the next run is chosen.
 struct State<'a> {
     design: &'a Design,
     payload: u32,
     /// The rates of all runs of each measured cell, in bytes per second.
     measured: BTreeMap<Cell, Vec<f64>>,
     surface: OnceCell<Option<Surface>>,
-    /// Number of runs so far.
+    /// Number of completed runs.
     runs: usize,
     /// Remaining time of the budget, in seconds.
     left: f64,
@@ -70,7 +79,8 @@ impl<'a> State<'a> {
         Self { design, payload, measured, surface, runs: runs.len(), left: budget - spent }
     }
 
-    /// Returns the model that predicts unmeasured cells, or `None` if too few cells are measured.
+    /// Returns the model that predicts the rates of unmeasured cells. Returns `None` if too few
+    /// cells have been measured.
     fn surface(&self) -> Option<&Surface> {
         let fit = || {
             let measured = self.measured.iter();
@@ -81,7 +91,8 @@ impl<'a> State<'a> {
         self.surface.get_or_init(fit).as_ref()
     }
 
-    /// Returns the cell of the next run, and the expected duration of the run in seconds.
+    /// Returns the cell of the next run, and the expected duration of that run in seconds. Returns
+    /// `None` if all planned runs are complete.
     fn next(&self) -> Option<(Cell, f64)> {
         let cell = self.corner().or_else(|| {
             if self.all_fit() {
@@ -104,8 +115,8 @@ impl<'a> State<'a> {
         !self.measured.contains_key(&cell)
     }
 
-    /// Returns a corner of the table that is not measured yet. The largest buffers come first, as
-    /// they are the fastest.
+    /// Returns a corner cell of the table that has not been measured; `None` if all four corners
+    /// have been. The corner with the two largest buffers comes first, because it is the fastest.
     fn corner(&self) -> Option<Cell> {
         let last = |sizes: &[BufferSize]| sizes.len() - 1;
         let (sends, receives) = self.sizes();
@@ -114,13 +125,13 @@ impl<'a> State<'a> {
         self.first_new(corners.into_iter())
     }
 
-    /// Returns a cell at a quarter, half or three quarters of the diagonal that is not measured
-    /// yet.
+    /// Returns an unmeasured cell at one half, one quarter or three quarters of the diagonal;
+    /// `None` if all three have been measured.
     fn diagonal(&self) -> Option<Cell> {
         self.first_new([2, 1, 3].into_iter().map(|part| self.on_diagonal(part, PARTS)))
     }
 
-    /// Returns the row and the column of the cell at `part / parts` of the diagonal.
+    /// Returns the row and the column of the cell at the fraction `part / parts` of the diagonal.
     fn on_diagonal(&self, part: usize, parts: usize) -> (usize, usize) {
         let (sends, receives) = self.sizes();
         ((sends.len() - 1) * part / parts, (receives.len() - 1) * part / parts)
@@ -140,13 +151,15 @@ impl<'a> State<'a> {
         places.find_map(|place| self.cell(place).filter(|&cell| self.is_new(cell)))
     }
 
-    /// Returns the middle of the steepest gap and the least certain cell, in alternation.
+    /// Returns the middle of the steepest gap after an even number of runs, and the cell with the
+    /// least certain prediction after an odd number. If either does not exist, returns the other.
     fn informative(&self) -> Option<Cell> {
         let (one, other) = (|| self.steepest_gap(), || self.least_certain());
         if self.runs.is_multiple_of(2) { one().or_else(other) } else { other().or_else(one) }
     }
 
-    /// Returns the cell in the middle of the steepest gap between two measured cells. Gaps are
+    /// Returns the cell in the middle of the steepest gap: the gap whose two bounding measured
+    /// cells differ most in rate. Returns `None` if no gap is steeper than [`STEEP`]. Gaps are
     /// searched on the diagonal, the row of the largest send buffer, and the column of the largest
     /// receive buffer.
     fn steepest_gap(&self) -> Option<Cell> {
@@ -175,7 +188,8 @@ impl<'a> State<'a> {
         steepest.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, cell)| cell)
     }
 
-    /// Returns the unmeasured cell whose prediction has the widest interval.
+    /// Returns the unmeasured cell whose predicted rate has the widest confidence interval. If no
+    /// model exists yet, returns the next cell of the schedule.
     fn least_certain(&self) -> Option<Cell> {
         let Some(surface) = self.surface() else { return self.scheduled() };
         let cells = self.design.cells();
@@ -189,7 +203,8 @@ impl<'a> State<'a> {
         cells.max_by(|&one, &other| width(one).total_cmp(&width(other)))
     }
 
-    /// Returns the measured cell with the fewest runs, unless all have as many as planned.
+    /// Returns the measured cell with the fewest runs, of equals the one with the shortest expected
+    /// run. Returns `None` if every measured cell has its planned number of runs.
     fn repetition(&self) -> Option<Cell> {
         let planned = self.design.repeat.get();
         let cells = self.measured.keys().copied().filter(|&cell| self.count(cell) < planned);
@@ -205,7 +220,7 @@ impl<'a> State<'a> {
         planned.find(|run| run.repeat >= self.count(run.cell)).map(|run| run.cell)
     }
 
-    /// Do all remaining runs fit into the budget?
+    /// Does the remaining budget suffice for all remaining runs?
     fn all_fit(&self) -> bool {
         let planned = self.design.repeat.get();
         let cells = self.design.cells().into_iter();
@@ -214,8 +229,9 @@ impl<'a> State<'a> {
         seconds.sum::<f64>() <= self.left
     }
 
-    /// Returns the expected duration of a run in seconds. It follows from the cell's previous
-    /// rates, or from the highest rate of any cell with smaller buffers, which is a lower bound.
+    /// Returns the expected duration of a run of `cell`, in seconds. The duration is computed from
+    /// the mean rate of the cell's previous runs. For an unmeasured cell, the highest rate of any
+    /// measured cell with no larger buffers is used as a lower bound of the rate.
     fn seconds(&self, cell: Cell) -> f64 {
         let longest = self.design.longest_run().as_secs_f64();
         let at = point(cell, self.payload, 1.0);
@@ -233,7 +249,7 @@ impl<'a> State<'a> {
     }
 }
 
-/// Converts a cell and its rate to a point for the model of predictions.
+/// Converts a cell and its rate, in bytes per second, to an input of the throughput model.
 fn point(cell: Cell, payload: u32, rate: f64) -> SurfacePoint {
     let bytes = |size: BufferSize| as_f64(size.bytes(payload).max(1));
     SurfacePoint { send: bytes(cell.send), receive: bytes(cell.receive), rate }
@@ -253,7 +269,8 @@ mod tests {
         Design { budget: Some(Duration::from_secs(budget)), ..square_design(17) }
     }
 
-    /// Makes runs with the given rates until `next_run` returns `None`. Returns the runs.
+    /// Simulates runs until `next_run` returns `None`, and returns their records. `rate` gives the
+    /// rate of each cell in bytes per second.
     fn sweep(design: &Design, rate: impl Fn(Cell) -> f64) -> Vec<RunRecord> {
         let facts = bench_facts();
         let mut runs = Vec::new();
@@ -272,7 +289,8 @@ mod tests {
         (cell.send.packets().unwrap(), cell.receive.packets().unwrap())
     }
 
-    /// Rates of a path of 50 Mb/s, which buffers of eight packets fill.
+    /// Returns the rate of a cell on a path of 50 Mb/s, in bytes per second. Buffers of eight
+    /// packets suffice to fill the path.
     fn slow(cell: Cell) -> f64 {
         let (send, receive) = packets(cell);
         6.25e6 * (f64::from(send.min(receive)) / 8.0).min(1.0)
@@ -288,7 +306,8 @@ mod tests {
         assert_eq!(cells[..4], [(17, 17), (1, 1), (17, 1), (1, 17)]);
         let distinct: std::collections::BTreeSet<_> = cells.iter().collect();
         assert!(distinct.len() >= 12 && distinct.len() < cells.len(), "{cells:?}");
-        // The rate stops growing at eight packets, so the search must measure a cell near them.
+        // The rate stops growing at buffers of eight packets, so the search must measure a cell
+        // whose smaller buffer is close to eight packets.
         let near = |size: u32| (7..=9).contains(&size);
         assert!(cells.iter().any(|&(send, receive)| near(send.min(receive))), "{cells:?}");
     }

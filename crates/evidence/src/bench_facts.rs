@@ -1,4 +1,4 @@
-//! Facts about a bench, the part of the laboratory that makes the runs of a sweep.
+//! Facts about a bench: the engine and the path on which a sweep makes its runs.
 
 use crate::framing::Framing;
 use crate::line_rate::LineRate;
@@ -8,14 +8,16 @@ use std::collections::BTreeMap;
 /// Properties of a bench that are the same for all runs of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchFacts {
-    /// A sentence for the report: which TCP runs at each end, and which link connects them.
+    /// A sentence for the report that names the TCP implementation at each end and the link between
+    /// the two ends.
     pub description: String,
-    /// Payload bytes of a full segment, without the TCP options that every segment carries.
+    /// Number of payload bytes of a full segment. TCP options are not included.
     pub segment_payload: u32,
-    /// Bytes on the wire in addition to the payload.
+    /// Number of bytes that a packet occupies on the wire in addition to its payload.
     pub framing: Framing,
-    /// The bit rate of the link, if its driver reports one.
+    /// The bit rate of the link; `None` if the link's driver does not report one.
     pub line_rate: Option<LineRate>,
-    /// Everything else that affects throughput: congestion control in force, kernel limits, …
+    /// Other settings that affect throughput, by name, such as the congestion control algorithm and
+    /// kernel limits.
     pub settings: BTreeMap<String, String>,
 }

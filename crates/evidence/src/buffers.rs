@@ -18,7 +18,7 @@ pub enum BufferSize {
 }
 
 impl BufferSize {
-    /// Returns the size in bytes. A packet carries `mss` bytes.
+    /// Returns the buffer size in bytes. A packet counts as `mss` bytes.
     #[must_use]
     pub fn bytes(self, mss: u32) -> u64 {
         match self {
@@ -27,7 +27,7 @@ impl BufferSize {
         }
     }
 
-    /// Returns the size in packets; `None` if it is in bytes.
+    /// Returns the buffer size in packets; `None` if the size is given in bytes.
     #[must_use]
     pub const fn packets(self) -> Option<u32> {
         match self {
@@ -46,7 +46,8 @@ impl fmt::Display for BufferSize {
     }
 }
 
-/// A list of buffer sizes in ascending order: at least one, without duplicates, all in one unit.
+/// A non-empty list of buffer sizes in ascending order, without duplicates. Either all sizes are in
+/// packets, or all are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<BufferSize>", into = "Vec<BufferSize>")]
 pub struct BufferList(Vec<BufferSize>);
@@ -55,7 +56,7 @@ impl BufferList {
     /// Maximum number of sizes in a list. A longer list is probably a mistake.
     pub const MOST: usize = 1_024;
 
-    /// Returns the sizes 1, 2, 3 … `most` packets, but no more than [`BufferList::MOST`] sizes.
+    /// Returns the list of the sizes 1, 2, 3 … `most` packets, cut to [`BufferList::MOST`] sizes.
     #[must_use]
     pub fn up_to(most: NonZeroU32) -> Self {
         let most = u64::from(most.get()).min(Self::MOST as u64);
@@ -96,9 +97,9 @@ impl From<BufferList> for Vec<BufferSize> {
     }
 }
 
-/// Parses a list of buffer sizes. Items are separated by commas: `1..17` includes both ends,
-/// `1..17/4` takes every fourth size, `4KiB..64KiB/4KiB` has a unit. A number without a unit counts
-/// packets.
+/// Parses a list of buffer sizes, whose items are separated by commas. An item is a size or a
+/// range: `1..17` includes 1 and 17, `1..17/4` has a step of 4, and `4KiB..64KiB/4KiB` is in bytes.
+/// A number without a unit counts packets.
 impl FromStr for BufferList {
     type Err = ParseBuffersError;
 
@@ -117,7 +118,7 @@ pub enum ParseBuffersError {
     /// An item of the list is empty.
     #[error("a buffer size is missing: write a list such as 1,2,4,8 or a range such as 1..17")]
     Empty,
-    /// An item is neither a number of packets nor an amount of bytes.
+    /// An item is neither a number of packets nor a number of bytes.
     #[error(
         "`{0}` is no buffer size: write a number of packets such as 4, bytes such as 64KiB, or a \
          range such as 1..17"
@@ -126,24 +127,26 @@ pub enum ParseBuffersError {
     /// A size is zero.
     #[error("`{0}` is a buffer of zero bytes: the smallest is 1")]
     Zero(String),
-    /// The first bound of a range is larger than the second one.
+    /// The first bound of a range is larger than its second bound.
     #[error("the range `{0}` is reversed: write the smaller end first")]
     Reversed(String),
-    /// The step of a range is zero or in the wrong unit.
+    /// The step of a range is invalid, zero, or in a unit other than that of the range.
     #[error(
         "the step of `{0}` does not fit: write a range of packets as 1..17/4, one of bytes as \
          4KiB..64KiB/4KiB"
     )]
     Step(String),
-    /// A range of bytes has no step, so it would contain every single size.
+    /// A range of bytes has no step, so the range would contain a size for every single byte.
     #[error("the range of bytes `{0}` needs a step: write it as 4KiB..64KiB/4KiB")]
     NoStep(String),
-    /// The list mixes packets and bytes, whose order depends on the MSS.
+    /// The list contains sizes in packets and sizes in bytes. Such a list cannot be sorted, because
+    /// the order of its sizes depends on the MSS.
     #[error(
         "packets and bytes are mixed in one list: give every size, or none, a suffix such as KiB"
     )]
     Mixed,
-    /// A size occurs twice. More runs of a cell are requested by the repeat count instead.
+    /// A size occurs twice in the list. The repeat count requests more runs of a cell, not a second
+    /// occurrence of the size.
     #[error(
         "the buffer size {0} is listed twice: list it once and raise --repeat to measure it more \
          often"
@@ -155,7 +158,7 @@ pub enum ParseBuffersError {
     TooMany(usize),
 }
 
-/// Parses one item of a list, and appends its sizes.
+/// Parses one item of a list (a single size or a range), and appends its sizes to `sizes`.
 fn append_item(item: &str, sizes: &mut Vec<BufferSize>) -> Result<(), ParseBuffersError> {
     let Some((low, rest)) = item.split_once("..") else {
         sizes.push(parse_size(item)?);
@@ -168,7 +171,8 @@ fn append_item(item: &str, sizes: &mut Vec<BufferSize>) -> Result<(), ParseBuffe
     append_range(item, parse_size(low)?, parse_size(high)?, step, sizes)
 }
 
-/// Appends the sizes `low`, `low + step` … that do not exceed `high`.
+/// Appends the sizes `low`, `low + step`, `low + 2 * step` … up to `high` to `sizes`. `item` is the
+/// text of the range, for errors.
 fn append_range(
     item: &str,
     low: BufferSize,
@@ -203,7 +207,8 @@ fn append_range(
     Ok(())
 }
 
-/// Converts a number to a buffer size in the unit of a range; `None` if it is too large or zero.
+/// A function that converts a number of packets or bytes to a buffer size. It returns `None` if the
+/// number is zero or too large.
 type SizeOf = fn(u64) -> Option<BufferSize>;
 
 fn packets(count: u64) -> Option<BufferSize> {
@@ -214,7 +219,8 @@ fn bytes(count: u64) -> Option<BufferSize> {
     NonZeroU64::new(count).map(BufferSize::Bytes)
 }
 
-/// Parses one size: in packets without a unit, in bytes with one.
+/// Parses one buffer size. A number with a unit counts bytes; a number without a unit counts
+/// packets.
 fn parse_size(text: &str) -> Result<BufferSize, ParseBuffersError> {
     let text = text.trim();
     if text.is_empty() {
@@ -222,8 +228,8 @@ fn parse_size(text: &str) -> Result<BufferSize, ParseBuffersError> {
     }
     let not_a_size = || ParseBuffersError::NotASize(text.to_owned());
     let zero = || ParseBuffersError::Zero(text.to_owned());
-    // A number with a point but without a unit is probably a range with one point too few, as in
-    // `1.17`.
+    // Refuse a number with a decimal point but without a unit: `1.17` is probably a misspelt range
+    // `1..17`.
     if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         let count = text.parse::<u32>().map_err(|_| not_a_size())?;
         return NonZeroU32::new(count).map(BufferSize::Packets).ok_or_else(zero);

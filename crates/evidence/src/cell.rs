@@ -1,12 +1,12 @@
-//! A cell of a sweep: one pair of socket buffers.
+//! A cell of a sweep: one combination of a send buffer and a receive buffer.
 
 use crate::buffers::BufferSize;
 
-/// One pair of socket buffers: the two factors that a sweep varies.
+/// One combination of a send buffer and a receive buffer, the two parameters that a sweep varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cell {
-    /// The sender's buffer.
+    /// Size of the sender's socket buffer.
     pub send: BufferSize,
-    /// The receiver's buffer.
+    /// Size of the receiver's socket buffer.
     pub receive: BufferSize,
 }

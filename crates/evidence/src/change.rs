@@ -1,9 +1,11 @@
-//! Interventions: deliberate changes of one property of a path, to test what limits it.
+//! Interventions: deliberate changes of one property of a path, which test whether that property
+//! limits throughput.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// An intervention: the only difference between a run and runs without an intervention.
+/// An intervention: a deliberate change of one property of a path for a run. All other properties
+/// are as in a run without an intervention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
@@ -17,23 +19,24 @@ pub enum Change {
     ReceiveBufferHalved,
     /// Each write is eight times larger.
     LargerWrites,
-    /// The sending program does not pause between writes.
+    /// The sending program writes without pauses.
     WriterWithoutPauses,
-    /// The receiving program discards data in the kernel, without copying it and without pauses.
+    /// The receiving program discards received data in the kernel without copying the data, and
+    /// reads without pauses.
     Discard,
-    /// The sender is paced at 90 % of the peak delivery rate of runs without an intervention.
+    /// The sender paces at 90 % of the peak delivery rate of runs without an intervention.
     Paced,
-    /// The sender is paced at half the rate of runs without an intervention.
+    /// The sender paces at half the throughput of runs without an intervention.
     PacedAtHalf,
-    /// Segments carry at most 512 bytes.
+    /// Segments carry at most 512 bytes of data.
     SmallerPackets,
-    /// The sending program runs on another CPU.
+    /// The sending program runs on another CPU than in runs without an intervention.
     OtherCpu,
     /// Two connections share the path.
     TwoConnections,
-    /// The sender's processor is faster, which only a simulated network can provide.
+    /// The sender's processor is faster. Only a simulated network supports this intervention.
     SenderCpuFaster,
-    /// The receiver's processor is faster, which only a simulated network can provide.
+    /// The receiver's processor is faster. Only a simulated network supports this intervention.
     ReceiverCpuFaster,
 }
 
