@@ -6,6 +6,7 @@
 //! suffices for all remaining runs, those runs follow in the random order of the schedule.
 //! Otherwise, three cells of the table's diagonal follow. After the diagonal, three choices
 //! alternate:
+//!
 //! - the cell in the middle of the steepest change of rate between two measured cells,
 //! - the cell whose predicted rate has the widest confidence interval,
 //! - a repetition of a measured cell, which shows how much the rates of one cell scatter.
