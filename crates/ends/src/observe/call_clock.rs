@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// The time that a thread has spent in `write` or `read`, and the bytes that the calls have moved.
-/// The thread updates it, and an observing thread reads it.
+/// The thread updates the clock, and an observing thread reads the clock.
 #[derive(Debug)]
 pub struct CallClock {
     base: Instant,

@@ -10,8 +10,8 @@ pub use epochs::{Deviation, Epochs, Observation};
 pub use sample::Sample;
 pub use surface::{FEWEST_CELLS, Prediction, Surface, SurfaceModel, SurfacePoint, SurfaceScore};
 
-/// Returns the standard deviation of the logarithms of the runs within cells, pooled over all
-/// cells; `None` if no cell has two runs.
+/// Returns the standard deviation of the logarithms of the runs' rates within cells, pooled over
+/// all cells; `None` if no cell has two runs.
 #[must_use]
 pub fn repeat_noise<'a>(cells: impl Iterator<Item = &'a [f64]>) -> Option<f64> {
     let (mut squares, mut degrees) = (0.0, 0_u64);
