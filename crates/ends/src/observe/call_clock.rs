@@ -3,11 +3,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// The time that a thread has spent in `write` or `read`, and the bytes that the calls have moved.
-/// The thread updates the clock, and an observing thread reads the clock.
+/// The time that a thread has spent in calls of `write` or `read`, and the number of bytes that
+/// these calls have moved. The thread itself updates the clock, and an observing thread reads the
+/// clock.
 #[derive(Debug)]
 pub struct CallClock {
+    /// Time at which the clock was created.
     base: Instant,
+    /// Number of bytes that the calls have moved.
     bytes: AtomicU64,
     /// Nanoseconds in calls that have returned.
     spent: AtomicU64,
@@ -46,7 +49,7 @@ impl CallClock {
         self.entered.load(Ordering::Relaxed) != 0
     }
 
-    /// Returns the nanoseconds spent in calls, including the current one.
+    /// Returns the nanoseconds spent in calls, including the current call.
     pub(super) fn call_nanos(&self) -> u64 {
         let spent = self.spent.load(Ordering::Relaxed);
         match self.entered.load(Ordering::Relaxed) {

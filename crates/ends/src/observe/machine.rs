@@ -9,12 +9,16 @@ pub(super) struct MachineCounters {
     cpus: Vec<CpuTicks>,
 }
 
-/// The time of one CPU by purpose, in clock ticks.
+/// The time of one CPU by purpose, in clock ticks since the machine started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CpuTicks {
+    /// Time for all purposes.
     total: u64,
+    /// Time without a task to run, including the time spent waiting for input and output.
     idle: u64,
+    /// Time in software interrupts, in which the kernel handles received packets.
     softirq: u64,
+    /// Time in which the hypervisor ran other virtual machines instead.
     steal: u64,
 }
 
@@ -25,7 +29,8 @@ impl MachineCounters {
     }
 
     /// Parses lines of `/proc/stat`: `cpuN user nice system idle iowait irq softirq steal guest
-    /// guest_nice`. The user time already includes the time of guests.
+    /// guest_nice`. The columns of guests are ignored, because the user time already includes their
+    /// time.
     fn parse(text: &str) -> Self {
         let cpu = |line: &str| {
             let rest = line.strip_prefix("cpu")?;
@@ -38,7 +43,8 @@ impl MachineCounters {
         Self { cpus: text.lines().filter_map(cpu).collect() }
     }
 
-    /// Returns shares of the time that has passed since `earlier`.
+    /// Returns the shares of steal, software-interrupt and idle time since `earlier`. All shares
+    /// are `None` if no time has passed or if the number of CPUs has changed.
     pub(super) fn since(&self, earlier: &Self) -> MachineEvidence {
         if self.cpus.len() != earlier.cpus.len() {
             return MachineEvidence::default();
@@ -75,6 +81,7 @@ impl CpuTicks {
         }
     }
 
+    /// Returns `part` as a share of the total time; `None` if the total is 0.
     #[allow(clippy::cast_precision_loss, reason = "a share, shown with three digits")]
     fn share(self, part: u64) -> Option<f64> {
         (self.total > 0).then(|| part as f64 / self.total as f64)

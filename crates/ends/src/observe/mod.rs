@@ -1,8 +1,9 @@
-//! Observation of one end of a run: its thread, its machine, its connection and its queues.
+//! Observation of one end of a run: its thread, its machine, its TCP connection and its queues.
 //!
-//! A second thread observes, because a thread that blocks in `write` cannot take samples. It waits
-//! until the handshake and slow start are over. Then it reads all counters, samples the queues at
-//! regular intervals, and reads the counters again at the end.
+//! A thread that blocks in `write` or `read` cannot take samples, so a second thread observes the
+//! first. The observing thread waits for a delay after the first byte, in which the handshake and
+//! slow start end. Then it reads all counters, samples the queues at regular intervals, and reads
+//! the counters again at the end.
 
 mod call_clock;
 mod machine;
@@ -26,8 +27,11 @@ use thread::ObservedThreads;
 /// Interval between two samples of the queues. A sample takes a few microseconds.
 const INTERVAL: Duration = Duration::from_millis(2);
 
-/// Executes `transfer`, which must use `stream` and `clock`, while a second thread observes it. The
-/// observed part begins `after` the first byte. If no thread can be created, the evidence is empty.
+/// Executes `transfer`, which must use `stream` and `clock`, while a second thread observes the
+/// connection. Returns the result of `transfer` and the evidence.
+///
+/// The observed part of the run begins when `after` has passed since the first byte. The evidence
+/// is empty if the transfer ends earlier, or if the system provides no second thread.
 pub fn observed<T>(
     stream: &Stream,
     clock: &CallClock,
@@ -56,11 +60,12 @@ pub fn observed<T>(
     })
 }
 
-/// The thread that observes one end.
+/// The state of the thread that observes one end of a run.
 struct Observer<'a> {
     stream: &'a Stream,
     clock: &'a CallClock,
     threads: ObservedThreads,
+    /// Delay from the first byte to the start of the observed part.
     after: Duration,
 }
 

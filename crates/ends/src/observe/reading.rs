@@ -7,36 +7,57 @@ use linerate_link::kernel_tcp::{self, TcpInfo};
 use linerate_units::{Clock, Duration};
 use std::net::TcpStream;
 
-/// The variables of a TCP connection at one moment. `None` means that its TCP does not provide a
-/// value.
+/// The variables of a TCP connection at one moment. `None` means that the TCP implementation does
+/// not provide the value. Counters and times are totals since the connection was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
+    /// Maximum number of data bytes in a segment to the peer.
     pub(super) segment: Option<u64>,
     /// The congestion window in segments.
     pub(super) congestion_window: Option<u64>,
-    /// The slow start threshold in segments.
+    /// The slow start threshold in segments, which is a very large number before the first loss.
     pub(super) slow_start_threshold: Option<u64>,
-    /// Number of segments that have been sent, and are neither acknowledged nor considered lost.
+    /// Number of segments in flight: sent, but neither acknowledged nor considered lost.
     pub(super) in_flight: Option<u64>,
+    /// Number of bytes that the application has written and the peer has not acknowledged.
     pub(super) unacknowledged: Option<u64>,
+    /// Number of bytes that the application has written and TCP has not sent yet.
     pub(super) unsent: Option<u64>,
+    /// Number of received bytes that the application has not read yet.
     pub(super) unread: Option<u64>,
+    /// Kernel memory of the send queue in bytes, including overhead; `None` for linerate.
     pub(super) send_memory: Option<u64>,
+    /// Kernel memory of the receive queue in bytes, including overhead; `None` for linerate.
     pub(super) receive_memory: Option<u64>,
+    /// Number of received packets that were dropped for lack of buffer memory.
     pub(super) drops: Option<u64>,
+    /// The window that the peer advertises, in bytes.
     pub(super) peer_window: Option<u64>,
+    /// The smoothed round-trip time in microseconds.
     pub(super) round_trip: Option<u64>,
+    /// The shortest measured round-trip time in microseconds; `None` before the first measurement.
     pub(super) shortest_round_trip: Option<u64>,
+    /// Time in which data was unacknowledged, in microseconds.
     pub(super) busy: Option<u64>,
+    /// Time in which the peer's window limited the sender, in microseconds.
     pub(super) receive_window_limited: Option<u64>,
+    /// Time in which a full send buffer limited the sender, in microseconds.
     pub(super) send_buffer_limited: Option<u64>,
+    /// Number of data segments sent, including retransmissions.
     pub(super) data_segments_sent: Option<u64>,
+    /// Number of retransmitted segments.
     pub(super) retransmitted: Option<u64>,
+    /// Number of bytes that the peer has acknowledged.
     pub(super) acknowledged: Option<u64>,
+    /// Number of expirations of the retransmission timer.
     pub(super) timeouts: Option<u64>,
+    /// The path MTU in bytes.
     pub(super) path_mtu: Option<u64>,
+    /// Shift count of the windows that the peer advertises (RFC 7323 §2).
     pub(super) send_window_scale: Option<u64>,
+    /// Shift count of the windows that this end advertises (RFC 7323 §2).
     pub(super) receive_window_scale: Option<u64>,
+    /// The most recent delivery rate in bytes per second.
     pub(super) delivery_rate: Option<u64>,
 }
 
@@ -70,7 +91,7 @@ impl Reading {
             drops: memory.map(|memory| memory.drops),
             peer_window: field("snd_wnd"),
             round_trip: field("rtt"),
-            // The kernel reports this value if it has not measured a round-trip time yet.
+            // The kernel reports `u32::MAX` until it has measured a round-trip time.
             shortest_round_trip: field("min_rtt").filter(|&micros| micros != u64::from(u32::MAX)),
             busy: field("busy_time"),
             receive_window_limited: field("rwnd_limited"),

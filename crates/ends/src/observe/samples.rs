@@ -6,7 +6,8 @@ use crate::socket::Stream;
 use linerate_evidence::{Distribution, QueueEvidence, SenderStates};
 use std::time::{Duration, Instant};
 
-/// The samples of a connection, combined as sums, maxima and shares.
+/// The samples of a connection, combined as sums, maxima and shares. Each [`Sum`] is over the field
+/// of [`Reading`] that has its name, in the unit of that field.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
     unacknowledged: Sum,
@@ -21,19 +22,25 @@ pub(super) struct Samples {
     earlier_congestion_window: Option<u64>,
     /// Delivery rates in the observed part, in bytes per second. Invariant: at most [`MAX_RATES`].
     delivery_rates: Vec<u64>,
+    /// Loss events, including those before the observed part.
     losses: Losses,
+    /// Number of samples in each [`State`], indexed by the variant.
     states: [u64; STATES],
 }
 
-/// Maximum number of delivery rates, which two minutes of samples reach.
+/// Maximum number of delivery rates that are kept, which limits memory. Samples 2 ms apart reach
+/// the limit after about two minutes.
 const MAX_RATES: usize = 1 << 16;
 
-/// Loss events since the connection was opened. Losses within one round-trip time count as one
-/// event, because they usually have one cause.
+/// The loss events since the connection was opened. Retransmissions within one round-trip time
+/// count as one event, because they usually have one cause.
 #[derive(Clone, Copy, Debug, Default)]
 struct Losses {
+    /// Largest number of retransmitted segments that a reading has reported.
     retransmitted: u64,
+    /// Number of loss events; `None` if the TCP does not count retransmissions.
     events: Option<u64>,
+    /// Time of the sample that began the latest loss event.
     last: Option<Instant>,
 }
 
@@ -43,14 +50,19 @@ const STATES: usize = 5;
 /// The reason why a sender does not send at the moment of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
+    /// Nearly everything is sent, and the program waits in `write` for room in the send buffer.
     BufferFull,
+    /// Less than a segment is unsent, and the program is not in `write`.
     OutOfData,
+    /// Unsent data waits for the peer's window.
     WindowFull,
+    /// Unsent data waits for the congestion window.
     CongestionWindowFull,
+    /// Unsent data waits although both windows have room, for example because of pacing.
     HeldBack,
 }
 
-/// Sum, number and maximum of a sampled value.
+/// The sum, the number and the maximum of the samples of one value.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     sum: u128,
@@ -66,7 +78,8 @@ impl Samples {
         self.add(&reading, clock.is_in_call());
     }
 
-    /// Takes a sample before the observed part: of the congestion window and the losses only.
+    /// Takes a sample of `stream` before the observed part. Only the congestion window and the
+    /// losses are recorded.
     pub(super) fn note_earlier(&mut self, stream: &Stream, now: Instant) {
         let reading = Reading::of(stream);
         self.losses.note(&reading, now);
@@ -91,7 +104,8 @@ impl Samples {
         }
     }
 
-    /// Returns the sampled lengths of the queues.
+    /// Returns the sampled lengths of the queues. The drops are `None`, because they are a counter
+    /// and no sample.
     pub(super) fn queues(&self) -> QueueEvidence {
         QueueEvidence {
             unacknowledged: self.unacknowledged.distribution(),
@@ -120,9 +134,9 @@ impl Samples {
         self.losses.events
     }
 
-    /// Returns the delivery rate that 5 % of the samples exceed, in bytes per second. The maximum
-    /// would be misleading, because acknowledgements that arrive together give a rate above the
-    /// path's rate.
+    /// Returns the delivery rate that 5 % of the samples exceed, in bytes per second; `None`
+    /// without samples. The maximum would be misleading, because acknowledgements that arrive
+    /// together give a rate above that of the path.
     pub(super) fn peak_delivery_rate(&self) -> Option<u64> {
         let mut rates = self.delivery_rates.clone();
         rates.sort_unstable();
@@ -133,7 +147,8 @@ impl Samples {
         self.peer_window.distribution()
     }
 
-    /// Returns the shares of the sender's states; `None` if there are no samples.
+    /// Returns the share of the samples in each state of the sender; `None` if no sample has a
+    /// state.
     #[allow(clippy::cast_precision_loss, reason = "shares of a number of samples")]
     pub(super) fn states(&self) -> Option<SenderStates> {
         let samples: u64 = self.states.iter().sum();
@@ -149,10 +164,13 @@ impl Samples {
     }
 }
 
-/// Returns what keeps a sender from sending. TCP sends whole segments, so less than a segment of
-/// unsent data counts as none, and a window with room for less than a segment counts as full. The
-/// congestion window counts as full from two thirds on, because TCP may wait to send several
-/// segments at once.
+/// Returns the reason why the sender does not send at the moment of `reading`; `None` if a value
+/// that decides is missing. `is_in_call` says whether the program is in a call of `write`.
+///
+/// TCP sends whole segments, so less than a segment of unsent data counts as none. The peer's
+/// window counts as full if it has room for less than a segment, or if nine tenths of it are in
+/// flight. The congestion window counts as full from two thirds on, because TCP may wait to send
+/// several segments at once.
 fn state(reading: &Reading, is_in_call: bool) -> Option<State> {
     let segment = reading.segment?.max(1);
     let (unacknowledged, unsent) = (reading.unacknowledged?, reading.unsent?);
@@ -168,8 +186,8 @@ fn state(reading: &Reading, is_in_call: bool) -> Option<State> {
     if in_network >= congestion_window / 3 * 2 {
         return Some(State::CongestionWindowFull);
     }
-    // TCP may hold back a small remainder until more data is written, but a full buffer has no room
-    // for it.
+    // TCP may hold back a small remainder until the program writes more data. If the program is in
+    // `write`, the full buffer has no room for more data, so the buffer is the cause.
     if is_in_call && unsent < in_flight / 2 {
         return Some(State::BufferFull);
     }
@@ -177,6 +195,8 @@ fn state(reading: &Reading, is_in_call: bool) -> Option<State> {
 }
 
 impl Losses {
+    /// Counts a loss event if the number of retransmitted segments has grown, unless the latest
+    /// event began less than a round-trip time ago.
     fn note(&mut self, reading: &Reading, now: Instant) {
         let Some(retransmitted) = reading.retransmitted else { return };
         let events = self.events.get_or_insert(0);

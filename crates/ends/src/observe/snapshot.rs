@@ -27,16 +27,22 @@ const SETTINGS: [&str; 9] = [
 /// All counters of one end at one moment.
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot {
+    /// Time at which the counters were read.
     at: Instant,
+    /// Number of bytes that the program has written or read.
     bytes: u64,
+    /// Time that the program has spent in `write` or `read`, in nanoseconds.
     call_nanos: u64,
+    /// Counters of the thread that writes or reads the data.
     thread: ThreadCounters,
-    /// Counters of the thread that drives linerate's host, if linerate's TCP is used.
+    /// Counters of the thread that drives linerate's host; all `None` with the kernel's TCP.
     host: ThreadCounters,
     machine: MachineCounters,
     system: SystemCounters,
     reading: Reading,
+    /// Size of the send buffer in bytes, as `getsockopt` reports it.
     send_buffer: Option<u64>,
+    /// Size of the receive buffer in bytes, as `getsockopt` reports it.
     receive_buffer: Option<u64>,
 }
 
@@ -58,7 +64,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the evidence about the time between `first` and this snapshot.
+    /// Returns the evidence about the time between `first` and this snapshot, with the samples that
+    /// were taken in this time.
     pub(super) fn since(&self, first: &Self, samples: &Samples) -> EndEvidence {
         let settings = SETTINGS.iter().filter_map(|&name| Some((name.to_owned(), sysctl(name)?)));
         EndEvidence {
@@ -129,7 +136,8 @@ impl Snapshot {
     }
 }
 
-/// Returns the increase of a counter; `None` if either value is unknown.
+/// Returns the increase of a counter from `then` to `now`; `None` if either value is unknown, or if
+/// the counter has decreased.
 fn difference(now: Option<u64>, then: Option<u64>) -> Option<u64> {
     now?.checked_sub(then?)
 }

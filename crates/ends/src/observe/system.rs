@@ -9,8 +9,8 @@ const MAX_CHANGES: usize = 120;
 
 /// Maximum number of interfaces whose driver and queue counters are read.
 const MAX_DEVICES: usize = 16;
-/// Maximum number of counters that are read from one driver. Drivers have similar ones for each
-/// queue.
+/// Maximum number of counters that are read from one driver. Many drivers have a set of counters
+/// for each queue of the interface.
 const MAX_DRIVER_COUNTERS: usize = 1_000;
 
 /// Columns of `/proc/net/dev` for an interface, in the order of the file.
@@ -33,10 +33,11 @@ const INTERFACE: [&str; 16] = [
     "tx_compressed",
 ];
 
-/// Counters that are ignored, because they do not indicate a limit or are included in others.
+/// Columns of `/proc/net/dev` that are ignored, because they do not indicate a limit or are
+/// included in other columns.
 const OMITTED: [&str; 4] = ["rx_compressed", "rx_multicast", "tx_compressed", "rx_frame_errors"];
 
-/// Counters by name, such as `Tcp.RetransSegs` or `eth0.rx_dropped`.
+/// The counters of the system by name, such as `Tcp.RetransSegs` or `eth0.rx_dropped`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SystemCounters(BTreeMap<String, u64>);
 
@@ -78,14 +79,15 @@ impl SystemCounters {
         }
     }
 
-    /// Returns the increase of each counter since `earlier`, except for those that did not change.
+    /// Returns the increase of each counter that has grown since `earlier`, for at most
+    /// `MAX_CHANGES` counters.
     pub(super) fn since(&self, earlier: &Self) -> BTreeMap<String, u64> {
         let changed = self.0.iter().filter_map(|(name, &now)| {
             let difference = now.checked_sub(*earlier.0.get(name)?)?;
             (difference > 0).then(|| (name.clone(), difference))
         });
-        // Drivers have the most counters, so they come last and cannot displace others at the
-        // limit.
+        // Drivers have the most counters. Their counters come last, so that they cannot displace
+        // other counters at the limit.
         let (driver, other): (Vec<_>, Vec<_>) =
             changed.partition(|(name, _)| name.contains(".driver."));
         other.into_iter().chain(driver).take(MAX_CHANGES).collect()
@@ -98,7 +100,7 @@ impl SystemCounters {
             let Some((prefix, names)) = names.split_once(':') else { return };
             let Some((_, values)) = values.split_once(':') else { return };
             for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
-                // Some columns can be negative, such as `Tcp.MaxConn`; they are no counters.
+                // A negative value, such as that of `Tcp.MaxConn`, does not belong to a counter.
                 if let Ok(value) = value.parse() {
                     self.0.insert(format!("{prefix}.{name}"), value);
                 }
@@ -106,6 +108,7 @@ impl SystemCounters {
         }
     }
 
+    /// Adds the columns of `/proc/net/dev` for each interface.
     fn add_interfaces(&mut self, text: &str) {
         for (interface, values) in text.lines().filter_map(|line| line.split_once(':')) {
             for (name, value) in INTERFACE.iter().zip(values.split_whitespace()) {
@@ -116,8 +119,8 @@ impl SystemCounters {
         }
     }
 
-    /// Adds the columns of `/proc/net/softnet_stat`, summed over the CPUs: packets dropped because
-    /// the backlog was full, and interrupts that ended with packets left.
+    /// Adds two columns of `/proc/net/softnet_stat`, summed over the CPUs. They count packets
+    /// dropped because the backlog was full, and software interrupts that ended with packets left.
     fn add_softnet(&mut self, text: &str) {
         for (column, name) in [(1, "softnet.dropped"), (2, "softnet.time_squeeze")] {
             let values = text.lines().filter_map(|line| {

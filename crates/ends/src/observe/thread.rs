@@ -5,13 +5,17 @@ use std::fs;
 /// Counters of a thread since it started. `None` means that the kernel does not provide a counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ThreadCounters {
+    /// Time on a CPU in nanoseconds.
     pub(super) cpu_nanos: Option<u64>,
+    /// Time in which the thread was ready but waited in a run queue, in nanoseconds.
     pub(super) queue_wait_nanos: Option<u64>,
+    /// Number of context switches because the thread waited for an event.
     pub(super) voluntary_switches: Option<u64>,
+    /// Number of context switches because the CPU was given to another thread.
     pub(super) involuntary_switches: Option<u64>,
 }
 
-/// The threads of one end that are observed, by their IDs in `/proc`.
+/// The observed threads of one end, as thread IDs in `/proc`; `None` for an unknown thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ObservedThreads {
     /// The thread that writes or reads the data.
@@ -22,7 +26,7 @@ pub(super) struct ObservedThreads {
 
 /// Returns the ID of the calling thread in `/proc`.
 pub(super) fn own_number() -> Option<u32> {
-    // The link has the target PID/task/TID.
+    // The target of the symbolic link is `PID/task/TID`.
     let target = fs::read_link("/proc/thread-self").ok()?;
     target.file_name()?.to_str()?.parse().ok()
 }
@@ -34,8 +38,8 @@ impl ThreadCounters {
         Self::parse(&read("schedstat").unwrap_or_default(), &read("status").unwrap_or_default())
     }
 
-    /// Parses the files `schedstat` (time on a CPU, time in the run queue, time slices) and
-    /// `status`.
+    /// Parses the texts of `schedstat` (time on a CPU, time in the run queue, number of time
+    /// slices) and `status`.
     fn parse(schedstat: &str, status: &str) -> Self {
         let mut words = schedstat.split_whitespace().map(|word| word.parse().ok());
         let switches = |name: &str| {
