@@ -10,9 +10,9 @@ pub enum Ended {
     Complete,
     /// The sender closed the connection before all requested bytes had arrived.
     EndOfStream,
-    /// The maximum duration of the run has passed.
+    /// The maximum duration of the run, or the maximum time without data, has passed.
     TimeUp,
-    /// The sweep stopped the run.
+    /// The sweep stopped the run, or the sink is ending.
     Stopped,
     /// The connection failed.
     Broken,

@@ -1,10 +1,10 @@
-//! A request to stop, which long operations check regularly.
+//! A flag that stops long operations, such as a sweep or a service.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that asks operations to stop. All clones share it; operations of more than 0.1 s check
-/// it.
+/// A flag that stops operations. All clones share the flag, and an operation that can last longer
+/// than 0.1 s checks it regularly.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
@@ -15,12 +15,12 @@ impl Interrupt {
         Self(raised)
     }
 
-    /// Asks all operations to stop.
+    /// Sets the flag, so that all operations that check it stop.
     pub fn raise(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Have operations been asked to stop?
+    /// Is the flag set, so that operations must stop?
     #[must_use]
     pub fn is_raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)

@@ -1,4 +1,5 @@
-//! A linerate host on an interface of this machine: its link and its addresses.
+//! The configuration of a linerate host on an interface of this machine: its link and its
+//! addresses.
 
 use crate::serde_text;
 use linerate_link::{AnyLink, LinkOptions, LinkSpec, OpenError};
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::IpAddr;
 
-/// The configuration of a linerate host: its link, its addresses and its options.
+/// The configuration of a linerate host: its link, its address, its gateway and its options.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OwnHost {
@@ -17,16 +18,16 @@ pub struct OwnHost {
     /// The address of the host, with the prefix length of its network.
     #[serde(with = "serde_text")]
     pub address: IpCidr,
-    /// The router for destinations outside of the network.
+    /// Address of the router for destinations outside the host's network; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<IpAddr>,
     /// The VLAN of the host's frames; `None` for untagged frames.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "serde_text::optional")]
     pub vlan: Option<VlanTag>,
-    /// Are headers compressed on a serial line (RFC 1144)? `None` means yes.
+    /// Are TCP/IP headers compressed on a serial line (RFC 1144)? `None` means yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_compression: Option<bool>,
-    /// The MTU of a serial line in bytes. `None` selects a default that depends on the IP version.
+    /// The MTU of a serial line in bytes; `None` selects 296, or 1,280 with an IPv6 address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u16>,
 }
@@ -36,21 +37,23 @@ pub struct OwnHost {
 pub struct Location {
     /// The address of the host, with the prefix length of its network.
     pub address: IpCidr,
-    /// The router for destinations outside of the network.
+    /// Address of the router for destinations outside the host's network; `None` if there is none.
     pub gateway: Option<IpAddr>,
-    /// Does the link compress headers (RFC 1144)? Then segments have no timestamps, and packets are
-    /// counted.
+    /// Does the link compress TCP/IP headers (RFC 1144)? If so, the host sends no TCP timestamps
+    /// and counts its IPv4 packets in the identification field, so that compressed headers are
+    /// short.
     pub compresses_headers: bool,
 }
 
 impl OwnHost {
-    /// Creates the configuration of a host at `address` on `link`, without any option.
+    /// Creates the configuration of a host at `address` on `link`, without a gateway and with
+    /// default options.
     #[must_use]
     pub const fn new(link: LinkSpec, address: IpCidr) -> Self {
         Self { link, address, gateway: None, vlan: None, header_compression: None, mtu: None }
     }
 
-    /// Returns the addresses of the host on its link.
+    /// Returns the address and the gateway of the host, and whether its link compresses headers.
     #[must_use]
     pub const fn location(&self) -> Location {
         Location {
@@ -60,7 +63,8 @@ impl OwnHost {
         }
     }
 
-    /// Opens the link of the host.
+    /// Opens the link of the host, with offloads of checksums and segmentation if `offloads` is
+    /// true and the link supports them.
     ///
     /// # Errors
     /// [`OpenError`], which names the missing permission or device and the remedy.
@@ -70,8 +74,9 @@ impl OwnHost {
         AnyLink::open(&self.link, self.address.address(), &options)
     }
 
-    /// Does the link compress headers (RFC 1144)? Then segments have no timestamps, and packets are
-    /// counted.
+    /// Does the link compress TCP/IP headers (RFC 1144)? If so, the host sends no TCP timestamps
+    /// and counts its IPv4 packets in the identification field, so that compressed headers are
+    /// short.
     #[must_use]
     pub const fn compresses_headers(&self) -> bool {
         matches!(self.link, LinkSpec::Serial(..)) && !matches!(self.header_compression, Some(false))

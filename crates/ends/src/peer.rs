@@ -18,7 +18,7 @@ pub struct Peer {
     pub port: u16,
 }
 
-/// The text cannot be parsed as a peer's address.
+/// The error of a text that is not the address of a peer, with the text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{0}` is not a peer: write HOST or HOST:PORT, with a port from 1 to 65535")]
 pub struct ParsePeerError(String);
@@ -30,7 +30,7 @@ impl Peer {
     /// Returns the addresses at which the kernel of this machine reaches the peer.
     ///
     /// # Errors
-    /// That of the resolver; `NotFound` for the name of an interface that does not exist;
+    /// The error of the resolver, `NotFound` for the name of an interface that does not exist, or
     /// `InvalidInput` for a link-local address without a zone.
     pub fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
         match split_zone(&self.host) {
@@ -43,11 +43,11 @@ impl Peer {
         }
     }
 
-    /// Returns the addresses for a host that has one interface, which is the zone of all link-local
-    /// addresses.
+    /// Returns the addresses at which a linerate host reaches the peer, without zones. A linerate
+    /// host has a single interface, so a link-local address needs no zone.
     ///
     /// # Errors
-    /// That of the resolver.
+    /// The error of the resolver.
     pub fn addresses_without_zone(&self) -> io::Result<Vec<SocketAddr>> {
         match split_zone(&self.host) {
             Some((address, _)) => Ok(vec![SocketAddr::new(address.into(), self.port)]),
@@ -60,8 +60,8 @@ impl Peer {
     }
 }
 
-/// Splits an IPv6 address from its zone (RFC 4007 §11): `fe80::1%eth0`, `fe80::1%2`. Returns `None`
-/// if the text is not an IPv6 address.
+/// Splits an IPv6 address from its zone (RFC 4007 §11), as in `fe80::1%eth0` or `fe80::1%2`.
+/// Returns `None` if the text is not an IPv6 address.
 pub(crate) fn split_zone(text: &str) -> Option<(Ipv6Addr, Option<&str>)> {
     let (address, zone) = match text.split_once('%') {
         Some((address, zone)) => (address, Some(zone)),
@@ -73,7 +73,8 @@ pub(crate) fn split_zone(text: &str) -> Option<(Ipv6Addr, Option<&str>)> {
     zone.is_none_or(is_name).then_some((address.parse().ok()?, zone))
 }
 
-/// Returns the address in a zone, which is the name or the index of an interface.
+/// Returns the socket address of `address` and `port` in `zone`, which is the name or the index of
+/// an interface.
 ///
 /// # Errors
 /// `NotFound` if there is no interface with the name.
@@ -119,7 +120,8 @@ impl FromStr for Peer {
     }
 }
 
-/// Splits `HOST:PORT`, `[HOST]:PORT` or `HOST`. Returns `None` for misplaced brackets.
+/// Splits `HOST:PORT`, `[HOST]:PORT` or `HOST`, without parsing the port. Returns `None` if
+/// brackets are misplaced or do not enclose an IPv6 address.
 pub(crate) fn host_and_port(text: &str) -> Option<(&str, Option<&str>)> {
     if let Some(inside) = text.strip_prefix('[') {
         let (host, rest) = inside.split_once(']')?;

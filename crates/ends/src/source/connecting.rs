@@ -12,35 +12,40 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
-/// Timeout of the handshake, and maximum time without progress after the last write.
+/// Timeout of the handshake, and maximum time without an acknowledgement after the last write.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout of a single read while the source waits for the end of the stream.
 const SLICE: Duration = Duration::from_millis(100);
-/// Maximum time for a sink that compares data to read what is in flight after the last write.
+/// Maximum time from the last write to the report of a sink that compares the data. The sink must
+/// read the data in the buffers of both ends in this time.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(60);
-/// Maximum number of bytes in a read of the sink.
+/// Maximum number of bytes that the sink reads at once.
 const READ_SIZE: u64 = 128 << 10;
-/// Maximum duration of a run at the sink.
+/// Maximum duration of a run that a sink accepts.
 const MAX_RUN_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The result of a transfer to a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// Number of bytes that the socket accepted.
+    /// Number of bytes that the socket accepted; in a verified transfer, the number of bytes that
+    /// the sink reports as read.
     pub bytes: u64,
     /// Time from the first write until the sink confirmed the last byte, by a report or by closing
-    /// the connection. Without a confirmation, the time until the last write.
+    /// the connection. Without a confirmation, the time until the last write. Half a round-trip
+    /// time is subtracted from the time of a report.
     pub time: Duration,
-    /// Did the sink confirm that it has read all data?
+    /// Did the sink confirm that it has read all `bytes`?
     pub confirmed: bool,
-    /// Did the data arrive intact? `None` if it was not compared.
+    /// Did the data match the pattern? `None` if the data was not compared.
     pub verified: Option<bool>,
 }
 
-/// Sends the characters of RFC 864 to `peer`, through `network`.
+/// Sends the characters of RFC 864 to `peer` through `network`, until a limit of `supply` is
+/// reached or `interrupt` is raised.
 ///
 /// # Errors
-/// The peer cannot be reached, the buffer exceeds the limit, or the connection failed.
+/// The peer cannot be reached, the send buffer exceeds the system's limit, or the connection
+/// failed.
 pub fn send(
     network: &Network,
     peer: &Peer,
@@ -59,10 +64,11 @@ pub fn send(
     Ok(Delivered { bytes: given.bytes, time, confirmed, verified: None })
 }
 
-/// Sends a pattern to the linerate sink at `peer`, which compares the data.
+/// Sends the pattern of `seed` to the linerate sink at `peer`, which compares the received data
+/// with the pattern. Stops at a limit of `supply` or when `interrupt` is raised.
 ///
 /// # Errors
-/// Those of [`send`], or the peer is not a linerate sink.
+/// The errors of [`send`], and an error if the peer is not a linerate sink or refuses the transfer.
 pub fn send_verified(
     network: &Network,
     peer: &Peer,
@@ -118,7 +124,8 @@ fn write_task(supply: &Supply, contents: Contents) -> WriteTask {
     }
 }
 
-/// Returns the condition that ends the writing: the maximum duration, or an interrupt.
+/// Returns the condition that ends writing. It is true when the maximum duration of `supply` has
+/// passed or `interrupt` is raised.
 fn until(supply: &Supply, interrupt: &Interrupt) -> impl Fn(Instant, Instant) -> bool {
     let max_time = supply.max_time();
     move |began, now| interrupt.is_raised() || now.saturating_duration_since(began) >= max_time
@@ -131,6 +138,7 @@ fn dial(network: &Network, peer: &Peer, supply: &Supply) -> Result<Stream, Sourc
         .map_err(|source| SourceError::Unreachable { peer: peer.to_string(), source })
 }
 
+/// Converts an error of the control connection to an error of the source.
 fn unable(peer: &Peer, error: ControlError) -> SourceError {
     let peer = peer.to_string();
     match error {
@@ -139,9 +147,9 @@ fn unable(peer: &Peer, error: ControlError) -> SourceError {
     }
 }
 
-/// Closes the sending direction, and waits for the sink to close its own when it has read
-/// everything. Returns false if the connection fails, or if nothing is acknowledged for
-/// [`TIMEOUT`].
+/// Closes the sending direction, and waits until the sink closes its sending direction too, which
+/// confirms that the sink has read everything. Returns false if the connection fails, or if nothing
+/// is acknowledged for [`TIMEOUT`].
 fn await_end_of_stream(mut stream: &Stream) -> bool {
     if stream.shutdown(Shutdown::Write).and_then(|()| stream.set_read_timeout(Some(SLICE))).is_err()
     {
@@ -164,7 +172,7 @@ fn await_end_of_stream(mut stream: &Stream) -> bool {
     false
 }
 
-/// Waits for the sink's report on the run.
+/// Waits for the sink's report on the run, and stops the run after [`REPORT_TIMEOUT`].
 fn await_report(remote: &mut Remote, peer: &Peer) -> Result<Report, SourceError> {
     let latest = Instant::now() + REPORT_TIMEOUT;
     let report = match remote.await_done(latest) {

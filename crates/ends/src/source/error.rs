@@ -15,20 +15,20 @@ pub enum SourceError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The source cannot listen.
+    /// The source cannot listen at its address.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The kernel would grant less than the requested buffer.
+    /// The system would grant a smaller send buffer than requested.
     #[error("a send buffer of {requested} bytes is not available, {granted} are granted: {remedy}")]
     BufferTooLarge {
-        /// Number of bytes that were requested.
+        /// Size of the requested send buffer in bytes.
         requested: u64,
-        /// Number of bytes that would be granted.
+        /// Size that the system would grant, in bytes without the kernel's overhead.
         granted: u64,
         /// The remedy, as text for the user.
         remedy: String,
     },
-    /// The peer is not a linerate sink, which alone can compare the data.
+    /// The peer cannot compare the data: it is not a linerate sink, or it refuses the transfer.
     #[error("{peer} cannot verify ({reason}): leave --verify out, or start `linerate sink` there")]
     NoVerifier {
         /// The address of the peer.
@@ -39,7 +39,7 @@ pub enum SourceError {
     /// The connection failed.
     #[error("the connection ended after {bytes} bytes were written ({source})")]
     Broken {
-        /// Number of bytes that the socket had accepted by then.
+        /// Number of data bytes that the socket had accepted before the connection failed.
         bytes: u64,
         /// The error of the system.
         source: io::Error,

@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 const MAX_CONNECTIONS: usize = 64;
 /// Timeout of a single read, write or wait, after which a thread checks whether it should stop.
 const SLICE: Duration = Duration::from_millis(100);
-/// Maximum time without progress before a peer is disconnected.
+/// Maximum time in which a socket accepts no data, after which its connection is closed.
 const IDLE: Duration = Duration::from_secs(600);
-/// Maximum time for a peer to close the connection after the last byte.
+/// Maximum time to wait until a peer closes its connection after the last byte.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A source that listens, with the amount of data for each connection.
+/// A listening source, with the limits and socket options that apply to each connection.
 #[derive(Debug)]
 pub struct ListeningSource {
     listener: Listener,
@@ -32,7 +32,8 @@ pub struct ListeningSource {
 pub enum Event {
     /// A connection has ended.
     Served(Served),
-    /// A connection from this address was rejected, because the limit was reached.
+    /// A connection from this address was rejected, because the maximum number of connections is
+    /// open or no thread could be created.
     Rejected(SocketAddr),
 }
 
@@ -43,15 +44,16 @@ pub struct Served {
     pub peer: SocketAddr,
     /// Number of bytes that the socket accepted.
     pub bytes: u64,
-    /// Time from the first byte to the last one.
+    /// Time from the acceptance of the connection to the last successful write.
     pub time: Duration,
 }
 
 impl ListeningSource {
-    /// Listens at `place` of `network`. `supply` describes the data for each connection.
+    /// Listens at `place` of `network`. `supply` gives the limits and socket options for each
+    /// connection.
     ///
     /// # Errors
-    /// The address is not available, or the buffer exceeds the limit.
+    /// The address is not available, or the send buffer exceeds the system's limit.
     pub fn bind(network: &Network, place: ListenAt, supply: Supply) -> Result<Self, SourceError> {
         // Accepted connections inherit the send buffer of the listening socket.
         let listener = Listener::bind(network, place, &options(network, &supply)?)?;
@@ -101,11 +103,12 @@ impl ListeningSource {
         let mut transfer = Transfer::new(&self.supply, began);
         let (closed, on_close) = mpsc::channel();
         thread::scope(|scope| {
-            // If no thread can be created, the peer's data is not read, which matters only if it
-            // sends any.
+            // If no thread can be created, the peer's data is not read. This matters only if the
+            // peer sends data.
             let reader = thread::Builder::new()
                 .spawn_scoped(scope, || discard_input(stream, closed, connections));
-            // A peer may end the transfer by closing the connection, which is not an error.
+            // A write fails if the peer ends the transfer by closing the connection, which is not
+            // an error.
             if transfer.write_to_end(stream, connections).is_ok() && reader.is_ok() {
                 await_close(&on_close, connections);
             }
@@ -119,11 +122,14 @@ impl ListeningSource {
 #[derive(Debug)]
 struct Transfer {
     buffer: Vec<u8>,
-    /// Start of the part of `buffer` that the socket has not accepted yet.
+    /// Offset in `buffer` of the first byte that the socket has not accepted yet.
     rest: usize,
+    /// Number of bytes that the socket has accepted.
     bytes: u64,
+    /// Maximum number of bytes to write.
     limit: u64,
     began: Instant,
+    /// Time of the last successful write; the start of the transfer before the first write.
     last: Instant,
     max_time: Duration,
 }
@@ -135,7 +141,8 @@ impl Transfer {
         Self { rest: buffer.len(), buffer, bytes: 0, limit, began, last: began, max_time }
     }
 
-    /// Writes until a limit is reached or the service ends, and then closes the sending direction.
+    /// Writes data to `stream` until a limit is reached or the service ends, and then closes the
+    /// sending direction.
     fn write_to_end(&mut self, stream: &Stream, connections: &Connections) -> io::Result<()> {
         stream.set_write_timeout(Some(SLICE))?;
         while !self.is_enough() && !connections.is_closing() {
@@ -171,7 +178,8 @@ impl Transfer {
     }
 }
 
-/// Reads and discards data of the peer until it closes its sending direction or the service ends.
+/// Reads and discards data of the peer until the peer closes its sending direction or the service
+/// ends. Dropping `closed` signals the end of reading to [`await_close`].
 fn discard_input(mut stream: &Stream, closed: Sender<()>, connections: &Connections) {
     let mut words = [0; 16 << 10];
     while !connections.is_closing() {

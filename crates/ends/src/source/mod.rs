@@ -1,7 +1,8 @@
-//! `linerate source`: sends data as fast as it is accepted, to a sink or to any peer that connects.
+//! `linerate source`: sends data as fast as the socket accepts it, to a sink or to any peer that
+//! connects.
 //!
-//! Plain peers get the characters of RFC 864. A linerate sink that compares data gets a pattern in
-//! which each byte depends on its position.
+//! Data that the receiver does not compare consists of the characters of RFC 864. A linerate sink
+//! that compares the data gets a pattern in which each byte depends on its position.
 
 mod connecting;
 mod error;

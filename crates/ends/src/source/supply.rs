@@ -12,11 +12,11 @@ pub struct Supply {
     pub bytes: Option<NonZeroU64>,
     /// Maximum duration of a connection; `None` for no limit.
     pub max_time: Option<Duration>,
-    /// Number of bytes in a write.
+    /// Maximum number of bytes in a write.
     pub write_size: NonZeroU32,
     /// Send buffer in bytes, as it is requested; `None` selects automatic tuning.
     pub send_buffer: Option<NonZeroU64>,
-    /// Name of the congestion control; `None` selects the default.
+    /// Name of the congestion control; `None` selects the default of the network.
     pub congestion: Option<String>,
 }
 
@@ -34,8 +34,8 @@ impl Supply {
     }
 }
 
-/// Returns the options of a source's sockets, or an error if the kernel would grant a smaller
-/// buffer.
+/// Returns the options of a source's sockets, or an error if `network` would grant a smaller send
+/// buffer than requested.
 pub(super) fn options(network: &Network, supply: &Supply) -> Result<Options, SourceError> {
     let send_buffer = supply.send_buffer.map(NonZeroU64::get);
     if let Some(requested) = send_buffer {

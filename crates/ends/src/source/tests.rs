@@ -181,7 +181,8 @@ fn a_buffer_above_the_limit_is_refused() {
     ListeningSource::bind(&Network::Kernel, any_port(), modest).unwrap();
 }
 
-/// No socket can be created with an unknown congestion control, so the error shows that it is set.
+/// The system refuses an unknown congestion control, so the error shows that the source sets the
+/// congestion control of its socket.
 #[test]
 fn every_socket_of_a_source_gets_its_congestion_control() {
     let unknown = Supply { congestion: Some("no-such".to_owned()), ..supply(Some(1)) };
