@@ -18,8 +18,10 @@ pub(crate) struct Connections {
 
 #[derive(Debug, Default)]
 struct Open {
+    /// Number of the next connection.
     next: u64,
-    /// Clones of the streams, by which they are closed when the service ends.
+    /// Clones of the connections' streams by connection number, through which
+    /// [`Connections::close_all`] closes the connections.
     streams: BTreeMap<u64, Stream>,
 }
 
@@ -29,7 +31,7 @@ impl Connections {
         Self { limit, open: Mutex::default(), closing: AtomicBool::new(false) }
     }
 
-    /// Adds a connection; returns `None` if the limit is reached.
+    /// Adds a connection; returns `None` if the limit is reached or the stream cannot be cloned.
     pub(crate) fn admit(&self, stream: &Stream) -> Option<ConnectionSlot<'_>> {
         let handle = stream.try_clone().ok()?;
         let mut open = lock(&self.open);
@@ -42,22 +44,22 @@ impl Connections {
         Some(ConnectionSlot { connections: self, id })
     }
 
-    /// Closes all connections, so that the threads that serve them end.
+    /// Shuts down all connections, so that the threads that serve the connections end.
     pub(crate) fn close_all(&self) {
         self.closing.store(true, Ordering::Relaxed);
         for stream in lock(&self.open).streams.values() {
-            // Shutdown fails if the peer has closed the connection already.
+            // Shutdown fails if the connection has already ended, which needs no handling.
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 
-    /// Is the service ending, so that connections must end too?
+    /// Is the service ending, so that its connections must end too?
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Relaxed)
     }
 }
 
-/// A connection in the set, which is removed when this is dropped.
+/// A place in the set of open connections. Dropping the place removes its connection.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot<'a> {
     connections: &'a Connections,

@@ -1,4 +1,4 @@
-//! A listening socket that an interrupt can stop.
+//! A listening socket that stops accepting connections when an [`Interrupt`] is raised.
 
 use crate::interrupt::Interrupt;
 use crate::peer::{host_and_port, split_zone, zoned};
@@ -10,20 +10,21 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use thiserror::Error;
 
-/// Pause before the next attempt to accept, if the machine is out of descriptors or memory.
+/// Pause before the next attempt to accept a connection, if the machine is out of descriptors or
+/// memory.
 const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// The address at which a service listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenAt {
-    /// A single address of the machine.
+    /// A single address of this machine or of the linerate host, with a port.
     Address(SocketAddr),
-    /// A port on all addresses of the machine: IPv6 and IPv4, or IPv4 only if the kernel has no
-    /// IPv6. Port 0 lets the kernel choose one.
+    /// A port on all addresses of this machine: IPv6 and IPv4, or IPv4 only if the kernel has no
+    /// IPv6. For a linerate host, the port on its address. Port 0 lets the TCP choose a port.
     Everywhere(u16),
 }
 
-/// Parses `ADDR:PORT` (an IPv6 address in brackets), or a port on all addresses.
+/// Parses `ADDR:PORT`, with an IPv6 address in brackets, or a port that stands for all addresses.
 impl FromStr for ListenAt {
     type Err = ListenError;
 
@@ -41,7 +42,8 @@ impl FromStr for ListenAt {
     }
 }
 
-/// Splits an IPv6 address with the name of an interface, and a port: `[fe80::1%eth0]:1988`.
+/// Splits the text of an IPv6 address with a zone and a port, such as `[fe80::1%eth0]:1988`.
+/// Returns `None` for any other text.
 fn named_zone(text: &str) -> Option<(Ipv6Addr, &str, u16)> {
     let (host, port) = host_and_port(text)?;
     let (address, zone) = split_zone(host)?;
@@ -66,7 +68,7 @@ pub enum ListenError {
         "`{0}` is not an address: write ADDR:PORT, such as 127.0.0.1:1988 or [::1]:1988, or a port"
     )]
     NotAnAddress(String),
-    /// The zone of the address is not the name of an interface.
+    /// The zone of the address does not name an interface of this machine.
     #[error("{0}")]
     NoInterface(#[source] io::Error),
     /// Another program listens at the port.
@@ -75,7 +77,7 @@ pub enum ListenError {
          --listen"
     )]
     InUse(SocketAddr),
-    /// The port needs root privileges.
+    /// The program has no permission to listen at the port, such as a port below 1024.
     #[error("no permission to listen at {0}: choose a port above 1023 with --listen")]
     NoPermission(SocketAddr),
     /// The address does not belong to this machine.
@@ -84,15 +86,16 @@ pub enum ListenError {
          for all"
     )]
     NotOurs(SocketAddr),
-    /// The first address does not belong to the linerate host, which has the second address.
+    /// The requested address, which is first, differs from the address of the linerate host, which
+    /// is second.
     #[error("{0} is not the address of linerate's host: listen at {1}, or at a port alone")]
     NotOfHost(SocketAddr, IpAddr),
-    /// The system reports another error.
+    /// Listening failed with another error of the system.
     #[error("cannot listen at {0} ({1}): see `linerate doctor`")]
     Io(SocketAddr, #[source] io::Error),
 }
 
-/// A listening socket that an interrupt can stop.
+/// A listening socket that stops accepting connections when an [`Interrupt`] is raised.
 #[derive(Debug)]
 pub struct Listener(Listening);
 
@@ -100,7 +103,7 @@ impl Listener {
     /// Listens at `place` of `network`. Accepted connections inherit `options`.
     ///
     /// # Errors
-    /// [`ListenError`], which says how to resolve it.
+    /// [`ListenError`], whose text contains a remedy.
     pub fn bind(
         network: &Network,
         place: ListenAt,
@@ -116,6 +119,7 @@ impl Listener {
         let at = |address: IpAddr| Self::bind_one(network, (address, port).into(), options);
         match network {
             Network::Own(own) => at(own.address()),
+            // A kernel without IPv6 refuses this address, and then all IPv4 addresses are used.
             Network::Kernel => match at(Ipv6Addr::UNSPECIFIED.into()) {
                 Err(ListenError::Io(..) | ListenError::NotOurs(_)) => {
                     at(Ipv4Addr::UNSPECIFIED.into())
@@ -125,7 +129,7 @@ impl Listener {
         }
     }
 
-    /// Returns the address of the socket. It has the actual port if port 0 was requested.
+    /// Returns the address of the socket, with the actual port if port 0 was requested.
     ///
     /// # Errors
     /// The error of the system.
@@ -138,7 +142,8 @@ impl Listener {
         &self.0
     }
 
-    /// Calls `serve` with every accepted connection until `interrupt` is raised.
+    /// Calls `serve` with every accepted connection and its peer until `interrupt` is raised.
+    /// Returns `NetworkDown` if the linerate host that listens has ended.
     pub(crate) fn accept_until(
         &self,
         interrupt: &Interrupt,
@@ -149,8 +154,8 @@ impl Listener {
                 Ok((stream, peer)) => serve(stream, peer),
                 Err(error) if is_pause(&error) || is_of_one_peer(&error) => {}
                 Err(error) if error.kind() == io::ErrorKind::NetworkDown => return Err(error),
-                // The machine is out of descriptors or memory; connections that close will release
-                // some.
+                // The machine is out of descriptors or memory, some of which closing connections
+                // will release.
                 Err(_) => {
                     let _ = poll(&mut [], Some(&WAIT));
                 }
@@ -169,11 +174,12 @@ impl Listener {
     }
 }
 
-/// Does the error concern only the connection to be accepted, and not the listener?
+/// Does the error concern only the connection that was to be accepted, and not the listener?
 fn is_of_one_peer(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::ConnectionAborted
 }
 
+/// Converts an error of the system to an error with `address` and a remedy.
 fn explain(address: SocketAddr, error: io::Error) -> ListenError {
     match error.kind() {
         io::ErrorKind::AddrInUse => ListenError::InUse(address),

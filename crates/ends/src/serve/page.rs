@@ -1,7 +1,7 @@
-//! A minimal HTTP/1.1 server of one text, for programs that collect metrics (RFC 9112).
+//! A minimal HTTP/1.1 server (RFC 9112) that serves one text, for programs that collect metrics.
 //!
-//! It serves one connection at a time and closes it, so a slow peer delays others by at most
-//! `MAX_TIME`.
+//! The server handles one connection at a time, and closes the connection after the response.
+//! `MAX_TIME` limits how long a silent peer can delay the next connection.
 
 use super::listener::{ListenAt, ListenError, Listener};
 use crate::interrupt::Interrupt;
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 /// Maximum length of a request's head in bytes.
 const MAX_REQUEST: usize = 8 << 10;
-/// Maximum time to receive a request, and to send the response.
+/// Maximum time to receive a request, and timeout of each write of the response.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
-/// An HTTP server that serves one text at one path.
+/// An HTTP server that serves one text at one path, and status 404 at all other paths.
 #[derive(Debug)]
 pub struct TextPage {
     listener: Listener,
@@ -37,7 +37,7 @@ impl TextPage {
         Ok(Self { listener, path, content_type })
     }
 
-    /// Returns the address at which the server listens. It has the actual port if port 0 was
+    /// Returns the address at which the server listens, with the actual port if port 0 was
     /// requested.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl TextPage {
         self.listener.local_addr()
     }
 
-    /// Serves requests until `interrupt` is raised. `make` returns the text for each of them.
+    /// Serves requests until `interrupt` is raised. Calls `make` for the text of each response.
     ///
     /// # Errors
     /// The listening socket failed.
@@ -106,7 +106,8 @@ mod tests {
     use std::net::TcpStream;
     use std::thread;
 
-    /// Sends `request` to a server, and returns the response.
+    /// Starts a server of the text `one 1` at `/metrics`, sends `request`, and returns the
+    /// response.
     fn answer(request: &[u8]) -> String {
         let place = ListenAt::Address("127.0.0.1:0".parse().unwrap());
         let page = TextPage::bind(place, "/metrics", "text/plain").unwrap();

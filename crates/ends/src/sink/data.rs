@@ -8,8 +8,8 @@ use crate::socket::{ReadResult, Stream, counters};
 use linerate_evidence::EndEvidence;
 use std::net::SocketAddr;
 
-/// Serves the data connection of the run that `token` identifies. `already` is data received with
-/// the greeting.
+/// Serves the data connection of the run that `token` identifies. `already` is the data that was
+/// received together with the greeting.
 pub(super) fn serve(
     stream: &Stream,
     peer: SocketAddr,
@@ -34,6 +34,7 @@ pub(super) fn serve(
     shared.tell(&Event::Served(Served::new(peer, service, &result)));
 }
 
+/// Returns the report on the run for the sweep.
 fn report(stream: &Stream, result: &ReadResult, evidence: Option<EndEvidence>) -> Report {
     Report {
         ended: result.ended,

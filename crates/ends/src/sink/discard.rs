@@ -6,9 +6,11 @@ use crate::socket::{ReadTask, Stream};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+/// Maximum number of bytes in a read.
 const READ_SIZE: usize = 128 << 10;
 
-/// Reads and discards all data of a peer. `first` is data that has been received before.
+/// Reads and discards all data of a peer. `first` is the data that was read to determine the
+/// purpose of the connection.
 pub(super) fn serve(stream: &Stream, peer: SocketAddr, first: &[u8], shared: &Shared<'_>) {
     let read_task = ReadTask {
         bytes: u64::MAX,

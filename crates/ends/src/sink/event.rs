@@ -1,4 +1,4 @@
-//! The events of a sink, and their totals.
+//! The events of a sink, and totals over all its connections.
 
 use super::totals::RunTotals;
 use crate::ended::Ended;
@@ -29,7 +29,7 @@ pub struct Served {
     pub service: Service,
     /// Number of data bytes received.
     pub bytes: u64,
-    /// Time at which the first byte was read; `None` if there was none.
+    /// Time at which the first byte was read; `None` if the connection carried no data.
     pub first: Option<Instant>,
     /// Time from reading the first byte to reading the last one.
     pub span: Duration,
@@ -38,7 +38,7 @@ pub struct Served {
 /// The purpose of a connection to a sink, and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// A plain peer, whose data was discarded.
+    /// A connection without a greeting of linerate, whose data was counted and discarded.
     Plain,
     /// The data connection of a sweep's run.
     Run {
@@ -46,12 +46,12 @@ pub enum Service {
         receive_granted: u64,
         /// The reason why the run ended.
         ended: Ended,
-        /// Did the data match the pattern? `None` if it was not compared.
+        /// Did the data match the pattern? `None` if the data was not compared.
         verified: Option<bool>,
     },
     /// The control connection of a sweep.
     Control {
-        /// Number of runs that the sweep requested.
+        /// Number of runs that the sweep requested and the sink accepted.
         runs: u64,
         /// Totals over the runs whose data connection has ended.
         totals: RunTotals,
@@ -61,7 +61,7 @@ pub enum Service {
 /// Totals over all connections of a sink.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Number of connections that carried data.
+    /// Number of plain connections and data connections, including those without data.
     pub connections: u64,
     /// Number of control connections.
     pub sessions: u64,
@@ -69,7 +69,8 @@ pub struct Summary {
     pub rejected: u64,
     /// Number of data bytes received.
     pub bytes: u64,
-    /// Times at which the first and the last byte of any connection were read.
+    /// Times at which the first and the last byte of any connection were read; `None` before the
+    /// first data.
     came: Option<(Instant, Instant)>,
 }
 

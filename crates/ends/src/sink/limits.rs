@@ -1,8 +1,8 @@
-//! The limits of a sink on connections, times and reads.
+//! The limits that a sink imposes on connections, times and reads.
 
 use std::time::Duration;
 
-/// Limits that a sink imposes on its peers.
+/// The limits that a sink imposes on its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum number of open connections of all kinds.
@@ -11,13 +11,14 @@ pub struct Limits {
     pub sessions: usize,
     /// Maximum time without data on a plain connection, after which it is closed.
     pub idle: Duration,
-    /// Maximum time until a run's data connection arrives. Then the run is cancelled, and another
-    /// sweep can set the receive buffer.
+    /// Maximum time from the acceptance of a run to the arrival of its data connection. A run
+    /// without a data connection is then cancelled, so that other sweeps can set the receive
+    /// buffer.
     pub arrival: Duration,
-    /// Time to wait after each read, to act as a slow reader.
+    /// Time to wait after each read, which makes the sink a slow reader.
     pub pause: Duration,
-    /// Maximum number of bytes in a read, which overrides the sweep's choice. Small reads occupy
-    /// the processor with system calls.
+    /// Maximum number of bytes in a read of a run, instead of the number that the sweep requests;
+    /// `None` keeps the sweep's number. Small reads occupy the processor with system calls.
     pub read_size: Option<usize>,
 }
 

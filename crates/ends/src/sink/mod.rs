@@ -1,8 +1,8 @@
 //! `linerate sink`: a service that reads and discards data of any peer, and that sweeps on other
-//! machines control.
+//! machines can control.
 //!
-//! The first bytes of a connection determine its purpose, see [`crate::control`]. Each connection
-//! has a thread. Connections beyond the limit are rejected with a message, and counted.
+//! The first bytes of a connection determine its purpose, see [`crate::control`]. A thread serves
+//! each connection. Connections beyond the limit are rejected with a message, and counted.
 
 mod data;
 mod discard;
@@ -31,10 +31,10 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Timeout for the rest of a greeting whose beginning has been received.
+/// Timeout for the rest of a greeting after its first bytes have been received.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A sink that listens for plain peers and sweeps.
+/// A sink that serves sweeps, and plain peers that send data without a greeting.
 #[derive(Debug)]
 pub struct Sink {
     listener: Listener,
@@ -63,8 +63,7 @@ impl Sink {
         Ok(Self { listener: Listener::bind(network, place, options)?, limits })
     }
 
-    /// Returns the address at which the sink listens. It has the actual port if port 0 was
-    /// requested.
+    /// Returns the address at which the sink listens, with the actual port if port 0 was requested.
     ///
     /// # Errors
     /// The error of the system.
@@ -72,8 +71,8 @@ impl Sink {
         self.listener.local_addr()
     }
 
-    /// Serves connections until `interrupt` is raised, and then closes them. Calls `tell` with
-    /// every event.
+    /// Serves connections until `interrupt` is raised, and then closes all connections. Calls
+    /// `tell` with every event, and returns the totals.
     ///
     /// # Errors
     /// The listening socket failed.
@@ -121,8 +120,8 @@ fn serve_one(stream: &Stream, peer: SocketAddr, _place: ConnectionSlot<'_>, shar
     }
 }
 
-/// Reads the first bytes of a connection until they determine its purpose. A connection whose
-/// greeting is not complete in time remains undecided.
+/// Reads the first bytes of a connection into `first` until they determine its purpose. Returns
+/// [`Opening::Undecided`] if the greeting is not complete in time.
 fn read_greeting(mut stream: &Stream, first: &mut Vec<u8>, shared: &Shared<'_>) -> Opening {
     let mut deadline = Instant::now() + shared.limits.idle;
     loop {
@@ -145,7 +144,7 @@ fn read_greeting(mut stream: &Stream, first: &mut Vec<u8>, shared: &Shared<'_>) 
     }
 }
 
-/// Rejects a connection beyond the limit, without waiting for the peer.
+/// Rejects a connection beyond the limit, without waiting for the peer to read the message.
 fn reject(stream: &Stream, peer: SocketAddr, shared: &Shared<'_>) {
     let reason = format!("this sink serves at most {} connections", shared.limits.connections);
     if stream.set_nonblocking(true).is_ok() {

@@ -1,10 +1,10 @@
 //! The receive buffer of a sink's listening socket, which one run at a time may set.
 //!
-//! The window scale and the first window of a connection depend on the buffer of the listening
-//! socket when the SYN arrives. To set the buffer of the accepted socket would be too late. Each
-//! run therefore locks the buffer, sets its size, accepts its data connection, and restores the
-//! kernel's tuning. A plain peer that connects meanwhile also gets the run's buffer, which does no
-//! harm.
+//! The window scale and the first window of a connection depend on the receive buffer that the
+//! listening socket has when the SYN arrives. Setting the buffer of the accepted socket would be
+//! too late. Each run therefore locks the buffer, sets its size, accepts its data connection, and
+//! restores the kernel's tuning. A plain peer that connects meanwhile also gets the run's buffer,
+//! which does no harm.
 
 use crate::control::SinkTcp;
 use crate::socket::Listening;
@@ -18,12 +18,14 @@ pub(super) struct ReceiveBufferLock<'a> {
     listener: &'a Listening,
     /// The socket's initial receive buffer in bytes, as `getsockopt` reports it.
     default_size: u64,
+    /// Does a run hold the lock?
     is_locked: Mutex<bool>,
+    /// Condition that is notified when the lock is released.
     unlocked: Condvar,
 }
 
 impl<'a> ReceiveBufferLock<'a> {
-    /// Creates an open lock for the buffer of `listener`.
+    /// Creates an unlocked lock for the receive buffer of `listener`.
     pub(super) fn new(listener: &'a Listening) -> io::Result<Self> {
         let default_size = listener.default_receive_buffer()?;
         Ok(Self { listener, default_size, is_locked: Mutex::new(false), unlocked: Condvar::new() })
@@ -37,12 +39,13 @@ impl<'a> ReceiveBufferLock<'a> {
         }
     }
 
-    /// Returns the size that would be granted for a request, in bytes as `getsockopt` reports it.
+    /// Returns the receive buffer that would be granted for a request of `receive_buffer` bytes, in
+    /// bytes as `getsockopt` reports it.
     pub(super) fn would_grant(&self, receive_buffer: u64) -> io::Result<u64> {
         self.listener.would_grant(receive_buffer)
     }
 
-    /// Locks the buffer; returns `None` if it is still locked after `timeout`.
+    /// Locks the buffer; returns `None` if another run still holds the lock after `timeout`.
     pub(super) fn lock_buffer(&self, timeout: Duration) -> Option<ReceiveBufferGuard<'_>> {
         let is_locked = self.is_locked.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.unlocked.wait_timeout_while(is_locked, timeout, |is_locked| *is_locked);
@@ -55,15 +58,15 @@ impl<'a> ReceiveBufferLock<'a> {
     }
 }
 
-/// A held lock on the buffer. When this is dropped, the buffer is restored and unlocked.
+/// A held lock on the receive buffer. Dropping the guard restores the buffer and releases the lock.
 #[derive(Debug)]
 pub(super) struct ReceiveBufferGuard<'a> {
     lock: &'a ReceiveBufferLock<'a>,
 }
 
 impl ReceiveBufferGuard<'_> {
-    /// Sets the receive buffer and the MSS of connections that arrive now. Returns the granted
-    /// buffer.
+    /// Sets the receive buffer and the MSS of connections that arrive from now on, both in bytes;
+    /// `None` keeps the default. Returns the granted buffer as `getsockopt` reports it.
     pub(super) fn set(
         &self,
         receive_buffer: Option<u64>,
@@ -75,7 +78,7 @@ impl ReceiveBufferGuard<'_> {
 
 impl Drop for ReceiveBufferGuard<'_> {
     fn drop(&mut self) {
-        // Before Linux 5.14 automatic tuning cannot be restored; plain peers then get the default
+        // Kernels before 5.14 cannot restore automatic tuning; plain peers then get the default
         // size.
         let _ = self.lock.listener.restore_receive(self.lock.default_size);
         *self.lock.is_locked.lock().unwrap_or_else(PoisonError::into_inner) = false;

@@ -5,7 +5,8 @@ use crate::socket::Stream;
 use std::io::Write;
 use std::net::Shutdown;
 
-/// Sends the reason why a connection is rejected, and closes the sending direction.
+/// Sends the reason why a connection is rejected as a `BUSY` line, and closes the sending
+/// direction.
 pub(super) fn refuse(mut stream: &Stream, reason: &str) {
     // The write fails if the peer has closed the connection.
     let _ = stream.write_all(greeting::busy(reason).as_bytes());

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Interval at which a session checks a run whose data is being read, and minimum time without
-/// data after which such a run ends.
+/// Interval at which a session checks a run whose data is being read. A run without data ends at
+/// the earliest after this time.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum number of bytes in a read, which limits the memory that a sweep can occupy in the sink.
 const MAX_READ: u64 = 16 << 20;
@@ -25,15 +25,17 @@ const MAX_MILLISECONDS: u64 = 24 * 60 * 60 * 1_000;
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     spec: RunSpec,
+    /// The control connection on which the run was requested.
     control: Arc<ControlEnd>,
     phase: Mutex<Phase<'a>>,
+    /// Has the sweep stopped the run, or disconnected?
     stopped: AtomicBool,
 }
 
 /// The phase of a run, from its request to its end.
 #[derive(Debug)]
 enum Phase<'a> {
-    /// The sink waits for the data connection until `until`, and holds the lock of the receive
+    /// The sink waits for the data connection until `until`. `_turn` holds the lock of the receive
     /// buffer.
     Expected { _turn: ReceiveBufferGuard<'a>, until: Instant },
     /// The data connection has arrived, and its data is being read.
@@ -42,8 +44,8 @@ enum Phase<'a> {
     Over,
 }
 
-/// The sending direction of a control connection, and the totals of its runs. The session shares it
-/// with the threads of the runs.
+/// The sending direction of a control connection, and the totals of its runs. The session and the
+/// threads of its runs share this state.
 #[derive(Debug)]
 pub(super) struct ControlEnd {
     stream: Mutex<Stream>,
@@ -60,21 +62,21 @@ impl ControlEnd {
         *lock(&self.totals)
     }
 
-    /// Sends `reply` to the sweep. A failure is ignored, because the session notices that the sweep
-    /// is gone.
+    /// Sends `reply` to the sweep. A failure is ignored, because the session ends anyway when the
+    /// sweep has disconnected.
     pub(super) fn send(&self, reply: &Reply) {
         let _ = send(&lock(&self.stream), reply);
     }
 
-    /// Refuses the current request, with a reason.
+    /// Refuses the current request, and sends the reason.
     pub(super) fn refuse(&self, reason: impl Into<String>) {
         self.send(&Reply::Refused { reason: reason.into() });
     }
 }
 
 impl<'a> Run<'a> {
-    /// Creates a run that waits for its data connection for `timeout`, with the receive buffer
-    /// locked.
+    /// Creates a run that waits for its data connection for at most `timeout`, and keeps the
+    /// receive buffer locked until then.
     pub(super) fn expected(
         spec: RunSpec,
         control: Arc<ControlEnd>,
@@ -86,7 +88,8 @@ impl<'a> Run<'a> {
         Self { spec, control, phase, stopped: AtomicBool::new(false) }
     }
 
-    /// Returns how long the session may wait for a request before it must check this run again.
+    /// Returns how long the session may wait for a request before it must check this run again;
+    /// `None` if the run has ended.
     pub(super) fn timeout(&self) -> Option<Duration> {
         match *lock(&self.phase) {
             Phase::Expected { until, .. } => Some(until.saturating_duration_since(Instant::now())),
@@ -110,8 +113,8 @@ impl<'a> Run<'a> {
         late
     }
 
-    /// Stops the run: at once if it waits for its data connection, else at the next check while
-    /// reading.
+    /// Stops the run: at once if the run still waits for its data connection, otherwise at the next
+    /// check while reading.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         let mut phase = lock(&self.phase);
@@ -121,7 +124,7 @@ impl<'a> Run<'a> {
     }
 
     /// Records that the data connection has arrived, which unlocks the receive buffer. Returns
-    /// false if the run was cancelled before.
+    /// false if the run has already been cancelled.
     pub(super) fn arrive(&self) -> bool {
         let mut phase = lock(&self.phase);
         let expected = matches!(*phase, Phase::Expected { .. });
@@ -131,9 +134,9 @@ impl<'a> Run<'a> {
         expected
     }
 
-    /// Reads the data of the run until it ends, is stopped, or `is_closing` returns true. `limits`
-    /// may add pauses and reduce the read size. Returns evidence too if the sweep requested an
-    /// observation.
+    /// Reads the data of the run until the run ends, is stopped, or `is_closing` returns true.
+    /// `limits` may add pauses and replace the read size, unless the data is discarded. Returns
+    /// evidence too if the sweep requested an observation.
     pub(super) fn take(
         &self,
         stream: &Stream,
@@ -162,7 +165,7 @@ impl<'a> Run<'a> {
         (result, Some(evidence))
     }
 
-    /// Ends the run, and adds its result to the totals.
+    /// Marks the run as ended, and adds its result to the totals of the control connection.
     pub(super) fn end(&self, result: &ReadResult, verified: Option<bool>) {
         lock(&self.control.totals).add(result, verified);
         *lock(&self.phase) = Phase::Over;

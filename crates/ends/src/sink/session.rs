@@ -1,4 +1,5 @@
-//! A session: one control connection at the sink, on which a sweep requests runs.
+//! A session: one control connection at the sink, on which a sweep requests runs one after the
+//! other.
 
 use super::event::{Event, Served, Service};
 use super::refuse::refuse;
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 /// Maximum time without a request, after which the session ends.
 const IDLE: Duration = Duration::from_secs(300);
-/// Maximum time in which a sweep must read a reply.
+/// Timeout of each write of a reply, in case the sweep does not read.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time to wait while another sweep's run has locked the receive buffer.
 const BUFFER_LOCK_TIMEOUT: Duration = Duration::from_secs(4);
@@ -25,11 +26,13 @@ const BUFFER_LOCK_TIMEOUT: Duration = Duration::from_secs(4);
 struct Session<'s, 'a> {
     shared: &'s Shared<'a>,
     control: Arc<ControlEnd>,
+    /// The latest run, with the token that identifies its data connection.
     run: Option<(Token, Arc<Run<'a>>)>,
+    /// Number of runs that were accepted.
     runs: u64,
 }
 
-/// Serves a control connection. `already` is data that was received with the greeting.
+/// Serves a control connection. `already` is the data that was received together with the greeting.
 pub(super) fn serve(stream: &Stream, peer: SocketAddr, already: &[u8], shared: &Shared<'_>) {
     let Some(place) = shared.enter_session() else {
         let reason = format!("this sink serves at most {} sweeps", shared.limits.sessions);
@@ -44,7 +47,8 @@ pub(super) fn serve(stream: &Stream, peer: SocketAddr, already: &[u8], shared: &
     session.serve_until_it_ends(&mut lines);
     let service = Service::Control { runs: session.runs, totals: session.control.totals() };
     drop(session);
-    // The place must be free before the event is reported, because its reader may connect at once.
+    // The session's place must be free before the event is reported, because the receiver of the
+    // event may connect at once.
     drop(place);
     shared.tell(&Event::Served(Served {
         peer,
@@ -55,7 +59,8 @@ pub(super) fn serve(stream: &Stream, peer: SocketAddr, already: &[u8], shared: &
     }));
 }
 
-/// Sends the reply to the greeting, and prepares both directions of the connection.
+/// Sends the reply to the greeting. Returns the receiving and the sending direction of the
+/// connection.
 fn prepare(mut stream: &Stream, already: &[u8]) -> io::Result<(Lines, ControlEnd)> {
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
@@ -99,8 +104,8 @@ impl Session<'_, '_> {
             },
             Request::Stop {} => match &self.run {
                 Some((_, run)) if !run.is_over() => run.stop(),
-                // The run ended while this request was on its way, so its report has been sent
-                // already.
+                // There is no run to stop. If the run ended while this request was on its way, its
+                // report has already been sent.
                 _ => {}
             },
         }
@@ -116,7 +121,8 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Accepts a run: locks the receive buffer, and registers the run by a new token.
+    /// Accepts a run: locks and sets the receive buffer, and registers the run under a new token.
+    /// Returns the reason if the run is refused.
     fn open(&mut self, spec: RunSpec) -> Result<Opened, String> {
         if self.run.as_ref().is_some_and(|(_, run)| !run.is_over()) {
             return Err("the previous run has not ended".to_owned());
@@ -145,6 +151,8 @@ impl Session<'_, '_> {
         Ok(Opened { token, granted_bytes })
     }
 
+    /// Cancels the run if its data connection is late, so that another run can set the receive
+    /// buffer.
     fn look_after_run(&mut self) {
         if let Some((token, run)) = &self.run
             && run.give_up_if_late()
@@ -155,7 +163,7 @@ impl Session<'_, '_> {
     }
 }
 
-/// A sweep that disconnects must not leave its run behind.
+/// Stops and removes the latest run when the sweep disconnects.
 impl Drop for Session<'_, '_> {
     fn drop(&mut self) {
         if let Some((token, run)) = self.run.take() {
@@ -165,7 +173,7 @@ impl Drop for Session<'_, '_> {
     }
 }
 
-/// Creates a token from random bytes of the system, which peers cannot guess.
+/// Creates a token from random bytes of the system, so that other peers cannot guess the token.
 fn new_token() -> io::Result<Token> {
     Ok(Token(u128::from_ne_bytes(random_bytes()?)))
 }

@@ -16,10 +16,13 @@ pub(super) struct Shared<'a> {
     pub(super) receive_buffer: &'a ReceiveBufferLock<'a>,
     pub(super) limits: Limits,
     pub(super) connections: Connections,
+    /// Time at which the sink started, which is zero on the clock that sweeps query.
     pub(super) begun: Instant,
+    /// The function of the sink's caller that gets every event.
     tell: &'a (dyn Fn(&Event) + Sync),
+    /// Number of open control connections.
     sessions: AtomicUsize,
-    /// Runs that wait for their data connection. Invariant: at most one for each session.
+    /// Runs that wait for their data connection, by token. Invariant: at most one for each session.
     expected: Mutex<BTreeMap<Token, Arc<Run<'a>>>>,
     summary: Mutex<Summary>,
 }
@@ -42,7 +45,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Registers a control connection; returns `None` if the limit is reached.
+    /// Registers a control connection; returns `None` if the maximum number of sessions is open.
     pub(super) fn enter_session(&self) -> Option<SessionPlace<'_>> {
         let more = |sessions: usize| (sessions < self.limits.sessions).then_some(sessions + 1);
         let entered = self.sessions.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
@@ -54,18 +57,18 @@ impl<'a> Shared<'a> {
         self.sessions.load(Ordering::Relaxed)
     }
 
-    /// Registers a run that waits for its data connection.
+    /// Registers a run that waits for a data connection with `token`.
     pub(super) fn expect(&self, token: Token, run: Arc<Run<'a>>) {
         lock(&self.expected).insert(token, run);
     }
 
-    /// Removes and returns the run that `token` identifies, so a token is valid for one connection
-    /// only.
+    /// Removes and returns the run that waits for `token`; `None` if there is none. The removal
+    /// makes a token valid for one connection only.
     pub(super) fn take_expected(&self, token: Token) -> Option<Arc<Run<'a>>> {
         lock(&self.expected).remove(&token)
     }
 
-    /// Adds the event to the totals, and passes it to the caller of the sink.
+    /// Adds the event to the totals, and passes the event to the caller of the sink.
     pub(super) fn tell(&self, event: &Event) {
         lock(&self.summary).add(event);
         (self.tell)(event);
@@ -77,7 +80,7 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// A registered control connection, which is removed when this is dropped.
+/// A place among the open control connections. Dropping the place frees it for another sweep.
 #[derive(Debug)]
 pub(super) struct SessionPlace<'a> {
     sessions: &'a AtomicUsize,

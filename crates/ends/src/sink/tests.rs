@@ -10,7 +10,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 
-/// A sink that runs in a thread.
+/// A sink that serves connections in its own thread.
 struct Running {
     address: SocketAddr,
     interrupt: Interrupt,
@@ -52,7 +52,8 @@ impl Running {
     }
 }
 
-/// Returns the parameters of a run of `bytes`, whose data is compared with the pattern of seed 5.
+/// Returns the parameters of a run of `bytes` bytes, whose data is compared with the pattern of
+/// seed 5.
 fn spec(bytes: u64) -> RunSpec {
     RunSpec {
         receive_buffer: Some(20_000),
@@ -66,7 +67,7 @@ fn spec(bytes: u64) -> RunSpec {
     }
 }
 
-/// Requests a run, and opens its data connection.
+/// Requests a run on the control connection `sweep`, and opens the data connection of the run.
 fn open(sink: &Running, sweep: &mut Remote, spec: &RunSpec) -> TcpStream {
     let opened = sweep.open(spec).unwrap();
     let mut data = sink.dial();
@@ -170,7 +171,7 @@ fn a_run_without_a_data_connection_is_cancelled_and_the_next_one_starts() {
     assert!([2, 4].iter().all(|&place| lines[place].contains("did not come in time")), "{lines:?}");
 }
 
-/// The control connection would stay open if the run were not removed.
+/// The sink would keep the control connection open if it did not remove the run.
 #[test]
 fn a_run_is_removed_when_its_sweep_disconnects() {
     let lines = replies_without_data_connection(Limits::default(), 1);
