@@ -154,8 +154,8 @@ impl Listener {
                 Ok((stream, peer)) => serve(stream, peer),
                 Err(error) if is_pause(&error) || is_of_one_peer(&error) => {}
                 Err(error) if error.kind() == io::ErrorKind::NetworkDown => return Err(error),
-                // The machine is out of descriptors or memory, some of which closing connections
-                // will release.
+                // The machine is out of descriptors or memory. Connections that close will release
+                // both.
                 Err(_) => {
                     let _ = poll(&mut [], Some(&WAIT));
                 }

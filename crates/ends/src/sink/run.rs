@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Interval at which a session checks a run whose data is being read. A run without data ends at
-/// the earliest after this time.
+/// Interval at which a session checks a run whose data is being read. A run that receives no data
+/// lasts at least this long.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum number of bytes in a read, which limits the memory that a sweep can occupy in the sink.
 const MAX_READ: u64 = 16 << 20;

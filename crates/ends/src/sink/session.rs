@@ -104,8 +104,8 @@ impl Session<'_, '_> {
             },
             Request::Stop {} => match &self.run {
                 Some((_, run)) if !run.is_over() => run.stop(),
-                // There is no run to stop. If the run ended while this request was on its way, its
-                // report has already been sent.
+                // There is no run to stop. If the run ended while this request was on its way, the
+                // sink sends the report of the run anyway.
                 _ => {}
             },
         }

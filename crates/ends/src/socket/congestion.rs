@@ -1,5 +1,7 @@
-//! Congestion controls by name: linerate's own and the kernel's. A run always sets one of the
-//! kernel's explicitly, because the default differs between machines.
+//! Congestion controls by name: those of linerate's TCP and those of the kernel.
+//!
+//! A run on the kernel's TCP always sets its congestion control explicitly, because the default
+//! differs between machines.
 
 use linerate_tcp::CongestionName;
 use rustix::io::Errno;
@@ -14,18 +16,18 @@ const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// The congestion controls that this machine's kernel offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Congestion {
-    /// Names of the available ones: built into the kernel, or as loaded modules.
+    /// Names of the congestion controls that are built into the kernel or loaded as modules.
     pub available: Vec<String>,
-    /// Names of those that unprivileged programs may choose.
+    /// Names of the congestion controls that unprivileged programs may choose.
     pub allowed: Vec<String>,
-    /// Name of the kernel's default.
+    /// Name of the kernel's default; `None` if the name cannot be read.
     pub default: Option<String>,
 }
 
 /// The reason why a congestion control cannot be chosen.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CongestionError {
-    /// The choice needs privileges.
+    /// The choice of this congestion control needs privileges.
     #[error(
         "no permission for the congestion control `{name}`: choose one of {allowed}, run as root, \
          or add it to net.ipv4.tcp_allowed_congestion_control"
@@ -81,7 +83,8 @@ impl Congestion {
         Self { available: names(AVAILABLE), allowed: names(ALLOWED), default }
     }
 
-    /// Returns the congestion control to set: `wanted`, or else the name of the default.
+    /// Returns the name of the congestion control to set: `wanted` if it is given, otherwise the
+    /// default. Returns `None` if neither is known.
     ///
     /// # Errors
     /// [`CongestionError`], with the names that can be chosen.
@@ -89,8 +92,9 @@ impl Congestion {
         self.choose_by(wanted, try_out)
     }
 
-    /// Chooses with the help of `try_out`, which tests whether the kernel accepts a name. The
-    /// kernel may load a module for it, so the list of available names is not sufficient.
+    /// Chooses like [`Congestion::choose`]. `try_out` tests whether the kernel accepts a name. The
+    /// list of available names is not sufficient for this, because the kernel may load a module for
+    /// a name.
     fn choose_by(
         &self,
         wanted: Option<&str>,
@@ -113,11 +117,13 @@ impl Congestion {
     }
 }
 
+/// Sets the congestion control `name` on a new socket, to find out whether the kernel accepts it.
 fn try_out(name: &str) -> Result<(), Errno> {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
     sockopt::set_tcp_congestion(socket, name)
 }
 
+/// Returns the words of a file; no words if the file cannot be read.
 fn names(file: &str) -> Vec<String> {
     let text = fs::read_to_string(file).unwrap_or_default();
     text.split_whitespace().map(str::to_owned).collect()

@@ -1,4 +1,5 @@
-//! The counters of one end of a connection, under the names that all benches share.
+//! The counters of one end of a connection, under names that do not depend on the TCP
+//! implementation.
 
 use super::own_counters::of_connection;
 use super::stream::Stream;
@@ -7,10 +8,12 @@ use linerate_link::kernel_tcp::{self, TcpInfo};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Interval between two samples of the queues. Sampling takes less than a thousandth of the time.
+/// Interval between two samples of the queues. Sampling takes less than a thousandth of the run's
+/// time.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// Fields of `TCP_INFO` that are renamed to the names that findings use.
+/// Fields of `TCP_INFO` that are renamed to the names that findings use, as pairs of the old and
+/// the new name.
 const RENAMED: &[(&str, &str)] = &[
     ("data_segs_out", names::DATA_SEGMENTS_SENT),
     ("total_retrans", names::RETRANSMITTED_SEGMENTS),
@@ -19,12 +22,16 @@ const RENAMED: &[(&str, &str)] = &[
     ("sndbuf_limited", names::SEND_BUFFER_LIMITED_MICROS),
 ];
 
-/// Samples the queues of a connection during a run, and keeps their maxima.
+/// A sampler of the queues of a connection during a run, which keeps the maxima.
 #[derive(Debug)]
 pub struct Sampler {
+    /// Time at which the next sample is due.
     next: Instant,
+    /// Maximum number of bytes that were written but not acknowledged.
     unacknowledged: u64,
+    /// Maximum kernel memory of the send queue in bytes, including overhead.
     send_queue: u64,
+    /// Maximum kernel memory of the receive queue in bytes, including overhead.
     receive_queue: u64,
 }
 
@@ -34,8 +41,8 @@ impl Sampler {
         Self { next: now, unacknowledged: 0, send_queue: 0, receive_queue: 0 }
     }
 
-    /// Takes a sample of the queues of `stream` if one is due. linerate's connections are not
-    /// sampled.
+    /// Takes a sample of the queues of `stream` if a sample is due at `now`. Connections of
+    /// linerate hosts are not sampled.
     pub fn look(&mut self, now: Instant, stream: &Stream) {
         let Stream::Kernel(stream) = stream else { return };
         if now < self.next {
@@ -54,7 +61,8 @@ impl Sampler {
     }
 }
 
-/// Returns the counters of `stream` at the end of a run, together with the sampled maxima.
+/// Returns the counters of `stream` at the end of a run. The sampled maxima are included for the
+/// kernel's TCP.
 pub fn counters(stream: &Stream, peaks: &Sampler) -> EndCounters {
     match stream {
         Stream::Kernel(stream) => of_the_kernel(stream, peaks),

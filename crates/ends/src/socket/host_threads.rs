@@ -1,15 +1,16 @@
-//! The threads that drive a linerate host, which are identified by their name.
+//! The threads that drive a linerate host, which are found in `/proc` by their name.
 
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The name of the threads that drive a linerate host. It is unique within the process.
+/// The name of the threads that drive one linerate host, which is unique within the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostThreads(Arc<str>);
 
 impl HostThreads {
-    /// Creates a unique name of at most 15 bytes, as the system stores no more.
+    /// Creates a unique name of at most 15 bytes, because the kernel stores no more bytes of a
+    /// thread's name.
     pub(super) fn unique() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed) % 1_000_000;
@@ -21,7 +22,7 @@ impl HostThreads {
         &self.0
     }
 
-    /// Returns the ID in `/proc` of the thread with this name; `None` if it has not started.
+    /// Returns the ID in `/proc` of the thread with this name; `None` if no such thread runs.
     pub(crate) fn number(&self) -> Option<u32> {
         let tasks = fs::read_dir("/proc/self/task").ok()?;
         let mut numbers =

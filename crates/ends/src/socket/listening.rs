@@ -13,8 +13,8 @@ use rustix::net::{AddressFamily, SocketType, sockopt};
 use std::io;
 use std::net::SocketAddr;
 
-/// A listening socket of the kernel, or one of a linerate host together with the configuration of
-/// its connections.
+/// A listening socket of the kernel, or a listening socket of a linerate host with the
+/// configuration of its connections.
 #[derive(Debug)]
 pub(crate) enum Listening {
     Kernel(std::net::TcpListener),
@@ -44,7 +44,7 @@ impl Listening {
         }
     }
 
-    /// Returns the address of the socket. It has the actual port if port 0 was requested.
+    /// Returns the address of the socket, with the actual port if port 0 was requested.
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Kernel(listener) => listener.local_addr(),
@@ -52,9 +52,11 @@ impl Listening {
         }
     }
 
-    /// Accepts a connection, and returns it with the peer's address. An IPv4 address is returned as
-    /// such, even if the socket reports it as `::ffff:192.0.2.1`. If no connection arrives for a
-    /// while, the error is a pause, see [`super::pause::is_pause`].
+    /// Accepts a connection, and returns its stream and the peer's address. An IPv4 peer has an
+    /// IPv4 address, even if the socket reports an address like `::ffff:192.0.2.1`.
+    ///
+    /// If no connection arrives within [`SLICE`], returns an error for which
+    /// [`super::pause::is_pause`] is true.
     pub(crate) fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
         match self {
             Self::Kernel(listener) => {
@@ -69,7 +71,8 @@ impl Listening {
         }
     }
 
-    /// Returns the default receive buffer of connections in bytes, as `getsockopt` reports it.
+    /// Returns the receive buffer of connections in bytes, as `getsockopt` reports it, if no run
+    /// has set another size.
     pub(crate) fn default_receive_buffer(&self) -> io::Result<u64> {
         match self {
             Self::Kernel(listener) => Ok(sockopt::socket_recv_buffer_size(listener)? as u64),
@@ -77,9 +80,9 @@ impl Listening {
         }
     }
 
-    /// Sets the receive buffer and the MSS of the connections that arrive next. Returns the granted
-    /// buffer in bytes, as `getsockopt` reports it. A linerate host ignores the MSS, and uses that
-    /// of its interface.
+    /// Sets the receive buffer and the MSS of the connections that arrive next, both in bytes;
+    /// `None` keeps the default. Returns the granted buffer in bytes, as `getsockopt` reports it. A
+    /// linerate host ignores `max_segment`, and uses the MSS of its interface.
     pub(crate) fn set_receive(
         &self,
         buffer: Option<u64>,
@@ -105,8 +108,8 @@ impl Listening {
         }
     }
 
-    /// Restores the default buffer: automatic tuning if the kernel can return to it, else
-    /// `default_size`.
+    /// Restores the default MSS and receive buffer. The buffer has automatic tuning again if the
+    /// kernel can restore it, otherwise `default_size` bytes as `getsockopt` reports them.
     pub(crate) fn restore_receive(&self, default_size: u64) -> io::Result<()> {
         match self {
             Self::Kernel(listener) => {
@@ -118,7 +121,8 @@ impl Listening {
         }
     }
 
-    /// Returns the receive buffer that would be granted for a request, as `getsockopt` reports it.
+    /// Returns the receive buffer that would be granted for a request of `receive_buffer` bytes, in
+    /// bytes as `getsockopt` reports it.
     pub(crate) fn would_grant(&self, receive_buffer: u64) -> io::Result<u64> {
         match self {
             Self::Kernel(_) => {
@@ -130,7 +134,7 @@ impl Listening {
     }
 }
 
-/// Waits for a connection, but not longer than a pause.
+/// Waits until a connection arrives, but at most [`SLICE`].
 fn wait(listener: &std::net::TcpListener) -> io::Result<()> {
     let limit = Timespec::try_from(SLICE).ok();
     match poll(&mut [PollFd::new(listener, PollFlags::IN)], limit.as_ref()) {

@@ -1,6 +1,7 @@
-//! Sockets of the kernel and of linerate hosts, with one interface for both. Options are set before
-//! the handshake and read back, data is written and read with deadlines, and counters are
-//! collected.
+//! Sockets of the kernel and of linerate hosts, with one interface for both kinds.
+//!
+//! Options are set before the handshake and read back. Data is written and read with deadlines, and
+//! counters are collected.
 
 mod congestion;
 mod counters;

@@ -1,4 +1,5 @@
-//! The TCP implementation that opens sockets: the kernel, or a linerate host on an interface.
+//! The TCP implementation that opens sockets: that of the kernel, or that of a linerate host on an
+//! interface.
 
 use super::host_threads::HostThreads;
 use super::open::{self, Options};
@@ -14,7 +15,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use thiserror::Error;
 
-/// Maximum time in which closed sockets can send their remaining data when a host ends.
+/// Maximum time for closed sockets to send their remaining data when a linerate host ends.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A TCP implementation that opens sockets.
@@ -26,13 +27,14 @@ pub enum Network {
     Own(OwnNetwork),
 }
 
-/// A linerate host, with the thread that drives it.
+/// A running linerate host, with the name of the threads that drive it.
 #[derive(Clone, Debug)]
 pub struct OwnNetwork {
     net: Net,
     threads: HostThreads,
+    /// The address of the host.
     address: IpAddr,
-    /// The configuration of connections that set no options.
+    /// The configuration of connections for which no options are set.
     config: Box<Config>,
 }
 
@@ -58,8 +60,9 @@ impl Network {
         Self::on(host.location(), mac, link, &Config::default(), drop).map_err(NetworkError::Begin)
     }
 
-    /// Starts a host on a link that is already open. Connections use `config` unless they set
-    /// options. `on_end` gets the link back when the host ends.
+    /// Starts a linerate host on a link that is already open. `config` configures all connections,
+    /// except for what their options set. `on_end` gets the link back when the host ends. Without
+    /// `mac` the host gets a random MAC address.
     ///
     /// # Errors
     /// The error of the system if it provides no thread, descriptor or random number.
@@ -85,7 +88,8 @@ impl Network {
         }))
     }
 
-    /// Returns the send buffer that would be granted for a request, in bytes as they are requested.
+    /// Returns the send buffer that would be granted for a request of `bytes` bytes, without the
+    /// kernel's overhead.
     pub(crate) fn would_grant_send(&self, bytes: u64) -> io::Result<u64> {
         match self {
             Self::Kernel => open::would_grant_send(bytes),
@@ -93,16 +97,18 @@ impl Network {
         }
     }
 
-    /// Ends a linerate host when it has sent all its data, or after `CLOSE_TIMEOUT`.
+    /// Ends a linerate host when its closed sockets have sent all their data, but after at most
+    /// `CLOSE_TIMEOUT`. Open connections are reset. Does nothing for the kernel.
     pub fn end(&self) {
         if let Self::Own(own) = self {
-            // The wait fails after the timeout if a peer does not acknowledge the data.
+            // The wait times out if a peer does not acknowledge the data; the host ends all the
+            // same.
             let _ = own.net.finish(CLOSE_TIMEOUT);
         }
     }
 
-    /// Returns the error of a linerate host's link; `None` if the link works, or if the host ended
-    /// for another reason.
+    /// Returns the error that ended a linerate host's link; `None` if the link works, or if the
+    /// host ended for another reason.
     pub fn lost_link(&self) -> Option<LinkError> {
         match self {
             Self::Own(own) => match own.net.end() {
@@ -134,8 +140,9 @@ impl Network {
         }
     }
 
-    /// Opens a connection to the first address of `peer` that accepts one. `options` returns the
-    /// options for an address.
+    /// Opens a connection to the first address of `peer` that accepts a connection within
+    /// `timeout`. `options` returns the socket options for an address. If all addresses fail,
+    /// returns the error of the last address.
     pub(crate) fn dial(
         &self,
         peer: &Peer,
@@ -170,7 +177,8 @@ impl OwnNetwork {
         self.address
     }
 
-    /// Returns the configuration of a connection with `options`.
+    /// Returns the configuration of a connection with `options`. The maximum pacing rate is
+    /// ignored, because linerate's TCP has no such setting.
     pub(crate) fn config(&self, options: &Options) -> io::Result<Config> {
         let mut config = *self.config;
         if let Some(bytes) = options.send_buffer {
@@ -189,16 +197,18 @@ impl OwnNetwork {
     }
 }
 
-/// Returns a fixed buffer size, limited to what linerate's TCP supports.
+/// Returns a fixed buffer size of `bytes`, or of the largest size that linerate's TCP supports.
 fn buffer(bytes: u64) -> BufferSize {
     granted(bytes).into()
 }
 
-/// Returns the size that a linerate host grants: the requested size, up to the largest window.
+/// Returns the buffer size in bytes that a linerate host grants: the requested size, or the largest
+/// window if that is smaller.
 pub(crate) fn granted(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX).min(LARGEST_BUFFER)
 }
 
+/// Starts the threads of a linerate host at `location` on `link`.
 fn start<L: Link + Readiness + Send + 'static>(
     location: Location,
     mac: Option<[u8; 6]>,
@@ -217,7 +227,7 @@ fn start<L: Link + Readiness + Send + 'static>(
     Net::builder(link, stack).name(threads.name()).when_ended(on_end).start()
 }
 
-/// Returns a random, locally administered MAC address. Five random bytes make collisions on a
+/// Returns a random, locally administered MAC address. Its five random bytes make collisions on a
 /// network unlikely.
 fn random_mac() -> io::Result<[u8; 6]> {
     let mut mac = random_bytes()?;

@@ -1,4 +1,4 @@
-//! Opens sockets of the kernel, with options that must be set before the handshake.
+//! Functions that open sockets of the kernel, with options that must be set before the handshake.
 
 use linerate_link::kernel_tcp;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -9,20 +9,21 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-/// Maximum number of connections that wait to be accepted.
+/// Maximum number of connections that wait to be accepted by the program.
 const BACKLOG: i32 = 128;
 /// Minimum value of `TCP_MAXSEG` that the kernel accepts.
 const MIN_SEGMENT: u16 = 88;
 /// Maximum value of `TCP_MAXSEG` that the kernel accepts.
 const MAX_SEGMENT: u16 = 32_767;
-/// Ratio of a buffer's size, as the kernel reports it, to the requested size.
+/// Ratio of a buffer's size, as the kernel reports it, to the requested size. The kernel adds room
+/// for its overhead.
 pub(super) const DOUBLING: u64 = 2;
-/// Maximum buffer that a kernel grants, in bytes as they are requested. The kernel's own count is a
-/// signed 32-bit integer.
+/// Maximum buffer that a kernel grants, in bytes as they are requested. The kernel counts twice as
+/// many bytes in a signed 32-bit integer.
 const MAX_BUFFER: u64 = i32::MAX as u64 / DOUBLING;
 
-/// Options of a socket that are set before it connects or listens. `None` keeps the kernel's
-/// default.
+/// Options of a socket that are set before the socket connects or listens. `None` keeps the default
+/// of the kernel or the linerate host.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Send buffer in bytes, as it is requested (`SO_SNDBUF`).
@@ -35,11 +36,11 @@ pub struct Options {
     pub congestion: Option<String>,
     /// Is the Nagle algorithm off (`TCP_NODELAY`)?
     pub no_delay: bool,
-    /// Maximum pacing rate in bytes per second (`SO_MAX_PACING_RATE`).
+    /// Maximum pacing rate in bytes per second (`SO_MAX_PACING_RATE`). Linerate hosts ignore the rate.
     pub max_pacing_rate: Option<u64>,
 }
 
-/// Connects to `address`, or fails after `timeout`.
+/// Opens a blocking connection to `address`, or fails after `timeout`.
 ///
 /// # Errors
 /// The error of the system.
@@ -55,7 +56,8 @@ pub fn connect(address: SocketAddr, options: &Options, timeout: Duration) -> io:
     Ok(TcpStream::from(socket))
 }
 
-/// Listens at `address`. Accepted connections inherit `options`. An IPv6 socket accepts IPv4 too.
+/// Listens at `address`. Accepted connections inherit `options`. A socket at the unspecified IPv6
+/// address accepts IPv4 connections too.
 ///
 /// # Errors
 /// The error of the system.
@@ -70,8 +72,9 @@ pub fn listen(address: SocketAddr, options: &Options) -> io::Result<TcpListener>
     Ok(TcpListener::from(socket))
 }
 
-/// Sets the send buffer, and returns the granted size as the kernel counts it. It is about twice
-/// the requested size, at least the kernel's minimum, and at most twice `net.core.wmem_max`.
+/// Sets the send buffer, and returns the granted size as the kernel counts it. The granted size is
+/// about twice the requested size, at least the kernel's minimum, and at most twice
+/// `net.core.wmem_max`.
 ///
 /// # Errors
 /// The error of the system.
@@ -80,15 +83,16 @@ pub fn grant_send(socket: impl AsFd, bytes: u64) -> io::Result<u64> {
     Ok(sockopt::socket_send_buffer_size(&socket)? as u64)
 }
 
-/// Returns the send buffer that the kernel would grant, in bytes as they are requested. It is tried
-/// on a separate socket.
+/// Returns the send buffer that the kernel would grant, in bytes as they are requested. A socket
+/// that is never connected serves as a trial.
 pub(crate) fn would_grant_send(bytes: u64) -> io::Result<u64> {
     let trial = net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
     Ok(grant_send(&trial, bytes)? / DOUBLING)
 }
 
-/// Sets the receive buffer, and returns the granted size as the kernel counts it. It is about twice
-/// the requested size, and at most twice `net.core.rmem_max`.
+/// Sets the receive buffer, and returns the granted size as the kernel counts it. The granted size
+/// is about twice the requested size, at least the kernel's minimum, and at most twice
+/// `net.core.rmem_max`.
 ///
 /// # Errors
 /// The error of the system.
@@ -97,7 +101,8 @@ pub fn grant_receive(socket: impl AsFd, bytes: u64) -> io::Result<u64> {
     Ok(sockopt::socket_recv_buffer_size(&socket)? as u64)
 }
 
-/// Returns the advice for a buffer that exceeds `limit`, a kernel setting of the machine `there`.
+/// Returns a remedy for a buffer of `bytes` that exceeds the kernel setting `limit`, as text for
+/// the user. `there` is the text that names another machine, or is empty for this machine.
 pub fn remedy_for_buffer(bytes: u64, limit: &str, there: &str) -> String {
     if bytes > MAX_BUFFER {
         return format!("no kernel grants more than {MAX_BUFFER}; ask for less");
@@ -105,20 +110,21 @@ pub fn remedy_for_buffer(bytes: u64, limit: &str, there: &str) -> String {
     format!("`sysctl -w {limit}={bytes}`{there}, or ask for less")
 }
 
-/// Limits a size to the range of the socket option, a signed 32-bit integer. The caller notices the
-/// difference when it reads the option back.
+/// Limits a size in bytes to the range of the socket option, a signed 32-bit integer. The caller
+/// notices the difference by reading the option back.
 fn clamped(bytes: u64) -> usize {
     const MOST: u64 = i32::MAX as u64;
     usize::try_from(bytes.min(MOST)).unwrap_or(usize::MAX)
 }
 
-/// Returns the MSS at which packets to `address` have at most `mtu` bytes, within the range that
-/// the kernel accepts.
+/// Returns the MSS in bytes at which packets to `address` have at most `mtu` bytes, within the
+/// range that the kernel accepts.
 pub fn max_segment(address: SocketAddr, mtu: u16) -> u16 {
     let headers = if address.is_ipv4() { 20 + 20 } else { 40 + 20 };
     mtu.saturating_sub(headers).clamp(MIN_SEGMENT, MAX_SEGMENT)
 }
 
+/// Creates a socket of the kernel with `options`, which is not connected yet.
 fn open(address: SocketAddr, options: &Options) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -141,6 +147,7 @@ fn open(address: SocketAddr, options: &Options) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
+/// Waits until a connection attempt of a non-blocking socket succeeds, fails or times out.
 fn await_connection(socket: &OwnedFd, timeout: Duration) -> io::Result<()> {
     let limit = Timespec::try_from(timeout).map_err(|_| Errno::INVAL)?;
     let mut wait = [PollFd::new(socket, PollFlags::OUT)];
@@ -153,7 +160,8 @@ fn await_connection(socket: &OwnedFd, timeout: Duration) -> io::Result<()> {
     }
 }
 
-/// Returns a port at which nothing listens. It remains reserved while the descriptor is open.
+/// Returns an address at which nothing listens. Its port remains reserved while the returned
+/// descriptor is open.
 #[cfg(test)]
 pub(crate) fn closed_port() -> (OwnedFd, SocketAddr) {
     let any_port = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0));

@@ -1,9 +1,10 @@
-//! The counters of a linerate connection, under the names that all benches share.
+//! The counters of a linerate connection, under names that do not depend on the TCP implementation.
 
 use linerate_evidence::{EndCounters, FastPath, names};
 use linerate_tcp::{Information, PredictionStatistics, Statistics};
 
-/// Converts a connection's counters to the names that all benches share.
+/// Converts the counters and variables of a linerate connection to the names that all records of
+/// runs use.
 pub fn of_connection(counted: &Statistics, state: &Information) -> EndCounters {
     let mut end =
         EndCounters { fast_path: Some(fast_path(&counted.prediction)), ..EndCounters::default() };

@@ -1,9 +1,9 @@
-//! Pauses: timeouts of reads and writes after which a thread checks whether it should stop.
+//! Pauses: short timeouts of reads and writes, after which a thread checks whether it should stop.
 
 use std::io;
 use std::time::Duration;
 
-/// Did a read or write fail only because its timeout expired?
+/// Did a read or write fail only because its timeout expired or a signal interrupted it?
 #[must_use]
 pub fn is_pause(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};

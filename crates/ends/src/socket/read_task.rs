@@ -1,4 +1,5 @@
-//! Reads a transfer from a socket: counts, compares, and observes deadlines.
+//! A task that reads a transfer from a socket, counts and compares the data, and observes
+//! deadlines.
 
 use super::counters::Sampler;
 use super::pause::{SLICE, is_pause};
@@ -17,15 +18,16 @@ pub struct ReadTask {
     pub bytes: u64,
     /// Maximum number of bytes in a read.
     pub read_size: usize,
-    /// The expected data; `None` if it is not compared.
+    /// The expected data; `None` if the data is not compared.
     pub pattern: Option<Pattern>,
     /// Maximum duration, counted from the first byte.
     pub max_time: Duration,
-    /// Maximum time without data.
+    /// Maximum time without data, after which the transfer ends.
     pub idle_time: Duration,
-    /// Time to wait after each read.
+    /// Time to wait after each read, which makes the program a slow reader.
     pub pause: Duration,
-    /// Does the kernel discard the data without copying it? Then it cannot be compared.
+    /// Does the kernel discard the data without copying it (`MSG_TRUNC`)? The option has no effect
+    /// on linerate hosts, and none if `pattern` is set.
     pub discard: bool,
 }
 
@@ -34,25 +36,27 @@ pub struct ReadTask {
 pub struct ReadResult {
     /// Number of bytes read.
     pub bytes: u64,
-    /// Time at which the first byte had been read; `None` if there was none.
+    /// Time at which the first byte had been read; `None` if no data was read.
     pub first: Option<Instant>,
-    /// Time at which the last byte had been read; `None` if there was none.
+    /// Time at which the last byte had been read; `None` if no data was read.
     pub last: Option<Instant>,
-    /// Time at which the transfer ended: [`ReadResult::last`], or later if no more data came before
-    /// the end.
+    /// Time at which the last call of `read` returned. It is later than [`ReadResult::last`] if
+    /// that call returned no data.
     pub finished: Instant,
     /// The reason why the transfer ended.
     pub ended: Ended,
-    /// The error of the connection, if it failed.
+    /// The error of the connection; `None` if the connection did not fail.
     pub error: Option<io::Error>,
-    /// Position of the first wrong byte; `None` if the data was intact or was not compared.
+    /// Position of the first wrong byte in the transfer; `None` if the data was intact or was not
+    /// compared.
     pub wrong_at: Option<u64>,
-    /// Maxima of the connection's queues, from samples.
+    /// Maximum lengths of the connection's queues, from samples.
     pub peaks: Sampler,
 }
 
 impl ReadResult {
-    /// Returns the time from reading the first byte to reading the last one.
+    /// Returns the time from reading the first byte to reading the last byte; zero if no data was
+    /// read.
     pub fn span(&self) -> Duration {
         match (self.first, self.last) {
             (Some(first), Some(last)) => last.saturating_duration_since(first),
@@ -62,13 +66,13 @@ impl ReadResult {
 }
 
 impl ReadTask {
-    /// Reads from `stream` until all bytes are read, the stream or the maximum duration ends, or
+    /// Reads from `stream` until all bytes are read, the stream ends, a time limit expires, or
     /// `stop` returns true. `already` is data that has been read from `stream` before.
     pub fn run(&self, stream: &Stream, already: &[u8], stop: impl Fn() -> bool) -> ReadResult {
         self.run_timed(stream, &CallClock::new(), already, stop)
     }
 
-    /// Reads like [`ReadTask::run`], and records the time in calls of `read` with `clock`.
+    /// Reads like [`ReadTask::run`], and records with `clock` the time in calls of `read`.
     pub fn run_timed(
         &self,
         stream: &Stream,
@@ -117,6 +121,7 @@ impl ReadTask {
         }
     }
 
+    /// Compares and counts the data that a read has returned.
     fn account(&self, result: &mut ReadResult, now: Instant, arrived: &[u8]) {
         if let (Some(pattern), None) = (self.pattern, result.wrong_at) {
             result.wrong_at = pattern.verify(result.bytes, arrived).err();
@@ -126,6 +131,7 @@ impl ReadTask {
         result.bytes += arrived.len() as u64;
     }
 
+    /// Has the maximum duration or the maximum time without data passed?
     fn is_late(&self, result: &ReadResult, opened: Instant, now: Instant) -> bool {
         let since = |then: Instant| now.saturating_duration_since(then);
         result.first.is_some_and(|first| since(first) >= self.max_time)
@@ -133,7 +139,7 @@ impl ReadTask {
     }
 }
 
-/// A stream whose data is either copied or discarded by the kernel.
+/// A stream whose data is either copied to the program or discarded by the kernel.
 struct Source<'a> {
     stream: &'a Stream,
     discard: bool,
@@ -142,7 +148,7 @@ struct Source<'a> {
 impl Read for Source<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self.stream {
-            // With MSG_TRUNC, TCP discards the data and returns its length.
+            // With MSG_TRUNC, the kernel's TCP discards the data and returns its length.
             Stream::Kernel(stream) if self.discard => {
                 let room = into.len();
                 Ok(rustix::net::recv(stream, into, RecvFlags::TRUNC)?.1.min(room))
@@ -152,7 +158,7 @@ impl Read for Source<'_> {
     }
 }
 
-/// Minimum read timeout. The kernel takes a timeout of zero as no timeout.
+/// Minimum read timeout. For the kernel, a timeout of zero means no timeout.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
 impl ReadResult {

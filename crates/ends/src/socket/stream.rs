@@ -12,11 +12,11 @@ use std::time::Duration;
 pub enum Stream {
     /// A connection of the kernel.
     Kernel(std::net::TcpStream),
-    /// A connection of a linerate host.
+    /// A connection of a linerate host, with the name of the threads that drive the host.
     Own(linerate_sockets::TcpStream, HostThreads),
 }
 
-/// Applies an expression to either variant of a stream.
+/// Evaluates an expression with the inner stream of either variant of [`Stream`].
 macro_rules! each {
     ($whose:expr, $stream:ident => $call:expr) => {
         match $whose {
@@ -42,7 +42,7 @@ impl Stream {
         each!(self, stream => stream.local_addr())
     }
 
-    /// Sets the timeout of reads.
+    /// Sets the timeout of reads; `None` for no timeout.
     ///
     /// # Errors
     /// The error of the system.
@@ -93,7 +93,8 @@ impl Stream {
         } as u64)
     }
 
-    /// Returns the size of the receive buffer in bytes, counted like [`Stream::send_buffer`].
+    /// Returns the size of the receive buffer in bytes, as `getsockopt` reports it. The kernel's
+    /// count includes overhead, and is about twice the requested size.
     ///
     /// # Errors
     /// The error of the system.
@@ -104,7 +105,7 @@ impl Stream {
         } as u64)
     }
 
-    /// Returns the number of data bytes in a full segment to the peer.
+    /// Returns the number of data bytes in a full segment to the peer, without TCP options.
     pub(crate) fn segment_payload(&self) -> io::Result<u32> {
         match self {
             Self::Kernel(stream) => kernel_tcp::max_segment(stream),
@@ -112,7 +113,7 @@ impl Stream {
         }
     }
 
-    /// Returns the number of bytes that have been written but not acknowledged by the peer.
+    /// Returns the number of bytes that have been written but not yet acknowledged by the peer.
     pub(crate) fn unacknowledged_bytes(&self) -> io::Result<u64> {
         match self {
             Self::Kernel(stream) => kernel_tcp::unacknowledged_bytes(stream),

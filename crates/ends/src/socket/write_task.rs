@@ -1,4 +1,4 @@
-//! Writes a transfer to a socket, until all bytes are accepted or a condition stops it.
+//! A task that writes a transfer to a socket, until all bytes are accepted or a condition stops it.
 
 use super::counters::Sampler;
 use super::pause::{SLICE, is_pause};
@@ -19,13 +19,13 @@ pub struct WriteTask {
     pub contents: Contents,
     /// Time to wait after each write.
     pub pause: Duration,
-    /// Rate in bytes per second at which the program itself paces its writes, in small pieces. It
-    /// is for a TCP that has no option to limit its pacing rate.
+    /// Rate in bytes per second at which the program itself paces its writes, in small pieces;
+    /// `None` for no pacing. It is for a TCP that cannot limit its pacing rate, such as linerate's.
     pub rate: Option<u64>,
 }
 
-/// Interval between the pieces of a paced transfer. Slow transfers have longer ones, see
-/// [`MIN_PIECE`].
+/// Interval between the pieces of a paced transfer. The interval is longer at low rates, because a
+/// piece has at least [`MIN_PIECE`] bytes.
 const PIECE_INTERVAL: Duration = Duration::from_millis(1);
 /// Minimum number of bytes in a piece of a paced transfer: about one segment.
 const MIN_PIECE: u64 = 1_448;
@@ -33,16 +33,18 @@ const MIN_PIECE: u64 = 1_448;
 /// The kind of data that a source writes.
 #[derive(Clone, Copy, Debug)]
 pub enum Contents {
-    /// A pattern in which each byte depends on its position, so that the other end can compare it.
+    /// A pattern in which each byte depends on its position, so that the receiver can compare the
+    /// data.
     Pattern(Pattern),
-    /// Arbitrary data. One buffer is written repeatedly, so producing it costs no time.
+    /// Arbitrary data. The same buffer is written repeatedly, so producing the data costs no time.
     Any,
     /// The characters of the character generator (RFC 864).
     Characters,
 }
 
 impl Contents {
-    /// Fills `into` with the data at `position`. Arbitrary data leaves the buffer unchanged.
+    /// Fills `into` with the data from `position` on. [`Contents::Any`] leaves the buffer
+    /// unchanged.
     pub fn renew(self, position: u64, into: &mut [u8]) {
         match self {
             Self::Pattern(pattern) => pattern.fill(position, into),
@@ -59,20 +61,20 @@ pub struct WriteResult {
     pub bytes: u64,
     /// Time of the first write.
     pub began: Instant,
-    /// The error of the connection, if it failed.
+    /// The error of the connection; `None` if the connection did not fail.
     pub error: Option<io::Error>,
-    /// Maxima of the connection's queues, from samples.
+    /// Maximum lengths of the connection's queues, from samples.
     pub peaks: Sampler,
 }
 
 impl WriteTask {
-    /// Writes to `stream` until all bytes are accepted or `stop` returns true. `stop` gets the time
-    /// of the first write and the current time.
+    /// Writes to `stream` until all bytes are accepted or `stop` returns true. Each call of `stop`,
+    /// after a write, gets the time of the first write and the current time.
     pub fn run(&self, stream: &Stream, stop: impl Fn(Instant, Instant) -> bool) -> WriteResult {
         self.run_timed(stream, &CallClock::new(), stop)
     }
 
-    /// Writes like [`WriteTask::run`], and records the time in calls of `write` with `clock`.
+    /// Writes like [`WriteTask::run`], and records with `clock` the time in calls of `write`.
     pub fn run_timed(
         &self,
         stream: &Stream,
@@ -80,8 +82,8 @@ impl WriteTask {
         stop: impl Fn(Instant, Instant) -> bool,
     ) -> WriteResult {
         let mut buffer = vec![0; self.piece()];
-        // A buffer that was never written maps to a single page of zeros, which is read faster than
-        // real data.
+        // The buffer is filled once, because memory that was never written maps to a single page of
+        // zeros. Reading that page is faster than reading real data.
         Pattern::new(0).fill(0, &mut buffer);
         let prepared = stream.set_write_timeout(Some(SLICE));
         let began = Instant::now();
@@ -106,7 +108,7 @@ impl WriteTask {
         given
     }
 
-    /// Returns the number of bytes in a write, which pacing may reduce.
+    /// Returns the maximum number of bytes in a write, which pacing may reduce.
     fn piece(&self) -> usize {
         let size = self.write_size.max(1);
         let Some(rate) = self.rate else { return size };
@@ -115,7 +117,7 @@ impl WriteTask {
     }
 }
 
-/// Writes all of `bytes`. Returns false if `stop` returned true before.
+/// Writes all of `bytes`. Returns false if the connection failed or `stop` returned true.
 fn write_whole(
     (mut stream, clock): (&Stream, &CallClock),
     mut bytes: &[u8],
