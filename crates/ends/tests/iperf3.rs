@@ -14,9 +14,10 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
+/// Number of bytes that a test transfers on each stream, at least.
 const PIECE: usize = 64 << 10;
 
-/// Starts our server, and calls `client` with its address. Returns the events of the server.
+/// Starts linerate's server, and calls `client` with its address. Returns the events of the server.
 fn with_server(client: impl FnOnce(SocketAddr)) -> Vec<Event> {
     let place = ListenAt::Address("127.0.0.1:0".parse().unwrap());
     let server = Server::bind(&Network::Kernel, place, &Options::default()).unwrap();
@@ -54,7 +55,7 @@ fn start(address: SocketAddr, test: &Test) -> Result<Client, Iperf3Error> {
     Client::start(&Network::Kernel, &peer, &Options::default(), test)
 }
 
-/// Runs a test that sends a small amount of data on each stream. Returns the server's results.
+/// Runs a test that transfers `PIECE` bytes on each stream. Returns the server's results.
 fn exchange(address: SocketAddr, test: &Test) -> linerate_ends::iperf3::Results {
     let client = start(address, test).unwrap();
     for mut stream in client.streams() {
@@ -67,6 +68,7 @@ fn exchange(address: SocketAddr, test: &Test) -> linerate_ends::iperf3::Results 
     client.end(&vec![PIECE as u64; test.streams], Duration::from_secs(1)).unwrap()
 }
 
+/// The tests to run: the number of streams, and whether the server sends.
 const CASES: [(usize, bool); 4] = [(1, false), (8, false), (1, true), (8, true)];
 
 #[test]
@@ -114,8 +116,8 @@ fn a_hostile_client_costs_one_line_and_the_next_one_is_served() {
             let mut peer = TcpStream::connect(address).unwrap();
             peer.write_all(&sent).unwrap();
             peer.shutdown(Shutdown::Write).unwrap();
-            // The read ends when the server has closed. It fails with a reset if the server left
-            // data unread.
+            // The read ends when the server has closed the connection. It fails with a reset if the
+            // server left data unread.
             let _ = peer.read_to_end(&mut Vec::new());
             exchange(address, &test(1, false));
         });

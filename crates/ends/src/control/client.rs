@@ -12,21 +12,25 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Timeout for replies that a sink can send at once.
+/// Timeout for connecting, and for replies that a sink can send at once.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Number of requests for the sink's time. The reply with the shortest round trip is used.
+/// Number of requests for the sink's time after connecting, each of which measures a round trip.
+/// The shortest round-trip time is used.
 const TIME_REQUESTS: u32 = 9;
-/// Maximum number of characters that an error message quotes from an unknown peer.
+/// Maximum number of characters that are kept of a text from an untrusted peer.
 const SHOWN: usize = 200;
 
 /// A sink on another machine, with the control connection to it.
 #[derive(Debug)]
 pub struct Remote {
     stream: Stream,
+    /// The receiver of the sink's replies.
     lines: Lines,
     address: SocketAddr,
+    /// The local address of the control connection.
     local: SocketAddr,
     description: Description,
+    /// The shortest round-trip time so far.
     round_trip: Duration,
 }
 
@@ -89,8 +93,8 @@ impl Remote {
         &self.description
     }
 
-    /// Returns the receive buffer that the sink's kernel would grant for a request of
-    /// `receive_buffer` bytes. The kernel's count includes overhead.
+    /// Returns the receive buffer that the sink would grant for a request of `receive_buffer`
+    /// bytes, in bytes as `getsockopt` reports it at the sink.
     ///
     /// # Errors
     /// The control connection failed.
@@ -101,15 +105,15 @@ impl Remote {
         }
     }
 
-    /// Returns the shortest round-trip time so far. About half of it passes before a report arrives
-    /// here.
+    /// Returns the shortest round-trip time of the control connection so far. The sink's report on
+    /// a run takes about half of this time to arrive here.
     #[must_use]
     pub const fn shortest_round_trip(&self) -> Duration {
         self.round_trip
     }
 
-    /// Requests a run. The caller then opens the data connection, on which [`Opened::greeting`]
-    /// must be sent first.
+    /// Requests a run. The caller then opens the data connection of the run, and must send
+    /// [`Opened::greeting`] on it first.
     ///
     /// # Errors
     /// The sink refuses, or the control connection failed.
@@ -132,7 +136,8 @@ impl Remote {
         }
     }
 
-    /// Waits for the end of the run. Returns `None` if it has not ended by `deadline`.
+    /// Waits for the sink's report on the run. Returns `None` if the report has not arrived by
+    /// `deadline`.
     ///
     /// # Errors
     /// The sink refuses, or the control connection failed.
@@ -149,7 +154,8 @@ impl Remote {
         }
     }
 
-    /// Stops the run, and waits for its report.
+    /// Stops the run, and waits for the sink's report on it. The sink sends a report only if the
+    /// data connection has been accepted.
     ///
     /// # Errors
     /// The sink refuses, or the control connection failed.
@@ -158,6 +164,7 @@ impl Remote {
         self.await_done(Instant::now() + TIMEOUT)?.ok_or_else(|| LineError::TimedOut.into())
     }
 
+    /// Requests the sink's time `count` times, and keeps the shortest round-trip time.
     fn measure_round_trip(&mut self, count: u32) -> Result<(), ControlError> {
         for _ in 0..count {
             let asked = Instant::now();
@@ -169,6 +176,7 @@ impl Remote {
         Ok(())
     }
 
+    /// Sends a request, and returns the reply.
     fn ask(&mut self, request: &Request) -> Result<Reply, ControlError> {
         send(&self.stream, request)?;
         Ok(self.lines.next_message(TIMEOUT)?)
@@ -192,12 +200,13 @@ fn expect_sink(lines: &mut Lines) -> Result<(), ControlError> {
     }
 }
 
-/// Shortens received text, and replaces control characters that could affect a terminal.
+/// Shortens received text to `SHOWN` characters, and replaces control characters, which could
+/// affect a terminal.
 fn printable(words: &str) -> String {
     words.chars().take(SHOWN).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// Replaces the names of counters that are not fit to be printed.
+/// Makes the names of received counters fit to be printed.
 fn named(counters: EndCounters) -> EndCounters {
     let names = |counts: BTreeMap<String, u64>| {
         counts.into_iter().map(|(name, count)| (printable(&name), count)).collect()
@@ -207,7 +216,7 @@ fn named(counters: EndCounters) -> EndCounters {
     EndCounters { counts: names(counters.counts), fast_path }
 }
 
-/// Replaces names and settings in received evidence that are not fit to be printed.
+/// Makes the names and settings in received evidence fit to be printed.
 fn printable_evidence(evidence: EndEvidence) -> EndEvidence {
     let system = evidence.system.into_iter().map(|(name, count)| (printable(&name), count));
     let settings = evidence.settings.into_iter();
@@ -230,14 +239,14 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
-    /// A line that is longer than an error message may quote.
+    /// A line of 1,000 characters, which is longer than an error message may quote.
     const LONG: [u8; 1_001] = {
         let mut line = [b'x'; 1_001];
         line[1_000] = b'\n';
         line
     };
 
-    /// Returns the error of connecting to a peer that replies with `words`.
+    /// Returns the error of [`Remote::connect`] with a peer that replies with `words`.
     fn answered(words: &'static [u8]) -> ControlError {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

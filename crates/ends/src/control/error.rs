@@ -4,33 +4,35 @@ use super::lines::LineError;
 use std::io;
 use thiserror::Error;
 
-/// The reason why a sink on another machine cannot be used. Callers add the address to the message.
+/// The reason why a sink on another machine cannot be used. Callers add the address of the sink to
+/// the message.
 #[derive(Debug, Error)]
 pub enum ControlError {
-    /// The name has no address, or no address accepts a connection.
+    /// The name of the peer has no address, or no address accepts a connection.
     #[error("no connection: {0}")]
     Unreachable(#[source] io::Error),
     /// The peer is not a linerate sink.
     #[error("the peer is not linerate: it sent {}", said.as_deref().unwrap_or("nothing"))]
     NotLinerate {
-        /// The beginning of the data that the peer sent, made printable; `None` if it sent nothing.
+        /// The first line that the peer sent, shortened and made printable; `None` if no complete
+        /// line of valid length was received.
         said: Option<String>,
     },
-    /// The peer is a linerate with another version of the control protocol.
+    /// The peer is a linerate sink with this other version of the control protocol.
     #[error(
         "it uses version {0} of the control connection and this program version 1: use one release"
     )]
     OtherVersion(String),
-    /// The sink already serves its maximum number of sweeps. The text is its reason.
+    /// The sink rejects the connection for this reason, such as its maximum number of sweeps.
     #[error("it is busy: {0}")]
     Busy(String),
-    /// The sink refuses the request. The text is its reason.
+    /// The sink refuses the request for this reason.
     #[error("{0}")]
     Refused(String),
-    /// The reply does not belong to the request.
+    /// The sink's reply does not belong to the request.
     #[error("its reply does not match the request")]
     OutOfTurn,
-    /// The sink reports an impossible number of bytes.
+    /// The sink reports that it has read an impossible number of bytes.
     #[error(
         "it reports that it has read {said} bytes, which is impossible: {sent} of {asked} were sent"
     )]

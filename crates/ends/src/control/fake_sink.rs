@@ -7,8 +7,8 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::thread::{self, JoinHandle};
 
-/// Starts a thread that serves one sweep, and ends each run with `report`. Returns the address and
-/// the thread.
+/// Starts a thread that serves one sweep, and ends each run with `report`. Returns the address of
+/// this sink and the handle of its thread.
 ///
 /// # Panics
 /// If the sweep violates the protocol.

@@ -15,7 +15,7 @@ pub(crate) const SINK: &str = "LINERATE/1 SINK\n";
 /// Maximum length of a greeting in bytes, including its line end.
 pub(crate) const LONGEST: usize = 256;
 
-/// A random number that assigns a data connection to its run. Other peers cannot guess it.
+/// A random number that assigns a data connection to its run, and that other peers cannot guess.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Token(pub(crate) u128);
 
@@ -40,7 +40,7 @@ impl FromStr for Token {
     }
 }
 
-/// Returns the greeting of the data connection that belongs to `token`.
+/// Returns the greeting of the data connection for the run that `token` identifies.
 pub(crate) fn data(token: Token) -> String {
     format!("{PRODUCT}{VERSION} DATA {token}\n")
 }
@@ -53,9 +53,9 @@ pub(crate) fn busy(reason: &str) -> String {
 /// The purpose of a connection to a sink, according to its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
-    /// Not known yet, because too few bytes have arrived.
+    /// The purpose is not known yet, because too few bytes have arrived.
     Undecided,
-    /// Plain data of another program, from the first byte on.
+    /// Data of a program other than linerate, which begins with the first byte.
     Plain,
     /// A control connection.
     Control {
@@ -69,7 +69,7 @@ pub(crate) enum Opening {
         /// Length of the greeting in bytes.
         length: usize,
     },
-    /// A greeting of another version, or an invalid one.
+    /// A greeting of another version, or an invalid greeting.
     Foreign,
 }
 
@@ -99,13 +99,13 @@ pub(crate) fn classify(first: &[u8]) -> Opening {
 /// The reply of a peer to the greeting [`CONTROL`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The reply of a sink of our version.
+    /// The acceptance by a sink of this protocol version.
     Sink,
-    /// The rejection by a sink, with its reason.
+    /// The rejection by a sink, with the reason.
     Busy(String),
-    /// The reply of another version, with the version.
+    /// The reply of a sink of another protocol version, with the version.
     OtherVersion(String),
-    /// The reply of another program.
+    /// The reply of another program, or a reply that the protocol does not define.
     NotLinerate,
 }
 

@@ -1,4 +1,4 @@
-//! Lines that an untrusted peer sends, with limits on their length and on the time to receive them.
+//! Lines from an untrusted peer, with limits on their length and on the time to receive a line.
 
 use crate::socket::Stream;
 use serde::Serialize;
@@ -7,19 +7,19 @@ use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Maximum length of a line in bytes, including its end.
+/// Maximum length of a line in bytes, including its line end.
 const LONGEST: usize = 16 * 1_024;
 
 /// The reason why no line or message was received.
 #[derive(Debug, Error)]
 pub enum LineError {
-    /// The peer did not send a whole line in time.
+    /// The peer did not send a whole line before the timeout.
     #[error("the peer did not finish a line in time")]
     TimedOut,
     /// The peer closed the connection.
     #[error("the peer closed the connection")]
     Closed,
-    /// The peer's line exceeds the limit.
+    /// The peer's line exceeds the maximum length.
     #[error("the peer's line is longer than {LONGEST} bytes")]
     TooLong,
     /// The peer's line, which is quoted here, is not a valid message.
@@ -30,7 +30,7 @@ pub enum LineError {
     Io(#[from] io::Error),
 }
 
-/// Receives lines from a connection.
+/// A receiver of lines from a connection.
 #[derive(Debug)]
 pub(crate) struct Lines {
     stream: Stream,
@@ -47,8 +47,8 @@ impl Lines {
         Self { stream, held: already[..already.len().min(LONGEST)].to_vec(), searched: 0 }
     }
 
-    /// Returns the next line without its end. The timeout applies to the whole line, so a peer that
-    /// sends single bytes cannot extend it.
+    /// Returns the next line without its line end. The timeout applies to the whole line, so a peer
+    /// that sends single bytes cannot extend it.
     pub(crate) fn next(&mut self, timeout: Duration) -> Result<String, LineError> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -71,6 +71,7 @@ impl Lines {
         serde_json::from_str(&line).map_err(|_| LineError::NoMessage(line))
     }
 
+    /// Removes the next line from `held`; returns `None` if no whole line has been received.
     fn take_line(&mut self) -> Option<String> {
         let Some(end) = self.held[self.searched..].iter().position(|&byte| byte == b'\n') else {
             self.searched = self.held.len();
@@ -83,6 +84,7 @@ impl Lines {
         Some(text.trim_end_matches(['\n', '\r']).to_owned())
     }
 
+    /// Waits for data until `deadline`, and appends the data to `held`.
     fn receive(&mut self, deadline: Instant) -> Result<(), LineError> {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -106,8 +108,8 @@ impl Lines {
     }
 }
 
-/// Writes `message` as a line of JSON. A peer that does not read blocks the caller until the
-/// stream's write timeout.
+/// Writes `message` as a line of JSON. A peer that does not read blocks the caller until the write
+/// timeout of the stream expires.
 pub(crate) fn send(mut stream: &Stream, message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');

@@ -1,4 +1,4 @@
-//! The messages of a control connection, which are sent as JSON.
+//! The messages of a control connection, each of which is sent as a line of JSON.
 
 use super::error::ControlError;
 use super::greeting::{self, Token};
@@ -11,18 +11,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
-    /// Asks for a description of the sink. The reply is [`Reply::Description`].
+    /// A request for a description of the sink. The reply is [`Reply::Description`].
     Describe {},
-    /// Asks which receive buffer would be granted. The reply is [`Reply::Granted`].
+    /// A request for the size that a receive buffer would be granted. The reply is
+    /// [`Reply::Granted`].
     Grant {
         /// The requested receive buffer in bytes.
         receive_buffer: u64,
     },
-    /// Asks for the sink's time. The reply is [`Reply::Time`].
+    /// A request for the sink's time. The reply is [`Reply::Time`].
     Time {},
-    /// Asks for a run. The replies are [`Reply::Opened`], [`Reply::Ready`] and [`Reply::Done`].
+    /// A request for a run. The replies are [`Reply::Opened`], [`Reply::Ready`] and
+    /// [`Reply::Done`].
     Open(RunSpec),
-    /// Ends the current run, which then sends its [`Reply::Done`].
+    /// A request to end the current run. The sink replies with [`Reply::Done`] if the data
+    /// connection of the run has arrived.
     Stop {},
 }
 
@@ -58,23 +61,25 @@ pub(crate) enum Reply {
 /// The parameters of a run that a sweep requests from a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSpec {
-    /// Receive buffer in bytes; `None` selects the kernel's automatic tuning.
+    /// Receive buffer in bytes, as it is requested; `None` keeps the default of the sink.
     pub receive_buffer: Option<u64>,
     /// Number of bytes to transfer.
     pub bytes: u64,
     /// Maximum number of bytes that the sink reads at once.
     pub read_size: u64,
-    /// Seed of the pattern with which the sink compares the data; `None` if it is not compared.
+    /// Seed of the pattern with which the sink compares the data; `None` for no comparison.
     pub verify: Option<u64>,
     /// Maximum duration of the run in milliseconds, counted from the first byte.
     pub max_milliseconds: u64,
-    /// MSS that the sink announces in bytes; `None` selects the MSS of the interface.
+    /// MSS that the sink announces in bytes; `None` selects the MSS of the interface. A sink with
+    /// linerate's TCP ignores this value.
     pub max_segment: Option<u16>,
     /// Delay in milliseconds from the first byte to the start of observation; `None` for no
     /// observation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observe_after: Option<u64>,
     /// Does the sink discard the data without copying it, and without the pauses of `--read-pause`?
+    /// The sink copies the data all the same if it compares the data.
     #[serde(default)]
     pub discard: bool,
 }
@@ -84,14 +89,16 @@ pub struct RunSpec {
 pub struct Description {
     /// Name and version of the program.
     pub program: String,
-    /// Name and release of the kernel.
+    /// Name, release and build of the kernel.
     pub kernel: String,
     /// The TCP implementation that receives the data.
     #[serde(default)]
     pub tcp: SinkTcp,
-    /// The machine's limit of receive buffers in bytes (`net.core.rmem_max`), if it is known.
+    /// The kernel's limit of receive buffers in bytes (`net.core.rmem_max`); `None` if it is not
+    /// known.
     pub rmem_max: Option<u64>,
-    /// Number of connected sweeps, including this one.
+    /// Number of sweeps that are connected to the sink, including the one that requests the
+    /// description.
     pub sessions: u64,
 }
 
@@ -99,16 +106,16 @@ pub struct Description {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SinkTcp {
-    /// The kernel of the sink's machine.
+    /// The TCP of the kernel of the sink's machine.
     #[default]
     Kernel,
-    /// A linerate host on an interface.
+    /// The TCP of a linerate host on an interface.
     Linerate,
 }
 
 impl SinkTcp {
     /// Returns the ratio of a buffer's size, as `getsockopt` reports it, to the requested size. The
-    /// kernel adds overhead.
+    /// kernel doubles the size to make room for its overhead.
     #[must_use]
     pub const fn granted_per_asked(self) -> u64 {
         match self {
@@ -124,7 +131,7 @@ pub struct Opened {
     /// The token that the data connection must send in its greeting.
     #[serde(with = "serde_text")]
     pub(crate) token: Token,
-    /// Receive buffer granted to the listening socket, in bytes.
+    /// Receive buffer granted to the listening socket, in bytes as `getsockopt` reports it.
     pub granted_bytes: u64,
 }
 
@@ -139,7 +146,7 @@ impl Opened {
 /// The sink's acceptance of a data connection, before the first byte of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
-    /// Receive buffer granted to the connection, in bytes.
+    /// Receive buffer granted to the connection, in bytes as `getsockopt` reports it.
     pub granted_bytes: u64,
 }
 
@@ -153,17 +160,19 @@ pub struct Report {
     /// Time from reading the first byte to reading the last one, in nanoseconds of the sink's
     /// clock.
     pub span_nanos: u64,
-    /// Position of the first wrong byte; `None` if the data was intact or was not compared.
+    /// Position of the first wrong byte in the data; `None` if the data was intact or was not
+    /// compared.
     pub wrong_at: Option<u64>,
-    /// Counters of the connection at the end of the run, and peaks of its queues.
+    /// Counters of the sink's end of the connection, and peaks of its queues.
     pub counters: EndCounters,
-    /// Evidence from the observation of the run; `None` if it was not observed.
+    /// Evidence from the observation of the sink's end; `None` if the run was not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Box<EndEvidence>>,
 }
 
 impl Report {
-    /// Checks the report against the number of bytes that were sent and the number `asked` for.
+    /// Returns the report if it agrees with the number of bytes that were `sent` and the number
+    /// that the run was `asked` to transfer.
     ///
     /// # Errors
     /// [`ControlError::WrongCount`] if the report claims more bytes than were sent, or a complete

@@ -1,10 +1,13 @@
 //! The control connection of a sink: how a sweep on one machine sets up runs on another machine.
 //!
-//! Control and data connections use one TCP port. A connection that starts with
-//! `greeting::CONTROL` is a control connection; one that starts with a data greeting carries the
-//! data of a run; anything else is a plain peer (`ttcp`, `nc`, RFC 863), whose data is counted and
-//! discarded. After the greeting, a control connection carries one JSON object per line in both
-//! directions. Lines are limited in length and in time.
+//! Control and data connections use one TCP port, and their first bytes tell them apart:
+//!
+//! - A connection that starts with `greeting::CONTROL` is a control connection. After this greeting
+//!   it carries one JSON object per line in both directions. Lines are limited in length and in
+//!   time.
+//! - A connection that starts with a data greeting carries the data of a run.
+//! - Any other connection comes from a plain peer (`ttcp`, `nc`, RFC 863), whose data is counted
+//!   and discarded.
 //!
 //! ```text
 //! sweep                                   sink
@@ -15,7 +18,7 @@
 //! {"open":{"receive_buffer":…}} ───▶                 sets the listening socket's receive buffer
 //!                               ◀───      {"opened":{"token":"9f…","granted_bytes":2920}}
 //!     second connection: LINERATE/1 DATA 9f…
-//!                               ◀───      {"ready":{"granted_bytes":2920, …}}
+//!                               ◀───      {"ready":{"granted_bytes":2920}}
 //!     the bytes of the run
 //!                               ◀───      {"done":{"bytes":8388608, …}}   after the last byte
 //! ```

@@ -15,15 +15,15 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Test {
     /// Number of streams, each of which is a TCP connection.
     pub streams: usize,
-    /// Does the server send, rather than the client?
+    /// Does the server send the data, instead of the client?
     pub is_reverse: bool,
-    /// Number of bytes in each write of the server.
+    /// Number of bytes in each read or write of the server.
     pub write_size: usize,
-    /// Maximum duration of the test, which is announced to the server.
+    /// Maximum duration of the test, which is announced to the server in whole seconds, rounded up.
     pub time: Duration,
 }
 
-/// A test with an iperf3 server, whose streams are open.
+/// A running test with an iperf3 server, whose streams are open.
 #[derive(Debug)]
 pub struct Client {
     control: Stream,
@@ -32,7 +32,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Starts a test with the server at `peer`. The streams' sockets get `options`.
+    /// Starts a test with the iperf3 server at `peer`. The sockets of the streams get `options`.
     ///
     /// # Errors
     /// The peer cannot be reached, is not iperf3, is busy or refuses the test.
@@ -94,8 +94,8 @@ impl Client {
         Ok(self.control.local_addr()?)
     }
 
-    /// Ends the test, and exchanges results. The streams have carried `bytes` in `time`. Returns
-    /// the server's results.
+    /// Ends the test, sends the client's results, and returns the server's results. `bytes` has the
+    /// number of bytes of each stream, and `time` is the duration of the test.
     ///
     /// # Errors
     /// The server violates the protocol, or the connection failed.
@@ -125,6 +125,7 @@ impl Client {
     }
 }
 
+/// Returns the parameters of `test` as the client sends them to the server.
 #[allow(clippy::cast_precision_loss, reason = "numbers of JSON")]
 fn parameters(test: &Test) -> Parameters {
     Parameters {

@@ -2,31 +2,41 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The parameters of a test, which the client sends. Unknown ones are ignored. An iperf3 server
-/// treats any option that is present as set, so options that are `false` are omitted.
+/// The parameters of a test, which the client sends. Unknown parameters are ignored. An iperf3
+/// server treats every option that is present as set, so options that are `false` are omitted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Parameters {
+    /// Does the test use TCP?
     #[serde(skip_serializing_if = "is_unset")]
     pub(super) tcp: bool,
+    /// Does the test use UDP, which is not supported?
     #[serde(skip_serializing_if = "is_unset")]
     pub(super) udp: bool,
+    /// Does the test use SCTP, which is not supported?
     #[serde(skip_serializing_if = "is_unset")]
     pub(super) sctp: bool,
+    /// Do both ends send at the same time, which is not supported?
     #[serde(skip_serializing_if = "is_unset")]
     pub(super) bidirectional: bool,
+    /// Does the server send, instead of the client?
     #[serde(skip_serializing_if = "is_unset")]
     pub(super) reverse: bool,
     /// Seconds at the start of the test that do not count.
     pub(super) omit: f64,
+    /// Duration of the test in seconds; 0 if it has another limit.
     pub(super) time: f64,
+    /// Number of bytes to transfer; 0 for no limit.
     pub(super) num: f64,
+    /// Number of blocks of `len` bytes to transfer; 0 for no limit.
     pub(super) blockcount: f64,
+    /// Number of streams.
     pub(super) parallel: f64,
-    /// Number of bytes in each write.
+    /// Number of bytes in each read or write; 0 selects a default.
     pub(super) len: f64,
     /// Rate limit of each stream in bits per second; 0 for no limit.
     pub(super) bandwidth: f64,
+    /// Name and version of the client.
     pub(super) client_version: String,
 }
 
@@ -41,10 +51,10 @@ pub struct Results {
     /// Processor time in per cent of the test's duration; 0 if it was not measured.
     #[serde(default)]
     pub cpu_util_total: f64,
-    /// Processor time in user mode, in per cent.
+    /// Processor time in user mode, in per cent of the test's duration; 0 if it was not measured.
     #[serde(default)]
     pub cpu_util_user: f64,
-    /// Processor time in the kernel, in per cent.
+    /// Processor time in the kernel, in per cent of the test's duration; 0 if it was not measured.
     #[serde(default)]
     pub cpu_util_system: f64,
     /// 1 if the sender counts retransmissions, 0 if it does not, -1 from a receiver.
@@ -57,20 +67,20 @@ pub struct Results {
 /// The results of one stream at one end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StreamResults {
-    /// The number by which both ends identify the stream.
+    /// The number by which both ends identify the stream: 1, 3, 4, 5 and so on.
     pub id: f64,
     /// Number of bytes that this end sent or received.
     pub bytes: f64,
     /// Number of retransmitted segments; -1 if they were not counted.
     #[serde(default)]
     pub retransmits: f64,
-    /// Jitter, which only UDP has.
+    /// Jitter in seconds, which only UDP has; 0 for TCP.
     #[serde(default)]
     pub jitter: f64,
-    /// Lost packets, which only UDP has.
+    /// Number of lost packets, which only UDP has; 0 for TCP.
     #[serde(default)]
     pub errors: f64,
-    /// Number of packets, which only UDP has.
+    /// Number of packets, which only UDP has; 0 for TCP.
     #[serde(default)]
     pub packets: f64,
     /// Start of the stream in seconds since the start of the test.
@@ -81,8 +91,8 @@ pub struct StreamResults {
     pub end_time: f64,
 }
 
-/// Returns the number by which iperf3 identifies a stream in the results of the other end. The
-/// numbers are 1, 3, 4, 5 and so on.
+/// Returns the number by which iperf3 identifies the stream with this index in the results of both
+/// ends. The numbers are 1, 3, 4, 5 and so on.
 #[allow(clippy::cast_precision_loss, reason = "at most 128 streams")]
 pub(super) const fn stream_number(index: usize) -> f64 {
     if index == 0 { 1.0 } else { (index + 2) as f64 }

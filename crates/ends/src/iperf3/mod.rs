@@ -1,9 +1,9 @@
 //! iperf3's protocol, for both roles: a transfer to an iperf3 server, and a service for iperf3
 //! clients.
 //!
-//! All connections of a test use one TCP port, and begin with a cookie of 37 bytes. The first one
-//! is the control connection. On it the server sends states, each a byte, and both ends send JSON
-//! texts, each after its length in four bytes.
+//! All connections of a test use one TCP port, and begin with a cookie of 37 bytes. The first
+//! connection is the control connection. On the control connection, both ends send states, each as
+//! one byte, and JSON texts, each after its length in four bytes.
 //!
 //! ```text
 //! client                                    server
@@ -22,7 +22,7 @@
 //! IPERF_DONE                       ───▶
 //! ```
 //!
-//! A peer is hostile: texts are limited in length and time, and so is the number of streams.
+//! Peers are not trusted: texts are limited in length and time, and so is the number of streams.
 
 mod client;
 mod messages;

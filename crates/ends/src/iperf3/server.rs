@@ -17,9 +17,9 @@ use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Timeout for each message of a client, and for the arrival of its streams.
+/// Timeout for each message of a client, and for the arrival of all its streams.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum duration of a test, after which it is ended.
+/// Maximum duration of a test, after which the server ends the test.
 const MAX_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum number of bytes in a read or write, which limits the memory of a test.
 const MAX_SIZE: f64 = (1 << 20) as f64;
@@ -27,8 +27,8 @@ const MAX_SIZE: f64 = (1 << 20) as f64;
 const DEFAULT_SIZE: usize = 128 << 10;
 /// The iperf3 error number for an option that is not implemented.
 const NOT_IMPLEMENTED: u32 = 13;
-/// Maximum number of connections in addition to the connections of a test. They receive an answer
-/// that rejects them.
+/// Number of connections that are served in addition to those of a full test, to send a rejection
+/// to other clients.
 const SPARE: usize = 16;
 
 /// An event of the server, for its output.
@@ -50,7 +50,8 @@ pub enum Event {
 pub struct Served {
     /// The address of the client.
     pub peer: SocketAddr,
-    /// Number of bytes that all streams together transferred.
+    /// Number of bytes that all streams together transferred, without the part that the client
+    /// omits.
     pub bytes: u64,
     /// Duration of the test, without the part that the client omits.
     pub time: Duration,
@@ -67,16 +68,19 @@ pub struct Server(Listener);
 /// The state that all threads of a server share.
 struct Shared<'a> {
     connections: Connections,
-    /// The test that is being served. Invariant: it has at most as many streams as its client
-    /// requested.
+    /// The test that is being served; `None` if there is none. Invariant: it has at most as many
+    /// streams as its client requested.
     current: Mutex<Option<Expected>>,
+    /// Condition that is notified when a stream arrives.
     arrived: Condvar,
     tell: &'a (dyn Fn(&Event) + Sync),
 }
 
-/// The test that is being served, with the streams that have arrived but that no thread serves yet.
+/// The test that is being served, with the streams that have arrived and that no thread serves yet.
 struct Expected {
     cookie: Cookie,
+    /// Number of streams to accept: 0 before the client is told to open streams, and after all of
+    /// them have arrived.
     wanted: usize,
     streams: Vec<Stream>,
 }
@@ -132,7 +136,7 @@ impl Server {
 }
 
 /// Handles a new connection: as a stream of the current test, or as the control connection of a new
-/// one.
+/// test.
 fn serve_one(stream: Stream, peer: SocketAddr, shared: &Shared<'_>) {
     let reject = |reason: String| (shared.tell)(&Event::Rejected { peer, reason });
     let Some(_slot) = shared.connections.admit(&stream) else {
@@ -167,7 +171,7 @@ fn serve_one(stream: Stream, peer: SocketAddr, shared: &Shared<'_>) {
     }
 }
 
-/// Serves a test from its parameters to its results, over its control connection.
+/// Serves a test from its parameters to its results, over the connection `control`.
 fn serve_test(
     control: &Stream,
     peer: SocketAddr,
@@ -191,11 +195,11 @@ fn serve_test(
     send_state(control, State::ExchangeResults)?;
     let _theirs: Results = receive_text(control, TIMEOUT)?;
     send_text(control, &transfer.results(&streams, &bytes, time))?;
-    // The client may start its next test as soon as this state tells it that the results are
-    // complete.
+    // The client may start its next test as soon as it receives this state, so the current test is
+    // released before.
     shared.release(cookie);
     send_state(control, State::DisplayResults)?;
-    // The client has all results now, so it may close the connection instead of sending the last
+    // The client has all results now. It may close the connection instead of sending the last
     // state.
     let _ = expect_state(control, State::IperfDone, TIMEOUT);
     Ok(Served {
@@ -208,7 +212,7 @@ fn serve_test(
 }
 
 impl Shared<'_> {
-    /// Ends the test of `cookie`, so that the next test can begin.
+    /// Removes the test of `cookie`, so that the next test can begin.
     fn release(&self, cookie: Cookie) {
         let mut current = lock(&self.current);
         if current.as_ref().is_some_and(|test| test.cookie == cookie) {
@@ -216,7 +220,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Asks the client for its streams, and waits until they have arrived.
+    /// Tells the client to open `wanted` streams, and returns the streams when all have arrived.
     fn await_streams(&self, control: &Stream, wanted: usize) -> Result<Vec<Stream>, Iperf3Error> {
         if let Some(test) = &mut *lock(&self.current) {
             test.wanted = wanted;
@@ -237,19 +241,23 @@ impl Shared<'_> {
     }
 }
 
-/// The data transfer of a test.
+/// The parameters of a test's data transfer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Transfer {
     streams: usize,
     is_reverse: bool,
+    /// Maximum number of bytes in a read or write.
     size: usize,
+    /// Time at the start of the test whose data does not count.
     omit: Duration,
-    /// Rate limit of each stream in bytes per second, if the server sends.
+    /// Rate limit of each stream in bytes per second, which applies if the server sends; `None` for
+    /// no limit.
     max_rate: Option<u64>,
 }
 
 impl Transfer {
-    /// Converts a client's parameters, or rejects those that exceed the limits.
+    /// Converts a client's parameters, or returns an error if they are not supported or exceed a
+    /// limit.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -323,7 +331,8 @@ impl Transfer {
     fn carry(&self, stream: &Stream, clock: &CallClock, is_over: &AtomicBool) {
         if self.is_reverse {
             if let (Stream::Kernel(stream), Some(rate)) = (stream, self.max_rate) {
-                // Without the limit the kernel sends faster, which the client sees in its results.
+                // The setting may fail. Then the kernel sends faster, which the client's results
+                // show.
                 let _ = kernel_tcp::set_max_pacing_rate(stream, rate);
             }
             let task = WriteTask {
@@ -376,8 +385,8 @@ impl Transfer {
     }
 }
 
-/// Waits until the client ends the test. Returns the bytes of each stream at the end of the omitted
-/// part, and the time that has passed since then.
+/// Waits until the client ends the test. Returns the number of bytes of each stream at the end of
+/// the omitted part, and the time since then.
 fn await_end(
     control: &Stream,
     omit: Duration,

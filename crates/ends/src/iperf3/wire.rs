@@ -10,9 +10,9 @@ use thiserror::Error;
 
 /// Length of a cookie in bytes: 36 characters and a zero byte.
 const COOKIE: usize = 37;
-/// The characters that a cookie may contain.
+/// The characters of which random cookies consist.
 const CHARACTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-/// Maximum length of a text in bytes. The results of 128 streams have about 30 KB.
+/// Maximum length of a JSON text in bytes. The results of 128 streams have about 30 KB.
 const LONGEST: usize = 256 * 1_024;
 
 /// The reason why an iperf3 test failed.
@@ -21,7 +21,7 @@ pub enum Iperf3Error {
     /// The peer does not accept connections.
     #[error("it cannot be reached ({0})")]
     Unreachable(#[source] io::Error),
-    /// The peer's reply is not one of iperf3.
+    /// The data of the peer does not follow iperf3's protocol.
     #[error("it is not iperf3")]
     NotIperf3,
     /// The server is serving another client.
@@ -30,7 +30,7 @@ pub enum Iperf3Error {
     /// The server refused the test with this error number.
     #[error("its iperf3 server refused the test with error {0}")]
     Refused(u32),
-    /// The peer sent a state that the protocol does not allow here.
+    /// The peer sent a state that the protocol does not allow at this point.
     #[error("it sent state {got} of iperf3's protocol instead of {wanted}")]
     Unexpected {
         /// The state that was received.
@@ -38,19 +38,19 @@ pub enum Iperf3Error {
         /// The state that was expected.
         wanted: u8,
     },
-    /// The peer did not reply in time.
+    /// The peer did not send the expected data before the timeout.
     #[error("it did not answer in time")]
     TimedOut,
-    /// The peer closed the connection.
+    /// The peer closed the connection or terminated the test, or this server is ending.
     #[error("it closed the connection")]
     Closed,
-    /// The length of the peer's text, which is given here, exceeds the limit.
+    /// The peer announced a text of this many bytes, which exceeds the limit.
     #[error("it announced a text of {0} bytes, of at most {LONGEST}")]
     TooLong(u32),
-    /// The peer's text is not the expected JSON message.
+    /// The peer's text is not the expected JSON message, with the parser's error.
     #[error("its text is not JSON of iperf3's protocol ({0})")]
     NotJson(String),
-    /// The peer requested an option that this server does not support.
+    /// The client requested this option, which the server does not support.
     #[error("it requested {0}, which is not supported")]
     Unsupported(&'static str),
     /// The connection failed.
@@ -58,7 +58,7 @@ pub enum Iperf3Error {
     Io(#[from] io::Error),
 }
 
-/// A random text that assigns connections to their test.
+/// A random text that assigns the connections of a client to its test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cookie([u8; COOKIE]);
 
@@ -73,7 +73,7 @@ impl Cookie {
         Ok(Self(bytes))
     }
 
-    /// Receives the cookie at the start of a connection.
+    /// Receives the cookie, which is the first data on a connection.
     pub(super) fn receive(stream: &Stream, timeout: Duration) -> Result<Self, Iperf3Error> {
         let mut bytes = [0; COOKIE];
         receive(stream, &mut bytes, Instant::now() + timeout)?;
@@ -102,7 +102,9 @@ pub(super) enum State {
     ExchangeResults = 13,
     DisplayResults = 14,
     IperfDone = 16,
+    /// The server cannot serve the test. Two error numbers of four bytes follow.
     ServerError = 254,
+    /// The server is serving another test.
     AccessDenied = 255,
 }
 
@@ -111,7 +113,7 @@ pub(super) fn send_state(mut stream: &Stream, state: State) -> Result<(), Iperf3
     Ok(stream.write_all(&[state as u8])?)
 }
 
-/// Receives a state from the server, which must be `wanted`.
+/// Receives a state from the server. Returns an error if the state is not `wanted`.
 pub(super) fn expect_state(
     stream: &Stream,
     wanted: State,
@@ -136,7 +138,7 @@ pub(super) fn expect_state(
     }
 }
 
-/// Sends a message as JSON, after its length.
+/// Sends the length of a message's JSON text, and then the text.
 pub(super) fn send_text(mut stream: &Stream, message: &impl Serialize) -> Result<(), Iperf3Error> {
     let text =
         serde_json::to_vec(message).map_err(|error| Iperf3Error::NotJson(error.to_string()))?;
@@ -146,7 +148,7 @@ pub(super) fn send_text(mut stream: &Stream, message: &impl Serialize) -> Result
     Ok(stream.write_all(&bytes)?)
 }
 
-/// Receives the length and the JSON of a message.
+/// Receives the length of a message's JSON text and then the text, and parses the text.
 pub(super) fn receive_text<M: DeserializeOwned>(
     stream: &Stream,
     timeout: Duration,
@@ -164,8 +166,8 @@ pub(super) fn receive_text<M: DeserializeOwned>(
     serde_json::from_slice(&text).map_err(|error| Iperf3Error::NotJson(error.to_string()))
 }
 
-/// Fills `into` by `deadline`. The deadline applies to all bytes, so a peer that sends single bytes
-/// cannot extend it.
+/// Fills `into` with received bytes by `deadline`. The deadline applies to all bytes, so a peer
+/// that sends single bytes cannot extend it.
 pub(super) fn receive(
     mut stream: &Stream,
     into: &mut [u8],
@@ -195,8 +197,8 @@ mod tests {
 
     const SHORT: Duration = Duration::from_secs(5);
 
-    /// Returns one end of a connection at whose other end `bytes` have been sent and the stream
-    /// closed.
+    /// Returns one end of a connection. The other end has sent `bytes` and closed its sending
+    /// direction.
     fn peer_sends(bytes: &[u8]) -> Stream {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

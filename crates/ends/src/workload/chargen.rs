@@ -3,13 +3,12 @@
 
 use std::sync::LazyLock;
 
-/// The printable ASCII characters except for the space. The RFC's example puts the space after
-/// them.
+/// The printable ASCII characters except for the space, which follows these characters.
 const PRINTABLE: std::ops::RangeInclusive<u8> = b'!'..=b'~';
 /// Number of characters in a line, without the line end.
 const LINE: usize = 72;
 
-/// One period of the output, after which it repeats: as many lines as there are characters.
+/// One period of the output, after which the output repeats. It has one line for each character.
 static PERIOD: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let ring: Vec<u8> = PRINTABLE.chain([b' ']).collect();
     let line = |first: usize| ring.iter().cycle().skip(first).take(LINE).chain(b"\r\n").copied();

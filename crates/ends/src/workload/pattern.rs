@@ -1,14 +1,16 @@
-//! The data of a transfer that is compared. Each byte depends on its position, so that lost,
-//! duplicated or moved bytes are detected, and any part can be generated or checked independently.
+//! The data of a transfer that the receiver compares. Each byte depends on its position, so that
+//! lost, duplicated or moved bytes are detected. Any part can be generated or checked
+//! independently.
 
 /// An endless sequence of bytes that depends on a seed.
 ///
-/// The bytes are the words w(0), w(1), … in little-endian order. w(n) is n plus the seed, times an
-/// odd constant, with the high half folded into the low one. All words differ, and a shift by any
-/// distance changes nearly every byte. The next word costs one addition, which is cheap compared
-/// with copying.
+/// The bytes are the words w(0), w(1), … in little-endian order. w(n) is the sum of n and the seed,
+/// multiplied by an odd constant, with the high half of the product XORed into the low half. All
+/// words differ, and a shift by any distance changes nearly every byte. A word costs a few
+/// instructions, which is cheap compared with copying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
+    /// The seed, multiplied by an odd constant so that similar seeds give different sequences.
     seed: u64,
 }
 
@@ -59,8 +61,8 @@ impl Pattern {
         }
     }
 
-    /// Compares `bytes` with the pattern, without finding the position of a difference, which is
-    /// faster.
+    /// Does `bytes` equal the pattern from `position` on? The position of a difference is not
+    /// determined, which is faster.
     fn matches(self, position: u64, bytes: &[u8]) -> bool {
         let (mut index, offset) = split(position);
         let mut rest = bytes;
@@ -99,7 +101,8 @@ impl Pattern {
     }
 }
 
-/// Returns the number of the word that contains the byte at `position`, and the offset in the word.
+/// Returns the number of the word that contains the byte at `position`, and the offset of the byte
+/// in the word.
 #[allow(clippy::cast_possible_truncation, reason = "a remainder of eight")]
 const fn split(position: u64) -> (u64, usize) {
     (position / WORD as u64, (position % WORD as u64) as usize)
