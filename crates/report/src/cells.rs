@@ -1,5 +1,5 @@
-//! The text section of cells: the median and the interval of each cell, with several cells in a
-//! line.
+//! The section of the text report with all cells: the median and its interval for each cell, with
+//! several cells in a line.
 
 use crate::paint::Style;
 use crate::report::Report;
@@ -8,6 +8,7 @@ use linerate_evidence::BufferSize;
 use linerate_verdict::CellSummary;
 use std::fmt::Write;
 
+/// Returns the section. Lines have at most the width of `style`, unless a single cell is wider.
 pub(crate) fn text(report: &Report<'_>, style: Style) -> String {
     let unit = Unit::up_to(report.best());
     let mut text = format!(
@@ -31,7 +32,8 @@ pub(crate) fn text(report: &Report<'_>, style: Style) -> String {
     text
 }
 
-/// Returns a labelled row of cells for each send buffer, or the cells of the diagonal as one row.
+/// Returns the cells of each send buffer as a row with a label. If only equal buffers were
+/// measured, returns all cells as one row.
 fn rows<'a>(report: &'a Report<'a>) -> Vec<(String, Vec<&'a CellSummary<'a>>)> {
     if report.design.diagonal {
         return vec![("both".to_owned(), report.table.diagonal())];

@@ -1,4 +1,5 @@
-//! The report of a comparison: what changed from one sweep to another, and how certain that is.
+//! The report of a comparison of two sweeps: what changed from the first sweep to the second, and
+//! how certain the changes are.
 
 use crate::paint::{self, Style};
 use linerate_evidence::stats::Interval;
@@ -20,18 +21,18 @@ pub struct Side<'a> {
     pub name: &'a str,
     /// The design of the sweep.
     pub design: &'a Design,
-    /// The facts and the maximum of the sweep.
+    /// The facts about the machine and the programs, and the maximum throughput of the sweep.
     pub start: &'a Start,
-    /// The completed runs, in the order of the schedule.
+    /// The completed runs of the sweep, in the order of the schedule.
     pub runs: &'a [RunRecord],
-    /// The whole plan as JSON, including the settings of its engine.
+    /// The whole plan of the sweep as JSON, including the settings of its engine.
     pub plan: &'a Value,
 }
 
 /// The reason why two sweeps cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Incomparable {
-    /// The named sweep has no complete run.
+    /// The sweep with this name has no complete run.
     #[error("{0} has no complete run: finish it with `linerate sweep --resume`")]
     NoRuns(String),
     /// One sweep was measured in real time, the other was simulated in virtual time.
@@ -45,10 +46,12 @@ pub enum Incomparable {
         /// The name of the simulated sweep.
         simulated: String,
     },
-    /// The runs transfer different numbers of bytes, so slow start has a different share.
+    /// The runs of the sweeps transfer different numbers of bytes, so that slow start has a
+    /// different share of the time.
     #[error("a run of {0} has {1} and one of {2} has {3}: measure both with equal --bytes")]
     Bytes(String, Bytes, String, Bytes),
-    /// The segments have different sizes, so buffers in packets differ in bytes.
+    /// The segments of the sweeps have different sizes, so that buffers of equally many packets
+    /// differ in bytes.
     #[error(
         "a packet of {0} has {1} bytes of data and one of {2} has {3}: measure both with equal \
          --mtu, or buffers in bytes"
@@ -67,7 +70,7 @@ pub struct ComparisonReport<'a> {
     differences: Vec<Difference>,
 }
 
-/// A fact or a setting that differs between the two sweeps.
+/// A fact or a setting that differs between the two sweeps, with its values as text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Difference {
     what: String,
@@ -75,19 +78,24 @@ struct Difference {
     after: String,
 }
 
-/// The JSON document of a comparison. Changes are ratios of the second rate to the first one.
+/// The JSON document of a comparison, whose schema is docs/schema/comparison.json.
 #[derive(Serialize)]
 struct Document<'a> {
     before: &'a str,
     after: &'a str,
+    /// The mean change over all cells that both sweeps have.
     overall: Change,
     verdict: &'static str,
     cells: Vec<CellDocument>,
+    /// Number of cells that only the first sweep has.
     unpaired_before: usize,
+    /// Number of cells that only the second sweep has.
     unpaired_after: usize,
     differences: &'a [Difference],
 }
 
+/// A change of throughput, as ratios of the second rate to the first. The bounds of the 95 %
+/// interval are `None` if the sweeps have too few runs.
 #[derive(Serialize)]
 struct Change {
     ratio: f64,
@@ -95,6 +103,7 @@ struct Change {
     high: Option<f64>,
 }
 
+/// A cell that both sweeps have, with its median rates in bytes per second.
 #[derive(Serialize)]
 struct CellDocument {
     #[serde(flatten)]
@@ -103,10 +112,12 @@ struct CellDocument {
     after: f64,
     #[serde(flatten)]
     change: Change,
+    /// Is the change significant?
     certain: bool,
 }
 
 impl Change {
+    /// Converts the logarithm of a ratio, and the interval of this logarithm, to ratios.
     fn of(change: f64, interval: Option<Interval>) -> Self {
         Self {
             ratio: change.exp(),
@@ -117,7 +128,7 @@ impl Change {
 }
 
 impl<'a> ComparisonReport<'a> {
-    /// Compares two sweeps.
+    /// Compares the sweep `before` with the sweep `after`.
     ///
     /// # Errors
     /// Returns the reason why the sweeps cannot be compared.
@@ -155,7 +166,7 @@ impl<'a> ComparisonReport<'a> {
         Ok(Self { sides, comparison, differences: differences(&sides) })
     }
 
-    /// Returns the comparison as text, with the overall change first.
+    /// Returns the comparison as text, which begins with the overall change of throughput.
     #[must_use]
     pub fn text(&self, style: Style) -> String {
         let mut text = String::new();
@@ -173,7 +184,7 @@ impl<'a> ComparisonReport<'a> {
         text
     }
 
-    /// Returns the comparison as JSON.
+    /// Returns the comparison as a JSON document.
     #[must_use]
     pub fn json(&self) -> String {
         let payload = self.sides[0].start.facts.bench.segment_payload;
@@ -224,7 +235,7 @@ impl<'a> ComparisonReport<'a> {
         format!("{word}: {change} from {before} to {after} ({range}) over {cells}")
     }
 
-    /// Returns the sentences about what restricts the validity of the comparison.
+    /// Returns the sentences about facts that restrict the validity of the comparison.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let rates = self.sides.map(|side| match side.start.maximum {
@@ -259,7 +270,8 @@ impl<'a> ComparisonReport<'a> {
         notes
     }
 
-    /// Returns a line for each significantly changed cell, the largest changes first.
+    /// Returns the numbers of changed cells, and a line for each significant change. The largest
+    /// changes come first, and at most [`LISTED`] cells are listed.
     fn changed_cells(&self) -> String {
         let cells = &self.comparison.cells;
         let mut changed: Vec<&CellChange> = cells.iter().filter(|cell| cell.is_certain()).collect();
@@ -293,6 +305,7 @@ impl<'a> ComparisonReport<'a> {
         text
     }
 
+    /// Returns the list of facts and settings that differ.
     fn differences_text(&self, style: Style) -> String {
         if self.differences.is_empty() {
             return "\nMachine, program and plan are equal.\n".to_owned();
@@ -312,7 +325,8 @@ impl<'a> ComparisonReport<'a> {
     }
 }
 
-/// Returns the facts and settings that differ, except for the time and the folder of the results.
+/// Returns the facts and settings that differ between the sweeps. Times, the folders of the results
+/// and the lists of buffers are not compared.
 fn differences(sides: &[Side<'_>; 2]) -> Vec<Difference> {
     let [before, after] = sides.map(facts);
     let names = before.iter().chain(&after).map(|(name, _)| name);
@@ -330,7 +344,7 @@ fn differences(sides: &[Side<'_>; 2]) -> Vec<Difference> {
     differences
 }
 
-/// Returns the facts and settings of a sweep, by name.
+/// Returns the facts and settings of a sweep that are compared, each as a name and a value.
 fn facts(side: Side<'_>) -> Vec<(String, String)> {
     let facts = &side.start.facts;
     let mut all = vec![
@@ -364,8 +378,8 @@ mod tests {
     use linerate_evidence::sample_data::{noise, records, square_design, start};
     use serde_json::json;
 
-    /// Returns the text and the JSON of a comparison. The second sweep is 10 % faster, and `change`
-    /// is applied to it.
+    /// Returns the text and the JSON of a comparison. The second sweep is 10 % faster. `change` can
+    /// modify the design, the facts and the plan of the second sweep.
     fn compared(
         change: impl FnOnce(&mut Design, &mut Start, &mut Value),
     ) -> Result<(String, String), Incomparable> {

@@ -5,6 +5,7 @@ use linerate_evidence::EndCounters;
 use linerate_evidence::RunRecord;
 use std::collections::BTreeSet;
 
+/// Names of the columns that every file has. The columns of counters follow.
 const COLUMNS: [&str; 14] = [
     "order",
     "repeat",
@@ -23,7 +24,8 @@ const COLUMNS: [&str; 14] = [
 ];
 
 impl Report<'_> {
-    /// Returns the CSV file with a header line. Every counter that any run has is a column.
+    /// Returns the CSV file, which begins with a header line. Each counter that at least one run
+    /// has is a column.
     #[must_use]
     pub fn csv(&self) -> String {
         let counters: BTreeSet<String> = self
@@ -41,7 +43,8 @@ impl Report<'_> {
     }
 }
 
-/// Returns the values of the columns that do not depend on the engine.
+/// Returns the values of a run in the columns [`COLUMNS`], which do not depend on the engine.
+/// Unknown values are empty.
 fn fixed(run: &RunRecord) -> [String; 14] {
     let optional =
         |packets: Option<u32>| packets.map(|packets| packets.to_string()).unwrap_or_default();
@@ -81,14 +84,15 @@ fn counters(run: &RunRecord) -> Vec<(String, u64)> {
     all
 }
 
-/// Returns the counters of a run in the order of `columns`. A counter that the run lacks is empty.
+/// Returns the counters of a run in the order of `columns`. The text of a counter that the run does
+/// not have is empty.
 fn counters_of_row(run: &RunRecord, columns: &BTreeSet<String>) -> Vec<String> {
     let counted: std::collections::BTreeMap<String, u64> = counters(run).into_iter().collect();
     let value = |column: &String| counted.get(column).map(ToString::to_string).unwrap_or_default();
     columns.iter().map(value).collect()
 }
 
-/// Formats a line of the file. Values with a comma, a quote or a line break are quoted (RFC 4180).
+/// Formats a line of the file. Values with a comma, a quote or a newline are quoted (RFC 4180).
 fn line(values: impl Iterator<Item = String>) -> String {
     let quoted = values.map(|value| {
         if value.contains([',', '"', '\n']) {

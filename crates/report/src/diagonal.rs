@@ -1,5 +1,5 @@
-//! The text section of cells with equal buffers. Like the table of 1988, it has the throughput
-//! between the programs and the bit rate on the wire.
+//! The section of the text report with the cells whose buffers are equal. Like the table of 1988,
+//! it has the throughput between the programs and the bit rate on the wire.
 
 use crate::report::Report;
 use linerate_evidence::notation;
@@ -25,6 +25,8 @@ pub(crate) fn text(report: &Report<'_>) -> String {
     text
 }
 
+/// Returns the line of a cell: its buffer, its throughput, its bit rate and its percentage of the
+/// maximum.
 fn row(report: &Report<'_>, summary: &CellSummary<'_>) -> String {
     let median = summary.median();
     let bench = &report.start.facts.bench;

@@ -1,10 +1,11 @@
-//! The text section about header prediction: hits, and the reasons of misses.
+//! The section of the text report about header prediction: hits, and the reasons of misses.
 
 use crate::report::Report;
 use linerate_evidence::notation;
 use linerate_evidence::{EndCounters, FastPath};
 
-/// Maximum number of reasons of misses that are listed.
+/// Maximum number of reasons of misses that are listed by name. The misses of all other reasons are
+/// summed.
 const TOLD: usize = 6;
 
 /// Returns the section; empty if neither end reports hits and misses.
@@ -15,7 +16,8 @@ pub(crate) fn text(report: &Report<'_>) -> String {
     if lines.is_empty() { lines } else { format!("Segments that took the fast path\n{lines}") }
 }
 
-/// Returns the line about one end; empty if it has no fast path or no segments.
+/// Returns the line about one end of the runs; empty if the end has no header prediction or no
+/// segments.
 fn line(end: &str, path: Option<FastPath>) -> String {
     let line = path.and_then(|path| {
         let share = notation::fine_percent(path.share()?);
@@ -25,7 +27,7 @@ fn line(end: &str, path: Option<FastPath>) -> String {
     line.unwrap_or_default()
 }
 
-/// Returns the sum over all given ends; `None` if none of them has a fast path.
+/// Returns the sum of hits and misses over `ends`; `None` if no end has header prediction.
 pub(crate) fn total<'a>(ends: impl Iterator<Item = &'a EndCounters>) -> Option<FastPath> {
     ends.filter_map(|end| end.fast_path.clone()).reduce(|mut sum, path| {
         sum.add(&path);

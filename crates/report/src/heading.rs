@@ -1,4 +1,4 @@
-//! The heading of a report: the bench, the machine and the maximum.
+//! The heading of a text report: the bench, the plan, the machine and the maximum throughput.
 
 use crate::paint;
 use crate::report::Report;
@@ -6,6 +6,7 @@ use linerate_evidence::Maximum;
 use linerate_evidence::notation;
 use linerate_units::Bytes;
 
+/// Returns the heading in lines of at most 100 characters.
 pub(crate) fn text(report: &Report<'_>) -> String {
     let facts = &report.start.facts;
     let lines = [
@@ -24,7 +25,7 @@ pub(crate) fn text(report: &Report<'_>) -> String {
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// Describes the number of cells and runs.
+/// Describes the numbers of cells and runs, and their order.
 fn runs(report: &Report<'_>) -> String {
     let design = report.design;
     let (done, all) = (report.runs.len() as u64, design.run_count());

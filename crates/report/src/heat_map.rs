@@ -1,5 +1,5 @@
-//! The text section of the heat map: a row for each send buffer, a column for each receive buffer.
-//! One map shows the rates, a second one the limits.
+//! The heat maps of the text report, with a row for each send buffer and a column for each receive
+//! buffer. One map shows the rates of the cells, another map their limits.
 
 use crate::paint::{self, Style};
 use crate::paint::{character, coloured, shade};
@@ -13,10 +13,10 @@ use std::fmt::Write;
 /// Maximum width of a coloured cell in characters: a space, `100` and a space.
 const WIDEST: usize = 5;
 
-/// Minimum width of a cell in characters for a figure to be printed in it.
+/// Minimum width of a cell in characters at which the map shows the rate as a figure.
 const NARROWEST_FIGURE: usize = 3;
 
-/// Returns the map of rates; empty if there are fewer than two rows or columns.
+/// Returns the map of rates; empty if the table has fewer than two rows or columns.
 pub(crate) fn text(report: &Report<'_>, style: Style) -> String {
     let (sends, receives) = (report.table.sends(), report.table.receives());
     let best = report.best();
@@ -40,7 +40,7 @@ pub(crate) fn text(report: &Report<'_>, style: Style) -> String {
     text
 }
 
-/// Returns the map of limits; empty if the sweep has no heat map or no limits.
+/// Returns the map of limits; empty if the report has no limits or no rate above zero.
 pub(crate) fn limits_text(report: &Report<'_>, style: Style) -> String {
     let best = report.table.iter().map(CellSummary::median).fold(0.0, f64::max);
     if report.limits.is_empty() || best <= 0.0 {
@@ -75,8 +75,10 @@ pub(crate) fn limits_text(report: &Report<'_>, style: Style) -> String {
 /// The letter that stands for a limit in the map, and the name of the limit.
 pub(crate) type Sign = (char, &'static str);
 
+/// The sign of a cell whose limit is not known.
 pub(crate) const UNKNOWN: Sign = ('?', "not identified");
 
+/// Returns the sign of a cell's limit. Several limits together have one sign.
 pub(crate) fn sign(cell: &CellLimit) -> Sign {
     match (cell.limits.as_slice(), cell.is_flat) {
         ([limit], _) => (letter_of(*limit), limit.name()),
@@ -86,6 +88,7 @@ pub(crate) fn sign(cell: &CellLimit) -> Sign {
     }
 }
 
+/// Returns the letter that stands for a limit.
 const fn letter_of(limit: Limit) -> char {
     match limit {
         Limit::SendBuffer => 'S',
@@ -107,15 +110,18 @@ const fn letter_of(limit: Limit) -> char {
     }
 }
 
+/// The layout of a heat map on a terminal.
 struct Map<'a> {
     report: &'a Report<'a>,
     style: Style,
+    /// The highest median of any cell in bytes per second, which is 100 %.
     best: f64,
     /// Width of the row labels in characters, including the space after them.
     margin: usize,
     /// Width of a cell in characters.
     cell: usize,
-    /// The receive buffers that have a column, as many as the terminal's width allows.
+    /// The receive buffers that have a column: all of them, or every n-th if the terminal is too
+    /// narrow.
     shown: Vec<BufferSize>,
 }
 
@@ -138,6 +144,7 @@ impl<'a> Map<'a> {
         Self { report, style, best, margin, cell, shown }
     }
 
+    /// Returns the title of the map of rates.
     fn title(&self) -> String {
         let skipped = if self.shown.len() < self.report.table.receives().len() {
             "; the terminal is too narrow for all columns"
@@ -150,7 +157,8 @@ impl<'a> Map<'a> {
         )
     }
 
-    /// Returns the title and the labels of the columns. Labels are left out where they would touch.
+    /// Returns the name and the labels of the columns. Only every n-th column is labelled if all
+    /// labels would touch.
     fn axis(&self) -> String {
         let labels: Vec<String> = self.shown.iter().map(ToString::to_string).collect();
         let widest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
@@ -158,8 +166,8 @@ impl<'a> Map<'a> {
         let mut line = String::new();
         for group in labels.chunks(every) {
             let room = self.cell * group.len();
-            // A label begins above the first column of its group. If columns are wide, it is
-            // right-aligned like their figures.
+            // A label begins above the first column of its group. If columns are wide, the label is
+            // right-aligned like the figures of its column.
             let label = if self.cell > widest {
                 format!("{:>1$}", group[0], self.figure_width())
             } else {
@@ -175,8 +183,8 @@ impl<'a> Map<'a> {
         format!("{:margin$}{unit}\n{:<margin$}{}\n", "", "send", line.trim_end())
     }
 
-    /// Returns the row of a send buffer. `cell` formats a measured cell, `predicted` a predicted
-    /// rate.
+    /// Returns the row of a send buffer. `cell` formats a measured cell, and `predicted` formats a
+    /// predicted rate in bytes per second.
     fn row(
         &self,
         send: BufferSize,
@@ -199,15 +207,18 @@ impl<'a> Map<'a> {
         row
     }
 
-    /// Returns the width of a figure, without the space after it in a wide coloured cell.
+    /// Returns the width of a figure in characters, without the space after it in a wide coloured
+    /// cell.
     fn figure_width(&self) -> usize {
         self.cell - usize::from(self.style.colour && self.cell > NARROWEST_FIGURE)
     }
 
+    /// Formats a cell of the map of limits.
     fn letter(&self, letter: char) -> String {
         format!("{:<1$}", format!("{letter:>0$}", self.figure_width()), self.cell)
     }
 
+    /// Formats a measured cell whose rate is `share` of the best rate.
     fn cell_text(&self, share: f64) -> String {
         let shade = shade(share);
         if !self.style.colour {
@@ -222,7 +233,8 @@ impl<'a> Map<'a> {
         coloured(&text, shade)
     }
 
-    /// Formats a predicted cell: with a tilde, and without a coloured background.
+    /// Formats a predicted cell whose rate is `share` of the best rate, with a tilde and without a
+    /// coloured background.
     fn predicted_text(&self, share: f64) -> String {
         let character = character(shade(share)).to_string();
         if self.cell < NARROWEST_FIGURE {
@@ -237,6 +249,7 @@ impl<'a> Map<'a> {
         format!("{text:<0$}", self.cell)
     }
 
+    /// Returns the line that explains the shades, in per cent of the best rate.
     fn legend(&self) -> String {
         let mut legend = " ".repeat(self.margin);
         for step in 0..10 {

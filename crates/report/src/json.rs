@@ -13,6 +13,7 @@ use linerate_verdict::diagnosis::Limit;
 use linerate_verdict::{CellName, Finding, PredictedCell, Predictions};
 use serde::Serialize;
 
+/// The JSON document of a sweep.
 #[derive(Serialize)]
 struct Document<'a, P> {
     plan: &'a P,
@@ -20,11 +21,11 @@ struct Document<'a, P> {
     maximum: &'a Maximum,
     runs: &'a [RunRecord],
     cells: Vec<CellRecord>,
-    /// How well the model of the machine's speed fits; absent if the speed was constant.
+    /// The fit of the model of the machine's speed; absent if the speed was constant.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<Model>,
     fast_path: FastPaths,
-    /// Predictions of the cells that a time budget left unmeasured.
+    /// Predictions of the cells that a time budget left unmeasured; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     predictions: Option<PredictionsRecord>,
     findings: &'a [Finding],
@@ -33,23 +34,31 @@ struct Document<'a, P> {
 /// The predicted cells, with the parameters of the model.
 #[derive(Serialize)]
 struct PredictionsRecord {
+    /// Rate with unlimited buffers, in bytes per second.
     capacity: f64,
     round_trip_seconds: f64,
+    /// Window that a byte of receive buffer provides, divided by the window that a byte of send
+    /// buffer provides.
     receive_share: f64,
+    /// Overlap of the work on data with the round trip: 1 if both times add up, larger if the
+    /// longer time dominates.
     overlap: f64,
-    /// The accuracy of the model on measured cells, by cross-validation.
+    /// The accuracy of the model on measured cells, by cross-validation; `None` if it is not known.
     score: Option<ScoreRecord>,
     cells: Vec<PredictionRecord>,
 }
 
+/// The accuracy of the model, by predictions of measured cells from the other cells.
 #[derive(Serialize)]
 struct ScoreRecord {
     cells: usize,
+    /// Number of measured cells whose rate is within the predicted interval.
     within_interval: usize,
+    /// Median of the relative errors of the predictions.
     median_error: f64,
 }
 
-/// A predicted cell. Rates are in bytes per second.
+/// A predicted cell. Rates are in bytes per second, with a 95 % interval for the rate of one run.
 #[derive(Serialize)]
 struct PredictionRecord {
     #[serde(flatten)]
@@ -59,7 +68,7 @@ struct PredictionRecord {
     high: f64,
 }
 
-/// A measured cell. Rates are in bytes per second.
+/// A measured cell. Rates are in bytes per second, with the 95 % interval of the median.
 #[derive(Serialize)]
 struct CellRecord {
     #[serde(flatten)]
@@ -69,21 +78,25 @@ struct CellRecord {
     low: f64,
     high: f64,
     percent_of_maximum: Option<f64>,
-    /// The limit of the cell: one factor, both buffers, or an empty list if none was identified.
+    /// The limit of the cell: one factor, both buffers, or an empty list if no limit was
+    /// identified. The field is absent if the sweep has no limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<Vec<Limit>>,
-    /// Does no larger buffer raise the rate?
+    /// Does neither a larger send buffer nor a larger receive buffer raise the rate? The field is
+    /// absent if the sweep has no limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     neither_buffer_matters: Option<bool>,
 }
 
-/// Hits and misses of header prediction at each end, as sums over all runs.
+/// Hits and misses of header prediction at each end, as sums over all runs; `None` for an end
+/// without header prediction.
 #[derive(Serialize)]
 struct FastPaths {
     sender: Option<EndPath>,
     receiver: Option<EndPath>,
 }
 
+/// The header prediction of one end, with the share of segments that were hits.
 #[derive(Serialize)]
 struct EndPath {
     share: Option<f64>,
@@ -92,7 +105,8 @@ struct EndPath {
 }
 
 impl Report<'_> {
-    /// Returns the sweep as JSON. `plan` is the whole plan, including the settings of its engine.
+    /// Returns the sweep as a JSON document. `plan` is the whole plan, including the settings of
+    /// its engine.
     #[must_use]
     pub fn json(&self, plan: &impl Serialize) -> String {
         let end = |path: Option<FastPath>| path.map(|path| EndPath { share: path.share(), path });

@@ -1,7 +1,7 @@
-//! Reports of a sweep as text, HTML, SVG, CSV and JSON.
+//! Reports of a sweep as text, HTML, SVG, CSV and JSON, and of a comparison of two sweeps.
 //!
-//! A report depends only on the recorded evidence, and not on the engine, so all engines have equal
-//! reports.
+//! A report depends only on the recorded evidence, and not on the engine that made the runs. All
+//! engines therefore have equal reports.
 
 #![forbid(unsafe_code)]
 

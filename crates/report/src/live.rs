@@ -6,7 +6,7 @@ use linerate_evidence::{BufferSize, Cell, Design, notation};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Maximum width of a cell in characters.
+/// Maximum width of a cell of the map in characters.
 const WIDEST: usize = 4;
 
 /// A heat map of the rates that a running sweep has measured so far.
@@ -14,11 +14,12 @@ const WIDEST: usize = 4;
 pub struct LiveMap {
     sends: Vec<BufferSize>,
     receives: Vec<BufferSize>,
+    /// Rates of the completed runs of each cell, in bytes per second.
     rates: BTreeMap<Cell, Vec<f64>>,
 }
 
 impl LiveMap {
-    /// Creates the map of a design, without any run.
+    /// Creates the map of a sweep with this design, of which no run is complete yet.
     #[must_use]
     pub fn new(design: &Design) -> Self {
         Self {
@@ -28,13 +29,13 @@ impl LiveMap {
         }
     }
 
-    /// Adds the rate of a run.
+    /// Adds the rate of a completed run of `cell`, in bytes per second.
     pub fn add(&mut self, cell: Cell, bytes_per_second: f64) {
         self.rates.entry(cell).or_default().push(bytes_per_second);
     }
 
     /// Returns the map in at most `height` lines. A measured cell is shown as a percentage of the
-    /// best cell, an unmeasured one as a dot. Rows and columns that do not fit are left out.
+    /// best cell, and an unmeasured cell as a dot. Rows and columns that do not fit are left out.
     #[must_use]
     pub fn text(&self, style: Style, height: usize) -> String {
         let median = |rates: &Vec<f64>| Some(Sample::new(rates.clone())?.median());
@@ -62,11 +63,12 @@ impl LiveMap {
     }
 }
 
-/// Returns at most `room` sizes: every n-th one if there are more.
+/// Returns at most `room` sizes: all sizes, or every n-th if there are more.
 fn thinned(sizes: &[BufferSize], room: usize) -> impl Iterator<Item = BufferSize> {
     sizes.iter().copied().step_by(sizes.len().div_ceil(room).max(1))
 }
 
+/// Formats a cell whose rate is `share` of the best rate; `None` for an unmeasured cell.
 fn entry(share: Option<f64>, style: Style, width: usize) -> String {
     let Some(share) = share.filter(|share| share.is_finite()) else {
         return format!("{:>width$}", "·");

@@ -1,4 +1,5 @@
-//! The text section about the machine's speed: how well the model of epochs explains the rates.
+//! The section of the text report about the machine's speed, and about how well a model of this
+//! speed explains the rates.
 
 use crate::report::Report;
 use linerate_evidence::notation;
@@ -6,26 +7,29 @@ use linerate_evidence::stats::{Deviation, Sample};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// The fit of the model of epochs. Deviations are deviations of the logarithm of the rate.
+/// The fit of the model in which the machine's speed changes during the sweep. Deviations are
+/// deviations of the logarithm of the rate.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Model {
     /// Deviation of the runs from the medians of their cells.
     cells_alone: Deviation,
-    /// Deviation of the runs from the model of cells and the machine's speed.
+    /// Deviation of the runs from the model, which consists of the cells and the machine's speed.
     with_speed: Deviation,
     /// The slowest and the fastest speed of the machine, as ratios to its mean speed.
     speeds: [f64; 2],
-    /// The fit in the baseline cell, if the design has one.
+    /// The fit in the baseline cell; `None` if the design has no baseline cell.
     baseline: Option<Baseline>,
 }
 
 /// The fit of the model in the baseline cell, which is measured throughout the sweep.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Baseline {
+    /// Number of runs of the baseline cell.
     runs: usize,
-    /// Deviation of the runs from their median.
+    /// Robust deviation of the logarithms of the rates from their median.
     deviation_before: f64,
-    /// Deviation of the runs from their median, corrected to the mean speed.
+    /// Robust deviation of the logarithms of the rates from their median, after correction to the
+    /// mean speed of the machine.
     deviation_after: f64,
 }
 
@@ -45,6 +49,7 @@ impl Model {
     }
 }
 
+/// Returns the fit in the baseline cell; `None` if the cell does not exist or has no complete run.
 fn baseline(report: &Report<'_>) -> Option<Baseline> {
     let cell = report.design.baseline()?;
     let summary = report.table.get(cell.send, cell.receive)?;

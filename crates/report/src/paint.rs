@@ -22,24 +22,25 @@ const CHARACTERS: [char; 10] = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'
 /// colour-blind readers.
 const COLOURS: [u8; 10] = [53, 54, 60, 61, 31, 37, 36, 71, 149, 227];
 
-/// Returns the shade of `share`, from 0 for nothing to 9 for 100 %.
+/// Returns the shade of `share` in tenths: 0 below 10 %, and 9 from 90 % on.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 9")]
 pub(crate) fn shade(share: f64) -> usize {
     (share * 10.0).clamp(0.0, 9.0) as usize
 }
 
-/// Returns the character that stands for a shade.
+/// Returns the character that stands for a shade from 0 to 9.
 pub(crate) fn character(shade: usize) -> char {
     CHARACTERS[shade.min(9)]
 }
 
-/// Returns `text` with the colour of a shade as its background.
+/// Returns `text` with terminal codes that make the colour of a shade its background.
 pub(crate) fn coloured(text: &str, shade: usize) -> String {
     let foreground = if shade >= 6 { 16 } else { 231 };
     format!("\x1b[48;5;{};38;5;{foreground}m{text}\x1b[0m", COLOURS[shade.min(9)])
 }
 
-/// Breaks `text` between words into lines of at most `width` characters.
+/// Breaks `text` between words into lines of at most `width` characters. A longer word has a line
+/// of its own.
 pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

@@ -1,5 +1,6 @@
-//! The heat map as an SVG file: captions, the map, and a scatter plot of all runs. It is readable
-//! on light and dark backgrounds, and leaves enough room for labels of any length.
+//! The heat map as an SVG file: captions, the map, and a scatter plot of all runs.
+//!
+//! The picture is readable on light and dark backgrounds, and has room for labels of any length.
 
 use crate::paint::wrapped;
 use crate::report::Report;
@@ -13,18 +14,19 @@ use std::fmt::Write;
 
 /// Width and height of a cell in pixels.
 const CELL: usize = 34;
-/// Space around the drawing and between its parts, in pixels.
+/// Space around the drawing and between its elements, in pixels.
 const GAP: usize = 12;
 /// Width of the legend in pixels.
 const LEGEND: usize = 118;
-/// Minimum width in pixels, so that captions have room above a small map.
+/// Minimum width of the picture in pixels, so that captions have room above a small map.
 const MIN_WIDTH: usize = 600;
 /// Height of a caption line in pixels.
 const LINE: usize = 17;
 /// Approximate width of a character of captions and labels, in pixels.
 const CHARACTER: usize = 7;
-/// Height of the scatter plot in pixels, and maximum number of its marks.
+/// Height of the scatter plot in pixels.
 const SCATTER: usize = 150;
+/// Maximum number of marks in the scatter plot. Of more runs, only every n-th is drawn.
 const MOST_MARKS: usize = 2_000;
 
 /// Colours for the shades of the map, from the lowest value to the highest: dark violet over blue
@@ -36,7 +38,7 @@ const COLOURS: [&str; 10] = [
 ];
 
 impl Report<'_> {
-    /// Returns the heat map as SVG, with the scatter plot of all runs below it.
+    /// Returns the heat map as an SVG file, with a scatter plot of all runs below the map.
     #[must_use]
     pub fn picture(&self) -> String {
         let layout = Layout::new(self);
@@ -70,8 +72,8 @@ impl Report<'_> {
         svg + "</svg>\n"
     }
 
-    /// Returns the lines above the map: what was measured, how often and when, and the main
-    /// finding.
+    /// Returns the caption lines above the map for a picture of `width` pixels. They say what was
+    /// measured, how often and when, and state the main finding.
     fn caption_lines(&self, width: usize) -> Vec<String> {
         let facts = &self.start.facts;
         let unit = Unit::up_to(self.best());
@@ -110,8 +112,8 @@ impl Report<'_> {
         lines.iter().flat_map(|line| wrapped(line, room)).collect()
     }
 
-    /// Returns the relative difference of the fastest run of a cell to its slowest one, as the
-    /// median over all cells.
+    /// Returns the relative difference between the fastest and the slowest run of a cell, as the
+    /// median over all cells; `None` if no cell has two runs.
     fn typical_spread(&self) -> Option<f64> {
         let spread = |cell: &CellSummary<'_>| {
             let slowest = cell.rates.values()[0];
@@ -120,6 +122,7 @@ impl Report<'_> {
         Some(Sample::new(self.table.iter().filter_map(spread).collect())?.median())
     }
 
+    /// Returns the names of both axes of the map.
     fn axis_names(&self, layout: &Layout) -> String {
         let packets = |size: Option<&BufferSize>| size.is_some_and(|size| size.packets().is_some());
         let unit = |size| if packets(size) { ", packets" } else { "" };
@@ -129,7 +132,7 @@ impl Report<'_> {
             + &label(GAP, layout.map_end + LINE, "start", &send)
     }
 
-    /// Returns the scatter plot: the rate of every run over the smaller buffer of its cell.
+    /// Returns the scatter plot: the rate of each run over the smaller buffer of its cell.
     fn scatter(&self, layout: &Layout) -> String {
         let sizes = self.sizes();
         let fastest = self.runs.iter().map(|run| run.bytes_per_second).fold(0.0, f64::max);
@@ -156,7 +159,8 @@ impl Report<'_> {
             let Cell { send, receive } = run.cell();
             let smaller = if send.bytes(payload) < receive.bytes(payload) { send } else { receive };
             let Some(index) = sizes.iter().position(|&size| size == smaller) else { continue };
-            // Marks of one buffer size are spread sideways, so that they do not hide each other.
+            // Marks of the same buffer size are spread sideways, so that they do not hide each
+            // other.
             let spread = run.order as usize * 7 % step.saturating_sub(4).max(1);
             let x = layout.left + index * step + 2 + spread;
             let y = as_f64(bottom as u64) - run.bytes_per_second / fastest * as_f64(SCATTER as u64);
@@ -178,20 +182,22 @@ impl Report<'_> {
     }
 }
 
-/// The positions of the parts of the drawing, in pixels.
+/// The positions of the elements of the drawing, in pixels.
 struct Layout {
     width: usize,
     height: usize,
     captions: Vec<String>,
-    /// Left and top edge of the map.
+    /// Left edge of the map.
     left: usize,
+    /// Top edge of the map.
     top: usize,
     /// Baseline of the text above the map that names the x axis.
     axis: usize,
+    /// Bottom edge of the map and its legend.
     map_end: usize,
     /// Top edge of the scatter plot.
     scatter: usize,
-    /// Whether column labels are rotated, because they are wider than a column.
+    /// Whether column labels are rotated by 90°, because they are wider than a column.
     is_upright: bool,
 }
 
@@ -220,6 +226,7 @@ impl Layout {
         Self { width, height, captions, left, top, axis, map_end, scatter, is_upright }
     }
 
+    /// Returns the label of a column, above the map.
     fn column_label(&self, column: usize, size: &str) -> String {
         let (x, y) = (middle(self.left, column), self.top - 8);
         if !self.is_upright {
@@ -233,7 +240,7 @@ impl Layout {
     }
 }
 
-/// Returns the title and the caption lines below it.
+/// Returns the title, which is the first line, and the other captions below it.
 fn captions(lines: &[String]) -> String {
     let line = |(index, line): (usize, &String)| {
         let y = GAP + (index + 1) * LINE;
@@ -249,12 +256,14 @@ fn captions(lines: &[String]) -> String {
     lines.iter().enumerate().map(line).collect()
 }
 
-/// Returns the position of the centre of a row or column; `margin` is the position of the first
-/// row's or column's edge.
+/// Returns the position of the centre of a row or column in pixels. `margin` is the edge of the
+/// first row or column.
 const fn middle(margin: usize, number: usize) -> usize {
     margin + number * CELL + CELL / 2
 }
 
+/// Returns a measured cell: a rectangle in the colour of its rate, with the rate in per cent of
+/// `best`.
 fn cell((x, y): (usize, usize), summary: &CellSummary<'_>, best: f64) -> String {
     let share = if best > 0.0 { summary.median() / best } else { 0.0 };
     let shade = crate::paint::shade(share);
@@ -284,7 +293,8 @@ fn cell((x, y): (usize, usize), summary: &CellSummary<'_>, best: f64) -> String 
     text
 }
 
-/// Returns a predicted cell: a dashed frame in the colour of the rate.
+/// Returns a predicted cell: a dashed frame in the colour of its rate, with the rate in per cent of
+/// `best`.
 fn predicted((x, y): (usize, usize), cell: Cell, prediction: Prediction, best: f64) -> String {
     let share = if best > 0.0 { prediction.rate / best } else { 0.0 };
     let told = format!(
@@ -310,6 +320,7 @@ fn predicted((x, y): (usize, usize), cell: Cell, prediction: Prediction, best: f
     )
 }
 
+/// Returns the legend of the colours, in per cent of the best cell.
 fn legend(x: usize, top: usize) -> String {
     let mut text = String::new();
     for (step, colour) in COLOURS.iter().enumerate() {
@@ -329,6 +340,7 @@ fn legend(x: usize, top: usize) -> String {
     text
 }
 
+/// Returns a text at this position. `anchor` is the value of `text-anchor`.
 fn label(x: usize, y: usize, anchor: &str, words: &str) -> String {
     format!(
         "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" fill=\"#1a1a1a\">{}</text>\n",

@@ -5,7 +5,7 @@ use std::fmt::Write;
 /// The type of a metric in Prometheus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// A number that only increases. Its name ends in `_total`.
+    /// A number that only increases, whose name ends in `_total`.
     Counter,
     /// A number that increases and decreases.
     Gauge,
@@ -36,7 +36,7 @@ impl Metrics {
         Self::default()
     }
 
-    /// Begins a family of samples, with its type and help text.
+    /// Begins a family of samples: the metric `name`, with its type and help text.
     pub fn family(&mut self, name: &str, kind: MetricKind, help: &str) {
         let kind = match kind {
             MetricKind::Counter => "counter",

@@ -16,12 +16,13 @@ pub struct Report<'a> {
     pub(crate) findings: Vec<Finding>,
     /// The limit of each cell; empty if there is no finding about limits.
     pub(crate) limits: Vec<CellLimit>,
-    /// Predictions of the cells that a time budget left unmeasured.
+    /// Predictions of the cells that a time budget left unmeasured; `None` if there are none.
     pub(crate) predictions: Option<Predictions>,
 }
 
 impl<'a> Report<'a> {
-    /// Creates the report of a design whose first `runs` of the schedule are complete.
+    /// Creates the report of a sweep with this design. `runs` are the completed runs, in the order
+    /// of the schedule.
     #[must_use]
     pub fn new(design: &'a Design, start: &'a Start, runs: &'a [RunRecord]) -> Self {
         let table = Table::new(design, runs);
@@ -33,7 +34,7 @@ impl<'a> Report<'a> {
         Self { design, start, runs, table, findings, limits, predictions }
     }
 
-    /// Returns the prediction of an unmeasured cell; `None` if there is none.
+    /// Returns the predicted rate of an unmeasured cell; `None` if the cell has no prediction.
     pub(crate) fn predicted(&self, send: BufferSize, receive: BufferSize) -> Option<Prediction> {
         Some(self.predictions.as_ref()?.get(send, receive)?.prediction)
     }
@@ -44,12 +45,12 @@ impl<'a> Report<'a> {
         &self.table
     }
 
-    /// Returns the highest median of any cell in bytes per second, or zero if there are no runs.
+    /// Returns the highest median of any cell in bytes per second, or zero if no run is complete.
     pub(crate) fn best(&self) -> f64 {
         self.table.iter().map(CellSummary::median).fold(0.0, f64::max)
     }
 
-    /// Returns all buffer sizes of either end, in ascending order.
+    /// Returns the buffer sizes of both ends in ascending order, without duplicates.
     pub(crate) fn sizes(&self) -> Vec<BufferSize> {
         let mut sizes = [self.table.sends(), self.table.receives()].concat();
         sizes.sort_by_key(|size| size.bytes(self.start.facts.bench.segment_payload));
@@ -63,7 +64,7 @@ impl<'a> Report<'a> {
         &self.findings
     }
 
-    /// Returns the number of runs whose received bytes were wrong.
+    /// Returns the number of runs in which the received data was compared and was wrong.
     #[must_use]
     pub fn wrong_runs(&self) -> usize {
         self.runs.iter().filter(|run| run.verified == Some(false)).count()

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 const SWEEP: &str = include_str!("../../../docs/schema/sweep.json");
 const COMPARISON: &str = include_str!("../../../docs/schema/comparison.json");
 
-/// Validates a value against a schema (JSON Schema 2020-12). Returns the first violation and its
-/// place; panics at keywords that our schemas do not use.
+/// Validates a value against a schema (JSON Schema 2020-12). Returns the first violation with its
+/// path in the document, or `None` if the value is valid. Panics at keywords that the schemas of
+/// this project do not use.
 fn violation(root: &Value, schema: &Value, value: &Value, place: &str) -> Option<String> {
     let schema = schema.as_object().expect("a schema is an object");
     let wrong = |what: String| Some(format!("{place}: {what}"));

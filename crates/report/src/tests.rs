@@ -1,4 +1,4 @@
-//! Tests of complete reports with made-up sweeps.
+//! Tests of complete reports of sweeps with invented rates.
 
 use crate::heat_map;
 use crate::paint::Style;
@@ -9,8 +9,8 @@ use linerate_evidence::{
 };
 use std::collections::BTreeMap;
 
-/// Returns the rate of a run in a sweep from 1 to 8 packets, which has a ridge, a notch at 3
-/// packets and one slow cell.
+/// Returns the rate of a run in bytes per second, for a sweep with buffers from 1 to 8 packets. The
+/// table has a ridge, a notch at 3 packets and one slow cell.
 fn rate(cell: Cell, repeat: u32) -> f64 {
     let column = [337.0, 575.0, 600.0, 718.0, 720.0, 719.0, 718.0, 718.0];
     let (send, receive) = (cell.send.packets().unwrap(), cell.receive.packets().unwrap());
@@ -38,7 +38,7 @@ fn runs(design: &Design) -> Vec<RunRecord> {
     runs
 }
 
-/// Returns facts of a half-duplex Ethernet as in 1988, with one acknowledgement for two segments.
+/// Returns the facts of a sweep on a half-duplex Ethernet of 10 Mb/s, as in 1988.
 fn ethernet() -> Start {
     let mut start = start();
     let line_rate = LineRate { bits_per_second: 10_000_000, source: "IEEE 802.3".to_owned() };
@@ -95,7 +95,7 @@ fn a_picture_has_a_rectangle_for_each_cell() {
     assert!(svg.contains("Per cent of the best cell, 600 KB/s") && svg.ends_with("</svg>\n"));
 }
 
-/// Returns the values of an attribute that occurs in an SVG text, in order.
+/// Returns the numeric values of an attribute in an SVG text, in the order of the text.
 fn numbers(svg: &str, name: &str) -> Vec<usize> {
     let name = format!(" {name}=\"");
     let values = svg.split(&name).skip(1);

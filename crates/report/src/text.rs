@@ -1,4 +1,4 @@
-//! The text report: the verdict first, then its evidence, then tables.
+//! The text report, which begins with the verdict. The evidence and the tables follow.
 
 use crate::paint::{self, Style};
 use crate::report::Report;
@@ -7,7 +7,7 @@ use linerate_verdict::{Finding, FindingKind};
 use std::fmt::Write;
 
 impl Report<'_> {
-    /// Returns the report as text.
+    /// Returns the report as text for a terminal or a file of this style.
     #[must_use]
     pub fn text(&self, style: Style) -> String {
         let sections = [
@@ -26,8 +26,8 @@ impl Report<'_> {
     }
 }
 
-/// Returns the verdict: whether the sweep is conclusive, and what limits the cells. It is empty if
-/// no cell has more than one run.
+/// Returns the verdict: whether the sweep is conclusive, and what limits the cells. The verdict
+/// consists of some kinds of findings, and is empty if there are no findings of these kinds.
 fn verdict(findings: &[Finding], style: Style) -> String {
     let lines = findings
         .iter()
@@ -36,6 +36,7 @@ fn verdict(findings: &[Finding], style: Style) -> String {
     lines.map(|line| line + "\n").collect()
 }
 
+/// Does the finding belong to the verdict, rather than to the list of findings?
 fn is_verdict(finding: &Finding) -> bool {
     use FindingKind::{Contended, Limits, Precision, Predicted};
     matches!(finding.kind, Contended | Precision | Limits | Predicted)

@@ -5,15 +5,15 @@ use linerate_evidence::notation::{self, KILOBYTE};
 /// A unit of rates: KB/s or MB/s.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unit {
-    /// Name of the unit, with its size in bytes if that is ambiguous.
+    /// Name of the unit, with an explanation of its size if the name alone is ambiguous.
     pub(crate) name: &'static str,
-    /// Name of the unit without its size.
+    /// Name of the unit without an explanation.
     pub(crate) short: &'static str,
     /// Number of bytes per second in one unit.
     pub(crate) bytes: f64,
 }
 
-/// Highest rate in KB/s above which a report shows its rates in MB/s.
+/// Rate in KB/s above which a report shows all its rates in MB/s.
 const MANY: f64 = 1e5;
 
 impl Unit {

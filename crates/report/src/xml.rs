@@ -9,7 +9,7 @@ pub(crate) fn escaped(text: &str) -> String {
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
-            // XML 1.0 allows no other control characters, not even as escapes.
+            // XML 1.0 does not allow the other control characters, not even as escapes.
             '\n' | '\t' => safe.push(character),
             control if control.is_control() => safe.push('\u{fffd}'),
             other => safe.push(other),
