@@ -1,16 +1,19 @@
-//! Charts as inline SVG: scales, axes, and the marks of a series.
+//! Charts as inline SVG: scales, axes, and the marks of series.
 //!
-//! Colours are classes of the page's style sheet, so a chart follows its light or dark colour
-//! scheme.
+//! Colours are classes of the page's style sheet, so a chart follows the light or dark colour
+//! scheme of the page.
 
 use crate::xml::escaped;
 use linerate_evidence::stats::as_f64;
 use std::fmt::Write;
 
-/// Margins around the plot area of a chart, in units of the view box.
+/// Left margin of the plot area of a chart, in units of the view box.
 const LEFT: f64 = 70.0;
+/// Right margin of the plot area, in units of the view box.
 const RIGHT: f64 = 42.0;
+/// Top margin of the plot area, in units of the view box.
 const TOP: f64 = 14.0;
+/// Bottom margin of the plot area, in units of the view box.
 const BOTTOM: f64 = 52.0;
 /// Approximate width of a character in an axis label, in units of the view box.
 const CHARACTER: f64 = 7.2;
@@ -24,37 +27,45 @@ pub(crate) struct Size {
 
 /// Size of a chart that occupies a whole row.
 pub(crate) const LARGE: Size = Size { width: 720.0, height: 320.0 };
-/// Size of a chart with others beside it.
+/// Size of a chart that has other charts beside it.
 pub(crate) const SMALL: Size = Size { width: 480.0, height: 200.0 };
 
 /// A chart: its scales, and the elements drawn so far.
 #[derive(Debug)]
 pub(crate) struct Chart {
     size: Size,
-    /// Right and bottom edge of the plot area, in units of the view box.
+    /// Right edge of the plot area, in units of the view box.
     right: f64,
+    /// Bottom edge of the plot area, in units of the view box.
     bottom: f64,
     x: Scale,
     y: Scale,
+    /// The SVG elements that have been drawn.
     body: String,
 }
 
 /// A linear scale from values to positions in the view box.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
+    /// Smallest value that the scale shows.
     low: f64,
+    /// Largest value that the scale shows.
     high: f64,
+    /// Position of the smallest value, in units of the view box.
     start: f64,
+    /// Position of the largest value, in units of the view box.
     end: f64,
 }
 
 impl Scale {
     fn new([low, high]: [f64; 2], start: f64, end: f64) -> Self {
-        // A single value would make the scale's range empty.
+        // The range of a single value would be empty, which would make [`Scale::place`] divide by
+        // zero.
         let high = if high > low { high } else { low + 1.0 };
         Self { low, high, start, end }
     }
 
+    /// Returns the position of a value. Values outside the scale are placed at its nearest edge.
     fn place(self, value: f64) -> f64 {
         let share = ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
         self.start + share * (self.end - self.start)
@@ -62,19 +73,20 @@ impl Scale {
 }
 
 impl Chart {
-    /// Creates an empty chart for these ranges of x and y values.
+    /// Creates an empty chart. `x` and `y` are the smallest and the largest value of each axis.
     pub(crate) fn new(size: Size, x: [f64; 2], y: [f64; 2]) -> Self {
         let (right, bottom) = (size.width - RIGHT, size.height - BOTTOM);
         let (x, y) = (Scale::new(x, LEFT, right), Scale::new(y, bottom, TOP));
         Self { size, right, bottom, x, y, body: String::new() }
     }
 
-    /// Returns the maximum number of labels for which the y axis has room.
+    /// Returns the maximum number of intervals between the labels of the y axis, which depends on
+    /// the height of the chart.
     fn most_ticks(&self) -> u32 {
         if self.size.height > 250.0 { 6 } else { 4 }
     }
 
-    /// Draws the y axis, with labels and grid lines at round values.
+    /// Draws the y axis with labels and grid lines at round values. `label` formats a value.
     pub(crate) fn y_axis(&mut self, title: &str, label: impl Fn(f64) -> String) {
         for value in ticks(self.y.low, self.y.high, self.most_ticks()) {
             let (y, end) = (self.y.place(value), self.right);
@@ -91,7 +103,7 @@ impl Chart {
         ));
     }
 
-    /// Draws the x axis with labels at round values.
+    /// Draws the x axis with labels at round values. `label` formats a value.
     pub(crate) fn x_axis(&mut self, title: &str, label: impl Fn(f64) -> String) {
         for value in ticks(self.x.low, self.x.high, 8) {
             self.x_label(value, &label(value));
@@ -99,7 +111,8 @@ impl Chart {
         self.x_title(title);
     }
 
-    /// Draws the x axis with names for the positions 0, 1, 2, …, as many as fit.
+    /// Draws the x axis with names for the positions 0, 1, 2, …. Names that would touch their left
+    /// neighbour are left out.
     pub(crate) fn x_names(&mut self, title: &str, names: &[String]) {
         let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(1);
         let wide = CHARACTER * as_f64(widest as u64);
@@ -114,6 +127,7 @@ impl Chart {
         self.x_title(title);
     }
 
+    /// Draws a mark and a label at a value of the x axis.
     fn x_label(&mut self, value: f64, label: &str) {
         let (x, bottom) = (self.x.place(value), self.bottom);
         self.draw(format_args!(
@@ -123,6 +137,7 @@ impl Chart {
         self.text(x, bottom + 19.0, "middle", label);
     }
 
+    /// Draws the line of the x axis, and the title below it.
     fn x_title(&mut self, title: &str) {
         let (bottom, end) = (self.bottom, self.right);
         self.draw(format_args!(
@@ -136,7 +151,8 @@ impl Chart {
         ));
     }
 
-    /// Draws a series of points: a line with marks, and the area of their intervals.
+    /// Draws a series of points: a line with marks, and an area between the bounds of the
+    /// intervals.
     pub(crate) fn curve(&mut self, class: &str, points: &[Point]) {
         let place = |x: f64, y: f64| format!("{:.1} {:.1}", self.x.place(x), self.y.place(y));
         let upper = points.iter().map(|point| place(point.x, point.high));
@@ -158,7 +174,7 @@ impl Chart {
         self.draw(format_args!("</g>"));
     }
 
-    /// Draws many small marks as a single path element.
+    /// Draws many small marks at `points` as a single path element.
     pub(crate) fn dots(&mut self, class: &str, points: impl Iterator<Item = (f64, f64)>) {
         let mut path = String::new();
         for (x, y) in points {
@@ -180,8 +196,8 @@ impl Chart {
         let _ = self.body.write_fmt(element);
     }
 
-    /// Returns the chart as an SVG image with alternative text. On a narrow page it can be
-    /// scrolled.
+    /// Returns the chart as an SVG image with alternative text. Readers can scroll the image on a
+    /// narrow page.
     pub(crate) fn image(self, title: &str) -> String {
         let title = escaped(title);
         let Size { width, height } = self.size;
@@ -194,17 +210,18 @@ impl Chart {
     }
 }
 
-/// A point of a series, with its interval and a description.
+/// A point of a series, with the bounds of its interval on the y axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Point {
     pub(crate) x: f64,
     pub(crate) y: f64,
     pub(crate) low: f64,
     pub(crate) high: f64,
+    /// Description of the point, which browsers show beside the pointer.
     pub(crate) told: String,
 }
 
-/// Returns at most `most` round values between `low` and `high`: multiples of 1, 2 or 5 times a
+/// Returns at most `most` + 1 round values between `low` and `high`: multiples of 1, 2 or 5 times a
 /// power of ten.
 fn ticks(low: f64, high: f64, most: u32) -> Vec<f64> {
     let rough = (high - low) / f64::from(most);

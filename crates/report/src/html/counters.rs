@@ -1,4 +1,4 @@
-//! The page's section about counters, which draws those that vary over the course of the sweep.
+//! The page's section about counters, which draws the counters that differ between runs.
 
 use super::chart::{Chart, SMALL};
 use super::elements::{details, marks_legend, paragraph, table};
@@ -8,7 +8,7 @@ use linerate_evidence::stats::as_f64;
 use linerate_evidence::{EndCounters, RunRecord, names, notation};
 use std::collections::BTreeSet;
 
-/// Counters that are drawn before all others, the most informative ones first.
+/// Counters that are drawn before all other counters, the most informative first.
 const FIRST: [&str; 10] = [
     names::RETRANSMITTED_SEGMENTS,
     names::RETRANSMISSION_TIMEOUTS,
@@ -21,11 +21,12 @@ const FIRST: [&str; 10] = [
     names::RECEIVE_WINDOW_LIMITED_MICROS,
     names::SEND_BUFFER_LIMITED_MICROS,
 ];
-/// Maximum number of charts, and of marks for a counter at one end.
+/// Maximum number of charts.
 const MOST: usize = 12;
+/// Maximum number of marks of a counter at one end. Of more runs, only every n-th is drawn.
 const MARKS: usize = 1_000;
 
-/// Returns the section's content.
+/// Returns the HTML content of the section about counters.
 pub(crate) fn content(report: &Report<'_>) -> String {
     let names = names_of(report.runs);
     let (varying, constant): (Vec<_>, Vec<_>) =
@@ -69,7 +70,7 @@ fn names_of(runs: &[RunRecord]) -> Vec<String> {
     first.chain(rest).map(str::to_owned).collect()
 }
 
-/// Returns the values of a counter at one end, each with the position of its run.
+/// Returns the values of a counter at one end, each with the position of its run in the schedule.
 fn values<'a>(
     runs: impl Iterator<Item = &'a RunRecord> + 'a,
     name: &'a str,
@@ -85,6 +86,7 @@ type End = fn(&RunRecord) -> &EndCounters;
 const ENDS: [(&str, End); 2] =
     [("c0", |run| &run.counters.sender), ("c2", |run| &run.counters.receiver)];
 
+/// Does the counter differ between runs at either end?
 fn varies(runs: &[RunRecord], name: &str) -> bool {
     ENDS.iter().any(|&(_, end)| {
         let mut values = values(runs.iter(), name, end).map(|(_, value)| value);
@@ -93,6 +95,7 @@ fn varies(runs: &[RunRecord], name: &str) -> bool {
     })
 }
 
+/// Returns a chart of the counter at both ends, over the order of the runs.
 fn chart(report: &Report<'_>, name: &str) -> String {
     let runs = report.runs;
     let ends = ENDS.iter().flat_map(|&(_, end)| values(runs.iter(), name, end));
@@ -111,7 +114,7 @@ fn chart(report: &Report<'_>, name: &str) -> String {
     )
 }
 
-/// Formats a number for an axis label: `1.5M`.
+/// Formats a number for an axis label with a suffix, such as `1.5M`.
 fn compact(value: f64) -> String {
     let scaled = |divisor: f64, suffix: &str| {
         let text = format!("{:.1}", value / divisor);
@@ -126,6 +129,7 @@ fn compact(value: f64) -> String {
     }
 }
 
+/// Returns the table row of the counter: minimum, maximum and sum at each end.
 fn row(runs: &[RunRecord], name: &str) -> Vec<String> {
     let figures = ENDS.iter().flat_map(|&(_, end)| {
         let values: Vec<u64> = values(runs.iter(), name, end).map(|(_, value)| value).collect();

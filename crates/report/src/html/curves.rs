@@ -1,4 +1,5 @@
-//! The page's section of curves: medians and their intervals along lines of cells.
+//! The page's section of curves, which shows the medians and intervals of cells with increasing
+//! buffers.
 
 use super::chart::{Chart, LARGE, Point};
 use super::elements::{legend, paragraph};
@@ -8,8 +9,8 @@ use linerate_evidence::stats::as_f64;
 use linerate_evidence::{BufferSize, notation};
 use linerate_verdict::CellSummary;
 
-/// Returns the section's content: one curve for equal buffers, and a curve for each buffer while
-/// the other buffer has its largest size.
+/// Returns the HTML content of the section: a curve of the cells with equal buffers, and a curve
+/// for each end's buffer while the other buffer has its largest size.
 pub(crate) fn content(report: &Report<'_>) -> String {
     let table = &report.table;
     let (Some(&send), Some(&receive)) = (table.sends().last(), table.receives().last()) else {
@@ -66,6 +67,7 @@ pub(crate) fn content(report: &Report<'_>) -> String {
     )
 }
 
+/// Returns the point of a cell at the buffer size that varies along its curve.
 fn point(
     cell: &CellSummary<'_>,
     varying: BufferSize,
@@ -90,6 +92,7 @@ fn point(
     })
 }
 
+/// Returns the x value of the buffer size with this index.
 fn as_x(index: usize) -> f64 {
     as_f64(index as u64)
 }

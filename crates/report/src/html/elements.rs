@@ -27,12 +27,12 @@ fn table_row(row: &[String]) -> String {
     format!("<tr>{}</tr>\n", cells.collect::<String>())
 }
 
-/// Returns content that is hidden until the reader opens it.
+/// Returns content that is hidden until the reader opens it by a click on `summary`.
 pub(crate) fn details(summary: &str, content: &str) -> String {
     format!("<details><summary>{}</summary>\n{content}</details>\n", escaped(summary))
 }
 
-/// Returns a legend of lines. An entry has a style class and a name.
+/// Returns a legend of lines. Each entry has a style class and a name.
 pub(crate) fn legend(entries: &[(&str, String)]) -> String {
     let swatch =
         |class: &str| format!("<g class=\"{class}\"><path class=\"line\" d=\"M0 6L28 6\"/></g>");
@@ -40,7 +40,7 @@ pub(crate) fn legend(entries: &[(&str, String)]) -> String {
     format!("<ul class=\"legend\">{}</ul>\n", entries.collect::<String>())
 }
 
-/// Returns a legend of marks. An entry has a style class and a name.
+/// Returns a legend of marks. Each entry has a style class and a name.
 pub(crate) fn marks_legend(entries: &[(&str, &str)]) -> String {
     let swatch = |class: &str| format!("<path class=\"dots {class}\" d=\"M8 6h0M20 6h0\"/>");
     let entries = entries.iter().map(|(class, name)| entry(&swatch(class), name));
@@ -55,7 +55,7 @@ fn entry(swatch: &str, name: &str) -> String {
     )
 }
 
-/// Returns a section with a heading.
+/// Returns a section of the page with a heading, to which links refer by `id`.
 pub(crate) fn section(id: &str, heading: &str, content: &str) -> String {
     format!(
         "<section aria-labelledby=\"{id}\"><h2 id=\"{id}\">{}</h2>\n{content}</section>\n",
@@ -63,7 +63,7 @@ pub(crate) fn section(id: &str, heading: &str, content: &str) -> String {
     )
 }
 
-/// Returns a paragraph.
+/// Returns a paragraph of escaped text.
 pub(crate) fn paragraph(text: &str) -> String {
     format!("<p>{}</p>\n", escaped(text))
 }

@@ -1,4 +1,4 @@
-//! The page's sections about the machine, the plan, and how to repeat the sweep.
+//! The page's sections about the machine and the plan, and about how to repeat the sweep.
 
 use super::elements::{paragraph, table};
 use crate::report::Report;
@@ -7,7 +7,7 @@ use linerate_evidence::notation;
 use linerate_units::Bytes;
 use serde_json::Value;
 
-/// Returns tables of the machine, its settings and the plan.
+/// Returns the HTML tables of the machine, its settings and the plan.
 pub(crate) fn content(report: &Report<'_>, plan: &Value) -> String {
     let facts = &report.start.facts;
     let absent = || "not known".to_owned();
@@ -59,7 +59,7 @@ fn plan_rows(report: &Report<'_>, plan: &Value) -> Vec<Vec<String>> {
     fields.filter_map(row).collect()
 }
 
-/// Returns the content of the section with the commands that repeat the sweep.
+/// Returns the HTML content of the section with the commands that repeat the sweep.
 pub(crate) fn repetition(report: &Report<'_>) -> String {
     let facts = &report.start.facts;
     let commit = facts.versions.commit.as_deref().unwrap_or_default();
@@ -81,7 +81,7 @@ pub(crate) fn repetition(report: &Report<'_>) -> String {
     )
 }
 
-/// Quotes a word for a shell, if necessary.
+/// Quotes a word for a POSIX shell, if necessary.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%@+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -1,6 +1,8 @@
-//! The page's heat map. It is a table, so it can be read without colours, scripts or sight.
+//! The page's heat map, which is an HTML table, so that it can be read without colours or scripts
+//! and by screen readers.
 //!
-//! Radio buttons select the layer that is shown; the style sheet hides the others.
+//! Radio buttons select the layer that is shown: rates, limits or spreads. The style sheet hides
+//! the other layers.
 
 use super::elements::{details, paragraph, table};
 use crate::heat_map::{Sign, UNKNOWN, sign};
@@ -14,12 +16,13 @@ use linerate_verdict::CellSummary;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Maximum number of rows and of columns. If there are more, every n-th one is shown.
+/// Maximum number of rows and of columns of the heat map. Of more buffer sizes, only every n-th is
+/// shown.
 const MOST: usize = 64;
 /// Maximum number of rows in the table of all cells.
 const MOST_CELLS: usize = 4_096;
 
-/// Returns the section's content.
+/// Returns the HTML content of the section with the heat map and the table of all cells.
 pub(crate) fn content(report: &Report<'_>) -> String {
     let best = report.best();
     if report.table.iter().next().is_none() {
@@ -35,12 +38,15 @@ pub(crate) fn content(report: &Report<'_>) -> String {
     format!("{}{}{}", map.introduction(), map.map(), map.cells())
 }
 
+/// Returns at most [`MOST`] sizes: all sizes, or every n-th if there are more.
 fn thinned(sizes: &[BufferSize]) -> Vec<BufferSize> {
     sizes.iter().copied().step_by(sizes.len().div_ceil(MOST).max(1)).collect()
 }
 
+/// The heat map: the sizes of its rows and columns, and the unit of its rates.
 struct Map<'a> {
     report: &'a Report<'a>,
+    /// The highest median of any cell in bytes per second, which is 100 %.
     best: f64,
     unit: Unit,
     sends: Vec<BufferSize>,
@@ -48,6 +54,7 @@ struct Map<'a> {
 }
 
 impl Map<'_> {
+    /// Returns the paragraph that explains the map.
     fn introduction(&self) -> String {
         let (sends, receives) =
             (self.report.table.sends().len(), self.report.table.receives().len());
@@ -71,7 +78,8 @@ impl Map<'_> {
         ))
     }
 
-    /// Returns the radio buttons, the map, an area for details of a selected cell, and the legend.
+    /// Returns the radio buttons, the map, an empty paragraph for details of the selected cell, and
+    /// the legends.
     fn map(&self) -> String {
         let packets =
             |sizes: &[BufferSize]| sizes.first().is_some_and(|size| size.packets().is_some());
@@ -118,6 +126,7 @@ impl Map<'_> {
         text + "</div>\n"
     }
 
+    /// Returns the table cell of a measured cell, with the text of all layers.
     fn cell(&self, cell: &CellSummary<'_>) -> String {
         let share = if self.best > 0.0 { cell.median() / self.best } else { 0.0 };
         let spread = spread(cell);
@@ -136,7 +145,7 @@ impl Map<'_> {
         )
     }
 
-    /// Returns a predicted cell, which has a tilde and a dashed frame.
+    /// Returns the table cell of a predicted cell, which has a tilde and a dashed frame.
     fn predicted(&self, cell: Cell, prediction: Prediction) -> String {
         let share = if self.best > 0.0 { prediction.rate / self.best } else { 0.0 };
         let figure = |rate| self.unit.figure(rate);
@@ -153,7 +162,7 @@ impl Map<'_> {
         )
     }
 
-    /// Describes a cell as one line of text.
+    /// Describes a measured cell as one line of text.
     fn told(&self, cell: &CellSummary<'_>) -> String {
         let figure = |rate| self.unit.figure(rate);
         let limit =
@@ -169,14 +178,14 @@ impl Map<'_> {
         )
     }
 
-    /// Returns the letter and the name of a cell's limit; `None` if the sweep has no limits.
+    /// Returns the letter and the name of a cell's limit; `None` if the report has no limits.
     fn sign(&self, cell: &CellSummary<'_>) -> Option<Sign> {
         let limits = &self.report.limits;
         let found = limits.iter().find(|limit| limit.cell == cell.cell);
         (!limits.is_empty()).then(|| found.map_or(UNKNOWN, sign))
     }
 
-    /// Returns the legend of the limits that occur in the map.
+    /// Returns the legend of the limits that occur in the map; empty if the report has no limits.
     fn limits_legend(&self) -> String {
         let signs: BTreeSet<Sign> = self.report.limits.iter().map(sign).collect();
         let entry = |&(letter, name): &Sign| {
@@ -189,7 +198,7 @@ impl Map<'_> {
         format!("<ul class=\"shades limit\" aria-label=\"Letters of the limits\">{entries}</ul>\n")
     }
 
-    /// Returns the table of all cells in figures.
+    /// Returns the table of at most [`MOST_CELLS`] cells in figures.
     fn cells(&self) -> String {
         let maximum = self.report.start.maximum.bytes_per_second();
         let row = |cell: &CellSummary<'_>| {
@@ -225,11 +234,11 @@ impl Map<'_> {
     }
 }
 
-/// The radio button that selects the layer of limits.
+/// The HTML of the radio button that selects the layer of limits.
 const LIMIT_LAYER: &str =
     "<label><input type=\"radio\" name=\"layer\" value=\"limit\"> Limit</label>";
 
-/// Returns the style class of a limit. Related limits share a class, and so a colour.
+/// Returns the style class of a limit. Related limits share a class, and so have one colour.
 fn class_of((letter, _): Sign) -> String {
     let group = match letter {
         'S' => 0,
@@ -246,13 +255,14 @@ fn class_of((letter, _): Sign) -> String {
     format!("l{group}")
 }
 
-/// Returns the relative difference of the fastest run of a cell to its slowest one; `None` if there
-/// is only one run or the slowest rate is zero.
+/// Returns the relative difference between the fastest and the slowest run of a cell; `None` if the
+/// cell has only one run or the slowest rate is zero.
 fn spread(cell: &CellSummary<'_>) -> Option<f64> {
     let slowest = *cell.rates.values().first()?;
     (slowest > 0.0 && cell.rates.values().len() > 1).then(|| cell.rates.max() / slowest - 1.0)
 }
 
+/// Formats a spread in per cent.
 fn spread_text(spread: Option<f64>) -> String {
     match spread {
         None => "–".to_owned(),
@@ -261,12 +271,14 @@ fn spread_text(spread: Option<f64>) -> String {
     }
 }
 
-/// Returns the shade for a spread, from 0 to 7: up to 1, 2, 5, 10, 20, 50 and 100 %, and above.
+/// Returns the shade for a spread. The shades 0 to 6 are for spreads up to 1, 2, 5, 10, 20, 50 and
+/// 100 %, and shade 7 is for larger spreads.
 fn spread_shade(spread: Option<f64>) -> usize {
     const BOUNDS: [f64; 7] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
     spread.map_or(0, |spread| BOUNDS.iter().filter(|&&bound| spread > bound).count())
 }
 
+/// Returns the legends of the shades of rates and of spreads.
 fn legend() -> String {
     let rate: String = (0..10)
         .map(|step| format!("<li class=\"r{step}\">{}–{}</li>", step * 10, step * 10 + 10))

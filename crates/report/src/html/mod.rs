@@ -1,7 +1,7 @@
-//! The report as a single HTML file, which needs neither a network nor scripts to be read.
+//! The report as a single HTML file, which can be read without a network and without scripts.
 //!
-//! Charts are inline SVG with tables as alternatives. The page's only script describes the cell of
-//! the heat map under the pointer or the keyboard focus.
+//! Charts are inline SVG, and tables have the same values. The page's only script describes the
+//! cell of the heat map under the pointer or the keyboard focus.
 
 mod chart;
 mod counters;
@@ -77,7 +77,7 @@ impl Report<'_> {
         )
     }
 
-    /// Returns the list of findings.
+    /// Returns the HTML list of findings.
     fn meaning(&self) -> String {
         let items: String = self
             .findings
@@ -87,7 +87,7 @@ impl Report<'_> {
         format!("<ul class=\"findings\">\n{items}</ul>\n")
     }
 
-    /// Describes when, where and how many runs were made.
+    /// Describes when and on which machine the runs were made, and how many runs the plan has.
     fn origin(&self) -> String {
         let facts = &self.start.facts;
         format!(
@@ -102,7 +102,7 @@ impl Report<'_> {
         )
     }
 
-    /// Returns a note if runs of the plan are missing.
+    /// Returns a note if runs of the plan are missing; empty if all runs are complete.
     fn partial(&self) -> String {
         let (done, all) = (self.runs.len() as u64, self.design.run_count());
         // With a time budget, missing cells are predicted, and a finding says so.

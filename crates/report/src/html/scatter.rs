@@ -1,4 +1,4 @@
-//! The page's section with every run, in the order in which they were made.
+//! The page's section with all runs, in the order in which the runs were made.
 
 use super::chart::{Chart, LARGE};
 use super::elements::{details, paragraph, table};
@@ -7,12 +7,12 @@ use crate::unit::Unit;
 use linerate_evidence::stats::as_f64;
 use linerate_evidence::{RunRecord, notation};
 
-/// Maximum number of marks in a chart, and of rows in the table. If there are more runs, every n-th
-/// one is shown.
+/// Maximum number of marks in a chart. Of more runs, only every n-th is drawn.
 const MOST: usize = 5_000;
+/// Maximum number of rows in the table of runs.
 const MOST_ROWS: usize = 2_000;
 
-/// Returns the section's content.
+/// Returns the HTML content of the section with all runs.
 pub(crate) fn content(report: &Report<'_>) -> String {
     let runs = report.runs;
     if runs.is_empty() {
@@ -51,11 +51,12 @@ pub(crate) fn content(report: &Report<'_>) -> String {
     )
 }
 
-/// Returns at most `most` runs: every n-th one if there are more.
+/// Returns at most `most` runs: all runs, or every n-th if there are more.
 pub(crate) fn thinned(runs: &[RunRecord], most: usize) -> impl Iterator<Item = &RunRecord> {
     runs.iter().step_by(runs.len().div_ceil(most).max(1))
 }
 
+/// Returns the table of the first [`MOST_ROWS`] runs.
 fn rows(report: &Report<'_>, unit: Unit) -> String {
     let rows: Vec<_> = report
         .runs

@@ -1,4 +1,4 @@
-//! Tests of the HTML page with made-up sweeps.
+//! Tests of the HTML page of sweeps with invented rates.
 
 use crate::report::Report;
 use linerate_evidence::sample_data::{noise, records, square_design, start};
@@ -62,7 +62,7 @@ fn a_page_has_all_sections_and_asks_for_nothing() {
     }
     assert!(!page.contains("Partial:") && page.matches("<h1").count() == 1);
     assert_eq!(page.matches("<td class=\"r").count(), 9);
-    // Any reference to something outside the file would contain one of these.
+    // A reference to a resource outside the file would contain one of these texts.
     for reference in ["src=", "href=\"h", "url(", "@import", "fetch(", "//"] {
         let text = page.replace("<!DOCTYPE html>", "");
         assert!(!text.contains(reference), "{reference}");
@@ -97,7 +97,7 @@ fn text_from_outside_is_escaped() {
     assert!(!["<i>", "<b>\"", "<u>"].iter().any(|tag| page.contains(tag)), "{page}");
 }
 
-/// Returns the relative luminance of a colour (WCAG 2.2).
+/// Returns the relative luminance of a colour like `#1a1a1a`, from 0 to 1 (WCAG 2.2).
 fn luminance(colour: &str) -> f64 {
     let channel = |at: usize| {
         let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
@@ -106,12 +106,14 @@ fn luminance(colour: &str) -> f64 {
     0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
 }
 
+/// Returns the contrast ratio of two colours, from 1 to 21 (WCAG 2.2).
 fn contrast(one: &str, other: &str) -> f64 {
     let (one, other) = (luminance(one) + 0.05, luminance(other) + 0.05);
     one.max(other) / one.min(other)
 }
 
-/// Returns the values of a custom property in the style sheet: for light and for dark colours.
+/// Returns the two values of a custom property in the style sheet: for the light scheme and for the
+/// dark scheme.
 fn property(name: &str) -> Vec<&'static str> {
     let name = format!("--{name}: ");
     let values = super::STYLE.split(&name).skip(1);
