@@ -11,8 +11,8 @@ use thiserror::Error;
 /// The machine at the other end of a transfer, and the port at which its service listens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
-    /// A host name or an IP address. An IPv6 address has no brackets, and a link-local one may have
-    /// a zone: `fe80::1%eth0`.
+    /// A host name or an IP address. An IPv6 address has no brackets, and a link-local address may
+    /// have a zone: `fe80::1%eth0`.
     pub host: String,
     /// The port of the service.
     pub port: u16,

@@ -112,8 +112,8 @@ impl Remote {
         self.round_trip
     }
 
-    /// Requests a run. The caller then opens the data connection of the run, and must send
-    /// [`Opened::greeting`] on it first.
+    /// Requests a run. The caller then opens the data connection of the run, and must first send
+    /// [`Opened::greeting`] on that connection.
     ///
     /// # Errors
     /// The sink refuses, or the control connection failed.
@@ -154,8 +154,8 @@ impl Remote {
         }
     }
 
-    /// Stops the run, and waits for the sink's report on it. The sink sends a report only if the
-    /// data connection has been accepted.
+    /// Stops the run, and waits for the sink's report. The sink sends a report only if the data
+    /// connection has been accepted.
     ///
     /// # Errors
     /// The sink refuses, or the control connection failed.

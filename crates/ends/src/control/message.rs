@@ -97,7 +97,7 @@ pub struct Description {
     /// The kernel's limit of receive buffers in bytes (`net.core.rmem_max`); `None` if it is not
     /// known.
     pub rmem_max: Option<u64>,
-    /// Number of sweeps that are connected to the sink, including the one that requests the
+    /// Number of sweeps that are connected to the sink, including the sweep that requests the
     /// description.
     pub sessions: u64,
 }
@@ -157,7 +157,7 @@ pub struct Report {
     pub ended: Ended,
     /// Number of bytes that the sink read.
     pub bytes: u64,
-    /// Time from reading the first byte to reading the last one, in nanoseconds of the sink's
+    /// Time from reading the first byte to reading the last byte, in nanoseconds of the sink's
     /// clock.
     pub span_nanos: u64,
     /// Position of the first wrong byte in the data; `None` if the data was intact or was not

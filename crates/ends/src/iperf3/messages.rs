@@ -24,7 +24,7 @@ pub(super) struct Parameters {
     pub(super) reverse: bool,
     /// Seconds at the start of the test that do not count.
     pub(super) omit: f64,
-    /// Duration of the test in seconds; 0 if it has another limit.
+    /// Duration of the test in seconds; 0 if the test has another limit.
     pub(super) time: f64,
     /// Number of bytes to transfer; 0 for no limit.
     pub(super) num: f64,
@@ -71,7 +71,7 @@ pub struct StreamResults {
     pub id: f64,
     /// Number of bytes that this end sent or received.
     pub bytes: f64,
-    /// Number of retransmitted segments; -1 if they were not counted.
+    /// Number of retransmitted segments; -1 if retransmissions were not counted.
     #[serde(default)]
     pub retransmits: f64,
     /// Jitter in seconds, which only UDP has; 0 for TCP.

@@ -23,12 +23,12 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum number of bytes in a read or write, which limits the memory of a test.
 const MAX_SIZE: f64 = (1 << 20) as f64;
-/// Number of bytes in a read or write if the client does not request one.
+/// Number of bytes in a read or write if the client does not request a number.
 const DEFAULT_SIZE: usize = 128 << 10;
 /// The iperf3 error number for an option that is not implemented.
 const NOT_IMPLEMENTED: u32 = 13;
-/// Number of connections that are served in addition to those of a full test, to send a rejection
-/// to other clients.
+/// Number of connections that are served in addition to the streams of a full test, so that other
+/// clients receive a rejection.
 const SPARE: usize = 16;
 
 /// An event of the server, for its output.
@@ -68,8 +68,8 @@ pub struct Server(Listener);
 /// The state that all threads of a server share.
 struct Shared<'a> {
     connections: Connections,
-    /// The test that is being served; `None` if there is none. Invariant: it has at most as many
-    /// streams as its client requested.
+    /// The test that is being served; `None` if there is none. Invariant: the test has at most as
+    /// many streams as its client requested.
     current: Mutex<Option<Expected>>,
     /// Condition that is notified when a stream arrives.
     arrived: Condvar,
@@ -98,8 +98,8 @@ impl Server {
         Ok(Self(Listener::bind(network, place, options)?))
     }
 
-    /// Returns the address at which the server listens. It has the actual port if port 0 was
-    /// requested.
+    /// Returns the address at which the server listens. The address has the actual port if port 0
+    /// was requested.
     ///
     /// # Errors
     /// The error of the system.
@@ -256,8 +256,8 @@ struct Transfer {
 }
 
 impl Transfer {
-    /// Converts a client's parameters, or returns an error if they are not supported or exceed a
-    /// limit.
+    /// Converts a client's parameters, or returns an error if the parameters are not supported or
+    /// exceed a limit.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -308,7 +308,7 @@ impl Transfer {
                 let is_over = &is_over;
                 let carry = move || self.carry(stream, clock, is_over);
                 if let Err(error) = thread::Builder::new().spawn_scoped(scope, carry) {
-                    // The threads of the other streams end when they see this flag.
+                    // The threads of the other streams end when this flag is set.
                     is_over.store(true, Ordering::Relaxed);
                     return Err(error.into());
                 }
@@ -316,8 +316,8 @@ impl Transfer {
             let counted = await_end(control, self.omit, shared, &bytes);
             is_over.store(true, Ordering::Relaxed);
             for stream in streams.iter().filter(|_| self.is_reverse || counted.is_err()) {
-                // Shutdown ends a write that blocks because the peer does not read. It fails if the
-                // peer has closed the connection, which needs no handling.
+                // Shutdown ends a write that blocks because the peer does not read. The shutdown
+                // fails if the peer has closed the connection, which needs no handling.
                 let _ = stream.shutdown(Shutdown::Both);
             }
             counted

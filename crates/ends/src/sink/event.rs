@@ -31,7 +31,7 @@ pub struct Served {
     pub bytes: u64,
     /// Time at which the first byte was read; `None` if the connection carried no data.
     pub first: Option<Instant>,
-    /// Time from reading the first byte to reading the last one.
+    /// Time from reading the first byte to reading the last byte.
     pub span: Duration,
 }
 

@@ -9,7 +9,7 @@ pub struct Limits {
     pub connections: usize,
     /// Maximum number of open control connections.
     pub sessions: usize,
-    /// Maximum time without data on a plain connection, after which it is closed.
+    /// Maximum time without data on a plain connection, after which the connection is closed.
     pub idle: Duration,
     /// Maximum time from the acceptance of a run to the arrival of its data connection. A run
     /// without a data connection is then cancelled, so that other sweeps can set the receive

@@ -102,7 +102,8 @@ impl Sink {
     }
 }
 
-/// Determines the purpose of a connection from its first bytes, and serves it.
+/// Determines the purpose of a connection from its first bytes, and serves the connection
+/// accordingly.
 fn serve_one(stream: &Stream, peer: SocketAddr, _place: ConnectionSlot<'_>, shared: &Shared<'_>) {
     let mut first = Vec::with_capacity(greeting::LONGEST);
     match read_greeting(stream, &mut first, shared) {

@@ -203,7 +203,7 @@ fn a_stopped_run_reports_the_data_received() {
     let report = sweep.stop().unwrap();
     assert_eq!(report.ended, Ended::Stopped);
     assert!(report.bytes <= 1_000);
-    // A run that follows a stopped one must not be stopped too.
+    // A run that follows a stopped run must not be stopped too.
     drop(open(&sink, &mut sweep, &spec(100_000)));
     let report = sweep.await_done(in_a_minute()).unwrap().unwrap();
     assert_eq!((report.ended, report.bytes), (Ended::EndOfStream, 0));

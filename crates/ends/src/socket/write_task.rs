@@ -20,7 +20,8 @@ pub struct WriteTask {
     /// Time to wait after each write.
     pub pause: Duration,
     /// Rate in bytes per second at which the program itself paces its writes, in small pieces;
-    /// `None` for no pacing. It is for a TCP that cannot limit its pacing rate, such as linerate's.
+    /// `None` for no pacing. This is for a TCP that cannot limit its pacing rate, such as
+    /// linerate's.
     pub rate: Option<u64>,
 }
 

@@ -124,8 +124,8 @@ fn write_task(supply: &Supply, contents: Contents) -> WriteTask {
     }
 }
 
-/// Returns the condition that ends writing. It is true when the maximum duration of `supply` has
-/// passed or `interrupt` is raised.
+/// Returns the condition that ends writing. The condition is true when the maximum duration of
+/// `supply` has passed or `interrupt` is raised.
 fn until(supply: &Supply, interrupt: &Interrupt) -> impl Fn(Instant, Instant) -> bool {
     let max_time = supply.max_time();
     move |began, now| interrupt.is_raised() || now.saturating_duration_since(began) >= max_time

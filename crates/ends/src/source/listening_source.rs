@@ -60,8 +60,8 @@ impl ListeningSource {
         Ok(Self { listener, supply })
     }
 
-    /// Returns the address at which the source listens. It has the actual port if port 0 was
-    /// requested.
+    /// Returns the address at which the source listens. The address has the actual port if port 0
+    /// was requested.
     ///
     /// # Errors
     /// The error of the system.
