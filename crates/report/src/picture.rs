@@ -72,8 +72,8 @@ impl Report<'_> {
         svg + "</svg>\n"
     }
 
-    /// Returns the caption lines above the map for a picture of `width` pixels. They say what was
-    /// measured, how often and when, and state the main finding.
+    /// Returns the caption lines above the map for a picture of `width` pixels. The captions say
+    /// what was measured, how often and when, and state the main finding.
     fn caption_lines(&self, width: usize) -> Vec<String> {
         let facts = &self.start.facts;
         let unit = Unit::up_to(self.best());
@@ -112,8 +112,8 @@ impl Report<'_> {
         lines.iter().flat_map(|line| wrapped(line, room)).collect()
     }
 
-    /// Returns the relative difference between the fastest and the slowest run of a cell, as the
-    /// median over all cells; `None` if no cell has two runs.
+    /// Returns the median over all cells of the relative difference between the fastest and the
+    /// slowest run of a cell. Returns `None` if no cell has two runs.
     fn typical_spread(&self) -> Option<f64> {
         let spread = |cell: &CellSummary<'_>| {
             let slowest = cell.rates.values()[0];

@@ -59,7 +59,7 @@ struct Scale {
 
 impl Scale {
     fn new([low, high]: [f64; 2], start: f64, end: f64) -> Self {
-        // The range of a single value would be empty, which would make [`Scale::place`] divide by
+        // The range of a single value would be empty, which would make `Scale::place` divide by
         // zero.
         let high = if high > low { high } else { low + 1.0 };
         Self { low, high, start, end }

@@ -255,8 +255,8 @@ fn class_of((letter, _): Sign) -> String {
     format!("l{group}")
 }
 
-/// Returns the relative difference between the fastest and the slowest run of a cell; `None` if the
-/// cell has only one run or the slowest rate is zero.
+/// Returns the relative difference between the fastest and the slowest run of a cell. Returns
+/// `None` if the cell has only one run or the slowest rate is zero.
 fn spread(cell: &CellSummary<'_>) -> Option<f64> {
     let slowest = *cell.rates.values().first()?;
     (slowest > 0.0 && cell.rates.values().len() > 1).then(|| cell.rates.max() / slowest - 1.0)
