@@ -1,11 +1,12 @@
-//! Counters of both ends of a transfer, by name.
+//! The counters of both ends of a transfer, as numbers with names.
 
 use crate::stats::as_f64;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Names of the counters from which findings are derived. All benches use them; any other name
-/// belongs to a single bench.
+/// Names of the counters from which findings are derived. A bench that measures one of these
+/// quantities uses the name given here. A bench may omit counters, and add counters with names of
+/// its own.
 pub mod names {
     /// Data segments sent, including retransmissions.
     pub const DATA_SEGMENTS_SENT: &str = "data_segments_sent";
@@ -15,37 +16,40 @@ pub mod names {
     pub const RETRANSMISSION_TIMEOUTS: &str = "retransmission_timeouts";
     /// Acknowledgements sent because the delayed-ACK timer expired.
     pub const DELAYED_ACK_TIMEOUTS: &str = "delayed_ack_timeouts";
-    /// Window probes sent because the persist timer expired (RFC 9293 §3.8.6.1).
+    /// Probes of the peer's zero window that were sent because the persist timer expired (RFC 9293
+    /// §3.8.6.1).
     pub const ZERO_WINDOW_PROBES: &str = "zero_window_probes";
-    /// Small segments sent because the override timer of silly window avoidance expired (RFC 9293
-    /// §3.8.6.2.1).
+    /// Segments shorter than an MSS that were sent because the override timer of silly window
+    /// avoidance expired (RFC 9293 §3.8.6.2.1).
     pub const SMALL_WINDOW_TIMEOUTS: &str = "small_window_timeouts";
     /// Segments received that advertised a zero window.
     pub const ZERO_WINDOWS_RECEIVED: &str = "zero_windows_received";
-    /// Frames dropped because a queue or ring was full.
+    /// Received frames that were dropped because a queue, a ring or the socket's memory was full.
     pub const DROPPED_FRAMES: &str = "dropped_frames";
     /// Segments received with a wrong checksum.
     pub const BAD_CHECKSUMS: &str = "bad_checksums";
-    /// Lifetime of the thread that writes or reads, in microseconds, including handshake and close.
+    /// Lifetime of the thread that writes or reads the data, in microseconds. It includes the
+    /// handshake and the close of the connection.
     pub const THREAD_MICROS: &str = "thread_micros";
-    /// Processor time of the thread that writes or reads, in microseconds.
+    /// Processor time of the thread that writes or reads the data, in microseconds.
     pub const CPU_MICROS: &str = "cpu_micros";
-    /// Time in which the thread that writes or reads was ready to run but waited for a processor,
-    /// in microseconds.
+    /// Time for which the thread that writes or reads the data was ready to run but waited for a
+    /// processor, in microseconds.
     pub const CPU_WAIT_MICROS: &str = "cpu_wait_micros";
     /// Time for which the hypervisor withheld the machine's CPUs, in microseconds: the mean over
     /// all CPUs.
     pub const STOLEN_MICROS: &str = "stolen_micros";
-    /// Number of previous attempts of this run that were discarded, because threads waited for a
-    /// processor.
+    /// Number of attempts of this run that were discarded because threads waited for a processor.
+    /// The attempt with the least waiting was kept.
     pub const REPEATED_FOR_CONTENTION: &str = "repeated_for_contention";
-    /// Time in which the receiver's window limited the sender, in microseconds.
+    /// Time for which the receiver's window limited the sender, in microseconds.
     pub const RECEIVE_WINDOW_LIMITED_MICROS: &str = "receive_window_limited_micros";
-    /// Time in which the send buffer limited the sender, in microseconds.
+    /// Time for which the send buffer limited the sender, in microseconds.
     pub const SEND_BUFFER_LIMITED_MICROS: &str = "send_buffer_limited_micros";
 }
 
-/// Minimum lifetime of a thread, in microseconds, for its waiting time to count as contention.
+/// Minimum lifetime of a thread, in microseconds, for its waiting time to count as contention. In a
+/// shorter life, a single wait is a large share of the time.
 const JUDGED_MICROS: u64 = 1_000;
 
 /// Counters of both ends of a transfer.
@@ -60,18 +64,20 @@ pub struct Counters {
 /// Counters of one end of a transfer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndCounters {
-    /// Counts by name. Those that findings use have names in [`names`].
+    /// The value of each counter by its name. Counters that findings use have a name of [`names`].
     #[serde(flatten)]
     pub counts: BTreeMap<String, u64>,
-    /// Hits and misses of header prediction; `None` if this end's TCP does not report them.
+    /// Hits and misses of header prediction; `None` if the TCP at this end does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fast_path: Option<FastPath>,
 }
 
 impl Counters {
-    /// Returns the worst contention of either end: the share of a thread's lifetime for which it
-    /// waited for a processor, or the hypervisor withheld one. `None` if nothing was measured, or
-    /// if the threads lived for less than a millisecond, of which a single wait is a large share.
+    /// Returns the largest share of a thread's lifetime that was lost to contention at either end.
+    /// Time is lost if the thread waited for a processor, or if the hypervisor withheld the CPUs.
+    ///
+    /// Ends whose thread lived for less than a millisecond are ignored. Returns `None` if no other
+    /// end has these counters.
     #[must_use]
     pub fn contended_share(&self) -> Option<f64> {
         let share = |end: &EndCounters, name| {
@@ -86,29 +92,30 @@ impl Counters {
 }
 
 impl EndCounters {
-    /// Returns the counter `name`; `None` if this end does not have it.
+    /// Returns the value of the counter `name`; `None` if this end does not have such a counter.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<u64> {
         self.counts.get(name).copied()
     }
 
-    /// Sets the counter `name`.
+    /// Sets the counter `name` to `amount`.
     pub fn set(&mut self, name: &str, amount: u64) {
         self.counts.insert(name.to_owned(), amount);
     }
 }
 
-/// Hits and misses of header prediction, the fast path of received segments.
+/// The numbers of received segments that header prediction accepted and refused. Accepted segments
+/// take the fast path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FastPath {
-    /// Segments that took the fast path.
+    /// Number of segments that took the fast path.
     pub hits: u64,
-    /// Numbers of segments that took the slow path, by reason.
+    /// Number of segments that took the slow path, by the reason.
     pub misses: BTreeMap<String, u64>,
 }
 
 impl FastPath {
-    /// Returns the number of segments on both paths.
+    /// Returns the number of segments on the fast path and the slow path together.
     #[must_use]
     pub fn segments(&self) -> u64 {
         self.misses.values().fold(self.hits, |sum, &count| sum.saturating_add(count))
@@ -121,7 +128,7 @@ impl FastPath {
         (self.segments() > 0).then(|| self.hits as f64 / self.segments() as f64)
     }
 
-    /// Adds the counts of another end or another run.
+    /// Adds the counts of `other`, which belong to another end or to another run.
     pub fn add(&mut self, other: &Self) {
         self.hits = self.hits.saturating_add(other.hits);
         for (reason, count) in &other.misses {

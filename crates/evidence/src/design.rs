@@ -1,4 +1,4 @@
-//! The experimental design of a sweep: which cells, how many runs, in which order.
+//! The experimental design of a sweep: its cells, the number of runs of each cell, and their order.
 
 use crate::buffers::{BufferList, BufferSize};
 use crate::cell::Cell;
@@ -7,42 +7,45 @@ use linerate_units::Duration;
 use std::num::{NonZeroU32, NonZeroU64};
 use thiserror::Error;
 
-/// The experimental design of a sweep: the cells, the number of runs, and their order.
+/// The experimental design of a sweep: its cells, the number of runs of each cell, and their order.
 ///
-/// A plan consists of a design and the settings of an engine; the design does not depend on the
-/// engine.
+/// A cell is one pair of buffer sizes. A plan consists of a design and the settings of an engine;
+/// the design does not depend on the engine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Design {
     /// Sizes of the sender's socket buffer.
     pub send_buffers: BufferList,
     /// Sizes of the receiver's socket buffer.
     pub receive_buffers: BufferList,
-    /// Whether only cells with two equal buffers are measured.
+    /// Whether only cells with two equal buffers are measured. If so, `send_buffers` and
+    /// `receive_buffers` must be equal.
     pub diagonal: bool,
-    /// Number of runs of each cell.
+    /// Number of runs of each cell, not counting baseline runs.
     pub repeat: NonZeroU32,
-    /// Number of bytes that each run transfers.
+    /// Number of bytes that a complete run transfers.
     pub bytes: NonZeroU64,
-    /// Maximum duration of a run, after which it is cut short.
+    /// Maximum duration of a run. A run that takes longer is cut short.
     pub max_time: Duration,
     /// Seed of the random order of the runs and of all random numbers within runs.
     pub seed: u64,
     /// Whether the order consists of randomised complete blocks, each with one run of every cell.
     /// Otherwise all runs are shuffled together.
     pub blocks: bool,
-    /// Number of runs from one baseline run to the next; `None` without a baseline. A baseline cell
-    /// is measured repeatedly to show changes of the machine's speed.
+    /// Number of other runs between two baseline runs; `None` for no baseline runs. A baseline run
+    /// repeats the cell with the largest buffers, and so shows changes of the machine's speed.
     pub baseline_every: Option<NonZeroU32>,
-    /// Time budget of the sweep. With one, the most informative runs are made first, and the order
-    /// depends on previous results. `None` makes all runs in the order of the schedule.
+    /// Time budget of the sweep. With a budget, the most informative cells are measured first, and
+    /// the order depends on the results of previous runs. With `None`, all runs are made in the
+    /// order of the schedule.
     pub budget: Option<Duration>,
 }
 
-/// Minimum number of runs that fit into a time budget, which cover the corners, the diagonal and
-/// the steepest gaps.
+/// Number of runs of maximum duration that a time budget must have room for. So many runs cover the
+/// corners of the table, cells of its diagonal and the steepest gaps.
 const RUNS_OF_A_BUDGET: u64 = 24;
 
-/// The design has more runs than [`Design::MOST_RUNS`].
+/// The error that a design has more than [`Design::MOST_RUNS`] runs. The field is the number of
+/// runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "{} runs are too many, the most are {}: take fewer buffers or a smaller --repeat",
@@ -55,7 +58,7 @@ impl Design {
     pub const MOST_RUNS: u64 = 1_000_000;
 
     /// Returns the design of Van Jacobson's series of 1988: every pair of buffers from 1 to 17
-    /// packets, with four runs of 8 MiB each.
+    /// packets, with four runs of 8 MiB for each pair.
     ///
     /// # Panics
     /// Never: the constants are valid.
@@ -76,7 +79,7 @@ impl Design {
         }
     }
 
-    /// Returns the number of cells.
+    /// Returns the number of cells of the design.
     #[must_use]
     pub fn cell_count(&self) -> u64 {
         let (sends, receives) =
@@ -85,34 +88,36 @@ impl Design {
         cells as u64
     }
 
-    /// Returns the maximum duration of a run. A time budget shortens it, so that several runs fit.
+    /// Returns the maximum duration of a run. A time budget shortens it, so that the budget has
+    /// room for enough runs.
     #[must_use]
     pub fn longest_run(&self) -> Duration {
         let share = self.budget.map(|budget| budget / RUNS_OF_A_BUDGET);
         share.map_or(self.max_time, |share| share.min(self.max_time))
     }
 
-    /// Returns the number of runs, including baseline runs.
+    /// Returns the number of runs of the design, including baseline runs.
     #[must_use]
     pub fn run_count(&self) -> u64 {
         self.cell_run_count() + self.baseline_count()
     }
 
-    /// Returns the number of runs, excluding baseline runs.
+    /// Returns the number of runs of the design, excluding baseline runs.
     #[must_use]
     pub fn cell_run_count(&self) -> u64 {
         self.cell_count() * u64::from(self.repeat.get())
     }
 
-    /// Returns the number of runs of the baseline.
+    /// Returns the number of baseline runs.
     #[must_use]
     pub fn baseline_count(&self) -> u64 {
         let runs = self.cell_run_count();
         self.baseline_every.map_or(0, |every| runs.div_ceil(every.get().into()))
     }
 
-    /// Returns the baseline cell, whose repeated runs show the machine's speed. It has the largest
-    /// buffers, so that neither of them is the limit. `None` without a baseline.
+    /// Returns the cell of the baseline runs, whose repetition shows changes of the machine's
+    /// speed; `None` if the design has no baseline runs. The cell has the largest buffers, so that
+    /// neither buffer limits its throughput.
     #[must_use]
     pub fn baseline(&self) -> Option<Cell> {
         let largest = |list: &BufferList| list.sizes().last().copied();
@@ -120,7 +125,7 @@ impl Design {
         self.baseline_every.map(|_| Cell { send, receive })
     }
 
-    /// Checks that the number of runs, without the baseline, is within [`Design::MOST_RUNS`].
+    /// Checks that the number of runs, excluding baseline runs, is at most [`Design::MOST_RUNS`].
     ///
     /// # Errors
     /// [`TooManyRuns`] with the number of runs.
@@ -131,8 +136,8 @@ impl Design {
         }
     }
 
-    /// Returns all cells in the order of rows: every receive buffer for the smallest send buffer,
-    /// and so on.
+    /// Returns all cells of the table, row by row. A row has one send buffer and every receive
+    /// buffer; the row of the smallest send buffer comes first.
     #[must_use]
     pub fn cells(&self) -> Vec<Cell> {
         let row = |&send: &BufferSize| {

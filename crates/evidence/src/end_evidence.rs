@@ -1,134 +1,148 @@
-//! Measurements at one end of a run: its thread, its machine, its TCP connection and its queues.
+//! The measurements at one end of a run: of its thread, its machine, its TCP connection and the
+//! connection's queues.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Measurements at one end, taken during the observed part of a run. `None` stands for a value that
-/// the system does not provide, and is never replaced by zero.
+/// The measurements at one end of a run. They refer to the observed part of the run, which begins
+/// some time after the first byte, when slow start should be over.
+///
+/// `None` stands for a value that the system does not provide; such a value is never replaced by
+/// zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EndEvidence {
-    /// Duration of the observed part in seconds, to which all differences of counters refer.
+    /// Duration of the observed part in seconds. All differences of counters refer to this time.
     pub seconds: Option<f64>,
     /// Bytes that the program wrote or read during the observed part.
     pub bytes: Option<u64>,
-    /// The thread that writes or reads the data.
+    /// Measurements of the thread that writes or reads the data.
     pub thread: ThreadEvidence,
-    /// The machine of this end.
+    /// Measurements of the machine on which this end runs.
     pub machine: MachineEvidence,
-    /// The TCP connection of this end.
+    /// Measurements of the TCP connection at this end.
     pub connection: ConnectionEvidence,
-    /// The queues of the connection, from samples during the observed part.
+    /// Lengths of the connection's queues, sampled during the observed part.
     pub queues: QueueEvidence,
-    /// The reasons why the sender did not send, from samples; `None` at a receiver.
+    /// Shares of the reasons why the sender did not send, from samples; `None` at a receiving end.
     pub states: Option<SenderStates>,
-    /// Differences of the system's counters of protocols, interfaces and queues. Counters that did
-    /// not change are omitted.
+    /// Increase of the system's counters of protocols, interfaces and queues during the observed
+    /// part, by counter name. Counters that did not change are omitted.
     pub system: BTreeMap<String, u64>,
-    /// Kernel settings that affect TCP, by `sysctl` name.
+    /// Values of kernel settings that affect TCP, by `sysctl` name.
     pub settings: BTreeMap<String, String>,
 }
 
 /// Measurements of the thread that writes or reads the data, and of the thread that drives
-/// linerate.
+/// linerate's host, during the observed part of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ThreadEvidence {
-    /// Processor time of the thread, in nanoseconds.
+    /// Processor time of the thread that writes or reads, in nanoseconds.
     pub cpu_nanos: Option<u64>,
-    /// Time in which the thread was ready to run but waited in a CPU's run queue, in nanoseconds.
+    /// Time for which the thread that writes or reads was ready to run but waited in a CPU's run
+    /// queue, in nanoseconds.
     pub queue_wait_nanos: Option<u64>,
-    /// Context switches because the thread waited for an event.
+    /// Number of context switches because the thread that writes or reads waited for an event.
     pub voluntary_switches: Option<u64>,
-    /// Context switches because the CPU was given to another thread.
+    /// Number of context switches because the CPU of the thread that writes or reads was given to
+    /// another thread.
     pub involuntary_switches: Option<u64>,
-    /// Time in calls of `write` or `read`, in nanoseconds. It includes copying and waiting.
+    /// Time that the thread spent in calls of `write` or `read`, in nanoseconds. It includes
+    /// copying and waiting.
     pub call_nanos: Option<u64>,
     /// Processor time of the thread that drives linerate's host, in nanoseconds; `None` with the
     /// kernel's TCP.
     pub host_cpu_nanos: Option<u64>,
-    /// Time in which the thread of linerate's host waited in a CPU's run queue, in nanoseconds.
+    /// Time for which the thread of linerate's host was ready to run but waited in a CPU's run
+    /// queue, in nanoseconds; `None` with the kernel's TCP.
     pub host_queue_wait_nanos: Option<u64>,
-    /// Context switches because the thread of linerate's host waited for an event.
+    /// Number of context switches because the thread of linerate's host waited for an event; `None`
+    /// with the kernel's TCP.
     pub host_voluntary_switches: Option<u64>,
 }
 
-/// Measurements of the machine of one end, during the observed part of a run.
+/// Use of the CPUs of one end's machine during the observed part of a run, in shares from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MachineEvidence {
-    /// Share of the time for which the hypervisor withheld the CPUs, as the mean over all CPUs.
+    /// Share of the time for which the hypervisor withheld the CPUs: the mean over all CPUs.
     pub steal_share: Option<f64>,
-    /// Share of its time that one CPU spent in software interrupts, for the CPU with the largest
-    /// share.
+    /// Share of the time that the CPU with the most software interrupts spent in these interrupts.
     pub softirq_share: Option<f64>,
-    /// Share of the time in which the CPUs were idle, as the mean over all CPUs.
+    /// Share of the time for which the CPUs were idle: the mean over all CPUs.
     pub idle_share: Option<f64>,
 }
 
-/// Measurements of a TCP connection: differences over the observed part, and values at its end.
+/// Measurements of a TCP connection. Unless stated otherwise, a counter is its increase during the
+/// observed part of the run, and any other value is from the end of that part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConnectionEvidence {
-    /// Time in which data was in flight, in microseconds.
+    /// Time for which data was in flight, in microseconds.
     pub busy_micros: Option<u64>,
-    /// Time in which the peer's window limited the sender, in microseconds.
+    /// Time for which the peer's window limited the sender, in microseconds.
     pub receive_window_limited_micros: Option<u64>,
-    /// Time in which the send buffer limited the sender, in microseconds.
+    /// Time for which the send buffer limited the sender, in microseconds.
     pub send_buffer_limited_micros: Option<u64>,
-    /// Data segments sent during the observed part, including retransmissions.
+    /// Number of data segments sent during the observed part, including retransmissions.
     pub data_segments_sent: Option<u64>,
-    /// Segments retransmitted during the observed part.
+    /// Number of segments retransmitted during the observed part.
     pub retransmitted_segments: Option<u64>,
-    /// Data segments sent since the connection was opened.
+    /// Number of data segments sent since the connection was opened, including retransmissions.
     pub whole_data_segments: Option<u64>,
-    /// Segments retransmitted since the connection was opened.
+    /// Number of segments retransmitted since the connection was opened.
     pub whole_retransmitted_segments: Option<u64>,
-    /// Losses since the connection was opened. Losses within one round trip count as one.
+    /// Number of loss events since the connection was opened. Losses within one round-trip time
+    /// count as one event, because they usually have one cause.
     pub loss_events: Option<u64>,
-    /// Bytes that the peer acknowledged during the observed part.
+    /// Number of bytes that the peer acknowledged during the observed part.
     pub acknowledged_bytes: Option<u64>,
-    /// Expirations of the retransmission timer since the connection was opened.
+    /// Number of expirations of the retransmission timer since the connection was opened.
     pub retransmission_timeouts: Option<u64>,
     /// The path MTU in bytes.
     pub path_mtu: Option<u64>,
-    /// Most data in one segment, in bytes.
+    /// Maximum number of data bytes in a segment sent.
     pub segment_bytes: Option<u64>,
-    /// Window scale of the windows that this end receives, as a shift count (RFC 7323 §2).
+    /// Shift count by which windows received from the peer are scaled (RFC 7323 §2).
     pub send_window_scale: Option<u64>,
-    /// Window scale of the windows that this end announces, as a shift count (RFC 7323 §2).
+    /// Shift count by which windows announced to the peer are scaled (RFC 7323 §2).
     pub receive_window_scale: Option<u64>,
-    /// The congestion window in segments.
+    /// The congestion window in segments, from samples during the observed part.
     pub congestion_window: Option<Distribution>,
-    /// The largest congestion window in the first half of the run, in segments.
+    /// The largest congestion window in samples before the observed part, in segments. A larger
+    /// maximum during the observed part shows that the window still grows.
     pub earlier_congestion_window: Option<u64>,
-    /// The slow start threshold in segments. Before the first loss, it is the largest value of 31
-    /// or 32 bits.
+    /// The slow start threshold in segments. Before the first loss it is huge: the largest value
+    /// that the TCP can represent.
     pub slow_start_threshold: Option<u64>,
-    /// The smoothed round-trip time in microseconds.
+    /// The smoothed round-trip time in microseconds, from samples during the observed part.
     pub round_trip_micros: Option<Distribution>,
-    /// The shortest round-trip time in microseconds.
+    /// The shortest round-trip time that the TCP has measured, in microseconds.
     pub shortest_round_trip_micros: Option<u64>,
-    /// The most recent delivery rate in bytes per second.
+    /// The TCP's most recent estimate of the delivery rate, in bytes per second.
     pub delivery_rate: Option<u64>,
-    /// The delivery rate that 5 % of the samples exceed, in bytes per second. The path can carry at
-    /// least this much.
+    /// The delivery rate that 5 % of the samples in the observed part exceed, in bytes per second.
+    /// The path can carry at least this rate.
     pub peak_delivery_rate: Option<u64>,
-    /// The window that the peer advertises, in bytes.
+    /// The window that the peer advertises in bytes, from samples during the observed part.
     pub peer_window: Option<Distribution>,
-    /// The size of the send buffer at the end in bytes, as the system reports it.
+    /// The size of the send buffer in bytes, as the system reports it. The kernel reports twice the
+    /// size that was requested.
     pub send_buffer: Option<u64>,
-    /// The size of the receive buffer at the end in bytes, as the system reports it.
+    /// The size of the receive buffer in bytes, as the system reports it. The kernel reports twice
+    /// the size that was requested.
     pub receive_buffer: Option<u64>,
 }
 
-/// Sampled lengths of a connection's queues in bytes, and the packets that its socket dropped.
+/// Lengths of a connection's queues in bytes, sampled during the observed part of a run, and the
+/// packets that its socket dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueueEvidence {
     /// Data written but not yet acknowledged (`SIOCOUTQ`).
     pub unacknowledged: Option<Distribution>,
-    /// Data written but not yet sent (`SIOCOUTQNSD`).
+    /// Data written but not yet sent (`tcpi_notsent_bytes`).
     pub unsent: Option<Distribution>,
     /// Data received but not yet read (`SIOCINQ`).
     pub unread: Option<Distribution>,
@@ -136,31 +150,32 @@ pub struct QueueEvidence {
     pub send_memory: Option<Distribution>,
     /// Memory that the receive queue occupies (`SK_MEMINFO_RMEM_ALLOC`).
     pub receive_memory: Option<Distribution>,
-    /// Packets that the socket has dropped for lack of memory since it was opened.
+    /// Number of packets that the socket has dropped for lack of memory since it was opened.
     pub drops: Option<u64>,
 }
 
-/// The reasons why a sender did not send when it was sampled, as shares of all samples.
+/// The reasons why a sender did not send at the time of a sample, as shares of all samples from 0
+/// to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SenderStates {
-    /// Number of samples.
+    /// Number of samples to which the shares refer.
     pub samples: u64,
-    /// Share of samples in which the send buffer is full of data in flight: nearly everything is
-    /// sent, the windows have room, and the program is in `write`.
+    /// Share of samples in which the send buffer was full of data in flight: nearly all data was
+    /// sent, and the program waited in `write`.
     pub buffer_full: f64,
-    /// Share of samples in which everything is sent and the program is not in `write`.
+    /// Share of samples in which all data was sent, and the program was not in `write`.
     pub out_of_data: f64,
-    /// Share of samples in which unsent data waits for the peer's window.
+    /// Share of samples in which unsent data waited for the peer's window.
     pub window_full: f64,
-    /// Share of samples in which unsent data waits for the congestion window.
+    /// Share of samples in which unsent data waited for the congestion window.
     pub congestion_window_full: f64,
-    /// Share of samples in which unsent data waits although both windows have room: for pacing, a
-    /// local queue or the processor.
+    /// Share of samples in which unsent data waited although both windows had room. It then waited
+    /// for pacing, a local queue or the processor.
     pub held_back: f64,
 }
 
-/// The mean and the maximum of a sampled value.
+/// The mean and the maximum of a sampled value. Both have the unit of the value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     /// Mean of the samples.
@@ -170,19 +185,21 @@ pub struct Distribution {
 }
 
 impl EndEvidence {
-    /// Converts nanoseconds to a share of the observed part; `None` if either is unknown.
+    /// Returns `nanos`, a time in nanoseconds, as a share of the observed part. Returns `None` if
+    /// `nanos` or the duration of the observed part is unknown, or if that duration is zero.
     #[must_use]
     pub fn share_of_nanos(&self, nanos: Option<u64>) -> Option<f64> {
         share(nanos?, self.seconds?, 1e9)
     }
 
-    /// Converts microseconds to a share of the observed part; `None` if either is unknown.
+    /// Returns `micros`, a time in microseconds, as a share of the observed part. Returns `None` if
+    /// `micros` or the duration of the observed part is unknown, or if that duration is zero.
     #[must_use]
     pub fn share_of_micros(&self, micros: Option<u64>) -> Option<f64> {
         share(micros?, self.seconds?, 1e6)
     }
 
-    /// Returns the sum of the differences of all system counters whose name satisfies `is_counted`.
+    /// Returns the sum of the increases of all system counters whose name satisfies `is_counted`.
     #[must_use]
     pub fn system_sum(&self, is_counted: impl Fn(&str) -> bool) -> u64 {
         let counted = self.system.iter().filter(|(name, _)| is_counted(name));
