@@ -1,15 +1,15 @@
-//! Facts about a sweep that its plan does not contain: the machine, the versions and the bench.
+//! Facts about a sweep that its plan does not contain: its machine, software versions and bench.
 
 use crate::bench_facts::BenchFacts;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Facts about a sweep that its plan does not contain.
+/// Facts about a sweep that its plan does not contain: its machine, software versions and bench.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
-    /// Time at which the sweep started, in UTC.
+    /// Time at which the sweep started, in UTC, such as `2026-01-31T22:05:00Z`.
     pub started: String,
-    /// The words of the command line.
+    /// The words of the command line that started the sweep.
     pub options: Vec<String>,
     /// The machine on which the sweep ran.
     pub machine: MachineFacts,
@@ -32,22 +32,24 @@ pub struct MachineFacts {
     pub name: String,
     /// Architecture of the machine's processors.
     pub architecture: String,
-    /// Memory of the machine, in bytes.
+    /// Size of the machine's memory in bytes; `None` if the kernel does not report it.
     pub memory_bytes: Option<u64>,
     /// Whether the machine is virtual.
     pub virtual_machine: bool,
-    /// Load averages over 1, 5 and 15 minutes, when the sweep started.
+    /// Load averages over 1, 5 and 15 minutes when the sweep started; `None` if the kernel does not
+    /// report them.
     pub load_average: Option<String>,
 }
 
 /// Facts about the processor of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuFacts {
-    /// The name of the processor's model.
+    /// Name of the processor's model.
     pub model: String,
     /// Number of cores that this process may use.
     pub cores: usize,
-    /// The governor of the processor's frequency, if the kernel reports one.
+    /// Frequency governor of the processor (`scaling_governor`); `None` if the kernel does not
+    /// report one.
     pub governor: Option<String>,
 }
 
@@ -56,17 +58,18 @@ pub struct CpuFacts {
 pub struct Versions {
     /// Version of linerate.
     pub linerate: String,
-    /// Git commit of the build; `None` if it was not built from a checkout.
+    /// Git commit of the build; `None` if linerate was not built from a Git checkout.
     pub commit: Option<String>,
-    /// Version of the compiler.
+    /// Version of the Rust compiler.
     pub rustc: String,
     /// Whether the build is not optimised, so that its rates are meaningless.
     pub debug_build: bool,
 }
 
 impl Facts {
-    /// Describes the first difference from `later` (machine, kernel, versions or bench) that makes
-    /// measurements incomparable; `None` if there is no such difference.
+    /// Describes the first difference between these facts and those of a `later` start which makes
+    /// measurements incomparable. The processor, the kernel, the versions and the bench are
+    /// compared. Returns `None` if they agree.
     #[must_use]
     pub fn difference(&self, later: &Self) -> Option<String> {
         let changed = |what: &str, before: &str, after: &str| {
@@ -84,7 +87,7 @@ impl Facts {
 }
 
 impl Versions {
-    /// Formats all versions as one line.
+    /// Formats the versions as one line of text.
     #[must_use]
     pub fn text(&self) -> String {
         let commit = self.commit.as_ref().map_or_else(String::new, |commit| format!(" ({commit})"));

@@ -1,15 +1,18 @@
-//! The floor: the time of a transfer without a protocol, for comparison with TCP.
+//! The floor: the time that the bytes of a transfer take without a protocol, for comparison with
+//! TCP.
 
 use linerate_units::Duration;
 
-/// One transfer without TCP, over the same link, with the same threads, copies and checksums.
+/// One measured transfer of the floor, which does without TCP. It uses the same threads as a TCP
+/// transfer, copies and checksums each byte as often, and goes through the same link or, on the
+/// loopback device, through a socket pair.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Floor {
     /// Number of bytes transferred.
     pub bytes: u64,
     /// Time from the first write to the last read.
     pub time: Duration,
-    /// A description of the transfer: how often each byte was copied and checksummed, and the
-    /// channel.
+    /// A description of the transfer for reports: how often each byte was copied and checksummed,
+    /// and through which channel it went.
     pub how: String,
 }

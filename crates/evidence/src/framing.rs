@@ -1,17 +1,20 @@
-//! Framing: the bytes that headers and the link add to the data.
+//! Framing: the number of bytes that headers and the link add to the data of a packet.
 
 use serde::{Deserialize, Serialize};
 
-/// The number of bytes that a packet occupies on the wire in addition to its data.
+/// The number of bytes that a packet occupies on the wire in addition to its data, and the cost of
+/// its acknowledgement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Framing {
     /// Name of the framing, such as `Ethernet`.
     pub name: String,
-    /// Bytes of the IP and TCP headers, including the TCP options of every segment.
+    /// Bytes of the IP and TCP headers of a data segment, including its TCP options.
     pub headers: u32,
-    /// Bytes that the link adds to an IP packet: header, frame check sequence, preamble and gap.
+    /// Bytes that the link adds to an IP packet. For Ethernet these are header, frame check
+    /// sequence, preamble and inter-frame gap.
     pub overhead: u32,
-    /// Minimum number of bytes of a packet on the wire, including what the link adds.
+    /// Minimum number of bytes that a packet occupies on the wire, including the bytes that the
+    /// link adds. Shorter packets are padded.
     pub minimum: u32,
     /// Number of bytes that an acknowledgement without data occupies on the wire.
     pub acknowledgement: u32,
@@ -25,22 +28,25 @@ pub struct Framing {
 const HEADERS: u32 = 20 + 20;
 
 impl Framing {
-    /// Returns the framing of full-duplex Ethernet. A frame has 14 bytes of header and 4 of check
-    /// sequence, and at least 64 bytes in all; 8 bytes of preamble and 12 of gap are added. Every
-    /// segment has `options` bytes of TCP options.
+    /// Returns the framing of full-duplex Ethernet; every segment has `options` bytes of TCP
+    /// options.
+    ///
+    /// A frame has 14 bytes of header and 4 of frame check sequence, and at least 64 bytes in all.
+    /// The preamble of 8 bytes and the inter-frame gap of 12 are added.
     #[must_use]
     pub fn ethernet(options: u32) -> Self {
         Self::of("Ethernet", options, 14 + 4 + 8 + 12, 64 + 8 + 12)
     }
 
-    /// Returns the framing of Ethernet frames in memory, which have 14 bytes of header and nothing
-    /// else.
+    /// Returns the framing of Ethernet frames in memory: a header of 14 bytes without check
+    /// sequence, preamble, gap or padding. Every segment has `options` bytes of TCP options.
     #[must_use]
     pub fn ethernet_in_memory(options: u32) -> Self {
         Self::of("Ethernet frames in memory", options, 14, 0)
     }
 
-    /// Returns the framing of IP packets in memory, to which the link adds nothing.
+    /// Returns the framing of IP packets in memory, to which the link adds nothing. Every segment
+    /// has `options` bytes of TCP options.
     #[must_use]
     pub fn ip_in_memory(options: u32) -> Self {
         Self::of("IP packets in memory", options, 0, 0)
@@ -53,15 +59,15 @@ impl Framing {
     }
 
     /// Returns the number of bytes on the wire for a full segment of `payload` bytes. On a
-    /// half-duplex medium, it includes the segment's share of an acknowledgement.
+    /// half-duplex medium, the result includes the segment's share of an acknowledgement.
     #[must_use]
     pub fn per_segment(&self, payload: u32) -> f64 {
         let share = f64::from(self.acknowledgement) / f64::from(self.segments_per_ack.max(1));
         f64::from(self.on_wire(payload)) + if self.half_duplex { share } else { 0.0 }
     }
 
-    /// Returns the number of bits on the wire per byte of data, in full segments of `payload`
-    /// bytes.
+    /// Returns the number of bits on the wire for each byte of data, if all segments are full and
+    /// carry `payload` bytes.
     #[must_use]
     pub fn bits_per_byte(&self, payload: u32) -> f64 {
         self.per_segment(payload) * 8.0 / f64::from(payload.max(1))
