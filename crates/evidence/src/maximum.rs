@@ -1,4 +1,5 @@
-//! The maximum throughput, which reports call 100 %: the line rate minus framing, or the floor.
+//! The maximum throughput, which reports call 100 %: the link's bit rate minus framing, or the
+//! throughput of the floor.
 
 use crate::bench_facts::BenchFacts;
 use crate::floor::Floor;
@@ -8,44 +9,45 @@ use crate::stats::{Interval, Sample, as_f64, interval};
 use linerate_units::Rate;
 use serde::{Deserialize, Serialize};
 
-/// The throughput that a report calls 100 %.
+/// The throughput that a report calls 100 %, with an explanation for the report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Maximum {
-    /// The share of the link's bit rate that framing leaves for data.
+    /// The part of the link's bit rate that framing leaves for data.
     LineRate {
-        /// The maximum in bytes of data per second, between the programs.
+        /// The maximum in bytes of data per second. Headers and framing do not count as data.
         bytes_per_second: f64,
         /// The bit rate of the link.
         line_rate: LineRate,
-        /// The calculation as text.
+        /// The calculation of the maximum as text.
         explanation: String,
     },
-    /// The throughput of the floor, because the link has no bit rate. The floor is a transfer
-    /// without TCP over the same link and between the same threads.
+    /// The throughput of the floor, a transfer without TCP between the same two threads. It is used
+    /// if the link has no bit rate.
     Floor {
-        /// The fastest transfer in bytes per second. Other work of the machine can only slow
-        /// transfers down.
+        /// The rate of the fastest floor transfer, in bytes per second. The fastest is used because
+        /// other work of the machine can only slow transfers down.
         bytes_per_second: f64,
-        /// The median transfer in bytes per second. If it is far below the fastest one, the machine
-        /// was busy.
+        /// The median rate of the floor transfers, in bytes per second. A median far below the
+        /// maximum shows that the machine was busy.
         median: f64,
-        /// The 95 % interval of the median, in bytes per second.
+        /// The 95 % confidence interval of the median, in bytes per second.
         interval: Interval,
-        /// The rates of all transfers, in bytes per second.
+        /// The rates of all floor transfers, in bytes per second.
         samples: Vec<f64>,
-        /// A description of how each byte is handled.
+        /// A description of the floor transfers: how often each byte was copied and checksummed.
         explanation: String,
     },
-    /// Neither a bit rate nor a floor is known, so percentages refer to the best cell.
+    /// Neither a bit rate nor a floor is known. Percentages then refer to the cell with the highest
+    /// throughput.
     Unknown {
-        /// The reason why no maximum is known.
+        /// The reason why no maximum is known, and the remedy.
         explanation: String,
     },
 }
 
 impl Maximum {
-    /// Returns the maximum in bytes of data per second; `None` if it is unknown.
+    /// Returns the maximum in bytes of data per second; `None` if the maximum is unknown.
     #[must_use]
     pub const fn bytes_per_second(&self) -> Option<f64> {
         match self {
@@ -56,7 +58,8 @@ impl Maximum {
         }
     }
 
-    /// Returns the explanation of the maximum as text.
+    /// Returns the explanation for the report: a calculation, a description of the floor, or the
+    /// reason why no maximum is known.
     #[must_use]
     pub fn explanation(&self) -> &str {
         match self {
@@ -66,7 +69,8 @@ impl Maximum {
         }
     }
 
-    /// Computes the maximum from the bit rate of the link. Full segments carry `payload` bytes.
+    /// Computes the maximum from the bit rate of the link. All segments are assumed to be full,
+    /// with `payload` bytes of data.
     #[must_use]
     pub fn of_line_rate(line_rate: LineRate, framing: &Framing, payload: u32) -> Self {
         let per_segment = framing.per_segment(payload);
@@ -87,7 +91,8 @@ impl Maximum {
         Self::LineRate { bytes_per_second, line_rate, explanation }
     }
 
-    /// Computes the maximum from transfers without TCP; `None` if there are none.
+    /// Computes the maximum from measured floor transfers; `None` if there are none, or if a rate
+    /// is not finite. `seed` determines the random numbers of the confidence interval.
     #[must_use]
     pub fn of_floors(floors: &[Floor], seed: u64) -> Option<Self> {
         let rates = floors.iter().map(|floor| as_f64(floor.bytes) / floor.time.as_secs_f64());
@@ -102,8 +107,9 @@ impl Maximum {
         })
     }
 
-    /// Computes the maximum of a bench: from the rate `given` in the plan, else from the driver's
-    /// rate, else from transfers without TCP.
+    /// Computes the maximum of a bench from the first of these sources that exists: the rate
+    /// `given` in the plan, the bit rate in `facts`, the transfers `floors`. Without any source,
+    /// the maximum is unknown.
     #[must_use]
     pub fn of(facts: &BenchFacts, given: Option<Rate>, floors: &[Floor], seed: u64) -> Self {
         let given = given.map(|rate| LineRate {
@@ -121,7 +127,8 @@ impl Maximum {
     }
 }
 
-/// Returns the term for acknowledgements in the calculation of the maximum, and its explanation.
+/// Returns the term for acknowledgements in the formula of the maximum, and an explanation of the
+/// term. The term is empty if acknowledgements do not share the medium with data.
 fn acknowledgements(framing: &Framing) -> (String, &'static str) {
     match (framing.half_duplex, framing.segments_per_ack) {
         (false, _) => (String::new(), "acknowledgements have the other direction to themselves"),

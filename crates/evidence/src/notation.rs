@@ -1,39 +1,41 @@
-//! Formatting of figures, uniform in all reports.
+//! Functions that format figures, so that all reports use uniform notation.
 
 use crate::buffers::BufferSize;
 use crate::cell::Cell;
 use crate::stats::as_f64;
 
-/// Number of bytes in a KB, as in the table of 1988.
+/// Number of bytes in a KB. Van Jacobson's table of 1988 uses this unit.
 pub const KILOBYTE: f64 = 1_024.0;
 
-/// Formats a rate in KB/s, with thousands separators: `1,104`.
+/// Formats a rate as a number of KB/s, with thousands separators and without the unit: `1,104`.
 #[must_use]
 pub fn kilobytes(bytes_per_second: f64) -> String {
     thousands(bytes_per_second / KILOBYTE)
 }
 
-/// Formats a bit rate on the wire in Mb/s: `8.85`, `1,234`.
+/// Formats a bit rate as a number of Mb/s, without the unit: `8.85`, `1,234`.
 #[must_use]
 pub fn megabits(bits_per_second: f64) -> String {
     let megabits = bits_per_second / 1e6;
     if megabits < 99.95 { format!("{megabits:.2}") } else { thousands(megabits) }
 }
 
-/// Formats a share as a percentage: `91 %`, but with one decimal below 10 %.
+/// Formats a share from 0 to 1 as a percentage: `91 %`, or `9.1 %` with one decimal below 10 %.
 #[must_use]
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
-/// Formats a share near 100 % as a percentage with two decimals: `99.97 %`.
+/// Formats a share from 0 to 1 as a percentage with two decimals: `99.97 %`. It is meant for shares
+/// near 100 %.
 #[must_use]
 pub fn fine_percent(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
 }
 
-/// Formats a relative change, given as the logarithm of a ratio: `−3.1 %`, `+12.0 %`.
+/// Formats a relative change as a signed percentage: `−3.1 %`, `+12.0 %`. The change is given as
+/// the natural logarithm of the ratio of the new value to the old one.
 #[must_use]
 pub fn change(logarithm: f64) -> String {
     let percent = logarithm.exp_m1() * 100.0;
@@ -48,7 +50,8 @@ pub fn change(logarithm: f64) -> String {
     format!("{sign}{text} %")
 }
 
-/// Rounds a value to a whole number, and formats it with thousands separators.
+/// Rounds a value to a whole number, and formats it with thousands separators: `1,104`. A negative
+/// value is formatted as `0`.
 #[must_use]
 pub fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.max(0.0));
@@ -62,13 +65,14 @@ pub fn thousands(value: f64) -> String {
     text
 }
 
-/// Formats a count, with thousands separators.
+/// Formats a count with thousands separators: `1,156`.
 #[must_use]
 pub fn count(value: u64) -> String {
     thousands(as_f64(value))
 }
 
-/// Formats a count with its noun: `1 run`, `4 runs`.
+/// Formats a count with a noun, to which an `s` is appended unless the count is 1: `1 run`, `4
+/// runs`.
 #[must_use]
 pub fn plural(value: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(value), if value == 1 { "" } else { "s" })
@@ -83,7 +87,8 @@ pub fn buffer(size: BufferSize) -> String {
     }
 }
 
-/// Formats a cell, the sender's buffer first: `8 × 12 packets`, `16 KiB × 4 packets`.
+/// Formats a cell as its send buffer and its receive buffer: `8 × 12 packets`, `16 KiB × 4
+/// packets`.
 #[must_use]
 pub fn cell(cell: Cell) -> String {
     match (cell.send.packets(), cell.receive.packets()) {

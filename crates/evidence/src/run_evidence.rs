@@ -1,22 +1,25 @@
-//! The measurements of one run at both ends, for a diagnosis of what limits a path.
+//! The measurements of one run at both ends, from which a diagnosis derives what limits a path.
 
 use crate::change::Change;
 use crate::end_evidence::EndEvidence;
 use serde::{Deserialize, Serialize};
 
-/// The measurements of one run at both ends.
+/// The measurements of one run at both ends, from which a diagnosis derives what limits a path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunEvidence {
-    /// The deliberate change of the path in this run (its intervention); `None` without one.
+    /// The deliberate change of the path or its ends in this run (the intervention); `None` for a
+    /// run without a change.
     pub change: Option<Change>,
-    /// Throughput between the programs during the observed part, in bytes per second.
+    /// Throughput between the programs at both ends during the observed part, in bytes per second.
     pub bytes_per_second: f64,
     /// Measurements at the sending end.
     pub sender: EndEvidence,
-    /// Measurements at the receiving end; empty if it cannot be observed.
+    /// Measurements at the receiving end; empty if that end cannot be observed.
     pub receiver: EndEvidence,
-    /// The bit rate of the link, as its driver or its description states.
+    /// The bit rate of the link in bits per second, from its driver or from the simulated scenario;
+    /// `None` if it is unknown.
     pub link_bits_per_second: Option<f64>,
-    /// The bit rate that the transfer occupies on the link, including framing.
+    /// The bit rate that data and framing occupy on the link, in bits per second; `None` if it is
+    /// unknown. In the simulator, it includes other transfers over the link.
     pub wire_bits_per_second: Option<f64>,
 }

@@ -1,4 +1,5 @@
-//! The record of one run: a line of `runs.jsonl`, and an element of `runs` in the JSON report.
+//! The stored record of one run: a line of `runs.jsonl`, and an element of `runs` in the JSON
+//! report.
 
 use crate::bench_facts::BenchFacts;
 use crate::buffers::BufferSize;
@@ -13,38 +14,40 @@ use std::num::{NonZeroU32, NonZeroU64};
 /// The parameters and the result of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Position in the order of all runs, from 0.
+    /// Position of the run in the order of all runs, from 0.
     pub order: u32,
-    /// Number of the run among the runs of its cell, from 0.
+    /// Number of the run among the runs of its cell, from 0. Baseline runs continue the numbers.
     pub repeat: u32,
-    /// The sender's socket buffer.
+    /// The socket buffer at the sending end.
     pub send_buffer: BufferRecord,
-    /// The receiver's socket buffer.
+    /// The socket buffer at the receiving end.
     pub receive_buffer: BufferRecord,
     /// Number of bytes that the receiving program read.
     pub bytes: u64,
-    /// Time from the first write to the last read, in seconds.
+    /// Time from the first write until the receiving program had read the last byte, in seconds.
     pub seconds: f64,
-    /// Throughput between the programs, in bytes per second.
+    /// Throughput between the programs at both ends, in bytes per second; 0 if the run took no
+    /// time.
     pub bytes_per_second: f64,
-    /// Bit rate that the transfer occupies on the wire, including framing.
+    /// Bit rate that the transfer occupies on the wire, including framing, in bits per second.
     pub wire_bits_per_second: f64,
-    /// Whether all bytes arrived within the time limit.
+    /// Whether all requested bytes arrived within the maximum duration of a run.
     pub complete: bool,
-    /// Whether the received bytes were correct; `None` if they were not compared.
+    /// Whether the received bytes matched the expected pattern; `None` if they were not compared.
     pub verified: Option<bool>,
     /// Counters of both ends.
     pub counters: Counters,
 }
 
-/// A socket buffer of a run: its size in the plan, as requested, and as granted.
+/// The size of a socket buffer in one run: as planned, as requested from the system, and as
+/// granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BufferRecord {
-    /// The size in packets of one MSS; `None` if the plan counts in bytes.
+    /// Size in packets of one MSS; `None` if the plan gives the size in bytes.
     pub packets: Option<u32>,
-    /// The size requested from the system, in bytes.
+    /// Size that was requested from the system, in bytes.
     pub requested_bytes: u64,
-    /// The size that the system granted, in bytes.
+    /// Size that the system granted, in bytes. Linux reports twice the requested size.
     pub granted_bytes: u64,
 }
 
@@ -70,13 +73,14 @@ impl RunRecord {
         }
     }
 
-    /// Returns the pair of buffers.
+    /// Returns the cell to which the run belongs: its planned pair of buffer sizes.
     #[must_use]
     pub fn cell(&self) -> Cell {
         Cell { send: self.send_buffer.size(), receive: self.receive_buffer.size() }
     }
 
-    /// Is this the record of the planned `run`?
+    /// Is this the record of the planned `run`? Order, repeat and planned buffer sizes must be
+    /// equal.
     #[must_use]
     pub fn is_of(&self, run: &PlannedRun) -> bool {
         let Cell { send, receive } = run.cell;
@@ -95,7 +99,7 @@ impl BufferRecord {
         Self { packets: size.packets(), requested_bytes: size.bytes(payload), granted_bytes }
     }
 
-    /// Returns the size as the plan states it.
+    /// Returns the buffer size as the plan states it, in packets or in bytes.
     fn size(&self) -> BufferSize {
         let bytes = NonZeroU64::new(self.requested_bytes).unwrap_or(NonZeroU64::MIN);
         let packets = self.packets.and_then(NonZeroU32::new);
