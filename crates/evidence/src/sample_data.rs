@@ -1,5 +1,5 @@
-//! Made-up sweeps for tests: designs, records of runs at chosen rates, and facts of no real
-//! machine.
+//! Made-up sweeps for tests: designs, records of runs at chosen rates, and facts about a machine
+//! that does not exist.
 
 use crate::bench_facts::BenchFacts;
 use crate::buffers::BufferList;
@@ -17,10 +17,10 @@ use crate::start::Start;
 use linerate_units::Duration;
 use std::collections::BTreeMap;
 
-/// Number of bytes in every made-up run.
+/// Number of bytes that every made-up run transfers.
 const BYTES: u64 = 8 << 20;
 
-/// Returns a design of 2 × 2 cells with two runs each.
+/// Returns a design of 2 × 2 cells, with two runs of each cell.
 ///
 /// # Panics
 /// Never: the constants are valid.
@@ -30,7 +30,7 @@ pub fn small_design() -> Design {
     Design { repeat: 2.try_into().unwrap(), ..square_design(2) }
 }
 
-/// Returns a design with four runs of each cell, and buffers from 1 to `most` packets at both ends.
+/// Returns a design with buffers from 1 to `most` packets at both ends, and four runs of each cell.
 ///
 /// # Panics
 /// If `most` is zero.
@@ -53,8 +53,8 @@ pub fn bench_facts() -> BenchFacts {
     }
 }
 
-/// Returns the outcome of a complete run that transferred `bytes` in `time`, with buffers as
-/// requested.
+/// Returns the outcome of a complete run that transferred `bytes` in `time`. The granted buffers
+/// have the requested sizes.
 #[must_use]
 pub fn outcome(cell: Cell, bytes: u64, time: Duration) -> RunOutcome {
     let payload = bench_facts().segment_payload;
@@ -69,14 +69,16 @@ pub fn outcome(cell: Cell, bytes: u64, time: Duration) -> RunOutcome {
     }
 }
 
-/// Returns the record of a run that transferred 8 MiB at about `rate` bytes per second.
+/// Returns the record of a run that transferred 8 MiB at a throughput near `rate` bytes per second.
+/// The duration is rounded to nanoseconds.
 #[must_use]
 pub fn record(run: &PlannedRun, rate: f64) -> RunRecord {
     let time = std::time::Duration::from_secs_f64(8_388_608.0 / rate).into();
     RunRecord::new(run, outcome(run.cell, BYTES, time), &bench_facts())
 }
 
-/// Returns facts and a maximum that do not depend on the machine on which the test runs.
+/// Returns made-up facts and a made-up maximum. They do not depend on the machine on which the test
+/// runs.
 ///
 /// # Panics
 /// Never: the constants are valid.
@@ -95,18 +97,18 @@ pub fn start() -> Start {
     Start { facts, maximum }
 }
 
-/// Returns the records of all runs of a design. `rate` returns the rate of each run in bytes per
-/// second.
+/// Returns the records of all runs of a design, in the order of the schedule. `rate` maps the cell
+/// and the repeat of a run to its throughput in bytes per second.
 #[must_use]
 pub fn records(design: &Design, rate: impl Fn(Cell, u32) -> f64) -> Vec<RunRecord> {
     schedule(design).iter().map(|run| record(run, rate(run.cell, run.repeat))).collect()
 }
 
-/// Returns a factor between 1 − `amplitude` and 1 + `amplitude`, which looks random but depends
-/// only on the cell and the repeat.
+/// Returns a factor between 1 − `amplitude` and 1 + `amplitude`. The factor looks random but
+/// depends only on the cell and the repeat, so tests are reproducible.
 ///
 /// # Panics
-/// Never: 24 bits fit.
+/// Never: 24 bits fit into 32.
 #[must_use]
 #[allow(clippy::unwrap_used, reason = "24 bits fit into 32")]
 pub fn noise(cell: Cell, repeat: u32, amplitude: f64) -> f64 {

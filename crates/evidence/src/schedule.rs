@@ -1,32 +1,34 @@
-//! Schedules the runs of a design in random order.
+//! The schedule of a sweep: all runs of a design in random order.
 
 use crate::cell::Cell;
 use crate::design::Design;
 use oorandom::Rand64;
 
-/// A run that a design plans.
+/// A run that a design plans, with its position in the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedRun {
-    /// Position in the schedule, from 0.
+    /// Position of the run in the schedule, from 0.
     pub order: u32,
-    /// Number of the run among the runs of its cell, from 0.
+    /// Number of the run among the runs of its cell, from 0. Baseline runs continue the numbers.
     pub repeat: u32,
-    /// The pair of buffers.
+    /// The send buffer and the receive buffer of the run.
     pub cell: Cell,
 }
 
 impl PlannedRun {
-    /// Returns the seed for the random numbers of this run.
+    /// Returns the seed for all random numbers of this run. Equal designs give equal seeds.
     #[must_use]
     pub fn seed(&self, design: &Design) -> u64 {
-        // The multiplication spreads the seeds of successive runs over the whole range. Equal
-        // designs have equal seeds.
+        // The multiplication spreads the seeds of successive runs over the whole range of 64 bits.
         design.seed.wrapping_add(u64::from(self.order)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
 
-/// Returns all runs of `design` in random order. The order prevents a drift of the machine from
-/// looking like an effect of a buffer. Runs of the baseline are interspersed.
+/// Returns all runs of `design` in random order, which its seed determines. Baseline runs are
+/// interspersed.
+///
+/// In an ordered sweep, a drift of the machine's speed would look like an effect of the buffer
+/// size.
 #[must_use]
 pub fn schedule(design: &Design) -> Vec<PlannedRun> {
     let mut runs = with_baseline(design, shuffled(design));
@@ -36,7 +38,8 @@ pub fn schedule(design: &Design) -> Vec<PlannedRun> {
     runs
 }
 
-/// Returns the runs of all cells in random order, either in blocks or all together.
+/// Returns the runs of all cells without baseline runs. They are shuffled within blocks or all
+/// together, as the design says. The field `order` is not set yet.
 fn shuffled(design: &Design) -> Vec<PlannedRun> {
     let cells = design.cells();
     let run = |repeat, &cell: &Cell| PlannedRun { order: 0, repeat, cell };
@@ -54,8 +57,8 @@ fn shuffled(design: &Design) -> Vec<PlannedRun> {
     (0..design.repeat.get()).flat_map(block).collect()
 }
 
-/// Inserts a run of the baseline before every group of `baseline_every` runs. The baseline cell
-/// also has its planned runs, so these additional ones continue their numbers.
+/// Inserts a baseline run before every group of `baseline_every` runs. The baseline cell also has
+/// runs in these groups, so the inserted runs continue the numbers of its repeats.
 fn with_baseline(design: &Design, runs: Vec<PlannedRun>) -> Vec<PlannedRun> {
     let (Some(cell), Some(every)) = (design.baseline(), design.baseline_every) else {
         return runs;
@@ -69,7 +72,7 @@ fn with_baseline(design: &Design, runs: Vec<PlannedRun>) -> Vec<PlannedRun> {
         .collect()
 }
 
-/// Shuffles by the Fisher–Yates algorithm. Equal seeds give equal orders.
+/// Shuffles `items` by the Fisher–Yates algorithm. Equal seeds give equal orders.
 pub fn shuffle<T>(items: &mut [T], seed: u64) {
     let mut random = Rand64::new(u128::from(seed));
     for unplaced in (1..items.len()).rev() {

@@ -1,14 +1,14 @@
-//! The facts and the maximum that are recorded before the first run of a sweep.
+//! The data that a sweep records before its first run: facts and the maximum throughput.
 
 use crate::facts::Facts;
 use crate::maximum::Maximum;
 use serde::{Deserialize, Serialize};
 
-/// The facts and the maximum that are recorded before the first run: the content of `facts.json`.
+/// The data that a sweep records before its first run. It is the content of `facts.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Start {
-    /// The machine, the versions and the bench.
+    /// Facts about the machine, the software versions and the bench.
     pub facts: Facts,
-    /// The throughput that reports call 100 %.
+    /// The throughput that reports of this sweep call 100 %.
     pub maximum: Maximum,
 }

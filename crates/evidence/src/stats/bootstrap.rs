@@ -1,18 +1,20 @@
 //! Confidence intervals by Efron's percentile bootstrap.
 //!
-//! Each sample is resampled with replacement many times; the interval holds the middle 95 % of the
-//! resulting figures. The method assumes no distribution. The interval of four measurements reaches
-//! at most from the smallest to the largest, which covers the true median in seven of eight cases
-//! (1 − 2·2⁻⁴).
+//! Each sample is resampled with replacement many times, and a figure is computed from each
+//! resample. The interval contains the middle 95 % of these figures. The method assumes no
+//! distribution.
+//!
+//! The interval of the median of four measurements reaches at most from the smallest measurement to
+//! the largest. That range covers the true median in seven of eight cases (1 − 2·2⁻⁴).
 
 use super::sample::{Sample, median_of_sorted};
 use oorandom::Rand64;
 use serde::{Deserialize, Serialize};
 
-/// Number of times that each sample is resampled.
+/// Number of times that each sample is resampled for one interval.
 pub const RESAMPLES: usize = 2_000;
 
-/// A confidence interval of a figure.
+/// A 95 % confidence interval of a figure, in the unit of the figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Lower bound of the interval.
@@ -22,21 +24,22 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Is the whole interval below `value`?
+    /// Is the whole interval below `value`, so that the difference is significant?
     #[must_use]
     pub fn is_below(&self, value: f64) -> bool {
         self.high < value
     }
 
-    /// Is the whole interval above `value`?
+    /// Is the whole interval above `value`, so that the difference is significant?
     #[must_use]
     pub fn is_above(&self, value: f64) -> bool {
         self.low > value
     }
 }
 
-/// Returns the 95 % interval of `statistic`, which is a function of the medians of `samples`. Equal
-/// seeds give equal intervals.
+/// Returns the 95 % confidence interval of a figure that is computed from the medians of `samples`.
+/// `statistic` computes the figure; it receives one median for each sample, in the order of
+/// `samples`. Equal seeds give equal intervals.
 pub fn interval(
     samples: &[&Sample],
     seed: u64,
@@ -60,7 +63,8 @@ pub fn interval(
     Interval { low: figures[outside], high: figures[RESAMPLES - 1 - outside] }
 }
 
-/// Fills `drawn` with a random resample of `sample`, in ascending order.
+/// Fills `drawn` with a random resample of `sample` in ascending order. The resample has as many
+/// values as the sample; a value can be drawn several times.
 fn draw_again(sample: &Sample, random: &mut Rand64, drawn: &mut Vec<f64>) {
     let values = sample.values();
     drawn.clear();

@@ -1,4 +1,4 @@
-//! Statistics of small samples.
+//! Statistics of small samples of measured rates.
 
 mod bootstrap;
 mod epochs;
@@ -10,8 +10,11 @@ pub use epochs::{Deviation, Epochs, Observation};
 pub use sample::Sample;
 pub use surface::{FEWEST_CELLS, Prediction, Surface, SurfaceModel, SurfacePoint, SurfaceScore};
 
-/// Returns the standard deviation of the logarithms of the runs' rates within cells, pooled over
-/// all cells; `None` if no cell has two runs.
+/// Returns the standard deviation of the runs of a cell from the mean of that cell, pooled over all
+/// cells. The deviation is that of the rates' natural logarithms, so 0.03 means about 3 %.
+///
+/// Each item of `cells` contains the rates of one cell's runs; rates of zero are ignored. Returns
+/// `None` if no cell has two runs.
 #[must_use]
 pub fn repeat_noise<'a>(cells: impl Iterator<Item = &'a [f64]>) -> Option<f64> {
     let (mut squares, mut degrees) = (0.0, 0_u64);
@@ -28,15 +31,15 @@ pub fn repeat_noise<'a>(cells: impl Iterator<Item = &'a [f64]>) -> Option<f64> {
     (degrees > 0).then(|| (squares / as_f64(degrees)).sqrt())
 }
 
-/// Converts a count to a floating-point number, exactly up to 2⁵³.
+/// Converts a count to a floating-point number. The result is exact up to 2⁵³.
 #[allow(clippy::cast_precision_loss, reason = "53 bits are enough for figures that people read")]
 #[must_use]
 pub const fn as_f64(count: u64) -> f64 {
     count as f64
 }
 
-/// Returns the correlation of each value with that `lag` positions later, for values with mean
-/// zero.
+/// Returns the autocorrelation of `values`: the correlation of each value with the value `lag`
+/// positions later. The values must have mean zero. Returns 0 if all values are zero.
 fn correlation(values: &[f64], lag: usize) -> f64 {
     let squares: f64 = values.iter().map(|value| value * value).sum();
     let products: f64 =

@@ -1,11 +1,12 @@
-//! A sample: repeated measurements of one quantity.
+//! A sample of repeated measurements of one quantity, with its median and deviation.
 
-/// A sample: at least one measurement, all finite, in ascending order.
+/// Repeated measurements of one quantity: at least one finite value, in ascending order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample(Vec<f64>);
 
 impl Sample {
-    /// Creates a sample; `None` if there are no measurements, or if one of them is not finite.
+    /// Creates a sample from measurements in any order. Returns `None` if there are none, or if one
+    /// of them is not finite.
     #[must_use]
     pub fn new(mut values: Vec<f64>) -> Option<Self> {
         if values.is_empty() || !values.iter().all(|value| value.is_finite()) {
@@ -21,7 +22,7 @@ impl Sample {
         &self.0
     }
 
-    /// Returns the median.
+    /// Returns the median of the measurements.
     #[must_use]
     pub fn median(&self) -> f64 {
         median_of_sorted(&self.0)
@@ -33,10 +34,13 @@ impl Sample {
         self.0[self.0.len() - 1]
     }
 
-    /// Returns the median absolute deviation, scaled to the standard deviation of a normal
-    /// distribution.
+    /// Returns the median absolute deviation from the median. It is scaled so that it equals the
+    /// standard deviation if the measurements are normally distributed. Unlike the standard
+    /// deviation, it tolerates outliers.
     #[must_use]
     pub fn robust_deviation(&self) -> f64 {
+        // Ratio of the standard deviation to the median absolute deviation for the normal
+        // distribution.
         const OF_A_NORMAL_DISTRIBUTION: f64 = 1.482_602_218_505_602;
         let median = self.median();
         let mut distances: Vec<f64> = self.0.iter().map(|value| (value - median).abs()).collect();
@@ -45,7 +49,7 @@ impl Sample {
     }
 }
 
-/// Returns the median of a sorted list that is not empty.
+/// Returns the median of `values`, which must be sorted and not empty.
 pub(super) fn median_of_sorted(values: &[f64]) -> f64 {
     let middle = values.len() / 2;
     if values.len().is_multiple_of(2) {
@@ -79,7 +83,8 @@ mod tests {
 
     #[test]
     fn the_robust_deviation_estimates_the_standard_deviation() {
-        // The values are the quartiles and the median of the standard normal distribution.
+        // The values are the lower quartile, the median and the upper quartile of the standard
+        // normal distribution.
         let deviation = sample(&[-0.674_49, 0.0, 0.674_49]).robust_deviation();
         assert!((deviation - 1.0).abs() < 1e-5, "{deviation}");
     }
