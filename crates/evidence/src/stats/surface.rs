@@ -1,63 +1,71 @@
 //! Predictions of the throughput of cells that were not measured.
 //!
-//! A model with four parameters describes the table of cells as a surface: a path with a capacity
-//! and a round-trip time carries a window, which the smaller buffer determines. Deviations from the
-//! model are interpolated between measured cells by a Gaussian process, whose variance is the
-//! uncertainty of a prediction. Intervals are widened until they cover most measured cells, each
-//! predicted from the others.
+//! The table of cells, with a send buffer for each row and a receive buffer for each column, is
+//! described as a surface. A model with four parameters gives its shape: a path with a capacity and
+//! a round-trip time carries a window, which the smaller buffer determines.
+//!
+//! Deviations from the model are interpolated between measured cells by a Gaussian process, whose
+//! variance is the uncertainty of a prediction. To check the intervals, each measured cell is
+//! predicted from all other cells. The intervals are widened until they cover most measured cells.
 
 use super::as_f64;
 
-/// Minimum number of measured cells: four for the parameters of the model, and two to judge it.
+/// Minimum number of measured cells for a prediction: four for the parameters of the model, and two
+/// more to judge the fit.
 pub const FEWEST_CELLS: usize = 6;
 /// Half-width of a 95 % interval, in standard deviations.
 const WIDTH: f64 = 1.96;
-/// Standard deviation of the runs of a cell that is assumed if no cell was measured twice.
+/// Standard deviation of the logarithm of a run's rate within a cell, assumed if no cell was
+/// measured twice.
 const USUAL_NOISE: f64 = 0.03;
-/// Minimum standard deviation of rates from the model, as the logarithm of a ratio.
+/// Minimum standard deviation of log(measured rate / rate of the model) over cells.
 const MIN_DEVIATION: f64 = 0.02;
-/// Exponent of the power mean that approximates the smaller buffer; larger values are closer.
+/// Exponent of the power mean that approximates the smaller buffer. A larger exponent gives a
+/// closer approximation.
 const SHARPNESS: f64 = 6.0;
-/// Candidate distances over which deviations from the model are similar, as logarithms of buffer
-/// sizes.
+/// Candidate length scales of the Gaussian process: distances of cells, in natural logarithms of
+/// buffer sizes, over which deviations from the model are similar.
 const LENGTHS: [f64; 3] = [0.35, 0.7, 1.4];
-/// Maximum number of cells in a fit, whose duration grows with their cube. If there are more, every
-/// n-th one is used.
+/// Maximum number of cells in a fit, because the computing time grows with their cube. Of a larger
+/// number of cells, only every n-th cell is used.
 const MAX_CELLS: usize = 160;
-/// Number of groups in cross-validation: each group is predicted from the others.
+/// Number of groups of cells in cross-validation. The cells of each group are predicted from the
+/// cells of the other groups.
 const HELD_BACK_EVERY: usize = 4;
 
-/// A measured cell as input of the model.
+/// A measured cell and its rate, as input of the model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SurfacePoint {
-    /// The send buffer in bytes.
+    /// Size of the send buffer in bytes.
     pub send: f64,
-    /// The receive buffer in bytes.
+    /// Size of the receive buffer in bytes.
     pub receive: f64,
-    /// The rate in bytes per second, which must be above zero.
+    /// Rate of the cell in bytes per second. A cell with rate 0 is ignored, because 0 has no
+    /// logarithm.
     pub rate: f64,
 }
 
-/// The parameters of the throughput model.
+/// The four parameters of the throughput model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SurfaceModel {
-    /// The rate with unlimited buffers, in bytes per second.
+    /// Rate with unlimited buffers, in bytes per second.
     pub capacity: f64,
-    /// The round-trip time with a small window in seconds: from sending a byte until its
-    /// acknowledgement makes room for the next one.
+    /// Time in seconds from sending a byte until its acknowledgement makes room for another byte,
+    /// if the window is small.
     pub round_trip: f64,
-    /// Window that a byte of receive buffer provides, divided by the window that a byte of send
+    /// Ratio of the window that a byte of receive buffer provides to the window that a byte of send
     /// buffer provides.
     pub receive_share: f64,
-    /// How much the work on data overlaps with the round trip: 1 if their times add up, large if
-    /// the longer one determines the rate.
+    /// Exponent that says how much sending at capacity overlaps with waiting for acknowledgements.
+    /// With 1 the times of both add up; with a large exponent the longer time alone determines the
+    /// rate.
     pub overlap: f64,
 }
 
-/// A predicted rate with its interval, in bytes per second.
+/// A predicted rate and its 95 % interval, in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
-    /// The predicted rate.
+    /// The predicted rate of the cell.
     pub rate: f64,
     /// Lower bound of the 95 % interval for the rate of one run.
     pub low: f64,
@@ -65,41 +73,46 @@ pub struct Prediction {
     pub high: f64,
 }
 
-/// The accuracy of predictions of measured cells, by cross-validation.
+/// The accuracy of the predictions of measured cells, by cross-validation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SurfaceScore {
-    /// Number of measured cells that were predicted from others.
+    /// Number of measured cells that were predicted from other cells.
     pub cells: usize,
-    /// Number of these cells whose measured rate is within the predicted interval.
+    /// Number of predicted cells whose measured rate is within the predicted 95 % interval.
     pub within: usize,
-    /// Median of the relative errors of the predictions.
+    /// Median of the relative errors of the predicted rates: 0.1 is an error of 10 %.
     pub median_error: f64,
 }
 
-/// A model that is fitted to measured cells, and predicts others.
+/// A throughput model that is fitted to measured cells and predicts the rates of other cells.
 #[derive(Clone, Debug)]
 pub struct Surface {
     model: SurfaceModel,
     points: Vec<SurfacePoint>,
     /// Cholesky factor of the covariance matrix: the lower triangle, row by row.
     factor: Vec<Vec<f64>>,
-    /// The inverse covariance matrix, multiplied by the deviations of the cells from the model.
+    /// The inverse covariance matrix multiplied by the vector of the cells' deviations from the
+    /// model.
     weights: Vec<f64>,
     kernel: Kernel,
+    /// Standard deviation of the logarithm of a run's rate within a cell.
     noise: f64,
-    /// Factor by which the half-widths of predicted intervals are multiplied.
+    /// Factor by which the half-widths of predicted intervals are multiplied; at least 1.
     widening: f64,
 }
 
-/// The covariance function of deviations from the model. It decreases with the distance of two
-/// cells.
+/// The covariance function of deviations from the model. The covariance of two cells decreases with
+/// their distance.
 #[derive(Clone, Copy, Debug)]
 struct Kernel {
+    /// Variance of log(measured rate / rate of the model) over cells.
     variance: f64,
+    /// Length scale: one of [`LENGTHS`].
     length: f64,
 }
 
 impl Kernel {
+    /// Returns the covariance of the deviations of two cells.
     fn of(self, one: &SurfacePoint, other: &SurfacePoint) -> f64 {
         let [x, y] = [one.send / other.send, one.receive / other.receive].map(f64::ln);
         self.variance * (-(x * x + y * y) / (2.0 * self.length * self.length)).exp()
@@ -107,7 +120,7 @@ impl Kernel {
 }
 
 impl SurfaceModel {
-    /// Returns the rate for buffers of these sizes in bytes, in bytes per second.
+    /// Returns the modelled rate in bytes per second, for buffers of `send` and `receive` bytes.
     #[must_use]
     pub fn rate(&self, send: f64, receive: f64) -> f64 {
         let window = smooth(send, receive * self.receive_share, -SHARPNESS);
@@ -115,8 +128,8 @@ impl SurfaceModel {
         smooth(by_window, self.capacity, -self.overlap)
     }
 
-    /// Fits the parameters to the logarithms of the rates, by a search along one parameter at a
-    /// time.
+    /// Fits the parameters to the logarithms of the rates by least squares. The search changes one
+    /// parameter at a time.
     fn fit(points: &[SurfacePoint]) -> Self {
         let capacity = points.iter().map(|point| point.rate).fold(f64::MIN_POSITIVE, f64::max);
         let round_trip = points
@@ -151,18 +164,21 @@ impl SurfaceModel {
         Self { capacity, round_trip, receive_share, overlap: overlap.clamp(0.7, 12.0) }
     }
 
+    /// Returns log(measured rate / rate of the model) of a cell.
     fn deviation(&self, point: &SurfacePoint) -> f64 {
         (point.rate / self.rate(point.send, point.receive)).ln()
     }
 
+    /// Returns the sum of the squared deviations of all cells; infinity if the parameters give no
+    /// finite sum.
     fn squares(&self, points: &[SurfacePoint]) -> f64 {
         let squares: f64 = points.iter().map(|point| self.deviation(point).powi(2)).sum();
         if squares.is_finite() { squares } else { f64::INFINITY }
     }
 }
 
-/// Returns the power mean of two numbers, without the division by their count. A large negative
-/// exponent approximates the smaller number.
+/// Returns the power mean of two positive numbers, but without the division of the sum by 2. With a
+/// large negative exponent, the result approximates the smaller number.
 fn smooth(one: f64, other: f64, exponent: f64) -> f64 {
     let smaller = one.min(other);
     smaller
@@ -171,7 +187,10 @@ fn smooth(one: f64, other: f64, exponent: f64) -> f64 {
 
 impl Surface {
     /// Fits a surface to measured cells. `noise` is the standard deviation of the logarithms of the
-    /// runs within cells, if known. Returns `None` for fewer than [`FEWEST_CELLS`] cells.
+    /// runs' rates within a cell; `None` if no cell was measured twice.
+    ///
+    /// Returns `None` if fewer than [`FEWEST_CELLS`] cells have a rate above 0, or if the
+    /// covariance matrix is not positive definite.
     #[must_use]
     pub fn fit(points: &[SurfacePoint], noise: Option<f64>) -> Option<Self> {
         let every = points.len().div_ceil(MAX_CELLS).max(1);
@@ -192,8 +211,8 @@ impl Surface {
         surfaces.min_by(|one, other| one.widening.total_cmp(&other.widening))
     }
 
-    /// Creates a surface with this covariance function; `None` if the matrix is not positive
-    /// definite.
+    /// Creates a surface with the covariance function `kernel`. Returns `None` if the covariance
+    /// matrix of the cells is not positive definite.
     fn with(
         model: SurfaceModel,
         points: Vec<SurfacePoint>,
@@ -212,17 +231,18 @@ impl Surface {
         Some(surface)
     }
 
-    /// Returns the factor by which intervals must be widened for 90 % intervals to cover 90 % of
-    /// the measured cells, each predicted from the others.
+    /// Returns the factor by which intervals must be widened, at least 1. With this factor, 90 %
+    /// intervals cover 90 % of the measured cells, each predicted from all other cells.
     fn needed_widening(&self) -> f64 {
+        // Half-width of a 90 % interval of the normal distribution, in standard deviations.
         const NINE_TENTHS: f64 = 1.645;
         let count = self.points.len();
         let mut errors: Vec<f64> = (0..count)
             .map(|index| {
                 let mut unit = vec![0.0; count];
                 unit[index] = 1.0;
-                // The error of predicting a cell from all others has a closed form, so no surface
-                // is fitted again.
+                // The error of predicting a cell from all other cells has a closed form, so no
+                // surface needs to be fitted without the cell.
                 let inverse = backward(&self.factor, &forward(&self.factor, &unit))[index];
                 self.weights[index].abs() / inverse.sqrt()
             })
@@ -231,13 +251,13 @@ impl Surface {
         (errors[(count * 9 / 10).min(count - 1)] / NINE_TENTHS).max(1.0)
     }
 
-    /// Returns the fitted parameters of the model.
+    /// Returns the model with its fitted parameters.
     #[must_use]
     pub const fn model(&self) -> &SurfaceModel {
         &self.model
     }
 
-    /// Predicts the rate for buffers of these sizes in bytes.
+    /// Predicts the rate of one run with buffers of `send` and `receive` bytes.
     #[must_use]
     pub fn predict(&self, send: f64, receive: f64) -> Prediction {
         let at = SurfacePoint { send, receive, rate: 1.0 };
@@ -250,8 +270,9 @@ impl Surface {
         Prediction { rate, low: rate * (-half).exp(), high: rate * half.exp() }
     }
 
-    /// Scores the model by cross-validation: each measured cell is predicted once from cells of
-    /// other groups. Returns `None` if there are too few cells.
+    /// Scores the model by cross-validation. The measured cells are divided into groups, and each
+    /// cell is predicted once from the cells of the other groups. Returns `None` if there are too
+    /// few cells.
     #[must_use]
     pub fn score(points: &[SurfacePoint], noise: Option<f64>) -> Option<SurfaceScore> {
         let mut errors = Vec::new();
@@ -274,13 +295,15 @@ impl Surface {
     }
 }
 
-/// Returns the scalar product of two vectors. A longer one is cut to the length of the shorter one.
+/// Returns the scalar product of two vectors. The longer vector is cut to the length of the shorter
+/// one.
 fn product(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(one, other)| one * other).sum()
 }
 
-/// Returns the Cholesky factor of a symmetric matrix; `None` if the matrix is not positive
-/// definite.
+/// Returns the Cholesky factor of a symmetric matrix, as the rows of a lower triangular matrix.
+/// `entry` returns the matrix element of a row and a column. Returns `None` if the matrix is not
+/// positive definite.
 fn cholesky(size: usize, entry: impl Fn(usize, usize) -> f64) -> Option<Vec<Vec<f64>>> {
     let mut factor: Vec<Vec<f64>> = Vec::with_capacity(size);
     for row in 0..size {
@@ -296,7 +319,7 @@ fn cholesky(size: usize, entry: impl Fn(usize, usize) -> f64) -> Option<Vec<Vec<
     Some(factor)
 }
 
-/// Solves the linear equations of a lower triangular matrix.
+/// Solves the linear equations `factor` · x = `right` for a lower triangular matrix.
 fn forward(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     let mut solved: Vec<f64> = Vec::with_capacity(right.len());
     for (line, value) in factor.iter().zip(right) {
@@ -306,7 +329,8 @@ fn forward(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     solved
 }
 
-/// Solves the linear equations of a lower triangular matrix's transpose.
+/// Solves the linear equations `factor`ᵀ · x = `right`, with the transpose of a lower triangular
+/// matrix.
 fn backward(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     let mut solved = right.to_vec();
     for row in (0..right.len()).rev() {
@@ -323,8 +347,8 @@ fn backward(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Returns the rate of a path with 50 Mb/s and 20 ms, whose window is two thirds of the receive
-    /// buffer.
+    /// Returns the true rate of a path with 50 Mb/s and a round-trip time of 20 ms. The window is
+    /// the send buffer or two thirds of the receive buffer, whichever is smaller.
     fn truth(send: f64, receive: f64) -> f64 {
         (send.min(receive / 1.5) / 0.02).min(6.25e6)
     }

@@ -1,50 +1,57 @@
-//! Epochs: slow changes of the machine's speed that affect all runs, and their subtraction from
-//! rates.
+//! Epochs: periods of nearly constant machine speed. Their effect on the rates of runs is estimated
+//! and subtracted.
 //!
-//! A virtual CPU changes its speed for tenths of a second to minutes, by up to a factor of three.
-//! If the runs of a cell fall into different epochs, they scatter, and deviations of successive
-//! runs are correlated. The model of the logarithm of a rate is
+//! A virtual CPU keeps a speed for tenths of a second to minutes, and its speeds differ by up to a
+//! factor of three. If the runs of a cell fall into different epochs, their rates scatter, and the
+//! deviations of successive runs are correlated. The model of the logarithm of a rate is
 //!
 //! > log rate = cell + slope(cell) × speed(time) + noise
 //!
-//! The speed at a run is estimated from its neighbours in time: the median of their deviations from
-//! their own cells. The run itself is excluded, so that its own noise does not look like an epoch.
+//! The speed at a run is estimated from the runs just before and after it: the median of their
+//! deviations from the levels of their own cells. The run itself is excluded, so that its own noise
+//! does not look like an epoch.
+//!
 //! The slope is near 1. It differs from 1 because a cell that waits for latency gains less from a
-//! fast processor than one that copies all the time. Runs must be in random order, so that an epoch
-//! affects all cells alike.
+//! fast processor than a cell that copies all the time. Runs must be in random order, so that an
+//! epoch affects all cells alike.
 //!
-//! Rates refer to the machine's mean speed during the sweep. There the runs of each cell determine
-//! its rate best. At any other speed, for instance the highest, the error of the slope would widen
-//! the interval of the rate, however many runs there are.
+//! Corrected rates refer to the machine's mean speed during the sweep, because the runs of a cell
+//! determine its rate best near their mean speed. At any other speed, such as the highest, the
+//! error of the slope would widen the interval of the rate, however many runs there are.
 //!
-//! Estimates are medians and Huber's weighted means, which tolerate single disturbed runs.
+//! Levels and speeds are medians, and slopes are fitted with Huber's weights. Both tolerate single
+//! disturbed runs.
 
 use super::sample::{Sample, median_of_sorted};
 use super::{as_f64, correlation};
 use serde::Serialize;
 
-/// Minimum number of runs from which epochs are estimated.
+/// Minimum number of runs of a sweep for an estimation.
 const FEWEST_RUNS: usize = 48;
 /// Minimum number of runs of each cell for an estimation.
 const FEWEST_OF_CELL: usize = 3;
-/// Candidate numbers of runs before and after a run from which its speed is estimated. The
-/// candidate with the smallest residual deviation is used.
+/// Candidates for the number of runs before a run, and after it, from which the speed at that run
+/// is estimated. The candidate with the smallest residual deviation is used.
 const REACHES: [usize; 3] = [2, 4, 8];
-/// Number of rounds of the alternating estimation. Five rounds suffice for convergence.
+/// Number of rounds in which speeds, levels and slopes are estimated in turn. Five rounds suffice
+/// for convergence.
 const ROUNDS: usize = 10;
-/// Maximum ratio of the deviation with the model to that without it, for the model to be used.
-/// Speeds that are estimated from pure noise increase the deviation.
+/// Maximum ratio of the runs' deviation with the model to their deviation without it. Above this
+/// ratio the model is not used. Speeds that are estimated from pure noise increase the deviation.
 const WORTH_IT: f64 = 0.8;
-/// Minimum correlation of successive runs for epochs to be assumed: as a value, and in standard
-/// errors. Without correlation the model would fit noise, since it has nearly as many parameters as
-/// runs.
+/// Minimum correlation of the deviations of successive runs, below which no epochs are assumed.
+/// Without correlation the model would fit noise, since it has one speed for each run.
 const LEAST_CORRELATION: f64 = 0.2;
+/// Minimum correlation of the deviations of successive runs in standard errors, below which no
+/// epochs are assumed. A standard error is 1/√runs.
 const LEAST_ERRORS: f64 = 3.0;
-/// Minimum deviation of runs from their cells for an estimation. Simulated runs deviate less.
+/// Minimum deviation of runs from the medians of their cells, as a natural logarithm, for an
+/// estimation. Simulated runs deviate less.
 const SMALLEST: f64 = 0.003;
-/// Standard deviation of the slopes around 1. It was measured on shared virtual CPUs.
+/// Standard deviation of the cells' slopes around 1, as measured on shared virtual CPUs.
 const SPREAD_OF_SLOPES: f64 = 0.15;
-/// Number of standard deviations beyond which a run has a reduced weight (Huber).
+/// Number of standard deviations beyond which a run has a reduced weight in the fit of a slope
+/// (Huber).
 const FULL_WEIGHT: f64 = 2.0;
 /// Half-width of a 95 % interval of the normal distribution, in standard deviations.
 const NORMAL_95: f64 = 1.96;
@@ -61,33 +68,43 @@ pub struct Observation {
 /// The deviation of runs from their expected rates, and its correlation in time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Deviation {
-    /// Robust standard deviation of the runs, as the logarithm of the ratio to the expected rate.
+    /// Robust standard deviation of log(rate / expected rate) over all runs. A value of 0.03 means
+    /// about 3 %.
     pub deviation: f64,
-    /// Correlation of the deviations of successive runs.
+    /// Correlation of the deviations of two successive runs, from −1 to 1.
     pub lag_1: f64,
-    /// Correlation of the deviations of runs that are ten positions apart.
+    /// Correlation of the deviations of two runs that are ten positions apart, from −1 to 1.
     pub lag_10: f64,
 }
 
-/// The estimated speed of the machine at each run, and its effect on each cell.
+/// The estimated speed of the machine at each run of a sweep, and the effect of the speed on each
+/// cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Epochs {
-    /// Logarithm of the ratio of the speed at each run to the mean speed, in the order of the runs.
+    /// Natural logarithm of the ratio of the speed at each run to the mean speed, in the order of
+    /// the runs.
     pub speeds: Vec<f64>,
-    /// Sensitivity of each cell to the machine's speed: 1 if its rate is proportional to the speed.
+    /// Sensitivity of each cell to the machine's speed. The slope is 1 if the rate of the cell is
+    /// proportional to the speed, and 0 if it does not depend on the speed.
     pub slopes: Vec<f64>,
-    /// Amount that the uncertainty of the slope adds to the half-width of each cell's 95 %
-    /// interval.
+    /// Half-width that the uncertainty of the slope adds to each cell's 95 % interval, as a natural
+    /// logarithm.
     pub added_half_widths: Vec<f64>,
-    /// Deviation of the runs from the medians of their cells, without the model.
+    /// Deviation of the runs from the medians of their cells.
     pub before: Deviation,
-    /// Deviation of the runs from the model.
+    /// Deviation of the runs from the rates that the model gives them.
     pub after: Deviation,
 }
 
 impl Epochs {
-    /// Estimates the epochs of `runs`, which must be in the order of time. Returns `None` if there
-    /// are too few runs, or if the model does not reduce the deviation enough.
+    /// Estimates the epochs of a sweep from its `runs`, which must be in the order of time.
+    ///
+    /// Returns `None` in these cases:
+    ///
+    /// - There are too few runs, or a logarithm is not finite.
+    /// - The runs deviate too little from their cells, or the deviations of successive runs are not
+    ///   correlated.
+    /// - The model does not reduce the deviation enough.
     #[must_use]
     pub fn of(runs: &[Observation]) -> Option<Self> {
         let cells = Cells::of(runs)?;
@@ -112,7 +129,8 @@ impl Epochs {
         })
     }
 
-    /// Returns the logarithm of the rate that the run `number` would have had at the mean speed.
+    /// Returns the logarithm of the rate that `run` would have had at the machine's mean speed.
+    /// `number` is the position of the run in the order of time, from 0.
     #[must_use]
     pub fn corrected(&self, number: usize, run: Observation) -> f64 {
         run.log_rate - self.slopes[run.cell] * self.speeds[number]
@@ -129,11 +147,12 @@ impl Deviation {
     }
 }
 
-/// The positions of the runs of each cell, in the order of time.
+/// The positions of the runs of each cell. The positions refer to the order of time.
 struct Cells(Vec<Vec<usize>>);
 
 impl Cells {
-    /// Groups runs by cell. Returns `None` if there are too few runs for the model.
+    /// Groups runs by cell. Returns `None` if there are too few runs for the model, or if the
+    /// logarithm of a rate is not finite.
     fn of(runs: &[Observation]) -> Option<Self> {
         let count = runs.iter().map(|run| run.cell + 1).max()?;
         let mut cells = vec![Vec::new(); count];
@@ -146,7 +165,8 @@ impl Cells {
     }
 }
 
-/// The parameters of the model, and the residuals of the runs.
+/// The parameters of the model, and the residuals of the runs: one level and slope for each cell,
+/// one speed and residual for each run. All are natural logarithms except the slopes.
 #[derive(Clone)]
 struct Estimate {
     levels: Vec<f64>,
@@ -156,7 +176,7 @@ struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the parameters for a machine of constant speed.
+    /// Returns the parameters for a machine of constant speed: all slopes are 1 and all speeds 0.
     fn still(runs: &[Observation], cells: &Cells) -> Self {
         let count = cells.0.len();
         let mut estimate = Self {
@@ -170,14 +190,15 @@ impl Estimate {
         estimate
     }
 
-    /// Estimates speeds, levels and slopes in turn, in several rounds. A speed depends on `reach`
-    /// runs before and after it.
+    /// Estimates speeds, levels and slopes in turn, in several rounds. The speed at a run depends
+    /// on `reach` runs before it and `reach` runs after it.
     fn refined(mut self, runs: &[Observation], cells: &Cells, reach: usize) -> Self {
         for round in 0..ROUNDS {
             self.fit_speeds(runs, reach);
             self.fit_levels(runs, cells);
             self.note_residuals(runs);
-            // In the first rounds, levels are still distorted by epochs, and so would slopes be.
+            // In the first rounds, epochs still distort the levels, and distorted levels would
+            // distort the slopes.
             if round >= 2 {
                 self.fit_slopes(runs, cells);
                 self.fit_levels(runs, cells);
@@ -220,8 +241,8 @@ impl Estimate {
         let deviation = robust_deviation(&self.residuals).max(f64::EPSILON);
         let prior = (deviation / SPREAD_OF_SLOPES).powi(2);
         for (cell, numbers) in cells.0.iter().enumerate() {
-            // Speeds and rates are relative to their means, so that a wrong level does not distort
-            // the slope.
+            // Speeds and rates below are relative to their means within the cell, so that a wrong
+            // level does not distort the slope.
             let weights = numbers.iter().map(|&number| {
                 let residual = self.residuals[number].abs();
                 if residual > 0.0 { (FULL_WEIGHT * deviation / residual).min(1.0) } else { 1.0 }
@@ -254,8 +275,9 @@ impl Estimate {
             .collect();
     }
 
-    /// Returns, for each cell, the half-width of the 95 % interval that the slope's standard error
-    /// adds: that error times the difference between the mean speed of the cell's runs and of all.
+    /// Returns, for each cell, the half-width that the slope's error adds to the 95 % interval of
+    /// the corrected rate. The error of the slope counts in proportion to the distance of the
+    /// cell's mean speed from the mean speed of all runs, which is 0.
     fn added_half_widths(&self, cells: &Cells, deviation: f64) -> Vec<f64> {
         let prior = (deviation / SPREAD_OF_SLOPES).powi(2);
         let of_cell = |numbers: &Vec<usize>| {
@@ -268,7 +290,7 @@ impl Estimate {
     }
 }
 
-/// Returns the median, or zero if there are no values.
+/// Returns the median of `values`, or 0 if there are no values.
 fn median(mut values: Vec<f64>) -> f64 {
     if values.is_empty() {
         return 0.0;

@@ -1,4 +1,4 @@
-//! Tests of epochs with made-up sweeps, whose cells, epochs and noise are known.
+//! Tests of epochs on made-up sweeps, whose true rates, epochs and noise are known.
 
 use super::*;
 use oorandom::Rand64;
@@ -8,15 +8,15 @@ use oorandom::Rand64;
 struct World {
     cells: usize,
     repeats: usize,
-    /// Average length of an epoch in runs; zero for a machine of constant speed.
+    /// Average number of runs in an epoch; 0 for a machine of constant speed.
     epoch_runs: f64,
-    /// Maximum change of the logarithm of the speed.
+    /// Maximum change of the natural logarithm of the machine's speed.
     amplitude: f64,
-    /// Standard deviation of the noise in the logarithm of a rate.
+    /// Standard deviation of the noise in the natural logarithm of a rate.
     noise: f64,
-    /// Correlation of the noise of successive runs.
+    /// Correlation of the noise of two successive runs.
     memory: f64,
-    /// Maximum deviation of a slope from 1.
+    /// Maximum deviation of a cell's slope from 1.
     slope: f64,
     seed: u64,
 }
@@ -32,14 +32,15 @@ const WORLD: World = World {
     seed: 1,
 };
 
-/// A made-up sweep, the slope of each cell, and the speed of the machine at each run.
+/// A made-up sweep with its true parameters: the slope of each cell, and the logarithm of the
+/// machine's speed at each run.
 struct Truth {
     runs: Vec<Observation>,
     slopes: Vec<f64>,
     speeds: Vec<f64>,
 }
 
-/// A random number generator with the distributions that the tests need.
+/// A random number generator with the probability distributions that the tests need.
 struct Dice(Rand64);
 
 impl Dice {
@@ -47,8 +48,8 @@ impl Dice {
         (2.0 * self.0.rand_float() - 1.0) * amplitude
     }
 
-    /// Returns a random number with an approximately normal distribution and this standard
-    /// deviation.
+    /// Returns a random number from an approximately normal distribution with mean 0 and this
+    /// standard deviation.
     fn normal(&mut self, deviation: f64) -> f64 {
         let sum: f64 = (0..12).map(|_| self.0.rand_float()).sum();
         (sum - 6.0) * deviation
@@ -56,17 +57,17 @@ impl Dice {
 }
 
 impl World {
-    /// Returns the true logarithm of a cell's rate at speed 0.
+    /// Returns the true logarithm of a cell's rate if the logarithm of the machine's speed is 0.
     fn level(cell: usize) -> f64 {
         20.0 + as_f64(cell as u64 % 7) * 0.11 + as_f64(cell as u64 / 7) * 0.05
     }
 
-    /// Returns the runs of the made-up sweep, in random order.
+    /// Returns the runs of the made-up sweep in random order, as the order of time.
     fn runs(self) -> Vec<Observation> {
         self.truth().runs
     }
 
-    /// Returns the made-up sweep.
+    /// Returns the made-up sweep with its true parameters.
     fn truth(self) -> Truth {
         let mut dice = Dice(Rand64::new(u128::from(self.seed)));
         let slopes: Vec<f64> = (0..self.cells).map(|_| 1.0 + dice.within(self.slope)).collect();
@@ -90,12 +91,13 @@ impl World {
         Truth { runs: runs.collect(), slopes, speeds }
     }
 
-    /// Returns two shares of cells: those whose true level is within the estimated 95 % interval,
-    /// and those whose interval is narrower than ±3 %.
+    /// Returns two shares of cells: those whose true rate is within the estimated 95 % interval,
+    /// and those whose interval is at most ±3 % wide.
     fn covered_and_conclusive(self) -> [f64; 2] {
         let Truth { runs, slopes, speeds } = self.truth();
         let epochs = Epochs::of(&runs);
-        // Without epochs, the rate of a cell is the median of its runs, at the median speed.
+        // With epochs, corrected rates refer to the mean speed. Without epochs, the rate of a cell
+        // is the median of its runs, at the median speed.
         let speed = match &epochs {
             Some(_) => speeds.iter().sum::<f64>() / as_f64(speeds.len() as u64),
             None => median(speeds),
@@ -121,8 +123,8 @@ impl World {
 
 #[test]
 fn known_levels_are_recovered_within_their_intervals() {
-    // With runs of 5 ms, the epochs last 0.1 s to 4 s. The shortest ones are hardly longer than the
-    // window of the estimation.
+    // With runs of 5 ms, the epochs last 0.1 s to 4 s. The shortest epochs are hardly longer than
+    // the window of runs from which a speed is estimated.
     for (epoch_runs, least) in [(20.0, 0.9), (50.0, 0.95), (200.0, 0.95), (800.0, 0.95)] {
         for slope in [0.0, 0.15] {
             let mut sums = [0.0; 2];
