@@ -1,31 +1,36 @@
-//! The targets of the benchmark: how much more processor time than linerate each peer should take,
-//! and how close linerate should come to the floor.
+//! The targets of the benchmark: ratios of processor time between each peer and linerate, and
+//! between linerate and the floor.
 
 use crate::figures::Figure;
 use serde::Serialize;
 
-/// A target, and the result of this run. For a peer, `bar` is the minimum ratio of its time to
-/// linerate's. For the floor, it is the maximum ratio of linerate's time to the floor's. For
-/// linerate with many connections or with loss, it is the maximum ratio of its time to that
-/// without.
+/// A target ratio of processor times, and the ratio that this run of the benchmark has reached.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bar {
+    /// Name of the workload.
     pub work: &'static str,
+    /// Name of the contender with which linerate is compared.
     pub contender: &'static str,
+    /// The target: the minimum or maximum of `reached`, depending on the contender. A peer must
+    /// take at least this multiple of linerate's time. linerate must take at most this multiple of
+    /// the floor's time. linerate with many connections or with loss must take at most this
+    /// multiple of its usual time. Two shards must be at least this many times as fast as one.
     pub bar: f64,
+    /// The ratio that this run of the benchmark has reached: the median over its rounds.
     pub reached: f64,
+    /// Whether the ratio reaches the target.
     pub is_met: bool,
 }
 
-/// The meaning of a target's number.
+/// The meaning of the number in a target.
 enum Kind {
-    /// The minimum ratio of the peer's time to linerate's.
+    /// Minimum ratio of the peer's time to linerate's time.
     Peer,
-    /// The maximum ratio of linerate's time to the floor's.
+    /// Maximum ratio of linerate's time to the floor's time.
     Floor,
-    /// The minimum speed-up of linerate by a second core.
+    /// Minimum ratio of linerate's time with one shard to its time with two shards on two cores.
     Cores,
-    /// The maximum ratio of linerate's time with many connections or loss to its usual time.
+    /// Maximum ratio of linerate's time with many connections or with loss to its usual time.
     Harder,
 }
 
@@ -49,7 +54,8 @@ const BARS: [(&str, &str, f64); 25] = [
     ("bulk-acks", "lwip", 2.5),
     ("bulk-acks", "floor", 1.35),
     ("bulk-in-place", "smoltcp", 1.7),
-    // smoltcp's time is the base: linerate may take 0.6 of it.
+    // linerate may take 0.6 times smoltcp's time, so smoltcp must take 1 / 0.6 times linerate's
+    // time.
     ("ping-pong", "smoltcp", 1.0 / 0.6),
     ("connect", "smoltcp", 1.4),
     ("flows", "linerate-beside", 1.2),
@@ -60,7 +66,8 @@ const BARS: [(&str, &str, f64); 25] = [
     ("tap-receive", "smoltcp", 1.2),
     ("tap-vnet-send", "smoltcp", 1.2),
     ("tap-vnet-receive", "smoltcp", 1.3),
-    // In place of TAP with offloads, which gVisor's link on a file descriptor does not support.
+    // gVisor's link on a file descriptor does not support TAP devices with offloads, so it is
+    // measured on a packet socket instead.
     ("packet-vnet-send", "gvisor", 2.5),
     ("packet-vnet-receive", "gvisor", 2.5),
     ("tap-vnet-send", "kernel", 1.5),
@@ -70,7 +77,7 @@ const BARS: [(&str, &str, f64); 25] = [
     ("xdp-receive", "kernel", 1.3),
 ];
 
-/// Returns the targets of the measured workloads, with their results.
+/// Returns the targets for which both contenders were measured, with the ratios reached.
 pub fn judge(figures: &[Figure]) -> Vec<Bar> {
     let of = |work, contender| {
         figures.iter().find(move |figure| (figure.work, figure.contender) == (work, contender))
@@ -89,7 +96,7 @@ pub fn judge(figures: &[Figure]) -> Vec<Bar> {
 }
 
 impl Bar {
-    /// Returns the target and its result in words, for the table.
+    /// Returns a sentence with the target and the ratio reached, for the table.
     pub fn sentence(&self) -> String {
         let Self { contender, bar, reached, .. } = self;
         let outcome = if self.is_met { "reached" } else { "not reached" };

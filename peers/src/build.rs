@@ -1,20 +1,22 @@
-//! Compiles the programs of contenders that are written in other languages.
+//! Compilation of contenders that are programs in other languages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Paths for compiling a contender: the folder of its source, and its program.
+/// The paths for the compilation of a contender.
 pub struct Build {
+    /// Folder that contains the contender's source.
     pub folder: PathBuf,
+    /// Path of the compiled program.
     pub output: PathBuf,
 }
 
 impl Build {
-    /// Returns the paths of the contender with this name.
+    /// Returns the paths for the contender called `name`, and creates the folder for its program.
     ///
     /// # Errors
-    /// A message if the folder for its program cannot be created.
+    /// A message that the folder cannot be created.
     pub fn of(name: &str) -> Result<Self, String> {
         let peers = Path::new(env!("CARGO_MANIFEST_DIR"));
         let target = peers.join("target/peers");
@@ -24,18 +26,20 @@ impl Build {
     }
 }
 
-/// Runs a compiler and waits for it.
+/// Runs a compiler and waits until it has ended.
 ///
 /// # Errors
-/// A message that it is not installed, or the first line of its errors.
+/// A message that the compiler is not installed, or the first line that it printed to standard
+/// error.
 pub fn finish(compiler: &mut Command) -> Result<(), String> {
     output(compiler).map(drop)
 }
 
-/// Runs a program, and returns its output.
+/// Runs the program `name` and returns its standard output.
 ///
 /// # Errors
-/// A message that it is not installed, or the first line of its errors.
+/// A message that the program is not installed, or the first line that it printed to standard
+/// error.
 pub fn program(name: &str, arguments: &[&str]) -> Result<String, String> {
     output(Command::new(name).args(arguments))
 }

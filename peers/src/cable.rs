@@ -1,5 +1,5 @@
-//! A virtual cable (veth) between a contender's stack and the kernel, which is in another network
-//! namespace.
+//! A virtual cable (a pair of veth interfaces) between a contender's stack and the kernel's TCP,
+//! which is in another network namespace.
 
 use crate::build::program;
 use crate::kernel::choose_control;
@@ -8,22 +8,23 @@ use linerate_link::KernelInterface;
 use linerate_link::namespace::Network;
 use std::net::Ipv4Addr;
 
-/// Name of the interface at the stack's end.
+/// Name of the interface at the end of the cable where the contender's stack is.
 pub const NEAR: &str = "near";
-/// The offloads to switch, by their names in `ethtool -K`.
+/// The offloads that are switched on or off, by their names in `ethtool -K`.
 const OFFLOADS: [&str; 6] = ["rx", "tx", "sg", "tso", "gso", "gro"];
 
-/// Creates a virtual cable with all offloads or with none. Returns the network namespace of its far
-/// end, in which the kernel has the address `kernel`.
+/// Creates a virtual cable with all offloads or with none. Returns the network namespace of the far
+/// end, where the kernel has the address `kernel`.
 ///
 /// # Errors
-/// A message that says what this machine does not permit.
+/// A message that says which step this machine does not permit.
 pub fn to_kernel(kernel: Ipv4Addr, offloads: bool) -> Result<Network, String> {
     let network = Network::new().map_err(sentence)?;
     let (near, far) = KernelInterface::create_veth(NEAR, "far").map_err(sentence)?;
     far.move_to_process(network.id()).map_err(sentence)?;
     network.run(move || {
-        // A new network namespace has the machine's default congestion control.
+        // A new network namespace has the machine's default congestion control, which may be a
+        // paced one.
         choose_control()?;
         let far = KernelInterface::named("far").map_err(sentence)?;
         far.add_address(kernel, 24).map_err(sentence)?;
@@ -33,10 +34,10 @@ pub fn to_kernel(kernel: Ipv4Addr, offloads: bool) -> Result<Network, String> {
     Ok(network)
 }
 
-/// Brings an end of a cable up, with all offloads or with none.
+/// Brings up the interface at one end of a cable, with all offloads or with none.
 ///
 /// # Errors
-/// A message that says what this machine does not permit.
+/// A message that says which step this machine does not permit.
 pub fn set_up(end: &KernelInterface, offloads: bool) -> Result<(), String> {
     end.disable_ipv6().map_err(sentence)?;
     let switch = if offloads { "on" } else { "off" };

@@ -1,5 +1,6 @@
-//! A contender that runs in a process of its own, because it is written in another language or
-//! needs a network namespace. The process reads one run per line, and answers each with one line.
+//! A contender that runs in a child process, because it is written in another language or needs a
+//! network namespace of its own. The process reads one run per line from standard input, and
+//! answers each run with one line on standard output.
 
 use crate::contender::{Contender, Run, Taken};
 use crate::work::Work;
@@ -7,24 +8,29 @@ use clap::ValueEnum;
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
+/// A contender that runs in a child process.
 pub struct Child {
     name: &'static str,
-    /// The version, as the process has reported it.
+    /// The first line that the process has printed: its version and settings.
     version: String,
+    /// The workloads that the process can perform.
     works: &'static [Work],
+    /// Divisor of the amount of work for this contender.
     share: u64,
     process: std::process::Child,
-    /// Standard input of the process. It is closed (`None`) before waiting for the process, which
-    /// ends at the end of its input.
+    /// Standard input of the process. When this value is dropped, the input is closed first
+    /// (`None`), so that the process ends.
     to_do: Option<ChildStdin>,
+    /// Standard output of the process.
     done: BufReader<ChildStdout>,
 }
 
 impl Child {
-    /// Starts the process, which first prints a line about itself.
+    /// Starts the process and reads the first line that it prints, which contains its version or an
+    /// error.
     ///
     /// # Errors
-    /// A message that says why it cannot run here.
+    /// A message that says why the process cannot run on this machine.
     pub fn start(
         name: &'static str,
         mut command: Command,
@@ -91,7 +97,8 @@ impl Contender for Child {
     }
 }
 
-/// Parses an answer: `ok`, nanoseconds, and the frames in each direction; or `error` and a message.
+/// Parses an answer of the process. It is `ok`, the nanoseconds and the number of frames in each
+/// direction; or it is `error` and a message.
 fn taken(answer: &str, units: u64) -> Result<Taken, String> {
     let unknown = || format!("it has answered `{answer}`");
     if let Some(sentence) = answer.strip_prefix("error ") {
@@ -116,11 +123,11 @@ impl Drop for Child {
     }
 }
 
-/// The serving side, for contenders that are this program itself: prints what `begin` reports, then
-/// performs the runs that arrive on standard input until it ends.
+/// Performs the child's part, for contenders that are this program itself. Prints the version that
+/// `begin` returns, then performs the runs that arrive on standard input until that ends.
 ///
 /// # Errors
-/// A message if the parent has closed its pipe.
+/// A message that a line cannot be read or written because the parent process has closed its pipe.
 pub fn serve<T>(
     begin: impl FnOnce() -> Result<(String, T), String>,
     mut carry_out: impl FnMut(&mut T, Run) -> Result<Taken, String>,
@@ -141,10 +148,10 @@ pub fn serve<T>(
     Ok(())
 }
 
-/// Prints the reason why this process cannot take part.
+/// Prints the reason why this process cannot take part in the benchmark.
 ///
 /// # Errors
-/// A message if the parent has closed its pipe.
+/// A message that the parent process has closed its pipe.
 pub fn refuse(reason: &str) -> Result<(), String> {
     answer(&format!("error {reason}"))
 }
@@ -154,7 +161,7 @@ fn answer(line: &str) -> Result<(), String> {
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|error| error.to_string())
 }
 
-/// Parses a line that requests a run.
+/// Parses a line that requests a run: the workload, the amount, and 1 to verify the data or 0.
 fn run_of(line: &str) -> Result<Run, String> {
     let words: Vec<&str> = line.split(' ').collect();
     let &[work, amount, verify] = &words[..] else { return Err(format!("`{line}` is no run")) };

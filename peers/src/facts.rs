@@ -1,25 +1,31 @@
-//! The circumstances of a run that affect its figures: date, commit, machine and versions.
+//! The circumstances of a benchmark run that affect its results: date, commit, machine and
+//! versions.
 
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+/// The circumstances of a benchmark run that affect its results. A fact that cannot be determined
+/// is `unknown`.
 #[derive(Debug, Serialize)]
 pub struct Facts {
-    /// Day of the run, as `2026-11-21`.
+    /// Day of the run in UTC, such as `2026-11-21`.
     pub date: String,
-    /// Commit of the repository, followed by `+` if files differ from it.
+    /// Abbreviated commit of the repository, followed by `+` if a file differs from the commit.
     pub commit: String,
+    /// Model name and model number of the processor.
     pub processor: String,
+    /// Release of the Linux kernel.
     pub kernel: String,
-    /// Whether the runs were short (`--quick`).
+    /// Whether the runs were few and short (`--quick`).
     pub quick: bool,
-    /// The contenders and their versions.
+    /// Name and version of each contender.
     pub contenders: Vec<(&'static str, String)>,
 }
 
 impl Facts {
+    /// Collects the circumstances of this run from Git, `/proc` and the arguments.
     pub fn gather(quick: bool, contenders: Vec<(&'static str, String)>) -> Self {
         let commit = output("git", &["describe", "--always", "--dirty=+", "--exclude=*"]);
         Self {
@@ -33,7 +39,7 @@ impl Facts {
     }
 }
 
-/// Returns the release of the kernel.
+/// Returns the release of the Linux kernel; `unknown` if it cannot be read.
 pub fn kernel() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease");
     release.map_or_else(|_| unknown(), |release| release.trim().to_owned())
@@ -50,7 +56,8 @@ fn processor() -> Option<String> {
     Some(format!("{model}, model {level}"))
 }
 
-/// Runs a program in the project's folder, and returns its output.
+/// Runs a program in the folder of this package. Returns its output without surrounding space;
+/// `None` if the program fails.
 fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new(program).args(arguments).current_dir(folder).output().ok()?;

@@ -1,9 +1,9 @@
-//! Computes medians, spreads and ratios from the rounds of a benchmark.
+//! Computation of medians, spreads and ratios from the rounds of a benchmark.
 
 use crate::turns::Rounds;
 use serde::Serialize;
 
-/// The median of several samples, with the smallest and the largest one.
+/// The median of several values, with the smallest and the largest value.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Spread {
     pub median: f64,
@@ -25,24 +25,29 @@ impl Spread {
     }
 }
 
-/// The result of one contender for one workload.
+/// The result of one contender for one workload, over all rounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
+    /// Name of the workload.
     pub work: &'static str,
+    /// Name of the unit of work, such as `round trip`.
     pub unit: &'static str,
+    /// Name of the contender.
     pub contender: &'static str,
     /// Processor time of both ends per unit of work, in nanoseconds.
     pub nanoseconds: Spread,
-    /// Ratio of the contender's time to linerate's, taken within each round.
+    /// Ratio of the contender's time to linerate's time in the same round.
     pub times_linerate: Spread,
-    /// Frames per unit of work in the last round: from client to server, and back.
+    /// Frames per unit of work in the last round: from the client to the server, and from the
+    /// server to the client.
     pub frames: [f64; 2],
-    /// Nanoseconds per unit of work in each run, in the order of the runs.
+    /// Processor time per unit of work in each round, in nanoseconds and in the order of the
+    /// rounds.
     pub samples: Vec<f64>,
 }
 
-/// Computes the figures of all contenders for one workload. A ratio is first computed within each
-/// round, then the median over the rounds is taken.
+/// Computes the results of all contenders for one workload. Ratios are computed within each round,
+/// and the median of these ratios is taken, so that a disturbance of one round cancels out.
 pub fn figures(rounds: &Rounds) -> Vec<Figure> {
     let times = |contender: usize| {
         rounds.taken.iter().map(move |round| round[contender].nanoseconds_a_unit())
