@@ -1,6 +1,8 @@
-//! The floor: data movement without a protocol. The bytes of each segment are copied as often as a
-//! stack must copy them with this interface, and checksummed at both ends. No stack that copies and
-//! checksums in software can be faster.
+//! The floor: data movement without a protocol, as the lower limit of processor time.
+//!
+//! The bytes of each segment are copied as often as a stack with the same application interface
+//! must copy them, and checksummed at both ends. A stack that copies and checksums in software
+//! cannot be faster.
 
 use crate::contender::{Contender, Run, Taken};
 use crate::pattern::Pattern;
@@ -11,8 +13,10 @@ use std::hint::black_box;
 
 /// Length of the Ethernet, IP and TCP headers in front of the data, in bytes.
 const HEADERS: usize = 54;
+/// Number of data bytes in a segment.
 const LENGTH: usize = SEGMENT as usize;
 
+/// The floor as a contender.
 pub struct Floor;
 
 impl Contender for Floor {
@@ -33,7 +37,7 @@ impl Contender for Floor {
     }
 }
 
-/// The buffers of a transfer, in the order in which data pass them.
+/// The buffers of a transfer, in the order in which the data pass through them.
 struct Memory {
     written: Pattern,
     send_buffer: Vec<u8>,
@@ -53,9 +57,9 @@ impl Memory {
         }
     }
 
-    /// Moves the data batch by batch, as a stack does. Written data stay in the send buffer while
-    /// frames are filled from it, and all frames of a batch are filled before the first one is
-    /// received.
+    /// Moves `amount` segments batch by batch, as a stack does. Written data stay in the send
+    /// buffer while frames are filled from it. All frames of a batch are filled before the first
+    /// frame is received.
     fn carry(&mut self, work: Work, amount: u64) -> Taken {
         let stopwatch = Stopwatch::start();
         let (mut done, mut place) = (0, 0);

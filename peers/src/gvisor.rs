@@ -1,4 +1,4 @@
-//! gVisor's netstack, driven by a Go program that is compiled on demand.
+//! gVisor's TCP stack (netstack) as a contender. A Go program drives it and is compiled on demand.
 
 use crate::build::{Build, finish};
 use crate::child::Child;
@@ -10,7 +10,7 @@ use std::process::Command;
 const NAME: &str = "gvisor";
 const REMEDY: &str = "install Go 1.26 or later, and let it reach its module proxy once";
 
-/// Returns gVisor if a Go compiler is installed.
+/// Returns gVisor as a contender, if a Go compiler is installed.
 pub fn candidate() -> Candidate {
     start()
         .map(|child| Box::new(child) as _)
@@ -21,10 +21,10 @@ fn start() -> Result<Child, String> {
     Child::start(NAME, Command::new(program()?), &[Work::Bulk, Work::PingPong, Work::Connect], 10)
 }
 
-/// Returns the path of gVisor's program, which is compiled if its source has changed.
+/// Compiles the Go program if its source has changed, and returns the path of the compiled program.
 ///
 /// # Errors
-/// A message that says why it cannot be compiled.
+/// A message that says why the program cannot be compiled.
 pub fn program() -> Result<PathBuf, String> {
     let Build { folder, output } = Build::of(NAME)?;
     let mut compiler = Command::new("go");

@@ -1,5 +1,7 @@
-//! The kernel's TCP over virtual cables between network namespaces, one cable without offloads and
-//! one with all. It runs in a process of its own (this program started again), because it leaves
+//! The kernel's TCP as a contender, over virtual cables between network namespaces. One cable has
+//! no offloads, and one has all offloads.
+//!
+//! The contender runs in a child process, which is this program started again, because it leaves
 //! the network namespace of the other contenders.
 
 use crate::build::program;
@@ -16,11 +18,11 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::process::Command;
 
 const NAME: &str = "kernel";
-/// Argument that makes this program the process of the kernel's TCP.
+/// Argument with which this program runs as the child process of this contender.
 pub const SERVE: &str = "serve-kernel";
 const PORT: u16 = 9;
-/// The workloads on the cable without offloads, then those on the cable with offloads, which serve
-/// as a reference.
+/// The workloads of the kernel. Those named after a TAP device, a packet socket or AF_XDP are run
+/// over a virtual cable too, as a reference for the stacks outside of the kernel.
 const WORKS: [Work; 9] = [
     Work::Bulk,
     Work::PingPong,
@@ -32,14 +34,15 @@ const WORKS: [Work; 9] = [
     Work::XdpSend,
     Work::XdpReceive,
 ];
-/// Offloads that a NIC would provide to the kernel, but not to the other contenders.
+/// The offloads that a NIC would provide to the kernel but not to the other contenders, by their
+/// names in `ethtool -K`.
 const OFFLOADS: [&str; 6] = ["rx", "tx", "sg", "tso", "gso", "gro"];
 // Values of `SOL_SOCKET`, `SO_SNDBUF` and `SO_RCVBUF` on Linux.
 const SOCKET: i32 = 1;
 const SEND_BUFFER: i32 = 7;
 const RECEIVE_BUFFER: i32 = 8;
 
-/// Returns the kernel, if this process may create a network namespace.
+/// Returns the kernel as a contender, if this process may create a network namespace.
 pub fn candidate() -> Candidate {
     let start = || {
         program("ethtool", &["--version"])
@@ -56,7 +59,7 @@ pub fn candidate() -> Candidate {
 /// Performs the runs that arrive on standard input until it ends.
 ///
 /// # Errors
-/// A message if the parent has closed its pipe.
+/// A message that the parent process has closed its pipe.
 pub fn serve_cables() -> Result<(), String> {
     serve(
         || {
@@ -71,9 +74,9 @@ pub fn serve_cables() -> Result<(), String> {
     )
 }
 
-/// Selects CUBIC if the machine's default is another congestion control, because a paced one would
-/// make the thread wait actively. If the namespace does not permit CUBIC, selects Reno, which
-/// behaves alike without loss.
+/// Selects CUBIC as congestion control, or Reno if the network namespace does not permit CUBIC;
+/// without loss both behave alike. The machine's default may be paced, and pacing would make the
+/// thread poll.
 pub fn choose_control() -> Result<(), String> {
     let choose = |name| std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", name);
     choose("cubic").or_else(|_| choose("reno")).map_err(sentence)
@@ -82,32 +85,36 @@ pub fn choose_control() -> Result<(), String> {
 /// The properties of a virtual cable.
 #[derive(Clone, Copy)]
 struct Kind {
-    /// Names of the interfaces at its ends.
+    /// Names of the interfaces at both ends of the cable.
     ends: [&'static str; 2],
+    /// Addresses of the client and of the server.
     addresses: [Ipv4Addr; 2],
+    /// Whether both interfaces have all offloads, or none.
     offloads: bool,
 }
 
-/// A cable on which the kernel segments and computes checksums in software.
+/// The cable without offloads, for which the kernel segments and computes checksums in software.
 const WITHOUT: Kind = Kind {
     ends: ["left", "right"],
     addresses: [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)],
     offloads: false,
 };
-/// A cable that carries GSO frames without checksums.
+/// The cable with all offloads, which carries GSO frames without checksums.
 const WITH: Kind = Kind {
     ends: ["near", "far"],
     addresses: [Ipv4Addr::new(192, 0, 3, 1), Ipv4Addr::new(192, 0, 3, 2)],
     offloads: true,
 };
 
-/// A virtual cable between two network namespaces, in which the kernel's TCP runs.
+/// A virtual cable with the kernel's TCP at both ends, which are in different network namespaces.
 struct Cable {
     listener: TcpListener,
+    /// Address at which `listener` accepts connections.
     server: SocketAddrV4,
-    /// Name of the interface whose frames are counted.
+    /// Name of the client's interface, whose packets are counted.
     near: &'static str,
-    /// Kept because its thread must live as long as the sockets that were opened in it.
+    /// Network namespace of the server. The field keeps its thread alive, which must live as long
+    /// as the sockets that were opened in the namespace.
     _right: Network,
 }
 
@@ -194,8 +201,9 @@ impl Cable {
         Ok(())
     }
 
-    /// Opens and closes connections. The server closes first, and the client when it has read the
-    /// end of the stream. Connections in TIME-WAIT remain.
+    /// Opens and closes `amount` connections one after the other. The server closes first; the
+    /// client closes when it has read the end of the stream. Connections in TIME-WAIT are left to
+    /// the kernel.
     fn connect(&self, amount: u64) -> Result<(), String> {
         for _ in 0..amount {
             let (mut client, server) = self.open()?;
@@ -210,7 +218,7 @@ impl Cable {
     }
 }
 
-/// Configures an end of the cable: its address and its offloads.
+/// Configures the interface at one end of the cable: its address and its offloads.
 fn set_up(end: &KernelInterface, address: Ipv4Addr, offloads: bool) -> Result<(), String> {
     end.disable_ipv6().map_err(sentence)?;
     end.add_address(address, 24).map_err(sentence)?;

@@ -1,4 +1,5 @@
-//! lwIP from the distribution's library, driven by a C program that is compiled on demand.
+//! lwIP as a contender, from the library of the distribution. A C program drives it and is compiled
+//! on demand.
 
 use crate::build::{Build, program};
 use crate::child::Child;
@@ -10,7 +11,7 @@ const NAME: &str = "lwip";
 const REMEDY: &str = "install a C compiler, pkg-config and the library's headers \
                       (Debian: gcc pkg-config liblwip-dev)";
 
-/// Returns lwIP if its library is installed.
+/// Returns lwIP as a contender, if its library and a C compiler are installed.
 pub fn candidate() -> Candidate {
     start()
         .map(|child| Box::new(child) as _)

@@ -1,5 +1,5 @@
-//! Compares linerate with other TCP stacks on equal transfers, taken in turn during one run.
-//! Processor time is measured, not wall-clock time.
+//! Compares linerate with other TCP stacks, which perform equal transfers in turn. Processor time
+//! is measured, not wall-clock time.
 
 #![forbid(unsafe_code)]
 
@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use work::Work;
 
-/// linerate and its peers side by side: the processor time of each for equal work.
+/// Compares the processor time that linerate and its peers take for equal work.
 ///
 /// Both ends of a transfer run in one thread, or on one processor, over a link with an MTU of 1,500
 /// bytes, with checksums computed and verified in software. Every contender runs as shipped;
@@ -46,13 +46,13 @@ use work::Work;
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]
 struct Arguments {
-    /// Fewer and shorter runs: two minutes.
+    /// Makes a third of the runs, with a quarter of the work in each.
     #[arg(long)]
     quick: bool,
-    /// Only this work; may be repeated.
+    /// Runs only this workload; may be repeated.
     #[arg(long, value_name = "WORK")]
     work: Vec<Work>,
-    /// Only this peer beside linerate; may be repeated.
+    /// Runs only this peer beside linerate; may be repeated.
     #[arg(long, value_name = "NAME")]
     peer: Vec<String>,
     /// Writes all results as JSON to this file.
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// An error that ends the program: a wrong argument (exit code 2) or a failed run (exit code 1).
+/// An error that ends the program. The exit code is 2 for a wrong argument, and 1 for a failed run.
 struct Failure {
     sentence: String,
     code: u8,
@@ -142,7 +142,10 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints a line of progress. A closed pipe is an error.
+/// Prints a line to standard output.
+///
+/// # Errors
+/// A message that standard output cannot be written, for example because the pipe is closed.
 fn say(line: &str) -> Result<(), Failure> {
     let written = writeln!(io::stdout(), "{line}");
     written.map_err(|error| {
@@ -150,10 +153,10 @@ fn say(line: &str) -> Result<(), Failure> {
     })
 }
 
-/// Name of a contender, and the function that looks for it on this machine.
+/// The name of a contender, and the function that returns the contender if this machine has it.
 type Entry = (&'static str, fn() -> Candidate);
 
-/// Returns all contenders. The first one is linerate, to whose time all ratios refer.
+/// Returns all contenders by name. linerate comes first, because all ratios refer to its time.
 fn candidates() -> Vec<Entry> {
     vec![
         ("linerate", || Ok(Box::new(linerate::Linerate::as_shipped()))),
@@ -180,12 +183,14 @@ fn candidates() -> Vec<Entry> {
     ]
 }
 
+/// The contenders that are available, and those that are missing on this machine.
 type Chosen = (Vec<Box<dyn Contender>>, Vec<contender::Missing>);
 
-/// Returns those of the wanted contenders that are available, and those that are missing.
+/// Divides the contenders whose names are in `wanted` into available and missing ones. An empty
+/// `wanted` selects all contenders; linerate is always selected.
 fn choose(candidates: Vec<Entry>, wanted: &[String]) -> Result<Chosen, Failure> {
     let mut names: Vec<&str> = candidates.iter().map(|&(name, _)| name).collect();
-    // Contenders with several links occur several times.
+    // A contender occurs once for each kind of link that it supports.
     names.dedup();
     if let Some(unknown) = wanted.iter().find(|wanted| !names.contains(&wanted.as_str())) {
         let sentence =
@@ -205,7 +210,7 @@ fn choose(candidates: Vec<Entry>, wanted: &[String]) -> Result<Chosen, Failure> 
     Ok((here, missing))
 }
 
-/// Creates the file for JSON before the first run, so that a wrong path fails at once.
+/// Creates the file for the JSON report before the first run, so that a wrong path fails at once.
 fn create(path: &Path) -> Result<File, Failure> {
     let sentence = |error| format!("{} cannot be written: {error}", path.display());
     File::create(path).map_err(|error| Failure { sentence: sentence(error), code: 2 })

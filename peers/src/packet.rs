@@ -1,6 +1,7 @@
-//! Contenders that use a packet socket with GSO frames, on a virtual cable with all offloads:
-//! linerate, and gVisor with its link on a file descriptor. At the other end of the cable is a
-//! kernel socket of the same process, in another network namespace.
+//! Contenders that use a packet socket with GSO frames, on a virtual cable with all offloads.
+//!
+//! The contenders are linerate, and gVisor with its link on a file descriptor. At the far end of
+//! the cable is a socket of the kernel, in another network namespace but in the same process.
 
 use crate::cable;
 use crate::child::{Child, refuse, serve};
@@ -20,16 +21,17 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Argument that makes this program a contender on packet sockets.
+/// Argument with which this program runs as the child process of a contender on packet sockets.
 pub const SERVE: &str = "serve-packet";
+/// The workloads on a packet socket.
 const WORKS: [Work; 2] = [Work::PacketVnetSend, Work::PacketVnetReceive];
 
-/// Returns linerate on a packet socket.
+/// Returns linerate on a packet socket as a contender.
 pub fn linerate() -> Candidate {
     start("linerate", 1)
 }
 
-/// Returns gVisor on a packet socket.
+/// Returns gVisor on a packet socket as a contender. It transfers a quarter of the amount.
 pub fn gvisor() -> Candidate {
     start("gvisor", 4)
 }
@@ -46,10 +48,11 @@ fn start(name: &'static str, share: u64) -> Candidate {
     child.map(|child| Box::new(child) as _).map_err(|error| Missing { name, reason: reason(error) })
 }
 
-/// Performs the runs that arrive on standard input with this contender, until it ends.
+/// Performs the runs that arrive on standard input with the contender called `name`, until the
+/// input ends.
 ///
 /// # Errors
-/// A message that says what this machine does not permit.
+/// A message that says which step this machine does not permit.
 pub fn serve_contender(name: &str) -> Result<(), String> {
     match name {
         "linerate" => serve(
@@ -77,9 +80,10 @@ impl ToKernel for PacketLink {
     }
 }
 
-/// Executes gVisor's program in place of this one. Returns an error message if that fails. The
-/// program finds the cable in its network namespace, and inherits the kernel's listener, which
-/// keeps the other namespace alive.
+/// Executes gVisor's program in place of this one. Returns an error message if that fails.
+///
+/// gVisor's program finds the near end of the cable in its network namespace. It inherits the
+/// kernel's listener, which keeps the namespace of the far end alive.
 fn become_gvisor() -> String {
     let prepared = || -> Result<_, String> {
         enter_private_network().map_err(sentence)?;

@@ -1,5 +1,5 @@
-//! The bytes of a transfer: a pattern by which the receiver can check that every byte is in its
-//! place.
+//! The pattern of bytes that transfers send, by which the receiver can check that every byte is in
+//! its place.
 
 use crate::work::PIECE;
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use bytes::Bytes;
 /// are detected.
 const PERIOD: usize = 251;
 
-/// A part of the infinite pattern, from which slices are taken.
+/// The periodic pattern, of which one piece and one period are kept in memory.
 pub struct Pattern(Bytes);
 
 impl Pattern {
@@ -17,22 +17,24 @@ impl Pattern {
         Self(bytes.map(|byte| byte as u8).collect())
     }
 
-    /// Returns the pattern from stream position `place` on: at most `length` bytes, and at most
-    /// [`PIECE`].
+    /// Returns the part of the pattern that begins at byte `place` of the stream. It has `length`
+    /// bytes, but at most [`PIECE`].
     pub fn at(&self, place: u64, length: u64) -> &[u8] {
         let start = (place % PERIOD as u64) as usize;
         &self.0[start..start + length.min(PIECE as u64) as usize]
     }
 
-    /// Returns the pattern from stream position `place` on as shared memory, without a copy.
+    /// Returns the part of the pattern that begins at byte `place` of the stream as shared memory,
+    /// without a copy. It has `length` bytes, but at most [`PIECE`].
     pub fn shared_at(&self, place: u64, length: u64) -> Bytes {
         self.0.slice_ref(self.at(place, length))
     }
 
-    /// Checks that `arrived` is the pattern from stream position `place` on.
+    /// Checks that the received bytes `arrived` are the part of the pattern that begins at byte
+    /// `place` of the stream.
     ///
     /// # Errors
-    /// A message with the position of the first difference.
+    /// A message that says which bytes of the stream contain a difference.
     pub fn verify(&self, place: u64, arrived: &[u8]) -> Result<(), String> {
         if arrived == self.at(place, arrived.len() as u64) {
             return Ok(());
