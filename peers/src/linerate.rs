@@ -1,4 +1,5 @@
-//! linerate as a contender: two hosts on a memory link, with timestamps, SACK and CUBIC as shipped.
+//! linerate as a contender: two hosts joined by a memory link, with timestamps, SACK and CUBIC as
+//! shipped.
 
 mod crowd;
 mod path;
@@ -24,32 +25,37 @@ const LEFT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const RIGHT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const PORT: SocketAddrV4 = SocketAddrV4::new(RIGHT, 9);
 
-/// linerate with one set of options, as a contender.
+/// linerate as a contender, with one set of options.
 pub struct Linerate {
     name: &'static str,
     config: Config,
+    /// The connections of the workload `flows`.
     flows: Flows,
-    /// The impairments of the path, as text; empty for none.
+    /// The impairments of the path in the workload `path`, such as `rx.loss=1%`; empty for none.
     impairments: &'static str,
-    /// Number of shards of each host, in the workload `shards`.
+    /// Number of shards of each host in the workload `shards`.
     shards: usize,
-    /// The hosts with many connections. They are opened in the first run and kept.
+    /// The hosts of the workload `flows`. Their connections are opened in the first run and kept.
     crowd: Option<Crowd>,
 }
 
 /// The connections of the workload `flows`.
 #[derive(Clone, Copy)]
 struct Flows {
+    /// Number of connections that are written to in turn.
     active: usize,
+    /// Number of connections that are opened and never used.
     idle: usize,
-    /// Number of writes between two turns of the hosts.
+    /// Number of writes between two turns of the hosts. A turn is one pass of a host's event loop.
     writes: usize,
 }
 
+/// One busy connection without idle ones, and a batch of writes between two turns.
 const ONE: Flows = Flows { active: 1, idle: 0, writes: BATCH };
 
 impl Linerate {
-    /// Returns linerate as shipped, except for the buffer sizes, which all contenders share.
+    /// Returns linerate as shipped, except that it has the buffer sizes of all contenders and a
+    /// short TIME-WAIT.
     pub fn as_shipped() -> Self {
         Self {
             name: "linerate",
@@ -61,13 +67,13 @@ impl Linerate {
         }
     }
 
-    /// Returns linerate without timestamps and SACK, which some peers lack.
+    /// Returns linerate without timestamps and SACK, because some peers lack these options.
     pub fn without_options() -> Self {
         let config = Config { timestamps: false, selective_acks: false, ..rules() };
         Self { name: "linerate-plain", config, ..Self::as_shipped() }
     }
 
-    /// Returns linerate with one busy connection and 100,000 idle ones.
+    /// Returns linerate with one busy connection and 100,000 idle connections.
     pub fn beside_idle() -> Self {
         Self {
             name: "linerate-beside",
@@ -76,7 +82,7 @@ impl Linerate {
         }
     }
 
-    /// Returns linerate with a path that loses one data segment in a hundred.
+    /// Returns linerate on a path that loses one data segment in a hundred.
     pub fn with_loss() -> Self {
         Self { name: "linerate-loss", impairments: "rx.loss=1%", ..Self::as_shipped() }
     }
@@ -87,7 +93,7 @@ impl Linerate {
         Self { name: "linerate-apart", flows: Flows { writes: 1, ..ONE }, ..Self::as_shipped() }
     }
 
-    /// Returns linerate with two shards, each on a core of its own.
+    /// Returns linerate with two shards at each host. Each pair of shards has a thread.
     pub fn in_two_shards() -> Self {
         Self { name: "linerate-shards", shards: 2, ..Self::as_shipped() }
     }
@@ -102,10 +108,12 @@ impl Linerate {
     }
 }
 
-/// Maximum segment lifetime, which determines the time in TIME-WAIT. It is short, so that
-/// connections do not accumulate during a run; other contenders abort their sockets in TIME-WAIT.
+/// Maximum segment lifetime; TIME-WAIT lasts twice as long. It is short so that connections do not
+/// accumulate during a run, because other contenders abort their sockets in TIME-WAIT.
 const MSL: Duration = Duration::from_millis(1);
 
+/// Returns linerate's default configuration with the buffer sizes of all contenders and a short
+/// TIME-WAIT.
 pub fn rules() -> Config {
     Config {
         send_buffer: BUFFER.into(),
@@ -171,6 +179,7 @@ impl Contender for Linerate {
     }
 }
 
+/// Two hosts that are joined by a memory link, and the listener of the right host.
 struct Pair {
     left: Host<MemoryLink>,
     right: Host<MemoryLink>,
@@ -189,7 +198,8 @@ impl Pair {
     }
 
     fn open(&mut self) -> Result<(TcpHandle, TcpHandle), String> {
-        // As for every peer, options are set once per host, and the clock is read once per turn.
+        // As for every contender, options are set once per host, and the clock is read once per
+        // turn.
         let mut time = now();
         let options = ConnectOptions::default();
         let client = self.left.stack_mut().tcp_connect(time, PORT, &options).map_err(sentence)?;
@@ -217,8 +227,8 @@ impl Pair {
                 let piece = pattern.at(written, total - written);
                 let stack = self.left.stack_mut();
                 let count = if in_place {
-                    // The old contents of the buffer are sent. The cost of producing data in place
-                    // is the application's and equal for every stack, so it is left out.
+                    // The old contents of the buffer are sent. The application's cost of producing
+                    // data in place is equal for all stacks, so it is left out.
                     stack.tcp_write_with(now, client, piece.len(), |room| room.len())
                 } else {
                     stack.tcp_write(now, client, piece)
@@ -248,8 +258,8 @@ impl Pair {
         Ok(Taken::new(processor, run.amount, frames))
     }
 
-    /// Reads data that have arrived, by copy or in place. Returns `None` if there are none at the
-    /// moment, or the stream has ended.
+    /// Reads received data, by a copy or in place. Returns the number of bytes; `None` if no data
+    /// are available or the stream has ended.
     fn read(
         &mut self,
         now: Instant,
@@ -300,7 +310,8 @@ impl Pair {
             turn(&mut self.left, now())?;
             let mut time = now();
             self.left.stack_mut().tcp_close(time, client).map_err(sentence)?;
-            // Run until both ends have closed. The end that closed first is then in TIME-WAIT.
+            // Turns continue until both ends have closed. The end that closed first is then in
+            // TIME-WAIT.
             while self.left.stack().orphans() + self.right.stack().orphans() > 0 {
                 turn(&mut self.left, time)?;
                 turn(&mut self.right, now())?;
@@ -312,7 +323,7 @@ impl Pair {
         Ok(Taken::new(processor, amount, [after[0] - before[0], after[1] - before[1]]))
     }
 
-    /// Returns the number of segments that each end has sent.
+    /// Returns the number of segments that each host has sent.
     fn segments(&self) -> [u64; 2] {
         [&self.left, &self.right].map(|host| host.stack().counters().tcp.out_segments)
     }
@@ -345,14 +356,15 @@ fn config_of(address: Ipv4Addr, tcp: Config) -> Result<StackConfig, String> {
     Ok(StackConfig { tcp, ..config })
 }
 
-/// Runs one turn of a host. Returns the number of frames that it received. Events are discarded.
+/// Runs one turn of a host, which is one pass of its event loop. Returns the number of frames that
+/// it received. Events are discarded.
 fn turn(host: &mut Host<impl Link>, now: Instant) -> Result<usize, String> {
     let turn = host.turn(now).map_err(sentence)?;
     while host.stack_mut().poll_event().is_some() {}
     Ok(turn.received)
 }
 
-/// Transfers one byte from one application to the other.
+/// Transfers one byte from the application of one host to the application of the other.
 fn pass_byte(
     from: (&mut Host<MemoryLink>, TcpHandle),
     to: (&mut Host<MemoryLink>, TcpHandle),

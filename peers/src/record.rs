@@ -1,14 +1,14 @@
-//! The table of recorded runs, in docs/notebook/bench-runs.md.
+//! The table of recorded benchmark runs in docs/notebook/bench-runs.md.
 
 use std::fs;
 
 const RUNS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/notebook/bench-runs.md");
 const SECTION: &str = "## Runs";
 
-/// Appends a row to the table of recorded runs.
+/// Appends `row` to the table of recorded runs.
 ///
 /// # Errors
-/// The reason why it cannot be added.
+/// A message that says why the row cannot be added.
 pub fn keep(row: &str) -> Result<(), String> {
     let text = fs::read_to_string(RUNS)
         .map_err(|error| format!("docs/notebook/bench-runs.md cannot be read: {error}"))?;
@@ -18,7 +18,8 @@ pub fn keep(row: &str) -> Result<(), String> {
         .map_err(|error| format!("docs/notebook/bench-runs.md cannot be written: {error}"))
 }
 
-/// Inserts `row` after the last row of the table in `text`.
+/// Inserts `row` after the last row of the table of recorded runs in `text`. Returns `None` if
+/// there is no such table.
 fn with_row(text: &str, row: &str) -> Option<String> {
     let section = text.find(SECTION)?;
     let table = section + text[section..].find("\n|")? + 1;

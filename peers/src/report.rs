@@ -1,4 +1,5 @@
-//! Formats the results: as tables, as JSON, and as a row of the table of recorded runs.
+//! Formats of the results: a table for each workload, JSON, and a row for the table of recorded
+//! runs.
 
 use crate::bars::Bar;
 use crate::contender::Missing;
@@ -7,18 +8,18 @@ use crate::figures::Figure;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// All results of a benchmark, with its circumstances.
+/// All results of a benchmark with the circumstances of the run, as the JSON report contains them.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub facts: Facts,
     pub missing: Vec<Missing>,
     pub figures: Vec<Figure>,
-    /// Remarks about the runs of contenders, by contender.
+    /// Remarks of contenders about their runs: the name of the contender, and the remark.
     pub remarks: Vec<(&'static str, String)>,
     pub bars: Vec<Bar>,
 }
 
-/// Formats the table of one workload.
+/// Formats the results of one workload as a table, with its targets below.
 pub fn table(title: &str, figures: &[Figure], bars: &[Bar]) -> String {
     let mut text = String::new();
     let Some(first) = figures.first() else { return text };
@@ -55,8 +56,8 @@ pub fn table(title: &str, figures: &[Figure], bars: &[Bar]) -> String {
 }
 
 impl Report {
-    /// Formats a row for docs/notebook/bench-runs.md: medians, with the ratios to linerate's in
-    /// brackets.
+    /// Formats a row of the table in docs/notebook/bench-runs.md. It contains the median time of
+    /// each contender in nanoseconds, and in brackets the ratio to linerate's time.
     pub fn line(&self) -> String {
         let mut works: Vec<String> = Vec::new();
         for group in self.figures.chunk_by(|a, b| a.work == b.work) {

@@ -1,17 +1,19 @@
-//! Measures the processor time of this thread.
+//! Measurement of the processor time of the calling thread.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::time::Duration;
 
-/// A stopwatch for the processor time of this thread. It starts when it is created.
+/// A stopwatch for the processor time of the calling thread. It runs from its creation on.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Duration);
 
 impl Stopwatch {
+    /// Creates a stopwatch that starts now.
     pub fn start() -> Self {
         Self(processor_time())
     }
 
+    /// Returns the processor time that the calling thread has used since the start.
     pub fn elapsed(self) -> Duration {
         processor_time().saturating_sub(self.0)
     }

@@ -1,22 +1,24 @@
-//! Runs contenders in turn, so that a disturbance of the machine affects all of them.
+//! Rounds in which contenders run in turn, so that a disturbance of the machine affects all of
+//! them.
 
 use crate::contender::{Contender, Run, Taken};
 use crate::work::Work;
 
-/// The results of all contenders for one workload.
+/// The results of all contenders for one workload, in several rounds.
 pub struct Rounds {
     pub work: Work,
+    /// Names of the contenders that can perform the workload.
     pub names: Vec<&'static str>,
-    /// The result of contender `c` in round `r` is `taken[r][c]`.
+    /// Results by round and contender: `taken[r][c]` is that of contender `c` in round `r`.
     pub taken: Vec<Vec<Taken>>,
 }
 
 /// Runs every contender that can perform the workload once per round. Each round begins with
-/// another contender. The first round is for warming up: it verifies the received data, and is not
+/// another contender. A warm-up round comes first: it verifies the received data, and is not
 /// counted.
 ///
 /// # Errors
-/// The contender whose run failed, and the failure.
+/// A message with the contender whose run failed, and the cause.
 pub fn take(
     work: Work,
     contenders: &mut [Box<dyn Contender>],
@@ -66,8 +68,8 @@ mod tests {
                 let taken =
                     taken.unwrap_or_else(|error| panic!("{}, {work}: {error}", contender.name()));
                 assert_eq!(taken.units, 500);
-                // Fewer frames than segments, because two writes that are smaller than a segment
-                // can share one.
+                // There may be fewer frames than segments, because two writes that are smaller than
+                // a segment can share a segment.
                 assert!(taken.frames_out >= 450, "{}, {work}: {taken:?}", contender.name());
             }
         }

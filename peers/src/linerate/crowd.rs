@@ -1,4 +1,5 @@
-//! Two hosts with very many connections, of which some are written to in turn.
+//! Two hosts with very many connections. Some of these connections are written to in turn, and the
+//! others are idle.
 
 use super::{Flows, LEFT, RIGHT, host_with, now, sentence, turn};
 use crate::contender::Taken;
@@ -12,33 +13,36 @@ use linerate_units::{Duration, Instant};
 use std::fs;
 use std::net::SocketAddrV4;
 
-/// Size of a write in bytes. It fits one segment, with timestamps or without.
+/// Size of each write in bytes. It fits into one segment, with or without timestamps.
 const WRITE: usize = 1_400;
-/// Maximum number of connections to one port of the server. The server listens at as many ports as
-/// needed.
+/// Maximum number of connections to one port of the server. The server listens on as many ports as
+/// the connections need.
 const TO_ONE_PORT: usize = 10_000;
+/// First port on which the server listens.
 const FIRST_PORT: u16 = 1_000;
-/// Idle time after which a connection takes its compact form.
+/// Time without segments after which a connection has taken its compact form.
 const REST: Duration = Duration::from_millis(2_500);
 
-/// The two hosts, and both ends of each connection that is written to.
+/// Two hosts with many connections between them.
 pub struct Crowd {
     left: Host<MemoryLink>,
     right: Host<MemoryLink>,
+    /// The client's end and the server's end of each connection that is written to.
     active: Vec<(TcpHandle, TcpHandle)>,
-    /// Index of the connection for the next write.
+    /// Index of the next write. Modulo the number of active connections, it is the index of the
+    /// connection for that write.
     next: usize,
     /// Number of writes between two turns of the hosts.
     writes: usize,
-    /// Resident memory of the process for each idle end of a connection, in bytes.
+    /// Resident memory of this process for each end of an idle connection, in bytes.
     pub bytes_an_end: usize,
 }
 
 impl Crowd {
-    /// Opens all connections.
+    /// Creates the hosts, opens all connections, and measures the memory of the idle ones.
     ///
     /// # Errors
-    /// A message that says why it cannot be done.
+    /// A message that says which step has failed.
     pub fn new(config: Config, flows: Flows) -> Result<Self, String> {
         let link = MemoryConfig { capacity: BATCH, ..MemoryConfig::default() };
         let limits = Limits { sockets: 2 * (flows.active + flows.idle), ..Limits::default() };
@@ -63,7 +67,7 @@ impl Crowd {
         Ok(crowd)
     }
 
-    /// Lets `span` pass, so that idle connections take their compact form.
+    /// Runs both hosts for the time `span`, so that idle connections take their compact form.
     fn pass_time(&mut self, span: Duration) -> Result<(), String> {
         let end = now() + span;
         while now() < end {
@@ -73,6 +77,7 @@ impl Crowd {
         Ok(())
     }
 
+    /// Opens `count` connections, to as many ports from `first_port` on as needed.
     fn open(
         &mut self,
         count: usize,
@@ -117,10 +122,11 @@ impl Crowd {
         configured.map_err(sentence)
     }
 
-    /// Writes `amount` segments, each to the next connection in turn, and reads each of them.
+    /// Writes `amount` segments, each to the next active connection in turn, and reads each segment
+    /// at the server.
     ///
     /// # Errors
-    /// A message that says why it cannot be done.
+    /// A message that says which step has failed.
     pub fn write_in_turn(&mut self, amount: u64) -> Result<Taken, String> {
         let (data, mut received) = ([7; WRITE], [0; WRITE * BATCH]);
         let total = amount * WRITE as u64;
@@ -162,13 +168,13 @@ impl Crowd {
         }
     }
 
-    /// Returns the number of segments that each end has sent.
+    /// Returns the number of segments that each host has sent.
     fn segments(&self) -> [u64; 2] {
         [&self.left, &self.right].map(|host| host.stack().counters().tcp.out_segments)
     }
 }
 
-/// Returns the resident memory of this process in bytes, or zero if the system does not report it.
+/// Returns the resident memory of this process in bytes; zero if the system does not report it.
 fn resident() -> usize {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());

@@ -1,5 +1,5 @@
 //! A bulk transfer over a path with a round-trip time of 10 ms, in virtual time. Only the processor
-//! time of the hosts counts.
+//! time of the two hosts and their link is measured.
 
 use super::{LEFT, PORT, RIGHT, host_with, sentence, turn};
 use crate::contender::{Run, Taken};
@@ -14,10 +14,11 @@ use linerate_units::{Clock, Duration, Instant};
 
 /// Latency of the path in one direction.
 const ONE_WAY: Duration = Duration::from_millis(5);
-/// Maximum number of frames in flight.
+/// Maximum number of frames in flight in one direction. It is large enough for the whole window.
 const UNDER_WAY: usize = 4_096;
 
-/// Hosts at both ends of the path. The link of the right host applies the impairments.
+/// The hosts at both ends of the path. The link of the right host applies the impairments to the
+/// frames that it receives.
 struct Ends {
     left: Host<MemoryLink<ManualClock>>,
     right: Host<Impair<MemoryLink<ManualClock>, ManualClock>>,
@@ -25,10 +26,11 @@ struct Ends {
     clock: ManualClock,
 }
 
-/// Transfers `run.amount` segments over a path with these impairments.
+/// Transfers `run.amount` segments over a path with the impairments in `impairments`. An empty text
+/// means no impairments.
 ///
 /// # Errors
-/// A message that says why it cannot be done.
+/// A message that says which step has failed.
 pub fn bulk(config: Config, impairments: &str, run: Run) -> Result<Taken, String> {
     let mut ends = Ends::new(config, impairments)?;
     let (client, server) = ends.open(config)?;
@@ -79,7 +81,8 @@ impl Ends {
         Ok(Self { left, right, listener, clock })
     }
 
-    /// Returns the time at which frames arrive that are sent now.
+    /// Advances the clock by the latency of the path, and returns the new time. Frames that were
+    /// sent before have then arrived.
     fn pass_time(&self) -> Instant {
         self.clock.advance(ONE_WAY);
         self.clock.now()
@@ -99,7 +102,7 @@ impl Ends {
         }
     }
 
-    /// Reads data that have arrived. Returns `None` if there are none at the moment.
+    /// Reads received data. Returns the number of bytes; `None` if no data are available.
     fn read(
         &mut self,
         now: Instant,

@@ -1,6 +1,7 @@
-//! Two hosts with one shard each, or with two, and a thread for each pair of shards. It measures
-//! the gain from a second core. Wall-clock time counts here, because the question is how much
-//! earlier the work is done.
+//! Two hosts with one or two shards each, and a thread for each pair of shards.
+//!
+//! This measures the gain from a second core. Its result is wall-clock time, because the question
+//! is how much earlier the work is done.
 
 use super::{LEFT, PORT, RIGHT, config_of, now, sentence};
 use crate::contender::{Run, Taken};
@@ -19,15 +20,16 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Number of connections, which are distributed over the shards.
+/// Number of connections. They are divided equally among the shards.
 const CONNECTIONS: usize = 8;
-/// The seed of both hosts. With equal seeds, frames sent on a queue arrive at the queue of their
-/// shard, as with a NIC that steers by a symmetric hash.
+/// The seed of both hosts. With equal seeds, frames that one shard sends on a queue arrive at the
+/// queue of the right shard. A NIC achieves this with a symmetric hash.
 const SEED: [u8; 32] = [19; 32];
 
+/// One shard of a host, with its queue of the link.
 type ShardHost = Host<ShardLink<MemoryLink>>;
 
-/// Transfers the data over connections of `shards` shards at each host.
+/// Transfers the data over eight connections between two hosts with `shards` shards each.
 pub fn bulk(config: Config, shards: usize, run: Run) -> Result<Taken, String> {
     let (left, right) = queues(MemoryConfig { capacity: BATCH, ..MemoryConfig::default() }, shards)
         .map_err(sentence)?;
@@ -47,7 +49,7 @@ pub fn bulk(config: Config, shards: usize, run: Run) -> Result<Taken, String> {
         };
         threads.into_iter().map(join).collect::<Result<Vec<_>, String>>()
     })?;
-    // The time runs from the first start until the last thread has finished.
+    // The measured time runs from the start of the first thread to the end of the last thread.
     let began = taken.iter().map(|taken| taken.began).min().unwrap_or(Instant::ZERO);
     let ended = taken.iter().map(|taken| taken.ended).max().unwrap_or(began);
     let frames = taken
@@ -56,7 +58,7 @@ pub fn bulk(config: Config, shards: usize, run: Run) -> Result<Taken, String> {
     Ok(Taken::new(ended.since(began).into(), run.amount, frames))
 }
 
-/// Creates one shard of a host for each queue.
+/// Creates the shards of one host, one for each queue of the link.
 fn hosts(
     address: Ipv4Addr,
     queues: Vec<MemoryLink>,
@@ -76,17 +78,21 @@ fn hosts(
         .collect()
 }
 
+/// A shard of the left host and the corresponding shard of the right host, which share a thread.
 struct Pair {
     left: ShardHost,
     right: ShardHost,
 }
 
+/// The times at which a thread started and ended its transfers, and the segments that each host has
+/// sent.
 struct Done {
     began: Instant,
     ended: Instant,
     frames: [u64; 2],
 }
 
+/// The transfer over one connection: its two ends, and the number of bytes written and read.
 struct Transfer {
     client: TcpHandle,
     server: TcpHandle,
@@ -105,8 +111,8 @@ impl Pair {
     ) -> Result<Done, String> {
         let transfers = self.open(config, CONNECTIONS / shards);
         open.fetch_add(1, Ordering::SeqCst);
-        // Keep running: the first shard answers ARP requests, which the other shards need until
-        // they have opened their connections.
+        // The hosts continue to run. The first shard answers ARP requests, which the other shards
+        // need until they have opened their connections.
         while open.load(Ordering::SeqCst) < shards {
             self.turn(now())?;
         }
