@@ -16,9 +16,10 @@ use std::rc::Rc;
 /// Size of the largest frame in bytes.
 const FRAME: usize = 1_514;
 const PORT: u16 = 9;
-/// First of the client's ports, which are used one after the other.
+/// Port before the first port of the client. Each connection uses the next port.
 const FIRST_PORT: u16 = 49_152;
 
+/// smoltcp as a contender, with both ends in memory.
 pub struct Smoltcp;
 
 impl Contender for Smoltcp {
@@ -30,8 +31,9 @@ impl Contender for Smoltcp {
         "0.14.0; as shipped: no timestamps, no congestion control".to_owned()
     }
 
-    /// smoltcp searches a list of all sockets for every frame, so a comparison with 10,000 sockets
-    /// would tell nothing.
+    /// Returns whether smoltcp can perform this workload. `flows` is excluded, because smoltcp
+    /// searches a list of all sockets for every frame. A comparison with 10,000 sockets would
+    /// measure only this search.
     fn can(&self, work: Work) -> bool {
         !matches!(work, Work::Flows | Work::Path | Work::Shards) && work.is_inside()
     }
@@ -50,12 +52,16 @@ impl Contender for Smoltcp {
     }
 }
 
-/// The frames in flight to one end: a ring whose capacity is that of a link.
+/// A ring of the frames that are in flight to one end. It holds as many frames as linerate's memory
+/// link.
 struct Lane {
     frames: Vec<[u8; FRAME]>,
     lengths: [usize; BATCH],
+    /// Index of the oldest frame.
     first: usize,
+    /// Number of frames in the ring.
     count: usize,
+    /// Number of frames that have been put into the ring since its creation.
     carried: u64,
 }
 
@@ -71,16 +77,18 @@ impl Default for Lane {
     }
 }
 
-/// One end of the link in memory.
+/// The device of one interface: one end of the link in memory.
 struct Cable {
     from_other: Rc<RefCell<Lane>>,
     to_other: Rc<RefCell<Lane>>,
-    /// Number of frames that may still be received in this turn.
+    /// Number of frames that the interface may still receive in this turn.
     budget: usize,
 }
 
+/// A frame that the interface receives: the oldest frame of the ring.
 struct Arrived(Rc<RefCell<Lane>>);
 
+/// A frame that the interface sends: the next free place of the ring.
 struct Leaving(Rc<RefCell<Lane>>);
 
 impl Device for Cable {
@@ -130,11 +138,13 @@ impl TxToken for Leaving {
     }
 }
 
+/// One end of a connection: an interface with one socket.
 struct End {
     interface: Interface,
     device: Cable,
     sockets: SocketSet<'static>,
     handle: SocketHandle,
+    /// Maximum number of frames that the interface receives in a turn.
     frames_a_turn: usize,
 }
 
@@ -167,9 +177,11 @@ impl End {
     }
 }
 
-/// A function that writes to a socket, and returns the number of bytes taken.
+/// A function that writes data to a socket, and returns the number of bytes that the socket has
+/// taken.
 type Send = fn(&mut Socket<'static>, &[u8]) -> Result<usize, String>;
-/// A function that reads from a socket, by copy or in place, and returns the number of bytes.
+/// A function that reads data from a socket, by a copy or in place, and returns the number of
+/// bytes.
 type Receive = fn(&mut Socket<'static>, &mut [u8]) -> Result<usize, String>;
 
 fn send_copied(socket: &mut Socket<'static>, piece: &[u8]) -> Result<usize, String> {
@@ -180,8 +192,8 @@ fn receive_copied(socket: &mut Socket<'static>, into: &mut [u8]) -> Result<usize
     socket.recv_slice(into).map_err(sentence)
 }
 
-/// Writes by borrowing the socket's buffer, whose old contents are sent. The cost of producing data
-/// in place is the application's and equal for every stack, so it is left out.
+/// Writes data by borrowing the socket's buffer, whose old contents are sent. The application's
+/// cost of producing data in place is equal for all stacks, so it is left out.
 fn send_in_place(socket: &mut Socket<'static>, piece: &[u8]) -> Result<usize, String> {
     let in_place = |buffer: &mut [u8]| {
         let count = buffer.len().min(piece.len());
@@ -198,6 +210,7 @@ fn receive_in_place(socket: &mut Socket<'static>, into: &mut [u8]) -> Result<usi
     socket.recv(take).map_err(sentence)
 }
 
+/// The two ends of a connection, and the client's port.
 struct Pair {
     left: End,
     right: End,
@@ -213,8 +226,8 @@ impl Pair {
             budget: 0,
         };
         let left = End::new(1, cable(&to_left, &to_right), BATCH);
-        // smoltcp acknowledges once per turn. Two frames per turn give an acknowledgement for two
-        // segments.
+        // smoltcp acknowledges at most once per turn. Two frames per turn give one acknowledgement
+        // for every two segments.
         let frames = if work == Work::BulkAcks { 2 } else { work.frames_before_answer() };
         let right = End::new(2, cable(&to_right, &to_left), frames);
         Self { left, right, port: FIRST_PORT }
@@ -251,8 +264,8 @@ impl Pair {
                 }
             }
             if written == total {
-                // Closing sends the last segment, which Nagle's algorithm would hold until a
-                // delayed acknowledgement arrives.
+                // Nagle's algorithm would hold the last segment until a delayed acknowledgement
+                // arrives. Closing the socket sends that segment.
                 self.left.socket().close();
             }
             self.left.turn(now);
@@ -302,7 +315,7 @@ impl Pair {
                 self.left.turn(Instant::now());
                 self.right.turn(Instant::now());
             }
-            // A socket in TIME-WAIT cannot be used again for ten seconds, so it is aborted. In that
+            // A socket in TIME-WAIT cannot be used again for ten seconds, so it is aborted. In this
             // state, an abort sends no segment.
             self.right.socket().abort();
         }
@@ -321,7 +334,7 @@ impl Pair {
     }
 }
 
-/// Transfers one byte from one application to the other.
+/// Transfers one byte from the application at one end to the application at the other end.
 fn pass_byte(from: &mut End, to: &mut End) -> Result<(), String> {
     let now = Instant::now();
     let mut byte = [0];

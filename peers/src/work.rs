@@ -4,39 +4,40 @@
 use clap::ValueEnum;
 use std::fmt;
 
-/// Application data in a full Ethernet frame without TCP options, in bytes. It is the unit of
-/// transfers for all contenders, so that a contender that sends options pays for them.
+/// Number of data bytes in a full Ethernet frame without TCP options. This is the unit of work of
+/// all bulk transfers, so that a contender whose segments carry options pays for them.
 pub const SEGMENT: u64 = 1_460;
-/// Number of bytes that a bulk application writes or reads at a time.
+/// Maximum number of bytes that the application of a bulk transfer writes or reads at a time.
 pub const PIECE: usize = 64 << 10;
-/// Size of each socket buffer in bytes, at both ends and in both directions, where a contender lets
-/// it be configured.
+/// Size of each send buffer and each receive buffer in bytes, if the contender lets it be
+/// configured.
 pub const BUFFER: usize = 256 << 10;
-/// Number of frames that a link holds in one direction, and that one end handles before the turn of
-/// the other.
+/// Number of frames that a link holds in one direction. One end handles at most this number of
+/// frames before the turn of the other end.
 pub const BATCH: usize = 64;
 
-/// A workload. Both ends of its connections run on one processor.
+/// A workload. Except for `Shards`, both ends of its connections run on one processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Work {
-    /// A bulk transfer through the interface that copies. The receiver may acknowledge after two
-    /// segments.
+    /// A bulk transfer through the interface that copies. The receiver may acknowledge after every
+    /// two segments.
     Bulk,
-    /// A bulk transfer with an acknowledgement for every two segments, as in `Bulk`. A receiver
-    /// that can send these for a whole batch of frames receives the batch in one turn.
+    /// A bulk transfer with an acknowledgement for every two segments. A receiver that can send
+    /// these acknowledgements for a whole batch of frames receives the batch in one turn.
     BulkAcks,
-    /// A bulk transfer whose receiver gets a whole batch of frames before it may acknowledge.
+    /// A bulk transfer whose receiver may acknowledge only after a whole batch of frames.
     BulkBatch,
-    /// A bulk transfer through the in-place interface, for contenders that have one.
+    /// A bulk transfer through the in-place interface, for contenders that have such an interface.
     BulkInPlace,
-    /// One byte from the client and one byte back, repeatedly.
+    /// One byte from the client and one byte from the server, in alternation.
     PingPong,
     /// Connections that are opened, accepted, and closed from both ends, one after the other.
     Connect,
-    /// Writes of one segment: to one connection, to one connection beside 100,000 idle ones, and to
-    /// 10,000 connections in turn.
+    /// Writes of one segment each: to one connection, to one connection beside 100,000 idle ones,
+    /// and to 10,000 connections in turn.
     Flows,
-    /// A bulk transfer over a path of 10 ms, without loss and with one frame in a hundred lost.
+    /// A bulk transfer over a path with a round-trip time of 10 ms, without loss and with a loss of
+    /// one data frame in a hundred.
     Path,
     /// Bulk transfers over eight connections, measured in wall-clock time: with one shard, and with
     /// two shards on two cores.
@@ -55,8 +56,8 @@ pub enum Work {
     PacketVnetSend,
     /// A bulk transfer from the kernel by a packet socket, over a virtual cable with all offloads.
     PacketVnetReceive,
-    /// A bulk transfer over a virtual cable by AF_XDP at both ends, compared with the same number
-    /// of frames without a stack.
+    /// A bulk transfer by AF_XDP at both ends of a virtual cable. It is compared with the same
+    /// number of frames without a TCP stack.
     XdpFrames,
     /// A bulk transfer to the kernel by AF_XDP, over a virtual cable without offloads.
     XdpSend,
@@ -65,7 +66,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// Returns the workload's name on the command line and in results.
+    /// Returns the name of the workload on the command line and in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bulk => "bulk",
@@ -89,7 +90,7 @@ impl Work {
         }
     }
 
-    /// Returns the unit to which the figures of this workload refer.
+    /// Returns the unit of work to which the results of this workload refer.
     pub const fn unit(self) -> &'static str {
         match self {
             Self::PingPong => "round trip",
@@ -99,8 +100,8 @@ impl Work {
         }
     }
 
-    /// Returns the number of units in a run: enough for the clock's resolution, few enough to take
-    /// turns.
+    /// Returns the number of units of work in a run. A run is long enough for the resolution of the
+    /// clock, and short enough for contenders to alternate quickly.
     pub const fn amount(self, quick: bool) -> u64 {
         let full = match self {
             Self::Bulk | Self::BulkAcks | Self::BulkBatch | Self::BulkInPlace | Self::Path => {
@@ -127,7 +128,8 @@ impl Work {
         ) && !self.has_offloads()
     }
 
-    /// Returns whether the link carries GSO frames and frames without checksums.
+    /// Returns whether the link has offloads. It then carries GSO frames, and frames without
+    /// checksums.
     pub const fn has_offloads(self) -> bool {
         matches!(
             self,
@@ -138,13 +140,14 @@ impl Work {
         )
     }
 
-    /// Returns whether the stack sends the data, and the kernel receives them.
+    /// Returns whether the contender's stack sends the data and the kernel receives them.
     pub const fn is_to_kernel(self) -> bool {
         matches!(self, Self::TapSend | Self::TapVnetSend | Self::PacketVnetSend | Self::XdpSend)
     }
 
-    /// Returns the number of frames that a receiver takes before it may acknowledge, if it needs no
-    /// turn for each acknowledgement.
+    /// Returns the number of frames that a receiver takes in one turn, after which it may
+    /// acknowledge. A receiver that sends only one acknowledgement per turn must choose a smaller
+    /// number in `BulkAcks`.
     pub const fn frames_before_answer(self) -> usize {
         match self {
             Self::BulkAcks | Self::BulkBatch | Self::Flows => BATCH,

@@ -1,6 +1,8 @@
-//! Contenders that use AF_XDP over virtual cables, in a process of their own: linerate's hosts at
-//! both ends or with the kernel at one, and bare sockets, which carry the same number of frames
-//! without processing them.
+//! Contenders that use AF_XDP over virtual cables, in a child process.
+//!
+//! One contender is linerate, at both ends of a cable or with the kernel's TCP at the far end. The
+//! other contender uses bare AF_XDP sockets: it carries the same number of frames without
+//! processing them.
 
 use crate::cable::{self, set_up};
 use crate::child::{Child, serve};
@@ -25,27 +27,32 @@ use linerate_wire::MacAddress;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::process::Command;
 
-/// Argument that makes this program a contender on AF_XDP.
+/// Argument with which this program runs as the child process of a contender on AF_XDP.
 pub const SERVE: &str = "serve-xdp";
-/// Names and addresses of the ends of a cable that has no kernel TCP at either end.
+/// Interface names and addresses of the two ends of a cable without the kernel's TCP.
 const OURS: [(&str, Ipv4Addr); 2] =
     [("one", Ipv4Addr::new(192, 0, 5, 1)), ("two", Ipv4Addr::new(192, 0, 5, 2))];
+/// Address and port at which the right host listens.
 const PORT: SocketAddrV4 = SocketAddrV4::new(OURS[1].1, 9);
-/// Number of frames of a socket in each direction: enough for the window, few enough for the cache.
+/// Number of frames that each AF_XDP socket has in each direction: enough for the window, and few
+/// enough for the processor's cache.
 const FRAMES: usize = 256;
-/// Lengths in bytes of a full frame, and of a frame with only an acknowledgement and timestamps.
+/// Length of a full Ethernet frame in bytes.
 const FULL: usize = 1_514;
+/// Length in bytes of a frame with an acknowledgement, TCP timestamps and no data.
 const SMALL: usize = 66;
 
+/// The workloads of linerate on AF_XDP.
 const LINERATE: [Work; 3] = [Work::XdpFrames, Work::XdpSend, Work::XdpReceive];
+/// The workloads of the bare AF_XDP sockets.
 const BARE: [Work; 1] = [Work::XdpFrames];
 
-/// Returns linerate on AF_XDP, if this process may load XDP programs.
+/// Returns linerate on AF_XDP as a contender, if this process may load XDP programs.
 pub fn linerate() -> Candidate {
     start("linerate", &LINERATE)
 }
 
-/// Returns the bare AF_XDP sockets, without a TCP stack.
+/// Returns the bare AF_XDP sockets as a contender, which carries frames without a TCP stack.
 pub fn bare() -> Candidate {
     start("bare", &BARE)
 }
@@ -62,10 +69,11 @@ fn start(name: &'static str, works: &'static [Work]) -> Candidate {
     child.map(|child| Box::new(child) as _).map_err(|error| Missing { name, reason: reason(error) })
 }
 
-/// Performs the runs that arrive on standard input with this contender, until it ends.
+/// Performs the runs that arrive on standard input with the contender called `name`, until the
+/// input ends.
 ///
 /// # Errors
-/// A message that says what this machine does not permit.
+/// A message that says which step this machine does not permit.
 pub fn serve_contender(name: &str) -> Result<(), String> {
     let version = format!("this tree, by copies on a virtual cable of Linux {}", facts::kernel());
     let enter = || enter_private_network().map_err(sentence);
@@ -105,12 +113,13 @@ impl ToKernel for XdpLink {
     }
 }
 
-/// Returns the configuration of the AF_XDP link at one end of the cable.
+/// Returns the configuration of an AF_XDP link on the interface `name`, whose host has the address
+/// `address`.
 fn config(name: &str, address: Ipv4Addr) -> XdpConfig {
     XdpConfig { frames: FRAMES, in_driver: false, ..XdpConfig::new(name, address) }
 }
 
-/// Opens an AF_XDP link at both ends of a cable.
+/// Creates a cable without offloads, and opens an AF_XDP link at each end.
 fn cable() -> Result<[XdpLink; 2], String> {
     let (one, two) = KernelInterface::create_veth(OURS[0].0, OURS[1].0).map_err(sentence)?;
     set_up(&one, false)?;
@@ -119,7 +128,7 @@ fn cable() -> Result<[XdpLink; 2], String> {
     Ok([open(OURS[0])?, open(OURS[1])?])
 }
 
-/// Carries `amount` full frames in one direction, and a short frame back for each batch.
+/// Carries `amount` full frames from `left` to `right`, and after each batch one short frame back.
 fn carry(left: &mut XdpLink, right: &mut XdpLink, amount: u64) -> Result<Taken, String> {
     let (mut there, mut back) = (0, 0);
     let stopwatch = Stopwatch::start();
@@ -133,7 +142,8 @@ fn carry(left: &mut XdpLink, right: &mut XdpLink, amount: u64) -> Result<Taken, 
     Ok(Taken::new(stopwatch.elapsed(), amount, [there, back]))
 }
 
-/// Carries frames. Only the address that the XDP program checks is written into them.
+/// Carries `count` frames of `length` bytes. Only the EtherType and the destination address are
+/// written into them, because the XDP program checks these fields.
 fn pass(
     from: &mut XdpLink,
     to: &mut XdpLink,
@@ -153,7 +163,7 @@ fn pass(
     Ok(())
 }
 
-/// linerate's hosts at both ends of a cable.
+/// Two of linerate's hosts at the ends of a cable, and the listener of the right host.
 struct Pair {
     left: Host<XdpLink>,
     right: Host<XdpLink>,
@@ -209,7 +219,7 @@ impl Pair {
                 let count = if run.verify {
                     stack.tcp_write(now, client, piece)
                 } else {
-                    // As with the bare sockets, no data are produced or read.
+                    // As with the bare sockets, no data are produced or read in measured runs.
                     stack.tcp_write_with(now, client, piece.len(), |room| room.len())
                 };
                 match count.map_err(sentence)? {
@@ -251,7 +261,7 @@ impl Pair {
         Ok(Taken::new(processor, run.amount, [after[0] - before[0], after[1] - before[1]]))
     }
 
-    /// Returns the number of frames that each end has sent.
+    /// Returns the number of frames that each host has sent.
     fn frames(&self) -> [u64; 2] {
         [&self.left, &self.right].map(|host| host.stack().counters().transmit.packets)
     }
