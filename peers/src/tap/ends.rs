@@ -11,19 +11,20 @@ use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
 const SOCKET: i32 = 1;
 const SEND_BUFFER: i32 = 7;
 const RECEIVE_BUFFER: i32 = 8;
-/// Maximum wait when nothing moves. It may be for a delayed acknowledgement, or for a thread of the
-/// kernel.
+/// Maximum time to wait when no data move. The transfer may then depend on a delayed
+/// acknowledgement or on a thread of the kernel, and neither makes a descriptor readable.
 const LONGEST_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-/// Number of turns after which an attempt to connect has failed.
+/// Number of turns of the stack after which opening a connection has failed.
 const ATTEMPTS: usize = 2_000;
 
-/// A stack on a device, and a listener of the kernel that it can reach.
+/// A contender's stack on a device, and a listener of the kernel that the stack can reach.
 pub struct Ends<S> {
     pub stack: S,
     listener: TcpListener,
 }
 
 impl<S: OnTap> Ends<S> {
+    /// Creates the device, the stack and the listener.
     pub fn new(device: Device, hands: Hands) -> Result<Self, String> {
         let stack = S::new(device, hands)?;
         let [kernel, _] = device.addresses();
@@ -33,7 +34,7 @@ impl<S: OnTap> Ends<S> {
         Ok(Self { stack, listener })
     }
 
-    /// Opens a connection from the stack to the kernel. Returns its kernel end.
+    /// Opens a connection from the stack to the kernel. Returns the kernel's end of the connection.
     pub fn open(&mut self) -> Result<KernelEnd, String> {
         let port = self.listener.local_addr().map_err(sentence)?.port();
         self.stack.connect(port)?;
@@ -50,7 +51,8 @@ impl<S: OnTap> Ends<S> {
         Err("the connection does not open".to_owned())
     }
 
-    /// Waits until something may have happened, unless `moved` is true.
+    /// Waits until a frame or data may have arrived. Returns at once if `moved` is true, because
+    /// the last turn has then moved data.
     pub fn wait_unless(&mut self, moved: bool, kernel: &KernelEnd) -> Result<(), String> {
         if moved {
             return Ok(());
@@ -59,7 +61,7 @@ impl<S: OnTap> Ends<S> {
         wait(&mut [link, PollFd::new(&kernel.0, PollFlags::IN)])
     }
 
-    /// Exchanges the last segments of a connection that has ended.
+    /// Runs turns of the stack, so that the last segments of an aborted connection are exchanged.
     pub fn exchange_last_segments(&mut self) -> Result<(), String> {
         for _ in 0..4 {
             self.stack.turn()?;
@@ -68,7 +70,8 @@ impl<S: OnTap> Ends<S> {
     }
 }
 
-/// Sets the buffer sizes that all contenders share. Accepted sockets inherit them.
+/// Sets the buffer sizes that all contenders share. The sockets that `listener` accepts inherit
+/// these sizes.
 pub fn set_buffers(listener: &TcpListener) -> Result<(), String> {
     for option in [SEND_BUFFER, RECEIVE_BUFFER] {
         let size = i32::try_from(BUFFER).map_err(sentence)?;
@@ -85,20 +88,22 @@ fn wait(what: &mut [PollFd<'_>]) -> Result<(), String> {
     }
 }
 
-/// The kernel's end of a connection.
+/// The kernel's end of a connection: a non-blocking socket.
 pub struct KernelEnd(TcpStream);
 
 impl KernelEnd {
-    /// Reads data that have arrived. Returns `None` if there are none at the moment.
+    /// Reads received data. Returns the number of bytes; `None` if no data are available.
     pub fn read(&mut self, into: &mut [u8]) -> Result<Option<usize>, String> {
         unless_it_would_wait(self.0.read(into))
     }
 
-    /// Writes data. Returns the number of bytes taken, or `None` if there is no room.
+    /// Writes data. Returns the number of bytes that the socket has taken; `None` if the send
+    /// buffer is full.
     pub fn write(&mut self, piece: &[u8]) -> Result<Option<usize>, String> {
         unless_it_would_wait(self.0.write(piece))
     }
 
+    /// Closes the sending direction of the connection.
     pub fn close(&self) -> Result<(), String> {
         self.0.shutdown(Shutdown::Write).map_err(sentence)
     }

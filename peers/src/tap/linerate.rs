@@ -1,4 +1,4 @@
-//! linerate as shipped, on its links to the kernel.
+//! linerate as shipped, on a link that has the kernel's TCP at its far end.
 
 use super::ends::sentence;
 use super::{Device, Hands, OnTap, take_up};
@@ -13,22 +13,25 @@ use linerate_wire::MacAddress;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::os::fd::BorrowedFd;
 
+/// linerate's host on a link to the kernel, with one connection at a time.
 pub struct Linerate<L> {
     host: Host<L>,
     hands: Hands,
-    /// Network namespace of the device's far end, if it is not that of this process.
+    /// Network namespace of the device's far end; `None` if it is the namespace of this process.
     network: Option<Network>,
+    /// Address of the kernel's end.
     kernel: Ipv4Addr,
+    /// The open connection; `None` between two runs.
     connection: Option<TcpHandle>,
 }
 
-/// A link of linerate that has the kernel at its other end.
+/// A link of linerate that has the kernel's TCP at its far end.
 pub trait ToKernel: Link + Readiness + Sized {
-    /// Opens the link. Returns it with linerate's MAC address, and with the network namespace of
-    /// its far end if that is not the one of this process.
+    /// Opens the link. Returns the link, linerate's MAC address, and the network namespace of the
+    /// far end. The namespace is `None` if it is that of this process.
     ///
     /// # Errors
-    /// A message that says what this machine does not permit.
+    /// A message that says which step this machine does not permit.
     fn open(device: Device) -> Result<(Self, [u8; 6], Option<Network>), String>;
 }
 

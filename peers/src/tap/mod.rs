@@ -1,7 +1,8 @@
-//! Contenders on a TAP device that has the kernel's TCP at its other end. Each contender is this
-//! program started again, in a network namespace of its own. Its stack and the kernel's socket
-//! share one thread. The processor time of the stack, and of the kernel at both ends of the device,
-//! counts.
+//! Contenders on a device that has the kernel's TCP at its other end, usually a TAP device.
+//!
+//! Each contender is this program started again, in a network namespace of its own. The contender's
+//! stack and the kernel's socket share one thread. The measured processor time is that of the
+//! stack, and of the kernel at both ends of the device.
 
 pub mod ends;
 pub mod linerate;
@@ -20,21 +21,24 @@ use linerate_link::namespace::enter_private_network;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::process::Command;
 
-/// Argument that makes this program a contender on TAP devices.
+/// Argument with which this program runs as the child process of a contender on TAP devices.
 pub const SERVE: &str = "serve-tap";
 
-/// A kind of device between a stack and the kernel. Each has its own subnet.
+/// A kind of device between a stack and the kernel. Each kind has a subnet of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {
+    /// A TAP device without offloads.
     Plain,
+    /// A TAP device with offloads, which carries GSO frames without checksums.
     Offloads,
-    /// A virtual cable whose near end linerate uses by AF_XDP.
+    /// A virtual cable without offloads, whose near end linerate uses by AF_XDP.
     Cable,
     /// A virtual cable with all offloads, whose near end a packet socket uses.
     Packets,
 }
 
 impl Device {
+    /// Returns the kind of TAP device for a workload.
     const fn of(work: Work) -> Self {
         match work {
             Work::TapVnetSend | Work::TapVnetReceive => Self::Offloads,
@@ -42,7 +46,7 @@ impl Device {
         }
     }
 
-    /// Returns the IP addresses of the kernel and of the stack.
+    /// Returns the IP address of the kernel and the IP address of the stack.
     pub const fn addresses(self) -> [Ipv4Addr; 2] {
         let third = match self {
             Self::Plain => 2,
@@ -54,34 +58,35 @@ impl Device {
     }
 }
 
-/// The interface through which an application exchanges data with a stack.
+/// The interface through which the application exchanges data with the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hands {
-    /// The application writes and reads, which copies the data each time.
+    /// The application writes and reads, and each call copies the data.
     Copy,
-    /// The application borrows the stack's buffers. Where bytes are not verified it does not touch
-    /// them, because the cost of producing and using data in place is its own.
+    /// The application borrows the stack's buffers. Unless bytes are verified, it does not touch
+    /// them: the cost of producing and using data does not depend on the stack.
     InPlace,
-    /// The application shares the memory of the data that it sends, and gets received data by
-    /// reference.
+    /// The application passes data to the stack by reference, and gets received data by reference.
     Share,
 }
 
 /// The workloads on a TAP device.
 const WORKS: [Work; 4] = [Work::TapSend, Work::TapReceive, Work::TapVnetSend, Work::TapVnetReceive];
 
-/// A stack on a device, with one connection at a time.
+/// A stack on a device to the kernel, with one connection at a time.
 pub trait OnTap: Sized {
-    /// Returns the version of the stack, and its settings.
+    /// Returns the version of the stack and its settings.
     fn version() -> String;
 
-    /// Creates a host on a new device of this kind.
+    /// Creates a host on a new device of the kind `device`, whose application uses the interface
+    /// `hands`.
     ///
     /// # Errors
-    /// A message that says what this machine does not permit.
+    /// A message that says which step this machine does not permit.
     fn new(device: Device, hands: Hands) -> Result<Self, String>;
 
-    /// Creates a listener of the kernel, in the network namespace of the device's other end.
+    /// Creates a listener of the kernel at `address`, in the network namespace of the device's
+    /// other end.
     ///
     /// # Errors
     /// The kernel's error.
@@ -89,26 +94,27 @@ pub trait OnTap: Sized {
         TcpListener::bind(address).map_err(|error| error.to_string())
     }
 
-    /// Returns the device's descriptor, for polling.
+    /// Returns the descriptor of the device, which becomes readable when a frame has arrived.
     fn link(&self) -> std::os::fd::BorrowedFd<'_>;
 
-    /// Begins to connect to the kernel's listener at `port`.
+    /// Starts a connection to the kernel's listener on `port`.
     ///
     /// # Errors
     /// The stack's error.
     fn connect(&mut self, port: u16) -> Result<(), String>;
 
-    /// Returns whether the connection can send data.
+    /// Returns whether the connection is established.
     fn is_open(&mut self) -> bool;
 
-    /// Receives frames, handles timers, and sends frames.
+    /// Runs one turn of the stack: receives frames, runs timers that are due, and sends frames.
     ///
     /// # Errors
     /// The stack's error.
     fn turn(&mut self) -> Result<(), String>;
 
-    /// Writes the pattern from stream position `place` on, at most `left` bytes. Returns the number
-    /// of bytes taken. Without `verify`, a borrowed buffer may keep its old contents.
+    /// Writes the part of the pattern that begins at byte `place` of the stream, at most `left`
+    /// bytes. Returns the number of bytes that the stack has taken. Without `verify`, a borrowed
+    /// buffer keeps its old contents, which are then sent.
     ///
     /// # Errors
     /// The stack's error.
@@ -120,8 +126,9 @@ pub trait OnTap: Sized {
         verify: bool,
     ) -> Result<usize, String>;
 
-    /// Reads data that have arrived. Returns their length, which is zero if there are none. With
-    /// `verify` they are copied to `into`.
+    /// Reads received data. Returns the number of bytes, which is zero if no data are available.
+    /// The data are copied to `into`; without `verify`, interfaces that lend or share the data skip
+    /// this copy.
     ///
     /// # Errors
     /// The stack's error.
@@ -136,31 +143,31 @@ pub trait OnTap: Sized {
     /// Aborts the connection.
     fn drop_connection(&mut self);
 
-    /// Returns the numbers of frames that the stack has sent and received.
+    /// Returns the number of frames that the stack has sent, and the number that it has received.
     fn frames(&self) -> [u64; 2];
 }
 
-/// Returns linerate on TAP devices.
+/// Returns linerate on TAP devices as a contender, with the interface that copies.
 pub fn linerate() -> Candidate {
     start("linerate")
 }
 
-/// Returns linerate on TAP devices, whose application uses the in-place interface.
+/// Returns linerate on TAP devices as a contender, with the in-place interface.
 pub fn linerate_in_place() -> Candidate {
     start("linerate-lent")
 }
 
-/// Returns linerate on TAP devices, whose application shares memory with it.
+/// Returns linerate on TAP devices as a contender, with the interface that shares memory.
 pub fn linerate_shared() -> Candidate {
     start("linerate-shared")
 }
 
-/// Returns smoltcp on TAP devices.
+/// Returns smoltcp on TAP devices as a contender, with the interface that copies.
 pub fn smoltcp() -> Candidate {
     start("smoltcp")
 }
 
-/// Returns smoltcp on TAP devices, whose application uses the in-place interface.
+/// Returns smoltcp on TAP devices as a contender, with the in-place interface.
 pub fn smoltcp_in_place() -> Candidate {
     start("smoltcp-lent")
 }
@@ -177,10 +184,11 @@ fn start(name: &'static str) -> Candidate {
     child.map(|child| Box::new(child) as _).map_err(|error| Missing { name, reason: reason(error) })
 }
 
-/// Performs the runs that arrive on standard input with this contender, until it ends.
+/// Performs the runs that arrive on standard input with the contender called `name`, until the
+/// input ends.
 ///
 /// # Errors
-/// A message that says what this machine does not permit.
+/// A message that says which step this machine does not permit.
 pub fn serve_contender(name: &str) -> Result<(), String> {
     match name {
         "linerate" => serve_on_tap::<linerate::Linerate<Tap>>(Hands::Copy),
@@ -207,7 +215,7 @@ fn serve_on_tap<S: OnTap>(hands: Hands) -> Result<(), String> {
     )
 }
 
-/// Performs one transfer over a new connection.
+/// Performs one bulk transfer over a new connection, and returns its cost.
 ///
 /// # Errors
 /// A message about the failure.
@@ -228,7 +236,7 @@ pub fn transfer<S: OnTap>(ends: &mut Ends<S>, run: Run) -> Result<Taken, String>
     Ok(Taken::new(processor, run.amount, [after[0] - before[0], after[1] - before[1]]))
 }
 
-/// Transfers data from the stack to the kernel.
+/// Transfers the data of `run` from the stack to the kernel.
 fn send<S: OnTap>(ends: &mut Ends<S>, kernel: &mut KernelEnd, run: Run) -> Result<(), String> {
     let (pattern, mut received) = (Pattern::new(), vec![0; PIECE]);
     let total = run.amount * SEGMENT;
@@ -258,7 +266,7 @@ fn send<S: OnTap>(ends: &mut Ends<S>, kernel: &mut KernelEnd, run: Run) -> Resul
     Ok(())
 }
 
-/// Transfers data from the kernel to the stack.
+/// Transfers the data of `run` from the kernel to the stack.
 fn receive<S: OnTap>(ends: &mut Ends<S>, kernel: &mut KernelEnd, run: Run) -> Result<(), String> {
     let (pattern, mut received) = (Pattern::new(), vec![0; PIECE]);
     let total = run.amount * SEGMENT;
@@ -290,7 +298,8 @@ fn receive<S: OnTap>(ends: &mut Ends<S>, kernel: &mut KernelEnd, run: Run) -> Re
     Ok(())
 }
 
-/// Configures the kernel's end of a device: its address, and a queue that holds a whole window.
+/// Configures the kernel's end of a device: its address, and a queue that is long enough for a
+/// whole window.
 fn take_up(interface: &linerate_link::KernelInterface, device: Device) -> Result<(), String> {
     let [address, _] = device.addresses();
     interface

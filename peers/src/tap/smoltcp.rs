@@ -1,10 +1,11 @@
-//! smoltcp on a TAP device. This driver makes the same system calls as linerate's link: one for
-//! each frame, into and out of fixed memory. smoltcp's own driver has no offloads, and allocates
-//! memory for each frame.
+//! smoltcp on a TAP device, with a driver of this program.
 //!
-//! With offloads, the driver provides what smoltcp needs to send and receive GSO frames: an MTU of
-//! 65,535 bytes, no checksums, and a peer whose SYN announces an MSS of that size. The virtio-net
-//! header requests their segmentation.
+//! The driver makes the same system calls as linerate's link: one for each frame, into and out of
+//! fixed memory. smoltcp's own driver has no offloads, and allocates memory for each frame.
+//!
+//! On a device with offloads, smoltcp must send and receive GSO frames. The driver therefore
+//! reports an MTU of 65,535 bytes and no checksums, and changes the MSS in the peer's SYN to fit
+//! this MTU. The virtio-net header requests that the kernel segments the GSO frames.
 
 use super::ends::sentence;
 use super::{Device, Hands, OnTap, take_up};
@@ -23,26 +24,34 @@ use std::os::fd::BorrowedFd;
 
 /// Length of the virtio-net header in bytes.
 const HEADER: usize = 10;
-/// Length of the Ethernet, IP and TCP headers together in bytes.
+/// Length of the Ethernet, IP and TCP headers together in bytes, without options.
 const HEADERS: usize = 14 + 20 + 20;
+/// Length of the largest IP packet in bytes.
 const LARGEST_PACKET: usize = 65_535;
+/// Port before the first port of smoltcp's connections. Each connection uses the next port.
 const FIRST_PORT: u16 = 49_152;
 
-/// A driver for smoltcp: the device, memory for one frame in each direction, and counters.
+/// A device for smoltcp: a TAP device with memory for one frame in each direction, and counters.
 struct Driver {
     tap: Tap,
-    /// Length of the virtio-net header in front of each frame in bytes; zero without offloads.
+    /// Length in bytes of the virtio-net header in front of each frame; zero without offloads.
     header: usize,
+    /// Largest IP packet in bytes that smoltcp may send.
     mtu: usize,
+    /// Memory for the received frame, with its virtio-net header.
     arrived: Box<[u8]>,
+    /// Memory for the frame to send, with its virtio-net header.
     leaving: Box<[u8]>,
+    /// Number of frames sent, and number of frames received.
     frames: [u64; 2],
     /// Number of frames that may still be received in this turn.
     budget: usize,
 }
 
+/// A received frame without its virtio-net header.
 struct Arrived<'a>(&'a [u8]);
 
+/// The means to send one frame: the device, memory for the frame, and the counter of sent frames.
 struct Leaving<'a> {
     device: BorrowedFd<'a>,
     header: usize,
@@ -108,20 +117,21 @@ impl TxToken for Leaving<'_> {
             let (before, frame) = memory.split_at_mut(HEADER);
             leave_to_the_kernel(before, &mut frame[..length]);
         }
-        // A frame for which the device has no room is lost, as on a wire.
+        // If the device has no room, the frame is lost like a frame on a wire.
         let _ = rustix::io::write(device, &memory[..header + length]);
         *sent += 1;
         result
     }
 }
 
-/// Returns whether a frame is TCP over IPv4 without IP options.
+/// Returns whether a frame carries TCP over IPv4 without IP options.
 fn is_tcp(frame: &[u8]) -> bool {
     frame.get(12..15) == Some(&[8, 0, 0x45]) && frame.get(23) == Some(&6) && frame.len() >= HEADERS
 }
 
-/// Writes the virtio-net header of a frame to send. The kernel then completes the checksum, and
-/// segments a large frame.
+/// Writes the virtio-net header of a frame to send, and the sum of the pseudo-header into the
+/// checksum field. The kernel then completes the checksum, and segments a frame that is larger than
+/// 1,514 bytes.
 fn leave_to_the_kernel(header: &mut [u8], frame: &mut [u8]) {
     header.fill(0);
     if !is_tcp(frame) {
@@ -145,7 +155,7 @@ fn leave_to_the_kernel(header: &mut [u8], frame: &mut [u8]) {
     }
 }
 
-/// Changes the MSS in a SYN of the peer to the largest value, so that smoltcp sends GSO frames.
+/// Replaces the MSS in a SYN of the peer by the largest value, so that smoltcp sends GSO frames.
 fn allow_large_segments(frame: &mut [u8]) {
     let is_syn = is_tcp(frame) && frame[47] & 2 != 0;
     // In a SYN of the kernel, the MSS is the first option.
@@ -154,6 +164,7 @@ fn allow_large_segments(frame: &mut [u8]) {
     }
 }
 
+/// smoltcp on a TAP device, with one socket.
 pub struct Smoltcp {
     interface: Interface,
     hands: Hands,
