@@ -1,12 +1,15 @@
-// gVisor's netstack as a contender: two stacks joined by its own pipe, with blocking connections of
-// its adapter for Go's net package, on one processor.
+// Command gvisor runs gVisor's TCP stack (netstack) as a contender, on one processor. Two stacks
+// are joined by gVisor's pipe. The applications use the blocking connections of gVisor's adapter
+// for Go's net package.
 //
-// The program reads one run per line from standard input ("bulk 100000 0": workload, amount, and
-// whether to verify the bytes). It answers with "ok", the processor time of this process in
-// nanoseconds and the segments in each direction, or with "error" and a message.
+// The program reads one run per line from standard input, such as "bulk 100000 0": the workload,
+// the amount, and 1 to verify the bytes or 0. It answers with "ok", the processor time of this
+// process in nanoseconds, and the number of segments in each direction. If a run fails, it answers
+// with "error" and a message.
 //
-// With an interface, an address at its far end and the descriptor of a kernel listener as arguments,
-// it is a single stack on a packet socket (packet.go).
+// With three arguments, the program runs a single stack on a packet socket instead (packet.go). The
+// arguments are the name of an interface, the address of the stack, and the descriptor of a
+// listener of the kernel.
 package main
 
 import (
@@ -55,7 +58,8 @@ func address(number byte) tcpip.Address {
 	return tcpip.AddrFrom4([4]byte{192, 0, 2, number})
 }
 
-// newHost returns a stack with one interface, and with the buffer sizes that all contenders share.
+// newHost returns a stack with the address own on one interface, and with the buffer sizes that all
+// contenders share.
 func newHost(own tcpip.Address, link stack.LinkEndpoint) (*stack.Stack, error) {
 	host := stack.New(stack.Options{
 		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol, arp.NewProtocol},
@@ -84,6 +88,7 @@ func newHost(own tcpip.Address, link stack.LinkEndpoint) (*stack.Stack, error) {
 	return host, nil
 }
 
+// pair is two stacks that are joined by a pipe, and a listener of the right stack.
 type pair struct {
 	left, right *stack.Stack
 	listener    *gonet.TCPListener
@@ -123,14 +128,14 @@ func (p *pair) bulk(amount uint64, verify bool) error {
 	return transfer(client, server, amount, verify)
 }
 
-// end is an end of a connection, of gVisor or of the kernel.
+// end is one end of a connection, which belongs to gVisor or to the kernel.
 type end interface {
 	io.ReadWriteCloser
 	CloseWrite() error
 }
 
-// transfer sends the data of `amount` segments from one end of a connection to the other, and closes
-// both.
+// transfer sends the data of amount segments from the client's end of a connection to the server's
+// end, and closes both ends.
 func transfer(client, server end, amount uint64, verify bool) error {
 	total := amount * segment
 	written := make(chan error, 1)
@@ -200,8 +205,8 @@ func (p *pair) pingPong(amount uint64) error {
 	return client.Close()
 }
 
-// connect opens and closes connections. The server closes first, and the client when it has read the
-// end of the stream.
+// connect opens and closes amount connections, one after the other. The server closes first; the
+// client closes when it has read the end of the stream.
 func (p *pair) connect(amount uint64) error {
 	rest := make([]byte, 1)
 	for i := uint64(0); i < amount; i++ {
@@ -230,12 +235,14 @@ func (p *pair) run(work string, amount uint64, verify bool) error {
 	return fmt.Errorf("there is no work called %s", work)
 }
 
-// sent returns the number of segments that each end has sent.
+// sent returns the number of segments that the left stack has sent, and the number that the right
+// stack has sent.
 func (p *pair) sent() (out, back uint64) {
 	return p.left.Stats().TCP.SegmentsSent.Value(), p.right.Stats().TCP.SegmentsSent.Value()
 }
 
-// processorTime returns the processor time of all threads of this process, in the kernel included.
+// processorTime returns the processor time of all threads of this process in nanoseconds, in user
+// and kernel mode; zero if the system does not report it.
 func processorTime() int64 {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -255,13 +262,15 @@ func version() string {
 	return "of an unknown version"
 }
 
-// worker performs the runs: a pair of stacks, or a stack and the kernel.
+// worker performs runs between two stacks (pair), or between a stack and the kernel (outside). sent
+// returns the number of segments or frames in each direction.
 type worker interface {
 	run(work string, amount uint64, verify bool) error
 	sent() (out, back uint64)
 }
 
-// begin returns a pair of stacks, or a stack and the kernel if the arguments name an interface.
+// begin returns a stack on a packet socket if the program has three arguments, else a pair of
+// stacks.
 func begin() (worker, error) {
 	if len(os.Args) == 4 {
 		return newOutside(os.Args[1], os.Args[2], os.Args[3])

@@ -1,5 +1,6 @@
-// A stack on a packet socket with GSO frames, and a socket of the kernel at the other end of the
-// cable.
+// This file runs gVisor's stack on a packet socket with GSO frames. A socket of the kernel is at
+// the other end of the virtual cable.
+
 package main
 
 import (
@@ -16,16 +17,19 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
-// Size of the socket's receive queue in bytes, as for linerate's link.
+// queue is the size in bytes of the packet socket's send buffer and receive buffer. linerate's link
+// has the same sizes.
 const queue = 8 << 20
 
-// outside is a stack, and a listener of the kernel that it can reach.
+// outside is a stack on a packet socket, and a listener of the kernel that the stack can reach.
 type outside struct {
 	host     *stack.Stack
 	listener *net.TCPListener
 	kernel   tcpip.FullAddress
 }
 
+// newOutside opens a packet socket on the interface called name, and creates a stack with the
+// address own on it. The listener of the kernel has the number descriptor.
 func newOutside(name, own, descriptor string) (*outside, error) {
 	number, err := strconv.Atoi(descriptor)
 	if err != nil {
@@ -44,8 +48,8 @@ func newOutside(name, own, descriptor string) (*outside, error) {
 	if err != nil {
 		return nil, err
 	}
-	// As in runsc: GSO frames in both directions, checksums left to the link, and received frames
-	// taken as verified.
+	// These are the settings of runsc: GSO frames are sent and received, the link computes the
+	// checksums of sent frames, and received frames count as verified.
 	link, err := fdbased.New(&fdbased.Options{
 		FDs:                []int{socket},
 		MTU:                1500,
@@ -63,11 +67,16 @@ func newOutside(name, own, descriptor string) (*outside, error) {
 	if err != nil {
 		return nil, err
 	}
-	kernel := tcpip.FullAddress{NIC: nic, Addr: tcpip.AddrFrom4Slice(at.IP.To4()), Port: uint16(at.Port)}
+	kernel := tcpip.FullAddress{
+		NIC:  nic,
+		Addr: tcpip.AddrFrom4Slice(at.IP.To4()),
+		Port: uint16(at.Port),
+	}
 	return &outside{host, listener, kernel}, nil
 }
 
-// openSocket returns a packet socket on the interface, with a virtio-net header for each frame.
+// openSocket returns a packet socket on the interface called name, and the MAC address of the
+// interface. Each frame on the socket has a virtio-net header.
 func openSocket(name string) (int, net.HardwareAddr, error) {
 	found, err := net.InterfaceByName(name)
 	if err != nil {
@@ -111,7 +120,7 @@ func (o *outside) run(work string, amount uint64, verify bool) error {
 	return fmt.Errorf("there is no work called %s", work)
 }
 
-// sent returns the numbers of frames that the stack has sent and received.
+// sent returns the number of frames that the stack has sent, and the number that it has received.
 func (o *outside) sent() (out, back uint64) {
 	counted := o.host.NICInfo()[nic].Stats
 	return counted.Tx.Packets.Value(), counted.Rx.Packets.Value()

@@ -1,9 +1,10 @@
-/* lwIP as a contender: two interfaces of one instance, joined by two rings of frames in memory, with
- * the raw API in one thread.
+/* lwIP as a contender. Two interfaces of one instance are joined by two rings of frames in memory.
+ * The applications use the raw API, and everything runs in one thread.
  *
- * The program reads one run per line from standard input ("bulk 100000 0": workload, amount, and
- * whether to verify the bytes). It answers with "ok", the processor time of this thread in
- * nanoseconds and the frames in each direction, or with "error" and a message. */
+ * The program reads one run per line from standard input, such as "bulk 100000 0": the workload,
+ * the amount, and 1 to verify the bytes or 0. It answers with "ok", the processor time of this
+ * thread in nanoseconds, and the number of frames in each direction. If a run fails, it answers
+ * with "error" and a message. */
 
 #include "lwip/etharp.h"
 #include "lwip/init.h"
@@ -19,7 +20,7 @@
 
 enum { FRAME = 1514, BATCH = 64, PIECE = 64 << 10, SEGMENT = 1460, PERIOD = 251, PORT = 9 };
 
-/* The frames in flight to one end. */
+/* The ring of the frames in flight to one end. */
 struct lane {
   uint8_t frames[BATCH][FRAME];
   size_t lengths[BATCH];
@@ -27,6 +28,7 @@ struct lane {
   uint64_t carried;
 };
 
+/* One interface, with the rings from and to the other interface. */
 struct end {
   struct netif netif;
   struct lane *from_other, *to_other;
@@ -36,7 +38,8 @@ static struct lane to_left, to_right;
 static struct end left, right;
 static struct tcp_pcb *listener;
 
-/* The state of both applications. */
+/* The state of both applications. `heard` holds received data, `read_bytes` counts these data, and
+ * `trouble` is the message of a failed run. */
 static uint8_t pattern[PIECE + PERIOD], heard[FRAME];
 static struct tcp_pcb *client, *server;
 static int connected, closed_by_peer, failed, verify;
@@ -49,7 +52,7 @@ static uint64_t nanoseconds(clockid_t clock) {
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* The driver's output: copies a frame into the memory of the link. */
+/* Sends a frame for the interface: copies it to the next free place of the ring. */
 static err_t link_output(struct netif *netif, struct pbuf *p) {
   struct lane *lane = ((struct end *)netif->state)->to_other;
   if (lane->count == BATCH || p->tot_len > FRAME) return ERR_BUF;
@@ -60,7 +63,7 @@ static err_t link_output(struct netif *netif, struct pbuf *p) {
   return ERR_OK;
 }
 
-/* The driver's input: passes at most `budget` frames to the stack, in buffers of the stack. */
+/* Receives at most `budget` frames: copies each frame to a buffer of lwIP, and passes it on. */
 static void receive(struct end *end, unsigned budget) {
   struct lane *lane = end->from_other;
   for (; lane->count > 0 && budget > 0; budget--) {
@@ -87,7 +90,8 @@ static err_t set_up(struct netif *netif) {
   netif->mtu = 1500;
   netif->hwaddr_len = ETH_HWADDR_LEN;
   netif->hwaddr[0] = 2, netif->hwaddr[5] = netif->state == &left ? 1 : 2;
-  netif->flags = NETIF_FLAG_BROADCAST | NETIF_FLAG_ETHARP | NETIF_FLAG_ETHERNET | NETIF_FLAG_LINK_UP;
+  netif->flags =
+      NETIF_FLAG_BROADCAST | NETIF_FLAG_ETHARP | NETIF_FLAG_ETHERNET | NETIF_FLAG_LINK_UP;
   netif->output = etharp_output;
   netif->output_ip6 = no_ip6;
   netif->linkoutput = link_output;
@@ -104,7 +108,7 @@ static void add(struct end *end, int number, struct lane *from_other, struct lan
   netif_set_up(&end->netif);
 }
 
-/* The receiving application: copies the received data, and compares them if that was requested. */
+/* Acts as the receiving application: copies the received data, and verifies them if requested. */
 static err_t on_receive(void *argument, struct tcp_pcb *pcb, struct pbuf *p, err_t error) {
   (void)argument, (void)error;
   if (p == NULL) {
@@ -159,14 +163,15 @@ static int open_connection(void) {
   return !failed;
 }
 
-/* The server closes first and enters TIME-WAIT. Its connection is aborted there, which sends no
- * segment. */
+/* Closes the connection. The server closes first, so that its end enters TIME-WAIT. An abort then
+ * removes this end without sending a segment. */
 static void close_connection(void) {
   tcp_err(client, NULL);
   tcp_close(server);
   while (!closed_by_peer) receive(&left, BATCH), receive(&right, BATCH), sys_check_timeouts();
   tcp_close(client);
-  while (server->state != TIME_WAIT) receive(&right, BATCH), receive(&left, BATCH), sys_check_timeouts();
+  while (server->state != TIME_WAIT)
+    receive(&right, BATCH), receive(&left, BATCH), sys_check_timeouts();
   tcp_abort(server);
   receive(&left, BATCH);
 }
@@ -178,7 +183,9 @@ static void bulk(uint64_t amount, unsigned frames_before_answer) {
   while (read_bytes < total && !failed) {
     while (written < total && tcp_sndbuf(client) > 0) {
       uint64_t count = LWIP_MIN(total - written, tcp_sndbuf(client));
-      if (tcp_write(client, pattern + written % PERIOD, (u16_t)count, TCP_WRITE_FLAG_COPY) != ERR_OK) break;
+      if (tcp_write(client, pattern + written % PERIOD, (u16_t)count, TCP_WRITE_FLAG_COPY) !=
+          ERR_OK)
+        break;
       written += count;
     }
     tcp_output(client);
@@ -236,7 +243,8 @@ static void run(const char *work, uint64_t amount) {
   if (failed)
     printf("error %s\n", trouble);
   else
-    printf("ok %llu %llu %llu\n", (unsigned long long)taken, (unsigned long long)out, (unsigned long long)back);
+    printf("ok %llu %llu %llu\n", (unsigned long long)taken, (unsigned long long)out,
+           (unsigned long long)back);
   fflush(stdout);
 }
 
