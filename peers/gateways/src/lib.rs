@@ -1,5 +1,5 @@
-//! The TUN device of a gateway program: an inherited descriptor, used as a stream of packets by
-//! tokio.
+//! The TUN device of a gateway program. Its descriptor is inherited, and tokio reads and writes it
+//! as a stream of packets.
 
 #![forbid(unsafe_code)]
 
@@ -10,16 +10,16 @@ use std::task::{Context, Poll, ready};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A TUN device without offloads: each read and write is one packet.
+/// A TUN device without offloads. Each read returns one packet, and each write sends one packet.
 #[derive(Debug)]
 pub struct Tun(AsyncFd<File>);
 
 impl Tun {
-    /// Uses the descriptor whose number is the first argument of the program. Returns the device
-    /// with its MTU, the second argument.
+    /// Takes over the descriptor whose number is the first argument of the program. Returns the
+    /// device, and its MTU in bytes, which is the second argument.
     ///
     /// # Errors
-    /// An error of the system, or an argument that is not a number.
+    /// An error of the system, or a message that an argument is not a number.
     pub fn of_arguments() -> io::Result<(Self, usize)> {
         let mut words = std::env::args().skip(1);
         let mut number = || {
@@ -33,7 +33,7 @@ impl Tun {
         Ok((Self(asynchronous(file)?), usize::try_from(mtu).unwrap_or(1_500)))
     }
 
-    /// Receives a packet.
+    /// Receives one packet into `packet`, and returns its length in bytes.
     ///
     /// # Errors
     /// An error of the system.
@@ -46,7 +46,7 @@ impl Tun {
         }
     }
 
-    /// Sends a packet.
+    /// Sends one packet.
     ///
     /// # Errors
     /// An error of the system.
@@ -60,8 +60,8 @@ impl Tun {
     }
 }
 
-/// Registers the device with tokio. The replacement of the deprecated `AsyncFd::new` does the same,
-/// but is unsafe.
+/// Registers the device with tokio. `AsyncFd::new` is deprecated, but its replacement is unsafe and
+/// has the same effect.
 #[allow(deprecated, reason = "the file is owned, so its descriptor stays the same")]
 fn asynchronous(file: File) -> io::Result<AsyncFd<File>> {
     AsyncFd::new(file)

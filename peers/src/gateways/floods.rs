@@ -1,4 +1,5 @@
-//! Measures an upload beside a flood from the same client: `cargo xtask bench gateways --floods`.
+//! Measurement of an upload beside a flood from the same client: `cargo xtask bench gateways
+//! --floods`.
 
 use super::network::{FAR, Laboratory};
 use super::subject::{Gateway, Subject};
@@ -13,26 +14,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{iter, thread};
 
-/// Time before a measurement, in which the gateway and the transfer reach a steady state.
+/// Time before each measurement, in which the gateway and the transfer reach a steady state.
 const WARM_UP: Duration = Duration::from_millis(700);
-/// Duration of a measurement.
+/// Duration of each measurement.
 const SPAN: Duration = Duration::from_millis(2_000);
-/// Number of packets that a flood sends between two looks at the clock.
+/// Number of packets that a flood sends before it checks its rate.
 const BURST: u32 = 16;
-/// Number of different packets in a flood.
+/// Number of different packets in a flood. After the last packet, the flood begins again with the
+/// first one.
 const PACKETS: u32 = 32_768;
-/// A port at which nothing listens.
+/// A port of the server on which no program listens.
 const CLOSED: u16 = 9;
 
-/// The kinds of flood. `local` sends datagrams to the client itself, which only compete for the
-/// processors. `open`, `closed` and `half-open` send SYNs to a port with a listener, to one
-/// without, and from sources that never answer. `udp` sends datagrams to all ports.
+/// The kinds of flood:
+///
+/// - `local` sends datagrams to the client itself, which compete with the gateway for the
+///   processors only.
+/// - `open` sends SYNs to a port with a listener.
+/// - `closed` sends SYNs to a port without a listener.
+/// - `half-open` sends SYNs to a port with a listener, from addresses that never answer.
+/// - `udp` sends datagrams to the ports from 1 to 32,768.
 pub const KINDS: [&str; 5] = ["local", "open", "closed", "half-open", "udp"];
 
-/// Measures a gateway beside each kind of flood.
+/// Measures a gateway beside each kind of flood, at each rate in packets per second. Rate 0 stands
+/// for as many packets as possible.
 ///
 /// # Errors
-/// A message, if the gateway or its client fails.
+/// A message that the gateway or its client has failed.
 pub fn measure(
     subject: Subject,
     program: &Path,
@@ -41,8 +49,8 @@ pub fn measure(
     let mut all = Vec::new();
     for kind in KINDS {
         for &rate in rates {
-            // Each measurement has its own networks and gateway, because a flood may affect a
-            // gateway for longer.
+            // Each measurement has networks and a gateway of its own, because a flood may affect a
+            // gateway even after its end.
             let laboratory = Laboratory::new()?;
             let server = Server::start(&laboratory.server)?;
             let gateway = subject.start(program, &laboratory, 1_500)?;
@@ -56,6 +64,7 @@ pub fn measure(
             let (beside, processor) = rate_of(&server, &gateway)?;
             let memory = gateway.memory()?;
             drop(flood.stdin.take());
+            /// The client prints the number of packets per second in place of a duration.
             let sent = super::traffic::answer(&mut flood)?.as_nanos() as f64;
             let _ = flood.wait();
             let _ = upload.kill();
@@ -76,8 +85,8 @@ pub fn measure(
     Ok(all)
 }
 
-/// Returns the goodput over [`SPAN`] in Gb/s, and the number of processors that the gateway keeps
-/// busy.
+/// Returns the goodput of the upload over [`SPAN`] in Gb/s, and the number of processors that the
+/// gateway keeps busy.
 fn rate_of(server: &Server, gateway: &Gateway) -> Result<(f64, f64), String> {
     let (started, before) = (Instant::now(), server.received());
     let used = gateway.processor_time()?;
@@ -88,10 +97,11 @@ fn rate_of(server: &Server, gateway: &Gateway) -> Result<(f64, f64), String> {
     Ok((bytes * 8.0 / seconds / 1e9, used / seconds))
 }
 
-/// Sends a flood until standard input ends. Returns the number of packets per second.
+/// Sends a flood of `rate` packets per second until standard input ends; rate 0 stands for as many
+/// packets as possible. Returns the number of packets per second that were sent.
 ///
 /// # Errors
-/// A message, if the system refuses.
+/// A message that the system does not permit a raw socket or has no route to the server.
 pub fn send(server: SocketAddr, kind: &str, rate: u64) -> Result<u64, String> {
     let explain = |errno: rustix::io::Errno| format!("the flood cannot be sent: {errno}");
     let own = own_address(server).map_err(|error| error.to_string())?;
@@ -112,7 +122,7 @@ pub fn send(server: SocketAddr, kind: &str, rate: u64) -> Result<u64, String> {
                 continue;
             }
             for (to, packet) in next.by_ref().take(BURST as usize) {
-                // If the queue is full the packet is dropped, as it would be in a real flood.
+                // If the queue is full, the packet is dropped, as it would be in a real flood.
                 let _ = sendto(&raw, packet, SendFlags::DONTWAIT, to);
                 sent += 1;
             }
@@ -121,6 +131,7 @@ pub fn send(server: SocketAddr, kind: &str, rate: u64) -> Result<u64, String> {
     })
 }
 
+/// Returns the address from which this process sends to `server`.
 fn own_address(server: SocketAddr) -> std::io::Result<Ipv4Addr> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     socket.connect(server)?;
@@ -130,11 +141,11 @@ fn own_address(server: SocketAddr) -> std::io::Result<Ipv4Addr> {
     }
 }
 
-/// Returns packet number `number` of a flood of this kind.
+/// Returns packet number `number` of a flood of this kind, and its destination.
 fn packet(kind: &str, own: Ipv4Addr, server: SocketAddr, number: u32) -> (SocketAddrV4, Vec<u8>) {
     let low = (number % 28_000) as u16;
     let source_port = 32_768 + low;
-    // The source of a half-open flood: another address in the client's network.
+    // The source of a half-open flood is another address in the client's network.
     let neighbor = Ipv4Addr::from_bits(own.to_bits() & !0xff | (16 + number % 200));
     let is_udp = kind == "udp" || kind == "local";
     let destination = if kind == "local" { own } else { FAR };

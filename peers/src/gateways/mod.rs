@@ -1,6 +1,8 @@
-//! Compares egress gateways (`cargo xtask bench gateways`): processor time and memory for equal
-//! traffic. The traffic passes from a client in a network namespace through a TUN device to a
-//! server in another namespace.
+//! Comparison of egress gateways by processor time and memory for equal traffic: `cargo xtask bench
+//! gateways`.
+//!
+//! The traffic passes from a client in one network namespace, through a TUN device and the gateway,
+//! to a server in another network namespace.
 
 mod floods;
 mod network;
@@ -21,32 +23,33 @@ use std::process::Command;
 use subject::Subject;
 use traffic::{Direction, Server};
 
-/// Argument that selects this comparison.
+/// Argument that selects the comparison of gateways.
 pub const WORD: &str = "gateways";
-/// Argument with which this program runs itself again inside its namespace.
+/// Argument with which this program starts itself again inside the namespace of the comparison.
 pub const SERVE: &str = "serve-gateways";
-/// Argument with which this program runs itself as the client behind a gateway.
+/// Argument with which this program starts itself again as a client behind a gateway.
 pub const CLIENT: &str = "serve-gateway-client";
 
 pub use traffic::run_client;
 
-/// Egress gateways side by side: processor seconds per GB, memory per idle flow, connections.
+/// Compares egress gateways: processor seconds per GB, memory per idle flow, and connections per
+/// second.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask bench gateways", bin_name = "cargo xtask bench gateways")]
 struct Arguments {
-    /// Less data and fewer flows.
+    /// Transfers less data and opens fewer flows.
     #[arg(long)]
     quick: bool,
-    /// Only this gateway; may be repeated.
+    /// Measures only this gateway; may be repeated.
     #[arg(long, value_name = "NAME")]
     gateway: Vec<String>,
-    /// Only this MTU; may be repeated.
+    /// Measures only with this MTU; may be repeated.
     #[arg(long, value_name = "BYTES")]
     mtu: Vec<usize>,
-    /// The goodput of an upload beside floods from the same client, and nothing else.
+    /// Measures only the goodput of an upload beside floods from the same client.
     #[arg(long)]
     floods: bool,
-    /// Packets of a flood per second, 0 for as many as possible; may be repeated.
+    /// Rate of a flood in packets per second, or 0 for as many as possible; may be repeated.
     #[arg(long, value_name = "COUNT", requires = "floods", default_values_t = [20_000, 100_000, 0])]
     rate: Vec<u32>,
     /// Writes all results as JSON to this file.
@@ -54,36 +57,45 @@ struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// Results of one gateway at one MTU.
+/// The results of one gateway with one MTU.
 #[derive(Debug, Default, Serialize)]
 struct Figures {
     gateway: &'static str,
+    /// MTU of the client's device in bytes.
     mtu: usize,
-    /// Processor seconds of the gateway per GB: uploads over 1 and 8 streams, and downloads.
+    /// Processor seconds of the gateway per GB of an upload over one stream, and over eight
+    /// streams.
     up: [f64; 2],
+    /// Processor seconds of the gateway per GB of a download over one stream, and over eight
+    /// streams.
     down: [f64; 2],
-    /// Goodput of these runs in Gb/s.
+    /// Goodput of the two uploads in Gb/s.
     rate_up: [f64; 2],
+    /// Goodput of the two downloads in Gb/s.
     rate_down: [f64; 2],
-    /// Resident memory of the gateway per idle flow, in bytes.
+    /// Growth of the gateway's resident memory per idle flow, in bytes.
     idle_flow: f64,
-    /// Resident memory that remains per flow five seconds after all flows were closed, in bytes.
+    /// Growth of the gateway's resident memory per flow that remains five seconds after all flows
+    /// were closed, in bytes.
     after_close: f64,
-    /// Processor time of the gateway per connection that exchanges one byte, in microseconds.
+    /// Processor time of the gateway per connection, in microseconds. A connection carries one byte
+    /// in each direction.
     connection: f64,
-    /// Number of connections per second that exchange one byte.
+    /// Number of such connections per second, which are opened one after the other.
     connections: f64,
 }
 
-/// Results of an upload beside a flood.
+/// The results of an upload beside one kind of flood.
 #[derive(Debug, Serialize)]
 struct FloodFigures {
     gateway: &'static str,
+    /// Kind of the flood, one of `floods::KINDS`.
     kind: &'static str,
     /// Number of packets per second that the flood has sent.
     rate: f64,
-    /// Goodput of the upload in Gb/s, without the flood and beside it.
+    /// Goodput of the upload without the flood, in Gb/s.
     alone: f64,
+    /// Goodput of the upload beside the flood, in Gb/s.
     beside: f64,
     /// Number of processors that the gateway keeps busy beside the flood.
     processor: f64,
@@ -106,16 +118,18 @@ impl FloodFigures {
     }
 }
 
-/// Runs the comparison in a new network namespace, where this program starts itself again.
+/// Starts this program again in a new network namespace, where it performs the comparison. Waits
+/// until it has ended.
 ///
 /// # Errors
-/// A message, if the namespace cannot be created or the program inside it fails.
+/// A message that the namespace cannot be created, or that the program inside it has failed.
 pub fn start(words: &[String]) -> Result<(), String> {
-    // Parsed here already, so that wrong arguments end the program at once.
+    // The arguments are parsed here too, so that wrong arguments end the program at once.
     let _ = Arguments::parse_from(words);
     let mut command = Command::new(env::current_exe().map_err(|error| error.to_string())?);
     command.arg(SERVE).args(words.iter().skip(1));
-    // In a user namespace without other users, a gateway that gives up root (pasta) cannot work.
+    // pasta gives up root and becomes another user. A user namespace has no other users, so it is
+    // used only if this process is not root.
     let isolation =
         if geteuid().is_root() { Isolation::Network } else { Isolation::UserAndNetwork };
     let mut child = spawn(command, isolation).map_err(|error| error.to_string())?;
@@ -123,7 +137,7 @@ pub fn start(words: &[String]) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err("the comparison has failed".to_owned()) }
 }
 
-/// Runs the comparison inside its namespace.
+/// Performs the comparison. This process must already be inside its network namespace.
 ///
 /// # Errors
 /// A message about the failure.
@@ -184,7 +198,7 @@ pub fn serve(words: &[String]) -> Result<(), String> {
     write_json(json, &subjects, &missing, &all, arguments.quick)
 }
 
-/// Writes the results and facts about this machine as JSON, if a file was named.
+/// Writes the results and the facts about this machine as JSON. Does nothing if `file` is `None`.
 fn write_json(
     file: Option<File>,
     subjects: &[(Subject, PathBuf)],
@@ -200,7 +214,7 @@ fn write_json(
     writeln!(file, "{report:#}").map_err(|error| error.to_string())
 }
 
-/// Measures one gateway at one MTU.
+/// Measures one gateway with one MTU.
 fn measure(
     subject: Subject,
     program: &std::path::Path,
@@ -213,8 +227,8 @@ fn measure(
     let client = traffic::Client { process: gateway.client, server: server.address };
     client.wait_until_ready()?;
     let mut figures = Figures { gateway: subject.name(), mtu, ..Figures::default() };
-    // Memory is measured first: after much traffic, a gateway's memory does not grow by a few
-    // flows.
+    // Memory is measured before the transfers. After much traffic, a gateway has free memory of its
+    // own, and does not grow by a few flows.
     let flows = if quick { 2_000 } else { 10_000 };
     let before = gateway.memory()?;
     let (idle, after) = client.idle_flows(flows, || gateway.memory())?;

@@ -1,36 +1,41 @@
-//! The namespaces of the comparison: clients, the gateway, and a server at the far end of a cable.
+//! The network namespaces of the comparison: one for clients, one for the gateway, and one for the
+//! server, which is at the far end of a cable.
 
 use linerate_link::KernelInterface;
 use linerate_link::namespace::Network;
 use std::fs;
 use std::net::Ipv4Addr;
 
+/// Address of the gateway's end of the cable.
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
+/// Address of a router that does not exist.
 const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 254);
-/// The address of the server.
+/// Address of the server at the far end of the cable.
 pub const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
 
 /// The networks around one gateway, which are deleted when this value is dropped. The gateway
-/// itself runs in the network of this process.
+/// itself runs in the network namespace of this process.
 #[derive(Debug)]
 pub struct Laboratory {
-    /// Near end of the cable to the server; `None` while this value is being dropped.
+    /// Gateway's end of the cable to the server; `None` while this value is being dropped.
     near: Option<KernelInterface>,
+    /// Network namespace of the clients, which reach the server only through the gateway.
     pub client: Network,
+    /// Network namespace of the server.
     pub server: Network,
 }
 
 impl Laboratory {
-    /// Creates the networks of client and server.
+    /// Creates the network namespaces of the client and of the server, and the cable to the server.
     ///
     /// # Errors
-    /// A message about the failure.
+    /// A message that says which step has failed.
     pub fn new() -> Result<Self, String> {
         let (near, server) =
             Network::behind_cable(["left", "right"], FAR).map_err(|error| error.to_string())?;
         near.add_address(NEAR, 24).map_err(|error| error.to_string())?;
-        // pasta copies the default route to its clients, so there must be one. Its router need not
-        // exist.
+        // pasta copies the default route to its clients, so this namespace needs a default route.
+        // The router of the route need not exist.
         near.add_route(Ipv4Addr::UNSPECIFIED, 0, Some(ROUTER.into()))
             .map_err(|error| error.to_string())?;
         let client = Network::new().map_err(|error| error.to_string())?;
@@ -42,7 +47,8 @@ impl Laboratory {
 }
 
 impl Drop for Laboratory {
-    /// Deletes the cable at once; the kernel would delete it some time later.
+    /// Deletes the cable at once. The kernel would delete it some time after the namespaces, when
+    /// the next laboratory may already need its names.
     fn drop(&mut self) {
         if let Some(near) = self.near.take() {
             let _ = near.delete();
@@ -50,11 +56,11 @@ impl Drop for Laboratory {
     }
 }
 
-/// Selects Reno in the network of the calling thread. With BBR, the cost of pacing would depend on
-/// the machine.
+/// Selects Reno as congestion control in the network namespace of the calling thread. With BBR,
+/// which is paced, the processor time would depend on the timers of the machine.
 ///
 /// # Errors
-/// A message, if the kernel refuses.
+/// A message that the kernel does not permit Reno.
 pub fn pin_reno() -> Result<(), String> {
     let path = "/proc/sys/net/ipv4/tcp_congestion_control";
     fs::write(path, "reno").map_err(|error| format!("{path} cannot be written: {error}"))

@@ -1,4 +1,4 @@
-//! The gateways under comparison: how each is found, started and measured.
+//! The gateways under comparison, and how each of them is found, started and measured.
 
 use super::network::Laboratory;
 use crate::build::{finish, program as output_of};
@@ -17,9 +17,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+/// Address of the client on the TUN device that this program creates for a gateway.
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 15);
-/// User and group that pasta runs as, since it does not run as root.
+/// ID of the user and of the group as which pasta runs, because pasta refuses to run as root.
 const UNPRIVILEGED: u32 = 65_534;
+/// Address of the default router on that TUN device.
 const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 2);
 
 /// A gateway under comparison.
@@ -46,10 +48,10 @@ impl Subject {
         }
     }
 
-    /// Finds the gateway's program, or builds it.
+    /// Finds or builds the gateway's program, and returns its path.
     ///
     /// # Errors
-    /// The reason why there is none, with the remedy.
+    /// The reason why there is no program, with the remedy.
     pub fn program(self) -> Result<PathBuf, String> {
         match self {
             Self::Linerate => {
@@ -72,7 +74,7 @@ impl Subject {
         }
     }
 
-    /// Returns the version of the gateway's program.
+    /// Returns the version of the gateway. For gateways on a crate, it is the crate's version.
     pub fn version(self, program: &Path) -> String {
         match self {
             Self::Linerate | Self::Pasta | Self::Slirp4netns => {
@@ -89,7 +91,7 @@ impl Subject {
         }
     }
 
-    /// Starts the gateway for the client's network.
+    /// Starts the gateway for the client's network, with an MTU of `mtu` bytes.
     ///
     /// # Errors
     /// A message about the failure.
@@ -115,7 +117,7 @@ impl Subject {
                     );
                 }
                 // pasta refuses to run as root. It starts the client's program itself, in a network
-                // of its own.
+                // namespace that pasta creates.
                 command.uid(UNPRIVILEGED).gid(UNPRIVILEGED).args(["--config-net", "--no-map-gw"]);
                 command.args(["--mtu", &mtu_text, "-t", "none", "-u", "none"]);
                 command.args(["-T", "none", "-U", "none", "--", "sleep", "infinity"]);
@@ -126,7 +128,8 @@ impl Subject {
             }
             Self::Ipstack | Self::NetstackSmoltcp => {
                 let tun = tun_inside(&laboratory.client, mtu)?;
-                // The program inherits the device, and gets its number as an argument.
+                // The program inherits the device, and gets the number of its descriptor as an
+                // argument.
                 fcntl_setfd(&tun, FdFlags::empty()).map_err(|error| error.to_string())?;
                 command.arg(tun.as_raw_fd().to_string()).arg(&mtu_text);
                 device = Some(tun);
@@ -144,6 +147,8 @@ impl Subject {
     }
 }
 
+/// Returns the path of the program `name`, if it is in a folder of `PATH`. Otherwise the error
+/// names the Debian `package` that contains it.
 fn installed(name: &str, package: &str) -> Result<PathBuf, String> {
     let folders = env::var_os("PATH").unwrap_or_default();
     let found =
@@ -151,7 +156,8 @@ fn installed(name: &str, package: &str) -> Result<PathBuf, String> {
     found.ok_or_else(|| format!("`{name}` is not installed: `apt install {package}`"))
 }
 
-/// Creates a TUN device with a default route in the client's network.
+/// Creates a TUN device in the client's network namespace, with a default route through it. Returns
+/// the device's descriptor.
 fn tun_inside(client: &Network, mtu: usize) -> Result<std::os::fd::OwnedFd, String> {
     client.run(move || {
         let explain = |error: &dyn std::error::Error| error.to_string();
@@ -173,14 +179,15 @@ fn tun_inside(client: &Network, mtu: usize) -> Result<std::os::fd::OwnedFd, Stri
 #[derive(Debug)]
 pub struct Gateway {
     process: Child,
-    /// ID of the process or thread whose network namespace the client joins.
+    /// ID of the process or thread whose network namespace the client enters.
     pub client: u32,
-    /// Whether the gateway has started that process itself.
+    /// Whether the gateway itself has started the process `client`.
     has_own_client: bool,
 }
 
 impl Gateway {
-    /// Waits for the process that the gateway starts in a network of its own. Returns its ID.
+    /// Waits until the gateway has started a process in a network namespace of its own. Returns the
+    /// ID of this process.
     fn child_in_its_network(&self) -> Result<u32, String> {
         let path = format!("/proc/{0}/task/{0}/children", self.process.id());
         let own = fs::read_link("/proc/self/ns/net").map_err(|error| error.to_string())?;
@@ -201,11 +208,12 @@ impl Gateway {
     /// Returns the processor time that all threads of the gateway have used, in seconds.
     ///
     /// # Errors
-    /// A message, if the gateway has ended.
+    /// A message that the gateway has ended.
     pub fn processor_time(&self) -> Result<f64, String> {
         let path = format!("/proc/{}/stat", self.process.id());
         let text = fs::read_to_string(path).map_err(|_| "it has ended".to_owned())?;
-        // The name of the program, in parentheses, may contain spaces. The fields follow it.
+        // The fields follow the name of the program, which is in parentheses and may contain
+        // spaces.
         let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields);
         let ticks: u64 =
             fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
@@ -215,10 +223,10 @@ impl Gateway {
         Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
     }
 
-    /// Returns the resident memory of the gateway in bytes.
+    /// Returns the resident memory of the gateway in bytes; zero if the kernel does not report it.
     ///
     /// # Errors
-    /// A message, if the gateway has ended.
+    /// A message that the gateway has ended.
     pub fn memory(&self) -> Result<f64, String> {
         let path = format!("/proc/{}/status", self.process.id());
         let text = fs::read_to_string(path).map_err(|_| "it has ended".to_owned())?;
@@ -230,7 +238,7 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        // Ends the program that pasta has started, unless it has ended with pasta.
+        // The process that pasta has started may survive pasta, so it is killed too.
         if let Some(client) = Pid::from_raw(i32::try_from(self.client).unwrap_or(0))
             && self.has_own_client
         {

@@ -12,33 +12,39 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Size of each write and read in bytes.
+/// Maximum size of each write and read in bytes.
 const PIECE: usize = 128 << 10;
-/// Time that a gateway gets to return the memory of closed flows.
+/// Time before the memory of a gateway is measured, in which the gateway can return memory that it
+/// no longer needs.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Direction of a transfer, as seen by the client.
+/// The direction of a transfer, as seen by the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
+    /// From the client to the server.
     Up,
+    /// From the server to the client.
     Down,
 }
 
-/// A server. The first byte that a client sends selects the service. `u` discards what follows, and
-/// answers with one byte at the end. `d`, with eight bytes for a count, sends that many bytes. `e`
-/// returns each byte.
+/// The server. The first byte that a client sends selects the service:
+///
+/// - `u`: the server discards the bytes that follow, and answers with one byte when the stream has
+///   ended.
+/// - `d`: the server reads a number of eight bytes, and sends as many bytes as the number says.
+/// - `e` or any other byte: the server returns each byte that follows.
 #[derive(Debug)]
 pub struct Server {
     pub address: SocketAddr,
-    /// Number of bytes received in uploads.
+    /// Number of bytes that the server has received in uploads.
     received: Arc<AtomicU64>,
 }
 
 impl Server {
-    /// Starts the server, which runs until this program ends.
+    /// Starts the server in `network`. It runs until this program ends.
     ///
     /// # Errors
-    /// A message, if it cannot listen.
+    /// A message that the server cannot listen.
     pub fn start(network: &Network) -> Result<Self, String> {
         let listen = || {
             let received = Arc::new(AtomicU64::new(0));
@@ -47,7 +53,7 @@ impl Server {
             let address = listener.local_addr()?;
             thread::spawn(move || {
                 for stream in listener.incoming().flatten() {
-                    // Errors are ignored: a client may leave early.
+                    // Errors are ignored, because a client may close its connection early.
                     let count = Arc::clone(&count);
                     let serve = move || drop(serve(stream, &count));
                     let _ = thread::Builder::new().stack_size(256 << 10).spawn(serve);
@@ -58,7 +64,7 @@ impl Server {
         network.run(listen).map_err(|error| format!("the server cannot listen: {error}"))
     }
 
-    /// Returns the number of bytes received in uploads so far.
+    /// Returns the number of bytes that the server has received in uploads so far.
     pub fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
@@ -105,28 +111,30 @@ fn write_zeros(stream: &mut TcpStream, bytes: u64) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A client: this program run again, in a network behind the gateway.
+/// The means to start clients. A client is this program run again, in the network behind the
+/// gateway.
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
-    /// ID of the process or thread whose network namespace the client joins.
+    /// ID of the process or thread whose network namespace the client enters.
     pub process: u32,
+    /// Address of the server.
     pub server: SocketAddr,
 }
 
 impl Client {
-    /// Waits until the gateway relays connections.
+    /// Waits until the gateway relays connections to the server.
     ///
     /// # Errors
-    /// A message, if it does not within ten seconds.
+    /// A message that the gateway has relayed no connection for ten seconds.
     pub fn wait_until_ready(self) -> Result<(), String> {
         self.ask(&["wait"]).map(drop)
     }
 
-    /// Transfers `bytes` bytes, divided among `streams` connections at the same time. Returns the
-    /// time.
+    /// Transfers `bytes` bytes, divided among `streams` simultaneous connections. Returns the
+    /// duration.
     ///
     /// # Errors
-    /// A message, if a stream fails.
+    /// A message that a connection has failed.
     pub fn transfer(
         self,
         direction: Direction,
@@ -138,19 +146,19 @@ impl Client {
     }
 
     /// Opens `count` connections one after the other, and exchanges one byte over each. Returns the
-    /// time.
+    /// duration.
     ///
     /// # Errors
-    /// A message, if a connection fails.
+    /// A message that a connection has failed.
     pub fn connect_often(self, count: u32) -> Result<Duration, String> {
         self.ask(&["connect", &count.to_string()])
     }
 
-    /// Opens `count` flows, each of which exchanges a byte and is then idle. Returns two results of
-    /// `look`: while the flows are open, and after they were closed.
+    /// Opens `count` flows, each of which exchanges one byte and is then idle. Calls `look` while
+    /// the flows are open and again after they were closed, and returns both results.
     ///
     /// # Errors
-    /// A message, if a flow cannot be opened, or the error of `look`.
+    /// A message that a flow cannot be opened, or the error of `look`.
     pub fn idle_flows(
         self,
         count: u32,
@@ -160,13 +168,14 @@ impl Client {
         answer(&mut child)?;
         thread::sleep(PAUSE);
         let idle = look()?;
-        // At the end of its input the client closes its flows.
+        // The client closes its flows when its standard input ends.
         drop(child.stdin.take());
         child.wait().map_err(|error| error.to_string())?;
         thread::sleep(PAUSE);
         Ok((idle, look()?))
     }
 
+    /// Runs a client with the arguments `words`, and returns the duration that it prints.
     fn ask(self, words: &[&str]) -> Result<Duration, String> {
         let mut child = self.start(words)?;
         let taken = answer(&mut child);
@@ -174,10 +183,10 @@ impl Client {
         taken
     }
 
-    /// Starts the client with these arguments, without waiting for it.
+    /// Starts a client with the arguments `words`, without waiting for its answer.
     ///
     /// # Errors
-    /// A message, if the system refuses.
+    /// A message that the system cannot start the program.
     pub fn start(self, words: &[&str]) -> Result<Child, String> {
         let program = env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
@@ -187,10 +196,10 @@ impl Client {
     }
 }
 
-/// Reads the answer of a client: a duration in nanoseconds, or an error.
+/// Reads the line that a client prints: a duration in nanoseconds, or an error message.
 ///
 /// # Errors
-/// That of the client.
+/// The client's error message.
 pub fn answer(child: &mut Child) -> Result<Duration, String> {
     let mut line = String::new();
     let output = child.stdout.as_mut().ok_or("the client has no output")?;
@@ -201,16 +210,17 @@ pub fn answer(child: &mut Child) -> Result<Duration, String> {
     }
 }
 
-/// The client itself: does what its arguments say, and prints the answer.
+/// Acts as a client: does what the arguments say, and prints a duration in nanoseconds or an error
+/// message.
 ///
 /// # Errors
-/// A message, if the arguments are invalid.
+/// A message that the arguments are invalid.
 pub fn run_client(words: &[&str]) -> Result<(), String> {
     let [process, server, words @ ..] = words else { return Err("no client".to_owned()) };
     let number = |word: &str| word.parse::<u64>().map_err(|error| error.to_string());
     let process = process.parse().map_err(|_| "no process".to_owned())?;
     join(process).map_err(|error| error.to_string())?;
-    // Needed here because a network that the gateway has created has the machine's default
+    // A gateway may have created this network namespace, which then has the machine's default
     // congestion control.
     super::network::pin_reno()?;
     let server = server.parse().map_err(|_| "no server".to_owned())?;

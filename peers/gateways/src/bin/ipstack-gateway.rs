@@ -1,4 +1,4 @@
-//! A minimal gateway on ipstack: TCP only.
+//! A minimal gateway on the crate ipstack, for TCP only.
 
 use ipstack::{IpStack, IpStackConfig, IpStackStream};
 use linerate_peer_gateways::Tun;

@@ -1,4 +1,4 @@
-//! A minimal gateway on netstack-smoltcp: TCP only.
+//! A minimal gateway on the crate netstack-smoltcp, for TCP only.
 
 use futures::{SinkExt, StreamExt};
 use linerate_peer_gateways::Tun;
