@@ -1,5 +1,5 @@
-//! Compares the speed of deterministic networks: linerate's and turmoil-net's. Prints the processor
-//! time of each program, as the median, least and most of several rounds.
+//! Compares the speed of two deterministic networks, linerate's and turmoil-net's. For each
+//! program, the median, minimum and maximum processor time of several rounds are printed.
 //!
 //! ```sh
 //! cargo run --release --manifest-path peers/networks/Cargo.toml --example deterministic
@@ -11,11 +11,11 @@ mod rounds;
 
 use rounds::{Measure, compare};
 
-/// Bytes of the bulk transfer.
+/// Number of bytes of the bulk transfer.
 const BULK: usize = 256 << 20;
-/// Round trips on one connection.
+/// Number of requests on one connection, each with an answer.
 const REQUESTS: usize = 100_000;
-/// Hosts of the largest network: all but one are echo servers.
+/// Number of hosts of the largest network. All hosts but the client are echo servers.
 const HOSTS: usize = 1_000;
 
 mod linerate {

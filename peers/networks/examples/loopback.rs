@@ -1,7 +1,9 @@
-//! Compares the sockets of linerate with those of tokio. The client and the server are tasks on one
-//! thread: with linerate on two hosts, joined by a link in memory, with tokio on the kernel's
-//! loopback interface. Prints processor time in user and kernel mode, as the median, least and most
-//! of several rounds.
+//! Compares the sockets of linerate with the sockets of tokio, which are the kernel's.
+//!
+//! The client and the server are tasks on one thread. With linerate they are on two hosts, joined
+//! by a link in memory; with tokio they use the kernel's loopback interface. For each program, the
+//! median, minimum and maximum processor time of several rounds are printed, in user and kernel
+//! mode together.
 //!
 //! ```sh
 //! cargo run --release --manifest-path peers/networks/Cargo.toml --example loopback
@@ -15,9 +17,9 @@ use linerate_link::memory::{MemoryConfig, pair};
 use linerate_tokio::{Net, StackConfig};
 use rounds::{Measure, compare};
 
-/// Round trips of 64 bytes on one connection.
+/// Number of round trips of 64 bytes on one connection.
 const ROUND_TRIPS: usize = 50_000;
-/// Connections, each with one round trip of 64 bytes.
+/// Number of connections, each with one round trip of 64 bytes.
 const CONNECTIONS: usize = 1_000;
 
 macro_rules! programs {
@@ -65,7 +67,7 @@ macro_rules! programs {
     }};
 }
 
-/// Runs a server and its client on two hosts of linerate.
+/// Runs a server and its client on two hosts of linerate, which share the calling thread.
 fn on_linerate<C: Future<Output = ()>>(
     serve: impl AsyncFn(&str) -> std::net::SocketAddr,
     client: impl Fn(std::net::SocketAddr) -> C,
@@ -84,7 +86,7 @@ fn on_linerate<C: Future<Output = ()>>(
     });
 }
 
-/// Runs a server and its client on the kernel's loopback interface.
+/// Runs a server and its client on the kernel's loopback interface, on the calling thread.
 fn on_tokio<C: Future<Output = ()>>(
     serve: impl AsyncFn(&str) -> std::net::SocketAddr,
     client: impl Fn(std::net::SocketAddr) -> C,

@@ -1,2 +1,3 @@
-//! Only a home for the tests in `tests/`, which run programs for tokio on three deterministic
-//! networks. docs/book contains the guide for users of turmoil and turmoil-net.
+//! An empty library, whose package contains the tests in `tests/`. These tests run programs for
+//! tokio on three deterministic networks. docs/book contains a guide for users of turmoil and
+//! turmoil-net.

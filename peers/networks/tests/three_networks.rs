@@ -1,5 +1,6 @@
-//! Runs programs for tokio on three deterministic networks. The programs differ in the import of
-//! the socket types, and in the function that runs a server and a client.
+//! Tests that run the same programs for tokio on three deterministic networks. On each network, a
+//! program differs only in the import of the socket types and in the function that runs a server
+//! and a client.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -136,8 +137,8 @@ macro_rules! tests_on {
             fn datagrams_come_back() {
                 run(answer_datagrams, || async {
                     let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
-                    // Wait until the server is bound, because turmoil loses datagrams that arrive
-                    // before.
+                    // The client waits until the server has bound its socket, because turmoil loses
+                    // datagrams that arrive earlier.
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                     socket.send_to(b"query", "server:53").await.unwrap();
                     let mut answer = [0; 64];

@@ -1,16 +1,18 @@
-//! Rounds of paired measurements in processor time.
+//! Rounds in which two networks run the same programs in turn, measured in processor time.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::time::Duration;
 
-/// Number of rounds after the warm-up.
+/// Number of rounds after a warm-up round.
 const ROUNDS: usize = 9;
 
 /// The name of a program, and a function that runs it once.
 pub(crate) type Measure = (&'static str, fn());
 
-/// Runs each program on both networks in turn, and prints a line for each of them. The second
-/// figure in brackets is the ratio of the first network's time to the second's in one round.
+/// Runs each program on both networks in turn, and prints a line for each program. The line has the
+/// processor times of both networks in milliseconds, and the ratio of the first network's time to
+/// the second network's time in one round. Each figure is a median, with the minimum and the
+/// maximum in brackets.
 pub(crate) fn compare<const N: usize>(
     (ours, first): (&str, &[Measure; N]),
     (theirs, second): (&str, &[Measure; N]),
@@ -20,7 +22,7 @@ pub(crate) fn compare<const N: usize>(
         let (mut one, mut other, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..=ROUNDS {
             let times = (timed(run_ours), timed(run_theirs));
-            // The first round is a warm-up.
+            // The first round is a warm-up and is not counted.
             if round > 0 {
                 one.push(times.0.as_secs_f64() * 1e3);
                 other.push(times.1.as_secs_f64() * 1e3);
@@ -36,7 +38,7 @@ pub(crate) fn compare<const N: usize>(
     }
 }
 
-/// The median of several figures, with the least and the most.
+/// The median of several values, with the minimum and the maximum.
 struct Spread {
     median: f64,
     least: f64,
@@ -57,7 +59,8 @@ impl std::fmt::Display for Spread {
     }
 }
 
-/// Returns the processor time of the process, in user and kernel mode, for one run.
+/// Returns the processor time that all threads of this process use for one run, in user and kernel
+/// mode.
 fn timed(run: fn()) -> Duration {
     let start = processor_time();
     run();
