@@ -58,7 +58,7 @@ impl Design {
     pub const MOST_RUNS: u64 = 1_000_000;
 
     /// Returns the design of Van Jacobson's series of 1988: every pair of buffers from 1 to 17
-    /// packets, with four runs of 8 MiB for each pair.
+    /// packets. Each pair has four runs of 8 MiB.
     ///
     /// # Panics
     /// Never: the constants are valid.

@@ -75,7 +75,7 @@ pub struct MachineEvidence {
 }
 
 /// Measurements of a TCP connection. Unless stated otherwise, a counter is its increase during the
-/// observed part of the run, and any other value is from the end of that part.
+/// observed part of the run. Any other value is from the end of that part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConnectionEvidence {

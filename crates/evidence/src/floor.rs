@@ -4,8 +4,8 @@
 use linerate_units::Duration;
 
 /// One measured transfer of the floor, which does without TCP. It uses the same threads as a TCP
-/// transfer, copies and checksums each byte as often, and goes through the same link or, on the
-/// loopback device, through a socket pair.
+/// transfer, and copies and checksums each byte as often. It goes through the same link or, in
+/// place of the loopback device, through a socket pair.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Floor {
     /// Number of bytes transferred.

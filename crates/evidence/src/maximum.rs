@@ -107,9 +107,9 @@ impl Maximum {
         })
     }
 
-    /// Computes the maximum of a bench from the first of these sources that exists: the rate
-    /// `given` in the plan, the bit rate in `facts`, the transfers `floors`. Without any source,
-    /// the maximum is unknown.
+    /// Computes the maximum of a bench from the first source that exists: the rate `given` in the
+    /// plan, the bit rate in `facts`, or the transfers `floors`. Without any source, the maximum is
+    /// unknown.
     #[must_use]
     pub fn of(facts: &BenchFacts, given: Option<Rate>, floors: &[Floor], seed: u64) -> Self {
         let given = given.map(|rate| LineRate {

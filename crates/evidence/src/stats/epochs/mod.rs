@@ -276,8 +276,8 @@ impl Estimate {
     }
 
     /// Returns, for each cell, the half-width that the slope's error adds to the 95 % interval of
-    /// the corrected rate. The error of the slope counts in proportion to the distance of the
-    /// cell's mean speed from the mean speed of all runs, which is 0.
+    /// the corrected rate. The error counts in proportion to the absolute mean of the speeds at the
+    /// cell's runs, because the mean speed of all runs is 0.
     fn added_half_widths(&self, cells: &Cells, deviation: f64) -> Vec<f64> {
         let prior = (deviation / SPREAD_OF_SLOPES).powi(2);
         let of_cell = |numbers: &Vec<usize>| {

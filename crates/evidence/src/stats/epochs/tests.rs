@@ -91,8 +91,8 @@ impl World {
         Truth { runs: runs.collect(), slopes, speeds }
     }
 
-    /// Returns two shares of cells: those whose true rate is within the estimated 95 % interval,
-    /// and those whose interval is at most ±3 % wide.
+    /// Returns two shares of cells. The first counts cells whose true rate is within the estimated
+    /// 95 % interval. The second counts cells whose interval is at most ±3 % wide.
     fn covered_and_conclusive(self) -> [f64; 2] {
         let Truth { runs, slopes, speeds } = self.truth();
         let epochs = Epochs::of(&runs);
