@@ -2,10 +2,10 @@
 // are joined by gVisor's pipe. The applications use the blocking connections of gVisor's adapter
 // for Go's net package.
 //
-// The program reads one run per line from standard input, such as "bulk 100000 0": the workload,
-// the amount, and 1 to verify the bytes or 0. It answers with "ok", the processor time of this
-// process in nanoseconds, and the number of segments in each direction. If a run fails, it answers
-// with "error" and a message.
+// The program reads one run per line from standard input, such as "bulk 100000 0". The words are
+// the workload, the amount, and 1 to verify the bytes or 0. It answers with "ok", the processor
+// time of this process in nanoseconds, and the number of segments in each direction. If a run
+// fails, it answers with "error" and a message.
 //
 // With three arguments, the program runs a single stack on a packet socket instead (packet.go). The
 // arguments are the name of an interface, the address of the stack, and the descriptor of a
@@ -241,8 +241,8 @@ func (p *pair) sent() (out, back uint64) {
 	return p.left.Stats().TCP.SegmentsSent.Value(), p.right.Stats().TCP.SegmentsSent.Value()
 }
 
-// processorTime returns the processor time of all threads of this process in nanoseconds, in user
-// and kernel mode; zero if the system does not report it.
+// processorTime returns the nanoseconds that all threads of this process have spent in user and
+// kernel mode; zero if the system does not report them.
 func processorTime() int64 {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

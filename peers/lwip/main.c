@@ -1,10 +1,10 @@
 /* lwIP as a contender. Two interfaces of one instance are joined by two rings of frames in memory.
  * The applications use the raw API, and everything runs in one thread.
  *
- * The program reads one run per line from standard input, such as "bulk 100000 0": the workload,
- * the amount, and 1 to verify the bytes or 0. It answers with "ok", the processor time of this
- * thread in nanoseconds, and the number of frames in each direction. If a run fails, it answers
- * with "error" and a message. */
+ * The program reads one run per line from standard input, such as "bulk 100000 0". The words are
+ * the workload, the amount, and 1 to verify the bytes or 0. It answers with "ok", the processor
+ * time of this thread in nanoseconds, and the number of frames in each direction. If a run fails,
+ * it answers with "error" and a message. */
 
 #include "lwip/etharp.h"
 #include "lwip/init.h"

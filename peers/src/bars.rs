@@ -11,10 +11,8 @@ pub struct Bar {
     pub work: &'static str,
     /// Name of the contender with which linerate is compared.
     pub contender: &'static str,
-    /// The target: the minimum or maximum of `reached`, depending on the contender. A peer must
-    /// take at least this multiple of linerate's time. linerate must take at most this multiple of
-    /// the floor's time. linerate with many connections or with loss must take at most this
-    /// multiple of its usual time. Two shards must be at least this many times as fast as one.
+    /// The target for `reached`. It is a minimum for peers and for two shards, and a maximum in
+    /// comparisons with the floor, many connections or loss.
     pub bar: f64,
     /// The ratio that this run of the benchmark has reached: the median over its rounds.
     pub reached: f64,
@@ -45,6 +43,7 @@ impl Kind {
     }
 }
 
+/// All targets: the workload, the contender, and the number whose meaning [`Kind`] gives.
 const BARS: [(&str, &str, f64); 25] = [
     ("bulk", "smoltcp", 2.0),
     ("bulk", "lwip", 2.5),

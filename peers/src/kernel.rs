@@ -21,8 +21,8 @@ const NAME: &str = "kernel";
 /// Argument with which this program runs as the child process of this contender.
 pub const SERVE: &str = "serve-kernel";
 const PORT: u16 = 9;
-/// The workloads of the kernel. Those named after a TAP device, a packet socket or AF_XDP are run
-/// over a virtual cable too, as a reference for the stacks outside of the kernel.
+/// The workloads of the kernel. Workloads on a TAP device, a packet socket or AF_XDP are run over a
+/// virtual cable instead, as a reference for the other stacks.
 const WORKS: [Work; 9] = [
     Work::Bulk,
     Work::PingPong,

@@ -39,8 +39,8 @@ use work::Work;
 
 /// Compares the processor time that linerate and its peers take for equal work.
 ///
-/// Both ends of a transfer run in one thread, or on one processor, over a link with an MTU of 1,500
-/// bytes, with checksums computed and verified in software. Every contender runs as shipped;
+/// Both ends of a transfer run in one thread, or on one processor. The link has an MTU of 1,500
+/// bytes, and checksums are computed and verified in software. Every contender runs as shipped;
 /// peers/README.md lists the differences. Peers that are missing on this machine are named and left
 /// out.
 #[derive(Debug, Parser)]

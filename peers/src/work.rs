@@ -36,8 +36,8 @@ pub enum Work {
     /// Writes of one segment each: to one connection, to one connection beside 100,000 idle ones,
     /// and to 10,000 connections in turn.
     Flows,
-    /// A bulk transfer over a path with a round-trip time of 10 ms, without loss and with a loss of
-    /// one data frame in a hundred.
+    /// A bulk transfer over a path with a round-trip time of 10 ms, without loss and with one data
+    /// frame in a hundred lost.
     Path,
     /// Bulk transfers over eight connections, measured in wall-clock time: with one shard, and with
     /// two shards on two cores.

@@ -1,5 +1,5 @@
 //! The network namespaces of the comparison: one for clients, one for the gateway, and one for the
-//! server, which is at the far end of a cable.
+//! server. A cable connects the gateway with the server.
 
 use linerate_link::KernelInterface;
 use linerate_link::namespace::Network;

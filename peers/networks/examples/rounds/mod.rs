@@ -10,9 +10,8 @@ const ROUNDS: usize = 9;
 pub(crate) type Measure = (&'static str, fn());
 
 /// Runs each program on both networks in turn, and prints a line for each program. The line has the
-/// processor times of both networks in milliseconds, and the ratio of the first network's time to
-/// the second network's time in one round. Each figure is a median, with the minimum and the
-/// maximum in brackets.
+/// processor times of both networks in milliseconds, and the ratio of the first time to the second
+/// within a round. Each figure is a median, with the minimum and the maximum in brackets.
 pub(crate) fn compare<const N: usize>(
     (ours, first): (&str, &[Measure; N]),
     (theirs, second): (&str, &[Measure; N]),
