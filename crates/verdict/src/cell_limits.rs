@@ -1,9 +1,9 @@
-//! The limit of each cell of a sweep: one socket buffer, both, or something else.
+//! The limit of each cell of a sweep: one socket buffer, both socket buffers, or another factor.
 //!
-//! The limit follows from the rates of other cells. A cell whose send buffer is twice as large
-//! shows the effect of doubling the send buffer, and likewise for the receive buffer. If no cell
-//! has exactly twice the size, the effect of the nearest size is converted, on the assumption that
-//! the rate is a power of the buffer size.
+//! The limit of a cell follows from the rates of other cells. A cell with a send buffer of twice
+//! the size shows the effect of doubling the send buffer, and likewise for the receive buffer. If
+//! the sweep has no buffer of exactly twice the size, the effect of the nearest size is converted.
+//! The conversion assumes that the rate is a power of the buffer size.
 
 use crate::diagnosis::{CONTENDED_SHARE, Effect, Limit, limit_of_cell};
 use crate::sweep::Sweep;
@@ -14,19 +14,22 @@ use linerate_evidence::{
     RunRecord, ThreadEvidence, names,
 };
 
-/// Minimum ratio of two rates that counts as a gain. Other findings of a report use this value too.
+/// Minimum ratio of two rates that counts as a gain. The finding about saturation uses 1.05 too.
 const GAIN: f64 = 1.05;
-/// Minimum gain from a doubled buffer by which the buffer counts as a limit: the rate with it over
-/// the rate without it. The minimum also applies if both buffers are doubled together.
+/// Minimum ratio of the rate with a doubled buffer to the rate without it, for the buffer to count
+/// as a limit. The minimum also applies if both buffers are doubled together.
 const RAISES: f64 = 1.2;
-/// Minimum ratio of two buffer sizes whose effect is converted to the effect of doubling.
-/// Conversion enlarges noise: a smaller ratio would turn a chance difference of 7 % into a limit.
+/// Minimum ratio of two buffer sizes whose effect is converted to the effect of doubling. The
+/// conversion enlarges noise: with a ratio of 1.25, a random difference of 7 % would become 23 %,
+/// which is above [`RAISES`].
 const LEAST_RATIO: f64 = 1.5;
 
-/// Factor for the size with which the largest buffer is compared; the nearest listed size is used.
+/// Factor by which the largest buffer is multiplied to find the smaller size with which it is
+/// compared. Of the listed sizes that are smaller by at least [`LEAST_RATIO`], the nearest one to
+/// the product is used.
 const NEXT_SMALLER: f64 = 0.8;
 
-/// A cell, and what limits its throughput.
+/// The limits of the throughput of one cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellLimit {
     /// The cell: its send and receive buffer sizes.
@@ -34,11 +37,11 @@ pub struct CellLimit {
     /// The limits of the cell. Both buffers appear if each of them limits the rate, or only both
     /// together. The list is empty if no limit is identified.
     pub limits: Vec<Limit>,
-    /// Is the rate hardly higher with larger buffers, at one end or at both?
+    /// Is no cell with a larger buffer, at one end or at both ends, more than 5 % faster?
     pub is_flat: bool,
 }
 
-/// Returns the limit of every cell, in the order of rows.
+/// Returns the limits of every measured cell, in the order of rows.
 #[must_use]
 pub fn cell_limits(sweep: &Sweep<'_>) -> Vec<CellLimit> {
     let link = sweep.start.facts.bench.line_rate.as_ref();
@@ -63,7 +66,7 @@ fn of_cell(sweep: &Sweep<'_>, cell: &CellSummary<'_>, link: Option<f64>) -> Cell
     CellLimit { cell: cell.cell, limits, is_flat }
 }
 
-/// A cell, in relation to the other cells of its sweep.
+/// A cell that is compared with the other cells of its sweep.
 struct Surface<'a> {
     sweep: &'a Sweep<'a>,
     cell: &'a CellSummary<'a>,
@@ -74,8 +77,9 @@ impl Surface<'_> {
         as_f64(size.bytes(self.sweep.start.facts.bench.segment_payload))
     }
 
-    /// Returns the listed size nearest to `factor` times `size`: one larger than `size` if the
-    /// factor is above one, else a smaller one.
+    /// Returns the element of `sizes` that is nearest to `factor` times `size`. It is larger than
+    /// `size` by at least [`LEAST_RATIO`] if `factor` is above 1, else smaller by at least that
+    /// ratio. Returns `None` if `sizes` has no such element.
     fn other(&self, sizes: &[BufferSize], size: BufferSize, factor: f64) -> Option<BufferSize> {
         let target = self.bytes(size) * factor;
         let distance = |other: BufferSize| (self.bytes(other) / target).ln().abs();
@@ -99,8 +103,8 @@ impl Surface<'_> {
         self.sweep.table.get(send, receive).filter(|cell| !cell.is_contended)
     }
 
-    /// Returns the effects of doubling and halving each buffer, as far as the plan has cells for
-    /// them.
+    /// Returns the effects of doubling and halving each buffer. An effect is omitted if no
+    /// uncontended cell shows it.
     fn effects(&self) -> Vec<Effect> {
         let Cell { send, receive } = self.cell.cell;
         let changes = [
@@ -119,8 +123,9 @@ impl Surface<'_> {
         changes.into_iter().filter_map(effect).collect()
     }
 
-    /// Returns the effect of changing to the cell `other`, with the ratio of the rates raised to
-    /// `power`. The bounds combine the extremes of both cells' intervals.
+    /// Returns the effect of changing from this cell to `other`: the ratio of their rates, raised
+    /// to `power`. The power converts the ratio of the two buffer sizes to 2 or ½. The bounds
+    /// combine the extremes of both cells' intervals. Returns `None` if a rate of this cell is 0.
     fn effect(&self, change: Change, other: &CellSummary<'_>, power: f64) -> Option<Effect> {
         let ratio = |above: f64, below: f64| (below > 0.0).then(|| (above / below).powf(power));
         Some(Effect {
@@ -133,8 +138,8 @@ impl Surface<'_> {
         })
     }
 
-    /// Do both buffers limit the rate: does it rise with either of them, or only with both
-    /// together?
+    /// Do both buffers limit the rate? They do if each larger buffer alone raises the rate, or if
+    /// only both larger buffers together raise it.
     fn needs_both(&self) -> bool {
         let is_raised = |effect: &Effect| effect.ratio >= RAISES && effect.low > 1.0;
         let single = self.single_effects();
@@ -148,6 +153,7 @@ impl Surface<'_> {
         };
         let growth = (self.bytes(more_send) / self.bytes(send))
             .min(self.bytes(more_receive) / self.bytes(receive));
+        // `effect` needs a name of the change, which is not used here.
         let effect = self
             .summary(more_send, more_receive)
             .and_then(|other| self.effect(Change::SendBufferDoubled, other, 1.0 / growth.log2()));
@@ -162,8 +168,10 @@ impl Surface<'_> {
         self.effects().into_iter().filter(is_larger).collect()
     }
 
-    /// Is every cell with larger buffers at most [`GAIN`] times as fast? The cell with the largest
-    /// buffers is compared with the next smaller ones instead.
+    /// Is every cell with larger buffers less than [`GAIN`] times as fast as this cell? The cell
+    /// with the largest buffers at both ends is compared with smaller buffers instead. It is flat
+    /// if it is less than [`GAIN`] times as fast as two cells: the one with the next smaller send
+    /// buffer, and the one with the next smaller receive buffer.
     fn is_flat(&self) -> bool {
         let Cell { send, receive } = self.cell.cell;
         let larger = |other: &&CellSummary<'_>| {
@@ -185,7 +193,8 @@ impl Surface<'_> {
     }
 }
 
-/// Returns the counters of a cell as the evidence of one run, averaged over its uncontended runs.
+/// Returns the counters of a cell as the evidence of one run. Counters are means over the cell's
+/// uncontended runs, or sums where noted; the throughput is the cell's median.
 fn evidence(cell: &CellSummary<'_>, link: Option<f64>) -> RunEvidence {
     let is_fair = |run: &&&RunRecord| {
         run.counters.contended_share().is_none_or(|share| share <= CONTENDED_SHARE)
@@ -198,8 +207,8 @@ fn evidence(cell: &CellSummary<'_>, link: Option<f64>) -> RunEvidence {
             counts.sum::<Option<u64>>().filter(|_| !runs.is_empty())
         };
         let each = |name| total(name).map(|sum| sum / (runs.len() as u64).max(1));
-        // The processor time is scaled to the transfer, because the thread's counters cover its
-        // whole life.
+        // The processor time is scaled to the transfer, because the thread's counters also cover
+        // the handshake and the close.
         let cpu = total(names::CPU_MICROS).zip(total(names::THREAD_MICROS));
         let cpu = cpu.filter(|&(_, time)| time > 0).zip(seconds);
         let cpu = cpu.map(|((cpu, time), seconds)| as_f64(cpu) / as_f64(time) * seconds * 1e9);
@@ -207,7 +216,8 @@ fn evidence(cell: &CellSummary<'_>, link: Option<f64>) -> RunEvidence {
             seconds,
             thread: ThreadEvidence { cpu_nanos: cpu.map(to_u64), ..ThreadEvidence::default() },
             connection: ConnectionEvidence {
-                // These are sums, because a mean would round rare retransmissions to zero.
+                // The next three counts are sums, because a mean would round rare retransmissions
+                // to zero.
                 data_segments_sent: total(names::DATA_SEGMENTS_SENT)
                     .or_else(|| total("segments_sent")),
                 retransmitted_segments: total(names::RETRANSMITTED_SEGMENTS),
@@ -245,8 +255,8 @@ mod tests {
     use crate::table::Table;
     use linerate_evidence::sample_data::{noise, records, square_design, start};
 
-    /// Returns the limits of a sweep over 8 × 8 buffer sizes, with `rate` as a function of the
-    /// packets.
+    /// Returns the limits of all cells of a made-up sweep with buffers of 1 to 8 packets. `rate`
+    /// returns the rate of a cell in bytes per second, from its send and receive buffer in packets.
     fn limits(rate: impl Fn(f64, f64) -> f64) -> Vec<CellLimit> {
         let design = square_design(8);
         let packets = |size: BufferSize| f64::from(size.packets().unwrap());

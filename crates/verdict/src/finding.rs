@@ -8,36 +8,36 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
-    /// Which buffers or other factors limit the cells.
+    /// The buffers or other factors that limit the throughput of the cells.
     Limits,
-    /// Which cells were predicted, because the time budget did not suffice to measure them.
+    /// The cells that were predicted, because the time budget did not suffice to measure them.
     Predicted,
-    /// Which cell has the highest throughput.
+    /// The cell with the highest throughput.
     Best,
-    /// Whether throughput is highest where both buffers are equal.
+    /// The ridge: is throughput highest in cells with equal buffers?
     Ridge,
-    /// From which buffer size on a larger buffer gains almost nothing.
+    /// The buffer size from which on a larger buffer gains almost nothing.
     Saturation,
-    /// Which cells are slower than their neighbours predict.
+    /// The cells that are slower than their neighbours in the table predict.
     Notch,
-    /// Which cells wait for a timer, or are slow for another reason that does not affect their
-    /// neighbours.
+    /// The cells that wait for a timer, or are slow for another reason that does not affect their
+    /// neighbours in the table.
     Limited,
-    /// Which timers expired, and how often.
+    /// The timers that expired, with their numbers of expirations.
     Timers,
-    /// Whether other programs occupied the processors so often that no finding is possible.
+    /// Contention: other programs occupied the processors so often that nothing can be concluded.
     Contended,
-    /// Whether the intervals of the cells are narrow enough, and if not, what prevented it.
+    /// The precision: are the intervals of the cells narrow enough? If not, the finding says why.
     Precision,
-    /// Whether the speed of the machine changed in the course of the sweep.
+    /// Drift: a change of the machine's speed in the course of the sweep.
     Drift,
-    /// Which slow changes of the machine's speed have been subtracted from the rates.
+    /// Epochs: slow changes of the machine's speed that have been subtracted from the rates.
     Epochs,
-    /// Which runs were cut short by the time limit.
+    /// The runs that the time limit ended before all bytes had arrived.
     CutShort,
-    /// Whether all received bytes were correct.
+    /// The comparison of all received bytes with the sent bytes.
     Verified,
-    /// Whether the kernel granted the requested buffer sizes.
+    /// The differences between requested and granted buffer sizes.
     Granted,
     /// Any other restriction of the measurement's validity.
     Caution,
@@ -48,9 +48,9 @@ pub enum FindingKind {
 pub struct Finding {
     /// The question that the finding answers.
     pub kind: FindingKind,
-    /// The finding, as a sentence.
+    /// The finding as text, in one sentence or a few.
     pub text: String,
-    /// The cells to which the finding refers.
+    /// The cells to which the finding refers; empty if it refers to the whole sweep.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub cells: Vec<CellName>,
     /// The figures that support the finding, by name.
@@ -58,7 +58,8 @@ pub struct Finding {
     pub figures: BTreeMap<String, f64>,
 }
 
-/// The name of a cell in a result file: in bytes, and in packets if the plan counts in packets.
+/// The name of a cell in a result file: its buffer sizes in bytes, and in packets if the plan
+/// counts in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellName {
     /// The sender's buffer in packets; `None` if the plan counts in bytes.
@@ -72,7 +73,7 @@ pub struct CellName {
 }
 
 impl CellName {
-    /// Creates the name of `cell`. A packet has `payload` bytes of data.
+    /// Creates the name of `cell`. `payload` is the number of data bytes in a packet.
     #[must_use]
     pub fn new(cell: Cell, payload: u32) -> Self {
         Self {
@@ -90,13 +91,14 @@ impl Finding {
         Self { kind, text, cells: Vec::new(), figures: BTreeMap::new() }
     }
 
-    /// Adds the cells to which the finding refers.
+    /// Adds the cells to which the finding refers. `payload` is the number of data bytes in a
+    /// packet.
     pub(crate) fn about(mut self, cells: impl IntoIterator<Item = Cell>, payload: u32) -> Self {
         self.cells.extend(cells.into_iter().map(|cell| CellName::new(cell, payload)));
         self
     }
 
-    /// Adds a figure that supports the finding.
+    /// Adds a figure with its name, which supports the finding.
     pub(crate) fn with(mut self, name: &str, figure: f64) -> Self {
         self.figures.insert(name.to_owned(), figure);
         self

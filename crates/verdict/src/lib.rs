@@ -1,8 +1,10 @@
-//! Findings about a sweep, and the diagnosis of what limits a path.
+//! Findings about a sweep, and the diagnosis of what limits the throughput of a path.
 //!
-//! Every function is pure and depends only on [`linerate_evidence`] types: records of runs give a
-//! [`Table`] and [`Finding`]s, evidence of runs gives a [`diagnosis::Verdict`]. No engine, file or
-//! clock is involved, so tests use made-up numbers.
+//! A sweep measures TCP transfers with many pairs of socket buffer sizes. A [`Table`] and
+//! [`Finding`]s are derived from the records of its runs. A diagnosis observes transfers over one
+//! path, and derives a [`diagnosis::Verdict`] from their evidence. Every function is pure and
+//! depends only on [`linerate_evidence`] types, without engines, files or clocks. Tests can
+//! therefore use made-up numbers.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Rates on a logarithmic scale, on which a ratio is a difference.
+//! Rates on a logarithmic scale, on which the ratio of two rates is a difference.
 
 /// Returns the natural logarithm of a rate in bytes per second. A rate below 1 counts as 1, so that
 /// the result is finite.

@@ -11,8 +11,8 @@ use linerate_evidence::{BufferSize, Cell};
 pub struct Predictions {
     /// The fitted parameters of the model.
     pub model: SurfaceModel,
-    /// The accuracy of the model on measured cells, each predicted from others; `None` if there are
-    /// too few cells.
+    /// The accuracy of the model on measured cells, each predicted from the other measured cells;
+    /// `None` if too few cells were measured.
     pub score: Option<SurfaceScore>,
     /// The cells that were not measured, in the order of rows.
     pub cells: Vec<PredictedCell>,
@@ -21,9 +21,9 @@ pub struct Predictions {
 /// The prediction for a cell that was not measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PredictedCell {
-    /// The pair of buffers.
+    /// The send and receive buffer sizes of the cell.
     pub cell: Cell,
-    /// The predicted rate with its uncertainty.
+    /// The predicted rate and its interval, in bytes per second.
     pub prediction: Prediction,
 }
 
@@ -62,7 +62,8 @@ impl Predictions {
         })
     }
 
-    /// Returns the prediction for the cell with these buffers; `None` if it was measured.
+    /// Returns the prediction for the cell with these buffers; `None` if the cell was measured or
+    /// is not in the design.
     #[must_use]
     pub fn get(&self, send: BufferSize, receive: BufferSize) -> Option<&PredictedCell> {
         // The binary search relies on the ascending order in which a design lists its cells.

@@ -1,4 +1,4 @@
-//! Findings about made-up sweeps, for tests of this crate.
+//! Functions that derive findings from made-up sweeps, for tests of this crate.
 
 use crate::finding::Finding;
 use crate::sweep::Sweep;
@@ -6,8 +6,9 @@ use crate::table::Table;
 use linerate_evidence::sample_data::{records, square_design, start};
 use linerate_evidence::{Cell, Design, RunRecord};
 
-/// Returns the findings of one module about a sweep with buffers of 1 to `most` packets. `rate`
-/// gives the rate of each run.
+/// Returns the findings of `question`, the function of one module, about a made-up sweep. The send
+/// and receive buffers have 1 to `most` packets. `rate` returns the rate of a run in bytes per
+/// second, from its cell and the number of its repeat.
 pub(crate) fn findings_of(
     most: u32,
     rate: impl Fn(Cell, u32) -> f64,
@@ -17,7 +18,7 @@ pub(crate) fn findings_of(
     findings_of_runs(&design, &records(&design, rate), question)
 }
 
-/// Returns the findings that `question`, the function of one module, derives from these runs.
+/// Returns the findings that `question`, the function of one module, derives from `runs`.
 pub(crate) fn findings_of_runs(
     design: &Design,
     runs: &[RunRecord],
