@@ -1,48 +1,53 @@
 //! The comparison of two sweeps: how throughput changed, and how certain the change is.
 //!
-//! Each cell is paired with the same cell of the other sweep. Its change is the logarithm of the
-//! ratio of the medians. Two kinds of noise are distinguished. The scatter of runs within a cell
-//! determines the interval of that cell's change; it is pooled over all cells of both sweeps,
-//! because a cell has few runs. A slow period of the machine affects all cells alike, so the
-//! interval of the overall change follows from the means of consecutive parts of each sweep.
+//! Each cell is paired with the cell of the other sweep that has equal buffer sizes. The change of
+//! a cell is the natural logarithm of the ratio of the two median rates.
+//!
+//! Two kinds of noise are distinguished. The scatter of runs within a cell determines the interval
+//! of that cell's change. The scatter is pooled over all cells of both sweeps, because a cell has
+//! few runs. A slow period of the machine affects all cells alike. The interval of the overall
+//! change therefore follows from the means of consecutive parts of each sweep.
 
 use crate::log_ratio::logarithm;
 use crate::table::Table;
 use linerate_evidence::stats::{Interval, as_f64};
 use linerate_evidence::{Cell, RunRecord};
 
-/// Number of consecutive parts into which a sweep is divided.
+/// Maximum number of consecutive parts into which a sweep is divided.
 const PARTS: usize = 10;
 /// Error probability of the 95 % intervals.
 const ERROR: f64 = 0.05;
-/// Ratio of a median's standard error to a mean's standard error, for a normal distribution:
-/// √(π/2).
+/// Ratio of the standard error of a median to the standard error of a mean, for samples of a normal
+/// distribution: √(π/2).
 const OF_A_MEDIAN: f64 = 1.253_314_137_315_5;
 
-/// The changes of throughput from one sweep to another, as logarithms of ratios.
+/// The changes of throughput from one sweep to another, as natural logarithms of ratios.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// The mean change over all paired cells.
+    /// The mean of the changes of all paired cells.
     pub overall: f64,
-    /// The 95 % interval of the overall change; `None` if the sweeps have too few runs.
+    /// The 95 % interval of the overall change; `None` if one of the sweeps has no cell with
+    /// several runs.
     pub interval: Option<Interval>,
     /// The changes of the paired cells, in the order of rows.
     pub cells: Vec<CellChange>,
-    /// Numbers of cells without a partner: in the first sweep, in the second sweep.
+    /// Number of cells of the first sweep that the second sweep lacks, and number of cells of the
+    /// second sweep that the first sweep lacks.
     pub unpaired: [usize; 2],
 }
 
-/// The change of throughput in one cell.
+/// The change of throughput in one cell from the first sweep to the second sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellChange {
-    /// The pair of buffers.
+    /// The send and receive buffer sizes of the cell.
     pub cell: Cell,
     /// The median throughput in the first and the second sweep, in bytes per second.
     pub medians: [f64; 2],
-    /// The logarithm of the ratio of the second median to the first one.
+    /// The natural logarithm of the ratio of the second median to the first median.
     pub change: f64,
-    /// The interval of the change; `None` if the cells have too few runs. The intervals are so wide
-    /// that all of them hold together with a probability of 95 % (Bonferroni correction).
+    /// The interval of the change; `None` if no cell of either sweep has several runs. The
+    /// intervals of all cells are correct together with a probability of 95 % (Bonferroni
+    /// correction).
     pub interval: Option<Interval>,
 }
 
@@ -98,9 +103,11 @@ fn excludes_zero(interval: &Interval) -> bool {
     interval.is_above(0.0) || interval.is_below(0.0)
 }
 
-/// The standard deviation of runs within their cells, pooled over several tables.
+/// The scatter of runs within their cells, pooled over several tables.
 struct Scatter {
+    /// Standard deviation of the natural logarithm of a rate.
     deviation: f64,
+    /// Degrees of freedom of the standard deviation.
     degrees: usize,
 }
 
@@ -116,7 +123,9 @@ impl Scatter {
         Self { deviation: variance.sqrt(), degrees }
     }
 
-    /// Returns the interval of the change between two cells that have these numbers of runs.
+    /// Returns the interval of `change`, the change between two cells with these numbers of runs.
+    /// `error` is the probability that the interval misses the true change. Returns `None` if no
+    /// cell has several runs.
     fn interval(&self, change: f64, runs: [usize; 2], error: f64) -> Option<Interval> {
         let [before, after] = runs.map(|runs| 1.0 / as_f64(runs as u64));
         let half = student(1.0 - error / 2.0, self.degrees)?
@@ -127,7 +136,8 @@ impl Scatter {
     }
 }
 
-/// Returns the interval of the overall change, from the means of consecutive parts of each sweep.
+/// Returns the 95 % interval of the overall change, from the means of consecutive parts of each
+/// sweep. Returns `None` if a sweep has fewer than two parts.
 fn interval_of_parts(change: f64, tables: &[&Table<'_>]) -> Option<Interval> {
     let (mut variance, mut degrees) = (0.0, 0);
     for table in tables {
@@ -143,8 +153,8 @@ fn interval_of_parts(change: f64, tables: &[&Table<'_>]) -> Option<Interval> {
     Some(Interval { low: change - half, high: change + half })
 }
 
-/// Divides a sweep into consecutive parts, and returns the mean deviation of the runs of each part
-/// from the means of their cells.
+/// Divides a sweep into at most [`PARTS`] consecutive parts. Returns, for each part, the mean
+/// deviation of its runs from the means of their cells, as the logarithm of a ratio.
 fn means_of_parts(table: &Table<'_>) -> Vec<f64> {
     let mut deviations: Vec<(u32, f64)> = Vec::new();
     for cell in table.iter().filter(|cell| cell.runs.len() > 1) {
@@ -160,14 +170,14 @@ fn means_of_parts(table: &Table<'_>) -> Vec<f64> {
     deviations.chunks(length).map(mean).collect()
 }
 
-/// Returns the sum of the squared deviations from the mean.
+/// Returns the sum of the squared deviations of `values` from their mean.
 fn sum_of_squares(values: &[f64]) -> f64 {
     let mean = values.iter().sum::<f64>() / as_f64(values.len() as u64);
     values.iter().map(|value| (value - mean).powi(2)).sum()
 }
 
 /// Returns a quantile of Student's t distribution, by the expansion around the normal quantile
-/// (Abramowitz and Stegun, 26.7.5). `None` without degrees of freedom.
+/// (Abramowitz and Stegun, 26.7.5). Returns `None` if `degrees`, the degrees of freedom, is 0.
 fn student(probability: f64, degrees: usize) -> Option<f64> {
     if degrees == 0 {
         return None;
@@ -181,8 +191,8 @@ fn student(probability: f64, degrees: usize) -> Option<f64> {
     Some(z + terms[0] / n + terms[1] / n.powi(2) + terms[2] / n.powi(3))
 }
 
-/// Returns a quantile above the median of the normal distribution, with an error below 0.0005
-/// (Abramowitz and Stegun, 26.2.23).
+/// Returns the quantile of the standard normal distribution for a `probability` of at least ½, with
+/// an error below 0.0005 (Abramowitz and Stegun, 26.2.23).
 fn normal(probability: f64) -> f64 {
     let t = (-2.0 * (1.0 - probability).ln()).sqrt();
     let above = 2.515_517 + 0.802_853 * t + 0.010_328 * t * t;
@@ -196,7 +206,8 @@ mod tests {
     use linerate_evidence::Design;
     use linerate_evidence::sample_data::{noise, records, square_design};
 
-    /// Compares two sweeps of 5 × 5 cells whose runs have the given rates.
+    /// Compares two made-up sweeps of 5 × 5 cells. A function for each sweep returns the rate of a
+    /// run from its cell, the number of its repeat, and its position in the order of runs.
     fn compared([before, after]: [&dyn Fn(Cell, u32, usize) -> f64; 2]) -> (Comparison, Design) {
         let design = square_design(5);
         let run = |rate: &dyn Fn(Cell, u32, usize) -> f64| {
@@ -245,7 +256,7 @@ mod tests {
     #[test]
     fn an_epoch_of_the_machine_is_no_certain_difference() {
         let rate = |cell: Cell, repeat, _| 1e6 * noise(cell, repeat, 0.01);
-        // A slow period in one fifth of the second sweep lowers its mean rate by 4 %.
+        // A slow period in one fifth of the second sweep lowers the mean rate of that sweep by 4 %.
         let epoch = |cell: Cell, repeat, order: usize| {
             let speed = if (40..60).contains(&order) { 0.8 } else { 1.0 };
             1e6 * speed * noise(cell, repeat + 40, 0.01)

@@ -9,12 +9,14 @@ use linerate_evidence::RunRecord;
 use linerate_evidence::stats::{Epochs, Interval, Observation, Sample, interval};
 use std::collections::BTreeMap;
 
-/// Names of the buffers that vary along the diagonal, a row and a column.
+/// Name of the buffers that vary along the diagonal of the table.
 pub(crate) const ALONG_DIAGONAL: &str = "both buffers";
+/// Name of the buffers that vary along a row of the table.
 pub(crate) const ALONG_ROW: &str = "receive buffers";
+/// Name of the buffers that vary along a column of the table.
 pub(crate) const ALONG_COLUMN: &str = "send buffers";
 
-/// The results of all measured cells.
+/// The results of all measured cells of a sweep, by send and receive buffer.
 #[derive(Clone, Debug)]
 pub struct Table<'a> {
     sends: Vec<BufferSize>,
@@ -24,8 +26,8 @@ pub struct Table<'a> {
     left_out: usize,
 }
 
-/// The rates of the uncontended runs of each cell, and the slow changes of the machine's speed that
-/// have been subtracted from them.
+/// The rates of the runs that count for each cell, and the slow changes of the machine's speed that
+/// have been subtracted from these rates.
 struct Rates {
     of_cells: Vec<Vec<f64>>,
     epochs: Option<Epochs>,
@@ -34,16 +36,17 @@ struct Rates {
 /// The results of one cell.
 #[derive(Clone, Debug)]
 pub struct CellSummary<'a> {
-    /// The pair of buffers.
+    /// The send and receive buffer sizes of the cell.
     pub cell: Cell,
-    /// The rates of the cell's uncontended runs in bytes per second. If the machine's speed
-    /// changed, they are corrected to its mean speed.
+    /// The rates of the cell's uncontended runs in bytes per second, or of all runs if
+    /// `is_contended`. If the machine's speed changed slowly, the rates are corrected to its mean
+    /// speed.
     pub rates: Sample,
     /// The 95 % interval of the median rate, in bytes per second.
     pub interval: Interval,
-    /// Do the rates include contended runs, because there are too few uncontended ones?
+    /// Do the rates include contended runs, because too few runs are uncontended?
     pub is_contended: bool,
-    /// All runs of the cell, in the order of the schedule.
+    /// All runs of the cell, including contended runs, in the order in which they were made.
     pub runs: Vec<&'a RunRecord>,
 }
 
@@ -54,8 +57,8 @@ impl CellSummary<'_> {
         self.rates.median()
     }
 
-    /// Returns the sum of a counter over all runs and both ends of the cell; `None` if no run has
-    /// the counter.
+    /// Returns the sum of the counter `name` over all runs of the cell and both ends of each run;
+    /// `None` if no run has the counter.
     #[must_use]
     pub fn counted(&self, name: &str) -> Option<u64> {
         let ends = self.runs.iter().flat_map(|run| [&run.counters.sender, &run.counters.receiver]);
@@ -64,7 +67,8 @@ impl CellSummary<'_> {
 }
 
 impl<'a> Table<'a> {
-    /// Creates the table of a sweep from its runs, in the order in which they were made.
+    /// Creates the table of a sweep from its runs, which must be in the order in which they were
+    /// made.
     #[must_use]
     pub fn new(design: &Design, runs: &'a [RunRecord]) -> Self {
         let mut by_cell = BTreeMap::<Cell, Vec<(usize, &RunRecord)>>::new();
@@ -95,8 +99,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Returns the changes of the machine's speed that have been subtracted from the rates, if
-    /// there are any.
+    /// Returns the slow changes of the machine's speed that have been subtracted from the rates;
+    /// `None` if nothing has been subtracted.
     #[must_use]
     pub const fn epochs(&self) -> Option<&Epochs> {
         self.epochs.as_ref()
@@ -108,44 +112,44 @@ impl<'a> Table<'a> {
         self.left_out
     }
 
-    /// Returns the number of cells whose rates include contended runs, for want of uncontended
-    /// ones.
+    /// Returns the number of cells whose rates include contended runs, because too few runs are
+    /// uncontended.
     #[must_use]
     pub fn contended_cells(&self) -> usize {
         self.iter().filter(|cell| cell.is_contended).count()
     }
 
-    /// Returns the sizes of the sender's buffer, smallest first.
+    /// Returns the sizes of the sender's buffer in the design, smallest first.
     #[must_use]
     pub fn sends(&self) -> &[BufferSize] {
         &self.sends
     }
 
-    /// Returns the sizes of the receiver's buffer, smallest first.
+    /// Returns the sizes of the receiver's buffer in the design, smallest first.
     #[must_use]
     pub fn receives(&self) -> &[BufferSize] {
         &self.receives
     }
 
-    /// Returns the cell with these buffers, if it was measured.
+    /// Returns the results of the cell with these buffers; `None` if the cell was not measured.
     #[must_use]
     pub fn get(&self, send: BufferSize, receive: BufferSize) -> Option<&CellSummary<'a>> {
         self.cells.get(&Cell { send, receive })
     }
 
-    /// Returns all cells, in the order of rows.
+    /// Returns all measured cells, in the order of rows.
     pub fn iter(&self) -> impl Iterator<Item = &CellSummary<'a>> {
         self.cells.values()
     }
 
-    /// Returns the cells with two equal buffers, smallest first.
+    /// Returns the measured cells whose send and receive buffers are equal, smallest first.
     #[must_use]
     pub fn diagonal(&self) -> Vec<&CellSummary<'a>> {
         self.iter().filter(|summary| summary.cell.send == summary.cell.receive).collect()
     }
 
-    /// Returns all lines of adjacent cells: the diagonal, each row and each column. Each line comes
-    /// with the name of the buffers that vary along it.
+    /// Returns the diagonal, each row and each column as a list of measured cells. Each list comes
+    /// with the name of the buffers that vary along the line.
     #[must_use]
     pub fn lines(&self) -> Vec<(&'static str, Vec<&CellSummary<'a>>)> {
         let row = |&send: &BufferSize| {
@@ -163,7 +167,7 @@ impl<'a> Table<'a> {
         lines
     }
 
-    /// Returns the adjacent cells in the row and the column of `cell`.
+    /// Returns the measured cells next to `cell` in its row and in its column: up to four.
     #[must_use]
     pub fn neighbours(&self, cell: Cell) -> Vec<&CellSummary<'a>> {
         let beside = |sizes: &[BufferSize], size: BufferSize| {
@@ -180,10 +184,12 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Minimum number of uncontended runs of a cell for its contended runs to be excluded.
+/// Minimum number of uncontended runs of a cell for its contended runs to be excluded from the
+/// rates.
 const FEWEST_FAIR: usize = 3;
 
-/// Returns the uncontended runs, or all runs if too few are uncontended.
+/// Returns the uncontended runs of a cell, or all of its runs if too few are uncontended. Each run
+/// comes with its position in the order of all runs.
 fn fair<'a>(runs: &[(usize, &'a RunRecord)]) -> Vec<(usize, &'a RunRecord)> {
     if has_too_few_fair(runs) {
         return runs.to_vec();
@@ -191,7 +197,7 @@ fn fair<'a>(runs: &[(usize, &'a RunRecord)]) -> Vec<(usize, &'a RunRecord)> {
     runs.iter().filter(|(_, run)| !is_contended(run)).copied().collect()
 }
 
-/// Are there fewer than [`FEWEST_FAIR`] uncontended runs, although more runs were made?
+/// Are too few runs of a cell uncontended: fewer than [`FEWEST_FAIR`], and not all of them?
 fn has_too_few_fair(runs: &[(usize, &RunRecord)]) -> bool {
     let fair = runs.iter().filter(|(_, run)| !is_contended(run)).count();
     fair < FEWEST_FAIR.min(runs.len())
@@ -202,7 +208,8 @@ fn is_contended(run: &RunRecord) -> bool {
 }
 
 impl Rates {
-    /// Computes the rates of each cell. A run comes with its position in the order of all runs.
+    /// Computes the rates of each cell from the runs that count for it. Each run comes with its
+    /// position in the order of all runs.
     fn of(cells: &[Vec<(usize, &RunRecord)>]) -> Self {
         let log_rate = |run: &RunRecord| logarithm(run.bytes_per_second);
         let mut in_time: Vec<(usize, Observation)> = cells
@@ -264,7 +271,8 @@ mod tests {
         let mut runs = records(&design, rate);
         let epoch = runs.len() / 2..runs.len() * 3 / 4;
         runs[epoch].iter_mut().for_each(|run| run.bytes_per_second *= 0.4);
-        // A quarter of the runs has 0.4 of the speed, and rates refer to the mean logarithm of it.
+        // A quarter of the runs has 0.4 of the speed. Corrected rates refer to the mean of the
+        // logarithm of the speed over all runs.
         let mean = 1e6 * 0.4_f64.powf(0.25);
         let table = Table::new(&design, &runs);
         let epochs = table.epochs().unwrap();

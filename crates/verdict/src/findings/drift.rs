@@ -1,8 +1,8 @@
 //! The finding about drift: whether the machine's speed changed during the sweep.
 //!
-//! The runs have a random order, so drift widens the intervals of all cells and favours none. It
-//! matters when the sweep is compared with another sweep. A slow period in the middle leaves the
-//! two halves alike, so shorter parts are compared too.
+//! The runs have a random order, so drift widens the intervals of all cells and favours no cell.
+//! Drift matters when the sweep is compared with another sweep. The two halves of the sweep are
+//! compared, and also shorter parts, because a slow period in the middle leaves the halves alike.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;
@@ -14,22 +14,24 @@ use linerate_evidence::{Cell, shuffle};
 /// Minimum drift worth reporting, as the logarithm of a ratio.
 const NEGLIGIBLE: f64 = 0.03;
 
-/// Minimum number of runs from which drift is computed.
+/// Minimum number of runs of a sweep for drift to be computed.
 const FEWEST: usize = 24;
 
-/// Maximum number of parts into which a sweep is divided, and minimum number of runs in a part.
+/// Maximum number of parts into which a sweep is divided.
 const MOST_PARTS: usize = 8;
+
+/// Minimum number of runs in a part of a sweep.
 const FEWEST_OF_PART: usize = 12;
 
 /// Number of random orders of the runs with which the observed order is compared.
 const ORDERS: u64 = 400;
 
-/// The difference between parts counts as drift if at most this share of random orders has parts
-/// that differ as much.
+/// Maximum share of random orders whose parts differ at least as much as those of the observed
+/// order, for the observed difference to count as drift.
 const CHANCE: f64 = 0.01;
 
-/// Minimum ratio of the largest difference between parts to the change between halves. Below it,
-/// the finding about the halves says enough.
+/// Minimum ratio of the largest difference between parts to the change between halves, for the
+/// parts to be reported instead of the halves.
 const MORE_THAN_HALVES: f64 = 1.5;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
@@ -43,7 +45,9 @@ pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
     parts.or(halves).map(|(_, finding)| finding).into_iter().collect()
 }
 
-/// Returns the change from the first to the second half with its finding, if it is significant.
+/// Returns the change from the first to the second half of the sweep, and the finding about the
+/// change; `None` if the change is not significant. `residuals` are the deviations of the runs from
+/// the medians of their cells.
 fn halves(sweep: &Sweep<'_>, residuals: &[f64]) -> Option<(f64, Finding)> {
     let (first, second) = residuals.split_at(residuals.len() / 2);
     let (first, second) = (Sample::new(first.to_vec())?, Sample::new(second.to_vec())?);
@@ -64,8 +68,8 @@ fn halves(sweep: &Sweep<'_>, residuals: &[f64]) -> Option<(f64, Finding)> {
     Some((drift, finding(text, drift)))
 }
 
-/// Returns the difference between the fastest and the slowest part with its finding, if it is more
-/// than a random order of the runs would show.
+/// Returns the difference between the fastest and the slowest part of the sweep, and the finding
+/// about the difference. Returns `None` if random orders of the runs show such differences too.
 fn parts(sweep: &Sweep<'_>, residuals: &[f64]) -> Option<(f64, Finding)> {
     let count = (residuals.len() / FEWEST_OF_PART).min(MOST_PARTS);
     if count < 2 {
@@ -106,7 +110,7 @@ fn parts(sweep: &Sweep<'_>, residuals: &[f64]) -> Option<(f64, Finding)> {
     Some((range(found), finding(text, change)))
 }
 
-/// Returns the end of the finding's sentence: how drift affects the rates of the cells.
+/// Returns the last clause of the finding's text: the effect of drift on the rates of the cells.
 fn consequence(sweep: &Sweep<'_>) -> &'static str {
     match sweep.table.epochs() {
         Some(_) => "the rates of the cells do not contain it",
@@ -118,8 +122,8 @@ fn finding(text: String, change: f64) -> Finding {
     Finding::new(FindingKind::Drift, text).with("percent", change.exp_m1() * 100.0)
 }
 
-/// Returns the deviation of each run from the median of its cell, in the order of the runs.
-/// Deviations are logarithms of ratios.
+/// Returns the deviation of each run from the median of its cell, as the natural logarithm of a
+/// ratio, in the order in which the runs were made.
 fn residuals(sweep: &Sweep<'_>) -> Vec<f64> {
     let residuals = sweep.runs.iter().filter_map(|run| {
         let Cell { send, receive } = run.cell();
@@ -137,8 +141,9 @@ mod tests {
     use linerate_evidence::sample_data::{noise, records, square_design};
     use linerate_evidence::stats::as_f64;
 
-    /// Returns the finding about a sweep of very different cells, whose second half has `times` the
-    /// speed of the first half.
+    /// Returns the finding about a made-up sweep whose second half has `times` the speed of its
+    /// first half; `None` if no drift is found. The cells have very different rates and buffers of
+    /// 1 to `buffers` packets. `amplitude` is the relative noise of a run.
     fn drift(buffers: u32, amplitude: f64, times: f64) -> Option<Finding> {
         let design = square_design(buffers);
         let rate = |cell: Cell, repeat| {

@@ -1,4 +1,4 @@
-//! The findings of a sweep, with one question in each file.
+//! The findings of a sweep. Each module answers one question about the sweep.
 
 mod best;
 mod drift;
@@ -15,8 +15,8 @@ mod timer;
 use crate::finding::Finding;
 use crate::sweep::Sweep;
 
-/// Returns all findings about a sweep: the results first, then restrictions of their validity. A
-/// contended sweep has only the finding that it is contended.
+/// Returns all findings about a sweep: the results first, then restrictions of their validity. For
+/// a contended sweep, the contention and those restrictions are the only findings.
 #[must_use]
 pub fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
     if let Some(contended) = precision::contended(sweep) {
