@@ -1,9 +1,9 @@
 //! The finding about notches: cells that are slower than their neighbours predict.
 //!
-//! On every line of cells (the diagonal, each row and each column), a cell is compared with the
-//! geometric mean of the cells before and after it. The nearer neighbour weighs more if the sizes
-//! are not equidistant, as in 3, 4 and 16. Otherwise a throughput that is proportional to the
-//! buffer would have a notch at 4.
+//! On every line of cells (the diagonal, each row and each column), the throughput of a cell is
+//! compared with the geometric mean of its two neighbours on the line. The nearer neighbour weighs
+//! more if the buffer sizes are not equidistant, as in 3, 4 and 16 packets. Otherwise a throughput
+//! that is proportional to the buffer size would have a notch at 4 packets.
 //!
 //! A notch must be significant (its interval excludes zero), deeper than 5 %, and deeper than four
 //! times the usual deviation of cells from their neighbours on lines of the same kind. Without the
@@ -37,15 +37,16 @@ pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
     valleys.values().map(|valley| finding(valley, payload)).collect()
 }
 
-/// Returns the finding that there is no notch, unless no line has three cells.
+/// Returns the finding that there is no notch; empty if no line has the three cells that a
+/// comparison needs.
 fn none(sweep: &Sweep<'_>) -> Vec<Finding> {
     let looked_at = sweep.table.lines().iter().any(|(_, line)| line.len() >= 3);
     let text = "There are no notches: no cell is significantly below what its neighbours predict.";
     looked_at.then(|| Finding::new(FindingKind::Notch, text.to_owned())).into_iter().collect()
 }
 
-/// Returns the finding about the notches at one buffer size: one cell, or a valley across the
-/// table.
+/// Returns the finding about `valley`, all notches at one buffer size on lines of the same kind.
+/// `payload` is the number of data bytes in a packet.
 fn finding(valley: &[Notch<'_>], payload: u32) -> Finding {
     let mut depths: Vec<&Notch<'_>> = valley.iter().collect();
     depths.sort_by(|one, other| one.depth.total_cmp(&other.depth));
@@ -80,27 +81,34 @@ fn finding(valley: &[Notch<'_>], payload: u32) -> Finding {
         .with("percent_high", deepest.interval.high.exp_m1() * 100.0)
 }
 
-/// A cell that is slower than its two neighbours on a line predict.
+/// A cell that is slower than its two neighbours on a line of the table predict.
 struct Notch<'a> {
+    /// Name of the buffers that vary along the line.
     varies: &'static str,
+    /// The cell before the notch, the cell with the notch, and the cell after the notch.
     cells: [&'a CellSummary<'a>; 3],
+    /// Natural logarithm of the ratio of the cell's median rate to the predicted rate; negative.
     depth: f64,
+    /// The 95 % interval of `depth`.
     interval: Interval,
 }
 
 impl Notch<'_> {
-    /// Returns the size of the notch's buffer that varies along the line.
+    /// Returns the buffer size of the cell with the notch, for the buffer that varies along the
+    /// line.
     fn at(&self) -> BufferSize {
         varying(self.varies, self.cells[1])
     }
 
-    /// Returns the sizes of the buffers before and after the notch.
+    /// Returns the buffer sizes of the cells before and after the notch, for the buffer that varies
+    /// along the line.
     fn neighbours(&self) -> (BufferSize, BufferSize) {
         (varying(self.varies, self.cells[0]), varying(self.varies, self.cells[2]))
     }
 }
 
-/// Returns the buffer of a cell that varies along a line; `varies` is the name of the kind of line.
+/// Returns the size of the buffer of a cell that varies along a line. `varies` names the buffers
+/// that vary: [`ALONG_COLUMN`], or the name for a row or the diagonal.
 fn varying(varies: &str, summary: &CellSummary<'_>) -> BufferSize {
     if varies == ALONG_COLUMN { summary.cell.send } else { summary.cell.receive }
 }
@@ -121,8 +129,8 @@ fn notches<'a>(sweep: &'a Sweep<'a>) -> Vec<Notch<'a>> {
     found.collect()
 }
 
-/// Returns the middle one of three cells as a notch, if it deviates by more than `threshold` and
-/// more than chance.
+/// Returns the middle one of three cells as a notch. Returns `None` if its depth is above
+/// `threshold`, a negative logarithm of a ratio, or if its depth can be due to chance.
 fn notch<'a>(
     varies: &'static str,
     cells: [&'a CellSummary<'a>; 3],
@@ -139,9 +147,9 @@ fn notch<'a>(
     interval.is_below(0.0).then_some(Notch { varies, cells, depth, interval })
 }
 
-/// Returns the position of the middle cell between its neighbours, from 0 to 1: one half if the
-/// sizes are equidistant. Otherwise logarithms of the sizes count, so that a throughput
-/// proportional to the buffer has no notch.
+/// Returns the position of the middle cell between its neighbours, from 0 to 1. The position is ½
+/// if the buffer sizes are equidistant. Otherwise it is computed from the logarithms of the sizes,
+/// so that a throughput proportional to the buffer size has no notch.
 fn place(varies: &str, cells: &[&CellSummary<'_>; 3]) -> f64 {
     let [before, at, after] = cells.map(|cell| varying(varies, cell).bytes(1));
     if at - before == after - at {
@@ -151,8 +159,8 @@ fn place(varies: &str, cells: &[&CellSummary<'_>; 3]) -> f64 {
     (at - before) / (after - before)
 }
 
-/// Returns the deviation of the middle median from the interpolation of the two others, as the
-/// logarithm of a ratio.
+/// Returns the deviation of the middle median from the interpolation between the first and the
+/// third median, as the natural logarithm of a ratio. `place` is the position of the middle cell.
 fn residual(medians: &[f64], place: f64) -> f64 {
     let [before, at, after] = [0, 1, 2].map(|index| logarithm(medians[index]));
     at - (before + (after - before) * place)
@@ -161,7 +169,8 @@ fn residual(medians: &[f64], place: f64) -> f64 {
 fn usual_deviation(varies: &str, triples: &[[&CellSummary<'_>; 3]]) -> f64 {
     let residuals =
         triples.iter().map(|cells| residual(&cells.map(CellSummary::median), place(varies, cells)));
-    // With few residuals the usual deviation is unknown, so only the notch's interval counts.
+    // With few residuals the usual deviation is unknown. A depth must then only be significant and
+    // exceed 5 %.
     match Sample::new(residuals.collect()) {
         Some(sample) if sample.values().len() >= 8 => sample.robust_deviation(),
         _ => as_f64(0),
@@ -255,8 +264,9 @@ mod tests {
         }
     }
 
-    /// Returns the first finding about a sweep of equally fast cells, except for one with the given
-    /// rates.
+    /// Returns the text of the first finding about a made-up sweep of equally fast cells, except
+    /// for the cell of 5 × 9 packets. `rates` are the rates of the four runs of this cell, relative
+    /// to the rate of the other cells. `amplitude` is the relative noise of the runs of the others.
     fn with_one_cell(amplitude: f64, rates: [f64; 4]) -> String {
         let rate = |cell: Cell, repeat| {
             let is_it = cell.send.packets() == Some(5) && cell.receive.packets() == Some(9);

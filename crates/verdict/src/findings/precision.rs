@@ -1,5 +1,4 @@
-//! The finding about precision: whether the intervals of the cells are narrow, and if not, what
-//! prevented it.
+//! The finding about precision: whether the intervals of the cells are narrow, and if not, why.
 
 use crate::diagnosis::CONTENDED_SHARE;
 use crate::finding::{Finding, FindingKind};
@@ -9,20 +8,22 @@ use crate::table::CellSummary;
 use linerate_evidence::notation;
 use linerate_evidence::stats::{Sample, as_f64};
 
-/// Maximum half-width of a narrow interval, as the logarithm of a ratio, and minimum share of cells
-/// with narrow intervals in a conclusive sweep.
+/// Maximum half-width of a narrow interval, as the natural logarithm of a ratio.
 const NARROW: f64 = 0.03;
+/// Minimum share of cells with narrow intervals in a conclusive sweep, and minimum share of
+/// uncontended cells in an uncontended sweep.
 const MOST_CELLS: f64 = 0.95;
-/// Minimum share of contended runs that is named as the reason for wide intervals.
+/// Share of contended runs above which contention is named as the reason for wide intervals.
 const MANY_CONTENDED: f64 = 0.1;
 /// Half-width of a median's 95 % interval, multiplied by the square root of the number of runs and
-/// divided by their standard deviation: 1.96 √(π/2).
+/// divided by the standard deviation of a run: 1.96 √(π/2).
 const WIDTH_OF_MEDIAN: f64 = 2.46;
-/// Maximum number of runs of each cell that is recommended.
+/// Maximum number of runs of each cell that a finding recommends.
 const MOST_REPEATS: f64 = 200.0;
 
-/// Returns the finding that a sweep is contended: other programs occupied the processors in nearly
-/// all runs of too many cells.
+/// Returns the finding that a sweep is contended: in more than 5 % of the cells, other programs
+/// occupied the processors during so many runs that too few uncontended runs remain. Returns `None`
+/// otherwise.
 pub(super) fn contended(sweep: &Sweep<'_>) -> Option<Finding> {
     let (contended, cells) = (sweep.table.contended_cells(), sweep.table.iter().count());
     let is_too_much = as_f64(contended as u64) > (1.0 - MOST_CELLS) * as_f64(cells as u64);
@@ -46,7 +47,7 @@ pub(super) fn contended(sweep: &Sweep<'_>) -> Option<Finding> {
 }
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
-    // A single run has no interval, and a time budget leaves many cells with a single run.
+    // A single run has no interval, and with a time budget many cells have only a single run.
     let is_single = sweep.table.iter().any(|cell| cell.runs.len() < 2);
     if sweep.design.repeat.get() < 2 || sweep.design.budget.is_some() && is_single {
         return Vec::new();
@@ -92,7 +93,8 @@ fn finding(sweep: &Sweep<'_>) -> Option<Finding> {
     })
 }
 
-/// Returns the end of the finding's sentence: why intervals are wide, and a remedy.
+/// Returns the last sentence of the finding: the reason why intervals are wide, and a remedy.
+/// `contended` is the share of contended runs, if it is known.
 fn obstacle(sweep: &Sweep<'_>, contended: Option<f64>) -> String {
     if let Some(share) = contended.filter(|&share| share > MANY_CONTENDED) {
         return format!(
@@ -123,7 +125,9 @@ fn half_width(cell: &CellSummary<'_>) -> f64 {
     (logarithm(cell.interval.high) - logarithm(cell.interval.low)) / 2.0
 }
 
-/// Returns the usual deviation of a run from the median of its cell, as the logarithm of a ratio.
+/// Returns the robust standard deviation of a run from its cell's median, as the natural logarithm
+/// of a ratio. If slow changes of the machine's speed are subtracted, it is the deviation that
+/// remains.
 fn deviation(sweep: &Sweep<'_>) -> f64 {
     if let Some(epochs) = sweep.table.epochs() {
         return epochs.after.deviation;
@@ -135,7 +139,8 @@ fn deviation(sweep: &Sweep<'_>) -> f64 {
     Sample::new(residuals.collect()).map_or(0.0, |sample| sample.robust_deviation())
 }
 
-/// Returns the share of contended runs among those whose waiting times are known.
+/// Returns the share of contended runs among the runs with known waiting times; `None` if there are
+/// no such runs.
 fn contended_share(sweep: &Sweep<'_>) -> Option<f64> {
     let shares: Vec<f64> =
         sweep.runs.iter().filter_map(|run| run.counters.contended_share()).collect();

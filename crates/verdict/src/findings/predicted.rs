@@ -1,5 +1,5 @@
-//! The finding about cells that the time budget left unmeasured, and the accuracy of their
-//! predictions.
+//! The finding about cells that a sweep did not measure within its time budget, and about the
+//! accuracy of their predictions.
 
 use crate::finding::{Finding, FindingKind};
 use crate::predictions::Predictions;

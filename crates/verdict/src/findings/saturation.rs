@@ -1,5 +1,5 @@
-//! The finding about saturation: the buffer size from which on a larger buffer gains almost
-//! nothing.
+//! The finding about saturation: the buffer size from which on larger buffers at both ends gain
+//! almost nothing.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;
@@ -11,7 +11,7 @@ use linerate_evidence::stats::interval;
 /// Minimum ratio of two rates that counts as a gain.
 const GAIN: f64 = 1.05;
 
-/// Minimum number of cells on the diagonal from which saturation can be recognised.
+/// Minimum number of cells on the diagonal of the table for saturation to be recognised.
 const FEWEST: usize = 3;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
@@ -57,7 +57,7 @@ fn unsaturated(diagonal: &[&CellSummary<'_>]) -> String {
     )
 }
 
-/// Is `larger` faster than `smaller` by more than 5 % and by more than chance?
+/// Is the cell `larger` faster than the cell `smaller` by more than 5 % and by more than chance?
 fn gains(larger: &CellSummary<'_>, smaller: &CellSummary<'_>, seed: u64) -> bool {
     let ratio = |medians: &[f64]| logarithm(medians[0]) - logarithm(medians[1]);
     larger.median() > smaller.median() * GAIN

@@ -1,5 +1,5 @@
-//! The finding about cells that wait for a timer, or are slow for a reason that spares their
-//! neighbours.
+//! Findings about cells that wait for a timer or are slow for another reason that does not affect
+//! their neighbours, and about the timers that expired.
 
 use crate::finding::{Finding, FindingKind};
 use crate::sweep::Sweep;
@@ -11,7 +11,7 @@ use linerate_evidence::notation;
 use linerate_evidence::stats::as_f64;
 use linerate_units::Duration;
 
-/// Counters of expired timers, with the noun for one event.
+/// Names of the counters of expired timers, each with the noun for one expiration.
 const TIMERS: [(&str, &str); 4] = [
     (names::RETRANSMISSION_TIMEOUTS, "retransmission timeout"),
     (names::DELAYED_ACK_TIMEOUTS, "delayed-ACK timeout"),
@@ -19,22 +19,23 @@ const TIMERS: [(&str, &str); 4] = [
     (names::SMALL_WINDOW_TIMEOUTS, "small-window timeout"),
 ];
 
-/// A cell is called slow if its rate, divided by the rate of its best neighbour, is at most this.
-/// The rate of a neighbour with a larger buffer is first reduced in proportion to the buffers,
-/// because half the buffer may carry half as much.
+/// Ratio of rates below which a cell is called slow: its rate, divided by the rate of its fastest
+/// neighbour. The rate of a neighbour with a larger buffer is first reduced in proportion to the
+/// buffers, because half of a buffer may carry half as much.
 const PART: f64 = 0.1;
 
-/// Minimum share of a cell's duration that expired timers could account for, if they count as its
-/// limit.
+/// Minimum share of the duration of a cell's runs that expired timers must be able to explain, for
+/// the timers to be named as the cell's limit.
 const SHARE: f64 = 0.5;
 
-/// Maximum durations of timers in seconds: delayed ACK (RFC 9293 §3.8.6.3) and silly window
-/// avoidance (RFC 1122 §4.2.3.4). Other timers may run for a minute.
+/// Maximum durations of short timers in seconds, by the name of their counter: delayed ACK (RFC
+/// 9293 §3.8.6.3) and silly window avoidance (RFC 1122 §4.2.3.4).
 const SHORT: [(&str, f64); 2] =
     [(names::DELAYED_ACK_TIMEOUTS, 0.5), (names::SMALL_WINDOW_TIMEOUTS, 1.0)];
+/// Assumed maximum duration of all other timers, in seconds.
 const LONG: f64 = 60.0;
 
-/// Other counters that explain a slow cell, with the noun for one event.
+/// Names of other counters that explain a slow cell, each with the noun for one event.
 const CAUSES: [(&str, &str); 4] = [
     (names::ZERO_WINDOWS_RECEIVED, "announcement of a closed window"),
     (names::RETRANSMITTED_SEGMENTS, "retransmission"),
@@ -55,14 +56,15 @@ pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
     findings
 }
 
-/// A cell, compared with the fastest of its neighbours.
+/// The comparison of a cell with the fastest of its neighbours in the table.
 struct Compared<'a> {
     cell: &'a CellSummary<'a>,
+    /// The fastest neighbour.
     neighbour: &'a CellSummary<'a>,
-    /// The cell's rate, divided by the neighbour's rate.
+    /// Ratio of the cell's median rate to the neighbour's median rate.
     part: f64,
-    /// The neighbour's buffer, divided by the cell's buffer, for the buffer that differs; at least
-    /// 1.
+    /// Ratio of the neighbour's buffer size to the cell's buffer size, for the buffer that differs;
+    /// 1 if the neighbour's buffer is smaller.
     larger: f64,
 }
 
@@ -70,7 +72,7 @@ fn compare<'a>(sweep: &'a Sweep<'a>, cell: &'a CellSummary<'a>) -> Option<Compar
     let neighbours = sweep.table.neighbours(cell.cell);
     let neighbour =
         neighbours.into_iter().max_by(|one, other| one.median().total_cmp(&other.median()))?;
-    // A ratio to a neighbour that carried nothing is not defined.
+    // A ratio is not defined if the neighbour carried no data.
     if neighbour.median() <= 0.0 {
         return None;
     }
@@ -83,7 +85,7 @@ fn compare<'a>(sweep: &'a Sweep<'a>, cell: &'a CellSummary<'a>) -> Option<Compar
 }
 
 impl Compared<'_> {
-    /// Returns the finding about a slow cell and its cause.
+    /// Returns the finding that the cell is slow, with the cause that its counters show.
     fn finding(&self, sweep: &Sweep<'_>) -> Finding {
         let share = if self.part > 0.0 {
             format!("reaches 1/{} of", notation::thousands(1.0 / self.part))
@@ -99,8 +101,8 @@ impl Compared<'_> {
         self.noted(sweep, Finding::new(FindingKind::Limited, text))
     }
 
-    /// Returns the finding that no cell is slow, which names the slowest one relative to its
-    /// neighbour.
+    /// Returns the finding that no cell is slow. The finding names this cell, which must be the
+    /// slowest one relative to its fastest neighbour.
     fn harmless(&self, sweep: &Sweep<'_>) -> Finding {
         let proportion = if self.part < PART { ", in proportion to the buffers" } else { "" };
         let text = format!(
@@ -127,7 +129,7 @@ impl Compared<'_> {
     }
 }
 
-/// Describes the cause of a slow cell, as far as its counters show one.
+/// Describes the cause of a slow cell, as far as its counters show a cause.
 fn limit(cell: &CellSummary<'_>, payload: u32) -> String {
     let pace = format!("a packet takes {}", time_of_a_packet(cell, payload));
     let timers = events(cell, &TIMERS);
@@ -146,7 +148,7 @@ fn limit(cell: &CellSummary<'_>, payload: u32) -> String {
     format!("{verdict} {} in {runs}, {pace}", evidence.join(", "))
 }
 
-/// Can the expired timers account for at least [`SHARE`] of a cell's duration?
+/// Can the expired timers explain at least [`SHARE`] of the total duration of a cell's runs?
 fn timers_may_limit(cell: &CellSummary<'_>) -> bool {
     let longest =
         |name: &str| SHORT.iter().find(|(short, _)| *short == name).map_or(LONG, |&(_, time)| time);
@@ -155,7 +157,7 @@ fn timers_may_limit(cell: &CellSummary<'_>) -> bool {
     waits.sum::<f64>() >= SHARE * cell.runs.iter().map(|run| run.seconds).sum::<f64>()
 }
 
-/// Returns the mean time in which a cell carried one full segment.
+/// Returns the mean time in which the runs of a cell carried one full segment of `payload` bytes.
 fn time_of_a_packet(cell: &CellSummary<'_>, payload: u32) -> Duration {
     let seconds = cell.runs.iter().map(|run| run.seconds).sum::<f64>();
     let bytes = cell.runs.iter().fold(0_u64, |sum, run| sum.saturating_add(run.bytes));
@@ -164,7 +166,8 @@ fn time_of_a_packet(cell: &CellSummary<'_>, payload: u32) -> Duration {
     each.map_or(Duration::MAX, Duration::from)
 }
 
-/// Formats the events that a cell's counters of `kinds` have counted, such as `3 retransmissions`.
+/// Formats the events that a cell's counters have counted, such as `3 retransmissions`. `kinds`
+/// lists the counters with the noun for one event. Counters that are 0 are omitted.
 fn events(cell: &CellSummary<'_>, kinds: &[(&str, &str)]) -> Vec<String> {
     let happened = kinds.iter().filter_map(|&(name, noun)| {
         let amount = cell.counted(name).filter(|&amount| amount > 0)?;
@@ -173,8 +176,8 @@ fn events(cell: &CellSummary<'_>, kinds: &[(&str, &str)]) -> Vec<String> {
     happened.collect()
 }
 
-/// Formats a count with its noun. In a noun such as `announcement of a closed window`, the word
-/// before `of` gets the plural.
+/// Formats a count with its noun, in the singular or plural. In a noun such as `announcement of a
+/// closed window`, only the word before `of` changes.
 fn plural_of_noun(amount: u64, noun: &str) -> String {
     match noun.split_once(" of ") {
         Some((head, rest)) => format!("{} of {rest}", notation::plural(amount, head)),
@@ -182,8 +185,8 @@ fn plural_of_noun(amount: u64, noun: &str) -> String {
     }
 }
 
-/// Returns the finding about the timers that expired in the whole sweep, if there are counters of
-/// them.
+/// Returns the finding about the timers that expired in the whole sweep; `None` if no run counted
+/// expired timers.
 fn timers(sweep: &Sweep<'_>) -> Option<Finding> {
     let sum = |name: &str| {
         let cells = sweep.table.iter().filter_map(|cell| cell.counted(name));
