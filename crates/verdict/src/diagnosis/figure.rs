@@ -1,4 +1,4 @@
-//! The quantities that rules compare with thresholds, each computed from the counters of a run.
+//! The figures that rules compare with thresholds, each computed from the counters of a run.
 
 use linerate_evidence::{EndEvidence, RunEvidence, SenderStates, ThreadEvidence};
 use serde::Serialize;
@@ -11,54 +11,58 @@ pub enum End {
     Sender,
     /// The receiving end of the transfer.
     Receiver,
-    /// Both ends, whose counters are added.
+    /// Both ends, because the figure combines counters of the sender and of the receiver.
     Both,
 }
 
-/// A quantity of a run that rules compare with thresholds. Shares are between 0 and 1.
+/// A quantity of a run that rules compare with thresholds. Shares are between 0 and 1, and the
+/// duration is that of the observed part of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
-    /// Processor time of the writing thread or of linerate's host, whichever is more, as a share of
-    /// the duration.
+    /// Processor time of the busier one of the writing thread and the thread of linerate's host at
+    /// the sender, as a share of the duration.
     SenderCpu,
-    /// Processor time of the reading thread or of linerate's host, whichever is more, as a share of
-    /// the duration.
+    /// Processor time of the busier one of the reading thread and the thread of linerate's host at
+    /// the receiver, as a share of the duration.
     ReceiverCpu,
     /// Share of the duration in which the writing thread is neither in `write` nor on a CPU.
     WriterAway,
-    /// Mean share of the receive window that holds data which the program has not read yet.
+    /// Mean amount of received data that the program has not read yet, as a share of the largest
+    /// advertised receive window.
     UnreadShare,
-    /// Share of samples in which the send buffer is full and all of its data is in flight.
+    /// Share of samples in which the send buffer is full and nearly all of its data is in flight.
     BufferFull,
     /// Share of samples in which there is no data to send, and the program is not in `write`.
     OutOfData,
-    /// Share of the duration in which the receiver's window limits the sender: the maximum of our
-    /// samples and of the kernel's counter.
+    /// Share of the run in which the receiver's window limits the sender: the larger of the share
+    /// of samples and the share of time by the connection's counter.
     WindowFull,
-    /// Share of samples in which the congestion window is full.
+    /// Share of samples in which unsent data waits for the congestion window.
     CongestionWindowFull,
-    /// Share of samples in which the network limits the sender: through a full congestion window,
-    /// pacing or a local queue.
+    /// Share of samples in which unsent data waits although the receiver's window has room: for the
+    /// congestion window, for pacing or in a local queue.
     NetworkHolds,
     /// Retransmitted segments, as a share of all data segments sent.
     Retransmitted,
-    /// Number of losses since the connection was opened.
+    /// Number of losses since the connection was opened. Losses within one round trip count as one
+    /// if such a counter exists; otherwise every retransmitted segment counts.
     Losses,
-    /// Number of segments acknowledged per second.
+    /// Number of full segments acknowledged per second.
     AcknowledgedSegments,
-    /// Number of times that the retransmission timer expired.
+    /// Number of expirations of the retransmission timer since the connection was opened.
     Timeouts,
-    /// Ratio of the mean round-trip time to the shortest one.
+    /// Ratio of the mean round-trip time to the shortest round-trip time.
     RoundTripRatio,
-    /// Ratio of the largest congestion window to the largest one in the first half of the transfer.
+    /// Ratio of the largest congestion window of the observed part to the largest congestion window
+    /// of the first half of the run.
     WindowGrowth,
-    /// 1 if the sender is in slow start at the end, else 0.
+    /// 1 if the congestion window stays below the slow start threshold, else 0.
     SlowStart,
-    /// Duration of the observation in round-trip times.
+    /// Duration in mean round-trip times.
     RoundTrips,
     /// Ratio of the packets that the receiving machine dropped to the retransmitted segments.
     ReceiveDrops,
-    /// Ratio of the bit rate on the wire to the bit rate of the link.
+    /// Ratio of the bit rate that the transfer occupies on the link to the bit rate of the link.
     LinkShare,
 }
 
@@ -121,7 +125,8 @@ impl Figure {
         }
     }
 
-    /// Computes the figure of `run`. Returns `None` if a counter that it needs is absent.
+    /// Computes the figure of `run`. Returns `None` if a counter that the figure needs is absent,
+    /// or if the figure is a ratio to 0.
     #[must_use]
     pub fn of(self, run: &RunEvidence) -> Option<f64> {
         let (sender, receiver) = (&run.sender, &run.receiver);
@@ -181,14 +186,16 @@ impl Figure {
     }
 }
 
-/// Returns the processor time of the busiest thread of an end, as a share of the duration.
+/// Returns the processor time of the busiest thread of one end, as a share of the duration; `None`
+/// if it is unknown.
 fn busiest(end: &EndEvidence) -> Option<f64> {
     let ThreadEvidence { cpu_nanos, host_cpu_nanos, .. } = end.thread;
     end.share_of_nanos(cpu_nanos.max(host_cpu_nanos))
 }
 
-/// Returns the share of the duration in which the thread neither runs nor is in a call. Calls and
-/// processor time overlap, and both are subtracted, so the result is a lower bound.
+/// Returns the share of the duration in which the writing or reading thread is neither on a CPU nor
+/// in a call of `write` or `read`. Calls and processor time overlap, and both are subtracted, so
+/// the result is a lower bound.
 fn away(end: &EndEvidence) -> Option<f64> {
     let in_calls = end.share_of_nanos(end.thread.call_nanos)?;
     let on_cpu = end.share_of_nanos(end.thread.cpu_nanos)?;
@@ -196,7 +203,8 @@ fn away(end: &EndEvidence) -> Option<f64> {
 }
 
 /// Returns the ratio of the packets that the receiving machine dropped to the retransmitted
-/// segments, `None` without retransmissions. The machine's drop counters include its other traffic.
+/// segments. The drop counters of the machine include its other traffic. Returns `None` if there
+/// are no retransmissions, or if the receiver was not observed.
 fn receive_drops(run: &RunEvidence) -> Option<f64> {
     let repeated = as_f64(run.sender.connection.retransmitted_segments?);
     run.receiver.seconds?;

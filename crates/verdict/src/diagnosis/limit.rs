@@ -15,28 +15,28 @@ pub enum Limit {
     Writer,
     /// The receiving program reads more slowly than the path can carry.
     Reader,
-    /// The sender's processor is busy.
+    /// A thread at the sender uses its processor all the time.
     SenderCpu,
-    /// The receiver's processor is busy.
+    /// A thread at the receiver uses its processor all the time.
     ReceiverCpu,
     /// The bit rate of a link or of a shaper on the path.
     LinkRate,
     /// A queue on the path is too short, and drops bursts.
     QueueDrop,
-    /// Packets are lost at random, regardless of the load.
+    /// Packets are lost at random, regardless of the load of the path.
     RandomLoss,
-    /// The receiving machine drops packets.
+    /// The receiving machine drops packets, for instance because its receive ring is full.
     ReceiveDrop,
     /// A route's metric, or a connection without window scaling, keeps the window below the receive
     /// buffer.
     RouteWindow,
     /// Packets larger than the path MTU are lost without an ICMP message.
     PathMtu,
-    /// The congestion window does not grow although nothing is lost or queued.
+    /// The congestion window does not grow although no packets are lost or queued.
     CongestionWindow,
-    /// The transfer has too few round trips: the congestion window is still growing.
+    /// The transfer lasts too few round trips: its congestion window is still growing at the end.
     RoundTrip,
-    /// Other work on the machines disturbed every run, so no limit can be named.
+    /// Other work on the machines disturbed too many runs, so no limit can be named.
     Contended,
     /// The evidence does not single out a limit.
     NotIdentified,
@@ -86,7 +86,7 @@ impl Limit {
         }
     }
 
-    /// Returns the remedy in one or two sentences.
+    /// Returns advice to the user how to raise the limit, in one or two sentences.
     #[must_use]
     pub const fn advice(self) -> &'static str {
         match self {

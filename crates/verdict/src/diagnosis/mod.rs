@@ -1,10 +1,14 @@
-//! The diagnosis of one path: what limits its throughput, proved by interventions.
+//! The diagnosis of one path: a search for the factor that limits its throughput.
 //!
-//! [`Diagnosis`] asks for runs one by one ([`Diagnosis::next_run`]) and takes their evidence. The
-//! first run has no intervention; its counters give each rule of [`rules`] a score. The
-//! interventions of the best rules are then tried, in alternation with further runs without
-//! intervention. The spread of these runs is the uncertainty of every effect. A limit is named only
-//! if its rule fits, an intervention confirms it, none refutes it, and no other limit fits as well.
+//! An intervention is a deliberate change of one property of the path for a run.
+//! [`Diagnosis::next_run`] returns the runs to make one by one, and [`Diagnosis::add`] takes their
+//! evidence. The first run has no intervention, and its counters give each rule of [`rules`] a
+//! score. The interventions of the best rules are then tried, in alternation with further runs
+//! without intervention. The spread of the runs without intervention determines the uncertainty of
+//! every effect.
+//!
+//! A limit is named only if its rule fits, no intervention refutes it, and no other limit fits as
+//! well. Interventions must also confirm the limit, unless counters suffice as its proof.
 
 mod contention;
 mod effect;

@@ -1,4 +1,5 @@
-//! The finding about the best cell, and the cells that are not significantly slower.
+//! The finding about the cell with the highest median rate, and about the number of cells that are
+//! not significantly slower.
 
 use crate::finding::{Finding, FindingKind};
 use crate::sweep::Sweep;
@@ -39,7 +40,8 @@ fn finding(sweep: &Sweep<'_>, best: &CellSummary<'_>) -> Finding {
         .with("indistinguishable", as_f64(peers))
 }
 
-/// Is `cell` significantly slower than `best`? Disjoint ranges of rates need no resampling.
+/// Is `cell` significantly slower than `best`? If the ranges of their rates are disjoint, the
+/// answer needs no resampling, which takes much longer.
 fn is_worse(cell: &CellSummary<'_>, best: &CellSummary<'_>, seed: u64) -> bool {
     let apart = cell.rates.max() < best.rates.values()[0];
     apart
@@ -53,8 +55,8 @@ mod tests {
     use crate::sample_findings::findings_of;
     use linerate_evidence::Cell;
 
-    /// Returns the finding about a sweep in which `rates` gives the four runs of each cell, by its
-    /// packets.
+    /// Returns the finding about a made-up sweep of 3 × 3 cells. `rates` returns the rates of the
+    /// four runs of a cell in MB/s, from its send and receive buffer in packets.
     fn best(rates: impl Fn(u32, u32) -> [f64; 4]) -> Finding {
         let rate = |cell: Cell, repeat| {
             rates(cell.send.packets().unwrap(), cell.receive.packets().unwrap())[repeat as usize]
@@ -99,7 +101,7 @@ mod tests {
 
     #[test]
     fn the_share_of_the_maximum_is_given() {
-        // In these tests a transfer without TCP, which counts as 100 %, takes 790 µs for 8 MiB.
+        // The maximum of the made-up sweep is a transfer without TCP, of 8 MiB in 790 µs.
         let found = best(|_, _| [0.5 * 8.388_608 / 790e-6; 4]);
         assert!(found.text.contains("50 % of the maximum"), "{}", found.text);
     }

@@ -1,5 +1,5 @@
-//! The finding about epochs: slow changes of the machine's speed that are subtracted from the
-//! rates.
+//! The finding about epochs: slow changes of the machine's speed, which have been subtracted from
+//! the rates of the runs.
 
 use crate::finding::{Finding, FindingKind};
 use crate::sweep::Sweep;

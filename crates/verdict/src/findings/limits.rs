@@ -1,4 +1,4 @@
-//! The finding about the limits of the cells, which is the verdict on a sweep.
+//! The finding about the factors that limit the throughput of the cells.
 
 use crate::cell_limits::{CellLimit, cell_limits};
 use crate::diagnosis::Limit;
@@ -7,7 +7,8 @@ use crate::sweep::Sweep;
 use linerate_evidence::notation;
 use linerate_evidence::stats::as_f64;
 
-/// Minimum share of cells without a gain from larger buffers for the whole sweep to be called flat.
+/// Minimum share of cells that gain nothing from larger buffers, for the finding that neither
+/// buffer matters.
 const MOST_CELLS: f64 = 0.95;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
@@ -45,7 +46,8 @@ const BOTH: &str = "both buffers together";
 const NEITHER: &str = "neither buffer";
 const NOTHING: &str = "not-identified";
 
-/// Returns the limits and the number of cells that each applies to, the most frequent limit first.
+/// Returns the name of each limit and the number of cells with that limit, the most frequent limit
+/// first. Limits without cells are omitted.
 fn groups(cells: &[CellLimit]) -> Vec<(String, usize)> {
     let name = |cell: &CellLimit| match (cell.limits.as_slice(), cell.is_flat) {
         ([limit], _) => limit.name(),
@@ -94,7 +96,7 @@ mod tests {
     #[test]
     fn limits_are_counted() {
         let found = found(|send, receive| 1e6 * send.min(receive).min(4.0));
-        // 25 cells, those with 4 to 8 packets in both buffers, are on the plateau.
+        // The plateau consists of the 25 cells in which both buffers have 4 to 8 packets.
         assert_eq!(found.figures["neither_buffer"], 25.0, "{}", found.text);
         assert_eq!(found.figures["both_buffers_together"], 3.0, "{}", found.text);
         assert!(found.text.starts_with("What limits the 64 cells: "), "{}", found.text);

@@ -9,8 +9,8 @@ use linerate_evidence::stats::as_f64;
 use linerate_evidence::{BufferRecord, RunRecord};
 use std::collections::BTreeSet;
 
-/// Minimum number of runs from which the range of a cell's runs contains the median in more than 95
-/// % of the cases: 1 − 2·2⁻⁶.
+/// Minimum number of runs of a cell whose range contains the true median in more than 95 % of the
+/// cases: 1 − 2·2⁻⁶.
 const ENOUGH_RUNS: u32 = 6;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
@@ -131,7 +131,7 @@ fn debug_build(sweep: &Sweep<'_>) -> Option<Finding> {
     debug.then(|| Finding::new(FindingKind::Caution, text.to_owned()))
 }
 
-/// Returns the number of runs that meet a condition, and the cells to which they belong.
+/// Returns the number of runs that meet the condition `is_true`, and the cells of these runs.
 fn runs_where(sweep: &Sweep<'_>, is_true: impl Fn(&RunRecord) -> bool) -> (u64, BTreeSet<Cell>) {
     let cells: Vec<Cell> =
         sweep.runs.iter().filter(|run| is_true(run)).map(RunRecord::cell).collect();
@@ -149,8 +149,8 @@ mod tests {
     use crate::table::Table;
     use linerate_evidence::sample_data::{records, small_design, start};
 
-    /// Returns the findings about a sweep in which `change` is applied to the first run and
-    /// `others` more.
+    /// Returns the findings about a made-up sweep of eight runs. `change` is applied to the first
+    /// run and to the next `others` runs.
     fn of_changed(others: usize, change: impl Fn(&mut RunRecord)) -> Vec<Finding> {
         let design = small_design();
         let mut runs = records(&design, |_, _| 1e6);
@@ -218,7 +218,7 @@ mod tests {
                 .map(|finding| finding.text)
                 .find(|text| text.contains("above the maximum"))
         };
-        // In these tests a transfer without TCP, which is the maximum, has about 10.6 GB/s.
+        // The maximum of the made-up sweep is a transfer without TCP at about 10.6 GB/s.
         assert_eq!(above(|_, _| 1e10), None);
         assert_eq!(above(|_, repeat| if repeat == 0 { 1e10 } else { 2e10 }), None, "by chance");
         let one = above(

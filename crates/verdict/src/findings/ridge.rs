@@ -1,9 +1,9 @@
 //! The finding about the ridge: whether throughput is highest where both buffers are equal.
 //!
-//! Each cell beside the diagonal is compared with the diagonal cell of its smaller buffer. The mean
-//! over all cells on one side of the diagonal is the effect of a larger receive buffer. The mean on
-//! the other side is the effect of a larger send buffer. Each effect has an interval. There is a
-//! ridge if both effects reduce throughput.
+//! Each cell off the diagonal is compared with the diagonal cell in which both buffers have the
+//! size of its smaller buffer. The effect of a larger receive buffer is the mean change of
+//! throughput over all cells whose receive buffer is larger, and likewise for the send buffer. Each
+//! effect has an interval. There is a ridge if both effects reduce throughput.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;
@@ -19,10 +19,11 @@ use std::collections::BTreeMap;
 /// Maximum effect that is negligible, as the logarithm of a ratio: one per cent.
 const NEGLIGIBLE: f64 = 0.01;
 
-/// Maximum width of a conclusive interval, as the logarithm of a ratio: ten per cent.
+/// Maximum width of an interval from which an effect is concluded to be negligible, as the
+/// logarithm of a ratio: ten per cent.
 const VAGUE: f64 = 0.1;
 
-/// Minimum number of cells on the diagonal from which a ridge can be recognised.
+/// Minimum number of cells on the diagonal of the table for a ridge to be recognised.
 const FEWEST: usize = 3;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
@@ -76,8 +77,9 @@ impl Effect {
     }
 }
 
-/// Returns the mean effect over all cells whose send buffer is larger (or smaller) than the receive
-/// buffer, as `side` says.
+/// Returns the mean effect over all cells on one side of the diagonal. `side` is the order of send
+/// and receive buffer in these cells: with `Greater`, the send buffer is larger. Returns `None` if
+/// there are no such cells.
 fn side_effect(table: &Table<'_>, side: Ordering, seed: u64) -> Option<Effect> {
     let mut samples = Vec::<&Sample>::new();
     let mut diagonal = BTreeMap::<BufferSize, usize>::new();
@@ -112,7 +114,7 @@ enum Sign {
     Loses,
     Gains,
     Nothing,
-    /// The interval allows both a loss and a gain that are not negligible.
+    /// The interval includes negligible effects, but is too wide to exclude larger ones.
     Unknown,
 }
 
@@ -155,8 +157,8 @@ fn verdict(receive: Interval, send: Interval) -> &'static str {
     }
 }
 
-/// Returns the number of rows whose cell with equal buffers is not significantly slower than any
-/// other, and the number of all rows.
+/// Returns the number of rows whose cell with equal buffers is not significantly slower than the
+/// fastest cell of the row, and the number of all rows that have a cell with equal buffers.
 fn rows_best_on_diagonal(table: &Table<'_>, seed: u64) -> (u64, u64) {
     let diagonal = table.diagonal();
     let ties = diagonal.iter().filter(|equal| {
@@ -168,7 +170,7 @@ fn rows_best_on_diagonal(table: &Table<'_>, seed: u64) -> (u64, u64) {
     (ties.count() as u64, diagonal.len() as u64)
 }
 
-/// Is `cell` faster than `equal` by more than chance and by more than [`NEGLIGIBLE`]?
+/// Is `cell` faster than `equal` by more than [`NEGLIGIBLE`], with a confidence of 95 %?
 fn is_better(cell: &CellSummary<'_>, equal: &CellSummary<'_>, seed: u64) -> bool {
     let ratio = |medians: &[f64]| logarithm(medians[0]) - logarithm(medians[1]);
     interval(&[&cell.rates, &equal.rates], seed, ratio).is_above(NEGLIGIBLE)
