@@ -1,20 +1,25 @@
-//! Contention: a run whose threads waited for a CPU is no evidence of the path, and is discarded.
+//! Contention: a run is discarded if its threads waited for a CPU, because its rate then depends on
+//! the other programs of the machine and not on the path.
 
 use super::figure::End;
 use linerate_evidence::{EndEvidence, RunEvidence};
 
 /// Maximum share of the time that a thread may wait for a CPU, or a hypervisor may withhold one, in
-/// an uncontended run. Below it, the effect on the rate is within the spread of repeated runs.
+/// an uncontended run. The effect of a smaller share on the rate is within the spread of repeated
+/// runs.
 pub const CONTENDED_SHARE: f64 = 0.02;
 
-/// Assumed delay of a wake-up on an idle CPU. The kernel counts it as time in the run queue,
-/// although no other thread runs there, so it is subtracted for each wake-up. Measured on an idle
-/// machine: 1.4 to 1.7 µs with 20,000 to 30,000 wake-ups a second, which is 3 to 4 % of the time; 3
-/// to 7 µs with up to 4,000 a second, which is mostly below 1 %
-/// (docs/notebook/2026-11-25-diagnosis.md).
+/// Assumed delay of a wake-up on an idle CPU, in nanoseconds. The kernel counts this delay as time
+/// in the run queue, although no other thread runs there. The delay is therefore subtracted for
+/// each wake-up. It was measured on an idle machine (docs/notebook/2026-11-25-diagnosis.md):
+///
+/// - 1.4 to 1.7 µs with 19,000 to 30,000 wake-ups a second, which is 3 to 4 % of the time;
+/// - 2.3 to 4.8 µs with 800 to 4,000 wake-ups a second, which is mostly below 1 % of the time.
 const WAKE_UP_NANOS: u64 = 2_000;
 
-/// Returns the nanoseconds for which a thread of this end waited while others occupied its CPU.
+/// Returns the time in nanoseconds for which a thread of this end waited while other threads
+/// occupied its CPU. Of the program's thread and the thread of linerate's host, the longer wait
+/// counts. Returns `None` if the wait of the program's thread is unknown.
 fn waited(end: &EndEvidence) -> Option<u64> {
     let thread = &end.thread;
     let of = |waited: Option<u64>, switches: Option<u64>| {
@@ -25,8 +30,8 @@ fn waited(end: &EndEvidence) -> Option<u64> {
     Some(own.max(of(thread.host_queue_wait_nanos, thread.host_voluntary_switches).unwrap_or(0)))
 }
 
-/// Returns the worst contention of `run`, if it exceeds [`CONTENDED_SHARE`]: the end, the name of
-/// the counter, and the share of the time.
+/// Returns the worst contention of `run`: the end, the name of the counter, and the share of the
+/// time. Returns `None` if no known share exceeds [`CONTENDED_SHARE`].
 #[must_use]
 pub fn contention(run: &RunEvidence) -> Option<(End, &'static str, f64)> {
     let waits = |end: &EndEvidence| end.share_of_nanos(waited(end));
@@ -86,11 +91,11 @@ mod tests {
                 assert_eq!(contention(&run).map(|(_, _, share)| share), share, "{switches}");
             }
         };
-        // Measured without other load: small writes over the loopback device, and a reader that
-        // discards.
+        // These two were measured without other load: small writes over the loopback device, and a
+        // reader that discards received data.
         woken(32, 21_065, None);
         woken(41, 30_136, None);
-        // Measured beside a program that occupies the CPU half of the time.
+        // These two were measured while another program occupied the CPU half of the time.
         woken(500, 21_000, Some(0.458));
         woken(300, 30_000, Some(0.24));
     }

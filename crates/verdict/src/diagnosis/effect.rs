@@ -1,30 +1,34 @@
-//! The effect of an intervention on rate, losses and queueing delay, and the effect that a rule
-//! expects.
+//! The measured effect of an intervention on rate, losses and queueing delay, and its comparison
+//! with the effect that a rule expects.
 
 use linerate_evidence::Change;
 use linerate_evidence::stats::as_f64;
 
-/// The effect of an intervention, relative to transfers without it that were made before and after.
+/// The effect of an intervention, relative to transfers without the intervention.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effect {
     /// The intervention.
     pub change: Change,
     /// Ratio of the rate with the intervention to the rate without it.
     pub ratio: f64,
-    /// Lower bound of the interval of `ratio`, about two standard deviations below it.
+    /// Lower bound of the interval of `ratio`. In a diagnosis, it is about two standard deviations
+    /// below `ratio`.
     pub low: f64,
-    /// Upper bound of the interval of `ratio`, about two standard deviations above it.
+    /// Upper bound of the interval of `ratio`. In a diagnosis, it is about two standard deviations
+    /// above `ratio`.
     pub high: f64,
-    /// The losses with the intervention; `None` if there were none without it, or if a counter is
-    /// absent.
+    /// The losses with the intervention; `None` if there were no losses without it, or if a counter
+    /// is absent.
     pub losses: Option<Losses>,
-    /// Ratio of the queueing delay with the intervention to that without it; `None` if there was no
-    /// delay without it.
+    /// Ratio of the queueing delay with the intervention to the queueing delay without it; `None`
+    /// if there was no delay without it, or if the delay is unknown.
     pub queue_ratio: Option<f64>,
 }
 
 impl Effect {
-    /// Returns the mean of several effects of one intervention. `all` must not be empty.
+    /// Returns the mean of several measured effects of one intervention. Ratios of rates have a
+    /// geometric mean, whose interval shrinks with the square root of the number of effects. `all`
+    /// must not be empty.
     pub(super) fn mean(all: &[Self]) -> Self {
         let count = as_f64(all.len() as u64);
         let mean = |log: fn(&Self) -> f64| all.iter().map(log).sum::<f64>() / count;
@@ -51,8 +55,9 @@ impl Effect {
     }
 }
 
-/// The losses of a transfer with an intervention. Losses within a round trip count as one, because
-/// they are not independent of each other.
+/// The losses of transfers with an intervention. Losses within one round trip count as one if the
+/// TCP counts them so, because they are not independent of each other. Otherwise every
+/// retransmitted segment counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Losses {
     /// The number of losses that occurred.
@@ -65,7 +70,7 @@ pub struct Losses {
 const SIGNIFICANCE: f64 = 0.05;
 
 impl Losses {
-    /// Returns the ratio of the loss rate to that without the intervention.
+    /// Returns the ratio of the loss rate with the intervention to the loss rate without it.
     #[must_use]
     pub fn ratio(self) -> f64 {
         self.count / self.expected
@@ -82,9 +87,11 @@ impl Losses {
     }
 }
 
-/// Returns the probability that a Poisson variable with this mean is at most `count`.
+/// Returns the probability that a Poisson variable with this mean is at most `count`. For a large
+/// mean, returns only 0, 0.5 or 1: a probability below 5 %, between 5 % and 95 %, or above 95 %.
 fn at_most(mean: f64, count: f64) -> f64 {
-    // Above this mean the terms underflow, and the normal approximation is accurate.
+    // For larger means the first term, exp(−mean), would soon underflow, and the normal
+    // approximation is accurate.
     const LARGE: f64 = 500.0;
     if mean > LARGE {
         let deviations = (count + 0.5 - mean) / mean.sqrt();
@@ -101,15 +108,15 @@ fn at_most(mean: f64, count: f64) -> f64 {
     sum.min(1.0)
 }
 
-/// The effect that a rule expects of an intervention. The numbers are ratios to transfers without
-/// it.
+/// The effect that a rule expects of an intervention. The numbers are ratios of a quantity with the
+/// intervention to the quantity without it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Expectation {
     /// The rate is multiplied by at least this factor.
     Raises(Change, f64),
     /// The rate is multiplied by at most this factor.
     Lowers(Change, f64),
-    /// The rate is multiplied by a factor between these two.
+    /// The rate is multiplied by a factor between these two factors.
     Keeps(Change, f64, f64),
     /// The loss rate is multiplied by at most this factor.
     LossFalls(Change, f64),
@@ -126,8 +133,8 @@ pub enum Outcome {
     Confirmed,
     /// The effect contradicts the expectation.
     Refuted,
-    /// The interval of the effect is too wide to confirm or refute the expectation, or no run had
-    /// the intervention.
+    /// The effect neither confirms nor refutes the expectation: its interval is too wide, the
+    /// quantity was not measured, or no run had the intervention.
     Unclear,
 }
 
@@ -161,7 +168,7 @@ impl Expectation {
                 is(effect.ratio <= most && effect.high < 1.0, effect.low > most)
             }
             Self::Keeps(_, least, most) => {
-                // The interval must also show that there is no large effect.
+                // A wide interval would not exclude a large effect.
                 let is_narrow = effect.high <= effect.low * (most / least).powi(2);
                 let keeps = (least..=most).contains(&effect.ratio) && is_narrow;
                 is(keeps, effect.low > most || effect.high < least)
@@ -170,8 +177,8 @@ impl Expectation {
                 let falls = losses.ratio() <= most && losses.is_below(1.0);
                 is(falls, losses.ratio() >= (2.0 * most).max(0.5) && losses.is_above(most))
             }),
-            // Losses that the load causes would vanish almost entirely, so significance is tested
-            // at a quarter of the expected factor.
+            // Losses caused by the load would vanish almost entirely at the paced rate. A
+            // significant difference from a quarter of the expected factor is therefore enough.
             Self::LossStays(_, least) => effect.losses.map_or(Outcome::Unclear, |losses| {
                 let stays = losses.ratio() >= least && losses.is_above(least / 4.0);
                 is(stays, losses.ratio() <= least / 2.0 && losses.is_below(least))

@@ -1,5 +1,5 @@
-//! The rules. Each one has a limit, conditions on the figures of a run, and the expected effects of
-//! interventions that confirm or refute the limit.
+//! The rules of a diagnosis. Each rule has a limit, conditions on the figures of a run, and the
+//! expected effects of interventions, which confirm or refute the limit.
 
 use super::effect::Expectation;
 use super::figure::Figure;
@@ -11,11 +11,11 @@ use linerate_evidence::{Change, RunEvidence};
 pub struct Rule {
     /// The limit that the rule recognises.
     pub limit: Limit,
-    /// Conditions that must all hold. The rule does not apply if a figure that one of them needs is
+    /// Conditions that must all hold. The rule does not apply if the figure of a condition is
     /// absent.
     pub conditions: &'static [Condition],
-    /// Groups of alternative expectations. In each group, only the first one that the path can test
-    /// counts.
+    /// Groups of alternative expectations. In each group, only the first expectation that the path
+    /// can test counts.
     pub expectations: &'static [&'static [Expectation]],
     /// The evidence that is sufficient to name the limit.
     pub proof: Proof,
@@ -40,7 +40,7 @@ pub struct Condition {
     pub figure: Figure,
     /// The threshold, with a transition in which the condition holds partly.
     pub bound: Bound,
-    /// The reason for the threshold, for the reader of a verdict.
+    /// The reason for the threshold, as a verdict shows it.
     pub source: &'static str,
 }
 
@@ -65,7 +65,7 @@ impl Bound {
         ((value - none) / (full - none)).clamp(0.0, 1.0)
     }
 
-    /// Formats the threshold, for the reader of a verdict.
+    /// Formats the threshold at which the condition holds fully, as a verdict shows it.
     #[must_use]
     pub fn text(self) -> String {
         match self {
@@ -76,8 +76,8 @@ impl Bound {
 }
 
 impl Rule {
-    /// Returns how well a run without intervention meets all conditions, between 0 and 1; `None` if
-    /// a figure is absent.
+    /// Returns the score of `plain`, a run without intervention: the lowest score of all
+    /// conditions, between 0 and 1. Returns `None` if a figure is absent.
     #[must_use]
     pub fn score(&self, plain: &RunEvidence) -> Option<f64> {
         self.conditions.iter().try_fold(1.0_f64, |least, condition| {
@@ -139,8 +139,8 @@ pub const RULES: &[Rule] = &[
         proof: Proof::First,
     },
     // The Nagle algorithm may hold back the last partial segment. Linux and linerate then do not
-    // count the time as limited by the send buffer, so this rule relies on the effect of a larger
-    // buffer.
+    // count the time as limited by the send buffer. This rule therefore relies on the effect of a
+    // larger buffer.
     Rule {
         limit: Limit::SendBuffer,
         conditions: &[
@@ -226,14 +226,14 @@ pub const RULES: &[Rule] = &[
         )],
         expectations: &[
             &[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)],
-            // Other traffic may fill the link. If a larger buffer gains a larger share of it, the
-            // buffer is the limit.
+            // Other traffic may fill the link. If a larger buffer gains a larger share of the link,
+            // the buffer is the limit.
             &[Expectation::Keeps(Change::SendBufferDoubled, 0.85, 1.15)],
         ],
         proof: Proof::Counters,
     },
-    // The bottleneck is busy if its queue is never empty for long, and empties when the sender
-    // slows down.
+    // The bottleneck is busy if its queue is never empty for long, but becomes empty when the
+    // sender slows down.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[
@@ -249,8 +249,8 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::First,
     },
-    // A send buffer that is larger than the path needs is full, too: its data waits in the queue of
-    // the path, and a larger buffer only makes the queue longer.
+    // A send buffer that is larger than the path needs is full, too. Its data then waits in a queue
+    // on the path, and a larger buffer only makes that queue longer.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[
@@ -268,8 +268,8 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::All,
     },
-    // Losses that pacing avoids can also come from a short queue, at which a paced sender is
-    // faster. Only all three effects together distinguish the two causes.
+    // Losses that pacing avoids come from a policer at the rate of the link, or from a short queue,
+    // at which a paced sender is faster. Only all three effects together distinguish these causes.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[
@@ -286,7 +286,8 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::All,
     },
-    // If pacing at 90 % of the measured rate avoids the losses, only bursts overflowed the queue.
+    // If pacing at 90 % of the peak delivery rate avoids the losses and raises the rate, only
+    // bursts overflowed the queue.
     Rule {
         limit: Limit::QueueDrop,
         conditions: &[

@@ -1,5 +1,5 @@
-//! The limit of one cell of a sweep, by the rules of a diagnosis. Cells with other buffer sizes
-//! take the place of interventions.
+//! The limit of one cell of a sweep, determined by the rules of a diagnosis. Cells with other
+//! buffer sizes take the place of interventions.
 
 use super::effect::{Effect, Outcome};
 use super::figure::Figure;
@@ -13,8 +13,8 @@ const MIN_CONFIDENCE: f64 = 0.3;
 /// limit.
 const MIN_LEAD: f64 = 0.2;
 
-/// Returns the limit that the rules identify. `plain` holds the counters of the cell, `effects` the
-/// effects of other buffer sizes.
+/// Returns the limit of a cell; `None` if the rules do not identify a limit. `plain` holds the
+/// counters of the cell, and `effects` the effects of other buffer sizes on its rate.
 pub(crate) fn limit(plain: &RunEvidence, effects: &[Effect]) -> Option<Limit> {
     let mut found: Vec<(Limit, f64)> = RULES
         .iter()
@@ -26,7 +26,9 @@ pub(crate) fn limit(plain: &RunEvidence, effects: &[Effect]) -> Option<Limit> {
     (confidence >= MIN_CONFIDENCE && confidence - rival >= MIN_LEAD).then_some(named)
 }
 
-/// Returns the confidence in the limit of a rule; `None` if it is refuted or not proved.
+/// Returns the confidence in the limit of `rule`, between 0 and 1. Returns `None` if the limit is
+/// refuted or not proved, if the counters of the cell do not fit the rule, or if a figure of the
+/// rule is absent.
 fn confidence(rule: &Rule, plain: &RunEvidence, effects: &[Effect]) -> Option<f64> {
     let score = score(rule, plain)?;
     let outcomes = rule.expectations.iter().map(|group| {
@@ -42,8 +44,8 @@ fn confidence(rule: &Rule, plain: &RunEvidence, effects: &[Effect]) -> Option<f6
         Proof::First => outcomes.first().is_some_and(is_confirmed),
         Proof::All => outcomes.iter().all(is_confirmed),
     };
-    // A sweep changes only the buffers, so other interventions do not reduce the confidence in a
-    // buffer.
+    // A sweep changes only the buffers. The lack of other interventions does therefore not reduce
+    // the confidence that a buffer is the limit.
     let outcomes: Vec<Outcome> = if is_of_buffer(rule) {
         outcomes.into_iter().flatten().collect()
     } else {
@@ -62,10 +64,12 @@ const fn is_of_buffer(rule: &Rule) -> bool {
     matches!(rule.limit, Limit::SendBuffer | Limit::ReceiveBuffer)
 }
 
-/// Returns how well the counters of a cell meet the conditions of a rule, `None` if a figure is
-/// absent. For rules about buffers, absent figures and busy processors are ignored: the measured
-/// effect of another buffer size is stronger evidence, and a processor may be busy with polling or
-/// small windows.
+/// Returns the score of a cell, between 0 and 1: how well its counters meet the conditions of
+/// `rule`. Returns `None` if a figure is absent.
+///
+/// For rules about buffers, absent figures and busy processors are ignored. The measured effect of
+/// another buffer size is stronger evidence, and a processor may be busy with polling or small
+/// windows.
 fn score(rule: &Rule, plain: &RunEvidence) -> Option<f64> {
     if !is_of_buffer(rule) {
         return rule.score(plain);

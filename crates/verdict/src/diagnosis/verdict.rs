@@ -10,29 +10,30 @@ use serde::Serialize;
 pub struct Verdict {
     /// The factor that limits the throughput of the path.
     pub limit: Limit,
-    /// How clearly the evidence identifies the limit, between 0 and 1: 1 if its rule fits entirely,
-    /// every intervention confirms it, and no other rule fits.
+    /// The confidence that the evidence identifies the limit, between 0 and 1. It is 1 if the rule
+    /// of the limit fits entirely, every intervention confirms the limit, and no other limit fits.
     pub confidence: f64,
-    /// Throughput of the first run in bytes per second, between the programs, without slow start.
+    /// Throughput between the programs during the observed part of the first run, in bytes per
+    /// second. The observed part normally begins after slow start.
     pub bytes_per_second: f64,
     /// The figures that identified the limit; if no limit was identified, all known figures.
     pub evidence: Vec<EvidenceLine>,
-    /// The effects of the interventions, in the order of the runs.
+    /// The effects of the interventions, in the order in which they were first tried.
     pub interventions: Vec<InterventionLine>,
-    /// Interventions that the rules asked for, but that the path cannot make.
+    /// Interventions that would test the rules, but that are impossible on this path.
     pub skipped: Vec<Change>,
-    /// The remedy in one or two sentences.
+    /// Advice to the user how to raise the limit, in one or two sentences.
     pub advice: &'static str,
 }
 
-/// A figure that supports a verdict.
+/// A figure of the first run, as evidence for a verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EvidenceLine {
     /// The name of the figure in JSON and text.
     pub counter: &'static str,
     /// The end at which the figure was measured.
     pub end: End,
-    /// The measured value.
+    /// The measured value, in the unit of the figure.
     pub value: f64,
     /// The threshold as text; `None` if no limit was identified.
     pub threshold: Option<String>,
@@ -48,12 +49,15 @@ pub struct InterventionLine {
     pub change: Change,
     /// Ratio of the rate with the intervention to the rate without it.
     pub effect: f64,
-    /// Lower and upper bound of the effect's interval, about two standard deviations around it.
+    /// Lower and upper bound of the effect's interval, about two standard deviations below and
+    /// above the effect.
     pub interval: [f64; 2],
-    /// Ratio of the loss rate with the intervention to that without it.
+    /// Ratio of the loss rate with the intervention to the loss rate without it; `None` if there
+    /// are no losses without it, or if a counter is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_effect: Option<f64>,
-    /// Ratio of the queueing delay with the intervention to that without it.
+    /// Ratio of the queueing delay with the intervention to the queueing delay without it; `None`
+    /// if there is no delay without it, or if the delay is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_effect: Option<f64>,
 }
