@@ -13,7 +13,7 @@ use linerate_evidence::{Change, RunEvidence};
 const FIRST_ATTEMPTS: usize = 3;
 /// Maximum number of contended runs, after which the diagnosis ends.
 const MAX_CONTENDED: usize = 5;
-/// Maximum number of runs with an intervention.
+/// Number of uncontended runs with an intervention after which no further intervention is tried.
 const MAX_CHANGES: usize = 8;
 /// Maximum number of runs with the same intervention.
 const MAX_REPEATS: usize = 3;
@@ -24,21 +24,22 @@ const MIN_CONFIDENCE: f64 = 0.3;
 /// Minimum difference between the confidence of the named limit and the confidence of any other
 /// limit.
 const MIN_LEAD: f64 = 0.2;
-/// Minimum relative half-width of an effect's interval. It allows for clocks and scheduling.
+/// Minimum relative half-width of an effect's interval, because clocks and scheduling are inexact
+/// even if runs hardly differ.
 const MIN_WIDTH: f64 = 0.03;
 /// Maximum ratio that is reported as an effect, also if no data arrived without the intervention.
 const MAX_RATIO: f64 = 1_000.0;
 /// Half-width of an interval, in standard deviations of the difference between two runs.
 const WIDTH: f64 = 2.0;
 
-/// The next run that a diagnosis asks for.
+/// The kind of the run that a diagnosis needs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextRun {
-    /// The first run, which has no intervention and is longer than the others.
+    /// The first run. It has no intervention, and is at least as long as all other runs.
     First,
-    /// A run without an intervention, with which runs before and after it are compared.
+    /// A further run without an intervention, with which the runs before and after it are compared.
     Plain,
-    /// A run with this intervention.
+    /// A run with the given intervention.
     Changed(Change),
 }
 
@@ -52,25 +53,30 @@ pub struct Diagnosis {
     plain: Vec<(usize, RunEvidence)>,
     /// Uncontended runs with an intervention, each with its position among all runs.
     changed: Vec<(usize, Change, RunEvidence)>,
-    /// Interventions that are not tried again: the path cannot make them, or two attempts were
-    /// contended.
+    /// Interventions that are not tried again, because they are impossible on this path, or because
+    /// two successive attempts were contended.
     given_up: Vec<Change>,
-    /// Interventions that the path cannot make.
+    /// Interventions that are impossible on this path.
     impossible: Vec<Change>,
+    /// All contended runs, with or without intervention.
     contended: Vec<RunEvidence>,
-    /// Was the previous run contended, so that the next one repeats it?
+    /// Does the next run repeat the previous run for the first time, because of contention?
     is_repeat: bool,
+    /// Number of all runs so far, including contended runs.
     runs: usize,
     is_out_of_time: bool,
 }
 
-/// A rule, with its score and the results of its expectations.
+/// A rule, with its score and the results of its groups of expectations.
 struct Judged {
     rule: &'static Rule,
     score: f64,
+    /// Number of confirmed groups.
     confirmed: usize,
     is_first_confirmed: bool,
+    /// Number of refuted groups.
     refuted: usize,
+    /// Number of groups on whose results the confidence depends.
     expected: usize,
 }
 
@@ -81,7 +87,7 @@ impl Diagnosis {
         Self::default()
     }
 
-    /// Returns the run to make next; `None` if the verdict is ready.
+    /// Returns the kind of the run to make next; `None` if the verdict is ready.
     #[must_use]
     pub fn next_run(&self) -> Option<NextRun> {
         if self.is_out_of_time || self.contended.len() >= MAX_CONTENDED {
@@ -93,7 +99,7 @@ impl Diagnosis {
         let last_plain = self.plain.last().map(|(place, _)| *place);
         let last_changed = self.changed.last().map(|(place, ..)| *place);
         let change = self.wanted();
-        // The effect of an intervention is relative to runs without it, one before and one after.
+        // The effect of an intervention is relative to two runs without it, made before and after.
         let is_plain_due = match last_changed {
             Some(place) => last_plain < Some(place),
             None => last_plain.is_none() && change.is_some(),
@@ -104,8 +110,8 @@ impl Diagnosis {
         change.map(NextRun::Changed)
     }
 
-    /// Adds the evidence of the run `asked`. `None` means that the path cannot make the
-    /// intervention.
+    /// Adds the evidence of a run of the kind `asked`. The evidence is `None` if the intervention
+    /// is impossible on this path.
     pub fn add(&mut self, asked: NextRun, evidence: Option<RunEvidence>) {
         let Some(evidence) = evidence else {
             if let NextRun::Changed(change) = asked {
@@ -144,9 +150,9 @@ impl Diagnosis {
         self.is_out_of_time = true;
     }
 
-    /// Returns the next intervention to try. Untried interventions of the best rules come first.
-    /// When all have been tried and no limit can be named, those with an unclear effect are
-    /// repeated.
+    /// Returns the next intervention to try; `None` if no further one is needed or allowed. Untried
+    /// interventions of the best rules come first. When all have been tried and no limit can be
+    /// named, interventions with an unclear effect are repeated.
     fn wanted(&self) -> Option<Change> {
         if self.changed.len() >= MAX_CHANGES {
             return None;
@@ -198,8 +204,8 @@ impl Diagnosis {
         let count = |wanted| outcomes.iter().filter(|&&outcome| outcome == wanted).count();
         let (confirmed, refuted) = (count(Outcome::Confirmed), count(Outcome::Refuted));
         let is_first_confirmed = outcomes.first() == Some(&Outcome::Confirmed);
-        // A rule whose proof is counters alone must not lose confidence for interventions that are
-        // impossible.
+        // A rule for which counters are sufficient proof must not lose confidence because
+        // interventions were given up.
         let is_possible =
             |group: &[Expectation]| group.iter().any(|one| !self.given_up.contains(&one.change()));
         let expected = match rule.proof {
@@ -209,7 +215,8 @@ impl Diagnosis {
         Judged { rule, score, confirmed, is_first_confirmed, refuted, expected }
     }
 
-    /// Returns the effect of each intervention, relative to the runs without it before and after.
+    /// Returns the effect of each intervention that was tried, relative to the last run without
+    /// intervention before it and the first one after it.
     fn effects(&self) -> Vec<Effect> {
         let width = self.width();
         let effect = |(place, change, run): &(usize, Change, RunEvidence)| {
@@ -221,7 +228,7 @@ impl Diagnosis {
             let plain = mean(around.iter().map(|run| run.bytes_per_second))?;
             let ratio = (run.bytes_per_second / plain).min(MAX_RATIO);
             if plain <= 0.0 {
-                // Without the intervention no data arrived, so a ratio is not defined.
+                // A ratio is not defined, because no data arrived without the intervention.
                 let ratio = if run.bytes_per_second > 0.0 { MAX_RATIO } else { 1.0 };
                 return Some(Effect {
                     change: *change,
@@ -257,8 +264,9 @@ impl Diagnosis {
         self.first.iter().chain(self.plain.iter().map(|(_, run)| run))
     }
 
-    /// Compares the losses of `run` with the losses of all runs without intervention together. The
-    /// counters include the start of each connection, because a short run has few losses.
+    /// Compares the losses of `run` with the losses of all runs without intervention together;
+    /// `None` if these have no losses or a counter is absent. The counters include the start of
+    /// each connection, because the observed part of a short run has few losses.
     fn losses(&self, run: &RunEvidence) -> Option<Losses> {
         let of = |run: &RunEvidence| {
             let connection = &run.sender.connection;
@@ -273,9 +281,10 @@ impl Diagnosis {
             .then(|| Losses { count, expected: lost / all * sent })
     }
 
-    /// Returns the queueing delay of `run`, divided by the queueing delay of `around`, the runs
-    /// without intervention before and after it. The shortest round-trip time of all runs is taken
-    /// as the round-trip time without a queue.
+    /// Returns the ratio of the queueing delay of `run` to the mean queueing delay of `around`, the
+    /// runs without intervention before and after it. The shortest round-trip time of all runs is
+    /// taken as the round-trip time without a queue. Returns `None` if the delay of `around` is 0,
+    /// or if round-trip times are unknown.
     fn queue_ratio(&self, run: &RunEvidence, around: &[&RunEvidence]) -> Option<f64> {
         let all = self.all_plain().chain(self.changed.iter().map(|(.., run)| run));
         let shortest = all
@@ -288,15 +297,15 @@ impl Diagnosis {
         (plain > 0.0).then_some((delay(run)? / plain).max(0.0))
     }
 
-    /// Returns the relative half-width of an effect's interval, from the spread of runs without
-    /// intervention.
+    /// Returns the relative half-width of an effect's interval, computed from the spread of the
+    /// runs without intervention.
     fn width(&self) -> f64 {
         let logs = || self.plain.iter().map(|(_, run)| run.bytes_per_second.max(1.0).ln());
         let Some(centre) = mean(logs()) else { return MIN_WIDTH };
         let squares = logs().map(|log| (log - centre).powi(2)).sum::<f64>();
         let degrees = count_f64(self.plain.len().saturating_sub(1).max(1));
-        // A run is compared with the mean of two others, so the variance of the difference is 1 +
-        // 1/2 times the variance of a run.
+        // A run with an intervention is compared with the mean of two runs without it. The variance
+        // of the difference is therefore 1 + 1/2 times the variance of a run.
         let deviation = (squares / degrees * 1.5).sqrt();
         (WIDTH * deviation).max(MIN_WIDTH)
     }
@@ -312,7 +321,7 @@ impl Diagnosis {
         let Some(&(named, confidence)) = best.first() else {
             return self.not_identified(plain);
         };
-        // Another rule for the same limit does not compete with it.
+        // Another rule for the same limit does not compete with the named rule.
         let rival = best.iter().find(|(other, _)| other.rule.limit != named.rule.limit);
         let rival = rival.map_or(0.0, |(_, confidence)| *confidence);
         let lead = confidence - rival;
@@ -393,7 +402,8 @@ impl Diagnosis {
 }
 
 impl Judged {
-    /// Returns the confidence in the limit of this rule; `None` if it is refuted or not proved.
+    /// Returns the confidence in the limit of this rule, between 0 and 1; `None` if the limit is
+    /// refuted or not proved.
     fn confidence(&self) -> Option<f64> {
         let is_proved = match self.rule.proof {
             Proof::Counters => true,

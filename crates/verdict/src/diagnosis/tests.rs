@@ -6,27 +6,36 @@ use linerate_evidence::{
     SenderStates, ThreadEvidence,
 };
 
-/// The figures of a made-up run.
+/// The figures of a made-up run of one second.
 #[derive(Clone, Copy)]
 struct Figures {
+    /// Throughput in bytes per second.
     rate: f64,
-    /// Shares of the sender's states: buffer full, out of data, window full, congestion window
-    /// full, and held back by pacing or a local queue.
+    /// Shares of samples for each state of the sender: buffer full, out of data, window full,
+    /// congestion window full, and held back by pacing or a local queue.
     states: [f64; 5],
     /// Processor time of the sender and of the receiver, as shares of the duration.
     cpu: [f64; 2],
+    /// Mean amount of unread data, as a share of the receive window.
     unread: f64,
+    /// Number of retransmitted segments among 100,000 sent segments.
     lost: u64,
+    /// Number of expirations of the retransmission timer.
     timeouts: u64,
+    /// Ratio of the mean round-trip time to the shortest round-trip time.
     round_trip_ratio: f64,
+    /// Ratio of the congestion window to that of the first half of the run.
     growth: f64,
     slow_start: bool,
+    /// Duration of the run in mean round-trip times.
     round_trips: f64,
+    /// Number of packets that the receiving machine dropped.
     dropped: u64,
+    /// Time for which a thread of each end waited for a CPU, as a share of the duration.
     waited: f64,
 }
 
-/// A run with no sign of a limit.
+/// The figures of a run without any sign of a limit.
 const PLAIN: Figures = Figures {
     rate: 1e6,
     states: [0.0; 5],
@@ -42,9 +51,13 @@ const PLAIN: Figures = Figures {
     waited: 0.0,
 };
 
+/// The states of a sender that mostly waits for room in its send buffer.
 const BUFFER: [f64; 5] = [0.9, 0.0, 0.1, 0.0, 0.0];
+/// The states of a sender that mostly has no data.
 const OUT: [f64; 5] = [0.0, 0.9, 0.0, 0.0, 0.1];
+/// The states of a sender that mostly waits for the receiver's window.
 const WINDOW: [f64; 5] = [0.0, 0.0, 0.9, 0.1, 0.0];
+/// The states of a sender that mostly waits for its congestion window.
 const CONGESTION: [f64; 5] = [0.0, 0.0, 0.0, 0.9, 0.1];
 
 impl Figures {
@@ -99,8 +112,10 @@ impl Figures {
     }
 }
 
-/// Diagnoses a path on which interventions multiply the rate by a factor and cause a number of
-/// losses. Unlisted interventions have no effect; the path cannot make those in `impossible`.
+/// Returns the verdict on a made-up path. Runs without intervention have the figures `plain`. Each
+/// element of `effects` is an intervention, the factor by which it multiplies the rate, and the
+/// number of its losses. Other interventions have no effect, and those in `impossible` cannot be
+/// made.
 fn diagnose(plain: Figures, effects: &[(Change, f64, u64)], impossible: &[Change]) -> Verdict {
     let mut diagnosis = Diagnosis::new();
     let mut runs = 0;
@@ -114,7 +129,7 @@ fn diagnose(plain: Figures, effects: &[(Change, f64, u64)], impossible: &[Change
                 let known = effects.iter().find(|(one, ..)| *one == change);
                 let (ratio, lost) =
                     known.map_or((1.0, plain.lost), |&(_, ratio, lost)| (ratio, lost));
-                // A sender that is slower than the path leaves no queue.
+                // A sender that is paced below the rate of the path leaves no queue on the path.
                 let is_slower = change == Change::Paced && ratio < 1.0;
                 let changed = Figures { rate: plain.rate * ratio, lost, ..plain };
                 let changed = if is_slower {
@@ -200,7 +215,8 @@ fn each_limit_is_named_from_its_numbers() {
     }
 }
 
-/// The figures were measured with the kernel's TCP over loopback on an idle machine with two CPUs.
+// The figures of this test were measured with the kernel's TCP over the loopback device, on an idle
+// machine with two CPUs.
 #[test]
 fn a_busy_thread_is_named_from_measured_figures() {
     const NOT_REAL: [Change; 2] = [Change::SenderCpuFaster, Change::ReceiverCpuFaster];
@@ -224,7 +240,7 @@ fn a_busy_thread_is_named_from_measured_figures() {
         (Limit::SenderCpu, writes_of_64_bytes, &[(Change::LargerWrites, 7.44, 0)], &NOT_REAL[..]),
         (Limit::SenderCpu, writes_of_64_bytes, &[(Change::Discard, 1.02, 0)], &large),
         (Limit::ReceiverCpu, reads_of_64_bytes, &[(Change::Discard, 21.1, 0)], &NOT_REAL),
-        // Both CPUs are full, so only a reader that discards data shows which one limits the other.
+        // Both CPUs are full. Only a run whose reader discards data shows which CPU is the limit.
         (Limit::ReceiverCpu, both, &[(Change::Discard, 1.5, 0)], &large),
         (Limit::NotIdentified, both, &[(Change::Discard, 1.0, 0)], &large),
     ] {
@@ -233,7 +249,8 @@ fn a_busy_thread_is_named_from_measured_figures() {
     }
 }
 
-/// Diagnoses a path that drops all segments larger than half of the usual size.
+/// Returns the verdict on a made-up path that drops all segments except the smaller ones of
+/// [`Change::SmallerPackets`]. All other runs have the figures `plain`.
 fn black_hole(plain: Figures) -> Verdict {
     let mut diagnosis = Diagnosis::new();
     while let Some(next) = diagnosis.next_run() {
@@ -315,7 +332,7 @@ fn a_change_that_is_contended_twice_concludes_nothing() {
     let mut attempts = 0;
     while let Some(next) = diagnosis.next_run() {
         let run = match next {
-            // The rate doubles, but the run is contended.
+            // With a doubled send buffer the rate doubles, but the run is contended.
             NextRun::Changed(Change::SendBufferDoubled) => {
                 attempts += 1;
                 Figures { rate: 2e6, waited: 0.5, ..plain }
@@ -335,7 +352,7 @@ fn a_full_link_is_named_without_evidence_of_the_far_end() {
     let mut diagnosis = Diagnosis::new();
     while let Some(next) = diagnosis.next_run() {
         let figures = match next {
-            // A sender below the rate of the link leaves its queue empty.
+            // A sender that is paced below the rate of the link leaves the link's queue empty.
             NextRun::Changed(Change::Paced) => {
                 Figures { rate: 0.9e6, round_trip_ratio: 1.0, round_trips: 400.0, ..full }
             }
@@ -353,7 +370,8 @@ fn a_send_buffer_larger_than_the_path_does_not_hide_the_link() {
     let full = Figures { states: BUFFER, round_trip_ratio: 4.0, ..PLAIN };
     let verdict = diagnose(full, &[(Change::Paced, 0.9, 0)], &[]);
     assert_eq!(verdict.limit, Limit::LinkRate, "{verdict:#?}");
-    // Other traffic causes the queue.
+    // If a larger send buffer raises the rate, other traffic causes the queue, and the link is not
+    // the limit.
     let gains = [(Change::SendBufferDoubled, 1.8, 0), (Change::Paced, 0.9, 0)];
     assert_eq!(diagnose(full, &gains, &[]).limit, Limit::SendBuffer);
 }
