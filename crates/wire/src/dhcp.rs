@@ -54,8 +54,8 @@ pub mod option {
     pub const MAX_MESSAGE_SIZE: u8 = 57;
     /// The time from the grant of the lease until the client renews it, in seconds (T1).
     pub const RENEWAL_TIME: u8 = 58;
-    /// The time from the grant of the lease until the client asks any server to extend it, in
-    /// seconds (T2).
+    /// The time from the grant of the lease until the client requests an extension from any server,
+    /// in seconds (T2).
     pub const REBINDING_TIME: u8 = 59;
     /// A unique identifier of the client.
     pub const CLIENT_ID: u8 = 61;

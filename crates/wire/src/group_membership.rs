@@ -98,21 +98,21 @@ impl<'a> GroupSources<'a> {
     }
 }
 
-/// A query, by which a router asks hosts for the groups that they have joined.
+/// A query of a router for the groups that hosts have joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupQuery<'a> {
     /// The version of the protocol that the router supports.
     pub version: GroupVersion,
     /// The longest time for which a host may delay its response, in milliseconds.
     pub max_response: u32,
-    /// The group that the router asks about; `None` for all groups.
+    /// The group to which the query refers; `None` for all groups.
     pub group: Option<IpAddr>,
     /// The number of times that hosts should send the report of a change; zero if the router does
     /// not specify it.
     pub robustness: u8,
     /// The time between two general queries of the router, in seconds; zero if not specified.
     pub interval: u32,
-    /// The sources that the router asks about; empty for all sources.
+    /// The sources to which the query refers; empty for all sources.
     pub sources: GroupSources<'a>,
 }
 

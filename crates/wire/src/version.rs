@@ -318,8 +318,8 @@ fn differ_only<const LENGTH: usize>(
     any == 0
 }
 
-/// Is the checksum of the IPv4 header correct? Not inlined, because it is rarely called: most
-/// headers are equal to the IPv4 header of the previous packet.
+/// Is the checksum of the IPv4 header correct? This function is not inlined, because it is rarely
+/// called: most IPv4 headers are equal to the header of the previous packet.
 #[cold]
 #[inline(never)]
 fn is_header_intact(headers: &[u8; TIMESTAMPED_V4]) -> bool {

@@ -12,7 +12,7 @@ pub(super) const fn add(left: u16, right: u16) -> u16 {
 }
 
 /// Reduces a number modulo 65,535. Multiples of 65,535 become 65,535, except zero, which stays
-/// zero: so a sum is zero only if every summand was.
+/// zero. A sum is thus zero only if every summand is zero.
 #[allow(clippy::cast_possible_truncation, reason = "the upper halves are wanted")]
 pub(super) const fn fold(number: u64) -> u16 {
     // The rotation exchanges the halves, so each half of this sum is the upper plus the lower half

@@ -78,8 +78,8 @@ fn copy_and_sum(from: &[u8], to: &mut [u8]) -> u16 {
     copy_then_sum(from, to)
 }
 
-/// Copies and sums fewer bytes than a block, or more than [`PART`]. Not inlined, so that the common
-/// path need not save registers for the calls here.
+/// Copies and sums fewer bytes than a block, or more than [`PART`]. This function is not inlined,
+/// so that the common path need not save registers for the calls here.
 #[cold]
 #[inline(never)]
 #[target_feature(enable = "avx2")]

@@ -132,8 +132,8 @@ pub fn copy_and_sum(from: &[u8], to: &mut [u8]) -> Sum {
     Sum(portable::copy_and_sum(from, to))
 }
 
-/// Selects the widest vector extension of a CPU that has at least AVX2. Not inlined, so that
-/// callers inline only one test and one call.
+/// Selects the widest vector extension of a CPU that has at least AVX2. The functions are not
+/// inlined, so that callers inline only one test and one call.
 #[cfg(target_arch = "x86_64")]
 mod widest {
     use super::{avx2::Avx2, avx512::Avx512};

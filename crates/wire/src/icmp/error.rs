@@ -24,7 +24,7 @@ pub enum IcmpError {
     OptionMissing,
     /// A length in the IP header is invalid.
     BadLength,
-    /// A router knows a better first hop for the packets.
+    /// Another router is a better first hop for the packets.
     Redirect {
         /// The packets that should use the better router.
         scope: Redirect,
@@ -49,9 +49,9 @@ pub enum Unreachable {
     Port = 3,
     /// A router of the source route cannot be reached.
     SourceRouteFailed = 5,
-    /// The router knows that the destination network does not exist.
+    /// The destination network does not exist, according to the router.
     NetUnknown = 6,
-    /// The router knows that the destination host does not exist.
+    /// The destination host does not exist, according to the router.
     HostUnknown = 7,
     /// The sending host is isolated; obsolete.
     SourceHostIsolated = 8,

@@ -18,8 +18,8 @@ pub struct Ipv6Option<'a> {
     pub data: &'a [u8],
 }
 
-/// The action of a host that does not know an option. The highest two bits of the option's type
-/// encode it.
+/// The action of a host that does not implement an option. The highest two bits of the option's
+/// type encode the action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ipv6OptionAction {
     /// Skip the option.
@@ -33,7 +33,7 @@ pub enum Ipv6OptionAction {
 }
 
 impl Ipv6Option<'_> {
-    /// Returns the action of a host that does not know the option.
+    /// Returns the action of a host that does not implement the option.
     #[must_use]
     pub const fn action(&self) -> Ipv6OptionAction {
         match self.kind >> 6 {

@@ -31,7 +31,7 @@ struct Difference {
 }
 
 impl VjCompressor {
-    /// Creates a compressor that has not seen any connection.
+    /// Creates a compressor that has not stored any headers.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -43,7 +43,7 @@ pub enum VjError {
 }
 
 impl VjDecompressor {
-    /// Creates a decompressor that has not seen any connection.
+    /// Creates a decompressor that has not stored any headers.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
