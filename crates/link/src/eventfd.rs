@@ -18,13 +18,13 @@ impl Eventfd {
 
     /// Sets the event, which makes the descriptor readable.
     pub(crate) fn set(&self) {
-        // Fails only if the counter would overflow, in which case the event is already set.
+        // Writing fails only if the counter would overflow. The event is then already set.
         let _ = write(&self.0, &1_u64.to_ne_bytes());
     }
 
     /// Clears the event, which makes the descriptor unreadable.
     pub(crate) fn clear(&self) {
-        // Fails only if the event is not set.
+        // Reading fails only if the event is not set.
         let _ = read(&self.0, &mut [0_u8; 8]);
     }
 }

@@ -187,8 +187,8 @@ pub fn unacknowledged_bytes(socket: impl AsFd) -> io::Result<u64> {
     socket_option::queued_bytes(socket, socket_option::Queue::Unacknowledged)
 }
 
-/// Sets the MSS that `socket` announces and uses (`TCP_MAXSEG`), TCP options included. To be called
-/// before connecting or listening; accepted sockets inherit it from the listener.
+/// Sets the MSS that `socket` announces and uses (`TCP_MAXSEG`), TCP options included. Must be
+/// called before connecting or listening; accepted sockets inherit the MSS from the listener.
 ///
 /// # Errors
 /// The error of the kernel, which accepts 88 to 32,767 bytes.

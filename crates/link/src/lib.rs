@@ -8,7 +8,7 @@
 //! - [`PacketLink`]: shares an interface with the kernel through a packet socket.
 //! - [`XdpLink`]: shares an interface with the kernel at its driver (AF_XDP).
 //! - [`SerialLink`]: a serial line, with SLIP and header compression.
-//! - [`AnyLink`]: one of the previous four, selected by a text such as `tap:lr0`.
+//! - [`AnyLink`]: a link to the kernel or a serial line, selected by a text such as `tap:lr0`.
 //! - [`packet_queue`](packet_queue::packet_queue): IP packets that the application itself sends and
 //!   receives.
 //! - [`StreamLink`]: a Unix stream in the format of QEMU.

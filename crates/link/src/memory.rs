@@ -147,8 +147,8 @@ pub struct MemoryLink<C = MonotonicClock> {
     config: MemoryConfig,
     clock: C,
     wakeup: Arc<Eventfd>,
-    // The last field, because fields are dropped in order: when the peer is woken, it must find the
-    // rings abandoned.
+    // This must be the last field, because fields are dropped in order. When the peer is woken, it
+    // must find the rings abandoned.
     other: OtherWakeup,
 }
 

@@ -177,7 +177,7 @@ pub(crate) fn check_too_long_frames_are_counted<L: Link + Readiness>(
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     theirs.set_nonblocking(true).unwrap();
-    // The kernel raises this to its minimum of some 4,600 bytes.
+    // The kernel raises this buffer size to its minimum of some 4,600 bytes.
     socket_option::set_integer(&ours, libc::SOL_SOCKET, libc::SO_SNDBUF, 1).unwrap();
     let mut link = over(ours.into());
     let mut check = |borrowed: bool| {

@@ -106,7 +106,8 @@ fn tagged(bytes: &mut [u8], frame: TxFrame, tag: VlanTag) -> TxFrame {
     bytes[ADDRESSES..ADDRESSES + TAG].copy_from_slice(&tag.bytes());
     let checksum = match frame.checksum {
         TxChecksum::Partial(PartialChecksum { start, offset }) => {
-            // Cannot overflow, because the headers in front of the checksummed part are short.
+            // The sum cannot overflow, because the headers in front of the checksummed part are
+            // short.
             #[allow(clippy::cast_possible_truncation, reason = "four")]
             let start = start + TAG as u16;
             TxChecksum::Partial(PartialChecksum { start, offset })

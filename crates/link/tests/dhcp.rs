@@ -165,7 +165,7 @@ fn dnsmasq_grants_renews_and_takes_back_an_address() {
         assert_eq!(fs::read_to_string(&server.leases).unwrap().lines().count(), 1);
         client.host.stack_mut().dhcp_release(MonotonicClock.now());
         client.run(|stack| stack.addresses().is_empty());
-        // Wait until the server has received the release, and removes the lease from its file.
+        // Wait until the server has received the release and removed the lease from its file.
         while !fs::read_to_string(&server.leases).unwrap().is_empty() {}
         let events = std::iter::from_fn(|| client.host.stack_mut().poll_event());
         assert!(events.into_iter().any(|event| event == Event::Dhcp));

@@ -85,7 +85,7 @@ fn tap() -> Option<Tap> {
 }
 
 fn open() -> Option<Tap> {
-    // Without offloads, so that the capture contains no partial checksums.
+    // The device has no offloads, so that the capture contains no partial checksums.
     match Tap::open(&TapConfig { offloads: false, ..TapConfig::default() }) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
             skip_test(&error);

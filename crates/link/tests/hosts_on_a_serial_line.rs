@@ -19,7 +19,7 @@ fn config(header_compression: bool) -> SerialConfig {
     SerialConfig { header_compression, ..SerialConfig::new(2_000_000) }
 }
 
-/// Returns the byte at offset `place` of the transfer. SLIP must escape many of them.
+/// Returns the byte at offset `place` of the transfer. SLIP must escape many of these bytes.
 fn pattern(place: usize) -> u8 {
     match place % 7 {
         0 => 0o300,
@@ -86,7 +86,8 @@ impl Transfer {
         match stack.tcp_write(now, self.sending, &piece) {
             Ok(count) => self.written += count,
             Err(Error::WouldBlock) => {}
-            // Permitted only before the handshake is complete, and after the last byte was written.
+            // Other errors are permitted only before the handshake is complete, and after the last
+            // byte was written.
             Err(error) => assert!(before == 0 || before == BYTES, "{error}"),
         }
         if self.written == BYTES && before < BYTES {

@@ -142,7 +142,7 @@ impl<S: Sink> CaptureWriter<S> {
                 }
                 Err(error) => {
                     self.missing += self.buffered_packets;
-                    // If this fails too, the file ends within a packet.
+                    // If truncation fails too, the file ends within a packet.
                     let _ = self.sink.cut(self.written);
                     self.error = Some(error);
                 }

@@ -151,7 +151,7 @@ impl Request {
 pub(super) struct RouteAnnouncements(OwnedFd);
 
 impl RouteAnnouncements {
-    /// `1 << (RTNLGRP_IPV6_ROUTE - 1)`.
+    /// Bit of the multicast group `RTNLGRP_IPV6_ROUTE`, which announces IPv6 routes.
     const GROUP: u32 = 1 << 10;
     /// The limit of the wait for one announcement. The kernel needs milliseconds.
     const TIMEOUT: Duration = Duration::from_secs(10);

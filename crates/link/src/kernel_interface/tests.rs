@@ -106,7 +106,7 @@ fn packets_reach_an_ipv6_address_as_soon_as_it_was_added() {
             let address = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, host);
             loopback.add_address(address, 128).unwrap();
             let receiver = UdpSocket::bind((address, 0)).unwrap();
-            // A lost datagram fails the test.
+            // The timeout makes a lost datagram fail the test instead of blocking it.
             receiver.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
             let sender = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
             sender.send_to(b"hello", receiver.local_addr().unwrap()).unwrap();

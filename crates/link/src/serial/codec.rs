@@ -5,7 +5,8 @@
 use super::LARGEST_MTU;
 use linerate_wire::{SlipDecoder, VjCompressor, VjDecompressor, VjError};
 
-/// Bytes that a packet can grow by decompression: the longest headers.
+/// Number of bytes by which decompression can lengthen a packet, with some reserve: the longest
+/// headers have 120 bytes.
 const HEADERS: usize = 128;
 
 /// An encoder for the packets that are sent on a serial line.
@@ -47,7 +48,7 @@ pub enum LineInput<'a> {
     Packet {
         /// The packet with its whole headers.
         packet: &'a [u8],
-        /// Its length on the line, without framing.
+        /// The length of the packet on the line in bytes, without framing.
         line_length: usize,
         /// The first byte of the packet on the line, which specifies the packet type.
         kind: u8,

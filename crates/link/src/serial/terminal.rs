@@ -60,7 +60,7 @@ impl Terminal {
         let mut modes = raw(former.clone());
         modes.set_speed(baud).map_err(refused)?;
         ioctl_tiocexcl(&fd).map_err(failed)?;
-        // Created here, so that the errors below drop it, which restores the modes.
+        // The value is created here, so that an error below drops it, which restores the modes.
         let terminal = Self { fd, former: Some(former) };
         tcsetattr(&terminal.fd, OptionalActions::Now, &modes).map_err(failed)?;
         // Hardware that cannot run at this rate keeps its old rate without an error.
@@ -109,7 +109,7 @@ impl AsFd for Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         if let Some(former) = &self.former {
-            // Fails only if the line has hung up, in which case there is nothing to restore.
+            // Restoring fails only if the line has hung up. There is then nothing to restore.
             let _ = tcsetattr(&self.fd, OptionalActions::Now, former);
             let _ = ioctl_tiocnxcl(&self.fd);
         }

@@ -422,7 +422,7 @@ fn open_device() -> Result<OwnedFd, TapError> {
 /// Returns the name as the kernel expects it, padded with zeros.
 fn padded(name: &str) -> [u8; 16] {
     let mut bytes = [0; 16];
-    // At most 15 bytes, because the kernel expects a zero behind the name.
+    // At most 15 bytes are copied, because the kernel expects a zero behind the name.
     for (to, from) in bytes.iter_mut().take(15).zip(name.bytes()) {
         *to = from;
     }

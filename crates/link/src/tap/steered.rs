@@ -16,7 +16,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The number of queues. Each takes about 10 KB in the kernel and 140 KB here.
+/// The number of queues. Each queue takes about 10 KB in the kernel and 140 KB in this process.
 pub const QUEUES: usize = 16;
 /// The fraction of a budget, as a divisor, that is reserved for the other queues, so that new flows
 /// on them are not starved.

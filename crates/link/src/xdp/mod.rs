@@ -69,8 +69,8 @@ pub struct XdpConfig {
     /// Whether zero-copy is tried first, before copying.
     pub zero_copy: bool,
     /// The maximum time for which the driver polls this queue when the host requests frames.
-    /// Interrupts are then not used (`SO_PREFER_BUSY_POLL`). For a thread that has a CPU of its
-    /// own.
+    /// Interrupts are then not used (`SO_PREFER_BUSY_POLL`). Busy polling suits a thread that has a
+    /// CPU of its own; `None` turns it off.
     pub busy_poll: Option<Duration>,
 }
 

@@ -35,7 +35,7 @@ fn ends(text: &str, seed: u64, capacity: usize) -> Ends {
     }
 }
 
-/// Sends one frame for each of these numbers, which it contains.
+/// Sends frames that contain one of `numbers` each, and returns how many the link has taken.
 fn send(link: &mut impl Link, numbers: impl IntoIterator<Item = u32>) -> usize {
     let mut numbers = numbers.into_iter();
     let fill = |bytes: &mut [u8]| {
@@ -181,7 +181,7 @@ fn a_reordered_frame_is_overtaken_by_the_given_number() {
     later.dedup();
     assert_eq!(order.len(), later.len(), "nothing is lost or duplicated");
     for (place, &frame) in order.iter().enumerate() {
-        // Frames that were sent after this one and arrived before it.
+        // The number of frames that were sent after `frame` and arrived before it.
         let passed_by = order[..place].iter().filter(|&&other| other > frame).count();
         assert!(
             passed_by == 0 || passed_by >= 2,

@@ -45,8 +45,8 @@ impl Producer {
         Some(Offered { label, frame, tail: &mut self.tail })
     }
 
-    /// Makes an empty ring start over at its first slot, if enough slots have been used since. To
-    /// be called before the first frame of a batch.
+    /// Makes an empty ring start over at its first slot, if enough slots have been used since the
+    /// last start. Must be called before the first frame of a batch.
     #[inline]
     pub(crate) fn start_over(&mut self) {
         debug_assert_eq!(self.published, self.tail, "all frames are published");
