@@ -206,8 +206,8 @@ mod tests {
     use linerate_evidence::Design;
     use linerate_evidence::sample_data::{noise, records, square_design};
 
-    /// Compares two made-up sweeps of 5 × 5 cells. A function for each sweep returns the rate of a
-    /// run from its cell, the number of its repeat, and its position in the order of runs.
+    /// Compares two made-up sweeps of 5 × 5 cells. `before` and `after` return the rate of a run,
+    /// from its cell, the number of its repeat, and its position in the order of runs.
     fn compared([before, after]: [&dyn Fn(Cell, u32, usize) -> f64; 2]) -> (Comparison, Design) {
         let design = square_design(5);
         let run = |rate: &dyn Fn(Cell, u32, usize) -> f64| {

@@ -1,5 +1,5 @@
-//! Contention: a run is discarded if its threads waited for a CPU, because its rate then depends on
-//! the other programs of the machine and not on the path.
+//! Contention: runs are discarded if their threads waited for a CPU. The rate of such a run depends
+//! on the other programs of the machine and not on the path.
 
 use super::figure::End;
 use linerate_evidence::{EndEvidence, RunEvidence};

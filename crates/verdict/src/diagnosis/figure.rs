@@ -193,9 +193,9 @@ fn busiest(end: &EndEvidence) -> Option<f64> {
     end.share_of_nanos(cpu_nanos.max(host_cpu_nanos))
 }
 
-/// Returns the share of the duration in which the writing or reading thread is neither on a CPU nor
-/// in a call of `write` or `read`. Calls and processor time overlap, and both are subtracted, so
-/// the result is a lower bound.
+/// Returns the share of the duration in which the program's thread is neither on a CPU nor in a
+/// call of `write` or `read`. Calls and processor time overlap, and both are subtracted, so the
+/// result is a lower bound.
 fn away(end: &EndEvidence) -> Option<f64> {
     let in_calls = end.share_of_nanos(end.thread.call_nanos)?;
     let on_cpu = end.share_of_nanos(end.thread.cpu_nanos)?;

@@ -268,8 +268,9 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::All,
     },
-    // Losses that pacing avoids come from a policer at the rate of the link, or from a short queue,
-    // at which a paced sender is faster. Only all three effects together distinguish these causes.
+    // Losses that pacing avoids come from a policer at the rate of the link, or from a short queue.
+    // With a short queue, a paced sender is faster. Only all three effects together distinguish
+    // these causes.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[

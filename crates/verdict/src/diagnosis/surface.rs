@@ -27,8 +27,8 @@ pub(crate) fn limit(plain: &RunEvidence, effects: &[Effect]) -> Option<Limit> {
 }
 
 /// Returns the confidence in the limit of `rule`, between 0 and 1. Returns `None` if the limit is
-/// refuted or not proved, if the counters of the cell do not fit the rule, or if a figure of the
-/// rule is absent.
+/// refuted or not proved. Also returns `None` if the counters of the cell do not fit the rule, or
+/// if a figure of the rule is absent.
 fn confidence(rule: &Rule, plain: &RunEvidence, effects: &[Effect]) -> Option<f64> {
     let score = score(rule, plain)?;
     let outcomes = rule.expectations.iter().map(|group| {

@@ -26,8 +26,8 @@ const FEWEST_OF_PART: usize = 12;
 /// Number of random orders of the runs with which the observed order is compared.
 const ORDERS: u64 = 400;
 
-/// Maximum share of random orders whose parts differ at least as much as those of the observed
-/// order, for the observed difference to count as drift.
+/// Maximum share of random orders whose parts differ at least as much as the parts of the observed
+/// order. If more orders do, the observed difference does not count as drift.
 const CHANCE: f64 = 0.01;
 
 /// Minimum ratio of the largest difference between parts to the change between halves, for the
@@ -123,7 +123,7 @@ fn finding(text: String, change: f64) -> Finding {
 }
 
 /// Returns the deviation of each run from the median of its cell, as the natural logarithm of a
-/// ratio, in the order in which the runs were made.
+/// ratio. The deviations have the order in which the runs were made.
 fn residuals(sweep: &Sweep<'_>) -> Vec<f64> {
     let residuals = sweep.runs.iter().filter_map(|run| {
         let Cell { send, receive } = run.cell();

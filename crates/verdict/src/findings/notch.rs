@@ -1,13 +1,13 @@
 //! The finding about notches: cells that are slower than their neighbours predict.
 //!
-//! On every line of cells (the diagonal, each row and each column), the throughput of a cell is
-//! compared with the geometric mean of its two neighbours on the line. The nearer neighbour weighs
+//! The lines of the table are the diagonal, each row and each column. On every line, the throughput
+//! of a cell is compared with the geometric mean of its two neighbours. The nearer neighbour weighs
 //! more if the buffer sizes are not equidistant, as in 3, 4 and 16 packets. Otherwise a throughput
 //! that is proportional to the buffer size would have a notch at 4 packets.
 //!
-//! A notch must be significant (its interval excludes zero), deeper than 5 %, and deeper than four
-//! times the usual deviation of cells from their neighbours on lines of the same kind. Without the
-//! last condition, a table of hundreds of cells would have a few notches by chance.
+//! A notch must be significant (its interval excludes zero) and deeper than 5 %. It must also be
+//! deeper than four times the usual deviation of cells from their neighbours on lines of one kind.
+//! Without the last condition, a table of hundreds of cells would have a few notches by chance.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;

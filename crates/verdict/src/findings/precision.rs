@@ -15,8 +15,8 @@ const NARROW: f64 = 0.03;
 const MOST_CELLS: f64 = 0.95;
 /// Share of contended runs above which contention is named as the reason for wide intervals.
 const MANY_CONTENDED: f64 = 0.1;
-/// Half-width of a median's 95 % interval, multiplied by the square root of the number of runs and
-/// divided by the standard deviation of a run: 1.96 √(π/2).
+/// Half-width of a median's 95 % interval, in standard deviations of a run divided by the square
+/// root of the number of runs: 1.96 √(π/2).
 const WIDTH_OF_MEDIAN: f64 = 2.46;
 /// Maximum number of runs of each cell that a finding recommends.
 const MOST_REPEATS: f64 = 200.0;

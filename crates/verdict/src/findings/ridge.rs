@@ -2,8 +2,9 @@
 //!
 //! Each cell off the diagonal is compared with the diagonal cell in which both buffers have the
 //! size of its smaller buffer. The effect of a larger receive buffer is the mean change of
-//! throughput over all cells whose receive buffer is larger, and likewise for the send buffer. Each
-//! effect has an interval. There is a ridge if both effects reduce throughput.
+//! throughput over all cells whose receive buffer is larger. The effect of a larger send buffer is
+//! computed likewise. Each effect has an interval. There is a ridge if both effects reduce
+//! throughput.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;
@@ -157,8 +158,8 @@ fn verdict(receive: Interval, send: Interval) -> &'static str {
     }
 }
 
-/// Returns the number of rows whose cell with equal buffers is not significantly slower than the
-/// fastest cell of the row, and the number of all rows that have a cell with equal buffers.
+/// Counts rows of the table that have a cell with equal buffers. Returns the number of rows in
+/// which no cell is significantly faster than that cell, and the number of all such rows.
 fn rows_best_on_diagonal(table: &Table<'_>, seed: u64) -> (u64, u64) {
     let diagonal = table.diagonal();
     let ties = diagonal.iter().filter(|equal| {

@@ -1,5 +1,5 @@
-//! Findings about cells that wait for a timer or are slow for another reason that does not affect
-//! their neighbours, and about the timers that expired.
+//! Findings about slow cells, which wait for a timer or are slow for another reason that does not
+//! affect their neighbours. A further finding counts the timers that expired.
 
 use crate::finding::{Finding, FindingKind};
 use crate::sweep::Sweep;
@@ -20,12 +20,12 @@ const TIMERS: [(&str, &str); 4] = [
 ];
 
 /// Ratio of rates below which a cell is called slow: its rate, divided by the rate of its fastest
-/// neighbour. The rate of a neighbour with a larger buffer is first reduced in proportion to the
-/// buffers, because half of a buffer may carry half as much.
+/// neighbour. Half of a buffer may carry half as much, so the rate of a neighbour with a larger
+/// buffer is first reduced in proportion to the buffers.
 const PART: f64 = 0.1;
 
-/// Minimum share of the duration of a cell's runs that expired timers must be able to explain, for
-/// the timers to be named as the cell's limit.
+/// Minimum share of the duration of a cell's runs for which expired timers must be able to account.
+/// Below it, the timers are not named as the limit of the cell.
 const SHARE: f64 = 0.5;
 
 /// Maximum durations of short timers in seconds, by the name of their counter: delayed ACK (RFC
