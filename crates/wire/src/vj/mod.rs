@@ -1,11 +1,11 @@
 //! Header compression on a serial line (RFC 1144): TCP/IP headers take three to sixteen bytes
 //! instead of forty. Fields that the peer can derive from the previous packet are not sent.
 //!
-//! The compressor marks the type of each packet in the high bits of the first byte, which hold the
-//! IP version in an unchanged packet (RFC 1144 appendix A). `0x4` and `0x6` are unchanged packets
-//! of IPv4 and IPv6; the RFC does not use the second value. `0x7` is a packet with whole headers:
-//! both endpoints store these in a slot, whose number is in the protocol field. A set highest bit
-//! marks headers that are encoded as differences to the headers in a slot.
+//! The compressor marks the type of each packet in the high bits of the first byte (RFC 1144
+//! appendix A). In an unchanged packet, these bits hold the IP version: `0x4` for IPv4 and `0x6`
+//! for IPv6, which the RFC does not use. `0x7` is a packet with whole headers: both endpoints store
+//! these headers in a slot, whose number is in the protocol field. A set highest bit marks headers
+//! that are encoded as differences to the headers in a slot.
 
 mod change;
 mod compressor;
