@@ -3,8 +3,8 @@
 //!
 //! Producer and consumer share two free-running indices. `tail` belongs to the producer: every slot
 //! before it has been filled. `head` belongs to the consumer: every slot before it is free again.
-//! Each index has its own cache lines. Each endpoint keeps a copy of the other endpoint's index,
-//! and reads the shared index only when the ring is full or empty according to the copy. A batch of
+//! Each index has its own cache lines. Each endpoint keeps a copy of the other endpoint's index. It
+//! reads the shared index only when the ring is full or empty according to the copy. A batch of
 //! frames thus moves only two cache lines of bookkeeping.
 //!
 //! If one thread uses both endpoints, an empty ring [starts over](Producer::start_over) at its
