@@ -40,7 +40,7 @@ pub enum Figure {
     /// Share of samples in which unsent data waits for the congestion window.
     CongestionWindowFull,
     /// Share of samples in which unsent data waits although the receiver's window has room: for the
-    /// congestion window, for pacing or in a local queue.
+    /// congestion window, pacing, a local queue or the processor.
     NetworkHolds,
     /// Retransmitted segments, as a share of all data segments sent.
     Retransmitted,
