@@ -1,46 +1,48 @@
-//! The interface of the engines, which carry data from a source to a sink.
+//! The interface of the engines, which transfer data from a source to a sink.
 
 use crate::bench_error::BenchError;
 use linerate_ends::Interrupt;
 use linerate_evidence::{BenchFacts, Floor, RunOutcome};
 use linerate_units::Duration;
 
-/// A source and a sink with their TCPs, and the link or path between them. It makes the runs of a
-/// sweep.
+/// A source and a sink with their TCPs, and the link or path between the two. A bench executes the
+/// runs of a sweep.
 pub trait Bench {
-    /// Returns the facts that are the same for all runs.
+    /// Returns the facts about the bench that are the same for all runs of a sweep.
     fn facts(&self) -> BenchFacts;
 
-    /// Measures the floor: a transfer of the request's bytes over the same link and between the
-    /// same threads, copied and checksummed as often as in a run, but without TCP. Returns `None`
-    /// if the bench has a line rate as its maximum, or cannot carry data without TCP.
+    /// Measures the floor: the time of a transfer without TCP, over the same link and between the
+    /// same threads as a run. The bytes are copied and checksummed as often as in a run. Returns
+    /// `None` if throughput is compared with the bit rate of the link instead, or if the bench
+    /// cannot measure a comparable floor.
     ///
-    /// It is called before the first run, possibly several times, with the largest buffers of the
-    /// plan. Buffers that the system will not grant are rejected here, and not in the middle of a
-    /// sweep.
+    /// The floor is measured before the first run, usually several times. The request has the
+    /// largest buffers of the plan, and at most the bytes of a run.
     ///
     /// # Errors
-    /// Those of [`Bench::run`].
+    /// The errors of [`Bench::run`].
     fn floor(
         &mut self,
         request: &RunRequest,
         interrupt: &Interrupt,
     ) -> Result<Option<Floor>, BenchError>;
 
-    /// Executes one transfer over a new connection, which ends after the requested bytes or the
-    /// maximum duration. The time counts from the first write until the sink has read the last
+    /// Executes one transfer over a new connection. It ends after the requested bytes or the
+    /// maximum duration. The measured time is from the first write until the sink has read the last
     /// byte.
     ///
     /// # Errors
-    /// The reason why there was no transfer; [`BenchError::Interrupted`] soon after `interrupt` is
-    /// raised.
+    /// The transfer failed. After `interrupt` is raised, the run soon ends with
+    /// [`BenchError::Interrupted`].
     fn run(
         &mut self,
         request: &RunRequest,
         interrupt: &Interrupt,
     ) -> Result<RunOutcome, BenchError>;
 
-    /// Releases everything that was kept between runs. It is called after the last run.
+    /// Releases the resources that were kept between runs, such as a link or a capture file.
+    /// [`make_runs`](crate::make_runs) calls it after the last run, but not if the sweep ends with
+    /// an error.
     ///
     /// # Errors
     /// [`BenchError::Capture`] if not all frames could be written to the capture file.
@@ -64,18 +66,18 @@ pub struct RunRequest {
     pub write_size: usize,
     /// Number of bytes in a read of the sink.
     pub read_size: usize,
-    /// Is the data compared with the pattern of [`linerate_ends::workload`]?
+    /// Does the sink compare the data with the pattern of [`linerate_ends::workload`]?
     pub verify: bool,
-    /// Seed of the pattern and of everything random in this run.
+    /// Seed of the data pattern, and of all random numbers in this run.
     pub seed: u64,
-    /// The sender's congestion control by name; `None` selects the bench's default.
+    /// Name of the sender's congestion control; `None` selects the bench's default.
     pub congestion: Option<String>,
 }
 
 /// The requested size of a socket buffer, in bytes and in the unit of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferRequest {
-    /// The size in packets of one MSS; `None` if the plan counts in bytes.
+    /// The size in packets of one MSS; `None` if the plan states the size in bytes.
     pub packets: Option<u32>,
     /// The size in bytes.
     pub bytes: u64,

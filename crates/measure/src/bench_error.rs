@@ -1,4 +1,4 @@
-//! Errors of benches and their transfers.
+//! The errors of benches, and of the transfers that they execute.
 
 use crate::plan::PlanError;
 use linerate_ends::control::ControlError;
@@ -12,11 +12,12 @@ use linerate_stack::LinkError;
 use std::io;
 use thiserror::Error;
 
-/// The kind of an error, by who can resolve it. It determines the exit code of the command.
+/// The kind of an error, which tells whether the user can resolve it. It determines the exit code
+/// of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The request is wrong or the machine is not suitable, which the user or the administrator can
-    /// change.
+    /// The request is wrong or the machine is not suitable. The user or the administrator can
+    /// change that.
     Input,
     /// Something failed during a run.
     Running,
@@ -24,31 +25,32 @@ pub enum Fault {
     Interrupted,
 }
 
-/// The reason why a transfer failed. Each message ends with the remedy.
+/// The reason why a bench could not be created, or why a transfer failed. Most messages end with
+/// the remedy.
 #[derive(Debug, Error)]
 pub enum BenchError {
-    /// The plan uses a name that the bench does not know.
+    /// The plan names a profile or a congestion control that the bench does not have.
     #[error("there is no {what} `{name}`: choose one of {known}")]
     UnknownName {
         /// The kind of name, such as `congestion control` or `profile`.
         what: &'static str,
         /// The unknown name.
         name: String,
-        /// The names that the bench knows.
+        /// The valid names, separated by commas.
         known: String,
     },
-    /// The kernel does not have the congestion control, or does not allow it.
+    /// The kernel does not have the congestion control of the plan, or does not allow its use.
     #[error(transparent)]
     Congestion(#[from] CongestionError),
     /// The plan is not suitable for the bench.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// Packets of the plan's MTU do not fit the link, or have no room for data.
+    /// The MTU of the plan exceeds the MTU of the link, or leaves no room for data.
     #[error("an MTU of {mtu} bytes cannot be used here: {remedy}")]
     Mtu {
         /// The MTU of the plan in bytes.
         mtu: u32,
-        /// The remedy, which names possible values.
+        /// The remedy for the user, with possible MTUs.
         remedy: String,
     },
     /// The system would grant a smaller buffer than requested.
@@ -65,7 +67,7 @@ pub enum BenchError {
         /// The remedy, as text for the user.
         remedy: String,
     },
-    /// Another program uses the port.
+    /// Another program uses the TCP port.
     #[error("port {port} is in use: choose another one or end the program that has it")]
     PortInUse {
         /// The number of the port.
@@ -81,34 +83,34 @@ pub enum BenchError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The peer is not a linerate sink.
+    /// The program at the peer's port is not a linerate sink.
     #[error("{peer} is not linerate: start `linerate sink` there, or name the port it listens on")]
     NotLinerate {
         /// The address of the peer.
         peer: String,
     },
-    /// The sink violated the protocol or reported an error.
+    /// The sink violated the protocol of the control connection, or reported an error.
     #[error("{peer} failed ({what}): see the output of its `linerate sink`")]
     PeerFailed {
         /// The address of the peer.
         peer: String,
-        /// The violation of the protocol, or the error that the sink reported.
+        /// A description of the violation or of the reported error.
         what: String,
     },
-    /// The iperf3 server rejected the test, or violated the protocol.
+    /// The iperf3 server rejected the test, or violated its protocol.
     #[error("{peer} cannot be used ({what}): see the output of its `iperf3 -s`")]
     Iperf3 {
         /// The address of the peer.
         peer: String,
-        /// The reason of the rejection, or the violation.
+        /// A description of the rejection or of the violation.
         what: String,
     },
-    /// The connection ended before all data was transferred.
+    /// The connection could not be opened, or ended before all data was transferred.
     #[error(
         "the connection ended after {bytes} bytes ({what}): run it again, with --pcap to see why"
     )]
     ConnectionLost {
-        /// Number of bytes that the sink had read.
+        /// Number of bytes transferred before the end.
         bytes: u64,
         /// The reason, as text for the user.
         what: String,
@@ -134,13 +136,13 @@ pub enum BenchError {
         /// MTU of the interface in bytes now.
         now: u64,
     },
-    /// The scenario cannot be run.
+    /// The scenario of a simulation cannot be run.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// No TAP device could be opened.
+    /// No TAP or TUN device could be opened.
     #[error(transparent)]
     Tap(#[from] TapError),
-    /// The interface could not be opened.
+    /// The link of linerate's host could not be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The kernel's interface at the other end of a link could not be configured.
@@ -166,12 +168,12 @@ pub enum BenchError {
 }
 
 impl BenchError {
-    /// Creates the error of an operation that usually succeeds.
+    /// Creates the error of an operation that usually succeeds. `what` describes the operation.
     pub(crate) fn io(what: &str, source: io::Error) -> Self {
         Self::Io { what: what.to_owned(), source }
     }
 
-    /// Converts an error on the control connection to the sink at `peer`.
+    /// Converts an error of the control connection with the sink at `peer` to a bench error.
     pub(crate) fn of_control(error: ControlError, peer: &impl ToString) -> Self {
         let peer = peer.to_string();
         match error {
@@ -181,12 +183,12 @@ impl BenchError {
         }
     }
 
-    /// Converts an error of a test with the iperf3 server at `peer`.
+    /// Converts an error of a test with the iperf3 server at `peer` to a bench error.
     pub(crate) fn of_iperf3(error: &Iperf3Error, peer: &impl ToString) -> Self {
         Self::Iperf3 { peer: peer.to_string(), what: error.to_string() }
     }
 
-    /// Returns the kind of the error, by who can resolve it.
+    /// Returns the kind of the error, which tells whether the user can resolve it.
     #[must_use]
     pub const fn fault(&self) -> Fault {
         match self {

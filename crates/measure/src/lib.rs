@@ -1,10 +1,11 @@
-//! Measures a sweep: plans, engines that carry data, runs, and the folder that keeps them.
+//! The plans, engines and result folders of sweeps. A sweep is a series of measured transfers,
+//! usually one for each pair of socket-buffer sizes.
 //!
-//! A [`Plan`] determines every byte of an experiment. A [`Bench`] executes one transfer and returns
-//! its outcome. [`make_runs`] executes the runs of a plan in random order and appends each to a
+//! A [`Plan`] determines every byte of a sweep. A [`Bench`] executes one transfer and returns its
+//! outcome. [`make_runs`] executes the runs of a plan one after the other, and appends each to a
 //! [`Store`].
 //!
-//! A complete experiment with four cells, on linerate's own TCP:
+//! A complete sweep with linerate's own TCP. It has four cells, which are pairs of buffer sizes:
 //!
 //! ```
 //! use linerate_ends::Interrupt;

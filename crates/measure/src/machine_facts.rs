@@ -1,10 +1,11 @@
-//! The facts of a sweep about the machine, its kernel and its load, as the system reports them.
+//! The facts about this machine, its kernel and its load that are recorded with a sweep.
 
 use crate::utc::Utc;
 use linerate_ends::machine;
 use linerate_evidence::{BenchFacts, CpuFacts, Facts, MachineFacts, Versions};
 use std::fs;
 
+/// Names of the kernel settings that are recorded, because they affect throughput.
 const SYSCTLS: &[&str] = &[
     "net.core.rmem_max",
     "net.core.wmem_max",
@@ -28,7 +29,8 @@ pub struct Invocation {
     pub versions: Versions,
 }
 
-/// Returns the facts of a sweep on `bench`. A fact that the machine does not report is omitted.
+/// Collects the facts of a sweep: `bench`, the facts of the engine, and the facts of this machine.
+/// A fact that the machine does not report is omitted or has a default.
 pub(crate) fn collect(bench: BenchFacts, invocation: &Invocation) -> Facts {
     let cpu_info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     Facts {
@@ -66,7 +68,7 @@ fn cpu(cpu_info: &str) -> CpuFacts {
     }
 }
 
-/// Returns the value in the first line `key : value` of a text.
+/// Returns the value in the first line `key : value` of `text`; `None` if there is no such line.
 fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -74,6 +76,7 @@ fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     })
 }
 
+/// Returns the total memory in bytes, from the content of `/proc/meminfo`.
 fn memory(meminfo: &str) -> Option<u64> {
     let kibibytes: u64 = field(meminfo, "MemTotal")?.strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1_024)

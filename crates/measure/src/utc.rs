@@ -1,10 +1,11 @@
-//! The date and time in UTC, for names and labels.
+//! The date and time in UTC, for the names of folders and for the facts of a sweep.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A point in time in UTC, to the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Utc {
+    /// Seconds since 1 January 1970.
     seconds: u64,
 }
 
@@ -30,6 +31,7 @@ impl Utc {
         self.text().replace(['-', ':'], "")
     }
 
+    /// Returns hour, minute and second.
     const fn time_of_day(self) -> (u64, u64, u64) {
         (self.seconds / 3_600 % 24, self.seconds / 60 % 60, self.seconds % 60)
     }
