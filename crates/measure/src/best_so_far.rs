@@ -1,18 +1,21 @@
-//! The cell with the highest median rate during a sweep.
+//! Search for the cell with the highest median rate while a sweep is running.
 
 use crate::store::Store;
 use linerate_evidence::Cell;
 use linerate_evidence::stats::Sample;
 use std::collections::BTreeMap;
 
-/// The cell with the highest median rate of the runs so far.
+/// The rates of all completed runs of a sweep, and the cell whose median rate is highest.
 #[derive(Default)]
 pub(crate) struct BestSoFar {
+    /// Rates of the completed runs of each cell, in bytes per second.
     rates: BTreeMap<Cell, Vec<f64>>,
+    /// The best cell and its median rate in bytes per second; `None` before the first run.
     best: Option<(Cell, f64)>,
 }
 
 impl BestSoFar {
+    /// Returns the rates of the completed runs in `store`.
     pub(crate) fn of(store: &Store) -> Self {
         let mut best = Self::default();
         for run in store.runs() {
@@ -21,6 +24,7 @@ impl BestSoFar {
         best
     }
 
+    /// Adds the rate of a completed run of `cell`, in bytes per second.
     pub(crate) fn note(&mut self, cell: Cell, rate: f64) {
         self.rates.entry(cell).or_default().push(rate);
         let Some(median) = self.median(cell) else { return };
@@ -33,16 +37,19 @@ impl BestSoFar {
         }
     }
 
-    /// Returns the best cell, and its median rate in bytes per second.
+    /// Returns the cell with the highest median rate, and this median in bytes per second. Returns
+    /// `None` before the first run.
     pub(crate) const fn best(&self) -> Option<(Cell, f64)> {
         self.best
     }
 
+    /// Compares the medians of all cells, and returns the cell with the highest one.
     fn search(&self) -> Option<(Cell, f64)> {
         let medians = self.rates.keys().filter_map(|&cell| Some((cell, self.median(cell)?)));
         medians.max_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 
+    /// Returns the median rate of `cell` in bytes per second; `None` if the cell has no runs.
     fn median(&self, cell: Cell) -> Option<f64> {
         Some(Sample::new(self.rates.get(&cell)?.clone())?.median())
     }

@@ -1,4 +1,4 @@
-//! A bench that transfers no data, for tests of its users.
+//! A bench that transfers no data, for tests of the code that executes and saves runs.
 
 use crate::bench::{Bench, BufferRequest, RunRequest};
 use crate::bench_error::BenchError;
@@ -25,17 +25,22 @@ pub(crate) fn invocation() -> Invocation {
     Invocation { options: vec!["sweep".to_owned()], versions: start().facts.versions }
 }
 
-/// A bench that transfers no data. Its rate in MB/s is the number of packets in the smaller buffer.
+/// A bench that transfers no data. The rate of its runs in MB/s is the number of packets in the
+/// smaller of the two buffers.
 pub(crate) struct FakeBench {
+    /// Number of data bytes in a full segment.
     pub(crate) payload: u32,
+    /// The interrupt that the bench raises, see [`FakeBench::interrupting_after`].
     pub(crate) interrupt: Interrupt,
-    /// Duration of each floor measurement.
+    /// The time that the bench reports for each floor measurement.
     pub(crate) floor_time: Duration,
     /// The requested send buffer of each floor measurement so far.
     pub(crate) floors: Vec<BufferRequest>,
-    /// For each of the first runs, the time for which its source waits for a processor, in
-    /// thousandths of the source's time.
+    /// For each of the first runs, the share of the source's time in which it waits for a
+    /// processor, in thousandths. Later runs have no waits. If the list is empty, runs have no
+    /// counters of waits.
     pub(crate) cpu_waits: Vec<u64>,
+    /// Number of successful runs so far.
     runs: u32,
     interrupts_after: Option<u32>,
     fails_after: Option<u32>,
@@ -55,12 +60,13 @@ impl FakeBench {
         }
     }
 
-    /// Creates a bench that raises its interrupt in the given run.
+    /// Creates a bench that raises its interrupt during run number `runs`, counted from one. This
+    /// run still succeeds.
     pub(crate) fn interrupting_after(runs: u32) -> Self {
         Self { interrupts_after: Some(runs), ..Self::new() }
     }
 
-    /// Creates a bench whose runs fail after the given number of successful ones.
+    /// Creates a bench whose runs fail after `runs` successful runs.
     pub(crate) fn failing_after(runs: u32) -> Self {
         Self { fails_after: Some(runs), ..Self::new() }
     }

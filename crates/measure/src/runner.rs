@@ -1,4 +1,4 @@
-//! Executes the runs of a sweep in the order of the schedule, and saves each one when it ends.
+//! Execution of the runs of a sweep, each of which is saved when it ends.
 
 use crate::bench::{Bench, BufferRequest, RunRequest};
 use crate::bench_error::BenchError;
@@ -14,33 +14,36 @@ use linerate_units::Duration;
 use std::time::Instant;
 use thiserror::Error;
 
-/// Duration of the warm-up before the floor is measured, and of its measurement. Shorter
-/// measurements vary on a busy machine.
+/// Duration of the warm-up: floor measurements whose results are discarded.
 const WARM_UP: Duration = Duration::from_millis(100);
+/// Total duration of the floor measurements after the warm-up. Shorter measurements vary on a busy
+/// machine.
 const FLOOR_TIME: Duration = Duration::from_millis(500);
-/// Minimum number of floor measurements, however long they take, and maximum number, however short.
+/// Minimum number of floor measurements, even if they take longer than the intended duration.
 const MIN_FLOORS: usize = 5;
+/// Maximum number of floor measurements, even if they take less than the intended duration.
 const MAX_FLOORS: usize = 200;
-/// Maximum number of bytes in a floor measurement. It transfers as much as a run, but has no time
-/// limit.
+/// Maximum number of bytes in a floor measurement. It transfers the bytes of a run up to this
+/// limit, because the floor of the memory link has no maximum duration.
 const FLOOR_BYTES: u64 = 8 << 20;
 
-/// Maximum share of its time that a thread may wait for a processor, before the run is repeated.
+/// Maximum share of a thread's time in which it may wait for a processor. If the share is larger,
+/// the run is repeated.
 const CONTENDED_SHARE: f64 = 0.02;
-/// Maximum number of repetitions of a run. Over a whole sweep, there is one repetition for each
-/// [`RUNS_PER_SPARE`] runs.
+/// Maximum number of repetitions of one run because of waits for a processor.
 const MOST_REPETITIONS: u64 = 2;
+/// Number of remaining runs for each repetition that a process may make.
 const RUNS_PER_SPARE: usize = 4;
 
-/// Gets the progress of a sweep, to display it.
+/// A receiver of the progress of a sweep, such as a display.
 pub trait Observer {
-    /// Called before the first run, when the maximum rate is known.
+    /// Handles the start of the sweep, before its first run. `start` contains the maximum rate.
     fn begins(&mut self, start: &Start, progress: &Progress);
 
-    /// Called when a run starts.
+    /// Handles the start of a run.
     fn run_begins(&mut self, run: &PlannedRun, progress: &Progress);
 
-    /// Called when a run has ended and has been saved.
+    /// Handles the end of a run, after it has been saved.
     fn run_ended(&mut self, run: &RunRecord, progress: &Progress);
 }
 
@@ -61,7 +64,8 @@ pub struct Progress {
     pub done: u64,
     /// Number of runs in the plan.
     pub total: u64,
-    /// The cell with the highest median so far, and this median in bytes per second.
+    /// The cell with the highest median rate so far, and this median in bytes per second; `None`
+    /// before the first run.
     pub best: Option<(Cell, f64)>,
 }
 
@@ -74,15 +78,17 @@ pub enum NightError {
     /// A run could not be saved.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The machine or the program has changed, so the remaining runs would not be comparable.
+    /// The machine or the program has changed since the sweep began, so the remaining runs would
+    /// not be comparable. The text names the difference.
     #[error("the sweep cannot continue, {0}: start a new one")]
     OtherConditions(String),
 }
 
-/// Executes the remaining runs of the store's plan.
+/// Executes the remaining runs of the sweep in `store`, and saves each one.
 ///
 /// # Errors
-/// The first error, or the interrupt. Completed runs are saved.
+/// The first error of the bench or the store, or [`BenchError::Interrupted`]. The runs completed
+/// until then are saved.
 pub fn make_runs(
     bench: &mut dyn Bench,
     store: &mut Store,
@@ -102,6 +108,7 @@ pub fn make_runs(
     Ok(bench.end()?)
 }
 
+/// Executes the remaining runs until all are complete or the time budget is spent.
 fn make_remaining(
     bench: &mut dyn Bench,
     store: &mut Store,
@@ -113,7 +120,8 @@ fn make_remaining(
     let mut spare = store.remaining().len() / RUNS_PER_SPARE;
     let began = Instant::now();
     let budget = store.plan().budget.map(std::time::Duration::from);
-    // The elapsed time is counted, because handshakes and repeated runs use up the budget too.
+    // The budget is compared with the elapsed time, not with the sum of the runs, because
+    // handshakes and repeated runs use it up too.
     let is_spent = || budget.is_some_and(|budget| began.elapsed() >= budget);
     while let Some(run) = store.next_run().filter(|_| !is_spent()) {
         if interrupt.is_raised() {
@@ -130,9 +138,9 @@ fn make_remaining(
     Ok(())
 }
 
-/// Executes a run. If its threads waited for a processor, it is repeated at most
-/// [`MOST_REPETITIONS`] times while `spare` repetitions remain. Returns the outcome with the
-/// shortest wait.
+/// Executes a run. While its threads waited for a processor for more than [`CONTENDED_SHARE`], the
+/// run is repeated, at most [`MOST_REPETITIONS`] times. Each repetition takes one from `spare`.
+/// Returns the outcome with the smallest share of waiting.
 fn run_fairly(
     bench: &mut dyn Bench,
     request: &RunRequest,
@@ -156,8 +164,10 @@ fn run_fairly(
     Ok(outcome)
 }
 
-/// Returns the facts about the machine and the maximum rate. They come from the store if the sweep
-/// is resumed, and are otherwise determined now.
+/// Returns the facts about the machine, and the maximum rate. They are read from the store if the
+/// sweep is resumed, and otherwise determined and saved.
+///
+/// Returns an error if a fact has changed since the sweep began.
 fn begin(
     bench: &mut dyn Bench,
     store: &mut Store,
@@ -178,7 +188,8 @@ fn begin(
     Ok(start)
 }
 
-/// Measures the floor several times. Returns no floors if the bench has none.
+/// Warms up, and then measures the floor several times. Returns an empty list if the bench has no
+/// floor.
 fn floors(
     bench: &mut dyn Bench,
     plan: &Plan,
@@ -198,7 +209,8 @@ fn floors(
     measure_floor(bench, &request, FLOOR_TIME, interrupt)
 }
 
-/// Measures floors for about `span`. Returns no floors if the bench has none.
+/// Measures [`MIN_FLOORS`] to [`MAX_FLOORS`] floors, until their times add up to `span`. Returns an
+/// empty list if the bench has no floor.
 fn measure_floor(
     bench: &mut dyn Bench,
     request: &RunRequest,
@@ -223,7 +235,8 @@ fn progress(store: &Store, best: &BestSoFar) -> Progress {
     }
 }
 
-/// Converts a planned run to a request to the bench.
+/// Converts a planned run to a request to the bench. `payload` is the number of data bytes in a
+/// full segment.
 fn request(plan: &Plan, run: &PlannedRun, payload: u32) -> RunRequest {
     let buffer =
         |size: BufferSize| BufferRequest { packets: size.packets(), bytes: size.bytes(payload) };
@@ -314,7 +327,7 @@ mod tests {
             .iter()
             .map(|run| run.counters.sender.get(names::REPEATED_FOR_CONTENTION))
             .collect();
-        // A plan of eight runs allows two repetitions, and the first run uses both.
+        // A plan of eight runs allows two repetitions in all, and the first run uses both.
         assert_eq!(waited, [0.03, 0.01, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]);
         assert_eq!(repetitions[..4], [Some(2), None, None, None]);
     }
