@@ -9,42 +9,45 @@ use serde::{Deserialize, Serialize};
 use std::num::{NonZeroU32, NonZeroU64};
 
 /// A plan before it is validated. Each field is valid by itself; [`Plan::new`](crate::Plan::new)
-/// checks that the fields fit together.
+/// checks that the fields are consistent with each other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Draft {
     /// The engine that makes the runs.
     pub on: BenchKind,
-    /// The simulated scenario, by its name or its file.
+    /// Name or file of the simulated scenario; `None` on other engines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
-    /// Changes of the scenario's parameters, each as KEY=VALUE.
+    /// Changes of the scenario's parameters, each as `KEY=VALUE`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<String>,
-    /// The rate of the serial line, in baud.
+    /// Rate in baud of the serial line inside this machine; `None` on other engines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baud: Option<NonZeroU32>,
-    /// Are headers compressed on the serial line (RFC 1144)?
+    /// Are headers compressed on the serial line (RFC 1144)? `None` means yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_compression: Option<bool>,
-    /// linerate's host on an interface of this machine.
+    /// Configuration of linerate's host on an interface of this machine; `None` on other engines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<OwnHost>,
-    /// The machine at the other end, which runs a sink.
+    /// Address of the machine that runs the sink; `None` if both ends are on this machine.
     pub peer: Option<Peer>,
-    /// The direction of the data on a TAP or TUN device, where the ends differ.
+    /// Direction of the data on a TAP or TUN device, whose two ends have different TCPs. `None` on
+    /// other engines; on such a device, it selects transfers to the kernel.
     pub direction: Option<Direction>,
-    /// The IP version of the packets on a TAP or TUN device.
+    /// IP version of the packets on a TAP or TUN device or in a simulation. `None` selects IPv4 on
+    /// a device, and the IP version of the scenario in a simulation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<Family>,
-    /// Does linerate's link use offloads: GSO frames, and frames without checksums?
+    /// Does linerate's link use offloads: GSO frames, and frames without checksums? `None` selects
+    /// the default of a link with offloads, and is the only valid value on other links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offloads: Option<bool>,
     /// Sizes of the sender's socket buffer.
     pub send_buffers: BufferList,
     /// Sizes of the receiver's socket buffer.
     pub receive_buffers: BufferList,
-    /// Is the plan limited to cells with two equal buffers?
+    /// Is the plan limited to cells whose two buffers are equal?
     pub diagonal: bool,
     /// Number of runs of each cell.
     pub repeat: NonZeroU32,
@@ -53,16 +56,18 @@ pub struct Draft {
     /// Maximum duration of a run.
     #[serde(rename = "max_seconds", with = "seconds")]
     pub max_time: Duration,
-    /// Seed of the order of the runs, and of everything random in them.
+    /// Seed of the order of the runs, and of all random numbers in the runs.
     pub seed: u64,
-    /// Is the order divided into randomised complete blocks? Otherwise all runs are shuffled
-    /// together.
+    /// Does the order consist of randomised complete blocks, each with one run of every cell?
+    /// Otherwise all runs are shuffled together.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub blocks: bool,
-    /// Number of runs from one baseline run to the next; `None` without a baseline.
+    /// Number of runs from one baseline run to the next; `None` without a baseline. Baseline runs
+    /// measure one cell repeatedly, to show changes of the machine's speed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_every: Option<NonZeroU32>,
-    /// Time budget, within which the most informative runs are made first; `None` makes all runs.
+    /// Time budget of the sweep, within which the most informative runs are made first; `None`
+    /// makes all runs.
     #[serde(
         default,
         rename = "budget_seconds",
@@ -76,13 +81,16 @@ pub struct Draft {
     pub read_size: NonZeroU32,
     /// Size of the largest IP packet in bytes.
     pub mtu: u16,
-    /// The sender's congestion control by name; `None` selects the bench's default.
+    /// Name of the sender's congestion control; `None` selects the engine's default.
     pub congestion: Option<String>,
-    /// The profile that configures linerate's TCP, such as `modern` or `bsd_tahoe`.
+    /// Name of the profile that configures linerate's TCP, such as `modern` or `bsd_tahoe`; `None`
+    /// selects the default profile.
     pub profile: Option<String>,
-    /// Impairments of the frames of linerate's host, such as `loss=1%,delay=10ms`.
+    /// Impairments of the frames of linerate's host, such as `loss=1%,delay=10ms`; `None` for an
+    /// unimpaired link.
     pub impair: Option<String>,
-    /// Bit rate of the link in bits per second, if its driver reports none or a wrong one.
+    /// Bit rate of the link in bits per second, for links whose driver reports none or a wrong one.
+    /// `None` uses the rate that the driver reports.
     pub line_rate: Option<NonZeroU64>,
     /// Is the received data compared with the sent data?
     pub verify: bool,
@@ -90,19 +98,20 @@ pub struct Draft {
 
 /// Number of runs of each cell if both ends are in this process, where a run takes milliseconds.
 const IN_PROCESS_RUNS: NonZeroU32 = NonZeroU32::new(32).unwrap();
-/// Number of runs from one baseline run to the next, and minimum number of runs for a plan with a
-/// baseline. Fewer runs would not show changes of the machine's speed.
+/// Number of runs from one baseline run to the next, if both ends are in this process.
 const BASELINE_EVERY: NonZeroU32 = NonZeroU32::new(8).unwrap();
+/// Minimum number of runs in a plan with a baseline. Fewer runs would not show changes of the
+/// machine's speed.
 const FEWEST_WITH_BASELINE: u64 = 48;
 
 impl Draft {
-    /// Returns the experiment of 1988 on this engine: every pair of buffers from 1 to 17 packets,
-    /// with four runs of 8 MiB each, in random order.
+    /// Returns the experiment of 1988 on the engine `on`: every pair of buffers from 1 to 17
+    /// packets, with four runs of 8 MiB each, in random order.
     ///
-    /// If both ends are in this process, a run takes milliseconds, and each cell has 32 runs, with
-    /// baseline runs between them. On two shared cores this takes one to two minutes, and measures
-    /// cells to within 3 % if equal runs deviate by up to 5 %. In real time on other engines, the
-    /// order has blocks with one run of each cell.
+    /// On [`BenchKind::Stack`] a run takes milliseconds. Each cell therefore has 32 runs, with
+    /// baseline runs between them. On two shared cores this sweep takes one to two minutes, and
+    /// measures cells to within 3 % if equal runs deviate by up to 5 %. On all engines except the
+    /// simulator, the order consists of blocks with one run of each cell.
     ///
     /// # Panics
     /// Never: the constants are valid.
@@ -143,8 +152,8 @@ impl Draft {
         }
     }
 
-    /// Removes the baseline if the plan has too few runs for it, or if its order depends on its
-    /// results.
+    /// Removes the baseline if the plan has too few runs for it. A plan with a time budget has no
+    /// baseline either, because its order depends on previous results.
     pub(super) fn drop_useless_baseline(&mut self) {
         let runs = self.design().cell_run_count();
         let has_order = self.budget.is_none();

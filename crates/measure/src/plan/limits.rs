@@ -2,7 +2,7 @@
 
 use linerate_stack::SMALLEST_MTU;
 
-/// Minimum MTU of a host's link in bytes.
+/// Minimum MTU in bytes of the link of a linerate host.
 #[allow(clippy::cast_possible_truncation, reason = "it is less than a hundred")]
 pub(super) const MIN_MTU: u16 = SMALLEST_MTU as u16;
 

@@ -1,4 +1,5 @@
-//! The plan of a sweep, which determines every byte of it. It is validated once.
+//! The plan of a sweep, which determines every byte of the sweep. A plan is validated when it is
+//! created.
 
 mod draft;
 mod error;
@@ -25,13 +26,13 @@ use std::ops::Deref;
 pub struct Plan(Draft);
 
 impl Plan {
-    /// Minimum MTU of a host's link in bytes.
+    /// Minimum MTU in bytes of the link of a linerate host.
     pub const MIN_MTU: u16 = limits::MIN_MTU;
 
-    /// Validates a plan.
+    /// Validates a draft, and sets the defaults that depend on its engine.
     ///
     /// # Errors
-    /// The first rule that the draft violates, with the remedy.
+    /// The first violated rule, with the remedy.
     pub fn new(mut draft: Draft) -> Result<Self, PlanError> {
         if draft.peer.is_some() && !matches!(draft.on, BenchKind::Kernel | BenchKind::Interface) {
             return Err(PlanError::PeerNeedsKernel(draft.on));
@@ -99,7 +100,9 @@ impl Plan {
         Ok(Self(draft))
     }
 
-    /// Returns the name of the first field that differs in `other`; `None` if the plans are equal.
+    /// Returns the name of a field that has another value in `other`; `None` if there is none.
+    /// Fields that this plan leaves out of its file, because they have their default, are not
+    /// compared.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Option<String> {
         let fields = |plan: &Self| match serde_json::to_value(plan) {
@@ -116,11 +119,11 @@ impl Plan {
     /// Returns the impairments of the frames of linerate's host; `None` for an unimpaired link.
     #[must_use]
     pub fn impairments(&self) -> Option<Impairments> {
-        // The text parses, because the plan was validated when it was created.
+        // The text of the impairments parses, because the plan was validated when it was created.
         self.impair.as_ref().and_then(|text| text.parse().ok())
     }
 
-    /// Returns the IP version of the packets on a TAP device.
+    /// Returns the IP version that the plan states; IPv4 by default.
     #[must_use]
     pub fn ip_version(&self) -> Family {
         self.family.unwrap_or_default()
@@ -135,14 +138,15 @@ impl Plan {
         }
     }
 
-    /// Returns the bit rate of the link, if the plan states one.
+    /// Returns the bit rate of the link that the plan states; `None` if it states none.
     #[must_use]
     pub fn line_rate(&self) -> Option<Rate> {
         self.line_rate.map(|rate| Rate::from_bits_per_second(rate.get()))
     }
 }
 
-/// Checks the properties of a serial line. A line to another machine has its own MTU.
+/// Checks the rate, the MTU and the header compression of a serial line inside this machine. The
+/// properties of a serial line to another machine are checked when its device is opened.
 fn check_serial(draft: &Draft) -> Result<(), PlanError> {
     match (draft.on, draft.baud) {
         (BenchKind::Serial, None) => return Err(PlanError::NoBaud),
@@ -162,9 +166,9 @@ fn check_serial(draft: &Draft) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Sets the default of `offloads` if the link of the plan supports them, and otherwise returns an
-/// error if they are given. On the bench's own TAP device they are off by default, because GSO
-/// frames do not have the packet size of the plan.
+/// Sets the default of `offloads` if the link of the plan supports offloads. Returns an error if
+/// the draft switches offloads on or off for another link. Offloads are off by default on a TAP or
+/// TUN device that the bench creates, because GSO frames are larger than the packets of the plan.
 fn resolve_offloads(draft: &mut Draft) -> Result<(), PlanError> {
     let link = draft.host.as_ref().map(|host| &host.link);
     match (draft.on, link) {

@@ -1,4 +1,4 @@
-//! The experiment of 1988 on the simulated machines of a scenario.
+//! The plan of the experiment of 1988 on the simulated machines of a scenario.
 
 use super::draft::Draft;
 use super::kind::BenchKind;
@@ -6,11 +6,11 @@ use linerate_sim_tools::{ScenarioError, load};
 use std::num::NonZeroU32;
 
 impl Draft {
-    /// Returns the experiment of 1988 on the machines of a scenario, with the scenario's sizes of
-    /// packets, writes and reads.
+    /// Returns the experiment of 1988 on the machines of the scenario `name`, whose parameters are
+    /// changed by `changes` (`KEY=VALUE`). MTU, write size and read size are those of the scenario.
     ///
     /// # Errors
-    /// Those of [`load`], or the scenario has no bulk transfer.
+    /// The errors of [`load`], or the scenario has no bulk transfer.
     pub fn of_scenario(name: &str, changes: &[String]) -> Result<Self, ScenarioError> {
         let blueprint = load(name, changes)?.blueprint()?;
         let transfer = blueprint.transfer().ok_or_else(|| {
@@ -28,6 +28,7 @@ impl Draft {
     }
 }
 
+/// Converts a size in bytes; returns `None` for zero and for sizes above 4 GiB.
 fn size(bytes: usize) -> Option<NonZeroU32> {
     u32::try_from(bytes).ok().and_then(NonZeroU32::new)
 }

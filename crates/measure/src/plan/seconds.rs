@@ -16,7 +16,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     Ok(span.into())
 }
 
-/// Serialisation of an optional duration.
+/// Serialisation of an optional duration as seconds, or as null for `None`.
 pub(super) mod optional {
     use super::{Deserialize, Deserializer, Duration, Serializer};
 

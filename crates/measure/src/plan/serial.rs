@@ -1,4 +1,5 @@
-//! The experiment of 1988 on a serial line, whose rate determines the duration of a run.
+//! The plan of the experiment of 1988 on a serial line, whose rate determines the duration of a
+//! run.
 
 use super::Plan;
 use super::draft::Draft;
@@ -7,17 +8,18 @@ use linerate_link::SerialConfig;
 use linerate_units::Duration;
 use std::num::{NonZeroU32, NonZeroU64};
 
-/// Number of bytes that a packet has besides its data on a line without header compression: headers
-/// of IPv4 and TCP, and SLIP's END.
+/// Number of bytes of a packet besides its data, on a line without header compression: the headers
+/// of IPv4 and TCP, and SLIP's END character.
 const OVERHEAD: u64 = 20 + 20 + 1;
-/// Default duration of a run in seconds, and minimum number of packets in a run.
+/// Default duration of a run in seconds.
 const SECONDS: u64 = 4;
+/// Minimum number of packets in a run. At low rates, a run therefore exceeds the default duration.
 const FEWEST_PACKETS: u64 = 8;
 
 impl Draft {
-    /// Returns the experiment of 1988 on a serial line of `baud`, reduced so that it takes minutes
-    /// and not days: buffers of 1, 2, 4 and 8 packets, and two runs of about four seconds for each
-    /// cell.
+    /// Returns a reduced experiment of 1988 for a serial line of `baud`, which takes minutes
+    /// instead of days. It has buffers of 1, 2, 4 and 8 packets, and two runs of about four seconds
+    /// for each cell.
     #[must_use]
     pub fn of_serial(baud: NonZeroU32) -> Self {
         let mut draft = Self::of_1988(BenchKind::Serial);
@@ -36,16 +38,16 @@ impl Draft {
         draft
     }
 
-    /// Returns a maximum duration for runs on a serial line: four times the time of the data, plus
-    /// ten seconds. `None` on other links.
+    /// Returns a maximum duration for runs on a serial line inside this machine: four times
+    /// [`Draft::serial_time`], plus ten seconds. Returns `None` on other engines.
     #[must_use]
     pub fn serial_time_limit(&self) -> Option<Duration> {
         let time = self.serial_time()?.as_nanos().saturating_mul(4);
         Some(Duration::from_nanos(time.saturating_add(10_000_000_000)))
     }
 
-    /// Returns the time that the data of a run takes on a serial line, in full packets without
-    /// header compression. `None` on other links.
+    /// Returns the transmission time of a run's data on a serial line inside this machine, in full
+    /// packets without header compression. Returns `None` on other engines.
     #[must_use]
     pub fn serial_time(&self) -> Option<Duration> {
         let baud = u128::from(self.baud?.get());
@@ -58,7 +60,7 @@ impl Draft {
 }
 
 impl Plan {
-    /// Returns the configuration of the serial line; `None` on other links.
+    /// Returns the configuration of the serial line inside this machine; `None` on other engines.
     #[must_use]
     pub fn serial_line(&self) -> Option<SerialConfig> {
         let mtu = usize::from(self.mtu);
