@@ -1,4 +1,4 @@
-//! The engine of a plan, and the direction of its data.
+//! The choices of a plan: its engine, the direction of the data, and the IP version.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -7,24 +7,24 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BenchKind {
-    /// linerate's TCP at both ends, over a memory link.
+    /// linerate's TCP at both ends of a memory link, inside this process.
     Stack,
-    /// linerate's TCP against the kernel's, across a TAP device.
+    /// linerate's TCP at one end of a TAP device, the kernel's at the other.
     Tap,
-    /// linerate's TCP against the kernel's, across a TUN device.
+    /// linerate's TCP at one end of a TUN device, the kernel's at the other.
     Tun,
-    /// linerate's TCP at both ends of a serial line, over a pseudo-terminal.
+    /// linerate's TCP at both ends of a serial line, which is a pseudo-terminal of this machine.
     Serial,
-    /// The kernel's TCP at both ends, over loopback or to another machine.
+    /// The kernel's TCP at both ends, over the loopback device or to another machine.
     Kernel,
-    /// linerate's TCP on an interface of this machine, to a sink on another machine.
+    /// linerate's TCP on an interface of this machine, which sends to a sink on another machine.
     Interface,
     /// linerate's TCP at both ends, on the machines of a scenario in virtual time.
     Sim,
 }
 
 impl BenchKind {
-    /// Is the kernel at the other end of a TAP or TUN device?
+    /// Does this engine create a TAP or TUN device, at whose other end is the kernel's TCP?
     #[must_use]
     pub const fn is_device(self) -> bool {
         matches!(self, Self::Tap | Self::Tun)
@@ -45,7 +45,7 @@ impl fmt::Display for BenchKind {
     }
 }
 
-/// The IP version of the packets.
+/// The IP version of the packets in a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
