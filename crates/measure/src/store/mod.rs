@@ -1,9 +1,9 @@
-//! The folder of a sweep on disk. Completed runs survive however the program ends.
+//! The folder of a sweep on disk. Completed runs are preserved even if the program crashes.
 //!
-//! A folder contains `plan.json`, the plan; `facts.json`, the machine and the maximum rate; and
-//! `runs.jsonl`, with one line for each run, written when the run ends. A crash or a full disk can
-//! tear only the last line, which is then removed, and its run repeated. Any other deviation is
-//! reported as damage.
+//! A folder contains three files. `plan.json` is the plan. `facts.json` contains the facts about
+//! the machine, and the maximum rate. `runs.jsonl` has one line for each run, written when the run
+//! ends. A crash or a full disk can leave only the last line incomplete. The incomplete line is
+//! then removed, and its run repeated. Any other deviation is reported as damage.
 
 mod error;
 mod saved;
@@ -20,23 +20,29 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+/// File name of the plan.
 const PLAN: &str = "plan.json";
+/// File name of the facts that are recorded before the first run.
 const START: &str = "facts.json";
+/// File name of the completed runs.
 const RUNS: &str = "runs.jsonl";
 
-/// The folder of a sweep, which this process has locked.
+/// The folder of a sweep that is running. This process holds a lock on the file of runs.
 #[derive(Debug)]
 pub struct Store {
     folder: PathBuf,
     plan: Plan,
+    /// All planned runs, in their order without a time budget.
     schedule: Vec<PlannedRun>,
+    /// The facts recorded before the first run; `None` until they are recorded.
     start: Option<Start>,
     runs: Vec<RunRecord>,
+    /// The file of runs, opened for appending.
     file: File,
 }
 
 impl Store {
-    /// Creates a folder for the sweep of `plan`. An existing folder must be empty.
+    /// Creates a folder for the sweep of `plan`. If the folder exists, it must be empty.
     ///
     /// # Errors
     /// The folder is not empty, or cannot be written.
@@ -52,10 +58,11 @@ impl Store {
         Ok(Self { folder: folder.to_owned(), plan, schedule, start: None, runs: Vec::new(), file })
     }
 
-    /// Opens the sweep that an earlier process started in `folder`. A torn last line is removed.
+    /// Opens the sweep that an earlier process started in `folder`. An incomplete last line of the
+    /// file of runs is removed.
     ///
     /// # Errors
-    /// There is no sweep, another process uses it, or it is damaged.
+    /// The folder contains no sweep, another process uses the sweep, or a file is damaged.
     pub fn resume(folder: &Path) -> Result<Self, StoreError> {
         let plan: Plan =
             read_whole(folder, PLAN)?.ok_or_else(|| StoreError::NoSweep(folder.to_owned()))?;
@@ -75,7 +82,8 @@ impl Store {
         Ok(Self { folder: folder.to_owned(), plan, schedule, start, runs, file })
     }
 
-    /// Returns the files of a sweep in `folder`, which results must not overwrite.
+    /// Returns the paths of the three files of a sweep in `folder`, which other output must not
+    /// overwrite.
     #[must_use]
     pub fn files(folder: &Path) -> [PathBuf; 3] {
         [PLAN, START, RUNS].map(|name| folder.join(name))
@@ -93,7 +101,7 @@ impl Store {
         &self.plan
     }
 
-    /// Returns the facts recorded before the first run; `None` if no run has started.
+    /// Returns the facts that are recorded before the first run; `None` until they are recorded.
     #[must_use]
     pub const fn start(&self) -> Option<&Start> {
         self.start.as_ref()
@@ -105,14 +113,16 @@ impl Store {
         &self.runs
     }
 
-    /// Returns the remaining runs, in the order of the schedule.
+    /// Returns the remaining runs, in the order of the schedule. With a time budget, the order of
+    /// runs depends on results, and only the number of remaining runs is correct.
     #[must_use]
     pub fn remaining(&self) -> &[PlannedRun] {
         &self.schedule[self.runs.len()..]
     }
 
-    /// Returns the next run. Without a time budget it is the first of the remaining ones, else the
-    /// most informative one. Returns `None` if all runs were made, or the budget is spent.
+    /// Returns the next run. Without a time budget, it is the first of the remaining runs; with
+    /// one, it is the most informative run. Returns `None` if all runs are complete, or if the next
+    /// run would exceed the budget.
     #[must_use]
     pub fn next_run(&self) -> Option<PlannedRun> {
         if self.plan.budget.is_none() {
@@ -125,7 +135,7 @@ impl Store {
     /// Saves the facts that are recorded before the first run.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// The facts cannot be written.
     pub fn begin(&mut self, start: Start) -> Result<(), StoreError> {
         write_whole(&self.folder, START, &start)?;
         self.start = Some(start);
@@ -135,14 +145,14 @@ impl Store {
     /// Saves a completed run, which must be the run that [`Store::next_run`] returned.
     ///
     /// # Errors
-    /// It cannot be written. The folder can be resumed in any case.
+    /// The run cannot be written. The sweep can be resumed nevertheless.
     ///
     /// # Panics
-    /// If it is another run.
+    /// If `run` is not the next run.
     pub fn append(&mut self, run: RunRecord) -> Result<(), StoreError> {
         let is_next = match self.plan.budget {
-            // The number is compared only: choosing the run again would be slow, and the caller has
-            // just done so.
+            // Only the number of the run is compared. Choosing the next run again would be slow,
+            // and the caller has just chosen it.
             Some(_) => run.order as usize == self.runs.len(),
             None => self.remaining().first().is_some_and(|next| run.is_of(next)),
         };
@@ -153,7 +163,7 @@ impl Store {
         Ok(())
     }
 
-    /// Flushes saved runs to the disk, so that they survive a failure of the machine.
+    /// Flushes saved runs to the disk, so that they survive a power failure.
     ///
     /// # Errors
     /// The disk reports an error.
@@ -162,11 +172,13 @@ impl Store {
     }
 }
 
-/// Opens the file `runs.jsonl`, and locks it for this process.
+/// Opens the file of runs, and locks it for this process. If `new`, the file is created and must
+/// not exist.
 fn open(path: &Path, new: bool) -> Result<File, StoreError> {
     let file = OpenOptions::new().append(true).create_new(new).open(path);
     let file = file.map_err(|error| match error.kind() {
-        // The plan is written after this file, so a folder with a plan must contain it.
+        // The plan is written after the file of runs is created, so a folder with a plan must
+        // contain that file.
         io::ErrorKind::NotFound if !new => {
             StoreError::Damaged { path: path.to_owned(), what: "it is not there".to_owned() }
         }
@@ -179,21 +191,23 @@ fn open(path: &Path, new: bool) -> Result<File, StoreError> {
     }
 }
 
-/// Appends a line with a single write, so that a crash can tear only the last line.
+/// Appends a run as one line, with a single write, so that a crash leaves at most the last line
+/// incomplete.
 fn append_line(file: &mut File, run: &RunRecord) -> io::Result<()> {
     let mut line = serde_json::to_vec(run)?;
     line.push(b'\n');
     file.write_all(&line)
 }
 
-/// Returns the complete lines of `text`, without a torn last one.
+/// Returns the complete lines of `text`, without an incomplete last line.
 fn whole_lines(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
     &text[..end]
 }
 
-/// Reads the runs of a file. Each run must be the next run of the schedule. If a time budget makes
-/// the order depend on results, it may be a run of any cell of the plan.
+/// Parses the complete lines `text` of the file of runs. Each run must be the next run of the
+/// schedule. With a time budget, the order depends on results, so a run may also be of any cell of
+/// the plan.
 fn read_runs(
     path: &Path,
     text: &[u8],
@@ -229,7 +243,7 @@ fn read_runs(
     runs.collect()
 }
 
-/// Writes a file atomically, so that it has either the old or the new content.
+/// Writes the file `name` atomically, so that it has either the old or the new content.
 fn write_whole(folder: &Path, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
     let path = folder.join(name);
     let unfinished = folder.join(format!("{name}.new"));

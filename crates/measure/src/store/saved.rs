@@ -1,4 +1,4 @@
-//! A saved sweep, read from its folder without changing it.
+//! Reading of a saved sweep, which changes nothing in the sweep's folder.
 
 use super::{PLAN, RUNS, START, StoreError, read_runs, read_whole, whole_lines};
 use crate::plan::Plan;
@@ -7,12 +7,13 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::Path;
 
-/// A saved sweep. Reading takes no lock, so the sweep may still be running.
+/// The content of a sweep's folder. The sweep may still be running, because reading requires no
+/// lock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SavedSweep {
     /// The plan of the sweep.
     pub plan: Plan,
-    /// The facts recorded before the first run; `None` if no run has started.
+    /// The facts that are recorded before the first run; `None` until they are recorded.
     pub start: Option<Start>,
     /// The completed runs, in the order in which they were made.
     pub runs: Vec<RunRecord>,
@@ -21,28 +22,31 @@ pub struct SavedSweep {
 }
 
 impl SavedSweep {
-    /// Reads the sweep in `folder`, however its process ended. Returns `None` if it ended before it
-    /// had saved its plan. A torn last line is ignored.
+    /// Reads the sweep in `folder`. A process that was killed at any moment leaves a readable
+    /// folder. An incomplete last line of the file of runs is ignored. Returns `None` if the
+    /// process ended before it had saved the plan.
     ///
     /// # Errors
-    /// There is no sweep, or it is damaged.
+    /// The folder contains no sweep, or a file is damaged or unreadable.
     pub fn read(folder: &Path) -> Result<Option<Self>, StoreError> {
         let path = folder.join(RUNS);
         let text = match fs::read(&path) {
             Err(error) if is_absent(&error) => None,
             text => Some(text.map_err(|error| StoreError::reading(&path, error))?),
         };
-        // The plan is read after the runs. A running sweep writes it first, so it exists if there
-        // are runs.
+        // The plan is read after the runs. A sweep writes the plan before its first run, so the
+        // plan exists if there are runs.
         let plan: Option<Plan> = read_whole(folder, PLAN)?;
         let (plan, text) = match (plan, text) {
             (Some(plan), Some(text)) => (plan, text),
-            // The sweep created the file of runs between the two reads, so both are read again.
+            // The sweep created the file of runs after it was found missing, so both files are read
+            // again.
             (Some(_), None) if path.exists() => return Self::read(folder),
             (Some(_), None) => {
                 return Err(StoreError::Damaged { path, what: "it is not there".to_owned() });
             }
-            // A sweep creates this file before the plan, and has ended in between.
+            // A sweep creates the file of runs before the plan. Its process ended between the two
+            // steps.
             (None, Some(text)) if text.is_empty() => return Ok(None),
             (None, Some(_)) => {
                 let what = "it is not there".to_owned();
@@ -60,15 +64,17 @@ impl SavedSweep {
     }
 }
 
+/// Does the error mean that the file or its folder does not exist?
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
+/// Does `folder` exist without any entry?
 fn is_empty(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// Has a process locked the file of runs?
+/// Has a process locked the file of runs at `path`, because it executes the sweep?
 fn is_locked(path: &Path) -> bool {
     let locked = |file: File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
     File::open(path).is_ok_and(locked)
@@ -82,7 +88,8 @@ mod tests {
     use linerate_evidence::sample_data::{record, small_design, start};
     use std::path::PathBuf;
 
-    /// Creates a folder with three saved runs. Returns the store, which holds its lock.
+    /// Creates a folder with three saved runs. Returns its temporary directory, its path, and the
+    /// store, which holds the lock.
     fn three_runs() -> (tempfile::TempDir, PathBuf, Store) {
         let directory = tempfile::tempdir().unwrap();
         let folder = directory.path().join("night");
@@ -104,8 +111,8 @@ mod tests {
         assert_eq!(ended, SavedSweep { is_running: false, ..running });
     }
 
-    /// The files are cut at every byte, and left out as if the sweep had ended before it wrote
-    /// them.
+    /// The file of runs is cut at every byte, and files are removed as if the sweep had ended
+    /// before it wrote them.
     #[test]
     fn a_sweep_that_ended_at_any_moment_is_readable() {
         let (_directory, folder, _store) = three_runs();

@@ -1,10 +1,11 @@
-//! Tests of saving, restoring and damaging sweeps.
+//! Tests of saving sweeps, restoring them, and detecting damage.
 
 use super::*;
 use crate::fake_bench::small_plan;
 use linerate_evidence::sample_data::{record, small_design, start};
 
-/// Creates a folder with `count` saved runs. Its directory is removed when the guard is dropped.
+/// Creates a folder with `count` saved runs. Returns the guard that removes the folder when it is
+/// dropped, and the path of the folder.
 fn folder_with(count: usize) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let folder = directory.path().join("night");
