@@ -9,31 +9,34 @@ use linerate_ends::socket::{Network, Options};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Number of bytes in a write, as announced to an iperf3 server.
+/// Number of bytes in a write, which an iperf3 test announces to the server.
 pub(super) const WRITE_SIZE: usize = 128 << 10;
 
 /// The program at the receiving end of a path.
 #[derive(Debug)]
 pub(super) enum FarEnd {
-    /// A `linerate sink`, which also reports measurements of its end.
+    /// A `linerate sink`, which also reports measurements of the receiving end.
     Sink {
-        /// The control connection. It is declared first, so that it is closed before the sink ends.
+        /// The control connection to the sink. Fields are dropped in their order, so the connection
+        /// is closed before a local sink ends.
         remote: Box<Remote>,
-        /// The sink itself, if it runs in this process.
+        /// The sink, if it runs in this process.
         _local: Option<LocalSink>,
     },
     /// An iperf3 server, which reports only the number of bytes.
     Iperf3 {
-        /// The address of the server, with the port at which it was found.
+        /// Name and port of the server. The port may differ from the port that the user gave.
         server: Peer,
+        /// Address to which the test connection was opened.
         address: SocketAddr,
+        /// Our own address on the test connection.
         local: SocketAddr,
     },
 }
 
 impl FarEnd {
-    /// Connects to the sink at `peer`, through `network`. Packets have the size that the link
-    /// allows.
+    /// Connects to the sink at `peer` through `network`. `local` is the sink, if it runs in this
+    /// process. The size of packets is limited only by the link.
     ///
     /// # Errors
     /// The peer cannot be reached, or is not a sink.
@@ -47,7 +50,7 @@ impl FarEnd {
         Ok(Self::Sink { remote: Box::new(remote), _local: local })
     }
 
-    /// Returns the address of the program, and our own address on the path to it.
+    /// Returns the address of the receiving program, and our own address on the path to it.
     pub(super) const fn addresses(&self) -> [SocketAddr; 2] {
         match self {
             Self::Sink { remote, .. } => [remote.address(), remote.local_address()],
@@ -55,7 +58,7 @@ impl FarEnd {
         }
     }
 
-    /// Returns the TCP implementation of a sink; `None` for iperf3.
+    /// Returns the TCP implementation of a linerate sink; `None` for an iperf3 server.
     pub(super) const fn tcp(&self) -> Option<SinkTcp> {
         match self {
             Self::Sink { remote, .. } => Some(remote.description().tcp),
@@ -63,9 +66,12 @@ impl FarEnd {
         }
     }
 
-    /// Finds out which program listens at `peer`. A program that waits for more bytes of its own
-    /// protocol does not answer a message of the other protocol. Therefore iperf3's protocol is
-    /// tried first at iperf3's default port.
+    /// Connects to the program at `peer`, and determines whether it is a linerate sink or an iperf3
+    /// server. If no program listens at the default port of a sink, the default port of iperf3 is
+    /// tried.
+    ///
+    /// Each program waits for more bytes instead of answering a message of the other protocol.
+    /// Therefore iperf3's protocol is tried first at iperf3's default port.
     ///
     /// # Errors
     /// The peer cannot be reached, or is neither a sink nor an iperf3 server.
@@ -94,7 +100,7 @@ impl FarEnd {
     }
 }
 
-/// Tests whether an iperf3 server listens at `peer`, by a test that transfers no data.
+/// Connects to the iperf3 server at `peer`, by a test that transfers no data.
 fn iperf3_at(peer: &Peer) -> Result<FarEnd, Iperf3Error> {
     let test = Test {
         streams: 1,

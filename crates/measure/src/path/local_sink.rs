@@ -6,7 +6,7 @@ use linerate_ends::{Interrupt, Peer, serve::ListenAt, sink};
 use std::net::{IpAddr, SocketAddr};
 use std::thread::{self, JoinHandle};
 
-/// A sink in a thread, which ends when this is dropped.
+/// A sink in a thread of this process. The thread ends when this value is dropped.
 #[derive(Debug)]
 pub(super) struct LocalSink {
     interrupt: Interrupt,
@@ -15,7 +15,8 @@ pub(super) struct LocalSink {
 }
 
 impl LocalSink {
-    /// Starts a sink at `address` of `network`. Returns the sink and its address.
+    /// Starts a sink at `address` of `network`, on the default port. Returns the sink, and the
+    /// address to connect to.
     ///
     /// # Errors
     /// The port is in use, or the system provides no thread.
@@ -26,7 +27,7 @@ impl LocalSink {
         let sink = listening.map_err(|_| BenchError::PortInUse { port })?;
         let interrupt = Interrupt::default();
         let until = interrupt.clone();
-        // If the sink fails, its connections end, and the transfer reports that.
+        // If the sink fails, its connections end, and the transfer reports their error.
         let serve = move || drop(sink.serve(&until, &|_| ()));
         let thread = thread::Builder::new()
             .spawn(serve)

@@ -1,5 +1,5 @@
-//! Runs for a diagnosis: a transfer over a path, with or without an intervention, measured at both
-//! ends.
+//! Runs for a diagnosis: transfers over a path, which are measured at both ends. An intervention
+//! changes one condition of a run, such as the size of a buffer.
 
 mod far_end;
 mod local_sink;
@@ -17,17 +17,17 @@ use linerate_ends::Interrupt;
 use linerate_evidence::{Change, RunEvidence};
 use linerate_units::Duration;
 
-/// A path whose limit is to be diagnosed.
+/// A path over which a diagnosis makes runs, to find what limits the throughput.
 pub trait DiagnosedPath {
-    /// Describes the path in one line.
+    /// Returns a description of the path in one line.
     fn description(&self) -> String;
 
     /// Transfers data for `time`, with the intervention `change` if one is given. Returns `None` if
-    /// the path cannot make the intervention.
+    /// the path does not support the intervention, or if the intervention had no effect.
     ///
     /// # Errors
-    /// The reason why there was no transfer; [`BenchError::Interrupted`] soon after `interrupt` is
-    /// raised.
+    /// The transfer failed. After `interrupt` is raised, the run soon ends with
+    /// [`BenchError::Interrupted`].
     fn run(
         &mut self,
         change: Option<Change>,
@@ -36,17 +36,17 @@ pub trait DiagnosedPath {
     ) -> Result<Option<RunEvidence>, BenchError>;
 }
 
-/// The behaviour of the programs whose transfer is diagnosed: buffers, writes and pauses.
+/// The behaviour of the two programs whose transfer is diagnosed: buffers, writes and pauses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Application {
-    /// Send buffer in bytes, as it is requested; `None` selects automatic tuning.
+    /// Requested send buffer in bytes; `None` selects automatic tuning.
     pub send_buffer: Option<u64>,
-    /// Receive buffer in bytes, as it is requested; `None` selects automatic tuning.
+    /// Requested receive buffer in bytes; `None` selects automatic tuning.
     pub receive_buffer: Option<u64>,
     /// Number of bytes in a write.
     pub write_size: usize,
-    /// Time to wait after each write.
+    /// Time that the sending program waits after each write.
     pub write_pause: Duration,
-    /// Name of the congestion control; `None` selects the default.
+    /// Name of the sender's congestion control; `None` selects the default.
     pub congestion: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The TCP at the sending end of a path: the kernel's, or linerate's on a link.
+//! The TCP at the sending end of a path: the kernel's TCP, or linerate's TCP on a link.
 
 use crate::bench_error::BenchError;
 use crate::engines::network_interface::{Interface, framing, line_rate};
@@ -13,27 +13,29 @@ use std::net::IpAddr;
 
 /// Seed of the random impairments.
 const SEED: u64 = 1_988;
-/// Number of bytes of the timestamp option, which every segment has.
+/// Number of bytes of the timestamp option, which every segment is assumed to have.
 const TIMESTAMPS: u32 = 12;
 
 /// The TCP at the sending end of a path.
 #[derive(Debug)]
 pub(super) struct NearEnd {
+    /// The network through which connections are opened.
     pub(super) network: Network,
     description: String,
-    /// The interface of linerate's host; `None` for the kernel's TCP, and for links inside this
-    /// process.
+    /// The interface of linerate's host; `None` if the kernel's TCP sends, and for links inside
+    /// this process.
     interface: Option<Interface>,
 }
 
 impl NearEnd {
-    /// Creates the end that uses the kernel's TCP.
+    /// Returns the sending end that uses the kernel's TCP.
     pub(super) fn kernel() -> Self {
         let description = "the kernel's TCP".to_owned();
         Self { network: Network::Kernel, description, interface: None }
     }
 
-    /// Starts linerate's host on an interface, with offloads if its link supports them.
+    /// Starts linerate's host on an interface. Offloads are used if the link supports them and
+    /// frames are not impaired.
     ///
     /// # Errors
     /// The interface cannot be opened, or the system provides no thread.
@@ -50,12 +52,13 @@ impl NearEnd {
         Ok(Self { network, description, interface: Some(Interface { name }) })
     }
 
-    /// Creates the end that uses linerate's host in `network`, on a link inside this process.
+    /// Returns the sending end that uses linerate's host in `network`, on a link inside this
+    /// process.
     pub(super) const fn in_process(network: Network, description: String) -> Self {
         Self { network, description, interface: None }
     }
 
-    /// Returns a description of the TCP for the report.
+    /// Returns a description of the sending TCP for the report.
     pub(super) fn description(&self) -> &str {
         &self.description
     }
@@ -71,7 +74,8 @@ impl NearEnd {
         if self.is_kernel() { 2 } else { 1 }
     }
 
-    /// Adds the bit rate of the link towards `address`, and the rate on the wire, to the evidence.
+    /// Adds two rates to the evidence: the bit rate of the link towards the receiver at `address`,
+    /// and the rate at which the run occupied the wire. `local` is our own address on this path.
     pub(super) fn add_rates(&self, address: IpAddr, local: IpAddr, evidence: &mut RunEvidence) {
         let interface = match &self.interface {
             Some(interface) => Some(interface.clone()),
@@ -90,8 +94,8 @@ impl NearEnd {
         });
     }
 
-    /// Replaces `error` by the error of the link, if that failed: a failed link looks like a silent
-    /// peer.
+    /// Returns the error of the link instead of `error` if linerate's host lost its link. To a
+    /// transfer, a failed link looks like a peer that does not answer.
     pub(super) fn find_cause(&self, error: BenchError) -> BenchError {
         match (&self.interface, self.network.lost_link()) {
             (Some(Interface { name }), Some(source)) => {

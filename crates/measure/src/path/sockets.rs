@@ -1,5 +1,5 @@
-//! A path over sockets, for a diagnosis. The kernel's TCP or linerate's sends to a `linerate sink`,
-//! to an iperf3 server, or to a sink in this process.
+//! A path over sockets, for a diagnosis. The kernel's TCP or linerate's TCP sends to a `linerate
+//! sink`, to an iperf3 server, or to a sink in this process.
 
 use super::far_end::FarEnd;
 use super::local_sink::LocalSink;
@@ -24,17 +24,20 @@ const MTU: usize = 1_500;
 /// A path between two sockets.
 #[derive(Debug)]
 pub struct SocketPath {
-    /// The receiving end. It is declared first, because it must be dropped before the host of its
-    /// control connection.
+    /// The receiving end. Fields are dropped in their order, so the control connection ends before
+    /// the host that carries it.
     far: FarEnd,
+    /// The sending end.
     near: NearEnd,
+    /// Name and port of the receiving end, as they were given.
     peer: Peer,
     application: Application,
+    /// Results of the runs without intervention; `None` before the first.
     plain: Option<Plain>,
 }
 
 impl SocketPath {
-    /// Connects the kernel's TCP to the sink or iperf3 server at `peer`. If nothing listens at a
+    /// Connects the kernel's TCP to the sink or iperf3 server at `peer`. If no program listens at a
     /// sink's default port, iperf3's default port is tried.
     ///
     /// # Errors
@@ -63,7 +66,7 @@ impl SocketPath {
         Self::between(near, peer.clone(), None, application)
     }
 
-    /// Connects two linerate hosts by a link in memory.
+    /// Connects two linerate hosts by a memory link.
     ///
     /// # Errors
     /// The system provides no thread or descriptor, or the congestion control is unknown.
@@ -101,6 +104,8 @@ impl SocketPath {
         Self::between(NearEnd::in_process(near, description), peer, Some(sink), application)
     }
 
+    /// Connects the sending end to the sink at `peer`. `sink` is that sink, if it runs in this
+    /// process.
     fn between(
         near: NearEnd,
         peer: Peer,
@@ -112,8 +117,8 @@ impl SocketPath {
         Ok(Self { far, near, peer, application: application.clone(), plain: None })
     }
 
-    /// Returns the parameters of a run with the intervention `change`; `None` if it is not
-    /// possible.
+    /// Returns the parameters of a run with the intervention `change`; `None` if the path does not
+    /// support the intervention, or if there was no run without intervention.
     fn setup(&self, change: Option<Change>, time: Duration) -> Option<Setup> {
         let setup = Setup::plain(&self.application, time);
         match change {
@@ -122,7 +127,7 @@ impl SocketPath {
         }
     }
 
-    /// Executes a run with these parameters.
+    /// Executes a run with the parameters `setup`, and returns its evidence.
     fn carry(
         &mut self,
         setup: &Setup,
@@ -182,12 +187,12 @@ impl DiagnosedPath for SocketPath {
     }
 }
 
-/// Checks that linerate's TCP has the requested congestion control.
+/// Checks that linerate's TCP has the congestion control of the application.
 fn check_congestion(application: &Application) -> Result<(), BenchError> {
     application.congestion.as_deref().map_or(Ok(()), |name| Ok(check_own_congestion(name)?))
 }
 
-/// Returns the address with the prefix length that links inside this process use.
+/// Returns `address` with the prefix length of the links inside this process.
 fn network_of(address: std::net::IpAddr) -> IpCidr {
     IpCidr::new(address, 24).unwrap_or_else(|| IpCidr::single(address))
 }
