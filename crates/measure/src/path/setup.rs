@@ -1,4 +1,4 @@
-//! The parameters of a run: the parameters of the application, changed by one intervention.
+//! The parameters of a run: those that the application determines, changed by one intervention.
 
 use super::Application;
 use super::far_end::FarEnd;
@@ -12,48 +12,61 @@ use std::time::Duration;
 const READ_SIZE: u64 = 128 << 10;
 /// Factor by which the intervention of larger writes increases their size.
 const LARGER: usize = 8;
-/// Number of bytes that the kernel passes to a device at once (GSO). Larger writes save nothing.
+/// Number of bytes that the kernel passes to a device at once (GSO). Writes larger than this save
+/// no processor time.
 const GSO_BURST: usize = 64 << 10;
-/// Maximum number of bytes in a write.
+/// Maximum number of bytes in a write with the intervention of larger writes.
 const MAX_WRITE: usize = 4 << 20;
-/// Minimum of the limit that [`tenfold`] returns, in bytes per second.
+/// Minimum pacing rate that [`tenfold`] returns, in bytes per second.
 const SLOW: f64 = 1e6;
-/// Rate in bytes per second below which interventions are limited to ten times the rate: 100 Mb/s.
+/// Throughput in bytes per second (100 Mb/s) below which some interventions pace at ten times the
+/// throughput, see [`tenfold`].
 const LOW: f64 = 12.5e6;
-/// Share of the peak delivery rate at which the pacing intervention sends.
+/// Share of the peak delivery rate at which [`Change::Paced`] sends.
 const PACED: f64 = 0.9;
-/// Share of the rate at which the second pacing intervention sends, which fills no queue on the
-/// path.
+/// Share of the throughput at which [`Change::PacedAtHalf`] sends. At this rate, no queue on the
+/// path fills.
 const PACED_AT_HALF: f64 = 0.5;
-/// Segment size in bytes whose packets every host must accept (RFC 1122 §3.3.2).
+/// Segment size in bytes that every host must accept: its packets have fewer than 576 bytes (RFC
+/// 1122 §3.3.2).
 pub(super) const SMALL_SEGMENT: u16 = 512;
 
-/// Properties of a run without intervention, to which interventions refer.
+/// Results of runs without intervention, from which interventions derive their parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plain {
+    /// Throughput of the latest run without intervention.
     bytes_per_second: f64,
-    /// Peak delivery rate of the first run, which is the longest, in bytes per second.
+    /// Peak delivery rate of the first run, which is the longest, in bytes per second; `None` if
+    /// the sender does not report it.
     peak: Option<u64>,
+    /// Send buffer in bytes, as the sender reports it.
     send_buffer: Option<u64>,
+    /// Receive buffer in bytes, as the receiver reports it.
     receive_buffer: Option<u64>,
+    /// Number of data bytes in a full segment.
     segment: Option<u64>,
 }
 
 /// The parameters of one run.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
+    /// Options of the sender's sockets.
     pub(super) options: Options,
+    /// The request to the sink.
     pub(super) spec: RunSpec,
+    /// Number of bytes in a write.
     pub(super) write_size: usize,
+    /// Time to wait after each write.
     pub(super) write_pause: Duration,
-    /// Must the writing program move to another CPU?
+    /// Must the writing thread move to another CPU?
     pub(super) is_moved: bool,
+    /// Number of connections that send at the same time.
     pub(super) connections: usize,
 }
 
 impl Plain {
-    /// Returns the properties of a run without intervention. The peak is the peak of the first run,
-    /// `earlier`.
+    /// Returns the results of a run without intervention. `earlier` contains the results of
+    /// previous runs without intervention, and so the peak delivery rate of the first run.
     pub(super) fn of(evidence: &RunEvidence, earlier: Option<Self>) -> Self {
         let (near, far) = (&evidence.sender.connection, &evidence.receiver.connection);
         Self {
@@ -65,12 +78,13 @@ impl Plain {
         }
     }
 
-    /// Has the intervention taken effect? The kernel may silently limit the size of a changed
-    /// buffer.
+    /// Did the intervention `change` have an effect on the run with this `evidence`? The kernel may
+    /// silently limit the size of a changed buffer.
     pub(super) fn has_changed(self, change: Change, evidence: &RunEvidence) -> bool {
         let sent = evidence.sender.connection.send_buffer;
         let received = evidence.receiver.connection.receive_buffer;
-        // Ratios are multiplied by eight, so that integers are precise enough.
+        // Ratios are multiplied by eight, so that integers are precise enough. The kernel may
+        // round, so a ratio of 1.5 counts as doubled, and one of 5/8 as halved.
         let ratio = |now: Option<u64>, then: Option<u64>| now?.saturating_mul(8).checked_div(then?);
         match change {
             Change::SendBufferDoubled => ratio(sent, self.send_buffer) >= Some(12),
@@ -85,7 +99,7 @@ impl Plain {
 }
 
 impl Setup {
-    /// Returns the parameters of a run without intervention.
+    /// Returns the parameters of a run of duration `time` without intervention.
     pub(super) fn plain(application: &Application, time: Duration) -> Self {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Self {
@@ -111,7 +125,8 @@ impl Setup {
         }
     }
 
-    /// Returns the parameters with the intervention `change`; `None` if the ends cannot make it.
+    /// Returns these parameters with the intervention `change`; `None` if the TCPs at the two ends
+    /// do not support the intervention, or if it would change nothing.
     pub(super) fn with(
         self,
         change: Change,
@@ -120,7 +135,7 @@ impl Setup {
         far: &FarEnd,
     ) -> Option<Self> {
         let mut setup = self;
-        // Reported sizes may include the kernel's overhead, which requested sizes do not.
+        // Reported buffer sizes may include the kernel's overhead, but requested sizes do not.
         let sent = plain.send_buffer.map(|bytes| bytes / near.granted_per_asked());
         let received =
             plain.receive_buffer.and_then(|bytes| Some(bytes / far.tcp()?.granted_per_asked()));
@@ -140,7 +155,7 @@ impl Setup {
                 setup.options.max_pacing_rate = tenfold(plain.bytes_per_second);
             }
             Change::Discard => {
-                // Only the kernel's TCP can discard data without copying it.
+                // Only a receiving TCP of the kernel can discard data without copying it.
                 (far.tcp()? == SinkTcp::Kernel).then_some(())?;
                 setup.spec.discard = true;
                 setup.options.max_pacing_rate = tenfold(plain.bytes_per_second);
@@ -157,11 +172,11 @@ impl Setup {
             Change::SmallerPackets => {
                 (plain.segment? > u64::from(SMALL_SEGMENT)).then_some(())?;
                 setup.options.max_segment = Some(SMALL_SEGMENT);
-                // If small packets pass, the path may be fast, and ten times the rate proves the
-                // limit as well.
+                // If small packets pass, the path may be fast. Ten times the throughput is enough
+                // to prove that large packets were the limit.
                 setup.options.max_pacing_rate = tenfold(plain.bytes_per_second);
             }
-            // linerate's own thread does most of the work at this end, and cannot be moved.
+            // The thread of linerate's host does most of the sender's work, and cannot be moved.
             Change::OtherCpu => {
                 near.is_kernel().then_some(())?;
                 setup.is_moved = true;
@@ -175,14 +190,15 @@ impl Setup {
     }
 }
 
-/// Returns a limit of ten times the rate if the rate is low, else `None`. An intervention that
-/// removes a slow program proves it at this rate, whereas an unlimited transfer would occupy the
-/// CPUs.
+/// Returns a pacing rate of ten times `bytes_per_second`; `None` if that throughput is not low. An
+/// intervention that removes a slow program proves its point at this rate, whereas a transfer
+/// without pacing would occupy the CPUs.
 fn tenfold(bytes_per_second: f64) -> Option<u64> {
     (bytes_per_second < LOW).then(|| paced((bytes_per_second * 10.0).max(SLOW)))?
 }
 
-/// Converts a rate to a pacing rate; `None` if it is too low for pacing.
+/// Converts a rate to an integer pacing rate in bytes per second; `None` if the rate is too low for
+/// pacing.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,5 +1,5 @@
-//! A simulated transfer as a path, for a diagnosis from exact counters. Interventions change the
-//! scenario, so a processor can be made faster.
+//! A simulated transfer as the path of a diagnosis. The evidence comes from exact counters instead
+//! of samples. Interventions change the scenario, and so can even make a processor faster.
 
 use super::DiagnosedPath;
 use crate::bench_error::BenchError;
@@ -14,29 +14,34 @@ use linerate_sim_tools::{ScenarioError, load};
 use linerate_units::{Duration, Instant};
 use std::collections::BTreeSet;
 
-/// Factors for the times of a faster processor, in the order in which they are tried. A scenario
-/// may not allow the first ones.
+/// Factors by which a faster processor multiplies its processing times, in the order in which they
+/// are tried. A scenario may reject the smaller factors.
 const FASTER: [f64; 3] = [0.5, 0.65, 0.8];
 /// Factor by which the intervention of larger writes increases their size.
 const LARGER: f64 = 8.0;
-/// Minimum share of idle time with which a receiver counts as keeping up with the data.
+/// Minimum share of idle time of the receiving machine at which the receiver counts as fast enough
+/// for the data.
 const KEEPS_UP: f64 = 0.1;
 /// Milliseconds in a second.
 const MILLIS: f64 = 1e3;
 
-/// A path that consists of a scenario's first bulk transfer.
+/// The path of the first bulk transfer in a scenario.
 #[derive(Debug)]
 pub struct SimPath {
+    /// Name or file of the scenario.
     name: String,
+    /// Changes of the scenario's parameters, each as `KEY=VALUE`.
     set: Vec<String>,
+    /// Seed of the simulation.
     seed: u64,
-    /// The evidence of the run without intervention, which is the same in every repetition.
+    /// The evidence of the run without intervention; `None` before that run. Every repetition would
+    /// have the same evidence.
     plain: Option<RunEvidence>,
 }
 
 impl SimPath {
-    /// Creates the path of the first bulk transfer in the scenario `name`, with changed parameters
-    /// `set`.
+    /// Creates the path of the first bulk transfer in the scenario `name`. `set` changes parameters
+    /// of the scenario, each as `KEY=VALUE`.
     ///
     /// # Errors
     /// The scenario does not exist, it refuses a parameter, or it has no bulk transfer.
@@ -50,7 +55,8 @@ impl SimPath {
         Ok(Self { name: name.to_owned(), set: set.to_vec(), seed, plain: None })
     }
 
-    /// Returns the scenario with the intervention `change`; `None` if it does not support it.
+    /// Returns the scenario with the intervention `change`; `None` if the scenario does not support
+    /// the intervention.
     fn changed(&self, change: Option<Change>) -> Result<Option<Scenario>, BenchError> {
         let mut scenario = load(&self.name, &self.set)?;
         let Some(change) = change else { return Ok(Some(scenario)) };
@@ -118,24 +124,26 @@ impl DiagnosedPath for SimPath {
     }
 }
 
-/// Returns the value of a parameter as a number.
+/// Returns the value of the parameter `key` as a number; `None` if there is no such parameter, or
+/// if its value does not begin with a number.
 fn number(scenario: &Scenario, key: &str) -> Option<f64> {
     word(scenario, key)?.parse().ok()
 }
 
-/// Returns the first word in the value of a parameter.
+/// Returns the first word in the value of the parameter `key`; `None` if there is no such
+/// parameter.
 fn word(scenario: &Scenario, key: &str) -> Option<String> {
     let mut settings = scenario.settings().iter();
     let (_, setting) = settings.find(|(known, _)| short(known) == key)?;
     setting.to_string().split_whitespace().next().map(str::to_owned)
 }
 
-/// Removes the table from the name of a parameter, as `--set` accepts it.
+/// Returns the short name of a parameter, without its table, as `--set` accepts it.
 fn short(key: &str) -> &str {
     linerate_sim_tools::Settings::short_key(key)
 }
 
-/// Returns the evidence of both ends of a simulated transfer.
+/// Returns the evidence of both ends of a simulated transfer; `None` if no data was transferred.
 fn evidence(blueprint: &Blueprint, outcome: &Outcome) -> Option<RunEvidence> {
     let transfer = blueprint.transfer()?;
     let source = outcome.program(&format!("{}: source", transfer.name))?;
@@ -157,7 +165,7 @@ fn evidence(blueprint: &Blueprint, outcome: &Outcome) -> Option<RunEvidence> {
     }
     let rate = as_f64(blueprint.rate().bits_per_second());
     let on_wire = if blueprint.is_shared() {
-        // On a shared wire, the bits include acknowledgements and collisions of all stations.
+        // On a shared wire, the busy time includes acknowledgements and collisions of all stations.
         let wire = outcome.wires.first()?;
         rate * wire.counted.busy.as_secs_f64() / outcome.time.as_secs_f64()
     } else {
@@ -175,7 +183,8 @@ fn evidence(blueprint: &Blueprint, outcome: &Outcome) -> Option<RunEvidence> {
     })
 }
 
-/// Returns the sum of the rates of all transfers that share the slowest link of the first transfer.
+/// Returns the total throughput, in bytes per second, of all transfers that share the slowest link
+/// of the first transfer.
 fn shared_rate(blueprint: &Blueprint, outcome: &Outcome) -> f64 {
     let names: BTreeSet<String> =
         blueprint.sharing_the_narrowest().map(|name| format!("{name}: sink")).collect();
@@ -187,14 +196,15 @@ fn shared_rate(blueprint: &Blueprint, outcome: &Outcome) -> f64 {
     sharing.filter_map(rate).sum()
 }
 
-/// Returns the share of the time in which the machine of `program` was idle.
+/// Returns the share of the run in which the machine of `program` was idle; `None` if the outcome
+/// does not contain that machine.
 fn idle(program: &ProgramReport, outcome: &Outcome) -> Option<f64> {
     let machine = outcome.machines.iter().find(|machine| machine.name == program.host)?;
     Some(outcome.idle(machine))
 }
 
-/// Returns the evidence of one end except for its connection. All work of the machine counts as
-/// work of its thread, because nothing else runs there.
+/// Returns the evidence of one end of the transfer, except for its connection. All work of the
+/// machine counts as work of the program's thread, because no other program runs there.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -213,7 +223,7 @@ fn end(program: &ProgramReport, outcome: &Outcome, seconds: f64) -> EndEvidence 
     }
 }
 
-/// Returns the evidence of the sending connection at its end.
+/// Returns the evidence of the connection at the sending end.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -245,8 +255,8 @@ fn connection(tcp: &TcpReport, seconds: f64) -> ConnectionEvidence {
     }
 }
 
-/// Returns three shares of the time: with data in flight, limited by the peer's window, and limited
-/// by the send buffer.
+/// Returns three shares of the transfer's `seconds`: with data in flight, limited by the peer's
+/// window, and limited by the send buffer.
 fn shares(tcp: &TcpReport, seconds: f64) -> [f64; 3] {
     let state = &tcp.information;
     let end: Instant = state.last_received.max(state.last_sent);
@@ -255,8 +265,8 @@ fn shares(tcp: &TcpReport, seconds: f64) -> [f64; 3] {
     [share(busy.total(end)), share(busy.for_peer_window(end)), share(busy.for_send_buffer(end))]
 }
 
-/// Returns the states of the sender from the connection's clocks. These do not distinguish a full
-/// congestion window from other waits for the path.
+/// Returns the states of the sender, computed from the clocks of the connection. These clocks do
+/// not distinguish a full congestion window from other waits for the path.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

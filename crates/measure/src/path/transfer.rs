@@ -1,4 +1,5 @@
-//! One run over sockets: its connections, the writing, the observation, and the receiver's report.
+//! One run over sockets: its connections, the writing threads, the observation, and the receiver's
+//! report.
 
 use super::far_end::WRITE_SIZE;
 use super::near_end::NearEnd;
@@ -16,20 +17,24 @@ use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Timeout of a handshake, and of the sink's report after a run.
+/// Timeout of the handshake of a data connection.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Time after the end of a run in which the sink reports without being asked to stop.
+/// Time after the end of a run in which the sink is expected to report. A later report is requested
+/// explicitly.
 const GRACE: Duration = Duration::from_millis(700);
 /// Maximum pause between the first segments of a paced run.
 const MAX_PAUSE: Duration = Duration::from_millis(20);
-/// Number of segments that the kernel sends before it starts pacing.
+/// Number of segments that the kernel sends without pacing at the start of a connection.
 const UNPACED: u32 = 10;
 
 /// The evidence of both ends of a run, and its throughput.
 #[derive(Debug)]
 pub(super) struct Carried {
+    /// Evidence of the sending end.
     pub(super) near: EndEvidence,
+    /// Evidence of the receiving end; empty for an iperf3 server.
     pub(super) far: EndEvidence,
+    /// Total throughput of all connections.
     pub(super) bytes_per_second: f64,
 }
 
@@ -46,7 +51,7 @@ pub(super) fn carry_to_sink(
     interrupt: &Interrupt,
 ) -> Result<Carried, BenchError> {
     let failed = |error| BenchError::of_control(error, peer);
-    // Additional connections have no greeting, so the sink discards their data.
+    // Additional connections send no greeting, so the sink counts and discards their data.
     let mut others = Vec::new();
     for _ in 1..setup.connections {
         others.push(connect(near, remote, setup)?);
@@ -90,11 +95,12 @@ pub(super) fn carry_to_iperf3(
     }
     let (near, shared) = write_all(first, others, setup, time, interrupt);
     let bytes_per_second = acknowledged(&near).unwrap_or(0.0) + shared;
-    // The server does not check these counts, so an unknown one may be zero.
+    // The server does not check these byte counts, so an unknown count may be zero.
     client.end(&vec![near.bytes.unwrap_or(0); streams], time).map_err(failed)?;
     Ok(Carried { near, far, bytes_per_second })
 }
 
+/// Opens a data connection to the sink.
 fn connect(near: &NearEnd, remote: &Remote, setup: &Setup) -> Result<Stream, BenchError> {
     let stream = near
         .network
@@ -104,13 +110,14 @@ fn connect(near: &NearEnd, remote: &Remote, setup: &Setup) -> Result<Stream, Ben
     Ok(stream)
 }
 
-/// Discards queued data when the stream is dropped, so that it does not disturb the next run.
+/// Configures the stream to discard queued data when it is dropped, so that the data does not
+/// disturb the next run.
 fn discard_at_end(stream: &Stream) -> Result<(), BenchError> {
     stream.discard_when_dropped().map_err(|error| BenchError::io("setting SO_LINGER", error))
 }
 
-/// Writes to all connections. Returns the evidence of the first connection, and the total
-/// throughput of the others.
+/// Writes to all connections, each in its own thread. Returns the evidence of `stream`, the first
+/// connection, and the total throughput of `others` in bytes per second.
 fn write_all(
     stream: &Stream,
     others: &[Stream],
@@ -118,7 +125,7 @@ fn write_all(
     time: Duration,
     interrupt: &Interrupt,
 ) -> (EndEvidence, f64) {
-    // linerate's TCP has no option for its pacing rate, so the program paces its writes itself.
+    // linerate's TCP has no option for its pacing rate, so the writing program paces its writes.
     let is_kernel = matches!(stream, Stream::Kernel(_));
     let task = WriteTask {
         bytes: u64::MAX,
@@ -153,8 +160,9 @@ fn write_all(
     })
 }
 
-/// Writes the first segments at `rate`, because the kernel would send them without pacing. A short
-/// queue would drop some of them, which ends slow start at a small window.
+/// Writes the first segments at `rate` bytes per second, because the kernel would send them without
+/// pacing. A short queue on the path would drop some of them, which ends slow start at a small
+/// window.
 fn begin_slowly(stream: &Stream, rate: u64) {
     let bytes = [0; SMALL_SEGMENT as usize];
     let pause = Duration::from_secs_f64(f64::from(SMALL_SEGMENT) / as_f64(rate.max(1)));
@@ -167,7 +175,8 @@ fn begin_slowly(stream: &Stream, rate: u64) {
     }
 }
 
-/// Waits for the sink's report. The sink ends the run by its own clock, unless no data arrives.
+/// Waits for the sink's report. The sink ends the run by its own clock, which starts with the first
+/// byte. If the report is late, the sink is asked to stop.
 fn await_report(
     remote: &mut Remote,
     peer: &Peer,
@@ -182,21 +191,24 @@ fn await_report(
     }
 }
 
-/// Returns the throughput of a run that ended before its observed part, or carried no data.
+/// Returns the mean throughput of a whole run in bytes per second, or zero if the run carried no
+/// data. It is used if the run ended before its observed part.
 #[allow(clippy::cast_precision_loss, reason = "a rate, shown with few digits")]
 fn rate_of_report(report: &Report) -> f64 {
     let seconds = Duration::from_nanos(report.span_nanos).as_secs_f64();
     if seconds > 0.0 { report.bytes as f64 / seconds } else { 0.0 }
 }
 
-/// Returns the number of acknowledged bytes per second, at the sender.
+/// Returns the number of acknowledged bytes per second, as the sender observed it; `None` without
+/// evidence.
 #[allow(clippy::cast_precision_loss, reason = "a rate, shown with few digits")]
 fn acknowledged(end: &EndEvidence) -> Option<f64> {
     let (bytes, seconds) = (end.connection.acknowledged_bytes?, end.seconds?);
     (seconds > 0.0).then(|| bytes as f64 / seconds)
 }
 
-/// Returns the number of bytes per second that the sink read in the observed part.
+/// Returns the number of bytes per second that the sink read in the observed part of the run;
+/// `None` without evidence.
 #[allow(clippy::cast_precision_loss, reason = "a rate, shown with few digits")]
 fn rate(end: &EndEvidence) -> Option<f64> {
     let (bytes, seconds) = (end.bytes?, end.seconds?);
