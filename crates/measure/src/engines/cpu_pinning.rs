@@ -1,30 +1,32 @@
-//! Pins the two ends of a transfer inside this process to one CPU each.
+//! Pinning of the two threads of a transfer inside this process to one CPU each.
 //!
 //! Without pinning, the scheduler sometimes places two threads that wake each other on one CPU,
-//! where they share a cache, and sometimes on two, where each waits for interrupts of the other.
-//! The rates differ by a factor of ten, so cells would show the placement rather than the effect of
-//! their buffers.
+//! where the threads share a cache. At other times it places them on two CPUs, where each thread
+//! waits for interrupts from the other CPU. The throughput differs by a factor of ten, so cells
+//! would show the placement rather than the effect of their buffers.
 
 use rustix::process::{getpid, setpriority_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-/// Nice value of a measured thread: the highest priority.
+/// Nice value of a measured thread, which is the highest priority.
 const HIGHEST_PRIORITY: i32 = -20;
 
-/// An end of a transfer, whose thread is pinned to a CPU.
+/// The end of a transfer to which a pinned thread belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PinnedThread {
+    /// The thread that sends.
     Source,
+    /// The thread that receives.
     Sink,
 }
 
 impl PinnedThread {
-    /// Raises the priority of the calling thread and pins it to the CPU of this end, as far as the
-    /// system allows. The process may have a single CPU, or lack the permission for either.
+    /// Raises the priority of the calling thread, and pins the thread to the CPU of its end.
+    /// Without permission, or on a single CPU, the thread keeps its priority or placement.
     pub(crate) fn pin(self) {
-        // In Linux the call affects the calling thread only. Against one other program, this nice
-        // value leaves 99 % of a CPU to the thread. Errors are ignored, because the process may
-        // lack the permission.
+        // On Linux, the call affects only the calling thread. In competition with one other
+        // program, this nice value gives 99 % of a CPU to the thread. Errors are ignored, because
+        // the process may lack the permission.
         let _ = setpriority_process(None, HIGHEST_PRIORITY);
         let Some([first, second]) = two_cpus() else { return };
         pin_to(if self == Self::Source { first } else { second });
@@ -52,14 +54,15 @@ pub(crate) fn pin_to(cpu: usize) {
     let _ = sched_setaffinity(None, &own);
 }
 
-/// Returns a CPU other than the current one of the calling thread.
+/// Returns a CPU other than the current CPU of the calling thread; `None` if the process may use
+/// only one CPU.
 pub(crate) fn another_cpu() -> Option<usize> {
     let current = sched_getcpu();
     two_cpus()?.into_iter().find(|&cpu| cpu != current)
 }
 
-/// Returns the first two CPUs that the process may use. The main thread is queried, because it is
-/// never pinned.
+/// Returns the first two CPUs that the process may use; `None` if there is only one. The CPU set of
+/// the main thread is read, because that thread is never pinned.
 fn two_cpus() -> Option<[usize; 2]> {
     let allowed = sched_getaffinity(Some(getpid())).ok()?;
     let mut cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));

@@ -1,4 +1,4 @@
-//! The engines: for each kind of path, a bench that makes the runs.
+//! The engines: for each kind of path, a [`Bench`](crate::Bench) that executes the runs of a sweep.
 
 pub(crate) mod cpu_pinning;
 mod interface;

@@ -1,5 +1,5 @@
-//! linerate's TCP at both ends of a serial line: two hosts, each with a thread, on a
-//! pseudo-terminal.
+//! The engine with linerate's TCP at both ends of a serial line: two hosts, each with a thread, on
+//! a pseudo-terminal.
 //!
 //! The links send at the rate of the line, so runs take real time. Each run has new hosts and a new
 //! line, so that runs are independent.
@@ -14,8 +14,8 @@ use linerate_link::capture_file::CaptureWriter;
 use linerate_link::serial::SerialError;
 use linerate_link::{OpenError, SerialConfig, SerialLink};
 
-/// Number of bytes in a compressed header of a one-way transfer: change mask and checksum (RFC 1144
-/// §3.2.2).
+/// Number of bytes in the compressed header of a data packet in a one-way transfer: a change mask
+/// of one byte and the checksum (RFC 1144 §3.2.2).
 const COMPRESSED_HEADER: u32 = 3;
 /// Number of bytes that SLIP adds at the end of a packet (RFC 1055).
 const END: u32 = 1;
@@ -24,17 +24,19 @@ const END: u32 = 1;
 #[derive(Debug)]
 pub struct SerialBench {
     rules: Rules,
+    /// Configuration of the line: rate, MTU, queue and header compression.
     line: SerialConfig,
-    /// Wraps the sender's end of the line: impairments and capture.
+    /// Adds impairments and a capture to the sender's end of the line.
     wrapping: Wrapping,
 }
 
 impl SerialBench {
-    /// Creates the bench for `plan`. If `capture` is given, all packets are written to it.
+    /// Creates the bench for `plan`. If `capture` is given, all packets are written to the capture
+    /// file.
     ///
     /// # Errors
-    /// The plan names an unknown profile or congestion control, or impossible sizes, or the system
-    /// provides no pseudo-terminal.
+    /// The plan is for another engine, names an unknown profile or congestion control, or has
+    /// impossible sizes. Or the system provides no pseudo-terminal.
     pub fn new(plan: &Plan, capture: Option<CaptureWriter>) -> Result<Self, BenchError> {
         let line = plan.serial_line().ok_or(BenchError::Plan(PlanError::NoBaud))?;
         let rules = Rules::new(plan, plan.congestion.as_deref())?;
@@ -44,8 +46,8 @@ impl SerialBench {
     }
 }
 
-/// Returns the framing of full segments on a serial line. It excludes SLIP's escape characters,
-/// whose number depends on the data.
+/// Returns the framing of full segments on a serial line, with `options` bytes of TCP options in
+/// each segment. The framing excludes SLIP's escape characters, whose number depends on the data.
 pub(crate) fn framing(options: u32, header_compression: bool) -> Framing {
     let whole = Framing::ip_in_memory(options);
     let (name, headers) = match header_compression {
@@ -56,17 +58,19 @@ pub(crate) fn framing(options: u32, header_compression: bool) -> Framing {
     Framing { name, headers, overhead: END, minimum: 0, acknowledgement, ..whole }
 }
 
-/// Returns the bit rate of a serial line. A byte takes ten bit times, of which eight are data.
+/// Returns the rate of data bits on a serial line of `baud`. A byte takes ten bit times, of which
+/// eight are data.
 pub(crate) fn line_rate(baud: u32) -> LineRate {
     let bits_per_second = u64::from(baud) * 8 / 10;
     LineRate { bits_per_second, source: format!("ten bit times a byte at {baud} baud") }
 }
 
+/// Converts an error of opening the line.
 fn no_line(error: SerialError) -> BenchError {
     BenchError::Open(OpenError::Serial(error))
 }
 
-/// Adds the counters of the serial line to the sender's counters.
+/// Adds the counters of the serial line to `counters`, those of the sender.
 fn note_line(link: &SerialLink, counters: &mut EndCounters) {
     let line = link.counters();
     for (name, count) in [
@@ -105,7 +109,7 @@ impl Bench for SerialBench {
     }
 
     fn floor(&mut self, _: &RunRequest, _: &Interrupt) -> Result<Option<Floor>, BenchError> {
-        // A floor is not needed, because the rate of the line is known.
+        // A floor is not needed, because throughput is compared with the rate of the line.
         Ok(None)
     }
 
@@ -132,7 +136,7 @@ mod tests {
     use std::num::NonZeroU32;
 
     fn bench(change: impl FnOnce(&mut Draft)) -> SerialBench {
-        // At this rate the runs take little real time.
+        // At this rate, runs take little real time.
         let mut draft = Draft::of_serial(NonZeroU32::new(1_000_000).unwrap());
         change(&mut draft);
         SerialBench::new(&Plan::new(draft).unwrap(), None).unwrap()

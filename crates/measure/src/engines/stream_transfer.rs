@@ -1,4 +1,4 @@
-//! A transfer between two connected streams of this process, with a thread for each end.
+//! A transfer between two connected streams of this process, with one thread for each stream.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -13,20 +13,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Additional time for the first byte beyond the maximum duration, as threads may start late.
+/// Time beyond the maximum duration of a run for which the reader waits for data, because threads
+/// may start late.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// The results of both ends of a transfer.
+/// The results of a transfer at both ends.
 #[derive(Debug)]
 pub(crate) struct Carried {
+    /// Result of writing.
     pub(crate) given: WriteResult,
+    /// Result of reading.
     pub(crate) taken: ReadResult,
     /// The processor time and waiting time of both threads.
     usage: Counters,
 }
 
 impl Carried {
-    /// Adds the processor time and waiting time of both threads to the counters of the connection.
+    /// Adds the processor time and waiting time of both threads to `counters`, those of the
+    /// connection.
     pub(crate) fn note_usage(&self, counters: &mut Counters) {
         let ends = [
             (&mut counters.sender, &self.usage.sender),
@@ -37,8 +41,8 @@ impl Carried {
         }
     }
 
-    /// Returns the time from the first write until the sink had read the last byte or given up
-    /// waiting.
+    /// Returns the duration of the transfer. It starts with the first write, and ends when the
+    /// reader has read the last byte or has given up waiting.
     pub(crate) fn time(&self) -> linerate_units::Duration {
         let end = match (self.taken.ended, self.taken.last) {
             (Ended::Complete, Some(last)) => last,
@@ -49,7 +53,7 @@ impl Carried {
 }
 
 /// Writes the requested bytes to `near` in one thread, and reads them from `far` in a second
-/// thread.
+/// thread. Returns an error if the connection failed or the user interrupted the run.
 pub(crate) fn carry(
     near: &Stream,
     far: &Stream,
@@ -75,7 +79,7 @@ pub(crate) fn carry(
             let given =
                 write_task.run(near, |began, now| over.load(Ordering::Relaxed) || late(began, now));
             if given.error.is_some() {
-                // The shutdown ends the stream at once, so the sink does not wait for the maximum
+                // The shutdown ends the stream at once, so the reader does not wait for the maximum
                 // duration.
                 let _ = near.shutdown(std::net::Shutdown::Both);
             }
@@ -93,7 +97,8 @@ pub(crate) fn carry(
     check_end(carried)
 }
 
-/// Returns an error if the transfer ended for another reason than its bytes or its duration.
+/// Returns an error if the transfer ended for another reason than its number of bytes or its
+/// maximum duration.
 fn check_end(carried: Carried) -> Result<Carried, BenchError> {
     let what = match carried.taken.ended {
         Ended::Complete | Ended::TimeUp => return Ok(carried),
@@ -105,7 +110,7 @@ fn check_end(carried: Carried) -> Result<Carried, BenchError> {
     Err(BenchError::ConnectionLost { bytes: carried.taken.bytes, what })
 }
 
-/// Returns the parameters for writing a transfer.
+/// Returns the parameters for writing the data of a run.
 pub(crate) fn write_task(request: &RunRequest) -> WriteTask {
     let pattern = || Contents::Pattern(Pattern::new(request.seed));
     let contents = if request.verify { pattern() } else { Contents::Any };
@@ -113,8 +118,8 @@ pub(crate) fn write_task(request: &RunRequest) -> WriteTask {
     WriteTask { bytes: request.bytes, write_size: request.write_size, contents, pause, rate: None }
 }
 
-/// Returns the parameters for reading a transfer. The maximum duration counts from the first byte,
-/// as threads may start late.
+/// Returns the parameters for reading the data of a run. The maximum duration starts with the first
+/// byte, because threads may start late.
 pub(crate) fn read_task(request: &RunRequest) -> ReadTask {
     let max_time = Duration::from(request.max_time);
     ReadTask {
@@ -128,7 +133,8 @@ pub(crate) fn read_task(request: &RunRequest) -> ReadTask {
     }
 }
 
-/// Converts the size of a buffer, as `getsockopt` reports it, or its error.
+/// Converts the result of reading a buffer's size with `getsockopt`, so that an error becomes a
+/// [`BenchError`].
 pub(crate) fn granted(size: io::Result<u64>) -> Result<u64, BenchError> {
     size.map_err(|error| BenchError::io("reading a buffer's size back", error))
 }

@@ -1,15 +1,15 @@
-//! The processor time and waiting time of a thread, and the time for which the hypervisor withheld
-//! the machine's CPUs.
+//! Measurement of the processor time and waiting time of a thread, and of the time for which the
+//! hypervisor withheld the machine's CPUs.
 
 use linerate_evidence::{EndCounters, names};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Microseconds in a clock tick of `/proc/stat` (`USER_HZ`), which is 10 ms.
+/// Microseconds in a clock tick, the unit of `/proc/stat`: a tick is 10 ms (`USER_HZ` = 100).
 const MICROS_PER_TICK: u64 = 10_000;
 
-/// Measures the usage of processors by the calling thread, from its creation on.
+/// A measurement of the usage of processors by one thread, from the creation of this value on.
 #[derive(Debug)]
 pub(crate) struct ThreadUsage {
     began: Instant,
@@ -26,14 +26,16 @@ impl ThreadUsage {
         Self { began: Instant::now(), cpu: cpu_time(), waited: waited() }
     }
 
-    /// Returns the usage since the start as counters.
+    /// Returns the usage since the start as counters. There are none if the kernel does not count
+    /// the time in the run queue.
     pub(crate) fn counted(&self) -> EndCounters {
         let mut counters = EndCounters::default();
         self.note(&mut counters);
         counters
     }
 
-    /// Adds the usage since the start to the counters of the thread's end.
+    /// Adds the usage since the start to `counters`, those of the thread's end. Adds nothing if the
+    /// kernel does not count the time in the run queue.
     pub(crate) fn note(&self, counters: &mut EndCounters) {
         let (time, cpu) = (self.began.elapsed(), cpu_time().saturating_sub(self.cpu));
         let (Some(before), Some(after)) = (self.waited, waited()) else { return };
@@ -44,24 +46,28 @@ impl ThreadUsage {
     }
 }
 
-/// Measures the time for which the hypervisor withheld CPUs (steal time), from its creation on.
+/// A measurement of the time for which the hypervisor withheld CPUs (steal time), from the creation
+/// of this value on. `None` if the kernel does not report it.
 #[derive(Debug)]
 pub(crate) struct StolenTime(Option<Stolen>);
 
-/// The sum of the steal time of all CPUs in clock ticks, and the number of CPUs.
+/// The steal time of this machine since it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stolen {
+    /// Sum of the steal time of all CPUs, in clock ticks.
     ticks: u64,
+    /// Number of CPUs.
     cpus: u64,
 }
 
 impl StolenTime {
-    /// Starts a measurement of this machine.
+    /// Starts a measurement of this machine's steal time.
     pub(crate) fn start() -> Self {
         Self(stolen())
     }
 
-    /// Adds the steal time since the start, as the mean over all CPUs, to the counters of an end.
+    /// Adds the steal time since the start to `counters`, in microseconds as the mean over all
+    /// CPUs.
     pub(crate) fn note(&self, counters: &mut EndCounters) {
         let (Some(before), Some(after)) = (self.0, stolen()) else { return };
         let ticks = after.ticks.saturating_sub(before.ticks);
@@ -70,11 +76,13 @@ impl StolenTime {
     }
 }
 
+/// Reads the steal time; returns `None` if the kernel does not report it.
 fn stolen() -> Option<Stolen> {
     parse_stolen(&fs::read_to_string("/proc/stat").ok()?)
 }
 
-/// Parses `/proc/stat`: the eighth number in the line of all CPUs, and the number of CPUs.
+/// Parses the content of `/proc/stat`. The steal time is the eighth number in the line of all CPUs;
+/// each CPU has a further line.
 fn parse_stolen(text: &str) -> Option<Stolen> {
     let mut lines = text.lines();
     let ticks = lines.next()?.strip_prefix("cpu ")?.split_whitespace().nth(7)?.parse().ok()?;
@@ -82,13 +90,15 @@ fn parse_stolen(text: &str) -> Option<Stolen> {
     Some(Stolen { ticks, cpus })
 }
 
-/// Returns the processor time of the calling thread. `schedstat` is not precise enough: it is
-/// updated at clock ticks, and a run inside the process may be shorter than a tick.
+/// Returns the processor time of the calling thread. The value in `schedstat` is not precise
+/// enough: it is updated at clock ticks, and a run inside the process may be shorter than a tick.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }
 
+/// Returns the time that the calling thread has spent in the run queue, in nanoseconds; `None` if
+/// the kernel does not count it.
 fn waited() -> Option<u64> {
     parse(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
 }
