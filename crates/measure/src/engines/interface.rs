@@ -1,9 +1,9 @@
-//! linerate's TCP on an interface of this machine, which sends to a `linerate sink` on another
-//! machine.
+//! The engine with linerate's TCP on an interface of this machine, which sends to a `linerate sink`
+//! on another machine.
 //!
-//! The link is a packet socket, AF_XDP, a TAP device or a serial line. The host has a thread and
-//! exists during the whole sweep, as it also carries the control connection. The source uses its
-//! sockets.
+//! The link is a packet socket, AF_XDP, a TAP or TUN device, or a serial line. The host has its own
+//! thread, and exists during the whole sweep, because it also carries the control connection. The
+//! source uses the host's sockets.
 
 use crate::bench::{Bench, RunRequest};
 use crate::bench_error::BenchError;
@@ -24,29 +24,31 @@ use std::sync::mpsc::{self, Receiver};
 /// The bench for linerate's TCP on an interface, with a sink on another machine.
 #[derive(Debug)]
 pub struct InterfaceBench {
-    /// The sink, which is `None` after the end of the sweep.
+    /// The sink; `None` after the end of the sweep.
     far: Option<RemoteSink>,
     facts: BenchFacts,
     path: Path,
     wrapping: Wrapping,
-    /// Receives the link back when the host has ended.
+    /// Channel through which the host returns its link when the host ends.
     ended: Receiver<WrappedLink<AnyLink>>,
 }
 
 /// The path to the sink: an interface, and linerate's host on it.
 #[derive(Debug)]
 struct Path {
+    /// Name of the interface, or path of the serial device.
     name: String,
-    /// The interface in the kernel; `None` for a serial line.
+    /// The interface of the kernel; `None` for a serial line.
     interface: Option<KernelInterface>,
     /// MTU of the interface in bytes when the sweep began.
     mtu: u16,
+    /// The network of linerate's host.
     network: Network,
 }
 
 impl Path {
-    /// Replaces `error` by its cause if the link failed or its MTU was changed. To a transfer, such
-    /// a failure looks like a peer that does not answer.
+    /// Returns the cause of `error` if the link failed or its MTU was changed, else `error`. To a
+    /// transfer, such a failure looks like a peer that does not answer.
     fn find_cause(&self, error: BenchError) -> BenchError {
         let interface = self.name.clone();
         if let Some(source) = self.network.lost_link() {
@@ -64,14 +66,14 @@ impl Path {
 
 impl InterfaceBench {
     /// Creates the bench for `plan`. If `capture` is given, all frames of the sweep are written to
-    /// it.
+    /// the capture file.
     ///
     /// # Errors
-    /// The interface is not available, its MTU differs from the plan, there is no sink, or one of
-    /// the TCPs does not grant what the plan requires.
+    /// The interface is not available, its MTU differs from the plan, or no sink answers. Or
+    /// linerate's TCP or the sink's TCP does not grant what the plan requires.
     ///
     /// # Panics
-    /// If the plan is for another bench, and so has no interface or no peer.
+    /// If the plan is for another engine, and therefore has no interface or no peer.
     pub fn new(plan: &Plan, capture: Option<CaptureWriter>) -> Result<Self, BenchError> {
         let (Some(host), Some(peer)) = (&plan.host, &plan.peer) else {
             panic!("a plan for an interface has one, and a peer")
@@ -86,7 +88,7 @@ impl InterfaceBench {
         let mut wrapping = Wrapping::new(rules.impairments(), capture);
         let wrapped = wrapping.wrap(link, plan.seed);
         let (end, ended) = mpsc::channel();
-        // The channel is closed if the bench was dropped before the host ended.
+        // The send fails if the bench was dropped before the host ended.
         let on_end = move |link| end.send(link).unwrap_or(());
         let network = Network::on(host.location(), mac, wrapped, rules.usual(), on_end)
             .map_err(|error| BenchError::io("beginning a host of linerate's own", error))?;
@@ -124,14 +126,16 @@ impl InterfaceBench {
     }
 }
 
-/// Opens the link of the host. A serial line gets the MTU of the plan.
+/// Opens the link of the host. A serial line gets the MTU of the plan; an interface keeps its own
+/// MTU.
 fn open(host: &OwnHost, plan: &Plan) -> Result<AnyLink, BenchError> {
     let is_serial = matches!(host.link, LinkSpec::Serial(..));
     let host = OwnHost { mtu: is_serial.then_some(plan.mtu), ..host.clone() };
     Ok(host.open(plan.offloads.unwrap_or(false))?)
 }
 
-/// Checks that the interface has the MTU of the plan, since a larger packet could not be sent.
+/// Checks that the MTU of the link is the MTU of the plan, because larger packets could not be
+/// sent.
 fn check_mtu(link: &AnyLink, name: &str, mtu: usize) -> Result<(), BenchError> {
     let has = link.capabilities().mtu;
     if has == mtu {
@@ -161,7 +165,8 @@ impl Bench for InterfaceBench {
         let far = self.far.as_mut().ok_or_else(gone)?;
         let options = Options {
             send_buffer: Some(request.send_buffer.bytes),
-            // The kernel of the sink's machine sets this MSS, and announces it.
+            // The sink sets this MSS on its socket and announces it. linerate's socket has the same
+            // limit.
             max_segment: Some(max_segment(far.remote.address(), self.path.mtu)),
             congestion: request.congestion.clone(),
             ..Options::default()
@@ -170,13 +175,13 @@ impl Bench for InterfaceBench {
     }
 
     fn end(&mut self) -> Result<(), BenchError> {
-        // The sink is dropped first. Otherwise the end of the network would reset its control
+        // The sink is dropped first. Otherwise the end of the network would reset the control
         // connection.
         self.far = None;
         self.path.network.end();
         match self.ended.recv() {
             Ok(link) => self.wrapping.unwrap_link(link).map(drop),
-            // The link has already been returned and unwrapped.
+            // The link has already been returned and unwrapped by an earlier call.
             Err(_) => Ok(()),
         }
     }

@@ -1,9 +1,9 @@
 //! Checks, before the first run, that the kernel grants the buffers of the plan.
 //!
 //! The kernel doubles the requested size, because its own count includes overhead. It silently
-//! limits large sizes to a setting of the machine, and raises small ones to a minimum. The limit
-//! would make two cells of the plan the same, so it is an error; the minimum is recorded in the
-//! facts.
+//! limits large sizes to a setting of the machine, and raises small sizes to a minimum. The limit
+//! is an error, because several cells of the plan would have equal buffers. The minimum is recorded
+//! in the facts of the sweep.
 
 use crate::bench_error::BenchError;
 use crate::engines::remote_sink::RemoteSink;
@@ -16,11 +16,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// One of the two socket buffers, with the kernel setting that limits it.
+/// One of the two socket buffers of a connection.
 #[derive(Clone, Copy, Debug)]
 struct BufferSide {
+    /// `send` or `receive`.
     name: &'static str,
+    /// Name of the kernel setting that limits the buffer.
     limit: &'static str,
+    /// The TCP implementation that grants the buffer.
     tcp: SinkTcp,
 }
 
@@ -29,10 +32,11 @@ const SEND: BufferSide =
 const RECEIVE: BufferSide =
     BufferSide { name: "receive", limit: "net.core.rmem_max", tcp: SinkTcp::Kernel };
 
-/// Remarks for the facts of the sweep, by name.
+/// Notes for the facts of the sweep, by name.
 type Notes = BTreeMap<String, String>;
 
-/// Checks the send buffers of the plan with a socket of this machine.
+/// Checks the send buffers of the plan with a socket of this machine. A packet has `payload` bytes
+/// of data. Returns notes for the facts of the sweep.
 pub(crate) fn sender(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
     let socket = trial_socket()?;
     let grant = |bytes| {
@@ -42,7 +46,8 @@ pub(crate) fn sender(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
     check_grants(SEND, "", &plan.send_buffers, payload, grant)
 }
 
-/// Checks the receive buffers of the plan with a socket of this machine.
+/// Checks the receive buffers of the plan with a socket of this machine. A packet has `payload`
+/// bytes of data. Returns notes for the facts of the sweep.
 pub(crate) fn receiver(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
     let socket = trial_socket()?;
     let grant = |bytes| {
@@ -52,7 +57,8 @@ pub(crate) fn receiver(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
     check_grants(RECEIVE, "", &plan.receive_buffers, payload, grant)
 }
 
-/// Checks the receive buffers of the plan with the sink on another machine.
+/// Checks the receive buffers of the plan with the sink on another machine. A packet has `payload`
+/// bytes of data. Returns notes for the facts of the sweep.
 pub(crate) fn receiver_at(
     far: &mut RemoteSink,
     plan: &Plan,
@@ -65,8 +71,10 @@ pub(crate) fn receiver_at(
     check_grants(which, &there, &plan.receive_buffers, payload, grant)
 }
 
-/// Checks the largest and the smallest size only, because granted sizes increase with requested
-/// ones.
+/// Checks the buffer sizes in `list` with the function `grant`, which returns the granted size for
+/// a requested size. `there` is the end of a message, such as ` on HOST`, or empty for this
+/// machine. Only the largest and the smallest size are checked, because a larger request is never
+/// granted less.
 fn check_grants(
     which: BufferSide,
     there: &str,
@@ -113,7 +121,8 @@ fn trial_socket() -> Result<OwnedFd, BenchError> {
 mod tests {
     use super::*;
 
-    /// Returns a function that grants buffers like a kernel with this limit and this minimum.
+    /// Returns a function that grants buffers like a kernel with the maximum `limit` and the
+    /// minimum `floor`.
     fn kernel(limit: u64, floor: u64) -> impl FnMut(u64) -> Result<u64, BenchError> {
         move |bytes| Ok((bytes.min(limit) * 2).max(floor))
     }

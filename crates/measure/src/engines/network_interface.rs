@@ -1,4 +1,5 @@
-//! The interface by which the kernel reaches an address, and what its driver reports.
+//! The network interface through which the kernel reaches an address, and the properties that its
+//! driver reports.
 
 use linerate_evidence::{Framing, LineRate};
 use std::fs;
@@ -7,15 +8,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// A network interface of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interface {
+    /// Name of the interface, such as `eth0`.
     pub(crate) name: String,
 }
 
-/// The hardware type of Ethernet (`ARPHRD_ETHER`).
+/// Hardware type of Ethernet in `/sys/class/net` (`ARPHRD_ETHER`).
 const ETHERNET: u64 = 1;
 
 impl Interface {
-    /// Returns the interface by which the main routing table reaches `address`. Rules for other
-    /// tables are ignored.
+    /// Returns the interface through which the main routing table reaches `address`; `None` if
+    /// there is no route. Other routing tables, and the rules that select them, are ignored.
     pub(crate) fn towards(address: IpAddr) -> Option<Self> {
         let name = match address {
             IpAddr::V4(address) => ipv4_route(&read("/proc/thread-self/net/route")?, address),
@@ -24,13 +26,14 @@ impl Interface {
         name.map(|name| Self { name })
     }
 
-    /// Returns the bit rate that the driver reports; `None` without hardware. Drivers of virtual
-    /// interfaces report a rate, too, but it limits nothing.
+    /// Returns the bit rate that the driver reports; `None` if it reports none, or for an interface
+    /// without hardware. Drivers of virtual interfaces report a rate too, but this rate limits
+    /// nothing.
     pub(crate) fn bits_per_second(&self) -> Option<u64> {
         if !self.has_hardware() {
             return None;
         }
-        // Drivers report -1 if the rate is unknown, which fails to parse.
+        // Drivers report -1 if the rate is unknown. That text does not parse as an unsigned number.
         self.attribute("speed")?
             .parse::<u64>()
             .ok()
@@ -53,6 +56,7 @@ impl Interface {
         self.attribute("duplex").is_some_and(|duplex| duplex == "half")
     }
 
+    /// Returns an attribute of the interface from `/sys/class/net`; `None` if it cannot be read.
     fn attribute(&self, name: &str) -> Option<String> {
         read(&format!("/sys/class/net/{}/{name}", self.name)).map(|text| text.trim().to_owned())
     }
@@ -62,9 +66,9 @@ fn read(file: &str) -> Option<String> {
     fs::read_to_string(file).ok()
 }
 
-/// Returns the interface of the matching row with the longest prefix in /proc/net/route. Its
-/// columns are name, destination, gateway, flags, two counters, metric and mask. Addresses are
-/// hexadecimal, in host byte order.
+/// Returns the interface of the route to `address` with the longest prefix. `table` is the content
+/// of `/proc/net/route`. Its columns are name, destination, gateway, flags, two counters, metric
+/// and mask. Addresses are hexadecimal, in host byte order.
 fn ipv4_route(table: &str, address: Ipv4Addr) -> Option<String> {
     let address = u32::from_ne_bytes(address.octets());
     let row = |line: &str| {
@@ -77,9 +81,9 @@ fn ipv4_route(table: &str, address: Ipv4Addr) -> Option<String> {
     longest(table, row)
 }
 
-/// Returns the interface of the matching row with the longest prefix in /proc/net/ipv6_route. Its
-/// columns are destination and its length, source and its length, next hop, metric, two counters,
-/// flags and name.
+/// Returns the interface of the route to `address` with the longest prefix. `table` is the content
+/// of `/proc/net/ipv6_route`. Its columns are destination with prefix length, source with prefix
+/// length, next hop, metric, two counters, flags and name.
 fn ipv6_route(table: &str, address: Ipv6Addr) -> Option<String> {
     let row = |line: &str| {
         let mut words = line.split_whitespace();
@@ -93,7 +97,8 @@ fn ipv6_route(table: &str, address: Ipv6Addr) -> Option<String> {
     longest(table, row)
 }
 
-/// Returns the name in the row with the longest prefix, and of several such rows in the first one.
+/// Returns the name of the row with the longest prefix, or of the first such row. `row` parses a
+/// line, and returns the prefix length and the name if the row matches the address.
 fn longest(table: &str, row: impl Fn(&str) -> Option<(u32, String)>) -> Option<String> {
     let mut best: Option<(u32, String)> = None;
     for (length, name) in table.lines().filter_map(row) {
@@ -104,8 +109,8 @@ fn longest(table: &str, row: impl Fn(&str) -> Option<(u32, String)>) -> Option<S
     best.map(|(_, name)| name)
 }
 
-/// Returns the framing of packets on `interface`; without an interface, the framing of a path
-/// inside this machine.
+/// Returns the framing of packets on `interface`, with `options` bytes of TCP options in each
+/// segment. Without an interface, returns the framing of a path inside this machine.
 pub(crate) fn framing(interface: Option<&Interface>, options: u32) -> Framing {
     match interface {
         None => Framing::ethernet_in_memory(options),
@@ -116,13 +121,14 @@ pub(crate) fn framing(interface: Option<&Interface>, options: u32) -> Framing {
     }
 }
 
-/// Returns the bit rate that the driver of `interface` reports, if any.
+/// Returns the bit rate that the driver of `interface` reports; `None` if it reports none.
 pub(crate) fn line_rate(interface: &Interface) -> Option<LineRate> {
     let bits_per_second = interface.bits_per_second()?;
     Some(LineRate { bits_per_second, source: format!("driver of {}", interface.name) })
 }
 
-/// Describes the bit rate of the interface `name`, for the recorded settings of a bench.
+/// Returns a description of the bit rate of the interface `name`, for the settings that a bench
+/// records.
 pub(crate) fn rate_in_words(name: &str, interface: Option<&Interface>) -> String {
     let Some(interface) = interface else {
         return format!("{name}, inside this machine: it has no bit rate");

@@ -1,11 +1,13 @@
-//! A `linerate sink` on another machine, and a transfer to it.
+//! A `linerate sink` on another machine, and transfers to that sink.
 //!
-//! The clocks of the two machines differ. The time of a run is measured by the source: from its
-//! first write to the sink's report on the last byte, minus half of the shortest round trip, the
-//! estimated delay of the report. The error is at most half a round trip, if the whole round trip
-//! is spent in one direction. Two bounds do not depend on this assumption and are recorded too: the
-//! lower bound is the time from the first to the last byte at the sink, the upper bound the time
-//! until the report at the source.
+//! The clocks of the two machines differ, so the source measures the time of a run. This time
+//! starts with the source's first write and ends when the sink's report on the last byte arrives.
+//! Half of the shortest round trip is subtracted, as an estimate of the delay of the report. The
+//! error is at most half a round trip, if the whole round trip is spent in one direction.
+//!
+//! Two bounds do not depend on the estimate and are recorded too. The lower bound is the time from
+//! the first to the last byte at the sink. The upper bound is the time until the report arrives at
+//! the source.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -20,28 +22,31 @@ use std::time::{Duration, Instant};
 
 /// Timeout of the handshake of a data connection.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Additional time for the sink's report, beyond the run's maximum duration and a round trip.
+/// Time beyond the run's maximum duration and a round trip that the sink has for its report.
 const GRACE: Duration = Duration::from_millis(500);
 /// Maximum time of a single wait, after which the thread checks for an interrupt.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// A sink on another machine, and the network by which it is reached.
+/// A sink on another machine, and the network through which it is reached.
 #[derive(Debug)]
 pub(crate) struct RemoteSink {
+    /// The control connection to the sink.
     pub(crate) remote: Remote,
+    /// Name and port of the sink, as they were given.
     pub(crate) peer: Peer,
     network: Network,
 }
 
 impl RemoteSink {
-    /// Connects to the sink at `peer`. Packets of the control connection have at most `mtu` bytes.
+    /// Connects to the sink at `peer` through `network`. Packets of the control connection have at
+    /// most `mtu` bytes.
     pub(crate) fn connect(network: Network, peer: &Peer, mtu: u16) -> Result<Self, BenchError> {
         let remote = Remote::connect(&network, peer, mtu)
             .map_err(|error| BenchError::of_control(error, peer))?;
         Ok(Self { remote, peer: peer.clone(), network })
     }
 
-    /// Describes the sink's program, kernel and TCP, for the facts of a sweep.
+    /// Returns a description of the sink's program, kernel and TCP, for the facts of a sweep.
     pub(crate) fn describe(&self) -> String {
         let there = self.remote.description();
         let tcp = match there.tcp {
@@ -51,7 +56,7 @@ impl RemoteSink {
         format!("{} on {}{tcp}", there.program, there.kernel)
     }
 
-    /// Transfers the requested bytes over a new data connection with `options`.
+    /// Transfers the requested bytes over a new data connection, whose socket has `options`.
     pub(crate) fn run(
         &mut self,
         options: &Options,
@@ -89,6 +94,7 @@ impl RemoteSink {
     }
 }
 
+/// Returns the request to the sink for a run.
 fn spec(options: &Options, request: &RunRequest) -> RunSpec {
     RunSpec {
         receive_buffer: Some(request.receive_buffer.bytes),
@@ -102,6 +108,7 @@ fn spec(options: &Options, request: &RunRequest) -> RunSpec {
     }
 }
 
+/// Opens the data connection, and sends the greeting that identifies its run.
 fn open_data(
     network: &Network,
     remote: &Remote,
@@ -117,8 +124,8 @@ fn open_data(
     Ok(stream)
 }
 
-/// Waits for the sink's report, and returns it with the time of its arrival. If the report is late,
-/// it asks the sink to stop.
+/// Waits for the sink's report, and returns it with the time of its arrival. `time_up` is the end
+/// of the run's maximum duration. If the report is late, the sink is asked to stop.
 fn await_report(
     remote: &mut Remote,
     peer: &Peer,
@@ -143,13 +150,15 @@ fn await_report(
     }
 }
 
-/// Returns the time at which the sink is asked to stop. Usually the sink ends the run before, by
-/// its own clock. That clock starts with the first byte, and so not at all if no byte arrives.
+/// Returns the time at which the sink is asked to stop. Usually the sink ends the run earlier, by
+/// its own clock. The sink's clock starts with the first byte, and therefore not at all if no byte
+/// arrives.
 fn latest_report(time_up: Instant, round_trip: Duration) -> Instant {
     time_up + round_trip + GRACE
 }
 
-/// Returns an error if the run ended for another reason than its bytes, its duration or a stop.
+/// Returns an error if the run ended for another reason than its number of bytes, its maximum
+/// duration or a request to stop.
 fn check_end(report: &Report, given: &WriteResult) -> Result<(), BenchError> {
     let what = match report.ended {
         Ended::Complete | Ended::TimeUp | Ended::Stopped => return Ok(()),
@@ -160,11 +169,14 @@ fn check_end(report: &Report, given: &WriteResult) -> Result<(), BenchError> {
     Err(BenchError::ConnectionLost { bytes: report.bytes, what })
 }
 
-/// The duration of a run, which is measured with the clocks of both machines.
+/// The duration of a run between two machines, with its bounds.
 #[derive(Clone, Copy, Debug)]
 struct Timing {
+    /// Time from the first to the last byte, by the sink's clock.
     at_least: Duration,
+    /// Time from the first write to the arrival of the report, by the source's clock.
     at_most: Duration,
+    /// Shortest round-trip time of the control connection.
     round_trip: Duration,
 }
 
@@ -175,10 +187,12 @@ impl Timing {
         Self { at_least: span.min(at_most), at_most, round_trip }
     }
 
+    /// Returns the estimated duration, which is between the bounds.
     fn best(self) -> Duration {
         self.at_most.saturating_sub(self.round_trip / 2).max(self.at_least)
     }
 
+    /// Adds the bounds and the round-trip time to the counters, in nanoseconds.
     fn note(self, counters: &mut Counters) {
         let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         counters.sender.set("time_at_most_nanos", nanos(self.at_most));

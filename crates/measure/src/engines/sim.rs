@@ -1,4 +1,5 @@
-//! linerate's TCP at both ends, on the machines and the medium of a scenario, in virtual time.
+//! The engine with linerate's TCP at both ends, on the machines and the medium of a scenario, in
+//! virtual time.
 
 use crate::bench::{Bench, RunRequest};
 use crate::bench_error::BenchError;
@@ -13,27 +14,34 @@ use linerate_sim_tools::{FrameWriter, ScenarioError, load};
 use linerate_tcp::{Config, Profile};
 use std::collections::BTreeMap;
 
-/// Number of bytes in a TCP header without options. Timestamps are added to it.
+/// Number of bytes in a TCP header without options.
 const TCP_HEADER: u32 = 20;
+/// Number of bytes of the timestamp option, with padding.
 const TIMESTAMPS: u32 = 12;
 
 /// The bench for the simulated machines of a scenario.
 #[derive(Debug)]
 pub struct SimBench {
     blueprint: Blueprint,
+    /// Name or file of the scenario.
     name: String,
+    /// Configuration of the connections, without the buffers of a run.
     config: Config,
     family: Family,
+    /// MTU of the plan in bytes.
     mtu: u16,
+    /// Parameters of the scenario, for the facts of the sweep.
     settings: BTreeMap<String, String>,
     capture: Option<CaptureWriter>,
 }
 
 impl SimBench {
-    /// Creates the bench for `plan`. If `capture` is given, all frames are written to it.
+    /// Creates the bench for `plan`. If `capture` is given, all frames are written to the capture
+    /// file.
     ///
     /// # Errors
-    /// The scenario does not exist, or does not support the plan.
+    /// The scenario does not exist, or does not support the plan. The profile or the congestion
+    /// control is unknown, or a receive buffer is too large.
     pub fn new(plan: &Plan, capture: Option<CaptureWriter>) -> Result<Self, BenchError> {
         let name = plan.scenario.clone().unwrap_or_default();
         let mut scenario = load(&name, &plan.set)?;
@@ -69,7 +77,7 @@ impl SimBench {
         Ok(bench)
     }
 
-    /// Returns an error for receive buffers above 65,535 bytes, if the TCPs do not scale windows.
+    /// Returns an error if a receive buffer exceeds 65,535 bytes and the TCPs do not scale windows.
     fn refuse_large_buffers(&self, plan: &Plan) -> Result<(), BenchError> {
         let largest = plan
             .receive_buffers
@@ -90,20 +98,23 @@ impl SimBench {
         })
     }
 
+    /// Returns the number of data bytes in a full segment.
     fn payload(&self) -> u32 {
         let headers = ip_header(self.family) + TCP_HEADER + self.options();
         u32::from(self.mtu).saturating_sub(headers)
     }
 
+    /// Returns the number of bytes of TCP options in every segment.
     const fn options(&self) -> u32 {
         if self.config.timestamps { TIMESTAMPS } else { 0 }
     }
 
-    /// Returns the framing. On a bus, acknowledgements share the medium. Like Van Jacobson's
-    /// message of 1988, this counts at most one acknowledgement for each packet: a minimum frame
-    /// with its gap.
+    /// Returns the framing of the scenario's network. On a bus, acknowledgements share the medium
+    /// with data. As in Van Jacobson's message of 1988, one acknowledgement is counted for each
+    /// data packet. An acknowledgement takes 76 byte times: a frame of 64 bytes, the minimum, and
+    /// the gap.
     fn framing(&self) -> Framing {
-        // The framing assumes the header of IPv4.
+        // `Framing` assumes the header of IPv4, so the additional bytes of IPv6 count as options.
         let longer = ip_header(self.family) - ip_header(Family::Ipv4);
         let framing = Framing::ethernet(self.options() + longer);
         if self.blueprint.is_shared() {
@@ -178,6 +189,7 @@ impl Bench for SimBench {
 }
 
 impl SimBench {
+    /// Converts the outcome of a simulation to the outcome of a run.
     fn outcome(&self, request: &RunRequest, outcome: &Outcome) -> Result<RunOutcome, BenchError> {
         let (source, sink) =
             ends(&self.blueprint, outcome).ok_or_else(|| lost(0, "there is none"))?;
@@ -201,12 +213,12 @@ impl SimBench {
     }
 }
 
-/// Returns the bytes of an IP header.
+/// Returns the number of bytes in an IP header without options and extension headers.
 fn ip_header(family: Family) -> u32 {
     u32::try_from(family.header_length()).unwrap_or(u32::MAX)
 }
 
-/// Returns the reports on both ends of the scenario's first transfer.
+/// Returns the reports on the source and the sink of the scenario's first bulk transfer.
 fn ends<'a>(
     blueprint: &Blueprint,
     outcome: &'a Outcome,
@@ -215,7 +227,7 @@ fn ends<'a>(
     Some((outcome.program(&format!("{name}: source"))?, outcome.program(&format!("{name}: sink"))?))
 }
 
-/// Collects the counters of one endpoint and of its machine.
+/// Returns the counters of one end: those of its connection and of its machine.
 fn counters(program: &ProgramReport, outcome: &Outcome) -> EndCounters {
     let mut end = EndCounters::default();
     if let Some(tcp) = &program.tcp {
