@@ -1,8 +1,9 @@
-//! The floor of the loopback device: the same bytes between the same two threads, without TCP.
+//! The floor of the loopback device: the time of the same transfer between the same two threads,
+//! without TCP.
 //!
-//! It uses a socket pair of the kernel (`AF_UNIX`), with `write` and `read` calls of the same
-//! sizes, and the same two copies into the kernel and out of it. As on the loopback device there is
-//! no checksum, but also no TCP, IP, device or acknowledgement. Buffers have the kernel's default
+//! The floor uses a socket pair of the kernel (`AF_UNIX`), with `write` and `read` calls of the
+//! same sizes. As over the loopback device, data is copied into the kernel and out of it, without a
+//! checksum. But there is no TCP, IP, device or acknowledgement. Buffers have the kernel's default
 //! size, because the buffer sizes of the plan belong to TCP, which the floor leaves out.
 
 use crate::bench::RunRequest;
@@ -15,7 +16,7 @@ use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-/// Transfers the requested bytes once, and returns the time.
+/// Transfers the requested bytes once through a socket pair, and returns the time.
 pub(crate) fn measure(request: &RunRequest, interrupt: &Interrupt) -> Result<Floor, BenchError> {
     let (near, far) =
         UnixStream::pair().map_err(|error| BenchError::io("opening a socket pair", error))?;
@@ -30,8 +31,9 @@ pub(crate) fn measure(request: &RunRequest, interrupt: &Interrupt) -> Result<Flo
     })
 }
 
-/// Wraps a Unix socket as a TCP stream, so that the floor uses the same loops as a transfer. These
-/// only read, write and set timeouts, which is the same for all stream sockets of the kernel.
+/// Wraps a Unix socket as a TCP stream, so that the floor uses the code of a transfer. That code
+/// also samples TCP's queues, but ignores the errors of these samples. Its other calls are valid
+/// for all stream sockets of the kernel.
 fn stream(end: UnixStream) -> Stream {
     TcpStream::from(OwnedFd::from(end)).into()
 }

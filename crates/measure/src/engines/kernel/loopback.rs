@@ -1,4 +1,4 @@
-//! A transfer inside this process: two threads with a socket each, over the loopback device.
+//! A transfer over the loopback device, between two threads of this process with a socket each.
 
 use super::common_options::CommonOptions;
 use crate::bench::RunRequest;
@@ -13,10 +13,10 @@ use std::time::Duration;
 
 /// The loopback address with port 0, for which the kernel chooses a port.
 pub(crate) const ANYWHERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
-/// Timeout of the handshake and of the first byte, both of which take microseconds on loopback.
+/// Timeout of the handshake, which takes microseconds over loopback.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Transfers the requested bytes over a new connection.
+/// Transfers the requested bytes over a new connection, and returns the outcome.
 pub(crate) fn run(
     common_options: &CommonOptions,
     request: &RunRequest,
@@ -47,11 +47,12 @@ pub(crate) fn run(
     })
 }
 
+/// Opens a connection over loopback. Returns the sender's stream and the receiver's stream.
 fn connected(sender: &Options, receiver: &Options) -> io::Result<(Stream, Stream)> {
     let listener = socket::listen(ANYWHERE, receiver)?;
     let near = socket::connect(listener.local_addr()?, sender, TIMEOUT)?;
     loop {
-        // A connection of another program to the same port is dropped.
+        // If another program connects to the same port, its connection is dropped.
         let (far, peer) = listener.accept()?;
         if peer == near.local_addr()? {
             return Ok((near.into(), far.into()));

@@ -1,12 +1,13 @@
-//! The kernel's TCP at both ends: over this machine's loopback, or to a `linerate sink` on another
-//! one.
+//! The engine with the kernel's TCP at both ends: over this machine's loopback device, or to a
+//! `linerate sink` on another machine.
 //!
 //! Options are set before the handshake of each connection: `SO_SNDBUF` at the sender, `SO_RCVBUF`
 //! at the receiver, and `TCP_CONGESTION` even for the default. `TCP_MAXSEG` gives segments the size
-//! of the plan, because the MTU of the loopback device is 65,536. The kernel sends no segment
-//! larger than half of the largest window it has seen. With a receive buffer of one packet,
-//! segments therefore have half the size (`snd_mss` among the counters), which is a part of the
-//! result.
+//! of the plan, because the MTU of the loopback device is 65,536.
+//!
+//! The kernel sends no segment larger than half of the largest window that the peer has announced.
+//! With a receive buffer of one packet, segments therefore have half the size (`snd_mss` among the
+//! counters). This effect is a part of the result.
 
 mod common_options;
 mod floor;
@@ -27,6 +28,7 @@ use path::Path;
 /// The bench for the kernel's TCP at both ends.
 #[derive(Debug)]
 pub struct KernelBench {
+    /// The receiving end.
     to: Destination,
     facts: BenchFacts,
     common_options: CommonOptions,
@@ -35,13 +37,15 @@ pub struct KernelBench {
 /// The receiving end of the transfers.
 #[derive(Debug)]
 enum Destination {
+    /// A socket of this process, reached over loopback.
     Loopback,
+    /// A linerate sink, usually on another machine.
     Sink(Box<RemoteSink>),
 }
 
 impl KernelBench {
-    /// Creates the bench for `plan`. It rejects everything that the kernel of either machine would
-    /// reject during the sweep.
+    /// Creates the bench for `plan`. Rejects a plan that the kernel of either machine would reject
+    /// during the sweep.
     ///
     /// # Errors
     /// The peer cannot be used, the congestion control is unknown, the MTU is not possible, or a

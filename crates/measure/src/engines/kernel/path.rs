@@ -1,4 +1,5 @@
-//! The path between the two ends: the interface, its framing and bit rate, and the segment size.
+//! The path between the two ends of a bench with the kernel's TCP: the interface with its framing
+//! and bit rate, and the segment size.
 
 use super::common_options::CommonOptions;
 use super::loopback;
@@ -13,18 +14,21 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The path between the two ends of a kernel bench.
+/// The path between the two ends of a bench with the kernel's TCP.
 #[derive(Debug)]
 pub(crate) struct Path {
     description: String,
+    /// Number of data bytes in a full segment.
     payload: u32,
     framing: Framing,
+    /// Bit rate of the interface; `None` over loopback, or if the driver reports none.
     line_rate: Option<LineRate>,
+    /// Settings of this path that affect the results, by name.
     settings: BTreeMap<String, String>,
 }
 
 impl Path {
-    /// Returns the path over loopback. A trial connection shows the payload of a segment.
+    /// Returns the path over loopback. A trial connection determines the payload of a full segment.
     pub(crate) fn loopback(common_options: &CommonOptions) -> Result<Self, BenchError> {
         let payload = trial(common_options)
             .map_err(|error| BenchError::io("a trial connection over the loopback", error))?;
@@ -38,7 +42,8 @@ impl Path {
         })
     }
 
-    /// Returns the path to the sink.
+    /// Returns the path to the sink `far`. Its control connection determines the payload of a full
+    /// segment.
     pub(crate) fn to(far: &RemoteSink, common_options: &CommonOptions) -> Result<Self, BenchError> {
         let remote = &far.remote;
         let payload = remote
@@ -84,16 +89,18 @@ fn trial(common_options: &CommonOptions) -> io::Result<u32> {
     kernel_tcp::max_segment(&stream)
 }
 
-/// Returns the number of header bytes in each segment that bare IPv4 and TCP headers do not have:
+/// Returns the number of header bytes in each segment besides IPv4 and TCP headers without options:
 /// TCP options, and the longer header of IPv6.
 fn options_length(common_options: &CommonOptions, address: SocketAddr, payload: u32) -> u32 {
-    /// Bytes of the timestamp option with padding. The kernel's data segments have no other option.
+    /// Number of bytes of the timestamp option with padding. The kernel's data segments usually
+    /// have no other option.
     const TIMESTAMPS: u32 = 12;
     let announced = u32::from(common_options.max_segment(address));
     let options = if payload + TIMESTAMPS <= announced { TIMESTAMPS } else { 0 };
     options + if address.is_ipv6() { 20 } else { 0 }
 }
 
+/// Returns the settings that are recorded for every path.
 fn settings(common_options: &CommonOptions) -> BTreeMap<String, String> {
     let congestion = common_options.congestion.clone().unwrap_or_else(|| "unknown".to_owned());
     let granted =

@@ -91,7 +91,7 @@ fn requests_that_the_kernel_refuses_fail_before_the_first_run() {
     assert!(matches!(error, BenchError::BufferTooLarge { which: "send", .. }), "{error}");
 }
 
-/// Returns the outcome of a run of 100,000 bytes if the sink sends the given report.
+/// Returns the outcome of a run of 100,000 bytes to a fake sink, which reports the given result.
 fn outcome_of_report(
     ended: Ended,
     bytes: u64,
