@@ -1,4 +1,5 @@
-//! linerate's TCP as one end of a transfer: the source, the sink, and their common parts.
+//! linerate's TCP as one end of a transfer: the source, the sink, and the parts that source and
+//! sink share.
 
 mod counters;
 mod host;

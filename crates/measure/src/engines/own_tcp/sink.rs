@@ -15,14 +15,16 @@ use std::net::SocketAddr;
 /// Maximum time to wait for a peer that does not complete the close of the connection.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Reads the data of a transfer.
+/// The receiving end of a transfer, which reads and optionally verifies the data.
 #[derive(Debug)]
 pub(crate) struct Sink<'a> {
     transfer: &'a Transfer<'a>,
     pattern: Pattern,
+    /// Buffer for one read.
     buffer: Vec<u8>,
+    /// Number of bytes read so far.
     read: u64,
-    /// Position of the first wrong byte; `None` if none was found.
+    /// Position of the first wrong byte in the data; `None` if none was found.
     wrong_at: Option<u64>,
     /// Has the source closed its sending direction?
     is_at_end: bool,
@@ -31,25 +33,29 @@ pub(crate) struct Sink<'a> {
 /// The result of reading a transfer.
 #[derive(Debug)]
 pub(crate) struct ReadResult {
+    /// Number of bytes read.
     pub(crate) bytes: u64,
-    /// Time at which the last byte had been read, or the maximum duration had passed.
+    /// Time at which the last byte was read, or at which the maximum duration had passed.
     pub(crate) finished: Instant,
+    /// Have all requested bytes arrived?
     pub(crate) complete: bool,
     /// Was the data correct? `None` if it was not compared.
     pub(crate) verified: Option<bool>,
+    /// Counters of the connection and the host.
     pub(crate) counters: EndCounters,
     /// Size of the connection's receive buffer, in bytes.
     pub(crate) receive_buffer: u64,
 }
 
 impl<'a> Sink<'a> {
+    /// Creates a sink that has not read any data.
     pub(crate) fn new(transfer: &'a Transfer<'a>) -> Self {
         let buffer = vec![0; transfer.request.read_size];
         let pattern = Pattern::new(transfer.request.seed);
         Self { transfer, pattern, buffer, read: 0, wrong_at: None, is_at_end: false }
     }
 
-    /// Listens at `local`, which must be called before the source connects.
+    /// Listens at `local`. The source must connect afterwards.
     ///
     /// # Errors
     /// The host does not have the address.
@@ -93,6 +99,7 @@ impl<'a> Sink<'a> {
         })
     }
 
+    /// Waits for the connection of the source.
     fn accept<L: Link + Readiness>(
         &self,
         end: &mut End<L>,
@@ -104,7 +111,7 @@ impl<'a> Sink<'a> {
             }
             self.transfer.check_interrupt()?;
             if self.transfer.is_over() {
-                // The source has failed, and reports its own error.
+                // The source has failed, and its own error is reported.
                 return Err(self.lost("there was no connection"));
             }
             end.turn(End::<L>::now())?;
@@ -124,8 +131,8 @@ impl<'a> Sink<'a> {
             if self.read >= self.transfer.request.bytes {
                 return Ok(End::<L>::now());
             }
-            // This precedes the check for the end of the stream, because a source that is the first
-            // to notice the end of the time closes the stream.
+            // The time is checked before the end of the stream. A source that notices the end of
+            // the maximum duration first closes the stream, which is not an error.
             if self.transfer.is_late(now) {
                 return Ok(now);
             }
@@ -138,7 +145,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Reads all data that has arrived.
+    /// Reads all data that has arrived so far.
     fn read<L: Link + Readiness>(
         &mut self,
         end: &mut End<L>,
@@ -156,6 +163,7 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
+    /// Counts and verifies the first `count` bytes of the buffer.
     fn note(&mut self, count: usize) {
         if self.transfer.request.verify && self.wrong_at.is_none() {
             self.wrong_at = self.pattern.verify(self.read, &self.buffer[..count]).err();
@@ -163,6 +171,7 @@ impl<'a> Sink<'a> {
         self.read += count as u64;
     }
 
+    /// Returns the counters of the connection, and the position of the first wrong byte.
     fn counters<L: Link + Readiness>(
         &self,
         end: &mut End<L>,
@@ -177,7 +186,8 @@ impl<'a> Sink<'a> {
         Ok(counters)
     }
 
-    /// Reads the end of the stream, closes, and waits until the source has acknowledged the close.
+    /// Waits for the end of the stream, closes the connection, and waits until the source has
+    /// acknowledged the close.
     fn finish_close<L: Link + Readiness>(
         &mut self,
         end: &mut End<L>,
@@ -212,11 +222,12 @@ impl<'a> Sink<'a> {
         self.transfer.end();
         let now = End::<L>::now();
         end.stack().tcp_abort(now, handle).map_err(|error| self.lost(&error.to_string()))?;
-        // The reset may be lost. The source then learns the end of the run from
-        // `Transfer::is_over`.
+        // The reset may be lost. In that case `Transfer::is_over` tells the source that the run has
+        // ended.
         end.turn(now)
     }
 
+    /// Returns the error of a failed connection.
     fn lost(&self, what: &str) -> BenchError {
         BenchError::ConnectionLost { bytes: self.read, what: what.to_owned() }
     }

@@ -12,17 +12,20 @@ use linerate_tcp::{Config, State};
 use linerate_units::{Duration, Instant};
 use std::net::SocketAddr;
 
-/// Time after the run's maximum duration in which the peer must complete the close.
+/// Time after the run's maximum duration in which the peer must complete the close of the
+/// connection.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Writes the data of a transfer.
+/// The sending end of a transfer, which writes the data.
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
     transfer: &'a Transfer<'a>,
     pattern: Pattern,
+    /// Data of one write.
     block: Vec<u8>,
-    /// Number of bytes of `block` that have been written.
+    /// Number of bytes of `block` that have already been written.
     offset: usize,
+    /// Number of bytes written in all.
     written: u64,
 }
 
@@ -31,12 +34,14 @@ pub(crate) struct Source<'a> {
 pub(crate) struct WriteResult {
     /// Time of the first write.
     pub(crate) began: Instant,
+    /// Counters of the connection and the host.
     pub(crate) counters: EndCounters,
     /// Size of the connection's send buffer, in bytes.
     pub(crate) send_buffer: u64,
 }
 
 impl<'a> Source<'a> {
+    /// Creates a source that has not written any data.
     pub(crate) fn new(transfer: &'a Transfer<'a>) -> Self {
         let pattern = Pattern::new(transfer.request.seed);
         let mut block = vec![0; transfer.request.write_size];
@@ -66,6 +71,7 @@ impl<'a> Source<'a> {
         given
     }
 
+    /// Waits until the connection is established.
     fn wait_for_handshake<L: Link + Readiness>(
         &self,
         end: &mut End<L>,
@@ -78,7 +84,8 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// Writes until the last byte is acknowledged, or the sink has ended the run.
+    /// Writes all data and closes the sending direction. Returns when the peer has acknowledged
+    /// everything, or when the sink has ended the run.
     fn write_all<L: Link + Readiness>(
         &mut self,
         end: &mut End<L>,
@@ -101,7 +108,7 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// Writes as much as fits into the send buffer.
+    /// Writes as much data as fits into the send buffer.
     fn write<L: Link + Readiness>(
         &mut self,
         end: &mut End<L>,
@@ -118,7 +125,7 @@ impl<'a> Source<'a> {
             let taken = match end.stack().tcp_write(now, handle, rest) {
                 Ok(0) => return Ok(()),
                 Ok(taken) => taken,
-                // The reset is expected if the sink has ended the run.
+                // A reset is expected if the sink has ended the run.
                 Err(_) if self.transfer.is_over() => return Ok(()),
                 Err(error) => return Err(self.lost(error)),
             };
@@ -130,7 +137,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Prepares the next block of data. Without a comparison, the previous block is written again.
+    /// Prepares the next block of data. If the sink does not compare the data, the previous block
+    /// is written again.
     fn next_block(&mut self) {
         self.offset = 0;
         if self.transfer.request.verify {
@@ -138,6 +146,7 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Returns the result of writing. `send_buffer` is the size of the send buffer in bytes.
     fn given<L: Link + Readiness>(
         &self,
         end: &mut End<L>,
@@ -150,8 +159,8 @@ impl<'a> Source<'a> {
         Ok(WriteResult { began: self.transfer.began(), counters, send_buffer: send_buffer as u64 })
     }
 
-    /// Waits for the peer's FIN and acknowledges it, so that both ends close cleanly. The FIN comes
-    /// when the sink has read everything, which may take as long as the run.
+    /// Waits for the peer's FIN and acknowledges it, so that both ends close cleanly. The sink
+    /// sends the FIN when it has read all data, which may take as long as the run.
     fn finish_close<L: Link + Readiness>(
         &self,
         end: &mut End<L>,
@@ -171,6 +180,8 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
+    /// Returns the state of the connection, or an error if the connection failed before the end of
+    /// the transfer.
     fn state<L: Link + Readiness>(
         &self,
         end: &mut End<L>,
@@ -183,6 +194,7 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Returns the error of a failed connection.
     fn lost(&self, error: Error) -> BenchError {
         BenchError::ConnectionLost { bytes: self.written, what: error.to_string() }
     }

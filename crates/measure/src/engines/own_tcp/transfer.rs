@@ -11,8 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub(crate) struct Transfer<'a> {
     pub(crate) request: &'a RunRequest,
     pub(crate) interrupt: &'a Interrupt,
-    /// Time of the first write, in nanoseconds of the monotonic clock; `NEVER` before it.
+    /// Time of the first write in nanoseconds of the monotonic clock; `Instant::NEVER` before the
+    /// first write.
     began: AtomicU64,
+    /// Has one end finished or failed?
     over: AtomicBool,
 }
 
@@ -28,17 +30,18 @@ impl<'a> Transfer<'a> {
         self.began.store(now.as_nanos(), Ordering::Release);
     }
 
-    /// Returns the time of the first write, or `NEVER` before it.
+    /// Returns the time of the first write, or `Instant::NEVER` before the first write.
     pub(crate) fn began(&self) -> Instant {
         Instant::from_nanos(self.began.load(Ordering::Acquire))
     }
 
-    /// Returns the time at which the maximum duration ends, or `NEVER` before the first write.
+    /// Returns the time at which the maximum duration ends, or `Instant::NEVER` before the first
+    /// write.
     pub(crate) fn deadline(&self) -> Instant {
         self.began() + self.request.max_time
     }
 
-    /// Has the maximum duration passed?
+    /// Has the maximum duration of the run passed at the time `now`?
     pub(crate) fn is_late(&self, now: Instant) -> bool {
         now >= self.deadline()
     }
@@ -53,8 +56,8 @@ impl<'a> Transfer<'a> {
         self.over.load(Ordering::Acquire)
     }
 
-    /// Returns a guard that ends the transfer when it is dropped, so that every exit of a thread
-    /// ends it.
+    /// Returns a guard that ends the transfer when it is dropped. A thread holds the guard, so that
+    /// every exit of the thread ends the transfer.
     pub(crate) const fn ending(&self) -> Ending<'_> {
         Ending(self)
     }
