@@ -1,4 +1,4 @@
-//! A linerate host on its link, driven by the thread of the program that uses it.
+//! A linerate host on its link. The thread of the program that uses the host also drives it.
 
 use super::wait::LinkWaiter;
 use crate::bench_error::BenchError;
@@ -9,7 +9,7 @@ use linerate_wire::{IpCidr, MacAddress};
 use std::io;
 use std::net::IpAddr;
 
-/// A linerate host on its link, with the means to wait for events.
+/// A linerate host on its link, with the means to wait for events of the link.
 #[derive(Debug)]
 pub(crate) struct End<L> {
     host: Host<L>,
@@ -17,8 +17,8 @@ pub(crate) struct End<L> {
 }
 
 impl<L: Link + Readiness> End<L> {
-    /// Creates a host at `address`, with a prefix of 24 bits for IPv4 or 64 for IPv6. `seed`
-    /// determines its secrets and sequence numbers.
+    /// Creates a host at `address`, with a prefix of 24 bits for IPv4 or 64 bits for IPv6. `seed`
+    /// determines the host's secrets and sequence numbers.
     ///
     /// # Errors
     /// The system provides no descriptors to wait with.
@@ -26,8 +26,8 @@ impl<L: Link + Readiness> End<L> {
         Self::counting_packets(false, address.into(), seed, link)
     }
 
-    /// Creates a host like [`new`](Self::new). It can count its packets in the IPv4 identification
-    /// field.
+    /// Creates a host like [`new`](Self::new). If `count_packets`, the host counts its packets in
+    /// the IPv4 identification field, which saves bytes if the link compresses headers (RFC 1144).
     pub(crate) fn counting_packets(
         count_packets: bool,
         address: IpAddr,
@@ -42,7 +42,7 @@ impl<L: Link + Readiness> End<L> {
         Ok(Self { host: Host::new(stack, link), link_waiter: LinkWaiter::new()? })
     }
 
-    /// Returns the locally administered MAC address that belongs to the host at `address`.
+    /// Returns the locally administered MAC address of the host at `address`.
     pub(crate) fn mac(address: impl Into<IpAddr>) -> MacAddress {
         MacAddress::new([0x02, 0, 0x5e, 0, 0, last_octet(address.into())])
     }
@@ -52,16 +52,17 @@ impl<L: Link + Readiness> End<L> {
         MonotonicClock.now()
     }
 
-    /// Returns the host's stack, which the program uses.
+    /// Returns the host's stack, through which the program opens, writes and reads connections.
     pub(crate) const fn stack(&mut self) -> &mut Stack {
         self.host.stack_mut()
     }
 
-    /// Executes a turn of the host. If there was nothing to do, waits for an event, but for a
-    /// limited time. The program calls it when it cannot do more itself.
+    /// Executes a turn of the host: receives frames, runs timers, and sends frames. If the turn had
+    /// nothing to do, waits for an event of the link, but for a limited time. The program calls
+    /// this function when it can neither write nor read.
     ///
     /// # Errors
-    /// The link or the system fails.
+    /// The link fails, or the system cannot wait.
     pub(crate) fn turn(&mut self, now: Instant) -> Result<(), BenchError> {
         let turn = self.host.turn(now).map_err(link_failed)?;
         if turn.more || turn.received > 0 || turn.transmitted > 0 || turn.timers > 0 {
@@ -76,6 +77,7 @@ impl<L: Link + Readiness> End<L> {
     }
 }
 
+/// Returns the last byte of `address`, which distinguishes the hosts of a link.
 const fn last_octet(address: IpAddr) -> u8 {
     match address {
         IpAddr::V4(address) => address.octets()[3],
@@ -83,7 +85,8 @@ const fn last_octet(address: IpAddr) -> u8 {
     }
 }
 
-/// Derives the seed of a host, so that hosts with different addresses have different seeds.
+/// Derives the seed of a host from the seed of the run and the last byte of the host's address, so
+/// that hosts have different seeds.
 fn spread(seed: u64, host: u8) -> [u8; 32] {
     let mut random = oorandom::Rand64::new(u128::from(seed) << 8 | u128::from(host));
     let mut bytes = [0; 32];
@@ -93,6 +96,7 @@ fn spread(seed: u64, host: u8) -> [u8; 32] {
     bytes
 }
 
+/// Converts an error of the link.
 fn link_failed(error: LinkError) -> BenchError {
     match error {
         LinkError::Io { errno, what } => {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// Number of bytes in a TCP header without options.
 const TCP_HEADER: u16 = 20;
-/// Minimum MTU in bytes. It leaves room for data, because headers and options take up to a hundred
+/// Minimum MTU in bytes. It leaves room for data, because headers and options take at most 100
 /// bytes.
 const MIN_MTU: u16 = 128;
 /// Minimum MTU of a link with IPv6, in bytes (RFC 8200 §5).
@@ -20,19 +20,23 @@ const MIN_MTU_IPV6: u16 = 1_280;
 /// The configuration of linerate's TCP that is the same for all connections of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
+    /// Configuration of a connection, without the buffers of a run.
     config: Config,
     profile: Profile,
+    /// Size of the largest IP packet in bytes.
     mtu: u16,
     family: Family,
     /// Do frames begin with an Ethernet header?
     has_link_header: bool,
+    /// Does the link compress headers (RFC 1144)?
     compresses_headers: bool,
+    /// Impairments of the frames of linerate's host; `None` for an unimpaired link.
     impairments: Option<Impairments>,
 }
 
 impl Rules {
-    /// Creates the configuration that `plan` describes. `congestion` is given if linerate's end
-    /// sends.
+    /// Creates the configuration that `plan` describes. `congestion` is the name of the congestion
+    /// control if linerate's TCP sends; `None` selects the profile's default.
     ///
     /// # Errors
     /// The plan names an unknown profile or congestion control, or impossible sizes.
@@ -77,7 +81,7 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Returns the payload of a full segment, in bytes.
+    /// Returns the number of data bytes in a full segment.
     pub(crate) fn payload(&self) -> u32 {
         u32::from(self.mtu - self.family.header_length() - TCP_HEADER) - self.options()
     }
@@ -93,7 +97,8 @@ impl Rules {
         }
     }
 
-    /// Does the link compress headers (RFC 1144)? Then the host counts its packets.
+    /// Does the link compress headers (RFC 1144)? If so, the host counts its packets in the IPv4
+    /// identification field.
     pub(crate) const fn compresses_headers(&self) -> bool {
         self.compresses_headers
     }
@@ -108,7 +113,7 @@ impl Rules {
         self.impairments
     }
 
-    /// Returns the settings that affect the results, by name.
+    /// Returns the settings of linerate's TCP that affect the results, by name.
     pub(crate) fn settings(&self) -> BTreeMap<String, String> {
         let settings = [
             ("tcp.profile", self.profile.to_string()),
@@ -123,10 +128,10 @@ impl Rules {
         settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// Returns the configuration of a connection, with the buffers of a run.
+    /// Returns the configuration of a connection with the buffers of the run `request`.
     ///
     /// # Errors
-    /// Those of [`Rules::new`].
+    /// [`BenchError::BufferTooLarge`] if a buffer is too large.
     pub(crate) fn config(&self, request: &RunRequest) -> Result<Config, BenchError> {
         let mut config = self.config;
         config.send_buffer = self.grant("send", request.send_buffer.bytes)?.into();
@@ -134,7 +139,7 @@ impl Rules {
         Ok(config)
     }
 
-    /// Returns the configuration of connections to which no run applies, such as the control
+    /// Returns the configuration of connections that belong to no run, such as the control
     /// connection.
     pub(crate) const fn usual(&self) -> &Config {
         &self.config
@@ -147,8 +152,9 @@ impl Rules {
         if self.config.timestamps { TIMESTAMPS } else { 0 }
     }
 
-    /// Returns the requested size if linerate's TCP supports it. Without window scaling, a receive
-    /// buffer has at most 65,535 bytes.
+    /// Returns the requested size of the `which` buffer (`send` or `receive`), or an error if it
+    /// exceeds the maximum of linerate's TCP. Without window scaling, the maximum of a receive
+    /// buffer is 65,535 bytes.
     fn grant(&self, which: &'static str, requested: u64) -> Result<usize, BenchError> {
         let most = match which {
             "receive" if !self.config.window_scaling => usize::from(u16::MAX),
@@ -167,6 +173,8 @@ impl Rules {
     }
 }
 
+/// Returns the error of an unknown `name`. `what` is the kind of name, and `known` contains the
+/// valid names.
 fn unknown(what: &'static str, name: &str, known: &[impl ToString]) -> BenchError {
     let known = known.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     BenchError::UnknownName { what, name: name.to_owned(), known }

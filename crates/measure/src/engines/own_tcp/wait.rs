@@ -1,8 +1,8 @@
-//! Waits for a link at the lowest cost: by polling for a while, and then sleeping.
+//! Waiting for events of a link at low cost: by polling for a short time, and then by sleeping.
 //!
-//! A sleep with its wake-up costs several microseconds, a poll some nanoseconds. Polling pays off
-//! if the other end has its own CPU; on a shared one it only delays the other end. The number of
-//! polls adapts to the success of previous polls.
+//! A sleep with its wake-up takes several microseconds, a poll some nanoseconds. Polling is faster
+//! if the other end has its own CPU. On a shared CPU, polling only delays the other end. The number
+//! of polls adapts to the success of previous polls.
 
 use crate::bench_error::BenchError;
 use crate::engines::cpu_pinning::PinnedThread;
@@ -11,20 +11,24 @@ use linerate_units::{Clock, Duration, Instant};
 use std::hint::spin_loop;
 use std::io;
 
-/// Maximum number of polls before a sleep, which take some fifty microseconds. That is longer than
-/// the wake-up of the other end, so that one polling end keeps both awake.
+/// Maximum number of polls before a sleep. They take about 50 µs, which is longer than the wake-up
+/// of the other end. One end that polls therefore keeps both ends awake.
 const MOST: u32 = 2_500;
-/// Number of waits after which polling is tried again, if it has been given up.
+/// Number of waits from one wait with the maximum number of polls to the next, even if polling had
+/// no success.
 const RETRY_AFTER: u32 = 64;
 /// Maximum duration of a sleep, after which the thread checks whether the run has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Waits for events of one link.
+/// The means of a thread to wait for events of one link.
 #[derive(Debug)]
 pub(crate) struct LinkWaiter {
     waiter: Waiter,
+    /// Maximum number of polls before a sleep.
     most: u32,
+    /// Current number of polls before a sleep.
     polls: u32,
+    /// Number of waits so far.
     waits: u32,
 }
 
@@ -39,7 +43,7 @@ impl LinkWaiter {
         Ok(Self { waiter, most, polls: most, waits: 0 })
     }
 
-    /// Waits until `link` has an event or the time is `latest`, but at most [`POLL_INTERVAL`].
+    /// Waits until `link` has an event or the time is `latest`, but for at most [`POLL_INTERVAL`].
     ///
     /// # Errors
     /// The system cannot wait.
@@ -55,7 +59,8 @@ impl LinkWaiter {
         self.waiter.wait(link, latest).map(drop).map_err(|error| failed(error.errno))
     }
 
-    /// Polls the link as often as has paid off recently. Returns true if the link has an event.
+    /// Polls the link a number of times, which is restored after a success and halved after a
+    /// failure. Returns true if the link has an event.
     fn poll(&mut self, link: &mut impl Readiness) -> bool {
         self.waits = self.waits.wrapping_add(1);
         let polls = if self.waits.is_multiple_of(RETRY_AFTER) { self.most } else { self.polls };
@@ -71,7 +76,7 @@ impl LinkWaiter {
     }
 }
 
-/// Returns the maximum number of polls before a sleep: zero if the ends share a CPU.
+/// Returns the maximum number of polls before a sleep, which is zero if both ends share a CPU.
 pub(crate) fn max_polls() -> u32 {
     if PinnedThread::are_separate() { MOST } else { 0 }
 }

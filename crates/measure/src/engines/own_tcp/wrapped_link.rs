@@ -1,4 +1,5 @@
-//! Wrappers of a link during a run: impairments, and a capture of the frames that the host sees.
+//! The wrappers of a link during a run: impairments, and a capture of the frames that the host
+//! sends and receives.
 
 use crate::bench_error::BenchError;
 use linerate_link::capture_file::CaptureWriter;
@@ -9,11 +10,12 @@ use linerate_units::Instant;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Wraps the link of linerate's host. If both endpoints use linerate, wraps the sender's link.
+/// The means to wrap the link of linerate's host for a run. If both ends use linerate's TCP, the
+/// sender's link is wrapped.
 #[derive(Debug)]
 pub(crate) struct Wrapping {
     impairments: Option<Impairments>,
-    /// The capture file, while no run uses it.
+    /// The capture file; `None` without a capture, and while a run uses the file.
     capture: Option<CaptureWriter>,
 }
 
@@ -38,7 +40,7 @@ impl Wrapping {
         }
     }
 
-    /// Removes the wrappers, and keeps the capture file for the next run.
+    /// Removes the wrappers from a link, and keeps the capture file for the next run.
     ///
     /// # Errors
     /// [`BenchError::Capture`] if not all frames could be written, in which case the sweep must
@@ -58,6 +60,7 @@ impl Wrapping {
         }
     }
 
+    /// Flushes the capture file, and keeps it for the next run.
     fn keep(&mut self, mut capture: CaptureWriter) -> Result<(), BenchError> {
         capture.flush();
         if let Some(error) = capture.error() {
@@ -73,13 +76,17 @@ impl Wrapping {
 /// A link with the wrappers that a run requires.
 #[derive(Debug)]
 pub(crate) enum WrappedLink<L> {
+    /// The link without wrappers.
     Bare(L),
+    /// The link with a capture.
     Captured(Capture<L>),
+    /// The link with impairments.
     Impaired(Impair<L>),
+    /// The link with impairments and a capture.
     Both(Capture<Impair<L>>),
 }
 
-/// Applies an expression to the link in any variant.
+/// Evaluates `$call` with the wrapped link, in any variant, as `$link`.
 macro_rules! each {
     ($wrapped:expr, $link:ident => $call:expr) => {
         match $wrapped {
