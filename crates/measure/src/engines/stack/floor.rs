@@ -1,10 +1,10 @@
-//! The floor of the memory link: the same bytes through the same rings between the same two
-//! threads, with the indispensable work of a TCP, but without TCP.
+//! The floor of the memory link: the time of the same transfer, through the same rings and between
+//! the same two threads, without TCP. Only the copies and checksums that TCP requires remain.
 //!
-//! As in a run, there are four copies and two checksums. Each byte is copied to a send buffer,
-//! copied to a frame and checksummed, checksummed again at the other end, copied to a receive
-//! buffer, and copied to the reader. There are no headers, acknowledgements, timers or connections;
-//! only the ring limits the writer.
+//! As in a run, there are four copies and two checksums. Each byte is copied to a send buffer, and
+//! copied to a frame and checksummed. At the other end it is checksummed again, copied to a receive
+//! buffer, and copied to the reading program. Headers are empty, and there are no acknowledgements,
+//! timers or connections; only the ring limits the writer.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -20,12 +20,15 @@ use linerate_units::{Clock, Instant};
 use linerate_wire::{Sum, checksum::copy_and_sum};
 use std::thread;
 
-/// Bytes of Ethernet, IPv4 and TCP headers in a frame. They cross the link, but have no content.
+/// Number of bytes of the Ethernet, IPv4 and TCP headers in a frame. They cross the link, but have
+/// no content.
 const HEADERS: usize = 14 + 20 + 20;
-/// Maximum number of frames in a turn, as in a host.
+/// Maximum number of frames that are sent or received at once, as in a turn of a host. It is also
+/// the maximum number of segments in a send buffer.
 const BUDGET: usize = 64;
 
-/// Transfers the requested bytes once, and returns the time.
+/// Transfers the requested bytes once from `near` to `far`, and returns the time. A frame carries
+/// `payload` bytes.
 pub(crate) fn measure(
     near: MemoryLink,
     far: MemoryLink,
@@ -45,8 +48,8 @@ pub(crate) fn measure(
         });
         (joined(writer), joined(reader))
     });
-    // If one endpoint stops early, its peer reports that the link is down. After an interrupt, that
-    // error would be misleading.
+    // If one thread stops early, the other thread reports that the link is down. After an
+    // interrupt, that error would be misleading.
     let (began, ended) = match (began, ended) {
         (Err(BenchError::Interrupted), _) | (_, Err(BenchError::Interrupted)) => {
             return Err(BenchError::Interrupted);
@@ -56,6 +59,7 @@ pub(crate) fn measure(
     Ok(Floor { bytes: request.bytes, time: ended.since(began), how: how(request) })
 }
 
+/// Describes the transfer, for the facts of a sweep.
 fn how(request: &RunRequest) -> String {
     let pattern = if request.verify { ", made and compared byte for byte as in a run" } else { "" };
     format!(
@@ -64,7 +68,7 @@ fn how(request: &RunRequest) -> String {
     )
 }
 
-/// A link, with the means to wait for it.
+/// A link, with the means to wait for its events.
 struct WaitingLink {
     link: MemoryLink,
     link_waiter: LinkWaiter,
@@ -75,6 +79,7 @@ impl WaitingLink {
         Ok(Self { link, link_waiter: LinkWaiter::new()? })
     }
 
+    /// Waits for an event of the link, or returns an error after an interrupt.
     fn wait(&mut self, interrupt: &Interrupt) -> Result<(), BenchError> {
         if interrupt.is_raised() {
             return Err(BenchError::Interrupted);
@@ -88,8 +93,11 @@ struct Writer<'a> {
     waiting_link: WaitingLink,
     request: &'a RunRequest,
     pattern: Pattern,
+    /// Data of one write of the program.
     block: Vec<u8>,
+    /// The send buffer.
     buffer: Vec<u8>,
+    /// Number of data bytes in a full frame.
     payload: usize,
 }
 
@@ -123,11 +131,12 @@ impl<'a> Writer<'a> {
             self.send(filled, interrupt)?;
             written += filled as u64;
         }
-        // The reader can still take the frames in the link after this end is dropped.
+        // The reader can still receive the frames in the link after the sending end is dropped.
         Ok(began)
     }
 
-    /// Copies data of the program to the send buffer: the first copy.
+    /// Copies `count` bytes of the program's data, from `position` on, to the send buffer: the
+    /// first copy.
     fn fill(&mut self, position: u64, count: usize) {
         let mut filled = 0;
         while filled < count {
@@ -143,7 +152,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Copies the send buffer to frames with a checksum: the second copy and the first checksum.
+    /// Copies `count` bytes of the send buffer to frames, and computes checksums: the second copy
+    /// and the first checksum.
     fn send(&mut self, count: usize, interrupt: &Interrupt) -> Result<(), BenchError> {
         let mut sent = 0;
         while sent < count {
@@ -174,8 +184,11 @@ struct Reader<'a> {
     waiting_link: WaitingLink,
     request: &'a RunRequest,
     pattern: Pattern,
+    /// The receive buffer.
     buffer: Vec<u8>,
+    /// Buffer for one read of the program.
     block: Vec<u8>,
+    /// Number of bytes read so far.
     read: u64,
 }
 
@@ -194,7 +207,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads all bytes, and returns the time of the last read.
+    /// Reads all bytes, and returns the time after the last read.
     fn read_all(mut self, interrupt: &Interrupt) -> Result<Instant, BenchError> {
         while self.read < self.request.bytes {
             let arrived = self.receive()?;
@@ -206,7 +219,8 @@ impl<'a> Reader<'a> {
         Ok(MonotonicClock.now())
     }
 
-    /// Verifies the checksums of frames, and copies them to the receive buffer: the third copy.
+    /// Verifies the checksums of frames, and copies their data to the receive buffer: the second
+    /// checksum and the third copy. Returns the number of received bytes.
     fn receive(&mut self) -> Result<usize, BenchError> {
         let (buffer, mut arrived, mut damaged) = (&mut self.buffer, 0, false);
         let received = self.waiting_link.link.receive(BUDGET, |frame| {
@@ -219,7 +233,7 @@ impl<'a> Reader<'a> {
         if damaged { Err(broken_by("a wrong checksum")) } else { Ok(arrived) }
     }
 
-    /// Copies received data to the program: the fourth copy.
+    /// Copies the first `arrived` bytes of the receive buffer to the program: the fourth copy.
     fn take(&mut self, arrived: usize) -> Result<(), BenchError> {
         for part in self.buffer[..arrived].chunks(self.block.len()) {
             let block = &mut self.block[..part.len()];
@@ -233,13 +247,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the size of the send buffer in bytes: whole segments, and no more than fits into a
-/// cache.
+/// Returns the size in bytes of a buffer for a request of `requested` bytes. The size is a whole
+/// number of segments, and limited so that the buffer fits into a processor cache.
 fn buffer_size(requested: u64, payload: usize) -> usize {
     let segments = usize::try_from(requested).unwrap_or(usize::MAX) / payload;
     segments.clamp(1, BUDGET) * payload
 }
 
+/// Converts an error of the link.
 fn broken(error: LinkError) -> BenchError {
     broken_by(&error.to_string())
 }

@@ -1,7 +1,8 @@
-//! linerate's TCP at both ends: two hosts, each with a thread, at the two ends of a memory link.
+//! The engine with linerate's TCP at both ends: two hosts, each with a thread, connected by a
+//! memory link.
 //!
-//! It needs no privileges and no network. Each run has new hosts and a new link, so that runs are
-//! independent.
+//! This engine needs no privileges and no network. Each run has new hosts and a new link, so that
+//! runs are independent.
 
 mod floor;
 
@@ -24,22 +25,25 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
 
-/// Addresses of the two hosts, from TEST-NET-1, which is reserved for documentation (RFC 5737).
+/// Address of the sending host. It is from TEST-NET-1, which is reserved for documentation (RFC
+/// 5737).
 const SOURCE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+/// Address of the receiving host, from TEST-NET-1.
 const SINK: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
-/// Port of the discard service (RFC 863), at which the sink listens.
+/// Port of the discard service (RFC 863), on which the sink listens.
 const PORT: u16 = 9;
 
 /// The bench for linerate's TCP at both ends of a memory link.
 #[derive(Debug)]
 pub struct StackBench {
     rules: Rules,
-    /// Wraps the sender's end of the link: impairments and capture.
+    /// Adds impairments and a capture to the sender's end of the link.
     wrapping: Wrapping,
 }
 
 impl StackBench {
-    /// Creates the bench for `plan`. If `capture` is given, all frames are written to it.
+    /// Creates the bench for `plan`. If `capture` is given, all frames are written to the capture
+    /// file.
     ///
     /// # Errors
     /// The plan names an unknown profile or congestion control, or impossible sizes.
@@ -48,6 +52,7 @@ impl StackBench {
         Ok(Self { rules, wrapping: Wrapping::new(rules.impairments(), capture) })
     }
 
+    /// Creates a memory link with the MTU of the plan, and returns its two ends.
     fn link(&self) -> Result<(MemoryLink, MemoryLink), BenchError> {
         let config = MemoryConfig { mtu: self.rules.mtu(), ..MemoryConfig::default() };
         memory::pair(config).map_err(|error| match error {
@@ -104,7 +109,8 @@ impl Bench for StackBench {
 }
 
 impl Rules {
-    /// Executes a transfer from `near` to `far`. Returns the outcome, and the link of the source.
+    /// Executes a transfer from a host on `near` to a host on `far`. Returns the outcome, and the
+    /// link of the sending host.
     pub(super) fn carry<N: Link + Readiness + Send, F: Link + Readiness + Send>(
         &self,
         near: N,
@@ -117,8 +123,8 @@ impl Rules {
         let address = SocketAddr::from((SINK, PORT));
         let counts = self.compresses_headers();
         let (given, taken) = thread::scope(|scope| {
-            // The threads return their links, because dropping a link early would close it for the
-            // other end.
+            // Each thread returns its link instead of dropping it. Dropping a link early would
+            // close the other end of the link.
             let source = scope.spawn(|| {
                 PinnedThread::Source.pin();
                 let usage = ThreadUsage::start();
@@ -144,8 +150,8 @@ impl Rules {
     }
 }
 
-/// Combines the results of both ends. If both failed, it returns the error of the source or the
-/// interrupt, since the other error is usually a consequence.
+/// Combines the results of both ends. If both ends failed, the interrupt or the error of the source
+/// is returned, because the other error is usually a consequence.
 fn outcome<N>(
     given: Result<(WriteResult, N), BenchError>,
     taken: Result<ReadResult, BenchError>,

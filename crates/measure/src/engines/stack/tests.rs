@@ -1,4 +1,4 @@
-//! Tests of whole transfers over the memory link.
+//! Tests of whole transfers between two linerate hosts over the memory link.
 
 use super::*;
 use crate::bench::BufferRequest;
