@@ -1,4 +1,4 @@
-//! The TAP or TUN device of a bench, and the addresses on it.
+//! The TAP or TUN device of a bench, and the addresses on the device.
 
 use crate::bench_error::BenchError;
 use crate::plan::Family;
@@ -6,13 +6,17 @@ use linerate_link::{Tap, TapConfig};
 use linerate_stack::Medium;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Addresses of linerate's host and of the kernel, from TEST-NET-1 (RFC 5737).
+/// IPv4 address of linerate's host, from TEST-NET-1, which is reserved for documentation (RFC
+/// 5737).
 pub(crate) const OURS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+/// IPv4 address of the kernel, from TEST-NET-1.
 pub(crate) const KERNEL: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+/// IPv6 address of linerate's host, from the prefix for documentation (RFC 3849).
 const OURS_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+/// IPv6 address of the kernel, from the prefix for documentation.
 const KERNEL_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
 
-/// Returns the addresses of linerate's host and of the kernel, for one IP version.
+/// Returns the address of linerate's host and the address of the kernel, for one IP version.
 pub(crate) const fn ends(family: Family) -> [IpAddr; 2] {
     match family {
         Family::Ipv4 => [IpAddr::V4(OURS), IpAddr::V4(KERNEL)],
@@ -20,12 +24,12 @@ pub(crate) const fn ends(family: Family) -> [IpAddr; 2] {
     }
 }
 
-/// Length of the device's transmit queue in frames. It holds a whole window of any plan, because
-/// the kernel silently drops frames when the queue is full, which is not a part of the experiment.
+/// Length of the device's transmit queue in frames. The queue holds a whole window of any plan.
+/// When the queue is full, the kernel silently drops frames, which is not a part of the experiment.
 pub(crate) const QUEUE: u32 = 20_000;
 
-/// Creates a device in the current network namespace, and gives the kernel its addresses. An IPv4
-/// address is always among them, because the floor uses IPv4.
+/// Creates a device in the current network namespace, and gives the kernel an address of the IP
+/// version `family`. The kernel always has an IPv4 address too, because the floor uses IPv4.
 pub(crate) fn open(
     medium: Medium,
     mtu: usize,

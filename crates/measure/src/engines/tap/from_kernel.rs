@@ -1,4 +1,4 @@
-//! Transfers from the kernel's TCP to linerate's.
+//! Transfers from the kernel's TCP to linerate's TCP, across a TAP or TUN device.
 
 use super::device;
 use crate::bench::RunRequest;
@@ -21,12 +21,13 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Port of the discard service (RFC 863), at which linerate's host listens.
+/// Port of the discard service (RFC 863), on which linerate's host listens.
 const PORT: u16 = 9;
 /// Timeout of the handshake, which takes microseconds within one machine.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Executes a transfer. Returns the outcome, and the link of linerate's host.
+/// Executes a transfer to linerate's host on `link`, whose connection has `config`. `congestion` is
+/// the kernel's congestion control. Returns the outcome, and the link.
 pub(crate) fn carry<L: Link + Readiness + Send>(
     link: L,
     config: &Config,
@@ -43,7 +44,8 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
         congestion: congestion.map(str::to_owned),
         ..Options::default()
     };
-    // The kernel's end waits for this message before it connects, until linerate's host listens.
+    // linerate's host sends this message when it listens. The kernel's thread waits for the message
+    // before it connects.
     let (listens, listening) = mpsc::channel();
     let (taken, sent) = thread::scope(|scope| {
         let transfer = &transfer;
@@ -51,7 +53,8 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
             PinnedThread::Sink.pin();
             let mut end = End::new(ours, request.seed, link)?;
             let listener = Sink::listen(&mut end, address, config)?;
-            // The send fails if the kernel's end has failed, and that error is reported below.
+            // The send fails if the kernel's thread has failed, and the error of that thread is
+            // reported.
             let _ = listens.send(());
             let taken = Sink::new(transfer).run(&mut end, listener, config)?;
             Ok((taken, end.into_link()))
@@ -69,18 +72,19 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
     outcome(taken, sent)
 }
 
-/// The sender's part of the result. In this direction the kernel's TCP sends, and linerate's TCP
-/// receives.
+/// The result of the sending end, which uses the kernel's TCP.
 struct Sent {
     /// Time of the first write, by the clock of linerate's end.
     began: linerate_units::Instant,
     /// The error of the connection as text, if it failed.
     error: Option<String>,
     counters: EndCounters,
+    /// Size of the send buffer in bytes, as the kernel reports it.
     send_buffer: u64,
 }
 
-/// Connects to linerate's host, writes all data, and waits until linerate closes the connection.
+/// Connects to linerate's host, writes all data, and waits until linerate's host closes the
+/// connection.
 fn send(
     address: SocketAddr,
     options: &Options,
@@ -107,8 +111,8 @@ fn send(
     })
 }
 
-/// Waits until linerate closes the connection, which it does when it has read everything. Only then
-/// are the counters complete.
+/// Waits until linerate's host closes the connection, because the counters are not complete
+/// earlier. The host closes the connection when it has read everything.
 fn wait_for_the_end(mut stream: &Stream, transfer: &Transfer<'_>) {
     const POLL_INTERVAL: Duration = Duration::from_millis(50);
     let _ = stream.set_read_timeout(Some(POLL_INTERVAL));
@@ -121,6 +125,8 @@ fn wait_for_the_end(mut stream: &Stream, transfer: &Transfer<'_>) {
     }
 }
 
+/// Combines the results of both ends. If both ends failed, the interrupt or the error of the
+/// kernel's end is returned, because the other error is usually a consequence.
 fn outcome<L>(
     taken: Result<(ReadResult, L), BenchError>,
     sent: Result<Sent, BenchError>,

@@ -1,8 +1,9 @@
-//! linerate's TCP against the kernel's, across a TAP or TUN device.
+//! The engine with linerate's TCP at one end of a TAP or TUN device, and the kernel's TCP at the
+//! other end.
 //!
 //! linerate's host and the kernel's socket have a thread each. The process must be in a private
-//! network namespace (see [`linerate_link::namespace::enter_private_network`]), because the kernel
-//! gets an address and routes.
+//! network namespace (see [`linerate_link::namespace::enter_private_network`]), because the engine
+//! gives the kernel addresses and routes.
 
 mod device;
 mod floor;
@@ -25,42 +26,44 @@ use linerate_stack::Medium;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Returns the IPv4 addresses of linerate's host and of the kernel.
+/// Returns the IPv4 address of linerate's host and that of the kernel.
 pub(crate) const fn ends() -> [IpAddr; 2] {
     device::ends(Family::Ipv4)
 }
 
-/// Creates the device in the current network namespace, with the kernel's IPv4 address.
+/// Creates a TAP device in the current network namespace, with the kernel's IPv4 address.
 pub(crate) fn open_device(mtu: usize, offloads: bool) -> Result<Tap, BenchError> {
     device::open(Medium::Ethernet, mtu, offloads, Family::Ipv4)
 }
 
-/// The bench for linerate's TCP against the kernel's.
+/// The bench for transfers between linerate's TCP and the kernel's.
 #[derive(Debug)]
 pub struct TapBench {
     rules: Rules,
-    /// The kind of the device, as text for the facts.
+    /// The kind of the device, as text for the facts of a sweep.
     device: &'static str,
     /// Does the device carry GSO frames?
     offloads: bool,
     direction: Direction,
     family: Family,
-    /// Name of the kernel's congestion control, if the kernel sends.
+    /// Name of the kernel's congestion control; `None` if the kernel receives, or if its default is
+    /// unknown.
     kernel_congestion: Option<String>,
+    /// Settings that affect the results, by name.
     settings: BTreeMap<String, String>,
-    /// The device, while no run uses it.
+    /// The device; `None` while a run uses it, and after a run has failed.
     tap: Option<Tap>,
-    /// Wraps the device during a run: impairments and capture.
+    /// Adds impairments and a capture to linerate's end of the device during a run.
     wrapping: Wrapping,
 }
 
 impl TapBench {
     /// Creates the bench for `plan`, with a device in the current network namespace, which should
-    /// be a private one. If `capture` is given, all frames are written to it.
+    /// be a private one. If `capture` is given, all frames are written to the capture file.
     ///
     /// # Errors
-    /// linerate's TCP or the kernel's does not grant what the plan requires, or no device can be
-    /// created.
+    /// linerate's TCP or the kernel's TCP does not grant what the plan requires, or no device can
+    /// be created.
     pub fn new(plan: &Plan, capture: Option<CaptureWriter>) -> Result<Self, BenchError> {
         let direction = plan.direction.unwrap_or(Direction::ToKernel);
         let (ours, kernel_congestion) = match direction {
@@ -99,6 +102,8 @@ impl TapBench {
         })
     }
 
+    /// Executes a transfer in the direction of the plan. Returns the outcome, with the kernel's
+    /// counters of invalid packets, and the link.
     fn carry(
         &self,
         link: WrappedLink<Tap>,
@@ -128,6 +133,7 @@ impl TapBench {
         Ok((outcome, link))
     }
 
+    /// Takes the device for a run. Returns an error if a failed run has dropped the device.
     fn take_device(&mut self) -> Result<Tap, BenchError> {
         let gone = || BenchError::ConnectionLost {
             bytes: 0,

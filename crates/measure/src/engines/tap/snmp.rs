@@ -1,13 +1,13 @@
-//! The kernel's counters of invalid packets, which must not increase when linerate sends.
+//! The kernel's counters of invalid packets, which linerate's packets must not increase.
 
 use crate::bench_error::BenchError;
 use linerate_evidence::{EndCounters, names};
 use std::fs;
 
-/// The counters of the kernel, in the order of [`WORDS`].
+/// Values of the counters, in the order of [`WORDS`].
 pub(crate) type Numbers = [u64; WORDS.len()];
 
-/// The counters: group and name in `/proc/net/snmp`, and the name that all benches share.
+/// The counters: the group and the name in `/proc/net/snmp`, and the name that all benches use.
 const WORDS: [(&str, &str, &str); 4] = [
     ("Ip", "InHdrErrors", "bad_packets"),
     ("Ip", "InDiscards", "discarded_packets"),
@@ -15,21 +15,23 @@ const WORDS: [(&str, &str, &str); 4] = [
     ("Tcp", "InCsumErrors", names::BAD_CHECKSUMS),
 ];
 
-/// Reads the counters of the current network namespace.
+/// Reads the counters of the current network namespace. A counter that the kernel does not have is
+/// zero.
 pub(crate) fn read() -> Result<Numbers, BenchError> {
     let text = fs::read_to_string("/proc/self/net/snmp");
     let text = text.map_err(|error| BenchError::io("reading /proc/self/net/snmp", error))?;
     Ok(WORDS.map(|(group, word, _)| number(&text, group, word).unwrap_or(0)))
 }
 
-/// Adds the increase of each counter to the counters of an endpoint.
+/// Adds the increase of each counter from `before` to `after` to the counters of the kernel's end.
 pub(crate) fn note_difference(before: Numbers, after: Numbers, into: &mut EndCounters) {
     for ((_, _, name), (before, after)) in WORDS.iter().zip(before.iter().zip(after)) {
         into.set(name, after.saturating_sub(*before));
     }
 }
 
-/// Returns the counter `word` of a group, which has a line of names and a line of values.
+/// Returns the counter `word` of `group` from the content of `/proc/net/snmp`, which has a line of
+/// names and a line of values for each group. Returns `None` if there is no such counter.
 fn number(text: &str, group: &str, word: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(group)?.strip_prefix(':'));
     let (words, numbers) = (lines.next()?, lines.next()?);

@@ -13,11 +13,13 @@ fn bench(direction: Direction) -> Option<TapBench> {
     bench_with(direction, None)
 }
 
+/// Creates the bench with offloads on, off or at their default.
 fn bench_with(direction: Direction, offloads: Option<bool>) -> Option<TapBench> {
     let direction = Some(direction);
     bench_of(Draft { direction, offloads, ..Draft::of_1988(BenchKind::Tap) })
 }
 
+/// Creates the bench for a draft; returns `None` if this machine cannot create TAP devices.
 fn bench_of(draft: Draft) -> Option<TapBench> {
     match TapBench::new(&Plan::new(draft).unwrap(), None) {
         Err(BenchError::Tap(error @ (TapError::NoDevice | TapError::DeviceForbidden))) => {
@@ -51,8 +53,8 @@ fn packets_of_device(name: &str) -> u64 {
     row.unwrap().split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Makes runs with small and large buffers, and checks each by the counters of the kernel and our
-/// own.
+/// Executes runs with small and large buffers, and checks each by the counters of the kernel and of
+/// linerate.
 fn carries(direction: Direction) {
     if let Some(bench) = bench(direction) {
         all_data_arrives(bench);
@@ -154,7 +156,7 @@ fn runs_end_after_their_maximum_time_and_on_interrupt_in_both_directions() {
             let outcome = endless.run(&late, &Interrupt::default()).unwrap();
             assert!(!outcome.complete && outcome.time >= late.max_time, "{direction}: {outcome:?}");
             assert_eq!(outcome.verified, Some(true));
-            // A run after the failed one must succeed.
+            // A run after the incomplete one must succeed.
             assert!(
                 endless
                     .run(&request(5_792, 5_792, 20_000), &Interrupt::default())

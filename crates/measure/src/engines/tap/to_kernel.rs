@@ -1,4 +1,4 @@
-//! Transfers from linerate's TCP to the kernel's.
+//! Transfers from linerate's TCP to the kernel's TCP, across a TAP or TUN device.
 
 use super::device;
 use crate::bench::RunRequest;
@@ -21,7 +21,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Executes a transfer. Returns the outcome, and the link of linerate's host.
+/// Executes a transfer from linerate's host on `link`, whose connection has `config`. Returns the
+/// outcome, and the link.
 pub(crate) fn carry<L: Link + Readiness + Send>(
     link: L,
     config: &Config,
@@ -57,22 +58,25 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
     outcome(given, received)
 }
 
-/// The result of the kernel's end, which receives.
+/// The result of the receiving end, which uses the kernel's TCP.
 struct Received {
+    /// Result of reading.
     taken: ReadResult,
     /// Time at which reading ended, by the clock of linerate's end.
     finished: linerate_units::Instant,
+    /// Was the data correct? `None` if it was not compared.
     verified: Option<bool>,
     counters: EndCounters,
+    /// Size of the receive buffer in bytes, as the kernel reports it.
     receive_buffer: u64,
 }
 
-/// Accepts the connection, and reads its data.
+/// Accepts the connection, and reads the data of the transfer.
 fn receive(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<Received, BenchError> {
     let ending = transfer.ending();
     let stream = Stream::from(accept(listener, transfer)?);
-    // This guard is dropped before the stream, whose unread data would cause a reset. The source
-    // must see the end of the transfer before the reset.
+    // The guard `_ending` is dropped before the stream, whose unread data would cause a reset. The
+    // source must see the end of the transfer before the reset arrives.
     let _ending = ending;
     let read_task = read_task(transfer.request);
     let taken =
@@ -90,14 +94,14 @@ fn receive(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<Received, 
     })
 }
 
-/// Converts a time of `std` to the type of our clock. Both are the system's monotonic clock, but
-/// `std` hides its value.
+/// Converts a time of `std` to the type of linerate's clock. Both clocks are the monotonic clock of
+/// the system, but `std` hides its value.
 fn on_our_clock(then: Instant) -> linerate_units::Instant {
     let (now, ours) = (Instant::now(), MonotonicClock.now());
     ours - linerate_units::Duration::from(now.saturating_duration_since(then))
 }
 
-/// Accepts the source's connection, or fails if the source has ended.
+/// Accepts the source's connection. Returns an error if the transfer has ended before.
 fn accept(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<TcpStream, BenchError> {
     loop {
         match listener.accept() {
@@ -107,7 +111,7 @@ fn accept(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<TcpStream, 
         }
         transfer.check_interrupt()?;
         if transfer.is_over() {
-            // The source has failed, and reports its own error.
+            // The source has failed, and its own error is reported.
             return Err(BenchError::ConnectionLost {
                 bytes: 0,
                 what: "there was no connection".to_owned(),
@@ -117,7 +121,7 @@ fn accept(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<TcpStream, 
     }
 }
 
-/// Waits for a connection, but at most [`POLL_INTERVAL`].
+/// Waits for a connection, but for at most [`POLL_INTERVAL`].
 fn wait(listener: &TcpListener) -> Result<(), BenchError> {
     const POLL_INTERVAL: Duration = Duration::from_millis(50);
     let limit = Timespec::try_from(POLL_INTERVAL).ok();
@@ -127,6 +131,8 @@ fn wait(listener: &TcpListener) -> Result<(), BenchError> {
     }
 }
 
+/// Combines the results of both ends. If both ends failed, the interrupt or the error of linerate's
+/// end is returned, because the other error is usually a consequence.
 fn outcome<L>(
     given: Result<(WriteResult, L), BenchError>,
     received: Result<Received, BenchError>,
