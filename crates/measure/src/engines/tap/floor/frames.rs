@@ -1,5 +1,5 @@
-//! linerate's end of a floor measurement, which transfers the data without TCP: it reads and writes
-//! frames directly.
+//! linerate's end of a floor measurement, which transfers data without TCP. This end reads and
+//! writes frames directly.
 
 use super::progress::FloorProgress;
 use crate::bench::RunRequest;
@@ -15,31 +15,34 @@ use linerate_wire::{
     EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, Sum, UdpHeader, VlanTags,
 };
 
-/// UDP port of linerate's endpoint: the port of the discard service (RFC 863).
+/// UDP port of linerate's end, which is the port of the discard service (RFC 863).
 pub(crate) const PORT: u16 = 9;
 /// Offset of the UDP header in a packet, in bytes.
 const UDP: usize = Ipv4Header::LENGTH;
+/// Offset of the data in a packet, in bytes.
 const DATA: usize = UDP + UdpHeader::LENGTH;
-/// Maximum number of frames in a turn, as in a host, and maximum number of segments in a buffer.
+/// Maximum number of frames that are received at once, as in a turn of a host.
 const BUDGET: usize = 64;
 
-/// The variable fields in the headers of the floor's frames: the kernel's MAC address and UDP port.
+/// The variable fields in the headers of the frames: the kernel's MAC address and UDP port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers {
     /// The kernel's MAC address; `None` on a TUN device.
     pub(crate) kernel: Option<MacAddress>,
+    /// The kernel's UDP port.
     pub(crate) port: u16,
 }
 
-/// linerate's end of the floor.
+/// linerate's end of a floor measurement.
 pub(crate) struct Frames<'a> {
     tap: Tap,
     link_waiter: LinkWaiter,
     headers: Headers,
     request: &'a RunRequest,
     pattern: Pattern,
+    /// Maximum number of data bytes in a datagram.
     payload: usize,
-    /// The send buffer or the receive buffer.
+    /// The send buffer or the receive buffer, which holds one datagram.
     buffer: Vec<u8>,
     /// The program's buffer for a write or a read.
     block: Vec<u8>,
@@ -68,7 +71,7 @@ impl<'a> Frames<'a> {
         })
     }
 
-    /// Sends datagrams until all data has arrived.
+    /// Sends datagrams until all data has arrived, and returns the device.
     pub(crate) fn send_all(mut self, progress: &FloorProgress<'_>) -> Result<Tap, BenchError> {
         let mut sent = 0;
         progress.begin();
@@ -81,8 +84,8 @@ impl<'a> Frames<'a> {
         Ok(self.tap)
     }
 
-    /// Copies one segment of data from the program to the send buffer: the first copy. Returns its
-    /// length.
+    /// Copies the data of one datagram from the program to the send buffer: the first copy.
+    /// `position` is the offset of this data in the transfer. Returns the number of bytes.
     fn next_write(&mut self, position: u64) -> usize {
         let left =
             usize::try_from(self.request.bytes.saturating_sub(position)).unwrap_or(usize::MAX);
@@ -95,7 +98,8 @@ impl<'a> Frames<'a> {
         length
     }
 
-    /// Copies the send buffer to a frame with a checksum: the second copy and the first checksum.
+    /// Copies `length` bytes of the send buffer to a frame, and computes a checksum: the second
+    /// copy and the first checksum.
     fn send(&mut self, length: usize) -> Result<(), BenchError> {
         let (buffer, headers) = (&self.buffer[..length], self.headers);
         let mut is_sent = false;
@@ -111,7 +115,7 @@ impl<'a> Frames<'a> {
         Ok(())
     }
 
-    /// Receives datagrams until all data has arrived.
+    /// Receives datagrams until all data has arrived, and returns the device.
     pub(crate) fn receive_all(mut self, progress: &FloorProgress<'_>) -> Result<Tap, BenchError> {
         let mut read = 0;
         while !progress.is_complete() {
@@ -125,8 +129,8 @@ impl<'a> Frames<'a> {
         Ok(self.tap)
     }
 
-    /// Verifies checksums, and copies data to the receive buffer and to the program: the third and
-    /// fourth copy. Returns the number of bytes.
+    /// Receives a batch of datagrams and verifies their checksums. Copies their data to the receive
+    /// buffer and to the program: the third and fourth copy. Returns the number of data bytes.
     fn receive(
         &mut self,
         position: u64,
@@ -141,8 +145,8 @@ impl<'a> Frames<'a> {
             buffer[..length].copy_from_slice(&data[..length]);
             block[..length].copy_from_slice(&buffer[..length]);
             if verify {
-                // The comparison fails after a dropped datagram, which shifts the data. Its result
-                // is ignored, because only the time that it takes is measured.
+                // The comparison fails after a dropped datagram, which shifts the data. The result
+                // is ignored, because only the time of the comparison is measured.
                 let _ = pattern.verify(position + arrived as u64, &block[..length]);
             }
             arrived += length;
@@ -153,7 +157,7 @@ impl<'a> Frames<'a> {
 }
 
 impl Headers {
-    /// Returns the length of the link header in bytes.
+    /// Returns the length of the link header in bytes, which is zero on a TUN device.
     const fn link_length(self) -> usize {
         if self.kernel.is_some() { EthernetHeader::LENGTH } else { 0 }
     }
@@ -192,6 +196,7 @@ fn data(packet: &[u8]) -> Option<&[u8]> {
     (pseudo + Sum::of(datagram)).is_valid().then(|| &datagram[UdpHeader::LENGTH..])
 }
 
+/// Converts an error of the link.
 fn broken(error: LinkError) -> BenchError {
     BenchError::ConnectionLost {
         bytes: 0,

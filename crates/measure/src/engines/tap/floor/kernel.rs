@@ -1,4 +1,5 @@
-//! The kernel's end of a floor measurement, which transfers the data without TCP: a UDP socket.
+//! The kernel's end of a floor measurement, which transfers data without TCP. This end is a UDP
+//! socket.
 
 use super::progress::FloorProgress;
 use crate::bench::RunRequest;
@@ -27,8 +28,8 @@ pub(crate) fn receive_all(
         match socket.recv(&mut block) {
             Ok(length) => {
                 if request.verify {
-                    // The comparison fails after a dropped datagram, which shifts the data. Its
-                    // result is ignored, because only the time that it takes is measured.
+                    // The comparison fails after a dropped datagram, which shifts the data. The
+                    // result is ignored, because only the time of the comparison is measured.
                     let _ = pattern.verify(read, &block[..length]);
                 }
                 read += length as u64;
@@ -41,7 +42,8 @@ pub(crate) fn receive_all(
     Ok(())
 }
 
-/// Sends datagrams until all data has arrived. The kernel copies the data and computes checksums.
+/// Sends datagrams of at most `payload` bytes until all data has arrived. The kernel copies the
+/// data and computes checksums.
 pub(crate) fn send_all(
     socket: &UdpSocket,
     payload: usize,

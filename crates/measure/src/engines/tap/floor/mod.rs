@@ -1,10 +1,10 @@
-//! The floor of a TAP or TUN device: the same bytes in datagrams, without TCP.
+//! The floor of a TAP or TUN device: the time of the same transfer in UDP datagrams, without TCP.
 //!
-//! linerate's end reads and writes frames directly. The kernel's end is a UDP socket, the simplest
-//! protocol that the kernel offers on such a device. As in a run, each byte is copied four times:
-//! to a buffer of the sender, to a frame, out of the frame, and to the reader. As in a run, both
-//! ends compute checksums. There are no acknowledgements, timers or connections; a counter that
-//! both threads share limits the sender.
+//! linerate's end reads and writes frames directly. The kernel's end is a UDP socket, because UDP
+//! is the simplest protocol that the kernel offers on such a device. As in a run, each byte is
+//! copied four times: to a buffer of the sender, to a frame, out of the frame, and to the reading
+//! program. As in a run, both ends compute checksums. There are no acknowledgements, timers or
+//! connections; a counter that both threads share limits the sender.
 
 mod frames;
 mod kernel;
@@ -73,7 +73,8 @@ pub(crate) fn measure(
     Ok((Floor { bytes: request.bytes, time: progress.time(), how: how.to_owned() }, tap))
 }
 
-/// Exchanges an echo request and its reply, so that both ends resolve the other's MAC address.
+/// Exchanges an ICMP echo request and its reply, so that each end resolves the MAC address of the
+/// other end.
 fn resolve_addresses(tap: Tap, interrupt: &Interrupt) -> Result<Tap, BenchError> {
     const TIMEOUT: Duration = Duration::from_secs(5);
     let mut end = End::new(OURS, 0, tap)?;
@@ -95,6 +96,8 @@ fn resolve_addresses(tap: Tap, interrupt: &Interrupt) -> Result<Tap, BenchError>
     }
 }
 
+/// Connects the UDP socket to linerate's end. Returns the MAC address and the port of the kernel's
+/// end.
 fn headers(tap: &Tap, socket: &UdpSocket) -> Result<Headers, BenchError> {
     let kernel = match tap.capabilities().medium {
         Medium::Ethernet => Some(MacAddress::new(tap.interface().state()?.mac.unwrap_or_default())),

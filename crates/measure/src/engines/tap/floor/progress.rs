@@ -9,23 +9,28 @@ use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// Maximum number of datagrams in flight, which fit into the kernel's receive buffer.
+/// Maximum number of datagrams in flight. They fit into the kernel's receive buffer.
 const WINDOW: u64 = 64;
 /// Time without progress after which the datagrams in flight count as dropped.
 const STALL: Duration = Duration::from_millis(50);
-/// Number of polls of the other thread's progress before the thread yields its CPU.
+/// Number of spins before a waiting sender reads the receiver's progress again.
 const POLLS: u32 = 200;
 
 /// The progress of a floor measurement, which the threads of both ends share.
 #[derive(Debug)]
 pub(crate) struct FloorProgress<'a> {
     interrupt: &'a Interrupt,
+    /// Number of bytes to transfer.
     total: u64,
+    /// Maximum number of bytes in flight.
     window: u64,
+    /// Maximum duration of the measurement.
     max_time: Duration,
+    /// Number of bytes that the receiver has read.
     delivered: AtomicU64,
-    /// Time of the start, in nanoseconds of the monotonic clock.
+    /// Time of the start in nanoseconds of the monotonic clock; zero before the start.
     began: AtomicU64,
+    /// Time of the last read in nanoseconds of the monotonic clock; zero before that read.
     ended: AtomicU64,
 }
 
@@ -86,8 +91,9 @@ impl<'a> FloorProgress<'a> {
         Ok(())
     }
 
-    /// Waits until less than a window of the `sent` bytes is in flight. Returns the number of bytes
-    /// that must be sent again, because they were dropped.
+    /// Waits until less than a window of the `sent` bytes is in flight. If nothing arrives for a
+    /// while, the bytes in flight count as dropped. Returns the number of bytes that must be sent
+    /// again, which is usually zero.
     ///
     /// # Errors
     /// Those of [`FloorProgress::check`].
