@@ -70,7 +70,7 @@ fn no_line(error: SerialError) -> BenchError {
     BenchError::Open(OpenError::Serial(error))
 }
 
-/// Adds the counters of the serial line to `counters`, those of the sender.
+/// Adds the counters of the serial line to `counters`, the sender's counters.
 fn note_line(link: &SerialLink, counters: &mut EndCounters) {
     let line = link.counters();
     for (name, count) in [

@@ -29,7 +29,7 @@ pub(crate) struct Carried {
 }
 
 impl Carried {
-    /// Adds the processor time and waiting time of both threads to `counters`, those of the
+    /// Adds the processor time and waiting time of both threads to `counters`, the counters of the
     /// connection.
     pub(crate) fn note_usage(&self, counters: &mut Counters) {
         let ends = [

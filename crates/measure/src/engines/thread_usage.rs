@@ -26,16 +26,16 @@ impl ThreadUsage {
         Self { began: Instant::now(), cpu: cpu_time(), waited: waited() }
     }
 
-    /// Returns the usage since the start as counters. There are none if the kernel does not count
-    /// the time in the run queue.
+    /// Returns the usage since the start as counters. The result is empty if the kernel does not
+    /// count the time in the run queue.
     pub(crate) fn counted(&self) -> EndCounters {
         let mut counters = EndCounters::default();
         self.note(&mut counters);
         counters
     }
 
-    /// Adds the usage since the start to `counters`, those of the thread's end. Adds nothing if the
-    /// kernel does not count the time in the run queue.
+    /// Adds the usage since the start to `counters`, the counters of the thread's end. Adds nothing
+    /// if the kernel does not count the time in the run queue.
     pub(crate) fn note(&self, counters: &mut EndCounters) {
         let (time, cpu) = (self.began.elapsed(), cpu_time().saturating_sub(self.cpu));
         let (Some(before), Some(after)) = (self.waited, waited()) else { return };

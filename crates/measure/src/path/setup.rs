@@ -1,4 +1,4 @@
-//! The parameters of a run: those that the application determines, changed by one intervention.
+//! The parameters of a run, which follow from the application and from at most one intervention.
 
 use super::Application;
 use super::far_end::FarEnd;

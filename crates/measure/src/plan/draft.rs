@@ -109,7 +109,7 @@ impl Draft {
     /// packets, with four runs of 8 MiB each, in random order.
     ///
     /// On [`BenchKind::Stack`] a run takes milliseconds. Each cell therefore has 32 runs, with
-    /// baseline runs between them. On two shared cores this sweep takes one to two minutes, and
+    /// baseline runs between them. On two shared cores this sweep takes one to two minutes. It
     /// measures cells to within 3 % if equal runs deviate by up to 5 %. On all engines except the
     /// simulator, the order consists of blocks with one run of each cell.
     ///

@@ -167,8 +167,8 @@ fn check_serial(draft: &Draft) -> Result<(), PlanError> {
 }
 
 /// Sets the default of `offloads` if the link of the plan supports offloads. Returns an error if
-/// the draft switches offloads on or off for another link. Offloads are off by default on a TAP or
-/// TUN device that the bench creates, because GSO frames are larger than the packets of the plan.
+/// the draft switches offloads on or off for another link. On a TAP or TUN device that the bench
+/// creates, the default is off, because GSO frames are larger than the packets of the plan.
 fn resolve_offloads(draft: &mut Draft) -> Result<(), PlanError> {
     let link = draft.host.as_ref().map(|host| &host.link);
     match (draft.on, link) {

@@ -39,8 +39,8 @@ impl SavedSweep {
         let plan: Option<Plan> = read_whole(folder, PLAN)?;
         let (plan, text) = match (plan, text) {
             (Some(plan), Some(text)) => (plan, text),
-            // The sweep created the file of runs after it was found missing, so both files are read
-            // again.
+            // The sweep created the file of runs after this function had not found it. Both files
+            // are read again.
             (Some(_), None) if path.exists() => return Self::read(folder),
             (Some(_), None) => {
                 return Err(StoreError::Damaged { path, what: "it is not there".to_owned() });
@@ -111,8 +111,8 @@ mod tests {
         assert_eq!(ended, SavedSweep { is_running: false, ..running });
     }
 
-    /// The file of runs is cut at every byte, and files are removed as if the sweep had ended
-    /// before it wrote them.
+    /// The file of runs is cut at every byte. Other files are removed, as if the sweep had ended
+    /// before it wrote these files.
     #[test]
     fn a_sweep_that_ended_at_any_moment_is_readable() {
         let (_directory, folder, _store) = three_runs();

@@ -85,8 +85,8 @@ const fn last_octet(address: IpAddr) -> u8 {
     }
 }
 
-/// Derives the seed of a host from the seed of the run and the last byte of the host's address, so
-/// that hosts have different seeds.
+/// Derives the seed of a host from the seed of the run and the last byte of the host's address.
+/// Different hosts therefore have different seeds.
 fn spread(seed: u64, host: u8) -> [u8; 32] {
     let mut random = oorandom::Rand64::new(u128::from(seed) << 8 | u128::from(host));
     let mut bytes = [0; 32];

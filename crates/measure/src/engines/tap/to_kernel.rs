@@ -121,7 +121,7 @@ fn accept(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<TcpStream, 
     }
 }
 
-/// Waits for a connection, but for at most [`POLL_INTERVAL`].
+/// Waits for a connection, but for at most 50 ms, so that the thread can check for an interrupt.
 fn wait(listener: &TcpListener) -> Result<(), BenchError> {
     const POLL_INTERVAL: Duration = Duration::from_millis(50);
     let limit = Timespec::try_from(POLL_INTERVAL).ok();
