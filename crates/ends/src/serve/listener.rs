@@ -143,7 +143,7 @@ impl Listener {
     }
 
     /// Calls `serve` with every accepted connection and its peer until `interrupt` is raised.
-    /// Returns `NetworkDown` if the linerate host that listens has ended.
+    /// Returns an error if the linerate host that listens has ended, for example by a panic.
     pub(crate) fn accept_until(
         &self,
         interrupt: &Interrupt,
@@ -153,7 +153,7 @@ impl Listener {
             match self.0.accept() {
                 Ok((stream, peer)) => serve(stream, peer),
                 Err(error) if is_pause(&error) || is_of_one_peer(&error) => {}
-                Err(error) if error.kind() == io::ErrorKind::NetworkDown => return Err(error),
+                Err(error) if is_of_ended_host(&error) => return Err(error),
                 // The machine is out of descriptors or memory. Connections that close will release
                 // both.
                 Err(_) => {
@@ -179,6 +179,13 @@ fn is_of_one_peer(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::ConnectionAborted
 }
 
+/// Has the linerate host of the listener ended, so that no further connection can arrive? The kind
+/// of the error is not sufficient, because a panic of the host has the kind `Other`.
+fn is_of_ended_host(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<linerate_sockets::Error>());
+    matches!(inner, Some(linerate_sockets::Error::Ended(_)))
+}
+
 /// Converts an error of the system to an error with `address` and a remedy.
 fn explain(address: SocketAddr, error: io::Error) -> ListenError {
     match error.kind() {
@@ -192,6 +199,7 @@ fn explain(address: SocketAddr, error: io::Error) -> ListenError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_sockets::End;
     use std::net::{TcpListener, TcpStream};
 
     #[test]
@@ -221,6 +229,16 @@ mod tests {
         let peer = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let seen = listener.socket().accept().unwrap().1;
         assert_eq!(seen, peer.local_addr().unwrap());
+    }
+
+    #[test]
+    fn every_end_of_a_host_ends_its_listener() {
+        for end in [End::ShutDown, End::Panicked] {
+            assert!(is_of_ended_host(&end.into()), "{end}");
+        }
+        for kind in [io::ErrorKind::OutOfMemory, io::ErrorKind::NetworkDown] {
+            assert!(!is_of_ended_host(&kind.into()), "an error of the kernel: {kind}");
+        }
     }
 
     #[test]
