@@ -1,7 +1,7 @@
 //! A minimal HTTP/1.1 server (RFC 9112) that serves one text, for programs that collect metrics.
 //!
 //! The server handles one connection at a time, and closes the connection after the response.
-//! `MAX_TIME` limits how long a silent peer can delay the next connection.
+//! `MAX_TIME` limits how long a slow or silent peer can delay the next connection.
 
 use super::listener::{ListenAt, ListenError, Listener};
 use crate::interrupt::Interrupt;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Maximum length of a request's head in bytes.
 const MAX_REQUEST: usize = 8 << 10;
-/// Maximum time to receive a request, and timeout of each write of the response.
+/// Maximum time to receive a request, and maximum time to send the response.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
 /// An HTTP server that serves one text at one path, and status 404 at all other paths.
@@ -57,8 +57,7 @@ impl TextPage {
         })
     }
 
-    fn answer(&self, mut stream: &Stream, make: &impl Fn() -> String) -> io::Result<()> {
-        stream.set_write_timeout(Some(MAX_TIME))?;
+    fn answer(&self, stream: &Stream, make: &impl Fn() -> String) -> io::Result<()> {
         let request = read_head(stream)?;
         let mut words = request.split(|&byte| byte == b' ');
         let (method, target) = (words.next().unwrap_or(&[]), words.next().unwrap_or(&[]));
@@ -77,7 +76,7 @@ impl TextPage {
         if method != b"HEAD" {
             answer.push_str(&text);
         }
-        stream.write_all(answer.as_bytes())
+        write_until(stream, answer.as_bytes(), Instant::now() + MAX_TIME)
     }
 }
 
@@ -100,10 +99,29 @@ fn read_head(mut stream: &Stream) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
+/// Writes all of `rest`, or fails at `deadline`. With a timeout for each write only, a peer that
+/// reads a few bytes at a time could block the server without limit.
+fn write_until(mut stream: &Stream, mut rest: &[u8], deadline: Instant) -> io::Result<()> {
+    while !rest.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_write_timeout(Some(left))?;
+        match stream.write(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => rest = &rest[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::TcpStream;
+    use std::net::{TcpListener, TcpStream};
     use std::thread;
 
     /// Starts a server of the text `one 1` at `/metrics`, sends `request`, and returns the
@@ -136,6 +154,22 @@ mod tests {
         assert!(text.contains("Content-Length: 6\r\n"), "{text}");
         let text = answer(b"HEAD /metrics?x HTTP/1.1\r\n\r\n");
         assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("\r\n\r\n"), "{text}");
+    }
+
+    #[test]
+    fn a_peer_that_reads_cannot_extend_the_deadline() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near: Stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap().into();
+        let mut far = listener.accept().unwrap().0;
+        let now = Instant::now();
+        write_until(&near, b"one", now + Duration::from_secs(60)).unwrap();
+        // The peer has room for more data, but the time is up.
+        let late = write_until(&near, b"two", now).unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+        drop(near);
+        let mut text = String::new();
+        far.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "one");
     }
 
     #[test]
