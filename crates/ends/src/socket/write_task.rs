@@ -70,7 +70,8 @@ pub struct WriteResult {
 
 impl WriteTask {
     /// Writes to `stream` until all bytes are accepted or `stop` returns true. Each call of `stop`,
-    /// after a write, gets the time of the first write and the current time.
+    /// after a write and while a paced task waits, gets the time of the first write and the current
+    /// time.
     pub fn run(&self, stream: &Stream, stop: impl Fn(Instant, Instant) -> bool) -> WriteResult {
         self.run_timed(stream, &CallClock::new(), stop)
     }
@@ -100,10 +101,8 @@ impl WriteTask {
             if !self.pause.is_zero() {
                 std::thread::sleep(self.pause);
             }
-            if let Some(rate) = self.rate {
-                #[allow(clippy::cast_precision_loss, reason = "a time of seconds")]
-                let due = Duration::from_secs_f64(given.bytes as f64 / rate.max(1) as f64);
-                std::thread::sleep(due.saturating_sub(began.elapsed()));
+            if self.rate.is_some_and(|rate| !await_next_piece(rate, &given, &stop)) {
+                break;
             }
         }
         given
@@ -149,9 +148,32 @@ fn write_whole(
     true
 }
 
+/// Waits until the next piece of a transfer at `rate` bytes per second is due. Returns false if
+/// `stop` returned true. The wait is divided into slices, because at 1 B/s it lasts for 24 minutes.
+fn await_next_piece(
+    rate: u64,
+    given: &WriteResult,
+    stop: &impl Fn(Instant, Instant) -> bool,
+) -> bool {
+    #[allow(clippy::cast_precision_loss, reason = "a time of seconds")]
+    let due = Duration::from_secs_f64(given.bytes as f64 / rate.max(1) as f64);
+    loop {
+        let now = Instant::now();
+        if stop(given.began, now) {
+            return false;
+        }
+        let left = due.saturating_sub(now.saturating_duration_since(given.began));
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(SLICE));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
     use std::io::Read;
     use std::net::{TcpListener, TcpStream};
 
@@ -190,6 +212,17 @@ mod tests {
         assert_eq!(piece(Some(1_000)), 1_448);
         assert_eq!(piece(Some(5_000_000)), 5_000);
         assert_eq!(piece(Some(u64::MAX)), 1 << 17);
+    }
+
+    /// Without a check in the wait for the second piece, the test would last for 1,000 s.
+    #[test]
+    fn a_paced_task_can_be_stopped_between_two_pieces() {
+        let (near, _far) = pair();
+        let looks = Cell::new(0);
+        let after_first_write = |_, _| looks.replace(looks.get() + 1) > 0;
+        let task = WriteTask { rate: Some(1), ..write_task(2_000) };
+        let given = task.run(&near, after_first_write);
+        assert_eq!((given.bytes, looks.get()), (1_000, 2));
     }
 
     #[test]
