@@ -188,7 +188,9 @@ fn expect_sink(lines: &mut Lines) -> Result<(), ControlError> {
     let line = match lines.next(TIMEOUT) {
         Ok(line) => line,
         Err(LineError::TimedOut | LineError::Closed | LineError::TooLong | LineError::Io(_)) => {
-            return Err(ControlError::NotLinerate { said: None });
+            // The peer may have sent data without a line end, such as that of a binary protocol.
+            let said = lines.unfinished().map(|text| printable(&text));
+            return Err(ControlError::NotLinerate { said });
         }
         Err(error) => return Err(error.into()),
     };
@@ -275,7 +277,9 @@ mod tests {
         assert_eq!(said(answered(b"\x1b[31m\n")).as_deref(), Some("\u{fffd}[31m"));
         assert_eq!(said(answered(b"")), None);
         assert_eq!(said(answered(&LONG)).unwrap().len(), SHOWN);
-        assert_eq!(said(answered(&[b'x'; 20_000])), None);
+        let endless = said(answered(&[b'x'; 20_000]));
+        assert_eq!(endless.unwrap(), "x".repeat(SHOWN), "a line without an end");
+        assert_eq!(said(answered(b"\0\x01mysql")).as_deref(), Some("\u{fffd}\u{fffd}mysql"));
     }
 
     #[test]

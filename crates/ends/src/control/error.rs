@@ -14,8 +14,8 @@ pub enum ControlError {
     /// The peer is not a linerate sink.
     #[error("the peer is not linerate: it sent {}", said.as_deref().unwrap_or("nothing"))]
     NotLinerate {
-        /// The first line that the peer sent, shortened and made printable; `None` if no complete
-        /// line of valid length was received.
+        /// The first line that the peer sent or began to send, shortened and made printable; `None`
+        /// if the peer sent nothing.
         said: Option<String>,
     },
     /// The peer is a linerate sink with this other version of the control protocol.

@@ -71,6 +71,12 @@ impl Lines {
         serde_json::from_str(&line).map_err(|_| LineError::NoMessage(line))
     }
 
+    /// Returns the received beginning of a line whose end has not been received; `None` if there is
+    /// none.
+    pub(crate) fn unfinished(&self) -> Option<String> {
+        (!self.held.is_empty()).then(|| String::from_utf8_lossy(&self.held).into_owned())
+    }
+
     /// Removes the next line from `held`; returns `None` if no whole line has been received.
     fn take_line(&mut self) -> Option<String> {
         let Some(end) = self.held[self.searched..].iter().position(|&byte| byte == b'\n') else {
