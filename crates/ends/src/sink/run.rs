@@ -114,7 +114,7 @@ impl<'a> Run<'a> {
     }
 
     /// Stops the run: at once if the run still waits for its data connection, otherwise at the next
-    /// check while reading.
+    /// check while reading. The caller must also remove the run from the expected runs.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         let mut phase = lock(&self.phase);

@@ -103,7 +103,12 @@ impl Session<'_, '_> {
                 Err(reason) => self.control.refuse(reason),
             },
             Request::Stop {} => match &self.run {
-                Some((_, run)) if !run.is_over() => run.stop(),
+                Some((token, run)) if !run.is_over() => {
+                    run.stop();
+                    // The run may still wait for its data connection. If it were kept, a sweep that
+                    // opens and stops runs in turn would occupy memory without bound.
+                    self.shared.take_expected(*token);
+                }
                 // There is no run to stop. If the run ended while this request was on its way, the
                 // sink sends the report of the run anyway.
                 _ => {}
@@ -176,4 +181,38 @@ impl Drop for Session<'_, '_> {
 /// Creates a token from random bytes of the system, so that other peers cannot guess the token.
 fn new_token() -> io::Result<Token> {
     Ok(Token(u128::from_ne_bytes(random_bytes()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::limits::Limits;
+    use crate::sink::receive_buffer::ReceiveBufferLock;
+    use crate::socket::{Listening, Network, Options};
+    use std::net::TcpStream;
+
+    #[test]
+    fn a_stopped_run_no_longer_waits_for_its_data_connection() {
+        let any_port = "127.0.0.1:0".parse().unwrap();
+        let listener = Listening::at(&Network::Kernel, any_port, &Options::default()).unwrap();
+        let receive_buffer = ReceiveBufferLock::new(&listener).unwrap();
+        let tell = |_: &Event| ();
+        let shared = Shared::new(&receive_buffer, Limits::default(), &tell);
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let control = Arc::new(ControlEnd::new(stream.into()));
+        let mut session = Session { shared: &shared, control, run: None, runs: 0 };
+        session.answer(&Request::Open(RunSpec {
+            receive_buffer: None,
+            bytes: 1_000,
+            read_size: 1_000,
+            verify: None,
+            max_milliseconds: 1_000,
+            max_segment: None,
+            observe_after: None,
+            discard: false,
+        }));
+        let token = session.run.as_ref().unwrap().0;
+        session.answer(&Request::Stop {});
+        assert!(shared.take_expected(token).is_none());
+    }
 }
