@@ -143,7 +143,10 @@ fn unable(peer: &Peer, error: ControlError) -> SourceError {
     let peer = peer.to_string();
     match error {
         ControlError::Unreachable(source) => SourceError::Unreachable { peer, source },
-        error => SourceError::NoVerifier { peer, reason: error.to_string() },
+        ControlError::NotLinerate { .. } => {
+            SourceError::NoVerifier { peer, reason: error.to_string() }
+        }
+        error => SourceError::SinkFailed { peer, reason: error.to_string() },
     }
 }
 

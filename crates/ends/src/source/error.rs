@@ -28,9 +28,21 @@ pub enum SourceError {
         /// The remedy, as text for the user.
         remedy: String,
     },
-    /// The peer cannot compare the data: it is not a linerate sink, or it refuses the transfer.
+    /// The peer cannot compare the data, because it is not a linerate sink.
     #[error("{peer} cannot verify ({reason}): leave --verify out, or start `linerate sink` there")]
     NoVerifier {
+        /// The address of the peer.
+        peer: String,
+        /// The reason, as text for the user.
+        reason: String,
+    },
+    /// The peer is a linerate sink that does not compare the data: it is busy, has another version,
+    /// refuses the transfer or failed.
+    #[error(
+        "{peer} does not verify ({reason}): leave --verify out, or see the output of its \
+         `linerate sink`"
+    )]
+    SinkFailed {
         /// The address of the peer.
         peer: String,
         /// The reason, as text for the user.

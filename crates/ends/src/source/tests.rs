@@ -139,6 +139,24 @@ fn a_plain_peer_cannot_compare() {
 }
 
 #[test]
+fn a_busy_sink_is_reported_without_the_advice_to_start_it() {
+    let no_sweeps = Limits { sessions: 0, ..Limits::default() };
+    let sink = Sink::bind(&Network::Kernel, any_port(), no_sweeps).unwrap();
+    let peer = peer(sink.local_addr().unwrap());
+    let interrupt = Interrupt::default();
+    let error = thread::scope(|scope| {
+        let serving = scope.spawn(|| sink.serve(&interrupt, &|_: &sink::Event| ()));
+        let never = Interrupt::default();
+        let result = send_verified(&Network::Kernel, &peer, &supply(Some(1)), 3, &never);
+        interrupt.raise();
+        serving.join().unwrap().unwrap();
+        result.unwrap_err()
+    });
+    assert!(matches!(error, SourceError::SinkFailed { .. }), "{error}");
+    assert!(!error.to_string().contains("start"), "{error}");
+}
+
+#[test]
 fn a_listening_source_sends_the_requested_amount() {
     let mut bytes = Vec::new();
     let event = against_listening_source(supply(Some(100_001)), |mut guest| {
