@@ -92,10 +92,11 @@ fn counters_of_row(run: &RunRecord, columns: &BTreeSet<String>) -> Vec<String> {
     columns.iter().map(value).collect()
 }
 
-/// Formats a line of the file. Values with a comma, a quote or a newline are quoted (RFC 4180).
+/// Formats a line of the file. Values with a comma, a quote or a part of a line break are quoted
+/// (RFC 4180 §2).
 fn line(values: impl Iterator<Item = String>) -> String {
     let quoted = values.map(|value| {
-        if value.contains([',', '"', '\n']) {
+        if value.contains([',', '"', '\r', '\n']) {
             format!("\"{}\"", value.replace('"', "\"\""))
         } else {
             value
@@ -127,5 +128,6 @@ mod tests {
     fn a_value_with_a_comma_is_quoted() {
         assert_eq!(line(["a,b".to_owned(), "c\"d".to_owned()].into_iter()), "\"a,b\",\"c\"\"d\"\n");
         assert_eq!(line(["a\nb".to_owned(), "c".to_owned()].into_iter()), "\"a\nb\",c\n");
+        assert_eq!(line(["a\rb".to_owned(), "c".to_owned()].into_iter()), "\"a\rb\",c\n");
     }
 }
