@@ -219,6 +219,8 @@ fn evidence(cell: &CellSummary<'_>, link: Option<f64>) -> RunEvidence {
                 // The next three counts are sums, because a mean would round rare retransmissions
                 // to zero.
                 data_segments_sent: total(names::DATA_SEGMENTS_SENT)
+                    // Sweeps saved before linerate's data segments were recorded have only the
+                    // number of all segments, including pure ACKs.
                     .or_else(|| total("segments_sent")),
                 retransmitted_segments: total(names::RETRANSMITTED_SEGMENTS),
                 retransmission_timeouts: total(names::RETRANSMISSION_TIMEOUTS),

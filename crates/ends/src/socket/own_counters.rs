@@ -18,6 +18,7 @@ fn note_statistics(counted: &Statistics, end: &mut EndCounters) {
         ("segments_received", counted.segments_received),
         ("segments_sent", counted.segments_sent),
         ("pure_acks_sent", counted.pure_acks_sent),
+        (names::DATA_SEGMENTS_SENT, counted.data_segments_sent),
         (names::RETRANSMITTED_SEGMENTS, counted.retransmitted_segments),
         ("fast_retransmissions", counted.fast_retransmissions),
         (names::RETRANSMISSION_TIMEOUTS, counted.retransmission_timeouts),
@@ -48,4 +49,20 @@ fn fast_path(prediction: &PredictionStatistics) -> FastPath {
     let missed = prediction.misses().filter(|&(_, count)| count > 0);
     let misses = missed.map(|(reason, count)| (reason.name().to_owned(), count)).collect();
     FastPath { hits: prediction.hits(), misses }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_segments_are_counted_without_acknowledgements() {
+        let mut counted = Statistics::default();
+        counted.segments_sent = 12;
+        counted.pure_acks_sent = 4;
+        counted.data_segments_sent = 7;
+        let mut end = EndCounters::default();
+        note_statistics(&counted, &mut end);
+        assert_eq!(end.get(names::DATA_SEGMENTS_SENT), Some(7));
+    }
 }

@@ -236,6 +236,7 @@ fn counters(program: &ProgramReport, outcome: &Outcome) -> EndCounters {
             ("segments_received", counted.segments_received),
             ("segments_sent", counted.segments_sent),
             ("pure_acks_sent", counted.pure_acks_sent),
+            (names::DATA_SEGMENTS_SENT, counted.data_segments_sent),
             (names::RETRANSMITTED_SEGMENTS, counted.retransmitted_segments),
             (names::RETRANSMISSION_TIMEOUTS, counted.retransmission_timeouts),
             (names::DELAYED_ACK_TIMEOUTS, counted.delayed_ack_timeouts),
