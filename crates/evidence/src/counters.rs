@@ -24,8 +24,12 @@ pub mod names {
     pub const SMALL_WINDOW_TIMEOUTS: &str = "small_window_timeouts";
     /// Segments received that advertised a zero window.
     pub const ZERO_WINDOWS_RECEIVED: &str = "zero_windows_received";
-    /// Received frames that were dropped because a queue, a ring or the socket's memory was full.
+    /// Frames that linerate's host or a NIC dropped in either direction, for example because a
+    /// queue or a ring was full.
     pub const DROPPED_FRAMES: &str = "dropped_frames";
+    /// Received segments that the kernel's socket dropped: for lack of memory, or because they were
+    /// duplicates or not acceptable. Unlike dropped frames, they have crossed the link.
+    pub const SOCKET_DROPS: &str = "socket_drops";
     /// Segments received with a wrong checksum.
     pub const BAD_CHECKSUMS: &str = "bad_checksums";
     /// Lifetime of the thread that writes or reads the data, in microseconds. It includes the

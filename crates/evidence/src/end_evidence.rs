@@ -150,7 +150,8 @@ pub struct QueueEvidence {
     pub send_memory: Option<Distribution>,
     /// Memory that the receive queue occupies (`SK_MEMINFO_RMEM_ALLOC`).
     pub receive_memory: Option<Distribution>,
-    /// Number of packets that the socket has dropped for lack of memory since it was opened.
+    /// Number of packets that the socket has dropped since it was opened. The kernel's socket drops
+    /// packets for lack of memory, and duplicates; linerate's counts only the lack of memory.
     pub drops: Option<u64>,
 }
 

@@ -158,7 +158,8 @@ pub struct Memory {
     pub send_queue: u64,
     /// Bytes of kernel memory in the receive queue (`SK_MEMINFO_RMEM_ALLOC`).
     pub receive_queue: u64,
-    /// Number of packets that the socket dropped for lack of memory (`SK_MEMINFO_DROPS`).
+    /// Number of received packets that the socket dropped (`SK_MEMINFO_DROPS`). TCP sockets drop
+    /// segments for lack of memory, and segments that are duplicates or not acceptable.
     pub drops: u64,
 }
 

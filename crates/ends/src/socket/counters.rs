@@ -83,10 +83,25 @@ fn of_the_kernel(stream: &TcpStream, peaks: &Sampler) -> EndCounters {
         }
     }
     if let Ok(memory) = kernel_tcp::memory(stream) {
-        end.set(names::DROPPED_FRAMES, memory.drops);
+        end.set(names::SOCKET_DROPS, memory.drops);
     }
     end.set("peak_unacknowledged_bytes", peaks.unacknowledged);
     end.set("peak_send_queue_memory", peaks.send_queue);
     end.set("peak_receive_queue_memory", peaks.receive_queue);
     end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn drops_of_the_kernels_socket_are_not_called_dropped_frames() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let end = counters(&stream.into(), &Sampler::new(Instant::now()));
+        assert_eq!(end.get(names::SOCKET_DROPS), Some(0));
+        assert_eq!(end.get(names::DROPPED_FRAMES), None);
+    }
 }

@@ -9,7 +9,7 @@ use linerate_evidence::{EndCounters, RunRecord, names, notation};
 use std::collections::BTreeSet;
 
 /// Counters that are drawn before all other counters, the most informative first.
-const FIRST: [&str; 10] = [
+const FIRST: [&str; 11] = [
     names::RETRANSMITTED_SEGMENTS,
     names::RETRANSMISSION_TIMEOUTS,
     names::DELAYED_ACK_TIMEOUTS,
@@ -17,6 +17,7 @@ const FIRST: [&str; 10] = [
     names::SMALL_WINDOW_TIMEOUTS,
     names::ZERO_WINDOWS_RECEIVED,
     names::DROPPED_FRAMES,
+    names::SOCKET_DROPS,
     names::BAD_CHECKSUMS,
     names::RECEIVE_WINDOW_LIMITED_MICROS,
     names::SEND_BUFFER_LIMITED_MICROS,

@@ -36,10 +36,11 @@ const SHORT: [(&str, f64); 2] =
 const LONG: f64 = 60.0;
 
 /// Names of other counters that explain a slow cell, each with the noun for one event.
-const CAUSES: [(&str, &str); 4] = [
+const CAUSES: [(&str, &str); 5] = [
     (names::ZERO_WINDOWS_RECEIVED, "announcement of a closed window"),
     (names::RETRANSMITTED_SEGMENTS, "retransmission"),
     (names::DROPPED_FRAMES, "dropped frame"),
+    (names::SOCKET_DROPS, "socket drop"),
     (names::BAD_CHECKSUMS, "bad checksum"),
 ];
 
