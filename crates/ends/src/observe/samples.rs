@@ -165,13 +165,18 @@ impl Samples {
 }
 
 /// Returns the reason why the sender does not send at the moment of `reading`; `None` if a value
-/// that decides is missing. `is_in_call` says whether the program is in a call of `write`.
+/// that decides is missing, or if this end receives. `is_in_call` says whether the program is in a
+/// call of `write`.
 ///
 /// TCP sends whole segments, so less than a segment of unsent data counts as none. The peer's
 /// window counts as full if it has room for less than a segment, or if nine tenths of it are in
 /// flight. The congestion window counts as full from two thirds on, because TCP may wait to send
 /// several segments at once.
 fn state(reading: &Reading, is_in_call: bool) -> Option<State> {
+    // The empty send queue of a receiving end would look like that of a sender out of data.
+    if reading.data_segments_sent == Some(0) {
+        return None;
+    }
     let segment = reading.segment?.max(1);
     let (unacknowledged, unsent) = (reading.unacknowledged?, reading.unsent?);
     let in_flight = unacknowledged.saturating_sub(unsent);
@@ -262,6 +267,16 @@ mod tests {
         ] {
             let reading = reading(unacknowledged, unsent, window, congestion);
             assert_eq!(state(&reading, in_call), Some(expected), "{reading:?}");
+        }
+    }
+
+    #[test]
+    fn a_receiving_end_has_no_state() {
+        let receiving = Reading { data_segments_sent: Some(0), ..reading(0, 0, 60_000, 10) };
+        let sending = Reading { data_segments_sent: Some(1), ..receiving };
+        for is_in_call in [false, true] {
+            assert_eq!(state(&receiving, is_in_call), None);
+            assert_ne!(state(&sending, is_in_call), None);
         }
     }
 
