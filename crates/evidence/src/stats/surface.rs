@@ -193,9 +193,10 @@ impl Surface {
     /// covariance matrix is not positive definite.
     #[must_use]
     pub fn fit(points: &[SurfacePoint], noise: Option<f64>) -> Option<Self> {
+        let points = points.iter().copied().filter(|point| point.rate > 0.0);
+        let points: Vec<SurfacePoint> = points.collect();
         let every = points.len().div_ceil(MAX_CELLS).max(1);
-        let points = points.iter().filter(|point| point.rate > 0.0).step_by(every);
-        let points: Vec<SurfacePoint> = points.copied().collect();
+        let points: Vec<SurfacePoint> = points.into_iter().step_by(every).collect();
         if points.len() < FEWEST_CELLS {
             return None;
         }
@@ -411,6 +412,16 @@ mod tests {
         let score = Surface::score(&points(&sizes, truth), None).unwrap();
         assert_eq!(score.cells, 36);
         assert!(score.within >= 32 && score.median_error < 0.1, "{score:?}");
+    }
+
+    #[test]
+    fn cells_that_carried_nothing_do_not_thin_out_the_others() {
+        let sizes: Vec<f64> = (1..=13).map(|packets| f64::from(packets) * 1_448.0).collect();
+        let all = points(&sizes, truth);
+        let without_a_row =
+            points(&sizes, |send, receive| if send < 1_449.0 { 0.0 } else { truth(send, receive) });
+        let fitted = |cells: &[SurfacePoint]| Surface::fit(cells, None).unwrap().points.len();
+        assert_eq!((fitted(&all), fitted(&without_a_row)), (85, 156));
     }
 
     #[test]
