@@ -9,6 +9,7 @@
 //! predicted from all other cells. The intervals are widened until they cover most measured cells.
 
 use super::as_f64;
+use super::sample::median_of_sorted;
 
 /// Minimum number of measured cells for a prediction: four for the parameters of the model, and two
 /// more to judge the fit.
@@ -291,8 +292,11 @@ impl Surface {
             }
         }
         errors.sort_unstable_by(f64::total_cmp);
-        let median_error = *errors.get(errors.len() / 2)?;
-        Some(SurfaceScore { cells: errors.len(), within, median_error })
+        (!errors.is_empty()).then(|| SurfaceScore {
+            cells: errors.len(),
+            within,
+            median_error: median_of_sorted(&errors),
+        })
     }
 }
 
@@ -412,6 +416,22 @@ mod tests {
         let score = Surface::score(&points(&sizes, truth), None).unwrap();
         assert_eq!(score.cells, 36);
         assert!(score.within >= 32 && score.median_error < 0.1, "{score:?}");
+    }
+
+    #[test]
+    fn the_score_of_an_even_number_of_cells_is_between_the_middle_errors() {
+        let cells = &points(&[4e3, 16e3, 64e3], truth)[..8];
+        let error = |held: usize| {
+            let rest = cells.iter().enumerate().filter(|(index, _)| index % 4 != held % 4);
+            let rest: Vec<SurfacePoint> = rest.map(|(_, cell)| *cell).collect();
+            let SurfacePoint { send, receive, rate } = cells[held];
+            (Surface::fit(&rest, None).unwrap().predict(send, receive).rate / rate - 1.0).abs()
+        };
+        let mut errors: Vec<f64> = (0..cells.len()).map(error).collect();
+        errors.sort_by(f64::total_cmp);
+        assert!(errors[3] < errors[4], "{errors:?}");
+        let score = Surface::score(cells, None).unwrap();
+        assert_eq!(score.median_error, f64::midpoint(errors[3], errors[4]));
     }
 
     #[test]
