@@ -1,7 +1,7 @@
 //! Contention: runs are discarded if their threads waited for a CPU. The rate of such a run depends
 //! on the other programs of the machine and not on the path.
 
-use super::figure::End;
+use super::figure::{End, busiest};
 use linerate_evidence::{EndEvidence, RunEvidence};
 
 /// Maximum share of the time that a thread may wait for a CPU, or a hypervisor may withhold one, in
@@ -11,35 +11,56 @@ pub const CONTENDED_SHARE: f64 = 0.02;
 
 /// Assumed delay of a wake-up on an idle CPU, in nanoseconds. The kernel counts this delay as time
 /// in the run queue, although no other thread runs there. The delay is therefore subtracted for
-/// each wake-up. It was measured on an idle machine (docs/notebook/2026-11-25-diagnosis.md):
+/// each wake-up. It depends on the number of wake-ups, because a CPU that sleeps for longer takes
+/// longer to wake up. It was measured on idle machines (docs/notebook/2026-11-25-diagnosis.md):
 ///
 /// - 1.4 to 1.7 µs with 19,000 to 30,000 wake-ups a second, which is 3 to 4 % of the time;
-/// - 2.3 to 4.8 µs with 800 to 4,000 wake-ups a second, which is mostly below 1 % of the time.
+/// - 2 to 15 µs with 300 to 9,000 wake-ups a second, which is 0.3 to 4 % of the time.
 const WAKE_UP_NANOS: u64 = 2_000;
+/// Assumed delay of a wake-up on a CPU that has slept for long, in nanoseconds, see
+/// [`WAKE_UP_NANOS`].
+const LATE_WAKE_UP_NANOS: u64 = 10_000;
+/// Maximum share of the time that is subtracted at [`LATE_WAKE_UP_NANOS`] for each wake-up.
+const LATE_SHARE: f64 = 0.03;
 
-/// Returns the time in nanoseconds for which a thread of this end waited while other threads
-/// occupied its CPU. Of the program's thread and the thread of linerate's host, the longer wait
-/// counts. Returns `None` if the wait of the program's thread is unknown.
-fn waited(end: &EndEvidence) -> Option<u64> {
+/// Returns the share of the time for which a thread of this end waited while other threads occupied
+/// its CPU. Of the program's thread and the thread of linerate's host, the longer wait counts.
+/// Returns `None` if the wait of the program's thread is unknown.
+fn waited(end: &EndEvidence) -> Option<f64> {
     let thread = &end.thread;
     let of = |waited: Option<u64>, switches: Option<u64>| {
-        let wake_ups = switches.unwrap_or(0).saturating_mul(WAKE_UP_NANOS);
-        Some(waited?.saturating_sub(wake_ups))
+        let wake_ups = |nanos: u64| {
+            end.share_of_nanos(Some(switches.unwrap_or(0).saturating_mul(nanos))).unwrap_or(0.0)
+        };
+        let delay = wake_ups(LATE_WAKE_UP_NANOS).min(LATE_SHARE).max(wake_ups(WAKE_UP_NANOS));
+        Some((end.share_of_nanos(waited)? - delay).max(0.0))
     };
     let own = of(thread.queue_wait_nanos, thread.voluntary_switches)?;
-    Some(own.max(of(thread.host_queue_wait_nanos, thread.host_voluntary_switches).unwrap_or(0)))
+    Some(own.max(of(thread.host_queue_wait_nanos, thread.host_voluntary_switches).unwrap_or(0.0)))
+}
+
+/// Returns the share of the time for which the hypervisor withheld a CPU from the threads of this
+/// end. The time that it withheld from the machine is divided among the machine's threads and
+/// interrupts in proportion to their processor time. Returns `None` if it is unknown.
+fn stolen(end: &EndEvidence) -> Option<f64> {
+    let steal = end.machine.steal_share?;
+    let part = || {
+        let busy = 1.0 - end.machine.idle_share? - steal;
+        let own = busiest(end)? + end.machine.softirq_share.unwrap_or(0.0);
+        (busy > 0.0).then(|| own / busy)
+    };
+    Some(steal * part().unwrap_or(1.0).min(1.0))
 }
 
 /// Returns the worst contention of `run`: the end, the name of the counter, and the share of the
 /// time. Returns `None` if no known share exceeds [`CONTENDED_SHARE`].
 #[must_use]
 pub fn contention(run: &RunEvidence) -> Option<(End, &'static str, f64)> {
-    let waits = |end: &EndEvidence| end.share_of_nanos(waited(end));
     let found = [
-        (End::Sender, "run_queue_wait_share", waits(&run.sender)),
-        (End::Receiver, "run_queue_wait_share", waits(&run.receiver)),
-        (End::Sender, "steal_share", run.sender.machine.steal_share),
-        (End::Receiver, "steal_share", run.receiver.machine.steal_share),
+        (End::Sender, "run_queue_wait_share", waited(&run.sender)),
+        (End::Receiver, "run_queue_wait_share", waited(&run.receiver)),
+        (End::Sender, "steal_share", stolen(&run.sender)),
+        (End::Receiver, "steal_share", stolen(&run.receiver)),
     ];
     found
         .into_iter()
@@ -75,6 +96,21 @@ mod tests {
     }
 
     #[test]
+    fn steal_counts_in_proportion_to_the_processor_time_of_the_transfer() {
+        let run = |cpu_nanos| {
+            let mut sender = end(Some(0), Some(0.06));
+            sender.machine.idle_share = Some(0.64);
+            sender.thread.cpu_nanos = Some(cpu_nanos);
+            RunEvidence { sender, ..RunEvidence::default() }
+        };
+        // Of the 30 % that the machine worked, the transfer's thread worked 5 % and 15 %.
+        assert_eq!(contention(&run(50_000_000)), None);
+        let (end, name, share) = contention(&run(150_000_000)).unwrap();
+        assert_eq!((end, name), (End::Sender, "steal_share"));
+        assert!((share - 0.03).abs() < 1e-9, "{share}");
+    }
+
+    #[test]
     fn frequent_wake_ups_are_no_contention_and_do_not_hide_a_bystander() {
         let woken = |waited_millis: u64, switches, share: Option<f64>| {
             let mut sender = end(Some(waited_millis * 1_000_000), None);
@@ -91,10 +127,13 @@ mod tests {
                 assert_eq!(contention(&run).map(|(_, _, share)| share), share, "{switches}");
             }
         };
-        // These two were measured without other load: small writes over the loopback device, and a
+        // These were measured without other load: small writes over the loopback device, and a
         // reader that discards received data.
         woken(32, 21_065, None);
         woken(41, 30_136, None);
+        // Transfers over a link of 25 Mb/s and with pauses between writes.
+        woken(12, 1_745, None);
+        woken(41, 8_623, None);
         // These two were measured while another program occupied the CPU half of the time.
         woken(500, 21_000, Some(0.458));
         woken(300, 30_000, Some(0.24));

@@ -188,7 +188,7 @@ impl Figure {
 
 /// Returns the processor time of the busiest thread of one end, as a share of the duration; `None`
 /// if it is unknown.
-fn busiest(end: &EndEvidence) -> Option<f64> {
+pub(super) fn busiest(end: &EndEvidence) -> Option<f64> {
     let ThreadEvidence { cpu_nanos, host_cpu_nanos, .. } = end.thread;
     end.share_of_nanos(cpu_nanos.max(host_cpu_nanos))
 }
