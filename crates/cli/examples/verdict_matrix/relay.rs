@@ -1,0 +1,188 @@
+//! A path of the kernel's TCP between two network namespaces, whose TAP devices a relay connects.
+
+use crate::plants::{Kernel, Ring, Setting};
+use crate::program::{Ended, SECONDS, ask};
+use linerate_link::impair::{Impair, Impairments};
+use linerate_link::namespace::Network;
+use linerate_link::tap::{Tap, TapConfig};
+use linerate_link::{KernelInterface, MonotonicClock};
+use linerate_stack::{Link, LinkError, TxFrame};
+use std::collections::VecDeque;
+use std::error::Error;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
+const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
+/// Sleep of the relay after a pass over both links that moved no frame.
+const TURN: Duration = Duration::from_micros(200);
+/// Maximum number of frames that the relay queues in each direction.
+const HELD: usize = 4_096;
+
+/// Creates the path between two namespaces, and returns the limit that `linerate why` names.
+pub(crate) fn diagnose(kernel: &Kernel, why: &str, json: &Path) -> Result<String, Box<dyn Error>> {
+    let (far_network, far_tap) = end("far", FAR, &kernel.far, &kernel.far_route)?;
+    let (near_network, near_tap) = end("near", NEAR, &kernel.near, &kernel.near_route)?;
+    let impairments = kernel.impairments.parse::<Impairments>()?;
+    let far_side = Impair::new(far_tap, impairments, 1_988 + kernel.seed);
+    let relay = Relay::start(near_tap, far_side, kernel.ring);
+    let words = kernel.sink.clone();
+    let _sink = far_network.run(move || Ended::sink(&words))?;
+    if !kernel.near_route.is_empty() {
+        // The kernel applies some metrics only from its second connection on.
+        near_network.run(connect_once)?;
+    }
+    let _hogs = (0..kernel.hogs)
+        .map(|_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().map(Ended))
+        .collect::<io::Result<Vec<_>>>()?;
+    let (words, json) = (format!("{FAR} --seconds {SECONDS} {why}"), json.to_owned());
+    let named = near_network.run(move || ask(&words, &json).map_err(|error| error.to_string()));
+    relay.end();
+    Ok(named?)
+}
+
+/// Sends a few bytes to the sink.
+fn connect_once() -> io::Result<()> {
+    let mut first = TcpStream::connect((FAR, 1_988))?;
+    first.write_all(b"first")?;
+    first.shutdown(Shutdown::Write)?;
+    io::copy(&mut first, &mut io::sink()).map(|_| ())
+}
+/// Creates an end of the path: a new network namespace with a TAP device. In a shared namespace,
+/// the settings and the kernel's cached metrics of a peer would affect later plants.
+fn end(
+    name: &'static str,
+    address: Ipv4Addr,
+    settings: &[Setting],
+    route: &str,
+) -> Result<(Network, Tap), Box<dyn Error>> {
+    let network = Network::new()?;
+    let (settings, route) = (settings.to_vec(), route.to_owned());
+    let tap = network
+        .run(move || tap(name, address, &settings, &route).map_err(|error| error.to_string()))?;
+    Ok((network, tap))
+}
+
+/// Opens a TAP device with an address in the current namespace, and applies the sysctl settings and
+/// the metrics of the route.
+fn tap(
+    name: &str,
+    address: Ipv4Addr,
+    settings: &[Setting],
+    route: &str,
+) -> Result<Tap, Box<dyn Error>> {
+    let config = TapConfig { name: name.to_owned(), offloads: false, ..TapConfig::default() };
+    let tap = Tap::open(&config)?;
+    let interface = KernelInterface::named(name)?;
+    interface.disable_ipv6()?;
+    interface.set_queue_length(10_000)?;
+    interface.add_address(address, 24)?;
+    interface.set_up()?;
+    for Setting { path, value } in settings {
+        std::fs::write(format!("/proc/sys/{path}"), value)?;
+    }
+    if !route.is_empty() {
+        ip(&format!("route replace 10.88.0.0/24 dev {name} scope link src {address} {route}"))?;
+    }
+    Ok(tap)
+}
+
+/// Runs `ip` with these arguments.
+fn ip(words: &str) -> Result<(), Box<dyn Error>> {
+    let status = Command::new("ip").args(words.split_whitespace()).status()?;
+    if !status.success() {
+        return Err(format!("ip {words} failed: {status}").into());
+    }
+    Ok(())
+}
+
+/// A thread that carries frames between two links.
+struct Relay {
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Relay {
+    fn start(near: Tap, far: Impair<Tap, MonotonicClock>, ring: Option<Ring>) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&is_over);
+        let ring = ring.map(|ring| BusyRing { ring, free: Instant::now() });
+        let thread = thread::spawn(move || {
+            // Errors are ignored: if a device fails, the transfer fails too and reports the error.
+            let _ = carry(near, far, ring, &until);
+        });
+        Self { is_over, thread }
+    }
+
+    fn end(self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let _ = self.thread.join();
+    }
+}
+
+/// Model of a receive ring that is emptied at a fixed rate. A frame that finds the ring full gets
+/// an EtherType that the receiving kernel does not know, so that the kernel drops and counts it.
+struct BusyRing {
+    ring: Ring,
+    /// Time at which the last frame in the ring will have been processed.
+    free: Instant,
+}
+
+impl BusyRing {
+    /// EtherType for local experiments (RFC 9542 §2.1), which no kernel protocol handles.
+    const UNKNOWN: [u8; 2] = [0x88, 0xb5];
+
+    fn receive(&mut self, frame: &mut [u8]) {
+        let now = Instant::now();
+        self.free = self.free.max(now);
+        let waiting = self.free - now;
+        if waiting > self.ring.service.saturating_mul(self.ring.frames) {
+            frame[12..14].copy_from_slice(&Self::UNKNOWN);
+        } else {
+            self.free += self.ring.service;
+        }
+    }
+}
+
+fn carry(
+    mut near: impl Link,
+    mut far: impl Link,
+    mut ring: Option<BusyRing>,
+    is_over: &AtomicBool,
+) -> Result<(), LinkError> {
+    let (mut outward, mut inward) = (VecDeque::new(), VecDeque::new());
+    while !is_over.load(Ordering::Relaxed) {
+        let already = outward.len();
+        let moved = take(&mut near, &mut outward)? + take(&mut far, &mut inward)?;
+        if let Some(ring) = &mut ring {
+            outward.iter_mut().skip(already).for_each(|frame| ring.receive(frame));
+        }
+        give(&mut far, &mut outward)?;
+        give(&mut near, &mut inward)?;
+        if moved == 0 {
+            thread::sleep(TURN);
+        }
+    }
+    Ok(())
+}
+
+fn take(link: &mut impl Link, frames: &mut VecDeque<Vec<u8>>) -> Result<usize, LinkError> {
+    let room = HELD - frames.len().min(HELD);
+    link.receive(room.min(64), |frame| frames.push_back(frame.bytes.to_vec()))
+}
+
+/// Sends all frames. Calls the link even if the queue is empty, because the link then sends frames
+/// that it has delayed.
+fn give(link: &mut impl Link, frames: &mut VecDeque<Vec<u8>>) -> Result<usize, LinkError> {
+    link.transmit(HELD, |room| {
+        let frame = frames.pop_front()?;
+        room[..frame.len()].copy_from_slice(&frame);
+        Some(TxFrame::whole(frame.len()))
+    })
+}
