@@ -9,18 +9,18 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// The send buffer is doubled.
-    SendBufferDoubled,
+    /// The send buffer is larger: four times in a diagnosis, twice in the table of a sweep.
+    SendBufferLarger,
     /// The send buffer is halved.
     SendBufferHalved,
-    /// The receive buffer is doubled.
-    ReceiveBufferDoubled,
+    /// The receive buffer is larger: four times in a diagnosis, twice in the table of a sweep.
+    ReceiveBufferLarger,
     /// The receive buffer is halved.
     ReceiveBufferHalved,
     /// Each write is eight times larger.
     LargerWrites,
-    /// The sending program writes without pauses.
-    WriterWithoutPauses,
+    /// The sending program's pauses between writes are a quarter as long.
+    ShorterPauses,
     /// The receiving program discards received data in the kernel without copying the data, and
     /// reads without pauses.
     Discard,
@@ -28,6 +28,8 @@ pub enum Change {
     Paced,
     /// The sender paces at half the throughput of runs without an intervention.
     PacedAtHalf,
+    /// The sender paces at twice the throughput of runs without an intervention.
+    PacedAtTwice,
     /// Segments carry at most 512 bytes of data.
     SmallerPackets,
     /// The sending program runs on another CPU than in runs without an intervention.
@@ -42,16 +44,17 @@ pub enum Change {
 
 impl Change {
     /// All interventions, in the order of their declaration.
-    pub const ALL: [Self; 14] = [
-        Self::SendBufferDoubled,
+    pub const ALL: [Self; 15] = [
+        Self::SendBufferLarger,
         Self::SendBufferHalved,
-        Self::ReceiveBufferDoubled,
+        Self::ReceiveBufferLarger,
         Self::ReceiveBufferHalved,
         Self::LargerWrites,
-        Self::WriterWithoutPauses,
+        Self::ShorterPauses,
         Self::Discard,
         Self::Paced,
         Self::PacedAtHalf,
+        Self::PacedAtTwice,
         Self::SmallerPackets,
         Self::OtherCpu,
         Self::TwoConnections,
@@ -63,15 +66,16 @@ impl Change {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::SendBufferDoubled => "send buffer doubled",
+            Self::SendBufferLarger => "send buffer four times larger",
             Self::SendBufferHalved => "send buffer halved",
-            Self::ReceiveBufferDoubled => "receive buffer doubled",
+            Self::ReceiveBufferLarger => "receive buffer four times larger",
             Self::ReceiveBufferHalved => "receive buffer halved",
             Self::LargerWrites => "writes eight times larger",
-            Self::WriterWithoutPauses => "writer without pauses",
+            Self::ShorterPauses => "writer pauses a quarter as long",
             Self::Discard => "reader discards, without copy or pauses",
             Self::Paced => "paced at 90 % of the peak rate",
             Self::PacedAtHalf => "paced at half of the rate",
+            Self::PacedAtTwice => "paced at twice the rate",
             Self::SmallerPackets => "segments of 512 bytes",
             Self::OtherCpu => "writer on another CPU",
             Self::TwoConnections => "one more connection",

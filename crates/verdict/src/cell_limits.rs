@@ -108,9 +108,9 @@ impl Surface<'_> {
     fn effects(&self) -> Vec<Effect> {
         let Cell { send, receive } = self.cell.cell;
         let changes = [
-            (Change::SendBufferDoubled, self.send(2.0).map(|send| (send, receive)), 1.0),
+            (Change::SendBufferLarger, self.send(2.0).map(|send| (send, receive)), 1.0),
             (Change::SendBufferHalved, self.send(0.5).map(|send| (send, receive)), -1.0),
-            (Change::ReceiveBufferDoubled, self.receive(2.0).map(|receive| (send, receive)), 1.0),
+            (Change::ReceiveBufferLarger, self.receive(2.0).map(|receive| (send, receive)), 1.0),
             (Change::ReceiveBufferHalved, self.receive(0.5).map(|receive| (send, receive)), -1.0),
         ];
         let effect = |(change, other, sign): (Change, Option<(BufferSize, BufferSize)>, f64)| {
@@ -156,14 +156,14 @@ impl Surface<'_> {
         // `effect` needs a name of the change, which is not used here.
         let effect = self
             .summary(more_send, more_receive)
-            .and_then(|other| self.effect(Change::SendBufferDoubled, other, 1.0 / growth.log2()));
+            .and_then(|other| self.effect(Change::SendBufferLarger, other, 1.0 / growth.log2()));
         effect.as_ref().is_some_and(is_raised)
     }
 
     /// Returns the effects of a larger send buffer alone, and of a larger receive buffer alone.
     fn single_effects(&self) -> Vec<Effect> {
         let is_larger = |effect: &Effect| {
-            matches!(effect.change, Change::SendBufferDoubled | Change::ReceiveBufferDoubled)
+            matches!(effect.change, Change::SendBufferLarger | Change::ReceiveBufferLarger)
         };
         self.effects().into_iter().filter(is_larger).collect()
     }

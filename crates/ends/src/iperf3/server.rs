@@ -8,7 +8,7 @@ use super::wire::{
 use crate::interrupt::Interrupt;
 use crate::observe::CallClock;
 use crate::serve::{Connections, ListenAt, ListenError, Listener, lock};
-use crate::socket::{Contents, Network, Options, ReadTask, SLICE, Stream, WriteTask};
+use crate::socket::{Contents, Network, Options, Pace, ReadTask, SLICE, Stream, WriteTask};
 use linerate_link::kernel_tcp::{self, TcpInfo};
 use std::io;
 use std::net::{Shutdown, SocketAddr};
@@ -354,12 +354,13 @@ impl Transfer {
     /// Returns the task that writes to `stream`. linerate's TCP has no limit of its pacing rate, so
     /// the task itself keeps to the client's rate there.
     fn write_task(&self, stream: &Stream) -> WriteTask {
+        let max_rate = self.max_rate.filter(|_| matches!(stream, Stream::Own(..)));
         WriteTask {
             bytes: u64::MAX,
             write_size: self.size,
             contents: Contents::Any,
             pause: Duration::ZERO,
-            rate: self.max_rate.filter(|_| matches!(stream, Stream::Own(..))),
+            pace: max_rate.map(|bytes_per_second| Pace { bytes_per_second, is_smooth: true }),
         }
     }
 
@@ -445,7 +446,7 @@ mod tests {
             let listener = Listener::bind(network, place, &Options::default()).unwrap();
             let address = listener.local_addr().unwrap();
             let stream = network.connect(address, &Options::default(), TIMEOUT).unwrap();
-            transfer.write_task(&stream).rate
+            transfer.write_task(&stream).pace.map(|pace| pace.bytes_per_second)
         };
         assert_eq!(rate(&Network::Kernel, "127.0.0.1:0"), None, "the kernel paces");
         // The host connects to itself.

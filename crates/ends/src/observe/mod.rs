@@ -121,7 +121,7 @@ mod tests {
             write_size: 1 << 16,
             contents: Contents::Any,
             pause: Duration::ZERO,
-            rate: None,
+            pace: None,
         };
         // The transfer lasts for twenty sampling intervals, so that the observer takes samples.
         let (given, evidence) = observed(&near, &clock, Duration::ZERO, || {

@@ -19,15 +19,27 @@ pub struct WriteTask {
     pub contents: Contents,
     /// Time to wait after each write.
     pub pause: Duration,
-    /// Rate in bytes per second at which the program itself paces its writes, in small pieces;
-    /// `None` for no pacing. This is for a TCP that cannot limit its pacing rate, such as
-    /// linerate's.
-    pub rate: Option<u64>,
+    /// Maximum rate at which the program itself writes; `None` for no maximum.
+    pub pace: Option<Pace>,
+}
+
+/// A maximum rate at which a program writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// The rate in bytes per second.
+    pub bytes_per_second: u64,
+    /// Is the data written in small pieces, so that the path gets no bursts? This is for a TCP that
+    /// cannot limit its pacing rate, such as linerate's. Otherwise only the mean rate is limited: a
+    /// slower transfer is written as without a maximum, so that its segments stay as they are.
+    pub is_smooth: bool,
 }
 
 /// Interval between the pieces of a paced transfer. The interval is longer at low rates, because a
 /// piece has at least [`MIN_PIECE`] bytes.
 const PIECE_INTERVAL: Duration = Duration::from_millis(1);
+/// Time by which a task that is not smooth may be ahead of its rate. The first writes of a transfer
+/// fill the send buffer at once. A wait after them would change the segments of a slow transfer.
+const AHEAD: Duration = Duration::from_millis(250);
 /// Minimum number of bytes in a piece of a paced transfer: about one segment.
 const MIN_PIECE: u64 = 1_448;
 
@@ -101,18 +113,19 @@ impl WriteTask {
             if !self.pause.is_zero() {
                 std::thread::sleep(self.pause);
             }
-            if self.rate.is_some_and(|rate| !await_next_piece(rate, &given, &stop)) {
+            if self.pace.is_some_and(|pace| !await_next_write(pace, &given, &stop)) {
                 break;
             }
         }
         given
     }
 
-    /// Returns the maximum number of bytes in a write, which pacing may reduce.
+    /// Returns the maximum number of bytes in a write, which smooth pacing may reduce.
     fn piece(&self) -> usize {
         let size = self.write_size.max(1);
-        let Some(rate) = self.rate else { return size };
-        let piece = rate / u64::try_from(1_000 / PIECE_INTERVAL.as_millis()).unwrap_or(1);
+        let Some(pace) = self.pace.filter(|pace| pace.is_smooth) else { return size };
+        let piece =
+            pace.bytes_per_second / u64::try_from(1_000 / PIECE_INTERVAL.as_millis()).unwrap_or(1);
         usize::try_from(piece.max(MIN_PIECE)).map_or(size, |piece| piece.min(size))
     }
 }
@@ -148,15 +161,16 @@ fn write_whole(
     true
 }
 
-/// Waits until the next piece of a transfer at `rate` bytes per second is due. Returns false if
-/// `stop` returned true. The wait is divided into slices, because at 1 B/s it lasts for 24 minutes.
-fn await_next_piece(
-    rate: u64,
+/// Waits until the pace allows the next write. Returns false if `stop` returned true. The wait is
+/// divided into slices, because at 1 B/s it lasts for 24 minutes.
+fn await_next_write(
+    pace: Pace,
     given: &WriteResult,
     stop: &impl Fn(Instant, Instant) -> bool,
 ) -> bool {
     #[allow(clippy::cast_precision_loss, reason = "a time of seconds")]
-    let due = Duration::from_secs_f64(given.bytes as f64 / rate.max(1) as f64);
+    let due = Duration::from_secs_f64(given.bytes as f64 / pace.bytes_per_second.max(1) as f64);
+    let due = if pace.is_smooth { due } else { due.saturating_sub(AHEAD) };
     loop {
         let now = Instant::now();
         if stop(given.began, now) {
@@ -189,7 +203,7 @@ mod tests {
             write_size: 1_000,
             contents: Contents::Pattern(Pattern::new(3)),
             pause: Duration::ZERO,
-            rate: None,
+            pace: None,
         }
     }
 
@@ -207,7 +221,10 @@ mod tests {
 
     #[test]
     fn a_paced_task_writes_small_pieces() {
-        let piece = |rate| WriteTask { write_size: 1 << 17, rate, ..write_task(1) }.piece();
+        let smooth = |rate| Pace { bytes_per_second: rate, is_smooth: true };
+        let piece = |rate: Option<u64>| {
+            WriteTask { write_size: 1 << 17, pace: rate.map(smooth), ..write_task(1) }.piece()
+        };
         assert_eq!(piece(None), 1 << 17);
         assert_eq!(piece(Some(1_000)), 1_448);
         assert_eq!(piece(Some(5_000_000)), 5_000);
@@ -220,9 +237,27 @@ mod tests {
         let (near, _far) = pair();
         let looks = Cell::new(0);
         let after_first_write = |_, _| looks.replace(looks.get() + 1) > 0;
-        let task = WriteTask { rate: Some(1), ..write_task(2_000) };
+        let pace = Some(Pace { bytes_per_second: 1, is_smooth: true });
+        let task = WriteTask { pace, ..write_task(2_000) };
         let given = task.run(&near, after_first_write);
         assert_eq!((given.bytes, looks.get()), (1_000, 2));
+    }
+
+    #[test]
+    fn only_a_smooth_task_waits_after_its_first_writes() {
+        let checks = |is_smooth| {
+            let (near, _far) = pair();
+            let checks = Cell::new(0);
+            let pace = Some(Pace { bytes_per_second: 8_000, is_smooth });
+            WriteTask { pace, ..write_task(1_000) }.run(&near, |_, _| {
+                checks.set(checks.get() + 1);
+                false
+            });
+            checks.get()
+        };
+        // One check after the write, and one before each slice of the wait.
+        assert_eq!(checks(false), 2);
+        assert!(checks(true) > 2, "the next byte is due after 125 ms");
     }
 
     #[test]

@@ -115,7 +115,7 @@ pub(crate) fn write_task(request: &RunRequest) -> WriteTask {
     let pattern = || Contents::Pattern(Pattern::new(request.seed));
     let contents = if request.verify { pattern() } else { Contents::Any };
     let pause = Duration::ZERO;
-    WriteTask { bytes: request.bytes, write_size: request.write_size, contents, pause, rate: None }
+    WriteTask { bytes: request.bytes, write_size: request.write_size, contents, pause, pace: None }
 }
 
 /// Returns the parameters for reading the data of a run. The maximum duration starts with the first

@@ -10,23 +10,35 @@ use std::time::Duration;
 
 /// Number of bytes in a read of the sink.
 const READ_SIZE: u64 = 128 << 10;
+/// Factor by which the interventions of a larger buffer increase its size. A factor of two would be
+/// too small for a kernel's send buffer below two GSO frames of 64 KiB: it admits a frame while it
+/// is not full, so the next larger buffer may admit no frame more.
+const LARGER_BUFFER: u64 = 4;
 /// Factor by which the intervention of larger writes increases their size.
-const LARGER: usize = 8;
+const LARGER_WRITES: usize = 8;
 /// Number of bytes that the kernel passes to a device at once (GSO). Writes larger than this save
 /// no processor time.
 const GSO_BURST: usize = 64 << 10;
 /// Maximum number of bytes in a write with the intervention of larger writes.
 const MAX_WRITE: usize = 4 << 20;
-/// Minimum pacing rate that [`tenfold`] returns, in bytes per second.
-const SLOW: f64 = 1e6;
-/// Throughput in bytes per second (100 Mb/s) below which some interventions pace at ten times the
-/// throughput, see [`tenfold`].
-const LOW: f64 = 12.5e6;
+/// Divisor of the time between writes with the intervention of shorter pauses.
+const SHORTER_PAUSE: u32 = 4;
+/// Factor of the throughput that a transfer to a discarding reader may reach. It is sufficient to
+/// prove that the reader was the limit, whereas a transfer at full speed would occupy the CPUs.
+const DISCARD_LIMIT: f64 = 2.0;
+/// Factor of the throughput at which a transfer in small segments is paced. It is sufficient to
+/// prove that large packets were the limit. If small packets pass, the path may be fast.
+const SMALL_LIMIT: f64 = 5.0;
+/// Minimum pacing rate of a transfer in small segments, in bytes per second. The throughput of large
+/// packets may be zero.
+const SMALL_MIN: f64 = 1e6;
 /// Share of the peak delivery rate at which [`Change::Paced`] sends.
 const PACED: f64 = 0.9;
 /// Share of the throughput at which [`Change::PacedAtHalf`] sends. At this rate, no queue on the
 /// path fills.
 const PACED_AT_HALF: f64 = 0.5;
+/// Factor of the throughput at which [`Change::PacedAtTwice`] sends.
+const PACED_AT_TWICE: f64 = 2.0;
 /// Segment size in bytes that every host must accept: its packets have fewer than 576 bytes (RFC
 /// 1122 §3.3.2).
 pub(super) const SMALL_SEGMENT: u16 = 512;
@@ -62,6 +74,8 @@ pub(super) struct Setup {
     pub(super) is_moved: bool,
     /// Number of connections that send at the same time.
     pub(super) connections: usize,
+    /// Maximum throughput of the writing program in bytes per second; `None` for no maximum.
+    pub(super) max_rate: Option<u64>,
 }
 
 impl Plain {
@@ -71,7 +85,7 @@ impl Plain {
         let (near, far) = (&evidence.sender.connection, &evidence.receiver.connection);
         Self {
             bytes_per_second: evidence.bytes_per_second,
-            peak: earlier.map_or(near.peak_delivery_rate, |plain| plain.peak),
+            peak: near.peak_delivery_rate.max(earlier.and_then(|plain| plain.peak)),
             send_buffer: near.send_buffer,
             receive_buffer: far.receive_buffer,
             segment: near.segment_bytes,
@@ -84,12 +98,13 @@ impl Plain {
         let sent = evidence.sender.connection.send_buffer;
         let received = evidence.receiver.connection.receive_buffer;
         // Ratios are multiplied by eight, so that integers are precise enough. The kernel may
-        // round, so a ratio of 1.5 counts as doubled, and one of 5/8 as halved.
+        // round, so a ratio of 5/8 counts as halved. A limit of the system may
+        // prevent a buffer four times as large, so a ratio of 1.5 is sufficient.
         let ratio = |now: Option<u64>, then: Option<u64>| now?.saturating_mul(8).checked_div(then?);
         match change {
-            Change::SendBufferDoubled => ratio(sent, self.send_buffer) >= Some(12),
+            Change::SendBufferLarger => ratio(sent, self.send_buffer) >= Some(12),
             Change::SendBufferHalved => ratio(sent, self.send_buffer).is_some_and(|r| r <= 5),
-            Change::ReceiveBufferDoubled => ratio(received, self.receive_buffer) >= Some(12),
+            Change::ReceiveBufferLarger => ratio(received, self.receive_buffer) >= Some(12),
             Change::ReceiveBufferHalved => {
                 ratio(received, self.receive_buffer).is_some_and(|r| r <= 5)
             }
@@ -122,6 +137,7 @@ impl Setup {
             write_pause: application.write_pause.into(),
             is_moved: false,
             connections: 1,
+            max_rate: None,
         }
     }
 
@@ -140,25 +156,28 @@ impl Setup {
         let received =
             plain.receive_buffer.and_then(|bytes| Some(bytes / far.tcp()?.granted_per_asked()));
         match change {
-            Change::SendBufferDoubled => setup.options.send_buffer = Some(sent? * 2),
+            Change::SendBufferLarger => {
+                setup.options.send_buffer = Some(sent?.saturating_mul(LARGER_BUFFER))
+            }
             Change::SendBufferHalved => setup.options.send_buffer = Some(sent? / 2),
-            Change::ReceiveBufferDoubled => setup.spec.receive_buffer = Some(received? * 2),
+            Change::ReceiveBufferLarger => {
+                setup.spec.receive_buffer = Some(received?.saturating_mul(LARGER_BUFFER))
+            }
             Change::ReceiveBufferHalved => setup.spec.receive_buffer = Some(received? / 2),
             Change::LargerWrites => {
                 (setup.write_size < GSO_BURST).then_some(())?;
-                setup.write_size = Some(setup.write_size.saturating_mul(LARGER))
+                setup.write_size = Some(setup.write_size.saturating_mul(LARGER_WRITES))
                     .filter(|&larger| larger <= MAX_WRITE)?;
             }
-            Change::WriterWithoutPauses => {
+            Change::ShorterPauses => {
                 (!setup.write_pause.is_zero()).then_some(())?;
-                setup.write_pause = Duration::ZERO;
-                setup.options.max_pacing_rate = tenfold(plain.bytes_per_second);
+                setup.write_pause /= SHORTER_PAUSE;
             }
             Change::Discard => {
                 // Only a receiving TCP of the kernel can discard data without copying it.
                 (far.tcp()? == SinkTcp::Kernel).then_some(())?;
                 setup.spec.discard = true;
-                setup.options.max_pacing_rate = tenfold(plain.bytes_per_second);
+                setup.max_rate = paced(plain.bytes_per_second * DISCARD_LIMIT);
             }
             Change::Paced => {
                 #[allow(clippy::cast_precision_loss, reason = "a rate below 2^53")]
@@ -169,12 +188,15 @@ impl Setup {
                 let rate = plain.bytes_per_second * PACED_AT_HALF;
                 setup.options.max_pacing_rate = Some(paced(rate)?);
             }
+            Change::PacedAtTwice => {
+                let rate = plain.bytes_per_second * PACED_AT_TWICE;
+                setup.options.max_pacing_rate = Some(paced(rate)?);
+            }
             Change::SmallerPackets => {
                 (plain.segment? > u64::from(SMALL_SEGMENT)).then_some(())?;
                 setup.options.max_segment = Some(SMALL_SEGMENT);
-                // If small packets pass, the path may be fast. Ten times the throughput is enough
-                // to prove that large packets were the limit.
-                setup.options.max_pacing_rate = tenfold(plain.bytes_per_second);
+                let rate = (plain.bytes_per_second * SMALL_LIMIT).max(SMALL_MIN);
+                setup.options.max_pacing_rate = paced(rate);
             }
             // The thread of linerate's host does most of the sender's work, and cannot be moved.
             Change::OtherCpu => {
@@ -188,13 +210,6 @@ impl Setup {
         setup.options.no_delay |= setup.options.max_pacing_rate.is_some();
         Some(setup)
     }
-}
-
-/// Returns a pacing rate of ten times `bytes_per_second`; `None` if that throughput is not low. An
-/// intervention that removes a slow program proves its point at this rate, whereas a transfer
-/// without pacing would occupy the CPUs.
-fn tenfold(bytes_per_second: f64) -> Option<u64> {
-    (bytes_per_second < LOW).then(|| paced((bytes_per_second * 10.0).max(SLOW)))?
 }
 
 /// Converts a rate to an integer pacing rate in bytes per second; `None` if the rate is too low for

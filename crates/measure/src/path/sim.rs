@@ -17,8 +17,10 @@ use std::collections::BTreeSet;
 /// Factors by which a faster processor multiplies its processing times, in the order in which they
 /// are tried. A scenario may reject the smaller factors.
 const FASTER: [f64; 3] = [0.5, 0.65, 0.8];
+/// Factor by which the interventions of a larger buffer increase its size.
+const LARGER_BUFFER: f64 = 4.0;
 /// Factor by which the intervention of larger writes increases their size.
-const LARGER: f64 = 8.0;
+const LARGER_WRITES: f64 = 8.0;
 /// Minimum share of idle time of the receiving machine at which the receiver counts as fast enough
 /// for the data.
 const KEEPS_UP: f64 = 0.1;
@@ -72,12 +74,12 @@ impl SimPath {
         let send = format!("{program}.send_buffer");
         let receive = format!("{program}.receive_buffer");
         let is_made = match change {
-            Change::SendBufferDoubled => multiply(&mut scenario, &send, 2.0),
+            Change::SendBufferLarger => multiply(&mut scenario, &send, LARGER_BUFFER),
             Change::SendBufferHalved => multiply(&mut scenario, &send, 0.5),
-            Change::ReceiveBufferDoubled => multiply(&mut scenario, &receive, 2.0),
+            Change::ReceiveBufferLarger => multiply(&mut scenario, &receive, LARGER_BUFFER),
             Change::ReceiveBufferHalved => multiply(&mut scenario, &receive, 0.5),
             Change::LargerWrites => {
-                multiply(&mut scenario, &format!("{program}.write_size"), LARGER)
+                multiply(&mut scenario, &format!("{program}.write_size"), LARGER_WRITES)
             }
             Change::SenderCpuFaster | Change::ReceiverCpuFaster => {
                 let end = if change == Change::SenderCpuFaster { "from" } else { "to" };

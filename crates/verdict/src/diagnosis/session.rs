@@ -51,8 +51,8 @@ pub struct Diagnosis {
     first: Option<RunEvidence>,
     /// Further uncontended runs without intervention, each with its position among all runs.
     plain: Vec<(usize, RunEvidence)>,
-    /// Uncontended runs with an intervention, each with its position among all runs.
-    changed: Vec<(usize, Change, RunEvidence)>,
+    /// Runs with an intervention that show its effect.
+    changed: Vec<ChangedRun>,
     /// Interventions that are not tried again, because they are impossible on this path, or because
     /// two successive attempts were contended.
     given_up: Vec<Change>,
@@ -65,6 +65,18 @@ pub struct Diagnosis {
     /// Number of all runs so far, including contended runs.
     runs: usize,
     is_out_of_time: bool,
+}
+
+/// A run with an intervention.
+#[derive(Clone, Debug)]
+struct ChangedRun {
+    /// Position among all runs.
+    place: usize,
+    change: Change,
+    evidence: RunEvidence,
+    /// Was the run contended? Its rate is then only a lower bound of the rate that the path allows
+    /// with the intervention.
+    is_contended: bool,
 }
 
 /// A rule, with its score and the results of its groups of expectations.
@@ -97,7 +109,7 @@ impl Diagnosis {
             return (self.contended.len() < FIRST_ATTEMPTS).then_some(NextRun::First);
         }
         let last_plain = self.plain.last().map(|(place, _)| *place);
-        let last_changed = self.changed.last().map(|(place, ..)| *place);
+        let last_changed = self.changed.last().map(|run| run.place);
         let change = self.wanted();
         // The effect of an intervention is relative to two runs without it, made before and after.
         let is_plain_due = match last_changed {
@@ -114,19 +126,25 @@ impl Diagnosis {
     /// is impossible on this path.
     pub fn add(&mut self, asked: NextRun, evidence: Option<RunEvidence>) {
         let Some(evidence) = evidence else {
-            if let NextRun::Changed(change) = asked {
-                self.given_up.push(change);
-                self.impossible.push(change);
+            match asked {
+                NextRun::Changed(change) => {
+                    self.given_up.push(change);
+                    self.impossible.push(change);
+                }
+                // Without these runs, no effect can be measured.
+                NextRun::First | NextRun::Plain => self.end(),
             }
             return;
         };
         self.runs += 1;
         if contention(&evidence).is_some() {
-            self.contended.push(evidence);
             match asked {
-                NextRun::Changed(change) if self.is_repeat => self.given_up.push(change),
+                NextRun::Changed(change) if self.is_repeat => {
+                    self.add_contended(change, evidence.clone());
+                }
                 _ => {}
             }
+            self.contended.push(evidence);
             self.is_repeat = !self.is_repeat;
             return;
         }
@@ -134,7 +152,24 @@ impl Diagnosis {
         match asked {
             NextRun::First => self.first = Some(evidence),
             NextRun::Plain => self.plain.push((self.runs, evidence)),
-            NextRun::Changed(change) => self.changed.push((self.runs, change, evidence)),
+            NextRun::Changed(change) => self.changed.push(ChangedRun {
+                place: self.runs,
+                change,
+                evidence,
+                is_contended: false,
+            }),
+        }
+    }
+
+    /// Adds a run with an intervention whose two attempts were contended. Contention only slows a
+    /// transfer down. So if the run is faster than every run without intervention, the intervention
+    /// raises the rate at least by this much. Otherwise the intervention is given up.
+    fn add_contended(&mut self, change: Change, evidence: RunEvidence) {
+        if self.all_plain().all(|plain| plain.bytes_per_second < evidence.bytes_per_second) {
+            let place = self.runs;
+            self.changed.push(ChangedRun { place, change, evidence, is_contended: true });
+        } else {
+            self.given_up.push(change);
         }
     }
 
@@ -159,8 +194,7 @@ impl Diagnosis {
         }
         let mut judged = self.judged();
         judged.sort_by(|one, other| other.score.total_cmp(&one.score));
-        let tried =
-            |change: Change| self.changed.iter().filter(|(_, one, _)| *one == change).count();
+        let tried = |change: Change| self.changed.iter().filter(|run| run.change == change).count();
         let effects = self.effects();
         let find = |is_wanted: &dyn Fn(Expectation) -> bool| {
             judged.iter().filter(|judged| judged.refuted == 0).find_map(|judged| {
@@ -172,7 +206,10 @@ impl Diagnosis {
         };
         let is_unclear = |one: Expectation| {
             let effect = effects.iter().find(|effect| effect.change == one.change());
-            effect.is_none_or(|effect| one.compare(effect) == Outcome::Unclear)
+            // A run that was contended twice is not repeated again.
+            effect.is_none_or(|effect| {
+                effect.high < MAX_RATIO && one.compare(effect) == Outcome::Unclear
+            })
         };
         find(&|one| tried(one.change()) == 0).or_else(|| {
             (self.verdict().limit == Limit::NotIdentified)
@@ -219,7 +256,8 @@ impl Diagnosis {
     /// intervention before it and the first one after it.
     fn effects(&self) -> Vec<Effect> {
         let width = self.width();
-        let effect = |(place, change, run): &(usize, Change, RunEvidence)| {
+        let effect = |changed: &ChangedRun| {
+            let ChangedRun { place, change, evidence: run, is_contended } = changed;
             let before = self.plain.iter().rev().find(|(plain, _)| plain < place);
             let after = self.plain.iter().find(|(plain, _)| plain > place);
             let around = [before, after];
@@ -244,13 +282,17 @@ impl Diagnosis {
                 change: *change,
                 ratio,
                 low,
-                high,
-                losses: self.losses(run),
-                queue_ratio: self.queue_ratio(run, &around),
+                high: if *is_contended { MAX_RATIO } else { high },
+                losses: self.losses(run).filter(|_| !is_contended),
+                queue_ratio: self.queue_ratio(run, &around).filter(|_| !is_contended),
             })
         };
         let mut effects: Vec<Vec<Effect>> = Vec::new();
-        for one in self.changed.iter().filter_map(effect) {
+        let is_superseded = |one: &ChangedRun| {
+            let is_better = |other: &ChangedRun| other.change == one.change && !other.is_contended;
+            one.is_contended && self.changed.iter().any(is_better)
+        };
+        for one in self.changed.iter().filter(|one| !is_superseded(one)).filter_map(effect) {
             match effects.iter_mut().find(|same| same[0].change == one.change) {
                 Some(same) => same.push(one),
                 None => effects.push(vec![one]),
@@ -286,7 +328,7 @@ impl Diagnosis {
     /// taken as the round-trip time without a queue. Returns `None` if the delay of `around` is 0,
     /// or if round-trip times are unknown.
     fn queue_ratio(&self, run: &RunEvidence, around: &[&RunEvidence]) -> Option<f64> {
-        let all = self.all_plain().chain(self.changed.iter().map(|(.., run)| run));
+        let all = self.all_plain().chain(self.changed.iter().map(|run| &run.evidence));
         let shortest = all
             .filter_map(|run| run.sender.connection.shortest_round_trip_micros)
             .min()
@@ -378,14 +420,15 @@ impl Diagnosis {
             threshold: Some(format!("at most {CONTENDED_SHARE}")),
             reason: Some("threads that wait for a CPU measure the machine and not the path"),
         });
+        let limit = if least.is_some() { Limit::Contended } else { Limit::NotIdentified };
         Verdict {
-            limit: if least.is_some() { Limit::Contended } else { Limit::NotIdentified },
+            limit,
             confidence: if least.is_some() { 1.0 } else { 0.0 },
             bytes_per_second: least.map_or(0.0, |run| run.bytes_per_second),
             evidence: evidence.into_iter().collect(),
             interventions: Vec::new(),
             skipped: self.impossible.clone(),
-            advice: Limit::Contended.advice(),
+            advice: limit.advice(),
         }
     }
 
@@ -394,6 +437,7 @@ impl Diagnosis {
             change: effect.change,
             effect: effect.ratio,
             interval: [effect.low, effect.high],
+            is_lower_bound: effect.high >= MAX_RATIO,
             loss_effect: effect.losses.map(Losses::ratio),
             queue_effect: effect.queue_ratio,
         };

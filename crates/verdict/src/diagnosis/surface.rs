@@ -100,7 +100,7 @@ mod tests {
     fn the_buffer_whose_size_the_rate_follows_is_the_limit() {
         let plain = RunEvidence::default();
         let responses = |send, receive| {
-            [effect(Change::SendBufferDoubled, send), effect(Change::ReceiveBufferDoubled, receive)]
+            [effect(Change::SendBufferLarger, send), effect(Change::ReceiveBufferLarger, receive)]
         };
         assert_eq!(limit(&plain, &responses(1.9, 1.0)), Some(Limit::SendBuffer));
         assert_eq!(limit(&plain, &responses(1.0, 1.9)), Some(Limit::ReceiveBuffer));
@@ -116,7 +116,7 @@ mod tests {
             ConnectionEvidence { retransmitted_segments: Some(0), ..ConnectionEvidence::default() };
         let sender = EndEvidence { states, connection, ..EndEvidence::default() };
         let plain = RunEvidence { sender, ..RunEvidence::default() };
-        assert_eq!(limit(&plain, &[effect(Change::SendBufferDoubled, 1.9)]), None);
+        assert_eq!(limit(&plain, &[effect(Change::SendBufferLarger, 1.9)]), None);
     }
 
     #[test]

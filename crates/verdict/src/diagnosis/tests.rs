@@ -149,25 +149,25 @@ fn diagnose(plain: Figures, effects: &[(Change, f64, u64)], impossible: &[Change
 #[test]
 fn each_limit_is_named_from_its_numbers() {
     use Change::{
-        Discard, LargerWrites, Paced, PacedAtHalf, ReceiveBufferDoubled, ReceiverCpuFaster,
-        SendBufferDoubled, SenderCpuFaster, SmallerPackets, TwoConnections, WriterWithoutPauses,
+        Discard, LargerWrites, Paced, PacedAtHalf, ReceiveBufferLarger, ReceiverCpuFaster,
+        SendBufferLarger, SenderCpuFaster, ShorterPauses, SmallerPackets, TwoConnections,
     };
     let lossy = Figures { states: CONGESTION, lost: 500, ..PLAIN };
     for (limit, plain, effects) in [
-        (Limit::SendBuffer, Figures { states: BUFFER, ..PLAIN }, vec![(SendBufferDoubled, 1.9, 0)]),
+        (Limit::SendBuffer, Figures { states: BUFFER, ..PLAIN }, vec![(SendBufferLarger, 1.9, 0)]),
         (
             Limit::SendBuffer,
             Figures { states: CONGESTION, ..PLAIN },
-            vec![(SendBufferDoubled, 1.8, 0), (TwoConnections, 2.0, 0)],
+            vec![(SendBufferLarger, 1.8, 0), (TwoConnections, 2.0, 0)],
         ),
         (
             Limit::ReceiveBuffer,
             Figures { states: WINDOW, ..PLAIN },
-            vec![(ReceiveBufferDoubled, 1.8, 0), (TwoConnections, 2.0, 0)],
+            vec![(ReceiveBufferLarger, 1.8, 0), (TwoConnections, 2.0, 0)],
         ),
         (Limit::RouteWindow, Figures { states: WINDOW, ..PLAIN }, vec![(TwoConnections, 2.0, 0)]),
         (Limit::Reader, Figures { states: WINDOW, unread: 0.9, ..PLAIN }, vec![(Discard, 5.0, 0)]),
-        (Limit::Writer, Figures { states: OUT, ..PLAIN }, vec![(WriterWithoutPauses, 9.0, 0)]),
+        (Limit::Writer, Figures { states: OUT, ..PLAIN }, vec![(ShorterPauses, 9.0, 0)]),
         (Limit::SenderCpu, Figures { cpu: [0.99, 0.6], ..PLAIN }, vec![]),
         (Limit::ReceiverCpu, Figures { cpu: [0.5, 0.99], ..PLAIN }, vec![(Discard, 1.6, 0)]),
         (
@@ -288,7 +288,7 @@ fn without_a_possible_intervention_nothing_is_named() {
 fn a_buffer_that_cannot_grow_is_halved() {
     let plain = Figures { states: BUFFER, ..PLAIN };
     let effects = [(Change::SendBufferHalved, 0.5, 0)];
-    let verdict = diagnose(plain, &effects, &[Change::SendBufferDoubled]);
+    let verdict = diagnose(plain, &effects, &[Change::SendBufferLarger]);
     assert_eq!(verdict.limit, Limit::SendBuffer, "{verdict:#?}");
 }
 
@@ -318,7 +318,7 @@ fn a_contended_run_is_repeated_and_concludes_nothing() {
     diagnosis.add(NextRun::First, Some(busy.run()));
     let idle = Figures { waited: 0.0, ..busy };
     while let Some(next) = diagnosis.next_run() {
-        let doubled = next == NextRun::Changed(Change::SendBufferDoubled);
+        let doubled = next == NextRun::Changed(Change::SendBufferLarger);
         let rate = if doubled { 1.9e6 } else { 1e6 };
         diagnosis.add(next, Some(Figures { rate, ..idle }.run()));
     }
@@ -326,24 +326,52 @@ fn a_contended_run_is_repeated_and_concludes_nothing() {
 }
 
 #[test]
-fn a_change_that_is_contended_twice_concludes_nothing() {
-    let plain = Figures { states: BUFFER, ..PLAIN };
-    let mut diagnosis = Diagnosis::new();
-    let mut attempts = 0;
-    while let Some(next) = diagnosis.next_run() {
-        let run = match next {
-            // With a doubled send buffer the rate doubles, but the run is contended.
-            NextRun::Changed(Change::SendBufferDoubled) => {
-                attempts += 1;
-                Figures { rate: 2e6, waited: 0.5, ..plain }
-            }
-            _ => plain,
-        };
-        diagnosis.add(next, Some(run.run()));
-    }
-    let verdict = diagnosis.verdict();
-    assert_eq!((verdict.limit, attempts), (Limit::NotIdentified, 2), "{verdict:#?}");
-    assert!(verdict.interventions.iter().all(|line| line.change != Change::SendBufferDoubled));
+fn a_change_that_is_contended_twice_shows_only_a_higher_rate() {
+    let diagnose = |rate: f64| {
+        let plain = Figures { states: BUFFER, ..PLAIN };
+        let mut diagnosis = Diagnosis::new();
+        let mut attempts = 0;
+        while let Some(next) = diagnosis.next_run() {
+            let run = match next {
+                NextRun::Changed(Change::SendBufferLarger) => {
+                    attempts += 1;
+                    Figures { rate, waited: 0.5, ..plain }
+                }
+                _ => plain,
+            };
+            diagnosis.add(next, Some(run.run()));
+        }
+        let verdict = diagnosis.verdict();
+        let is_larger = |line: &&InterventionLine| line.change == Change::SendBufferLarger;
+        let line = verdict.interventions.iter().find(is_larger).map(|line| line.is_lower_bound);
+        assert_eq!(attempts, 2, "{verdict:#?}");
+        (verdict.limit, line)
+    };
+    assert_eq!(diagnose(1e6), (Limit::NotIdentified, None), "contention may hide a higher rate");
+    assert_eq!(diagnose(1.9e6), (Limit::SendBuffer, Some(true)), "contention only lowers a rate");
+    assert_eq!(diagnose(1.05e6), (Limit::NotIdentified, Some(true)), "the bound is too low");
+}
+
+#[test]
+fn a_queue_that_is_far_too_short_is_named_by_losses_that_vanish_at_twice_the_rate() {
+    let plain = Figures { states: CONGESTION, lost: 1_000, ..PLAIN };
+    let none = [(Change::Paced, 0.9, 0), (Change::PacedAtTwice, 1.9, 0)];
+    assert_eq!(diagnose(plain, &none, &[]).limit, Limit::QueueDrop);
+    // A policer drops more if the sender is twice as fast.
+    let more = [(Change::Paced, 0.9, 0), (Change::PacedAtTwice, 1.0, 2_000)];
+    assert_ne!(diagnose(plain, &more, &[]).limit, Limit::QueueDrop);
+    // Random losses stay.
+    let stay = [(Change::Paced, 1.0, 1_000), (Change::PacedAtTwice, 1.2, 1_000)];
+    assert_ne!(diagnose(plain, &stay, &[]).limit, Limit::QueueDrop);
+}
+
+#[test]
+fn a_receive_window_larger_than_the_path_does_not_hide_the_link() {
+    let full = Figures { states: WINDOW, round_trip_ratio: 4.0, ..PLAIN };
+    assert_eq!(diagnose(full, &[(Change::Paced, 0.9, 0)], &[]).limit, Limit::LinkRate);
+    // If a second connection raises the rate, the window is the limit.
+    let gains = [(Change::TwoConnections, 1.9, 0), (Change::Paced, 0.9, 0)];
+    assert_eq!(diagnose(full, &gains, &[]).limit, Limit::RouteWindow);
 }
 
 #[test]
@@ -372,7 +400,7 @@ fn a_send_buffer_larger_than_the_path_does_not_hide_the_link() {
     assert_eq!(verdict.limit, Limit::LinkRate, "{verdict:#?}");
     // If a larger send buffer raises the rate, other traffic causes the queue, and the link is not
     // the limit.
-    let gains = [(Change::SendBufferDoubled, 1.8, 0), (Change::Paced, 0.9, 0)];
+    let gains = [(Change::SendBufferLarger, 1.8, 0), (Change::Paced, 0.9, 0)];
     assert_eq!(diagnose(full, &gains, &[]).limit, Limit::SendBuffer);
 }
 
@@ -383,7 +411,7 @@ fn a_link_that_others_fill_does_not_hide_a_small_send_buffer() {
         let mut diagnosis = Diagnosis::new();
         while let Some(next) = diagnosis.next_run() {
             let rate = match next {
-                NextRun::Changed(Change::SendBufferDoubled) => gain * 1e6,
+                NextRun::Changed(Change::SendBufferLarger) => gain * 1e6,
                 NextRun::Changed(_) => {
                     diagnosis.add(next, None);
                     continue;
@@ -437,7 +465,7 @@ fn the_spread_of_plain_runs_widens_the_intervals() {
 #[test]
 fn the_documented_fields_are_in_the_json() {
     let plain = Figures { states: BUFFER, ..PLAIN };
-    let verdict = diagnose(plain, &[(Change::SendBufferDoubled, 1.9, 0)], &[]);
+    let verdict = diagnose(plain, &[(Change::SendBufferLarger, 1.9, 0)], &[]);
     let json = serde_json::to_value(&verdict).unwrap();
     assert_eq!(json["limit"], "send-buffer");
     assert_eq!(json["bytes_per_second"], 1e6);
@@ -445,7 +473,7 @@ fn the_documented_fields_are_in_the_json() {
     assert_eq!(json["evidence"][0]["end"], "sender");
     assert_eq!(json["evidence"][0]["value"], 0.9);
     assert_eq!(json["evidence"][0]["threshold"], "at least 0.6");
-    assert_eq!(json["interventions"][0]["change"], "send-buffer-doubled");
+    assert_eq!(json["interventions"][0]["change"], "send-buffer-larger");
     assert!(json["interventions"][0]["interval"][1].as_f64() > Some(1.9));
     assert!(json["confidence"].is_f64() && json["advice"].is_string());
 }
@@ -453,6 +481,6 @@ fn the_documented_fields_are_in_the_json() {
 #[test]
 fn a_gain_from_discarding_refutes_the_send_buffer() {
     let plain = Figures { states: BUFFER, ..PLAIN };
-    let effects = [(Change::SendBufferDoubled, 1.9, 0), (Change::Discard, 8.0, 0)];
+    let effects = [(Change::SendBufferLarger, 1.9, 0), (Change::Discard, 8.0, 0)];
     assert_eq!(diagnose(plain, &effects, &[]).limit, Limit::NotIdentified);
 }

@@ -52,6 +52,10 @@ pub struct InterventionLine {
     /// Lower and upper bound of the effect's interval, about two standard deviations below and
     /// above the effect.
     pub interval: [f64; 2],
+    /// Is the effect only a lower bound? It is if the runs with the intervention were contended, or
+    /// if no data arrived without it.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_lower_bound: bool,
     /// Ratio of the loss rate with the intervention to the loss rate without it; `None` if there
     /// are no losses without it, or if a counter is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,4 +64,9 @@ pub struct InterventionLine {
     /// if there is no delay without it, or if the delay is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_effect: Option<f64>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }

@@ -55,16 +55,17 @@ pub(super) fn report(path: &str, verdict: &Verdict) -> String {
     }
     for line in &verdict.interventions {
         let [low, high] = line.interval;
+        let interval = if line.is_lower_bound {
+            format!("at least {low:.2}")
+        } else {
+            format!("{low:.2} to {high:.2}")
+        };
         let losses =
             line.loss_effect.map_or_else(String::new, |ratio| format!(", losses × {ratio:.2}"));
         let queue =
             line.queue_effect.map_or_else(String::new, |ratio| format!(", queue × {ratio:.2}"));
         let change = line.change.to_string();
-        let _ = writeln!(
-            text,
-            "  {change:<40} {:>6.2}  ({low:.2} to {high:.2}){losses}{queue}",
-            line.effect
-        );
+        let _ = writeln!(text, "  {change:<40} {:>6.2}  ({interval}){losses}{queue}", line.effect);
     }
     if !verdict.skipped.is_empty() {
         let names: Vec<String> = verdict.skipped.iter().map(Change::to_string).collect();
@@ -110,9 +111,10 @@ mod tests {
                 reason: Some("a limit is one that holds most of the time"),
             }],
             interventions: vec![InterventionLine {
-                change: Change::SendBufferDoubled,
+                change: Change::SendBufferLarger,
                 effect: 1.98,
                 interval: [1.9, 2.06],
+                is_lower_bound: false,
                 loss_effect: None,
                 queue_effect: Some(0.1),
             }],
@@ -122,7 +124,7 @@ mod tests {
         let text = report("a path", &verdict);
         assert!(text.starts_with("send-buffer: 8.00 Mb/s, confidence 90 %\n"), "{text}");
         assert!(
-            text.contains("send buffer doubled")
+            text.contains("send buffer four times larger")
                 && text.contains("1.98  (1.90 to 2.06), queue × 0.10")
         );
         assert!(text.contains("Advice: Enlarge the send buffer"), "{text}");
