@@ -280,6 +280,7 @@ fn a_plan_that_differs_from_the_folder_is_not_resumed() {
     for (flags, expected_text) in [
         (&["--repeat", "2"][..], "--repeat differs from the plan in night"),
         (&["--verify"], "--verify differs"),
+        (&["--budget", "30"], "--budget differs"),
         (&["--on", "stack"], "--on differs"),
         (&["192.0.2.1"], "the HOST differs"),
     ] {

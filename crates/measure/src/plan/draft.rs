@@ -24,7 +24,8 @@ pub struct Draft {
     /// Rate in baud of the serial line inside this machine; `None` on other engines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baud: Option<NonZeroU32>,
-    /// Are headers compressed on the serial line (RFC 1144)? `None` means yes.
+    /// Are headers compressed on the serial line (RFC 1144)? `None` means yes, and is the only
+    /// valid value on other engines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_compression: Option<bool>,
     /// Configuration of linerate's host on an interface of this machine; `None` on other engines.

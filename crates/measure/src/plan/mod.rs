@@ -55,8 +55,12 @@ impl Plan {
             return Err(PlanError::SetNeedsSim(draft.on));
         }
         check_serial(&draft)?;
+        if draft.on == BenchKind::Serial {
+            draft.header_compression.get_or_insert(true);
+        }
         if draft.on.is_device() {
             draft.direction.get_or_insert(Direction::ToKernel);
+            draft.family.get_or_insert_default();
         } else if draft.direction.is_some() {
             return Err(PlanError::DirectionNeedsTap(draft.on));
         }
@@ -100,20 +104,21 @@ impl Plan {
         Ok(Self(draft))
     }
 
-    /// Returns the name of a field that has another value in `other`; `None` if there is none.
-    /// Fields that this plan leaves out of its file, because they have their default, are not
-    /// compared.
+    /// Returns the name of a field that has another value in `other`; `None` if the plans are
+    /// equal.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Option<String> {
         let fields = |plan: &Self| match serde_json::to_value(plan) {
             Ok(serde_json::Value::Object(fields)) => fields,
             _ => serde_json::Map::new(),
         };
-        let theirs = fields(other);
-        fields(self)
-            .into_iter()
-            .find(|(name, value)| theirs.get(name) != Some(value))
-            .map(|(name, _)| name)
+        // A plan leaves out fields that have their default, so each side may lack fields of the
+        // other side.
+        let (ours, theirs) = (fields(self), fields(other));
+        let differs = |name: &&String| ours.get(*name) != theirs.get(*name);
+        // A difference of another field can remove the baseline, and is then the explanation.
+        let is_consequence = |name: &&String| *name == "baseline_every";
+        ours.keys().chain(theirs.keys()).filter(differs).min_by_key(is_consequence).cloned()
     }
 
     /// Returns the impairments of the frames of linerate's host; `None` for an unimpaired link.
@@ -335,5 +340,37 @@ mod tests {
         let other = Plan::new(Draft { mtu: 576, ..plan.clone().into() }).unwrap();
         assert_eq!(plan.difference(&other), Some("mtu".to_owned()));
         assert_eq!(plan.difference(&plan), None);
+    }
+
+    #[test]
+    fn a_field_that_one_plan_leaves_out_of_its_file_is_a_difference() {
+        const MINUTE: Option<Duration> = Some(Duration::from_secs(60));
+        let with = |on, change: fn(&mut Draft)| {
+            let mut draft = Draft::of_1988(on);
+            (draft.scenario, draft.baud) = match on {
+                BenchKind::Sim => (Some("a".to_owned()), None),
+                BenchKind::Serial => (None, NonZeroU32::new(2_400)),
+                _ => (None, None),
+            };
+            change(&mut draft);
+            Plan::new(draft).unwrap()
+        };
+        let changes: [(_, _, fn(&mut Draft)); 8] = [
+            (BenchKind::Tap, Some("family"), |draft| draft.family = Some(Family::Ipv6)),
+            (BenchKind::Sim, Some("family"), |draft| draft.family = Some(Family::Ipv4)),
+            (BenchKind::Sim, Some("set"), |draft| draft.set.push("b=1".to_owned())),
+            (BenchKind::Kernel, Some("blocks"), |draft| draft.blocks = false),
+            (BenchKind::Kernel, Some("budget_seconds"), |draft| draft.budget = MINUTE),
+            // The budget also removes the baseline.
+            (BenchKind::Stack, Some("budget_seconds"), |draft| draft.budget = MINUTE),
+            // These are the defaults.
+            (BenchKind::Tap, None, |draft| draft.family = Some(Family::Ipv4)),
+            (BenchKind::Serial, None, |draft| draft.header_compression = Some(true)),
+        ];
+        for (on, field, change) in changes {
+            let (plan, other) = (with(on, |_| ()), with(on, change));
+            assert_eq!(plan.difference(&other).as_deref(), field, "{on}");
+            assert_eq!(other.difference(&plan).as_deref(), field, "{on}");
+        }
     }
 }
