@@ -289,4 +289,16 @@ fn a_plan_that_differs_from_the_folder_is_not_resumed() {
         assert!(line.contains(expected_text), "{line}");
     }
     succeed(directory.path(), &["sweep", "--resume", "night", "--repeat", "1", "--bytes", "64KiB"]);
+    let words = [&SMALL[..], &["--on", "sim:sun-3-60-to-3-60", "--out", "virtual"]].concat();
+    succeed(directory.path(), &words);
+    for (flags, expected_text) in [
+        (["--on", "sim:10-gbe-pair"], "error: --on differs from the plan in virtual"),
+        (["--family", "ipv6"], "error: --family differs"),
+        (["--set", "limit.time=20"], "error: --set differs"),
+    ] {
+        let words = [&["sweep", "--resume", "virtual"], &flags[..]].concat();
+        let line = fail(directory.path(), &words, 2);
+        assert!(line.contains(expected_text), "{line}");
+    }
+    succeed(directory.path(), &["sweep", "--resume", "virtual", "--on", "sim:sun-3-60-to-3-60"]);
 }

@@ -190,6 +190,13 @@ impl On {
     const fn engine(kind: BenchKind) -> Self {
         Self { kind, scenario: None, link: None, baud: None }
     }
+
+    /// Does `plan` have this engine, with the same scenario, interface or baud rate?
+    fn is_of(&self, plan: &Plan) -> bool {
+        let link = plan.host.as_ref().map(|host| &host.link);
+        (self.kind, self.baud) == (plan.on, plan.baud)
+            && (&self.scenario, self.link.as_ref()) == (&plan.scenario, link)
+    }
 }
 
 /// Parses the value of `--on`: the name of an engine, `sim:SCENARIO`, `serial:BAUD` or an
@@ -298,20 +305,20 @@ impl SweepArgs {
 
     /// Returns an error if an option contradicts `kept`, the saved plan of the sweep to resume.
     pub(super) fn agree_with(&self, kept: &Plan, folder: &Path) -> Result<(), Failure> {
-        let mut base = Draft::from(kept.clone());
-        if let Some(on) = &self.on {
-            (base.on, base.scenario, base.baud) = (on.kind, on.scenario.clone(), on.baud);
-        }
-        let asked = self.plan_from(base)?;
-        match kept.difference(&asked) {
-            None => Ok(()),
-            Some(field) => Err(Failure::input(format!(
-                "{} differs from the plan in {}: leave it out to continue that sweep, or start a \
-                 new one",
-                flag_of(&field),
+        let differs = |flag: &str| {
+            Failure::input(format!(
+                "{flag} differs from the plan in {}: leave it out to continue that sweep, or start \
+                 a new one",
                 folder.display()
-            ))),
+            ))
+        };
+        // The engine is compared first. Otherwise the saved values of other options would be
+        // refused, because they have no meaning on the engine of the command line.
+        if self.on.as_ref().is_some_and(|on| !on.is_of(kept)) {
+            return Err(differs("--on"));
         }
+        let asked = self.plan_from(kept.clone().into())?;
+        kept.difference(&asked).map_or(Ok(()), |field| Err(differs(&flag_of(&field))))
     }
 }
 
@@ -319,8 +326,7 @@ impl SweepArgs {
 fn flag_of(field: &str) -> String {
     match field {
         "peer" => "the HOST".to_owned(),
-        "host" => "--on, --address, --gateway, --vlan or --header-compression".to_owned(),
-        "baud" => "--on".to_owned(),
+        "host" => "--address, --gateway, --vlan or --header-compression".to_owned(),
         "budget_seconds" => "--budget".to_owned(),
         _ => format!("--{}", field.replace('_', "-")),
     }
