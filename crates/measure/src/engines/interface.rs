@@ -15,7 +15,7 @@ use crate::engines::serial;
 use crate::plan::Plan;
 use linerate_ends::socket::{Network, Options, max_segment};
 use linerate_ends::{Interrupt, OwnHost};
-use linerate_evidence::{BenchFacts, Floor, RunOutcome};
+use linerate_evidence::{BenchFacts, Floor, Framing, RunOutcome};
 use linerate_link::capture_file::CaptureWriter;
 use linerate_link::{AnyLink, KernelInterface, LinkSpec};
 use linerate_stack::{Link, Offloads};
@@ -109,13 +109,7 @@ impl InterfaceBench {
                 far.remote.address()
             ),
             segment_payload: rules.payload(),
-            framing: match host.link {
-                LinkSpec::Serial(..) => {
-                    serial::framing(rules.options(), rules.compresses_headers())
-                }
-                LinkSpec::Tun(_) => rules.framing(),
-                _ => framing(Some(&interface), rules.options()),
-            },
+            framing: framing_of(&host.link, &interface, &rules),
             line_rate: match host.link {
                 LinkSpec::Serial(_, baud) => Some(serial::line_rate(baud)),
                 _ => line_rate(&interface),
@@ -123,6 +117,16 @@ impl InterfaceBench {
             settings,
         };
         Ok(Self { far: Some(far), facts, path, wrapping, ended })
+    }
+}
+
+/// Returns the framing of full segments on `link`, the host's link on `interface`.
+fn framing_of(link: &LinkSpec, interface: &Interface, rules: &Rules) -> Framing {
+    let more = rules.additional_header_bytes();
+    match link {
+        LinkSpec::Serial(..) => serial::framing(more, rules.has_compressed_headers()),
+        LinkSpec::Tun(_) => rules.framing(),
+        _ => framing(Some(interface), more),
     }
 }
 
@@ -184,5 +188,33 @@ impl Bench for InterfaceBench {
             // The link has already been returned and unwrapped by an earlier call.
             Err(_) => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{BenchKind, Draft};
+
+    #[test]
+    fn the_framing_has_the_headers_of_the_hosts_ip_version() {
+        let absent = Interface { name: "no such interface".to_owned() };
+        let headers = |link: &str, address: &str| {
+            let link: LinkSpec = link.parse().unwrap();
+            let plan = Plan::new(Draft {
+                host: Some(OwnHost::new(link.clone(), address.parse().unwrap())),
+                peer: Some("sink".parse().unwrap()),
+                ..Draft::of_1988(BenchKind::Interface)
+            });
+            let rules = Rules::new(&plan.unwrap(), None).unwrap();
+            framing_of(&link, &absent, &rules).headers
+        };
+        for link in ["packet:eth1", "xdp:eth1", "tap:lr0", "tun:lr0"] {
+            assert_eq!(headers(link, "192.0.2.9/24"), 20 + 20 + 12, "{link}");
+            assert_eq!(headers(link, "2001:db8::9/64"), 40 + 20 + 12, "{link}");
+        }
+        // RFC 1144 compresses headers of IPv4 only, to three bytes.
+        let line = "serial:/dev/ttyS0@9600";
+        assert_eq!((headers(line, "192.0.2.9/24"), headers(line, "2001:db8::9/64")), (3, 40 + 20));
     }
 }

@@ -128,10 +128,15 @@ impl Plan {
         self.impair.as_ref().and_then(|text| text.parse().ok())
     }
 
-    /// Returns the IP version that the plan states; IPv4 by default.
+    /// Returns the IP version of the packets: the version of the host's address on an interface,
+    /// else the version that the plan states; IPv4 by default.
     #[must_use]
     pub fn ip_version(&self) -> Family {
-        self.family.unwrap_or_default()
+        match &self.host {
+            Some(host) if host.address.address().is_ipv6() => Family::Ipv6,
+            Some(_) => Family::Ipv4,
+            None => self.family.unwrap_or_default(),
+        }
     }
 
     /// Do the frames of linerate's host begin with an Ethernet header?

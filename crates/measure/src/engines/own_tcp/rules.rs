@@ -88,13 +88,25 @@ impl Rules {
 
     /// Returns the framing of frames or packets in memory, which have no preamble and no gap.
     pub(crate) fn framing(&self) -> Framing {
-        let longer = self.family.header_length() - Family::Ipv4.header_length();
-        let options = self.options() + u32::from(longer);
+        let more = self.additional_header_bytes();
         if self.has_link_header {
-            Framing::ethernet_in_memory(options)
+            Framing::ethernet_in_memory(more)
         } else {
-            Framing::ip_in_memory(options)
+            Framing::ip_in_memory(more)
         }
+    }
+
+    /// Returns the number of header bytes in each segment besides IPv4 and TCP headers without
+    /// options: TCP options, and the additional bytes of the IPv6 header. [`Framing`] counts them
+    /// all as options.
+    pub(crate) fn additional_header_bytes(&self) -> u32 {
+        let longer = self.family.header_length() - Family::Ipv4.header_length();
+        self.options() + u32::from(longer)
+    }
+
+    /// Does a serial line compress the headers of the packets? RFC 1144 covers IPv4 only.
+    pub(crate) fn has_compressed_headers(&self) -> bool {
+        self.compresses_headers && self.family == Family::Ipv4
     }
 
     /// Does the link compress headers (RFC 1144)? If so, the host counts its packets in the IPv4
@@ -191,6 +203,7 @@ fn unknown_congestion(name: &str) -> BenchError {
 mod tests {
     use super::*;
     use crate::plan::{BenchKind, Draft};
+    use linerate_ends::OwnHost;
 
     fn rules(change: impl FnOnce(&mut Draft)) -> Result<Rules, String> {
         let mut draft = Draft::of_1988(BenchKind::Stack);
@@ -205,6 +218,22 @@ mod tests {
         let tahoe = rules(|draft| draft.profile = Some("bsd_tahoe".to_owned())).unwrap();
         assert_eq!(tahoe.payload(), 1_460);
         assert_eq!(tahoe.settings()["tcp.congestion"], "tahoe");
+    }
+
+    #[test]
+    fn the_address_of_a_host_determines_the_ip_header() {
+        let on = |address: &str| {
+            rules(|draft| {
+                let link = "packet:eth1".parse().unwrap();
+                draft.host = Some(OwnHost::new(link, address.parse().unwrap()));
+                draft.peer = Some("sink".parse().unwrap());
+                draft.on = BenchKind::Interface;
+            })
+            .unwrap()
+        };
+        let (ipv4, ipv6) = (on("192.0.2.9/24"), on("2001:db8::9/64"));
+        assert_eq!((ipv4.payload(), ipv4.additional_header_bytes()), (1_448, 12));
+        assert_eq!((ipv6.payload(), ipv6.additional_header_bytes()), (1_428, 32));
     }
 
     #[test]
