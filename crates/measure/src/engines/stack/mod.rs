@@ -55,13 +55,21 @@ impl StackBench {
     /// Creates a memory link with the MTU of the plan, and returns its two ends.
     fn link(&self) -> Result<(MemoryLink, MemoryLink), BenchError> {
         let config = MemoryConfig { mtu: self.rules.mtu(), ..MemoryConfig::default() };
-        memory::pair(config).map_err(|error| match error {
-            MemoryError::Descriptor { errno } => BenchError::Io {
-                what: "making a link in memory".to_owned(),
-                source: io::Error::from_raw_os_error(errno),
-            },
-            error => BenchError::Mtu { mtu: self.rules.payload(), remedy: error.to_string() },
-        })
+        memory::pair(config).map_err(|error| no_link(error, config.mtu))
+    }
+}
+
+/// Converts an error of creating a memory link with an MTU of `mtu` bytes.
+fn no_link(error: MemoryError, mtu: usize) -> BenchError {
+    match error {
+        MemoryError::Descriptor { errno } => BenchError::Io {
+            what: "making a link in memory".to_owned(),
+            source: io::Error::from_raw_os_error(errno),
+        },
+        error => BenchError::Mtu {
+            mtu: u32::try_from(mtu).unwrap_or(u32::MAX),
+            remedy: error.to_string(),
+        },
     }
 }
 

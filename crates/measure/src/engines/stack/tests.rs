@@ -59,6 +59,12 @@ fn all_profiles_and_mtus_carry_the_data() {
 }
 
 #[test]
+fn an_impossible_mtu_is_named() {
+    let error = no_link(MemoryError::Mtu(70_000), 70_000).to_string();
+    assert!(error.starts_with("an MTU of 70000 bytes cannot be used here: "), "{error}");
+}
+
+#[test]
 fn a_transfer_without_loss_takes_the_fast_path_at_both_ends_without_timeouts() {
     let outcome = run(&mut bench(|_| ()), &request(24_616, 24_616, 8 << 20));
     for end in [&outcome.counters.sender, &outcome.counters.receiver] {
