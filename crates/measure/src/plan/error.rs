@@ -20,8 +20,13 @@ pub enum PlanError {
     /// The plan uses a link on an interface, but has no peer.
     #[error("--on {0} sends to another machine: name the HOST where `linerate sink` runs")]
     NoPeer(LinkSpec),
-    /// A host of linerate is configured for an engine that does not use an interface, or is missing
-    /// for the engine that does.
+    /// The plan is for an interface, but configures no host of linerate on it.
+    #[error(
+        "linerate's host on an interface needs an address: give --on packet:NAME and --address \
+         ADDR/LENGTH"
+    )]
+    NoHost,
+    /// A host of linerate is configured for an engine that does not use an interface.
     #[error(
         "--address is for linerate's host on an interface: leave it out, or measure --on \
          packet:NAME"

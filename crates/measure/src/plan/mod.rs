@@ -41,11 +41,9 @@ impl Plan {
             (Some(host), BenchKind::Interface) if draft.peer.is_none() => {
                 return Err(PlanError::NoPeer(host.link.clone()));
             }
-            (Some(_), BenchKind::Interface) => {}
-            (None, BenchKind::Interface) | (Some(_), _) => {
-                return Err(PlanError::HostNeedsInterface);
-            }
-            (None, _) => {}
+            (None, BenchKind::Interface) => return Err(PlanError::NoHost),
+            (Some(_), BenchKind::Interface) | (None, _) => {}
+            (Some(_), _) => return Err(PlanError::HostNeedsInterface),
         }
         resolve_offloads(&mut draft)?;
         if draft.on == BenchKind::Sim && draft.scenario.is_none() {
@@ -305,6 +303,8 @@ mod tests {
         assert!(matches!(refused(Draft { peer: None, ..to("packet:eth1") }), PlanError::NoPeer(_)));
         let error = refused(Draft { host: host("packet:eth1"), ..Draft::of_1988(BenchKind::Tap) });
         assert_eq!(error, PlanError::HostNeedsInterface);
+        let error = refused(Draft { host: None, ..to("packet:eth1") });
+        assert_eq!(error, PlanError::NoHost);
         assert_eq!(Plan::new(Draft::of_1988(BenchKind::Tap)).unwrap().offloads, Some(false));
     }
 
