@@ -41,8 +41,8 @@ pub trait Bench {
     ) -> Result<RunOutcome, BenchError>;
 
     /// Releases the resources that were kept between runs, such as a link or a capture file.
-    /// [`make_runs`](crate::make_runs) calls it after the last run, but not if the sweep ends with
-    /// an error.
+    /// [`make_runs`](crate::make_runs) calls it after the last run, also after an interrupt or an
+    /// error.
     ///
     /// # Errors
     /// [`BenchError::Capture`] if not all frames could be written to the capture file.

@@ -8,6 +8,7 @@ use linerate_ends::Interrupt;
 use linerate_evidence::sample_data::{bench_facts, small_design, start};
 use linerate_evidence::{BenchFacts, Counters, Floor, RunOutcome, names};
 use linerate_units::Duration;
+use std::io;
 
 /// Returns a plan of 2 × 2 cells with two runs each.
 pub(crate) fn small_plan() -> Plan {
@@ -40,6 +41,10 @@ pub(crate) struct FakeBench {
     /// processor, in thousandths. Later runs have no waits. If the list is empty, runs have no
     /// counters of waits.
     pub(crate) cpu_waits: Vec<u64>,
+    /// Has the bench been ended?
+    pub(crate) is_ended: bool,
+    /// Does the end of the bench report an incomplete capture?
+    pub(crate) end_fails: bool,
     /// Number of successful runs so far.
     runs: u32,
     interrupts_after: Option<u32>,
@@ -54,6 +59,8 @@ impl FakeBench {
             floor_time: Duration::from_millis(1),
             floors: Vec::new(),
             cpu_waits: Vec::new(),
+            is_ended: false,
+            end_fails: false,
             runs: 0,
             interrupts_after: None,
             fails_after: None,
@@ -107,5 +114,13 @@ impl Bench for FakeBench {
             receive_granted: request.receive_buffer.bytes,
             counters,
         })
+    }
+
+    fn end(&mut self) -> Result<(), BenchError> {
+        self.is_ended = true;
+        if self.end_fails {
+            return Err(BenchError::Capture { source: io::ErrorKind::StorageFull.into() });
+        }
+        Ok(())
     }
 }

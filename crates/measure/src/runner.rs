@@ -84,11 +84,11 @@ pub enum NightError {
     OtherConditions(String),
 }
 
-/// Executes the remaining runs of the sweep in `store`, and saves each one.
+/// Executes the remaining runs of the sweep in `store`, saves each one, and ends the bench.
 ///
 /// # Errors
 /// The first error of the bench or the store, or [`BenchError::Interrupted`]. The runs completed
-/// until then are saved.
+/// until then are saved. An error of [`Bench::end`] takes precedence over an interrupt.
 pub fn make_runs(
     bench: &mut dyn Bench,
     store: &mut Store,
@@ -100,12 +100,18 @@ pub fn make_runs(
     if store.next_run().is_none() {
         return Ok(());
     }
-    let start = begin(bench, store, invocation, interrupt)?;
-    observer.begins(&start, &progress(store, &best));
-    let result = make_remaining(bench, store, &start, interrupt, observer, &mut best);
-    store.sync()?;
-    result?;
-    Ok(bench.end()?)
+    let result = begin(bench, store, invocation, interrupt).and_then(|start| {
+        observer.begins(&start, &progress(store, &best));
+        let result = make_remaining(bench, store, &start, interrupt, observer, &mut best);
+        store.sync()?;
+        result
+    });
+    // A bench may keep a capture file until its end. After an error, the file is needed most.
+    match (result, bench.end()) {
+        // The user knows of the interrupt, but not that the capture is incomplete.
+        (Ok(()) | Err(NightError::Bench(BenchError::Interrupted)), Err(error)) => Err(error.into()),
+        (result, _) => result,
+    }
 }
 
 /// Executes the remaining runs until all are complete or the time budget is spent.
@@ -383,6 +389,36 @@ mod tests {
         drop(store);
         night(&mut FakeBench::new(), &mut Store::resume(&path).unwrap()).unwrap();
         assert_eq!(Store::resume(&path).unwrap().remaining(), []);
+    }
+
+    #[test]
+    fn the_bench_is_ended_after_an_interrupt_and_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::create(&folder.path().join("night"), small_plan()).unwrap();
+        let mut under_other_conditions = FakeBench::new();
+        under_other_conditions.payload = 536;
+        for mut bench in
+            [FakeBench::interrupting_after(1), FakeBench::failing_after(1), under_other_conditions]
+        {
+            night(&mut bench, &mut store).unwrap_err();
+            assert!(bench.is_ended);
+        }
+    }
+
+    #[test]
+    fn an_incomplete_capture_is_reported_unless_it_would_hide_another_error() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, mut bench, is_reported) in [
+            ("complete", FakeBench::new(), true),
+            ("interrupted", FakeBench::interrupting_after(1), true),
+            ("failed", FakeBench::failing_after(1), false),
+        ] {
+            bench.end_fails = true;
+            let mut store = Store::create(&folder.path().join(name), small_plan()).unwrap();
+            let error = night(&mut bench, &mut store).unwrap_err();
+            let is_of_capture = matches!(error, NightError::Bench(BenchError::Capture { .. }));
+            assert_eq!(is_of_capture, is_reported, "{name}: {error}");
+        }
     }
 
     #[test]
