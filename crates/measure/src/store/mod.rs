@@ -19,6 +19,8 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 /// File name of the plan.
 const PLAN: &str = "plan.json";
@@ -26,6 +28,11 @@ const PLAN: &str = "plan.json";
 const START: &str = "facts.json";
 /// File name of the completed runs.
 const RUNS: &str = "runs.jsonl";
+
+/// Maximum number of retries to lock the file of runs while only readers hold the lock.
+const MOST_LOCK_RETRIES: u32 = 100;
+/// Time between two retries. A reader holds its lock for microseconds.
+const RETRY_LOCK: Duration = Duration::from_millis(1);
 
 /// The folder of a sweep that is running. This process holds a lock on the file of runs.
 #[derive(Debug)]
@@ -184,11 +191,30 @@ fn open(path: &Path, new: bool) -> Result<File, StoreError> {
         }
         _ => StoreError::writing(path, error),
     })?;
-    match file.try_lock() {
+    match lock(&file, || thread::sleep(RETRY_LOCK)) {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StoreError::Busy(path.to_owned())),
         Err(TryLockError::Error(error)) => Err(StoreError::writing(path, error)),
     }
+}
+
+/// Locks the file of runs for this process.
+///
+/// A reader of the sweep holds a shared lock for a moment, to find out whether a process executes
+/// the sweep. `wait` is called while only readers hold the lock, at most [`MOST_LOCK_RETRIES`]
+/// times. A process that executes the sweep holds an exclusive lock, and is not waited for.
+fn lock(file: &File, mut wait: impl FnMut()) -> Result<(), TryLockError> {
+    for _ in 0..MOST_LOCK_RETRIES {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => {}
+            result => return result,
+        }
+        file.try_lock_shared()?;
+        // Two processes that resume the sweep must not wait for each other's shared locks.
+        file.unlock().map_err(TryLockError::Error)?;
+        wait();
+    }
+    file.try_lock()
 }
 
 /// Appends a run as one line, with a single write, so that a crash leaves at most the last line

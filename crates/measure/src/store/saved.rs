@@ -74,7 +74,9 @@ fn is_empty(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// Has a process locked the file of runs at `path`, because it executes the sweep?
+/// Has a process locked the file of runs at `path`, because it executes the sweep? The shared lock
+/// of this function is held for a moment only. [`Store::resume`](super::Store::resume) waits for
+/// it.
 fn is_locked(path: &Path) -> bool {
     let locked = |file: File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
     File::open(path).is_ok_and(locked)

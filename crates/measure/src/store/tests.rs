@@ -115,6 +115,31 @@ fn a_folder_is_used_by_one_process_at_a_time() {
 }
 
 #[test]
+fn a_reader_does_not_make_a_sweep_busy() {
+    let (_directory, folder) = folder_with(1);
+    let open_runs = || File::open(folder.join(RUNS)).unwrap();
+    let reader = open_runs();
+    reader.try_lock_shared().unwrap();
+    let store = open_runs();
+    let mut waits = 0;
+    let result = lock(&store, || {
+        waits += 1;
+        if waits == 3 {
+            reader.unlock().unwrap();
+        }
+    });
+    assert!(matches!((result, waits), (Ok(()), 3)));
+    assert!(matches!(reader.try_lock_shared(), Err(TryLockError::WouldBlock)));
+    let mut waits = 0;
+    let result = lock(&reader, || waits += 1);
+    assert!(matches!((result, waits), (Err(TryLockError::WouldBlock), 0)));
+    store.unlock().unwrap();
+    store.try_lock_shared().unwrap();
+    let result = lock(&reader, || waits += 1);
+    assert!(matches!((result, waits), (Err(TryLockError::WouldBlock), MOST_LOCK_RETRIES)));
+}
+
+#[test]
 fn a_new_sweep_needs_an_empty_folder() {
     let (_directory, folder) = folder_with(1);
     assert!(matches!(Store::create(&folder, small_plan()), Err(StoreError::NotEmpty(_))));
