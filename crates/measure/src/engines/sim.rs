@@ -178,9 +178,9 @@ impl Bench for SimBench {
             .capture
             .as_mut()
             .map(|capture| FrameWriter::new(capture, &self.blueprint, &run, None));
-        let mut link_waiter =
+        let mut on_frame =
             |frame| capture.iter_mut().for_each(|capture| capture.handle_frame(&frame));
-        let outcome = self.blueprint.run_watched(request.seed, &options, keep, &mut link_waiter);
+        let outcome = self.blueprint.run_watched(request.seed, &options, keep, &mut on_frame);
         capture
             .map_or(Ok(()), FrameWriter::finish)
             .map_err(|source| BenchError::Capture { source })?;
