@@ -293,10 +293,10 @@ mod tests {
     #[test]
     fn the_longest_prefix_wins() {
         let mut routes = Routes::default();
-        for (destination, next_hop_generation) in
+        for (destination, next_hop) in
             [("0.0.0.0/0", 1), ("192.0.2.0/24", 2), ("192.0.2.128/25", 3)]
         {
-            routes.insert(RouteOrigin::Static, via(destination, next_hop_generation));
+            routes.insert(RouteOrigin::Static, via(destination, next_hop));
         }
         assert_eq!(gateway(&routes, [192, 0, 2, 200]), Some(3));
         assert_eq!(gateway(&routes, [192, 0, 2, 100]), Some(2));
@@ -342,11 +342,11 @@ mod tests {
     #[test]
     fn removal_keeps_other_routes_of_equal_and_longer_prefixes() {
         let mut routes = Routes::default();
-        for (destination, next_hop_generation) in
+        for (destination, next_hop) in
             [("192.0.2.0/24", 1), ("198.51.100.0/24", 2), ("192.0.2.128/25", 3)]
         {
             let before = routes.generation();
-            routes.insert(RouteOrigin::Static, via(destination, next_hop_generation));
+            routes.insert(RouteOrigin::Static, via(destination, next_hop));
             assert!(routes.generation() > before, "a new route may be more specific");
         }
         assert!(routes.remove("192.0.2.0/24".parse().unwrap()).is_some());
