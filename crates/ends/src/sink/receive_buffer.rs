@@ -108,10 +108,10 @@ mod tests {
         let listener = listening();
         let default_size = receive_buffer_of_next(&listener);
         let receive_buffer = ReceiveBufferLock::new(&listener).unwrap();
-        let lock_buffer = receive_buffer.lock_buffer(Duration::ZERO).unwrap();
-        assert_eq!(lock_buffer.set(Some(30_000), Some(1_460)).unwrap(), 60_000);
+        let guard = receive_buffer.lock_buffer(Duration::ZERO).unwrap();
+        assert_eq!(guard.set(Some(30_000), Some(1_460)).unwrap(), 60_000);
         assert_eq!(receive_buffer_of_next(&listener), 60_000);
-        drop(lock_buffer);
+        drop(guard);
         assert_eq!(receive_buffer_of_next(&listener), default_size);
     }
 
@@ -119,9 +119,9 @@ mod tests {
     fn one_run_at_a_time_holds_the_lock() {
         let listener = listening();
         let receive_buffer = ReceiveBufferLock::new(&listener).unwrap();
-        let lock_buffer = receive_buffer.lock_buffer(Duration::ZERO).unwrap();
+        let guard = receive_buffer.lock_buffer(Duration::ZERO).unwrap();
         assert!(receive_buffer.lock_buffer(Duration::ZERO).is_none());
-        drop(lock_buffer);
+        drop(guard);
         assert!(receive_buffer.lock_buffer(Duration::ZERO).is_some());
     }
 }

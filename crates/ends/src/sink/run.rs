@@ -35,9 +35,9 @@ pub(super) struct Run<'a> {
 /// The phase of a run, from its request to its end.
 #[derive(Debug)]
 enum Phase<'a> {
-    /// The sink waits for the data connection until `until`. `_turn` holds the lock of the receive
+    /// The sink waits for the data connection until `until`. `_guard` holds the lock of the receive
     /// buffer.
-    Expected { _turn: ReceiveBufferGuard<'a>, until: Instant },
+    Expected { _guard: ReceiveBufferGuard<'a>, until: Instant },
     /// The data connection has arrived, and its data is being read.
     UnderWay,
     /// The run has ended, or was cancelled.
@@ -80,11 +80,11 @@ impl<'a> Run<'a> {
     pub(super) fn expected(
         spec: RunSpec,
         control: Arc<ControlEnd>,
-        lock_buffer: ReceiveBufferGuard<'a>,
+        guard: ReceiveBufferGuard<'a>,
         timeout: Duration,
     ) -> Self {
         let until = Instant::now() + timeout;
-        let phase = Mutex::new(Phase::Expected { _turn: lock_buffer, until });
+        let phase = Mutex::new(Phase::Expected { _guard: guard, until });
         Self { spec, control, phase, stopped: AtomicBool::new(false) }
     }
 

@@ -136,18 +136,18 @@ impl Session<'_, '_> {
             return Err(objection);
         }
         let token = new_token().map_err(|error| format!("no random token: {error}"))?;
-        let lock_buffer = self
+        let guard = self
             .shared
             .receive_buffer
             .lock_buffer(BUFFER_LOCK_TIMEOUT)
             .ok_or("another sweep is opening a run: try again")?;
-        let granted = lock_buffer.set(spec.receive_buffer, spec.max_segment);
+        let granted = guard.set(spec.receive_buffer, spec.max_segment);
         let granted_bytes =
             granted.map_err(|error| format!("the run's options are refused: {error}"))?;
         let run = Arc::new(Run::expected(
             spec,
             Arc::clone(&self.control),
-            lock_buffer,
+            guard,
             self.shared.limits.arrival,
         ));
         self.shared.expect(token, Arc::clone(&run));
