@@ -106,7 +106,7 @@ fn send_request<L: Link>(
     data: &[u8],
 ) -> Result<(), ToolError> {
     let EchoParameters { destination, identifier, .. } = *tally.parameters();
-    let sequence = tally.send_request(now);
+    let sequence = tally.record_request(now);
     match host.stack_mut().echo_send(now, destination, identifier, sequence, data) {
         Ok(()) | Err(Error::WouldBlock) => Ok(()),
         Err(error) => Err(error.into()),

@@ -96,7 +96,7 @@ impl Tally {
     }
 
     /// Records that a request is sent at `now`. Returns its sequence number.
-    pub(super) fn send_request(&mut self, now: Instant) -> u16 {
+    pub(super) fn record_request(&mut self, now: Instant) -> u16 {
         if self.outstanding.len() == MAX_STORED {
             self.outstanding.pop_front();
         }
@@ -219,10 +219,10 @@ mod tests {
     fn requests_are_sent_at_the_interval_and_the_last_is_waited_for() {
         let mut tally = tally(Some(2), 100);
         assert!(tally.is_due(at(0)));
-        assert_eq!(tally.send_request(at(0)), 1);
+        assert_eq!(tally.record_request(at(0)), 1);
         assert!(!tally.is_due(at(99)) && tally.is_due(at(100)));
         assert_eq!(tally.next(at(10)), at(100));
-        assert_eq!(tally.send_request(at(100)), 2);
+        assert_eq!(tally.record_request(at(100)), 2);
         assert!(!tally.is_due(at(1_000)) && !tally.is_over(at(599)) && tally.is_over(at(600)));
         assert_eq!(tally.next(at(101)), at(600));
         tally.answer(2, at(110)).unwrap();
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn with_an_interval_of_zero_a_reply_triggers_the_next_request() {
         let mut tally = tally(None, 0);
-        tally.send_request(at(0));
+        tally.record_request(at(0));
         assert!(!tally.is_due(at(10)) && tally.is_due(at(500)));
         tally.answer(1, at(10)).unwrap();
         assert!(tally.is_due(at(10)));
@@ -243,8 +243,8 @@ mod tests {
     fn replies_can_be_late_duplicated_or_unknown() {
         let mut tally = tally(None, 100);
         assert_eq!(tally.answer(1, at(0)), None);
-        tally.send_request(at(0));
-        tally.send_request(at(100));
+        tally.record_request(at(0));
+        tally.record_request(at(100));
         let matched = |number, millis, again| {
             Some(MatchedRequest { number, round_trip: Duration::from_millis(millis), again })
         };
@@ -258,7 +258,7 @@ mod tests {
     fn sequence_numbers_wrap_and_memory_is_bounded() {
         let mut tally = tally(None, 1);
         for number in 1..=200_000_u64 {
-            let sequence = tally.send_request(at(number));
+            let sequence = tally.record_request(at(number));
             assert_eq!(tally.answer(sequence, at(number + 1)).unwrap().number, number);
         }
         assert_eq!((tally.received, tally.outstanding.len()), (200_000, MAX_STORED));

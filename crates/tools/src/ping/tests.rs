@@ -123,7 +123,7 @@ fn a_reply_in_the_turn_of_its_request_arrives_at_the_end_of_the_turn() {
     let at = |micros| Instant::ZERO + Duration::from_micros(micros);
     let round_trip = |arrived, turned| {
         let mut tally = Tally::new(parameters(ANSWERING, 1), at(0));
-        let sequence = tally.send_request(at(10));
+        let sequence = tally.record_request(at(10));
         let reply = EchoReply {
             source: ANSWERING,
             identifier: 7,
@@ -150,7 +150,7 @@ fn a_reply_in_the_turn_of_its_request_arrives_at_the_end_of_the_turn() {
 fn foreign_replies_are_ignored_and_wrong_data_is_reported_by_position() {
     let at = |micros| Instant::ZERO + Duration::from_micros(micros);
     let mut tally = Tally::new(parameters(ANSWERING, 9), at(0));
-    let sequence = tally.send_request(at(0));
+    let sequence = tally.record_request(at(0));
     let whole = data(56);
     let reply = |identifier, data: &[u8]| {
         let data = data.to_vec();

@@ -74,13 +74,13 @@ impl Series<'_> {
         };
         let tally = match &args.pcap {
             None => {
-                send_request(&mut Host::new(stack, link), &parameters, headline, args, interrupt)
+                send_requests(&mut Host::new(stack, link), &parameters, headline, args, interrupt)
             }
             Some(file) => {
                 let cannot = |error: io::Error| cannot_write(file, error);
                 let writer = CaptureWriter::create(file).map_err(cannot)?;
                 let mut host = Host::new(stack, Capture::new(link, name, writer));
-                let tally = send_request(&mut host, &parameters, headline, args, interrupt);
+                let tally = send_requests(&mut host, &parameters, headline, args, interrupt);
                 host.into_parts().1.into_parts().1.finish().map_err(cannot)?;
                 tally
             }
@@ -92,7 +92,7 @@ impl Series<'_> {
 
 /// Sends the requests. Prints the headline only after the first request is sent, so that a failure
 /// to send this request prints only the error.
-fn send_request<L: Link + Readiness>(
+fn send_requests<L: Link + Readiness>(
     host: &mut Host<L>,
     parameters: &EchoParameters,
     headline: impl FnOnce(IpAddr) -> String,
