@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 /// Maximum effect that is negligible, as the logarithm of a ratio: one per cent.
 const NEGLIGIBLE: f64 = 0.01;
 
-/// Maximum width of an interval from which an effect is concluded to be negligible, as the
-/// logarithm of a ratio: ten per cent.
-const VAGUE: f64 = 0.1;
+/// Minimum effect, in either direction, that the interval of an effect must exclude for the effect
+/// to be concluded negligible, as the logarithm of a ratio: five per cent.
+const CONSIDERABLE: f64 = 0.05;
 
 /// Minimum number of cells on the diagonal of the table for a ridge to be recognised.
 const FEWEST: usize = 3;
@@ -125,7 +125,7 @@ impl Sign {
             Self::Loses
         } else if effect.is_above(NEGLIGIBLE) {
             Self::Gains
-        } else if effect.high - effect.low < VAGUE {
+        } else if effect.is_above(-CONSIDERABLE) && effect.is_below(CONSIDERABLE) {
             Self::Nothing
         } else {
             Self::Unknown
@@ -261,6 +261,19 @@ mod tests {
         let rate = |cell: Cell, repeat| 1e6 * noise(cell, repeat, 0.9);
         let text = findings_of(6, rate, findings).remove(0).text;
         assert!(text.starts_with("Whether there is a ridge cannot be told"), "{text}");
+    }
+
+    #[test]
+    fn an_interval_up_to_nine_per_cent_does_not_show_that_a_buffer_is_unimportant() {
+        let effect = |low: f64, high: f64| Interval { low: low.ln_1p(), high: high.ln_1p() };
+        let none = effect(-0.001, 0.001);
+        for vague in [effect(-0.09, 0.0), effect(0.0, 0.09), effect(-0.06, 0.02)] {
+            for text in [verdict(vague, none), verdict(none, vague)] {
+                assert!(text.starts_with("Whether there is a ridge cannot be told"), "{text}");
+            }
+        }
+        let text = verdict(effect(-0.04, 0.04), none);
+        assert!(text.starts_with("There is no ridge, the smaller buffer decides"), "{text}");
     }
 
     #[test]
