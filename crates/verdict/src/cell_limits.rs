@@ -37,7 +37,8 @@ pub struct CellLimit {
     /// The limits of the cell. Both buffers appear if each of them limits the rate, or only both
     /// together. The list is empty if no limit is identified.
     pub limits: Vec<Limit>,
-    /// Is no cell with a larger buffer, at one end or at both ends, more than 5 % faster?
+    /// Is no uncontended cell with a larger buffer, at one end or at both ends, more than 5 %
+    /// faster?
     pub is_flat: bool,
 }
 
@@ -168,16 +169,19 @@ impl Surface<'_> {
         self.effects().into_iter().filter(is_larger).collect()
     }
 
-    /// Is every cell with larger buffers less than [`GAIN`] times as fast as this cell? The cell
-    /// with the largest buffers at both ends is compared with smaller buffers instead. It is flat
-    /// if it is less than [`GAIN`] times as fast as two cells: the one with the next smaller send
+    /// Is every uncontended cell with larger buffers less than [`GAIN`] times as fast as this cell?
+    /// If there is no such cell, this cell is compared with smaller buffers instead. It is flat if
+    /// it is less than [`GAIN`] times as fast as two cells: the one with the next smaller send
     /// buffer, and the one with the next smaller receive buffer.
     fn is_flat(&self) -> bool {
         let Cell { send, receive } = self.cell.cell;
         let larger = |other: &&CellSummary<'_>| {
             other.cell != self.cell.cell && other.cell.send >= send && other.cell.receive >= receive
         };
-        let mut larger = self.sweep.table.iter().filter(larger).peekable();
+        // The rate of a contended cell shows how much processor time it got, not the effect of its
+        // buffers.
+        let uncontended = self.sweep.table.iter().filter(|other| !other.is_contended);
+        let mut larger = uncontended.filter(larger).peekable();
         if larger.peek().is_none() {
             let smaller = [
                 self.send(NEXT_SMALLER).map(|send| (send, receive)),
@@ -260,11 +264,24 @@ mod tests {
     /// Returns the limits of all cells of a made-up sweep with buffers of 1 to 8 packets. `rate`
     /// returns the rate of a cell in bytes per second, from its send and receive buffer in packets.
     fn limits(rate: impl Fn(f64, f64) -> f64) -> Vec<CellLimit> {
+        limits_beside_contended(rate, 8.0)
+    }
+
+    /// Returns the limits of all cells of a made-up sweep like [`limits`]. Cells with a buffer of
+    /// more than `most` packets are contended.
+    fn limits_beside_contended(rate: impl Fn(f64, f64) -> f64, most: f64) -> Vec<CellLimit> {
         let design = square_design(8);
         let packets = |size: BufferSize| f64::from(size.packets().unwrap());
-        let runs = records(&design, |cell, repeat| {
+        let mut runs = records(&design, |cell, repeat| {
             rate(packets(cell.send), packets(cell.receive)) * noise(cell, repeat, 0.01)
         });
+        for run in &mut runs {
+            let Cell { send, receive } = run.cell();
+            if packets(send).max(packets(receive)) > most {
+                run.counters.sender.set(names::THREAD_MICROS, 1_000);
+                run.counters.sender.set(names::CPU_WAIT_MICROS, 900);
+            }
+        }
         let (start, table) = (start(), Table::new(&design, &runs));
         cell_limits(&Sweep { design: &design, start: &start, runs: &runs, table: &table })
     }
@@ -296,6 +313,20 @@ mod tests {
             assert_eq!(at(&limits, 8, receive).limits, [Limit::ReceiveBuffer], "{receive}");
         }
         assert!(!at(&limits, 8, 8).is_flat);
+    }
+
+    #[test]
+    fn contended_cells_do_not_show_whether_a_cell_is_flat() {
+        let beside_contended = |contended_rate: f64, rate: fn(f64, f64) -> f64| {
+            let rate = move |send: f64, receive: f64| {
+                if send.max(receive) > 4.0 { contended_rate } else { rate(send, receive) }
+            };
+            limits_beside_contended(rate, 4.0)
+        };
+        let rising = beside_contended(1e5, |send, receive| 1e6 * send.min(receive));
+        assert!(!at(&rising, 4, 4).is_flat, "slow contended cells");
+        let flat = beside_contended(2e6, |_, _| 1e6);
+        assert!(at(&flat, 1, 1).is_flat && at(&flat, 4, 4).is_flat, "fast contended cells");
     }
 
     #[test]
