@@ -9,7 +9,7 @@
 //! change therefore follows from the means of consecutive parts of each sweep.
 
 use crate::log_ratio::logarithm;
-use crate::table::Table;
+use crate::table::{CellSummary, Table};
 use linerate_evidence::stats::{Interval, as_f64};
 use linerate_evidence::{Cell, RunRecord};
 
@@ -153,14 +153,17 @@ fn interval_of_parts(change: f64, tables: &[&Table<'_>]) -> Option<Interval> {
     Some(Interval { low: change - half, high: change + half })
 }
 
-/// Divides a sweep into at most [`PARTS`] consecutive parts. Returns, for each part, the mean
-/// deviation of its runs from the means of their cells, as the logarithm of a ratio.
+/// Divides the runs that count into at most [`PARTS`] consecutive parts of a sweep. Returns, for
+/// each part, the mean deviation of its runs from the means of their cells, as the logarithm of a
+/// ratio.
 fn means_of_parts(table: &Table<'_>) -> Vec<f64> {
     let mut deviations: Vec<(u32, f64)> = Vec::new();
-    for cell in table.iter().filter(|cell| cell.runs.len() > 1) {
+    for runs in table.iter().map(CellSummary::fair_runs).filter(|runs| runs.len() > 1) {
+        // Epochs are not subtracted from these rates. The medians are corrected to the mean speed
+        // of their sweep, and a slow period lowers that mean.
         let rate = |run: &&RunRecord| logarithm(run.bytes_per_second);
-        let mean = cell.runs.iter().map(rate).sum::<f64>() / as_f64(cell.runs.len() as u64);
-        deviations.extend(cell.runs.iter().map(|run| (run.order, rate(run) - mean)));
+        let mean = runs.iter().map(rate).sum::<f64>() / as_f64(runs.len() as u64);
+        deviations.extend(runs.iter().map(|run| (run.order, rate(run) - mean)));
     }
     deviations.sort_by_key(|&(order, _)| order);
     let length = deviations.len().div_ceil(PARTS).max(1);
@@ -203,8 +206,8 @@ fn normal(probability: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_evidence::Design;
     use linerate_evidence::sample_data::{noise, records, square_design};
+    use linerate_evidence::{Design, names};
 
     /// Compares two made-up sweeps of 5 × 5 cells. `before` and `after` return the rate of a run,
     /// from its cell, the number of its repeat, and its position in the order of runs.
@@ -263,6 +266,23 @@ mod tests {
         };
         let (comparison, _) = compared([&rate, &epoch]);
         assert_eq!(comparison.is_faster(), None, "{comparison:?}");
+    }
+
+    #[test]
+    fn contended_runs_do_not_widen_the_overall_interval() {
+        let design = square_design(5);
+        let one = records(&design, |cell, repeat| 1e6 * noise(cell, repeat, 0.02));
+        let mut other = records(&design, |cell, repeat| 1.05e6 * noise(cell, repeat + 40, 0.02));
+        let half = other.len() / 2;
+        for run in other[..half].iter_mut().filter(|run| run.repeat == 0) {
+            run.bytes_per_second *= 0.2;
+            run.counters.sender.set(names::THREAD_MICROS, 1_000);
+            run.counters.sender.set(names::CPU_WAIT_MICROS, 900);
+        }
+        let tables = [&one, &other].map(|runs| Table::new(&design, runs));
+        assert!(tables[1].left_out() > 5 && tables[1].contended_cells() == 0);
+        let comparison = Comparison::new(&tables[0], &tables[1]).unwrap();
+        assert_eq!(comparison.is_faster(), Some(true), "{comparison:?}");
     }
 
     #[test]

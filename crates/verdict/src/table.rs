@@ -50,7 +50,14 @@ pub struct CellSummary<'a> {
     pub runs: Vec<&'a RunRecord>,
 }
 
-impl CellSummary<'_> {
+impl<'a> CellSummary<'a> {
+    /// Returns the runs whose rates count: the uncontended runs, or all runs if too few are
+    /// uncontended.
+    pub(crate) fn fair_runs(&self) -> Vec<&'a RunRecord> {
+        let is_fair = |run: &&RunRecord| self.is_contended || !is_contended(run);
+        self.runs.iter().copied().filter(is_fair).collect()
+    }
+
     /// Returns the median rate in bytes per second.
     #[must_use]
     pub fn median(&self) -> f64 {
