@@ -64,7 +64,7 @@ pub fn measure(
             let (beside, processor) = rate_of(&server, &gateway)?;
             let memory = gateway.memory()?;
             drop(flood.stdin.take());
-            /// The client prints the number of packets per second in place of a duration.
+            // The client prints the number of packets per second in place of a duration.
             let sent = super::traffic::answer(&mut flood)?.as_nanos() as f64;
             let _ = flood.wait();
             let _ = upload.kill();
