@@ -20,9 +20,9 @@ const WARM_UP: Duration = Duration::from_millis(700);
 const SPAN: Duration = Duration::from_millis(2_000);
 /// Number of packets that a flood sends before it checks its rate.
 const BURST: u32 = 16;
-/// Number of different packets in a flood. After the last packet, the flood begins again with the
-/// first one.
-const PACKETS: u32 = 32_768;
+/// Number of different packets in a flood, one for each port. After the last packet, the flood
+/// begins again with the first one.
+const PACKETS: u32 = 65_535;
 /// A port of the server on which no program listens.
 const CLOSED: u16 = 9;
 
@@ -33,7 +33,7 @@ const CLOSED: u16 = 9;
 /// - `open` sends SYNs to a port with a listener.
 /// - `closed` sends SYNs to a port without a listener.
 /// - `half-open` sends SYNs to a port with a listener, from addresses that never answer.
-/// - `udp` sends datagrams to the ports from 1 to 32,768.
+/// - `udp` sends datagrams to all ports.
 pub const KINDS: [&str; 5] = ["local", "open", "closed", "half-open", "udp"];
 
 /// Measures a gateway beside each kind of flood, at each rate in packets per second. Rate 0 stands
@@ -180,4 +180,18 @@ fn packet(kind: &str, own: Ipv4Addr, server: SocketAddr, number: u32) -> (Socket
     header.emit(segment.len(), &mut packet);
     packet.extend_from_slice(&segment);
     (SocketAddrV4::new(destination, port), packet)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_flood_of_datagrams_reaches_all_ports() {
+        let (own, server) = (Ipv4Addr::new(192, 0, 2, 1), SocketAddr::from((FAR, 9)));
+        let port = |number| packet("udp", own, server, number).0.port();
+        let ports: BTreeSet<u16> = (0..PACKETS).map(port).collect();
+        assert!(ports.into_iter().eq(1..=u16::MAX));
+    }
 }
