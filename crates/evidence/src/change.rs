@@ -40,11 +40,14 @@ pub enum Change {
     SenderCpuFaster,
     /// The receiver's processor is faster. Only a simulated network supports this intervention.
     ReceiverCpuFaster,
+    /// The link with the lowest bit rate on the path is faster. Only a simulated network supports
+    /// this intervention.
+    LinkFaster,
 }
 
 impl Change {
     /// All interventions, in the order of their declaration.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::SendBufferLarger,
         Self::SendBufferHalved,
         Self::ReceiveBufferLarger,
@@ -60,6 +63,7 @@ impl Change {
         Self::TwoConnections,
         Self::SenderCpuFaster,
         Self::ReceiverCpuFaster,
+        Self::LinkFaster,
     ];
 }
 
@@ -81,6 +85,7 @@ impl fmt::Display for Change {
             Self::TwoConnections => "one more connection",
             Self::SenderCpuFaster => "the sender's processor faster",
             Self::ReceiverCpuFaster => "the receiver's processor faster",
+            Self::LinkFaster => "the slowest link faster",
         })
     }
 }

@@ -176,6 +176,14 @@ fn limits_planted_in_a_simulated_network_are_named() {
 }
 
 #[test]
+fn a_shared_link_between_two_routers_is_named_by_the_gain_of_a_faster_one() {
+    let (code, said, errors) = run(&["why", "--on", "sim:wan-two-routers"]);
+    assert_eq!(code, 0, "{errors}");
+    assert!(said.starts_with("link-rate: "), "{said}");
+    assert!(said.contains("the slowest link faster"), "{said}");
+}
+
+#[test]
 fn two_transfers_that_fill_a_cable_together_are_limited_by_its_rate() {
     let (code, said, errors) = run(&["why", "--on", "sim:wan-tail-drop", "--set", "limit.time=20"]);
     assert_eq!(code, 0, "{errors}");

@@ -29,8 +29,8 @@ const DISCARD_LIMIT: f64 = 2.0;
 /// Factor of the throughput at which a transfer in small segments is paced. It is sufficient to
 /// prove that large packets were the limit. If small packets pass, the path may be fast.
 const SMALL_LIMIT: f64 = 5.0;
-/// Minimum pacing rate of a transfer in small segments, in bytes per second. The throughput of large
-/// packets may be zero.
+/// Minimum pacing rate of a transfer in small segments, in bytes per second. The throughput of
+/// large packets may be zero.
 const SMALL_MIN: f64 = 1e6;
 /// Share of the peak delivery rate at which [`Change::Paced`] sends.
 const PACED: f64 = 0.9;
@@ -204,7 +204,9 @@ impl Setup {
                 setup.is_moved = true;
             }
             Change::TwoConnections => setup.connections = 2,
-            Change::SenderCpuFaster | Change::ReceiverCpuFaster => return None,
+            Change::SenderCpuFaster | Change::ReceiverCpuFaster | Change::LinkFaster => {
+                return None;
+            }
         }
         // A paced run begins with small segments, which the Nagle algorithm would merge.
         setup.options.no_delay |= setup.options.max_pacing_rate.is_some();

@@ -11,7 +11,7 @@ use linerate_evidence::{
 };
 use linerate_sim::{Blueprint, Keep, Outcome, ProgramReport, Scenario, TcpReport, TransferOptions};
 use linerate_sim_tools::{ScenarioError, load};
-use linerate_units::{Duration, Instant};
+use linerate_units::{Duration, Instant, Rate};
 use std::collections::BTreeSet;
 
 /// Factors by which a faster processor multiplies its processing times, in the order in which they
@@ -21,6 +21,8 @@ const FASTER: [f64; 3] = [0.5, 0.65, 0.8];
 const LARGER_BUFFER: f64 = 4.0;
 /// Factor by which the intervention of larger writes increases their size.
 const LARGER_WRITES: f64 = 8.0;
+/// Factor by which a faster link multiplies the bit rate.
+const FASTER_LINK: f64 = 1.25;
 /// Minimum share of idle time of the receiving machine at which the receiver counts as fast enough
 /// for the data.
 const KEEPS_UP: f64 = 0.1;
@@ -88,6 +90,11 @@ impl SimPath {
                     FASTER.iter().find_map(|&factor| multiply(&mut scenario, &key, factor))
                 })
             }
+            Change::LinkFaster => {
+                let slowest = rates(&scenario, blueprint.rate().bits_per_second());
+                let made = slowest.iter().map(|key| multiply(&mut scenario, key, FASTER_LINK));
+                made.reduce(Option::and).flatten()
+            }
             _ => None,
         };
         Ok(is_made.map(|()| scenario))
@@ -138,6 +145,16 @@ fn word(scenario: &Scenario, key: &str) -> Option<String> {
     let mut settings = scenario.settings().iter();
     let (_, setting) = settings.find(|(known, _)| short(known) == key)?;
     setting.to_string().split_whitespace().next().map(str::to_owned)
+}
+
+/// Returns the parameters of the scenario that are bit rates of `bits_per_second`.
+fn rates(scenario: &Scenario, bits_per_second: u64) -> Vec<String> {
+    let settings = scenario.settings().iter();
+    let rates = settings.filter(|(key, setting)| {
+        let rate = setting.to_string().parse::<Rate>();
+        key.ends_with(".rate") && rate.is_ok_and(|rate| rate.bits_per_second() == bits_per_second)
+    });
+    rates.map(|(key, _)| short(key).to_owned()).collect()
 }
 
 /// Returns the short name of a parameter, without its table, as `--set` accepts it.

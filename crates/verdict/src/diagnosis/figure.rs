@@ -203,8 +203,9 @@ fn away(end: &EndEvidence) -> Option<f64> {
 }
 
 /// Returns the ratio of the packets that the receiving machine dropped to the retransmitted
-/// segments. The drop counters of the machine include its other traffic. Returns `None` if there
-/// are no retransmissions, or if the receiver was not observed.
+/// segments. The drop counters of the machine include its other traffic. Without either, the ratio
+/// is 0: the observed part of a run may have no loss, although its beginning had. Returns `None` if
+/// there are drops but no retransmissions, or if the receiver was not observed.
 fn receive_drops(run: &RunEvidence) -> Option<f64> {
     let repeated = as_f64(run.sender.connection.retransmitted_segments?);
     run.receiver.seconds?;
@@ -216,7 +217,10 @@ fn receive_drops(run: &RunEvidence) -> Option<f64> {
             || name == "TcpExt.TCPRcvQDrop"
             || name == "TcpExt.RcvPruned"
     });
-    (repeated > 0.0).then(|| as_f64(dropped) / repeated)
+    match dropped {
+        0 => Some(0.0),
+        _ => (repeated > 0.0).then(|| as_f64(dropped) / repeated),
+    }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "figures are shown with three digits")]
@@ -258,6 +262,11 @@ mod tests {
         assert_eq!(Figure::RoundTripRatio.of(&run), Some(3.0));
         assert_eq!(Figure::RoundTrips.of(&run), Some(100.0));
         assert_eq!(Figure::ReceiveDrops.of(&run), Some(0.5));
+        let mut lossless = run.clone();
+        lossless.sender.connection.retransmitted_segments = Some(0);
+        assert_eq!(Figure::ReceiveDrops.of(&lossless), None, "drops of other traffic");
+        lossless.receiver.system.clear();
+        assert_eq!(Figure::ReceiveDrops.of(&lossless), Some(0.0));
         let mut host = run;
         host.sender.thread.cpu_nanos = Some(750_000_000);
         assert_eq!(Figure::SenderCpu.of(&host), Some(0.25));

@@ -106,6 +106,7 @@ const NOT_THERE: &str = "the receiver does not drop them";
 const REPEATED: &str = "a queue that is too short overflows again and again";
 const QUEUE: &str = "packets wait in a queue on the path";
 const GROWING: &str = "a receive window that grows, too, limits the transfer part of the time";
+const SETTLED: &str = "the windows of a transfer still grow in its first round trips";
 const WINDOW_OPEN: &str = "a slow receiver would fill its window";
 
 /// Minimum ratio of the rate with pacing at 90 % of the peak delivery rate, if the link is the
@@ -134,6 +135,7 @@ pub const RULES: &[Rule] = &[
             at_most(Figure::WindowFull, 0.3, 0.6, "a full window explains a full buffer"),
             at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),
             at_most(Figure::UnreadShare, 0.4, 0.6, KEEPS_UP),
+            at_least(Figure::RoundTrips, 4.0, 10.0, SETTLED),
         ],
         expectations: &[
             &[
@@ -155,6 +157,7 @@ pub const RULES: &[Rule] = &[
             at_most(Figure::RoundTripRatio, 1.3, 1.6, NO_QUEUE),
             at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),
             at_most(Figure::UnreadShare, 0.4, 0.6, KEEPS_UP),
+            at_least(Figure::RoundTrips, 4.0, 10.0, SETTLED),
         ],
         expectations: &[
             &[Expectation::Raises(Change::SendBufferLarger, 1.4)],
@@ -168,6 +171,7 @@ pub const RULES: &[Rule] = &[
             at_least(Figure::WindowFull, 0.3, 0.6, MAJORITY),
             at_most(Figure::UnreadShare, 0.3, 0.5, KEEPS_UP),
             at_most(Figure::ReceiverCpu, 0.8, 0.95, CPU_FREE),
+            at_least(Figure::RoundTrips, 4.0, 10.0, SETTLED),
         ],
         expectations: &[
             &[
@@ -185,6 +189,7 @@ pub const RULES: &[Rule] = &[
             at_least(Figure::WindowFull, 0.3, 0.6, MAJORITY),
             at_most(Figure::UnreadShare, 0.3, 0.5, KEEPS_UP),
             at_most(Figure::ReceiverCpu, 0.8, 0.95, CPU_FREE),
+            at_least(Figure::RoundTrips, 4.0, 10.0, SETTLED),
         ],
         expectations: &[
             &[
@@ -277,6 +282,16 @@ pub const RULES: &[Rule] = &[
             ],
         ],
         proof: Proof::All,
+    },
+    // In a simulated network, a faster link shows whether the link is the limit.
+    Rule {
+        limit: Limit::LinkRate,
+        conditions: &[
+            at_least(Figure::NetworkHolds, 0.3, 0.6, MAJORITY),
+            at_least(Figure::RoundTripRatio, 1.05, 1.25, QUEUE),
+        ],
+        expectations: &[&[Expectation::Raises(Change::LinkFaster, 1.1)]],
+        proof: Proof::First,
     },
     // A receive window that is larger than the path needs is full, too.
     Rule {

@@ -27,6 +27,9 @@ const MIN_LEAD: f64 = 0.2;
 /// Minimum relative half-width of an effect's interval, because clocks and scheduling are inexact
 /// even if runs hardly differ.
 const MIN_WIDTH: f64 = 0.03;
+/// Relative half-width of an effect's interval as long as there is only one run without
+/// intervention, which shows no spread.
+const UNKNOWN_WIDTH: f64 = 0.25;
 /// Maximum ratio that is reported as an effect, also if no data arrived without the intervention.
 const MAX_RATIO: f64 = 1_000.0;
 /// Half-width of an interval, in standard deviations of the difference between two runs.
@@ -342,10 +345,13 @@ impl Diagnosis {
     /// Returns the relative half-width of an effect's interval, computed from the spread of the
     /// runs without intervention.
     fn width(&self) -> f64 {
+        if self.plain.len() < 2 {
+            return UNKNOWN_WIDTH;
+        }
         let logs = || self.plain.iter().map(|(_, run)| run.bytes_per_second.max(1.0).ln());
         let Some(centre) = mean(logs()) else { return MIN_WIDTH };
         let squares = logs().map(|log| (log - centre).powi(2)).sum::<f64>();
-        let degrees = count_f64(self.plain.len().saturating_sub(1).max(1));
+        let degrees = count_f64(self.plain.len() - 1);
         // A run with an intervention is compared with the mean of two runs without it. The variance
         // of the difference is therefore 1 + 1/2 times the variance of a run.
         let deviation = (squares / degrees * 1.5).sqrt();

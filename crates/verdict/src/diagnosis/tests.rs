@@ -219,7 +219,8 @@ fn each_limit_is_named_from_its_numbers() {
 // machine with two CPUs.
 #[test]
 fn a_busy_thread_is_named_from_measured_figures() {
-    const NOT_REAL: [Change; 2] = [Change::SenderCpuFaster, Change::ReceiverCpuFaster];
+    const NOT_REAL: [Change; 3] =
+        [Change::SenderCpuFaster, Change::ReceiverCpuFaster, Change::LinkFaster];
     let large = [&NOT_REAL[..], &[Change::LargerWrites]].concat();
     let writes_of_64_bytes = Figures {
         rate: 9e7,
@@ -372,6 +373,23 @@ fn a_receive_window_larger_than_the_path_does_not_hide_the_link() {
     // If a second connection raises the rate, the window is the limit.
     let gains = [(Change::TwoConnections, 1.9, 0), (Change::Paced, 0.9, 0)];
     assert_eq!(diagnose(full, &gains, &[]).limit, Limit::RouteWindow);
+}
+
+#[test]
+fn a_simulated_link_is_named_by_the_gain_of_a_faster_one() {
+    let queued =
+        Figures { states: CONGESTION, lost: 1_000, round_trip_ratio: 5.0, timeouts: 2, ..PLAIN };
+    // A simulated network cannot pace a sender or add a connection.
+    let impossible = [
+        Change::Paced,
+        Change::PacedAtHalf,
+        Change::PacedAtTwice,
+        Change::TwoConnections,
+        Change::SmallerPackets,
+    ];
+    let named = |ratio| diagnose(queued, &[(Change::LinkFaster, ratio, 1_000)], &impossible).limit;
+    assert_eq!(named(1.2), Limit::LinkRate);
+    assert_eq!(named(1.0), Limit::NotIdentified);
 }
 
 #[test]
