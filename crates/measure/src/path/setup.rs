@@ -157,11 +157,11 @@ impl Setup {
             plain.receive_buffer.and_then(|bytes| Some(bytes / far.tcp()?.granted_per_asked()));
         match change {
             Change::SendBufferLarger => {
-                setup.options.send_buffer = Some(sent?.saturating_mul(LARGER_BUFFER))
+                setup.options.send_buffer = Some(sent?.saturating_mul(LARGER_BUFFER));
             }
             Change::SendBufferHalved => setup.options.send_buffer = Some(sent? / 2),
             Change::ReceiveBufferLarger => {
-                setup.spec.receive_buffer = Some(received?.saturating_mul(LARGER_BUFFER))
+                setup.spec.receive_buffer = Some(received?.saturating_mul(LARGER_BUFFER));
             }
             Change::ReceiveBufferHalved => setup.spec.receive_buffer = Some(received? / 2),
             Change::LargerWrites => {

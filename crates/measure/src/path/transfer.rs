@@ -134,7 +134,7 @@ fn write_all(
         write_size: setup.write_size,
         contents: Contents::Any,
         pause: setup.write_pause,
-        pace: paced.or(setup.max_rate.map(pace(false))),
+        pace: paced.or_else(|| setup.max_rate.map(pace(false))),
     };
     let write = |stream: &Stream| {
         let clock = CallClock::new();
