@@ -2,6 +2,7 @@
 
 use super::network::Laboratory;
 use crate::build::{finish, program as output_of};
+use crate::gvisor;
 use linerate_link::namespace::Network;
 use linerate_link::{KernelInterface, Tap, TapConfig};
 use linerate_stack::Medium;
@@ -32,11 +33,18 @@ pub enum Subject {
     Slirp4netns,
     Ipstack,
     NetstackSmoltcp,
+    Gvisor,
 }
 
 impl Subject {
-    pub const ALL: [Self; 5] =
-        [Self::Linerate, Self::Pasta, Self::Slirp4netns, Self::Ipstack, Self::NetstackSmoltcp];
+    pub const ALL: [Self; 6] = [
+        Self::Linerate,
+        Self::Pasta,
+        Self::Slirp4netns,
+        Self::Ipstack,
+        Self::NetstackSmoltcp,
+        Self::Gvisor,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,6 +53,7 @@ impl Subject {
             Self::Slirp4netns => "slirp4netns",
             Self::Ipstack => "ipstack",
             Self::NetstackSmoltcp => "netstack-smoltcp",
+            Self::Gvisor => "gvisor",
         }
     }
 
@@ -71,10 +80,12 @@ impl Subject {
                     .map_err(|reason| format!("{reason}; its crates come from the registry"))?;
                 Ok(folder.join("target/release").join(name))
             }
+            Self::Gvisor => gvisor::gateway(),
         }
     }
 
-    /// Returns the version of the gateway. For gateways on a crate, it is the crate's version.
+    /// Returns the version of the gateway. For the minimal gateways, it is the version of
+    /// their stack.
     pub fn version(self, program: &Path) -> String {
         match self {
             Self::Linerate | Self::Pasta | Self::Slirp4netns => {
@@ -88,6 +99,7 @@ impl Subject {
                 let mut lines = lock.lines().skip_while(|line| *line != wanted).skip(1);
                 lines.next().unwrap_or_default().trim_start_matches("version = ").to_owned()
             }
+            Self::Gvisor => gvisor::version(),
         }
     }
 
@@ -126,7 +138,7 @@ impl Subject {
                 command.args(["--configure", "--mtu", &mtu_text, "--netns-type=path", &network]);
                 command.arg("tap0");
             }
-            Self::Ipstack | Self::NetstackSmoltcp => {
+            Self::Ipstack | Self::NetstackSmoltcp | Self::Gvisor => {
                 let tun = tun_inside(&laboratory.client, mtu)?;
                 // The program inherits the device, and gets the number of its descriptor as an
                 // argument.
