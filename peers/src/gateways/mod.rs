@@ -83,6 +83,8 @@ struct Figures {
     connection: f64,
     /// Number of such connections per second, which are opened one after the other.
     connections: f64,
+    /// Whether the answer to an upload arrives that ends with a half-close.
+    half_close: bool,
 }
 
 /// The results of an upload beside one kind of flood.
@@ -189,6 +191,10 @@ pub fn serve(words: &[String]) -> Result<(), String> {
             match measure(*subject, program, mtu, arguments.quick) {
                 Ok(figures) => {
                     say(&row(&figures))?;
+                    if !figures.half_close {
+                        let defect = subject.half_close_defect().unwrap_or("the cause is unknown");
+                        say(&format!("  {:<18} half-close is lost: {defect}\n", subject.name()))?;
+                    }
                     all.push(figures);
                 }
                 Err(reason) => say(&format!("  {:<18} {reason}\n", subject.name()))?,
@@ -253,6 +259,7 @@ fn measure(
     let taken = client.connect_often(connections)?;
     figures.connection = (gateway.processor_time()? - before) * 1e6 / f64::from(connections);
     figures.connections = f64::from(connections) / taken.as_secs_f64();
+    figures.half_close = client.half_close().is_ok();
     Ok(figures)
 }
 

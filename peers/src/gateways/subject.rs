@@ -103,6 +103,17 @@ impl Subject {
         }
     }
 
+    /// Returns the reason why a half-close is lost, if it is known.
+    pub const fn half_close_defect(self) -> Option<&'static str> {
+        match self {
+            Self::Ipstack => Some(
+                "ipstack 1.0.1 ignores a segment with data, PSH and FIN, answers a FIN with its \
+                 own at once, and sends no FIN if data is in flight when the application closes",
+            ),
+            _ => None,
+        }
+    }
+
     /// Starts the gateway for the client's network, with an MTU of `mtu` bytes.
     ///
     /// # Errors

@@ -17,6 +17,8 @@ const PIECE: usize = 128 << 10;
 /// Time before the memory of a gateway is measured, in which the gateway can return memory that it
 /// no longer needs.
 const PAUSE: Duration = Duration::from_secs(5);
+/// Time for the answer to an upload that ends with a half-close.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The direction of a transfer, as seen by the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +31,10 @@ pub enum Direction {
 
 /// The server. The first byte that a client sends selects the service:
 ///
-/// - `u`: the server discards the bytes that follow, and answers with one byte when the stream has
+/// - `u`: the server reads a number of eight bytes, discards as many bytes as the number says, and
+///   answers with one byte. So an upload does not depend on a half-close, which ipstack loses.
+///   Likewise, a client does not wait for the end of a download.
+/// - `h`: the server discards the bytes that follow, and answers with one byte when the stream has
 ///   ended.
 /// - `d`: the server reads a number of eight bytes, and sends as many bytes as the number says.
 /// - `e` or any other byte: the server returns each byte that follows.
@@ -76,19 +81,17 @@ fn serve(mut stream: TcpStream, received: &AtomicU64) -> std::io::Result<()> {
     stream.read_exact(&mut wish)?;
     match wish {
         [b'u'] => {
-            let mut piece = vec![0; PIECE];
-            loop {
-                match stream.read(&mut piece)? {
-                    0 => break,
-                    count => drop(received.fetch_add(count as u64, Ordering::Relaxed)),
-                }
-            }
+            let bytes = read_number(&mut stream)?;
+            discard(&mut stream, bytes, received)?;
+            stream.write_all(b"!")
+        }
+        [b'h'] => {
+            discard(&mut stream, u64::MAX, received)?;
             stream.write_all(b"!")
         }
         [b'd'] => {
-            let mut bytes = [0; 8];
-            stream.read_exact(&mut bytes)?;
-            write_zeros(&mut stream, u64::from_be_bytes(bytes))
+            let bytes = read_number(&mut stream)?;
+            write_zeros(&mut stream, bytes)
         }
         _ => {
             let mut byte = [0];
@@ -98,6 +101,28 @@ fn serve(mut stream: TcpStream, received: &AtomicU64) -> std::io::Result<()> {
             Ok(())
         }
     }
+}
+
+fn read_number(stream: &mut TcpStream) -> std::io::Result<u64> {
+    let mut bytes = [0; 8];
+    stream.read_exact(&mut bytes)?;
+    Ok(u64::from_be_bytes(bytes))
+}
+
+/// Reads `bytes` bytes, or fewer if the stream ends before, and adds their number to `received`.
+fn discard(stream: &mut TcpStream, bytes: u64, received: &AtomicU64) -> std::io::Result<()> {
+    let mut piece = vec![0; PIECE];
+    let mut left = bytes;
+    while left > 0 {
+        match stream.read(&mut piece)? as u64 {
+            0 => break,
+            count => {
+                received.fetch_add(count, Ordering::Relaxed);
+                left = left.saturating_sub(count);
+            }
+        }
+    }
+    Ok(())
 }
 
 fn write_zeros(stream: &mut TcpStream, bytes: u64) -> std::io::Result<()> {
@@ -152,6 +177,14 @@ impl Client {
     /// A message that a connection has failed.
     pub fn connect_often(self, count: u32) -> Result<Duration, String> {
         self.ask(&["connect", &count.to_string()])
+    }
+
+    /// Uploads data, closes this direction, and waits for an answer.
+    ///
+    /// # Errors
+    /// A message that there is no answer.
+    pub fn half_close(self) -> Result<(), String> {
+        self.ask(&["half-close"]).map(drop)
     }
 
     /// Opens `count` flows, each of which exchanges one byte and is then idle. Calls `look` while
@@ -237,6 +270,7 @@ pub fn run_client(words: &[&str]) -> Result<(), String> {
         ["connect", count] => (0..number(count)?)
             .try_for_each(|_| echo(server))
             .map_err(|error| format!("a connection fails: {error}")),
+        ["half-close"] => half_close(server).map_err(|error| error.to_string()),
         ["stream"] => transfer(server, Direction::Up, u64::MAX),
         ["flood", kind, rate] => {
             return match super::floods::send(server, kind, number(rate)?) {
@@ -313,25 +347,35 @@ fn echo(server: SocketAddr) -> std::io::Result<()> {
     stream.read_exact(&mut [0])
 }
 
+fn half_close(server: SocketAddr) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(server)?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    stream.write_all(b"h")?;
+    write_zeros(&mut stream, 1 << 20)?;
+    stream.shutdown(Shutdown::Write)?;
+    stream.read_exact(&mut [0])
+}
+
 fn transfer(server: SocketAddr, direction: Direction, bytes: u64) -> Result<(), String> {
     let transfer = || {
         let mut stream = TcpStream::connect(server)?;
         if direction == Direction::Up {
             stream.write_all(b"u")?;
+            stream.write_all(&bytes.to_be_bytes())?;
             write_zeros(&mut stream, bytes)?;
-            stream.shutdown(Shutdown::Write)?;
             stream.read_exact(&mut [0])?;
             return Ok(bytes);
         }
         stream.write_all(b"d")?;
         stream.write_all(&bytes.to_be_bytes())?;
         let (mut received, mut piece) = (0, vec![0; PIECE]);
-        loop {
+        while received < bytes {
             match stream.read(&mut piece)? {
-                0 => return Ok(received),
+                0 => break,
                 count => received += count as u64,
             }
         }
+        Ok(received)
     };
     match transfer() {
         Ok(received) if received == bytes => Ok(()),

@@ -1,14 +1,30 @@
 //! A minimal gateway on the crate ipstack, for TCP only.
 
-use ipstack::{IpStack, IpStackConfig, IpStackStream};
+use ipstack::{IpStack, IpStackConfig, IpStackStream, TcpConfig, TcpOptions};
 use linerate_peer_gateways::Tun;
 use tokio::net::TcpStream;
+
+/// Length in bytes of the headers of a segment over IPv4 without options.
+const HEADERS: u16 = 40;
+/// Number of bytes that the crate passes on per received segment. The rest of a larger segment
+/// would wait for the next one.
+const LARGEST: u16 = 8_192;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (tun, mtu) = Tun::of_arguments()?;
+    let mtu = u16::try_from(mtu)?;
+    let segment = mtu.saturating_sub(HEADERS);
+    let mut tcp = TcpConfig::default();
+    // Without this option, the client sends segments of 536 bytes. With larger segments than these,
+    // uploads stall.
+    tcp.options = Some(vec![TcpOptions::MaximumSegmentSize(segment.min(LARGEST))]);
+    // The crate has no window scaling, so these are the largest windows. It sends a whole segment
+    // if fewer bytes are in flight than this limit, so the segment is subtracted from the window.
+    tcp.max_unacked_bytes = u32::from(u16::MAX - segment);
+    tcp.read_buffer_size = u16::MAX.into();
     let mut config = IpStackConfig::default();
-    config.mtu(u16::try_from(mtu)?)?;
+    config.mtu(mtu)?.with_tcp_config(tcp);
     let mut stack = IpStack::new(config, tun);
     loop {
         if let IpStackStream::Tcp(mut client) = stack.accept().await? {
