@@ -3,7 +3,8 @@
 
 use std::sync::LazyLock;
 
-/// The printable ASCII characters except for the space, which follows these characters.
+/// The printable ASCII characters except for the space. In the lines of the generator, the space
+/// follows `~`.
 const PRINTABLE: std::ops::RangeInclusive<u8> = b'!'..=b'~';
 /// Number of characters in a line, without the line end.
 const LINE: usize = 72;

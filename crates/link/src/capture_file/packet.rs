@@ -28,7 +28,7 @@ pub enum LinkType {
     Ethernet,
     /// An IP header.
     Ip,
-    /// A header with this number, which is neither Ethernet nor IP.
+    /// Another kind of header, with its link type number.
     Other(u16),
 }
 

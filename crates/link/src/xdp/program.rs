@@ -82,7 +82,8 @@ pub(super) fn probe() -> io::Result<()> {
 /// and end of the frame and the number of the receive queue.
 fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
     let ether_type = |kind: u16| i32::from(kind.to_be());
-    // All jumps are forward, to the instructions behind the comparisons that return `XDP_PASS`.
+    // All jumps are forward. For a frame that the kernel shall get, their target is the pair of
+    // instructions after the comparisons, which returns `XDP_PASS`.
     let count = i16::try_from(addresses.len().min(MOST_ADDRESSES)).unwrap_or(0);
     let mut code = vec![
         instruction(LOAD_WORD, 2, 1, 0, 0),

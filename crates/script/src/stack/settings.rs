@@ -144,7 +144,8 @@ fn set_route(
 fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
     const ALWAYS: [(&str, &[&str]); 14] = [
         ("tcp_ecn_fallback", &["1"]),
-        // No limit is configurable: RFC 9768 §3.2.3.3 determines when the byte counters are sent.
+        // The two values of the AccECN option are fixed, because RFC 9768 §3.2.3.3 determines when
+        // its byte counters are sent.
         ("tcp_ecn_option", &["1"]),
         ("tcp_ecn_option_beacon", &["1"]),
         ("tcp_early_retrans", &["3", "4"]),

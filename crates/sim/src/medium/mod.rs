@@ -45,8 +45,8 @@ pub(crate) const fn on_wire(length: usize) -> usize {
     if whole < SHORTEST { SHORTEST } else { whole }
 }
 
-/// Returns the time to send a frame of `length` bytes on the wire and its preamble, at `bit` per
-/// bit.
+/// Returns the time to send a preamble and a frame of `length` bytes, where each bit takes the time
+/// `bit`.
 pub(crate) fn time_on_wire(bit: Span, length: usize) -> Span {
     bit * (PREAMBLE_BITS + 8 * length as u64)
 }

@@ -95,8 +95,8 @@ impl BufferPool {
     /// buffer if possible. Returns whether `exchange` has swapped the memory.
     #[inline(never)]
     fn give(&mut self, exchange: impl FnOnce(&mut Box<[u8]>) -> bool) -> bool {
-        // A connection may end without returning memory of the pool. The pool then reuses the
-        // memory that this connection gave in exchange.
+        // A buffer that gets memory of the pool gives its own memory to the pool. If the connection
+        // ends without exchanging them again, the pool reuses the memory of that buffer.
         let memory = self.recent.pop().or_else(|| self.allocate()).or_else(|| self.exchanged.pop());
         let Some(mut memory) = memory else { return false };
         let is_given = exchange(&mut memory);

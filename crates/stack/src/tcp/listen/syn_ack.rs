@@ -93,8 +93,8 @@ pub(crate) struct SynAckForms {
 }
 
 impl SynAckForms {
-    /// Returns the form of the SYN-ACK that answers `syn`, or `None` if a connection would not
-    /// answer it.
+    /// Returns the template of the SYN-ACK that answers `syn`. Returns `None` if a connection that
+    /// is created with these rules does not answer `syn`.
     pub(crate) fn get(
         &mut self,
         rules: &SharedConfig,
