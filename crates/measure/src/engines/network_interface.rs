@@ -1,6 +1,7 @@
 //! The network interface through which the kernel reaches an address, and the properties that its
 //! driver reports.
 
+use crate::plan::Family;
 use linerate_evidence::{Framing, LineRate};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -107,6 +108,14 @@ fn longest(table: &str, row: impl Fn(&str) -> Option<(u32, String)>) -> Option<S
         }
     }
     best.map(|(_, name)| name)
+}
+
+/// Returns the number of header bytes in each segment besides IPv4 and TCP headers without options:
+/// `options` bytes of TCP options, and the additional bytes of an IPv6 header. [`Framing`] counts
+/// them all as options.
+pub(crate) fn additional_header_bytes(options: u32, is_ipv6: bool) -> u32 {
+    let longer = Family::Ipv6.header_length() - Family::Ipv4.header_length();
+    options + if is_ipv6 { u32::from(longer) } else { 0 }
 }
 
 /// Returns the framing of packets on `interface`, with `options` bytes of TCP options in each

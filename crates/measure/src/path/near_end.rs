@@ -1,7 +1,7 @@
 //! The TCP at the sending end of a path: the kernel's TCP, or linerate's TCP on a link.
 
 use crate::bench_error::BenchError;
-use crate::engines::network_interface::{Interface, framing, line_rate};
+use crate::engines::network_interface::{Interface, additional_header_bytes, framing, line_rate};
 use crate::engines::own_tcp::Wrapping;
 use linerate_ends::OwnHost;
 use linerate_ends::socket::Network;
@@ -82,7 +82,8 @@ impl NearEnd {
             None if !self.is_kernel() || local == address => None,
             None => Interface::towards(address),
         };
-        let framing = framing(interface.as_ref(), TIMESTAMPS);
+        let more = additional_header_bytes(TIMESTAMPS, address.is_ipv6());
+        let framing = framing(interface.as_ref(), more);
         let payload = evidence.sender.connection.segment_bytes;
         let payload = payload.and_then(|bytes| u32::try_from(bytes).ok());
         evidence.wire_bits_per_second = payload

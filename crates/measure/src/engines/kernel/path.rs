@@ -4,7 +4,9 @@
 use super::common_options::CommonOptions;
 use super::loopback;
 use crate::bench_error::BenchError;
-use crate::engines::network_interface::{Interface, framing, line_rate, rate_in_words};
+use crate::engines::network_interface::{
+    Interface, additional_header_bytes, framing, line_rate, rate_in_words,
+};
 use crate::engines::remote_sink::RemoteSink;
 use linerate_ends::socket::{self, Options};
 use linerate_evidence::{BenchFacts, Framing, LineRate};
@@ -89,15 +91,15 @@ fn trial(common_options: &CommonOptions) -> io::Result<u32> {
     kernel_tcp::max_segment(&stream)
 }
 
-/// Returns the number of header bytes in each segment besides IPv4 and TCP headers without options:
-/// TCP options, and the longer header of IPv6.
+/// Returns the number of additional header bytes in each segment, as [`additional_header_bytes`]
+/// defines them.
 fn options_length(common_options: &CommonOptions, address: SocketAddr, payload: u32) -> u32 {
     /// Number of bytes of the timestamp option with padding. The kernel's data segments usually
     /// have no other option.
     const TIMESTAMPS: u32 = 12;
     let announced = u32::from(common_options.max_segment(address));
     let options = if payload + TIMESTAMPS <= announced { TIMESTAMPS } else { 0 };
-    options + if address.is_ipv6() { 20 } else { 0 }
+    additional_header_bytes(options, address.is_ipv6())
 }
 
 /// Returns the settings that are recorded for every path.

@@ -2,6 +2,7 @@
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
+use crate::engines::network_interface::additional_header_bytes;
 use crate::plan::{Family, Plan};
 use linerate_evidence::Framing;
 use linerate_link::impair::Impairments;
@@ -96,12 +97,10 @@ impl Rules {
         }
     }
 
-    /// Returns the number of header bytes in each segment besides IPv4 and TCP headers without
-    /// options: TCP options, and the additional bytes of the IPv6 header. [`Framing`] counts them
-    /// all as options.
+    /// Returns the number of additional header bytes in each segment, as the function
+    /// [`additional_header_bytes`] defines them.
     pub(crate) fn additional_header_bytes(&self) -> u32 {
-        let longer = self.family.header_length() - Family::Ipv4.header_length();
-        self.options() + u32::from(longer)
+        additional_header_bytes(self.options(), self.family == Family::Ipv6)
     }
 
     /// Does a serial line compress the headers of the packets? RFC 1144 covers IPv4 only.
