@@ -17,6 +17,13 @@ use linerate_ends::Interrupt;
 use linerate_evidence::{Change, RunEvidence};
 use linerate_units::Duration;
 
+/// Factor by which the interventions of a larger buffer increase its size. A factor of two would be
+/// too small for a kernel's send buffer below two GSO frames of 64 KiB: it admits a frame while it
+/// is not full, so the next larger buffer may admit no frame more.
+const LARGER_BUFFER: u8 = 4;
+/// Factor by which the intervention of larger writes increases their size.
+const LARGER_WRITES: u8 = 8;
+
 /// A path over which a diagnosis makes runs, to find what limits the throughput.
 pub trait DiagnosedPath {
     /// Returns a description of the path in one line.

@@ -1,8 +1,8 @@
 //! The parameters of a run, which follow from the application and from at most one intervention.
 
-use super::Application;
 use super::far_end::FarEnd;
 use super::near_end::NearEnd;
+use super::{Application, LARGER_BUFFER, LARGER_WRITES};
 use linerate_ends::control::{RunSpec, SinkTcp};
 use linerate_ends::socket::Options;
 use linerate_evidence::{Change, RunEvidence};
@@ -10,12 +10,6 @@ use std::time::Duration;
 
 /// Number of bytes in a read of the sink.
 const READ_SIZE: u64 = 128 << 10;
-/// Factor by which the interventions of a larger buffer increase its size. A factor of two would be
-/// too small for a kernel's send buffer below two GSO frames of 64 KiB: it admits a frame while it
-/// is not full, so the next larger buffer may admit no frame more.
-const LARGER_BUFFER: u64 = 4;
-/// Factor by which the intervention of larger writes increases their size.
-const LARGER_WRITES: usize = 8;
 /// Number of bytes that the kernel passes to a device at once (GSO). Writes larger than this save
 /// no processor time.
 const GSO_BURST: usize = 64 << 10;
@@ -48,7 +42,7 @@ pub(super) const SMALL_SEGMENT: u16 = 512;
 pub(super) struct Plain {
     /// Throughput of the latest run without intervention.
     bytes_per_second: f64,
-    /// Peak delivery rate of the first run, which is the longest, in bytes per second; `None` if
+    /// Highest peak delivery rate of all runs without intervention, in bytes per second; `None` if
     /// the sender does not report it.
     peak: Option<u64>,
     /// Send buffer in bytes, as the sender reports it.
@@ -80,7 +74,7 @@ pub(super) struct Setup {
 
 impl Plain {
     /// Returns the results of a run without intervention. `earlier` contains the results of
-    /// previous runs without intervention, and so the peak delivery rate of the first run.
+    /// previous runs without intervention, whose peak delivery rate may be higher.
     pub(super) fn of(evidence: &RunEvidence, earlier: Option<Self>) -> Self {
         let (near, far) = (&evidence.sender.connection, &evidence.receiver.connection);
         Self {
@@ -98,8 +92,8 @@ impl Plain {
         let sent = evidence.sender.connection.send_buffer;
         let received = evidence.receiver.connection.receive_buffer;
         // Ratios are multiplied by eight, so that integers are precise enough. The kernel may
-        // round, so a ratio of 5/8 counts as halved. A limit of the system may
-        // prevent a buffer four times as large, so a ratio of 1.5 is sufficient.
+        // round, so a ratio of 5/8 counts as halved. A limit of the system may prevent a buffer
+        // four times as large, so a ratio of 1.5 is sufficient.
         let ratio = |now: Option<u64>, then: Option<u64>| now?.saturating_mul(8).checked_div(then?);
         match change {
             Change::SendBufferLarger => ratio(sent, self.send_buffer) >= Some(12),
@@ -157,16 +151,16 @@ impl Setup {
             plain.receive_buffer.and_then(|bytes| Some(bytes / far.tcp()?.granted_per_asked()));
         match change {
             Change::SendBufferLarger => {
-                setup.options.send_buffer = Some(sent?.saturating_mul(LARGER_BUFFER));
+                setup.options.send_buffer = Some(sent?.saturating_mul(LARGER_BUFFER.into()));
             }
             Change::SendBufferHalved => setup.options.send_buffer = Some(sent? / 2),
             Change::ReceiveBufferLarger => {
-                setup.spec.receive_buffer = Some(received?.saturating_mul(LARGER_BUFFER));
+                setup.spec.receive_buffer = Some(received?.saturating_mul(LARGER_BUFFER.into()));
             }
             Change::ReceiveBufferHalved => setup.spec.receive_buffer = Some(received? / 2),
             Change::LargerWrites => {
                 (setup.write_size < GSO_BURST).then_some(())?;
-                setup.write_size = Some(setup.write_size.saturating_mul(LARGER_WRITES))
+                setup.write_size = Some(setup.write_size.saturating_mul(LARGER_WRITES.into()))
                     .filter(|&larger| larger <= MAX_WRITE)?;
             }
             Change::ShorterPauses => {

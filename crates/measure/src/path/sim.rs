@@ -1,7 +1,7 @@
 //! A simulated transfer as the path of a diagnosis. The evidence comes from exact counters instead
 //! of samples. Interventions change the scenario, and so can even make a processor faster.
 
-use super::DiagnosedPath;
+use super::{DiagnosedPath, LARGER_BUFFER, LARGER_WRITES};
 use crate::bench_error::BenchError;
 use linerate_ends::Interrupt;
 use linerate_evidence::stats::as_f64;
@@ -17,10 +17,6 @@ use std::collections::BTreeSet;
 /// Factors by which a faster processor multiplies its processing times, in the order in which they
 /// are tried. A scenario may reject the smaller factors.
 const FASTER: [f64; 3] = [0.5, 0.65, 0.8];
-/// Factor by which the interventions of a larger buffer increase its size.
-const LARGER_BUFFER: f64 = 4.0;
-/// Factor by which the intervention of larger writes increases their size.
-const LARGER_WRITES: f64 = 8.0;
 /// Factor by which a faster link multiplies the bit rate.
 const FASTER_LINK: f64 = 1.25;
 /// Minimum share of idle time of the receiving machine at which the receiver counts as fast enough
@@ -76,12 +72,12 @@ impl SimPath {
         let send = format!("{program}.send_buffer");
         let receive = format!("{program}.receive_buffer");
         let is_made = match change {
-            Change::SendBufferLarger => multiply(&mut scenario, &send, LARGER_BUFFER),
+            Change::SendBufferLarger => multiply(&mut scenario, &send, LARGER_BUFFER.into()),
             Change::SendBufferHalved => multiply(&mut scenario, &send, 0.5),
-            Change::ReceiveBufferLarger => multiply(&mut scenario, &receive, LARGER_BUFFER),
+            Change::ReceiveBufferLarger => multiply(&mut scenario, &receive, LARGER_BUFFER.into()),
             Change::ReceiveBufferHalved => multiply(&mut scenario, &receive, 0.5),
             Change::LargerWrites => {
-                multiply(&mut scenario, &format!("{program}.write_size"), LARGER_WRITES)
+                multiply(&mut scenario, &format!("{program}.write_size"), LARGER_WRITES.into())
             }
             Change::SenderCpuFaster | Change::ReceiverCpuFaster => {
                 let end = if change == Change::SenderCpuFaster { "from" } else { "to" };
@@ -92,8 +88,8 @@ impl SimPath {
             }
             Change::LinkFaster => {
                 let slowest = rates(&scenario, blueprint.rate().bits_per_second());
-                let made = slowest.iter().map(|key| multiply(&mut scenario, key, FASTER_LINK));
-                made.reduce(Option::and).flatten()
+                let faster = |key: &String| multiply(&mut scenario, key, FASTER_LINK);
+                if slowest.is_empty() { None } else { slowest.iter().try_for_each(faster) }
             }
             _ => None,
         };
@@ -252,7 +248,7 @@ fn connection(tcp: &TcpReport, seconds: f64) -> ConnectionEvidence {
     let (state, counted) = (&tcp.information, &tcp.statistics);
     let exact = |value: u64| Some(Distribution { mean: as_f64(value), max: value });
     let segment = u64::from(state.effective_mss.max(1));
-    let sent = counted.segments_sent.saturating_sub(counted.pure_acks_sent);
+    let sent = counted.data_segments_sent;
     let [_, window, buffer] = shares(tcp, seconds);
     let micros = |share: f64| Some((share * seconds * 1e6) as u64);
     ConnectionEvidence {
