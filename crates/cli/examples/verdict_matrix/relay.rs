@@ -54,6 +54,7 @@ fn connect_once() -> io::Result<()> {
     first.shutdown(Shutdown::Write)?;
     io::copy(&mut first, &mut io::sink()).map(|_| ())
 }
+
 /// Creates an end of the path: a new network namespace with a TAP device. In a shared namespace,
 /// the settings and the kernel's cached metrics of a peer would affect later plants.
 fn end(

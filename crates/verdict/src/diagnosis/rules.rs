@@ -114,6 +114,14 @@ const WINDOW_OPEN: &str = "a slow receiver would fill its window";
 /// the link.
 const PACED_LEAST: f64 = 0.72;
 
+/// Conditions under which a queue on the path may be too short.
+const SHORT_QUEUE: &[Condition] = &[
+    at_least(Figure::NetworkHolds, 0.3, 0.6, MAJORITY),
+    at_least(Figure::Losses, 0.0, 2.0, REPEATED),
+    at_most(Figure::RoundTripRatio, 1.5, 2.0, NO_QUEUE),
+    at_most(Figure::ReceiveDrops, 0.2, 0.5, NOT_THERE),
+];
+
 /// All rules of a diagnosis. A limit may have several rules.
 pub const RULES: &[Rule] = &[
     Rule {
@@ -337,12 +345,7 @@ pub const RULES: &[Rule] = &[
     // bursts overflowed the queue.
     Rule {
         limit: Limit::QueueDrop,
-        conditions: &[
-            at_least(Figure::NetworkHolds, 0.3, 0.6, MAJORITY),
-            at_least(Figure::Losses, 0.0, 2.0, REPEATED),
-            at_most(Figure::RoundTripRatio, 1.5, 2.0, NO_QUEUE),
-            at_most(Figure::ReceiveDrops, 0.2, 0.5, NOT_THERE),
-        ],
+        conditions: SHORT_QUEUE,
         expectations: &[
             &[Expectation::LossFalls(Change::Paced, 0.2)],
             &[Expectation::Raises(Change::Paced, 1.1)],
@@ -354,12 +357,7 @@ pub const RULES: &[Rule] = &[
     // as fast are neither random nor those of a policer.
     Rule {
         limit: Limit::QueueDrop,
-        conditions: &[
-            at_least(Figure::NetworkHolds, 0.3, 0.6, MAJORITY),
-            at_least(Figure::Losses, 0.0, 2.0, REPEATED),
-            at_most(Figure::RoundTripRatio, 1.5, 2.0, NO_QUEUE),
-            at_most(Figure::ReceiveDrops, 0.2, 0.5, NOT_THERE),
-        ],
+        conditions: SHORT_QUEUE,
         expectations: &[
             &[Expectation::LossFalls(Change::PacedAtTwice, 0.3)],
             &[Expectation::Raises(Change::PacedAtTwice, 1.3)],

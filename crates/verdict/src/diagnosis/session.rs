@@ -211,7 +211,7 @@ impl Diagnosis {
             let effect = effects.iter().find(|effect| effect.change == one.change());
             // A run that was contended twice is not repeated again.
             effect.is_none_or(|effect| {
-                effect.high < MAX_RATIO && one.compare(effect) == Outcome::Unclear
+                !is_lower_bound(effect) && one.compare(effect) == Outcome::Unclear
             })
         };
         find(&|one| tried(one.change()) == 0).or_else(|| {
@@ -443,7 +443,7 @@ impl Diagnosis {
             change: effect.change,
             effect: effect.ratio,
             interval: [effect.low, effect.high],
-            is_lower_bound: effect.high >= MAX_RATIO,
+            is_lower_bound: is_lower_bound(&effect),
             loss_effect: effect.losses.map(Losses::ratio),
             queue_effect: effect.queue_ratio,
         };
@@ -468,6 +468,12 @@ impl Judged {
         let unclear = count_f64(self.expected - self.confirmed) / count_f64(self.expected.max(1));
         Some(self.score * (1.0 - 0.5 * unclear))
     }
+}
+
+/// Is the effect only a lower bound? It is if the runs with the intervention were contended, or if
+/// no data arrived without it.
+const fn is_lower_bound(effect: &Effect) -> bool {
+    effect.high >= MAX_RATIO
 }
 
 fn mean(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
