@@ -7,7 +7,7 @@ use crate::{
 };
 use core::fmt;
 use core::str::FromStr;
-use linerate_units::Duration;
+use linerate_units::{Duration, Rate};
 use thiserror::Error;
 
 /// The lower limit of [`Config::path_floor`], in bytes: smaller segments would consist mostly of
@@ -102,6 +102,9 @@ pub struct Config {
     pub accurate_ecn: EcnRule,
     /// Whether segments are paced, that is, spread over the round trip.
     pub pacing: PacingRule,
+    /// The maximum pacing rate (`SO_MAX_PACING_RATE`). With a maximum, segments are paced whatever
+    /// the rule is. [`crate::Connection::set_max_pacing_rate`] changes it.
+    pub max_pacing_rate: Option<Rate>,
     /// Whether each of the first two duplicate acknowledgements lets one new segment exceed the
     /// congestion window (limited transmit, RFC 3042). Then even a window of three segments can
     /// cause three duplicate acknowledgements.
@@ -199,6 +202,7 @@ impl Config {
             ecn: EcnRule::Accept,
             accurate_ecn: EcnRule::Off,
             pacing: PacingRule::Controller,
+            max_pacing_rate: None,
             limited_transmit: true,
             frto: true,
             initial_window: 10,

@@ -105,6 +105,7 @@ impl Connection {
             receive_round_trip: self.receiver.autotune.round_trip(),
             read_in_a_round_trip: self.receiver.autotune.best(),
             pacing_rate: self.pacing_rate(),
+            max_pacing_rate: self.max_pacing_rate(),
             smoothed_round_trip: self.sender.rtt.smoothed(),
             round_trip_variation: self.sender.rtt.variation(),
             retransmission_timeout: self.sender.rtt.timeout(&self.config.rto),

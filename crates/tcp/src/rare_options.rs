@@ -3,14 +3,14 @@
 //!
 //! Corking (`TCP_CORK`, `MSG_MORE`) and record boundaries (`MSG_EOR`) decide where segments end.
 //! The low-water mark (`TCP_NOTSENT_LOWAT`) limits unsent data. A connection with any of these does
-//! not use output prediction.
+//! not use output prediction. The other options, such as the maximum pacing rate, permit it.
 
 use crate::compact::pack::packed;
 use crate::event::Events;
 use crate::send::Writes;
 use crate::{Connection, State};
 use alloc::collections::VecDeque;
-use linerate_units::Duration;
+use linerate_units::{Duration, Rate};
 use linerate_wire::SeqNum;
 
 /// The maximum number of record boundaries stored per connection. If there are more, the oldest are
@@ -33,6 +33,9 @@ pub(crate) struct RareOptions {
     records: VecDeque<SeqNum>,
     records_joined: u64,
     low_water: Option<u32>,
+    /// The maximum pacing rate that the application has set, in place of
+    /// [`crate::Config::max_pacing_rate`].
+    max_pacing_rate: Option<Option<Rate>>,
     /// The linger time that the application has set, in place of [`crate::Config::linger`].
     linger: Option<Option<Duration>>,
     orphan_timeout: Option<Duration>,
@@ -40,7 +43,8 @@ pub(crate) struct RareOptions {
 }
 
 packed!(RareOptions {
-    cork, more, flushed, records_joined, low_water, linger, orphan_timeout, handshake_timeout
+    cork, more, flushed, records_joined, low_water, max_pacing_rate, linger, orphan_timeout,
+    handshake_timeout
 } known {
     records: |_config| VecDeque::new()
 });
@@ -121,6 +125,23 @@ impl Connection {
     #[must_use]
     pub fn unsent_low_water(&self) -> Option<u32> {
         self.rare.as_ref()?.low_water
+    }
+
+    /// Limits the pacing rate (`SO_MAX_PACING_RATE`) from now on. The limit applies to the data of
+    /// segments, without headers. Below two segments per RTO the rate exceeds the limit, because a
+    /// burst has two segments and waits for at most one RTO. `None` means no limit.
+    pub fn set_max_pacing_rate(&mut self, rate: Option<Rate>) {
+        if rate != self.max_pacing_rate() {
+            self.change_rare(|rare| rare.max_pacing_rate = Some(rate));
+            self.sender.pacer.end_burst();
+        }
+    }
+
+    /// Returns the maximum pacing rate, if there is one.
+    #[must_use]
+    pub fn max_pacing_rate(&self) -> Option<Rate> {
+        let own = self.rare.as_ref().and_then(|rare| rare.max_pacing_rate);
+        own.unwrap_or(self.config.max_pacing_rate)
     }
 
     /// Sets the time for which unsent data is still delivered after [`Connection::close`]

@@ -296,7 +296,7 @@ pub struct AccurateEcn {
 /// - `snd_cwnd`, `snd_ssthresh`: [`Self::congestion_window`], [`Self::slow_start_threshold`], in
 ///   bytes
 /// - `snd_wnd`, `rcv_wnd`: [`Self::send_window`], [`Self::receive_window`]
-/// - `pacing_rate`: [`Self::pacing_rate`]
+/// - `pacing_rate`, `max_pacing_rate`: [`Self::pacing_rate`], [`Self::max_pacing_rate`]
 /// - `notsent_bytes`: [`Self::unsent`]
 /// - `delivered`, `delivery_rate`, `delivery_rate_app_limited`: [`Self::delivered`] in bytes,
 ///   [`Self::delivery_rate`], [`Self::delivery_rate_is_application_limited`]
@@ -316,9 +316,9 @@ pub struct AccurateEcn {
 /// - `dsack_dups`, `total_rto`: [`Statistics::duplicates_reported`],
 ///   [`Statistics::retransmission_timeouts`]
 ///
-/// These fields have no equivalent: `max_pacing_rate` (no limit can be set), `reordering` (a degree
-/// that RACK does not use), `fackets` (unused in Linux, too), `last_ack_sent` (not stored by Linux)
-/// and `rcv_ssthresh` (the window is the room in the buffer; packet overhead is not charged).
+/// These fields have no equivalent: `reordering` (a degree that RACK does not use), `fackets`
+/// (unused in Linux, too), `last_ack_sent` (not stored by Linux) and `rcv_ssthresh` (the window is
+/// the room in the buffer; packet overhead is not charged).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Information {
@@ -360,6 +360,8 @@ pub struct Information {
     pub read_in_a_round_trip: u32,
     /// The pacing rate, if segments are paced.
     pub pacing_rate: Option<Rate>,
+    /// The maximum pacing rate, if there is one.
+    pub max_pacing_rate: Option<Rate>,
     /// SRTT, the smoothed round-trip time, if measured.
     pub smoothed_round_trip: Option<Duration>,
     /// RTTVAR, the variation of the round-trip time.

@@ -8,8 +8,8 @@ use super::wire::{
 use crate::interrupt::Interrupt;
 use crate::observe::CallClock;
 use crate::serve::{Connections, ListenAt, ListenError, Listener, lock};
-use crate::socket::{Contents, Network, Options, Pace, ReadTask, SLICE, Stream, WriteTask};
-use linerate_link::kernel_tcp::{self, TcpInfo};
+use crate::socket::{Contents, Network, Options, ReadTask, SLICE, Stream, WriteTask};
+use linerate_link::kernel_tcp::TcpInfo;
 use std::io;
 use std::net::{Shutdown, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -330,12 +330,18 @@ impl Transfer {
     /// Reads or writes the data of one stream until `is_over` is set.
     fn carry(&self, stream: &Stream, clock: &CallClock, is_over: &AtomicBool) {
         if self.is_reverse {
-            if let (Stream::Kernel(stream), Some(rate)) = (stream, self.max_rate) {
-                // The setting may fail. Then the kernel sends faster, which the client's results
+            if let Some(rate) = self.max_rate {
+                // The setting may fail. Then the transfer is faster, which the client's results
                 // show.
-                let _ = kernel_tcp::set_max_pacing_rate(stream, rate);
+                let _ = stream.set_max_pacing_rate(rate);
             }
-            let task = self.write_task(stream);
+            let task = WriteTask {
+                bytes: u64::MAX,
+                write_size: self.size,
+                contents: Contents::Any,
+                pause: Duration::ZERO,
+                max_rate: None,
+            };
             task.run_timed(stream, clock, |_, _| is_over.load(Ordering::Relaxed));
         } else {
             let task = ReadTask {
@@ -348,19 +354,6 @@ impl Transfer {
                 discard: false,
             };
             task.run_timed(stream, clock, b"", || is_over.load(Ordering::Relaxed));
-        }
-    }
-
-    /// Returns the task that writes to `stream`. linerate's TCP has no limit of its pacing rate, so
-    /// the task itself keeps to the client's rate there.
-    fn write_task(&self, stream: &Stream) -> WriteTask {
-        let max_rate = self.max_rate.filter(|_| matches!(stream, Stream::Own(..)));
-        WriteTask {
-            bytes: u64::MAX,
-            write_size: self.size,
-            contents: Contents::Any,
-            pause: Duration::ZERO,
-            pace: max_rate.map(|bytes_per_second| Pace { bytes_per_second, is_smooth: true }),
         }
     }
 
@@ -426,34 +419,5 @@ fn await_end(
                 return Err(Iperf3Error::Unexpected { got: state[0], wanted });
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::own_host::Location;
-    use linerate_link::memory::{MemoryConfig, pair};
-    use linerate_tcp::Config;
-
-    #[test]
-    fn streams_of_a_linerate_host_are_paced_by_the_server() {
-        let bandwidth = 8_000_000.0;
-        let asked = Parameters { tcp: true, parallel: 1.0, bandwidth, ..Parameters::default() };
-        let transfer = Transfer::new(&asked).unwrap();
-        let rate = |network: &Network, place: &str| {
-            let place = place.parse().unwrap();
-            let listener = Listener::bind(network, place, &Options::default()).unwrap();
-            let address = listener.local_addr().unwrap();
-            let stream = network.connect(address, &Options::default(), TIMEOUT).unwrap();
-            transfer.write_task(&stream).pace.map(|pace| pace.bytes_per_second)
-        };
-        assert_eq!(rate(&Network::Kernel, "127.0.0.1:0"), None, "the kernel paces");
-        // The host connects to itself.
-        let (link, _other_end) = pair(MemoryConfig::default()).unwrap();
-        let address = "10.0.0.1/24".parse().unwrap();
-        let location = Location { address, gateway: None, compresses_headers: false };
-        let host = Network::on(location, None, link, &Config::default(), drop).unwrap();
-        assert_eq!(rate(&host, "10.0.0.1:5201"), Some(1_000_000));
     }
 }

@@ -121,7 +121,7 @@ mod tests {
             write_size: 1 << 16,
             contents: Contents::Any,
             pause: Duration::ZERO,
-            pace: None,
+            max_rate: None,
         };
         // The transfer lasts for twenty sampling intervals, so that the observer takes samples.
         let (given, evidence) = observed(&near, &clock, Duration::ZERO, || {

@@ -30,4 +30,4 @@ pub(crate) use pause::SLICE;
 pub use pause::is_pause;
 pub use read_task::{ReadResult, ReadTask};
 pub use stream::Stream;
-pub use write_task::{Contents, Pace, WriteResult, WriteTask};
+pub use write_task::{Contents, WriteResult, WriteTask};

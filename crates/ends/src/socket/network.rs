@@ -10,6 +10,7 @@ use linerate_link::{OpenError, Readiness, random_bytes};
 use linerate_sockets::{BufferSize, ConnectOptions, End, MacAddress, Net, StackConfig};
 use linerate_stack::{Link, LinkError, Route};
 use linerate_tcp::{Config, LARGEST_BUFFER};
+use linerate_units::Rate;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -177,8 +178,7 @@ impl OwnNetwork {
         self.address
     }
 
-    /// Returns the configuration of a connection with `options`. The maximum pacing rate is
-    /// ignored, because linerate's TCP has no such setting.
+    /// Returns the configuration of a connection with `options`.
     pub(crate) fn config(&self, options: &Options) -> io::Result<Config> {
         let mut config = *self.config;
         if let Some(bytes) = options.send_buffer {
@@ -193,6 +193,9 @@ impl OwnNetwork {
         }
         config.no_delay = options.no_delay;
         config.largest_segment = options.max_segment.or(config.largest_segment);
+        config.max_pacing_rate = options
+            .max_pacing_rate
+            .map(|bytes_per_second| Rate::from_bits_per_second(bytes_per_second.saturating_mul(8)));
         Ok(config)
     }
 }

@@ -36,7 +36,7 @@ pub struct Options {
     pub congestion: Option<String>,
     /// Is the Nagle algorithm off (`TCP_NODELAY`)?
     pub no_delay: bool,
-    /// Maximum pacing rate in bytes per second (`SO_MAX_PACING_RATE`), which linerate hosts ignore.
+    /// Maximum pacing rate in bytes per second (`SO_MAX_PACING_RATE`).
     pub max_pacing_rate: Option<u64>,
 }
 

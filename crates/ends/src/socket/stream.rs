@@ -81,6 +81,14 @@ impl Stream {
         }
     }
 
+    /// Limits the rate at which the TCP sends, in bytes per second.
+    pub(crate) fn set_max_pacing_rate(&self, bytes_per_second: u64) -> io::Result<()> {
+        match self {
+            Self::Kernel(stream) => kernel_tcp::set_max_pacing_rate(stream, bytes_per_second),
+            Self::Own(stream, _) => stream.set_max_pacing_rate(Some(bytes_per_second)),
+        }
+    }
+
     /// Returns the size of the send buffer in bytes, as `getsockopt` reports it. The kernel's count
     /// includes overhead, and is about twice the requested size.
     ///
@@ -141,5 +149,43 @@ impl Write for &Stream {
 
     fn flush(&mut self) -> io::Result<()> {
         each!(*self, stream => (&*stream).flush())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::own_host::Location;
+    use crate::serve::Listener;
+    use crate::socket::{Network, Options};
+    use linerate_link::memory::{MemoryConfig, pair};
+    use linerate_tcp::Config;
+
+    #[test]
+    fn streams_of_the_kernel_and_of_linerate_hosts_have_a_maximum_pacing_rate() {
+        let connect = |network: &Network, place: &str| {
+            let options = Options { max_pacing_rate: Some(2_000_000), ..Options::default() };
+            let listener =
+                Listener::bind(network, place.parse().unwrap(), &Options::default()).unwrap();
+            let address = listener.local_addr().unwrap();
+            network.connect(address, &options, Duration::from_secs(10)).unwrap()
+        };
+        let rate = |stream: &Stream| match stream {
+            Stream::Kernel(stream) => {
+                kernel_tcp::TcpInfo::of(stream).unwrap().field("max_pacing_rate")
+            }
+            Stream::Own(stream, _) => stream.max_pacing_rate().unwrap(),
+        };
+        // The host connects to itself.
+        let (link, _other_end) = pair(MemoryConfig::default()).unwrap();
+        let address = "10.0.0.1/24".parse().unwrap();
+        let location = Location { address, gateway: None, compresses_headers: false };
+        let host = Network::on(location, None, link, &Config::default(), drop).unwrap();
+        for (network, place) in [(Network::Kernel, "127.0.0.1:0"), (host, "10.0.0.1:5201")] {
+            let stream = connect(&network, place);
+            assert_eq!(rate(&stream), Some(2_000_000));
+            stream.set_max_pacing_rate(1_000_000).unwrap();
+            assert_eq!(rate(&stream), Some(1_000_000));
+        }
     }
 }

@@ -19,29 +19,15 @@ pub struct WriteTask {
     pub contents: Contents,
     /// Time to wait after each write.
     pub pause: Duration,
-    /// Maximum rate at which the program itself writes; `None` for no maximum.
-    pub pace: Option<Pace>,
+    /// Maximum mean rate at which the program itself writes, in bytes per second; `None` for no
+    /// maximum. A slower transfer is written as without a maximum, so that its segments stay as
+    /// they are.
+    pub max_rate: Option<u64>,
 }
 
-/// A maximum rate at which a program writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
-    /// The rate in bytes per second.
-    pub bytes_per_second: u64,
-    /// Is the data written in small pieces, so that the path gets no bursts? This is for a TCP that
-    /// cannot limit its pacing rate, such as linerate's. Otherwise only the mean rate is limited: a
-    /// slower transfer is written as without a maximum, so that its segments stay as they are.
-    pub is_smooth: bool,
-}
-
-/// Interval between the pieces of a paced transfer. The interval is longer at low rates, because a
-/// piece has at least [`MIN_PIECE`] bytes.
-const PIECE_INTERVAL: Duration = Duration::from_millis(1);
-/// Time by which a task that is not smooth may be ahead of its rate. The first writes of a transfer
-/// fill the send buffer at once. A wait after them would change the segments of a slow transfer.
+/// Time by which a task may be ahead of its maximum rate. The first writes of a transfer fill the
+/// send buffer at once. A wait after them would change the segments of a slow transfer.
 const AHEAD: Duration = Duration::from_millis(250);
-/// Minimum number of bytes in a piece of a paced transfer: about one segment.
-const MIN_PIECE: u64 = 1_448;
 
 /// The kind of data that a source writes.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +81,7 @@ impl WriteTask {
         clock: &CallClock,
         stop: impl Fn(Instant, Instant) -> bool,
     ) -> WriteResult {
-        let mut buffer = vec![0; self.piece()];
+        let mut buffer = vec![0; self.write_size.max(1)];
         // The buffer is filled once, because memory that was never written maps to a single page of
         // zeros. Reading that page is faster than reading real data.
         Pattern::new(0).fill(0, &mut buffer);
@@ -113,20 +99,11 @@ impl WriteTask {
             if !self.pause.is_zero() {
                 std::thread::sleep(self.pause);
             }
-            if self.pace.is_some_and(|pace| !await_next_write(pace, &given, &stop)) {
+            if self.max_rate.is_some_and(|rate| !await_next_write(rate, &given, &stop)) {
                 break;
             }
         }
         given
-    }
-
-    /// Returns the maximum number of bytes in a write, which smooth pacing may reduce.
-    fn piece(&self) -> usize {
-        let size = self.write_size.max(1);
-        let Some(pace) = self.pace.filter(|pace| pace.is_smooth) else { return size };
-        let piece =
-            pace.bytes_per_second / u64::try_from(1_000 / PIECE_INTERVAL.as_millis()).unwrap_or(1);
-        usize::try_from(piece.max(MIN_PIECE)).map_or(size, |piece| piece.min(size))
     }
 }
 
@@ -161,16 +138,16 @@ fn write_whole(
     true
 }
 
-/// Waits until the pace allows the next write. Returns false if `stop` returned true. The wait is
-/// divided into slices, because at 1 B/s it lasts for 24 minutes.
+/// Waits until `max_rate`, in bytes per second, allows the next write. Returns false if `stop`
+/// returned true. The wait is divided into slices, because at 1 B/s it lasts for 24 minutes.
 fn await_next_write(
-    pace: Pace,
+    max_rate: u64,
     given: &WriteResult,
     stop: &impl Fn(Instant, Instant) -> bool,
 ) -> bool {
     #[allow(clippy::cast_precision_loss, reason = "a time of seconds")]
-    let due = Duration::from_secs_f64(given.bytes as f64 / pace.bytes_per_second.max(1) as f64);
-    let due = if pace.is_smooth { due } else { due.saturating_sub(AHEAD) };
+    let due = Duration::from_secs_f64(given.bytes as f64 / max_rate.max(1) as f64);
+    let due = due.saturating_sub(AHEAD);
     loop {
         let now = Instant::now();
         if stop(given.began, now) {
@@ -203,7 +180,7 @@ mod tests {
             write_size: 1_000,
             contents: Contents::Pattern(Pattern::new(3)),
             pause: Duration::ZERO,
-            pace: None,
+            max_rate: None,
         }
     }
 
@@ -219,45 +196,31 @@ mod tests {
         assert_eq!(Pattern::new(3).verify(0, &arrived), Ok(()));
     }
 
+    /// Without a check in the wait for the second write, the test would last for 1,000 s.
     #[test]
-    fn a_paced_task_writes_small_pieces() {
-        let smooth = |rate| Pace { bytes_per_second: rate, is_smooth: true };
-        let piece = |rate: Option<u64>| {
-            WriteTask { write_size: 1 << 17, pace: rate.map(smooth), ..write_task(1) }.piece()
-        };
-        assert_eq!(piece(None), 1 << 17);
-        assert_eq!(piece(Some(1_000)), 1_448);
-        assert_eq!(piece(Some(5_000_000)), 5_000);
-        assert_eq!(piece(Some(u64::MAX)), 1 << 17);
-    }
-
-    /// Without a check in the wait for the second piece, the test would last for 1,000 s.
-    #[test]
-    fn a_paced_task_can_be_stopped_between_two_pieces() {
+    fn a_task_with_a_maximum_rate_can_be_stopped_between_two_writes() {
         let (near, _far) = pair();
         let looks = Cell::new(0);
         let after_first_write = |_, _| looks.replace(looks.get() + 1) > 0;
-        let pace = Some(Pace { bytes_per_second: 1, is_smooth: true });
-        let task = WriteTask { pace, ..write_task(2_000) };
+        let task = WriteTask { max_rate: Some(1), ..write_task(2_000) };
         let given = task.run(&near, after_first_write);
         assert_eq!((given.bytes, looks.get()), (1_000, 2));
     }
 
     #[test]
-    fn only_a_smooth_task_waits_after_its_first_writes() {
-        let checks = |is_smooth| {
+    fn a_task_waits_only_if_it_is_far_ahead_of_its_maximum_rate() {
+        let checks = |rate| {
             let (near, _far) = pair();
             let checks = Cell::new(0);
-            let pace = Some(Pace { bytes_per_second: 8_000, is_smooth });
-            WriteTask { pace, ..write_task(1_000) }.run(&near, |_, _| {
+            WriteTask { max_rate: Some(rate), ..write_task(1_000) }.run(&near, |_, _| {
                 checks.set(checks.get() + 1);
                 false
             });
             checks.get()
         };
         // One check after the write, and one before each slice of the wait.
-        assert_eq!(checks(false), 2);
-        assert!(checks(true) > 2, "the next byte is due after 125 ms");
+        assert_eq!(checks(8_000), 2, "the next byte is due after 125 ms");
+        assert!(checks(2_000) > 2, "the next byte is due after 500 ms");
     }
 
     #[test]

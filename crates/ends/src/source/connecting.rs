@@ -120,7 +120,7 @@ fn write_task(supply: &Supply, contents: Contents) -> WriteTask {
         write_size: supply.write_length(),
         contents,
         pause: Duration::ZERO,
-        pace: None,
+        max_rate: None,
     }
 }
 

@@ -115,7 +115,13 @@ pub(crate) fn write_task(request: &RunRequest) -> WriteTask {
     let pattern = || Contents::Pattern(Pattern::new(request.seed));
     let contents = if request.verify { pattern() } else { Contents::Any };
     let pause = Duration::ZERO;
-    WriteTask { bytes: request.bytes, write_size: request.write_size, contents, pause, pace: None }
+    WriteTask {
+        bytes: request.bytes,
+        write_size: request.write_size,
+        contents,
+        pause,
+        max_rate: None,
+    }
 }
 
 /// Returns the parameters for reading the data of a run. The maximum duration starts with the first

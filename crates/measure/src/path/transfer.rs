@@ -9,7 +9,7 @@ use crate::engines::cpu_pinning::{another_cpu, pin_to};
 use linerate_ends::control::{Remote, Report};
 use linerate_ends::iperf3::{Client, Test};
 use linerate_ends::observe::{CallClock, observed};
-use linerate_ends::socket::{Contents, Network, Pace, Stream, WriteTask};
+use linerate_ends::socket::{Contents, Network, Stream, WriteTask};
 use linerate_ends::{Interrupt, Peer};
 use linerate_evidence::EndEvidence;
 use linerate_evidence::stats::as_f64;
@@ -125,16 +125,13 @@ fn write_all(
     time: Duration,
     interrupt: &Interrupt,
 ) -> (EndEvidence, f64) {
-    // linerate's TCP has no option for its pacing rate, so the writing program paces its writes.
     let is_kernel = matches!(stream, Stream::Kernel(_));
-    let pace = |is_smooth| move |bytes_per_second| Pace { bytes_per_second, is_smooth };
-    let paced = setup.options.max_pacing_rate.filter(|_| !is_kernel).map(pace(true));
     let task = WriteTask {
         bytes: u64::MAX,
         write_size: setup.write_size,
         contents: Contents::Any,
         pause: setup.write_pause,
-        pace: paced.or_else(|| setup.max_rate.map(pace(false))),
+        max_rate: setup.max_rate,
     };
     let write = |stream: &Stream| {
         let clock = CallClock::new();

@@ -1,9 +1,10 @@
-//! Options that few programs set: corking, the low-water mark of unsent data, the FIN-WAIT-2
-//! timeout of a dropped stream, and the fields of the IP header.
+//! Options that few programs set: corking, the low-water mark of unsent data, the maximum pacing
+//! rate, the FIN-WAIT-2 timeout of a dropped stream, and the fields of the IP header.
 
 use super::TcpStream;
 use crate::error::Error;
 use linerate_tcp::Connection;
+use linerate_units::Rate;
 use linerate_wire::TypeOfService;
 use std::io;
 use std::num::NonZeroU8;
@@ -88,6 +89,32 @@ impl TcpStream {
     /// If the network has panicked.
     pub fn unsent_low_water(&self) -> io::Result<Option<u32>> {
         self.inspect(Connection::unsent_low_water)
+    }
+
+    /// Limits the rate at which the connection sends, in bytes of data per second
+    /// (`SO_MAX_PACING_RATE`). Segments then leave evenly in pairs, or in bursts of a millisecond.
+    /// With `None`, the default, only congestion control and the windows limit the rate.
+    ///
+    /// # Errors
+    /// `InvalidInput` for zero.
+    pub fn set_max_pacing_rate(&self, bytes_per_second: Option<u64>) -> io::Result<()> {
+        if bytes_per_second == Some(0) {
+            let range = "1 and more";
+            return Err(
+                Error::InvalidOption { option: "maximum pacing rate", value: 0, range }.into()
+            );
+        }
+        let bits = |bytes: u64| Rate::from_bits_per_second(bytes.saturating_mul(8));
+        self.configure(|connection| connection.set_max_pacing_rate(bytes_per_second.map(bits)))
+    }
+
+    /// Returns the maximum rate of the connection, in bytes of data per second.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn max_pacing_rate(&self) -> io::Result<Option<u64>> {
+        let rate = self.inspect(Connection::max_pacing_rate)?;
+        Ok(rate.map(|rate| rate.bits_per_second() / 8))
     }
 
     /// Sets how long the host waits for the peer's FIN after this stream was dropped

@@ -257,6 +257,12 @@ fn options_return_the_values_they_were_set_to() {
     let keep_alive = KeepAlive { probes: 3, ..KeepAlive::default() };
     far.set_keep_alive(Some(keep_alive)).unwrap();
     assert_eq!(far.keep_alive().unwrap(), Some(keep_alive));
+    far.set_max_pacing_rate(Some(1_000_000)).unwrap();
+    assert_eq!(far.max_pacing_rate().unwrap(), Some(1_000_000));
+    let refused = far.set_max_pacing_rate(Some(0)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+    far.set_max_pacing_rate(None).unwrap();
+    assert_eq!(far.max_pacing_rate().unwrap(), None);
     let clone = far.try_clone().unwrap();
     clone.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     assert_eq!(far.read_timeout().unwrap(), Some(Duration::from_secs(5)));

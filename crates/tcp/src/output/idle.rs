@@ -125,12 +125,14 @@ impl Connection {
     }
 
     /// Whether unsent data waits for the congestion window or for pacing, and not for the peer's
-    /// window.
+    /// window or for the maximum pacing rate.
     fn is_limited_by_congestion_control(&self) -> bool {
         let is_full = self.sender.has_unsent(self.snd.nxt)
             && self.is_window_full()
             && self.sender.congestion.window().cwnd() < self.snd.wnd;
-        is_full || self.waits_for_pacer() || self.waits_for_path_probe()
+        is_full
+            || (self.waits_for_pacer() && !self.is_paced_at_maximum())
+            || self.waits_for_path_probe()
     }
 
     /// Whether a full segment waits for the congestion window, so that data written after it cannot

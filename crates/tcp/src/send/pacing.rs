@@ -1,9 +1,9 @@
 //! Pacing: segments are sent in small bursts at a given rate, instead of all at once when an
 //! acknowledgement permits them. Congestion control sets the rate. If it sets none, the rate is
-//! derived from the congestion window.
+//! derived from the congestion window. The application can set a maximum.
 //!
 //! A burst takes one millisecond at this rate. If the round-trip time is shorter, a burst would
-//! contain the whole window, so segments are not paced.
+//! contain the whole window, so segments are not paced without a maximum.
 
 use crate::Connection;
 use crate::compact::pack::packed;
@@ -20,7 +20,8 @@ const SMALLEST_BURST: u32 = 2;
 /// The number of segments that are sent without pacing before the rate is computed again.
 const FREE_SEGMENTS: u32 = 256;
 
-/// The rule that decides whether segments are paced, that is, spread over the round trip.
+/// The rule that decides whether segments are paced, that is, spread over the round trip. A maximum
+/// pacing rate ([`crate::Config::max_pacing_rate`]) applies with every rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PacingRule {
     /// Segments are not paced, even if congestion control requests a rate.
@@ -102,6 +103,11 @@ impl Pacer {
         };
     }
 
+    /// Ends the current burst, so that the next one begins with the rate of that time.
+    pub(crate) const fn end_burst(&mut self) {
+        self.budget = self.spent;
+    }
+
     /// Permits one segment at once, because the retransmission timer has expired.
     pub(crate) const fn let_go(&mut self) {
         self.spent = 0;
@@ -144,11 +150,19 @@ impl Connection {
     /// Returns the pacing rate; `None` if segments are not paced.
     pub(crate) fn pacing_rate(&self) -> Option<Rate> {
         let wish = self.sender.congestion.pacing_rate();
-        match self.config.pacing {
+        let rate = match self.config.pacing {
             PacingRule::Off => None,
             PacingRule::Controller => wish,
             PacingRule::On => wish.or_else(|| self.rate_of_window()),
-        }
+        };
+        self.max_pacing_rate().map_or(rate, |most| Some(rate.map_or(most, |rate| rate.min(most))))
+    }
+
+    /// Whether the application's maximum determines the rate of the current burst. The congestion
+    /// window then does not limit the sender, and must not grow (RFC 5681 §3.1 presumes that it is
+    /// used; RFC 7661).
+    pub(crate) fn is_paced_at_maximum(&self) -> bool {
+        self.sender.pacer.rate.is_some() && self.sender.pacer.rate == self.max_pacing_rate()
     }
 
     fn rate_of_window(&self) -> Option<Rate> {

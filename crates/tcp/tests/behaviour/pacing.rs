@@ -3,7 +3,7 @@
 use crate::{ms, secs};
 use linerate_tcp::{BufferSize, Config, CongestionName, PacingRule};
 use linerate_testkit::{Connections, End, Fate, Network, Script};
-use linerate_units::{Duration, Instant};
+use linerate_units::{Duration, Instant, Rate};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -114,6 +114,69 @@ fn pacing_is_off_if_configured_or_without_a_requested_rate() {
         pair.pass_time(ms(99));
         assert_eq!(bursts(&send_times.borrow()), [(0, 10)], "{pacing:?}");
     }
+}
+
+/// A maximum of 1,448,000 bytes per second is a pair of segments per 2 ms, on any path and with any
+/// rule, from the first segment on.
+#[test]
+fn a_maximum_rate_paces_with_every_rule_from_the_start() {
+    let max_pacing_rate = Some(Rate::from_bits_per_second(8 * 1_448_000));
+    for (pacing, latency) in
+        [(PacingRule::Off, 50), (PacingRule::Controller, 0), (PacingRule::On, 1)]
+    {
+        let config = Config { pacing, max_pacing_rate, ..PACED };
+        let (mut pair, send_times) = paced_pair(&config, ms(latency));
+        write(&mut pair, 10 * 1_448);
+        pair.pass_time(ms(49));
+        let bursts = bursts(&send_times.borrow());
+        assert_eq!(bursts.iter().map(|(_, count)| count).sum::<usize>(), 10, "{bursts:?}");
+        assert!(bursts[0].1 <= 3, "{pacing:?}: {bursts:?}");
+        for pair in bursts.windows(2).skip(1) {
+            assert_eq!(pair[1].0 - pair[0].0, 2_000, "{pacing:?}: {bursts:?}");
+        }
+        assert_eq!(pair.client.information().max_pacing_rate, max_pacing_rate);
+    }
+}
+
+#[test]
+fn a_maximum_rate_can_be_set_and_removed_later() {
+    let config = Config { pacing: PacingRule::Controller, ..PACED };
+    let (mut pair, send_times) = paced_pair(&config, ms(1));
+    // Returns the number of segments sent in a second, and the window at its end.
+    let mut send_for_a_second = |rate: Option<u64>| {
+        pair.client.set_max_pacing_rate(rate.map(|bytes| Rate::from_bits_per_second(8 * bytes)));
+        send_times.borrow_mut().clear();
+        let end = pair.now + secs(1);
+        while pair.now < end {
+            let _ = pair.client.write(pair.now, &[3; 10_000]).unwrap();
+            let _ = pair.read_all(End::Server).unwrap();
+            assert!(pair.step());
+        }
+        (send_times.borrow().len(), pair.client.information().congestion_window)
+    };
+    let (limited, window) = send_for_a_second(Some(144_800));
+    assert!((98..=104).contains(&limited), "100 segments a second, and {limited} were sent");
+    assert!(window <= 20 * 1_448, "an unused window must not grow: {window}");
+    let (free, grown) = send_for_a_second(None);
+    assert!(free > 1_000 && grown > window, "{free}, {grown}");
+}
+
+/// A maximum above the rate of congestion control has no effect, and one below it limits it.
+#[test]
+fn congestion_control_paces_below_the_maximum_rate() {
+    let first_bursts = |max_pacing_rate| {
+        let config =
+            Config { congestion: CongestionName::Bbr, max_pacing_rate, ..Config::modern() };
+        let (mut pair, send_times) = paced_pair(&config, ms(50));
+        write(&mut pair, 10 * 1_448);
+        pair.pass_time(ms(99));
+        bursts(&send_times.borrow())
+    };
+    let (free, high) =
+        (first_bursts(None), first_bursts(Some(Rate::from_bits_per_second(1 << 40))));
+    let low = first_bursts(Some(Rate::from_bits_per_second(8 * 144_800)));
+    assert_eq!(free, high);
+    assert!(low.last().unwrap().0 > free.last().unwrap().0 && low[2].0 - low[1].0 == 20_000);
 }
 
 /// Opens a connection with segments of 1,000 bytes and a round-trip time of 100 ms.

@@ -2,7 +2,8 @@
 
 use super::Known;
 use super::values::{
-    byte, changed, linger, low_water, number, seconds, size, syn_retries, user_timeout,
+    byte, changed, linger, low_water, max_pacing_rate, number, seconds, size, syn_retries,
+    user_timeout,
 };
 use crate::stack::StackMachine;
 use crate::stack::errors::errno;
@@ -79,6 +80,10 @@ fn change(
         Known::UnsentLowWater => {
             let bytes = low_water(value)?;
             Box::new(move |connection| connection.set_unsent_low_water(bytes))
+        }
+        Known::MaxPacingRate => {
+            let rate = max_pacing_rate(value)?;
+            Box::new(move |connection| connection.set_max_pacing_rate(rate))
         }
         Known::OrphanTimeout => {
             let timeout = seconds(value)?;

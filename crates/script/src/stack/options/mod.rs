@@ -44,6 +44,7 @@ enum Known {
     OrphanTimeout,
     Cork,
     UnsentLowWater,
+    MaxPacingRate,
     DeferAccept,
     /// `TCP_FASTOPEN_CONNECT`: `connect` sends no SYN; the SYN carries the data of the first write.
     FastOpenConnect,
@@ -55,7 +56,7 @@ enum Known {
     FastOpen,
 }
 
-const OPTIONS: [(&str, &str, Known); 32] = [
+const OPTIONS: [(&str, &str, Known); 33] = [
     ("SOL_SOCKET", "SO_REUSEADDR", Known::ReuseAddress),
     ("SOL_SOCKET", "SO_ERROR", Known::Error),
     ("SOL_SOCKET", "SO_SNDBUF", Known::SendBuffer),
@@ -84,6 +85,7 @@ const OPTIONS: [(&str, &str, Known); 32] = [
     ("SOL_TCP", "TCP_CORK", Known::Cork),
     ("SOL_TCP", "TCP_NOTSENT_LOWAT", Known::UnsentLowWater),
     ("SOL_TCP", "TCP_DEFER_ACCEPT", Known::DeferAccept),
+    ("SOL_SOCKET", "SO_MAX_PACING_RATE", Known::MaxPacingRate),
     ("SOL_SOCKET", "SO_ZEROCOPY", Known::ZeroCopy),
     ("SOL_SOCKET", "SO_TIMESTAMPING", Known::Timestamping),
     ("SOL_TCP", "TCP_INQ", Known::Inquiry),

@@ -2,8 +2,8 @@
 
 use super::Known;
 use super::values::{
-    byte, changed, congestion, defer_accept, largest_segment, linger, low_water, number, seconds,
-    size, syn_retries, user_timeout,
+    byte, changed, congestion, defer_accept, largest_segment, linger, low_water, max_pacing_rate,
+    number, seconds, size, syn_retries, user_timeout,
 };
 use crate::stack::StackMachine;
 use crate::stack::sockets::Socket;
@@ -46,6 +46,7 @@ impl StackMachine {
             (Known::OrphanTimeout, value) => config.orphan_timeout = seconds(value)?,
             (Known::Cork, value) => options.cork = number(value)? != 0,
             (Known::UnsentLowWater, value) => options.unsent_low_water = low_water(value)?,
+            (Known::MaxPacingRate, value) => config.max_pacing_rate = max_pacing_rate(value)?,
             (Known::DeferAccept, value) => options.defer_accept = defer_accept(value)?,
             (Known::FastOpenConnect, value) => options.fast_connect = number(value)? != 0,
             (Known::ReuseAddress | Known::PathMtuDiscovery | Known::UrgentInLine, _) => {}

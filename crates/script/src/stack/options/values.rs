@@ -3,7 +3,7 @@
 use super::Known;
 use crate::syntax::{Errno, OptionValue};
 use linerate_tcp::{CongestionName, KeepAlive};
-use linerate_units::Duration;
+use linerate_units::{Duration, Rate};
 
 /// Returns the congestion control with this name in Linux.
 pub(in crate::stack) fn congestion(name: &str) -> Option<CongestionName> {
@@ -67,6 +67,17 @@ pub(super) fn seconds(value: &OptionValue) -> Result<Duration, Errno> {
 pub(super) fn low_water(value: &OptionValue) -> Result<Option<u32>, Errno> {
     let bytes = u32::try_from(number(value)?).map_err(|_| Errno::INVAL)?;
     Ok((bytes > 0).then_some(bytes))
+}
+
+/// Converts `SO_MAX_PACING_RATE`, in bytes per second. As in Linux, a number of 64 bits without any
+/// zero bit, or one of 32 bits, means no maximum.
+pub(super) fn max_pacing_rate(value: &OptionValue) -> Result<Option<Rate>, Errno> {
+    let number = number(value)?;
+    if number == -1 || number == u32::MAX.into() {
+        return Ok(None);
+    }
+    let bytes = u64::try_from(number).map_err(|_| Errno::INVAL)?;
+    Ok(Some(Rate::from_bits_per_second(bytes.saturating_mul(8))))
 }
 
 /// Converts `TCP_MAXSEG`, in bytes and within Linux's limits. Zero selects the MSS of the path.

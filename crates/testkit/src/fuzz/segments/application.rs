@@ -3,7 +3,7 @@
 use super::TestCase;
 use crate::script::pattern;
 use linerate_tcp::KeepAlive;
-use linerate_units::Duration;
+use linerate_units::{Duration, Rate};
 
 impl TestCase<'_> {
     pub(super) fn write(&mut self) {
@@ -44,7 +44,10 @@ impl TestCase<'_> {
             12 => connection.set_linger(None),
             13 => connection.set_keep_alive(now, Some(patient)),
             14 => connection.set_keep_alive(now, None),
-            _ => {}
+            _ => {
+                let rate = Rate::from_bits_per_second(span.as_micros());
+                connection.set_max_pacing_rate(Some(rate));
+            }
         });
     }
 
