@@ -263,10 +263,12 @@ impl<L: Link + Readiness> Gateway<L> {
     fn begin_flows(&mut self, is_saturated: bool) {
         let begun = CLOCK.now();
         self.new_flows_at = Instant::NEVER;
-        let Some(limit) = self.pace.begin(begun, is_saturated) else {
-            if self.host.stack().new_flows() > 0 {
-                self.new_flows_at = self.pace.resumes();
-            }
+        let share = self.pace.begin(begun, is_saturated);
+        // Frames of new flows that have to wait are not even read: to read and drop those of a
+        // flood would take a processor from the other flows.
+        self.host.link_mut().hold_new_flows(share.is_none());
+        let Some(limit) = share else {
+            self.new_flows_at = self.pace.resumes();
             return;
         };
         let mut left = NEW_FLOWS;

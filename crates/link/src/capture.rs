@@ -93,6 +93,10 @@ impl<L: Link, S: Sink, C: Clock> Link for Capture<L, S, C> {
         self.link.transmit_from(budget, &mut Recorded { source, recorder: &mut self.recorder })
     }
 
+    fn hold_new_flows(&mut self, hold: bool) {
+        self.link.hold_new_flows(hold);
+    }
+
     fn hand_over(&mut self, shard: u16, frame: RxFrame<'_>) {
         self.link.hand_over(shard, frame);
     }

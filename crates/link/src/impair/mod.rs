@@ -150,6 +150,10 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
         Ok(taken)
     }
 
+    fn hold_new_flows(&mut self, hold: bool) {
+        self.link.hold_new_flows(hold);
+    }
+
     fn hand_over(&mut self, shard: u16, frame: RxFrame<'_>) {
         self.link.hand_over(shard, frame);
     }

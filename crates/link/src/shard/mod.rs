@@ -223,6 +223,10 @@ impl<L: Link> Link for ShardLink<L> {
         self.queue.transmit_from(budget, source)
     }
 
+    fn hold_new_flows(&mut self, hold: bool) {
+        self.queue.hold_new_flows(hold);
+    }
+
     fn hand_over(&mut self, shard: u16, frame: RxFrame<'_>) {
         let Some(outbox) = self.outboxes.get_mut(usize::from(shard)) else { return };
         hand_over(outbox, &frame, &mut self.counted);

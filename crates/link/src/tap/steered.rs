@@ -31,6 +31,8 @@ pub struct SteeredTap {
     any_other: OwnedFd,
     /// Index in `others` of the queue that is read next.
     next: usize,
+    /// Are `others` left unread, because the host accepts no new flows at present?
+    is_holding: bool,
 }
 
 impl SteeredTap {
@@ -64,7 +66,7 @@ impl SteeredTap {
                 .map_err(refused)?;
         }
         let first = queues.pop().ok_or(TapError::Queues(0))?;
-        Ok(Self { first, others, any_other, next: 0 })
+        Ok(Self { first, others, any_other, next: 0, is_holding: false })
     }
 
     /// Returns the first queue, which carries the flows to which this endpoint has replied.
@@ -117,6 +119,9 @@ impl Link for SteeredTap {
         budget: usize,
         sink: &mut impl FrameSink,
     ) -> Result<usize, LinkError> {
+        if self.is_holding {
+            return self.first.receive_into(budget, sink);
+        }
         let of_others = budget / SHARE_OF_OTHERS;
         let received = self.first.receive_into(budget - of_others, sink)?;
         Ok(received + self.receive_others(budget - received, sink)?)
@@ -136,6 +141,20 @@ impl Link for SteeredTap {
         source: &mut impl FrameSource,
     ) -> Result<usize, LinkError> {
         self.first.transmit_from(budget, source)
+    }
+
+    /// Leaves the queues other than the first unread, and excludes them from
+    /// [`Readiness::wakeup_fd`], so that the kernel drops what they cannot hold.
+    fn hold_new_flows(&mut self, hold: bool) {
+        if hold == self.is_holding {
+            return;
+        }
+        self.is_holding = hold;
+        let events = if hold { EventFlags::empty() } else { EventFlags::IN };
+        for queue in &self.others {
+            // Fails only for a descriptor that is not in the epoll. `over` has added all.
+            let _ = epoll::modify(&self.any_other, queue.fd(), EventData::new_u64(0), events);
+        }
     }
 
     fn capabilities(&self) -> Capabilities {

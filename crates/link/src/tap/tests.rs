@@ -11,6 +11,7 @@ use crate::testing::{
 };
 use crate::virtio::LARGEST_FRAME;
 use linerate_stack::{PartialChecksum, RxChecksum};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::num::NonZeroU16;
 use std::os::unix::net::UnixDatagram;
@@ -77,6 +78,37 @@ fn answered_flows_are_on_the_first_queue_of_a_steered_device() {
         }
         send_all();
         assert_eq!(receive(tap.first_mut()).len(), 64);
+    });
+}
+
+#[test]
+fn a_steered_device_leaves_new_flows_unread_while_it_holds_them() {
+    isolated_test(|| {
+        if open(&plain()).is_none() {
+            return;
+        }
+        let name = "holding%d".to_owned();
+        let mut tap = SteeredTap::open(&TapConfig { name, medium: Medium::Ip, ..plain() }).unwrap();
+        tap.first().interface.disable_ipv6().unwrap();
+        bring_up(tap.first());
+        let received = |tap: &mut SteeredTap| {
+            let mut count = 0;
+            while tap.receive(8, |_| count += 1).unwrap() > 0 {}
+            count
+        };
+        let has_others = |tap: &SteeredTap| {
+            let wakeup = tap.wakeup_fd().unwrap();
+            let mut polled = [PollFd::new(&wakeup, PollFlags::IN)];
+            poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
+        };
+        let sockets: Vec<_> = (0..64).map(|_| UdpSocket::bind((KERNEL, 0)).unwrap()).collect();
+        tap.hold_new_flows(true);
+        sockets.iter().for_each(|socket| drop(socket.send_to(b"ask", (OURS, 7))));
+        let of_first = received(&mut tap);
+        assert!(of_first < 64 && !has_others(&tap), "{of_first}");
+        tap.hold_new_flows(false);
+        assert!(has_others(&tap));
+        assert_eq!(of_first + received(&mut tap), 64);
     });
 }
 

@@ -79,6 +79,12 @@ pub trait Link {
         self.transmit(budget, |frame| source.fill(frame))
     }
 
+    /// Stops or continues the reception of new flows, if the link can tell them from the flows to
+    /// which this host has replied. Frames of new flows then wait in the link's queues, which may
+    /// overflow. A host uses this to limit its work on a flood of new flows. The default
+    /// implementation, for a link that cannot tell them apart, does nothing.
+    fn hold_new_flows(&mut self, _hold: bool) {}
+
     /// Passes a frame to another shard of the host. That shard receives the frame like a frame from
     /// its own receive queue of the link. The default implementation, for a link with one queue,
     /// drops the frame.

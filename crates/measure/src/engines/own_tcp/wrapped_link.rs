@@ -131,6 +131,10 @@ impl<L: Link> Link for WrappedLink<L> {
         each!(self, link => link.transmit_from(budget, source))
     }
 
+    fn hold_new_flows(&mut self, hold: bool) {
+        each!(self, link => link.hold_new_flows(hold));
+    }
+
     fn hand_over(&mut self, shard: u16, frame: RxFrame<'_>) {
         each!(self, link => link.hand_over(shard, frame));
     }
