@@ -69,8 +69,8 @@ pub struct Gateway<L> {
     /// Invariant: at most `HALF_OPEN`.
     pub(crate) half_open: VecDeque<TcpHandle>,
     pub(crate) pace: Pace,
-    /// Time at which the new flows that the last turn has left are handled; [`Instant::NEVER`] if
-    /// it has left none.
+    /// Time at which new flows are handled again, if they have to wait; [`Instant::NEVER`]
+    /// otherwise.
     new_flows_at: Instant,
     freed_memory: FreedMemory,
     config: GatewayConfig,
