@@ -72,6 +72,11 @@ pub struct MachineEvidence {
     pub softirq_share: Option<f64>,
     /// Share of the time for which the CPUs were idle: the mean over all CPUs.
     pub idle_share: Option<f64>,
+    /// Number of CPUs.
+    pub cpus: Option<u32>,
+    /// Number that identifies the running kernel: the first half of its boot ID. Both ends have the
+    /// same number if they run on the same machine.
+    pub boot: Option<u64>,
 }
 
 /// Measurements of a TCP connection. Unless stated otherwise, a counter is its increase during the

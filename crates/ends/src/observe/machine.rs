@@ -7,6 +7,8 @@ use std::fs;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct MachineCounters {
     cpus: Vec<CpuTicks>,
+    /// First half of the kernel's boot ID.
+    boot: Option<u64>,
 }
 
 /// The time of one CPU by purpose, in clock ticks since the machine started.
@@ -25,7 +27,9 @@ struct CpuTicks {
 impl MachineCounters {
     /// Reads the counters of this machine.
     pub(super) fn read() -> Self {
-        Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
+        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let counters = Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default());
+        Self { boot: first_half(&boot_id), ..counters }
     }
 
     /// Parses lines of `/proc/stat`: `cpuN user nice system idle iowait irq softirq steal guest
@@ -40,7 +44,7 @@ impl MachineCounters {
             let &[_, _, _, idle, iowait, _, softirq, steal] = &ticks[..] else { return None };
             Some(CpuTicks { total: ticks.iter().sum(), idle: idle + iowait, softirq, steal })
         };
-        Self { cpus: text.lines().filter_map(cpu).collect() }
+        Self { cpus: text.lines().filter_map(cpu).collect(), boot: None }
     }
 
     /// Returns the shares of steal, software-interrupt and idle time since `earlier`. All shares
@@ -58,8 +62,16 @@ impl MachineCounters {
             steal_share: sum.share(sum.steal),
             softirq_share: softirq.filter(|_| sum.total > 0),
             idle_share: sum.share(sum.idle),
+            cpus: u32::try_from(self.cpus.len()).ok().filter(|_| sum.total > 0),
+            boot: self.boot,
         }
     }
+}
+
+/// Parses the first half of a boot ID, which is a UUID.
+fn first_half(boot_id: &str) -> Option<u64> {
+    let digits: String = boot_id.chars().filter(char::is_ascii_hexdigit).take(16).collect();
+    u64::from_str_radix(&digits, 16).ok()
 }
 
 impl CpuTicks {
@@ -101,7 +113,17 @@ mod tests {
         );
         let shares = now.since(&then);
         assert_eq!((shares.steal_share, shares.softirq_share), (Some(0.05), Some(0.2)));
-        assert_eq!(shares.idle_share, Some(0.4));
+        assert_eq!((shares.idle_share, shares.cpus), (Some(0.4), Some(2)));
+    }
+
+    #[test]
+    fn both_ends_of_this_machine_read_the_same_boot_id() {
+        assert_eq!(
+            first_half("01234567-89ab-cdef-0123-456789abcdef\n"),
+            Some(0x0123_4567_89ab_cdef)
+        );
+        assert_eq!(first_half(""), None);
+        assert_eq!(MachineCounters::read().boot, MachineCounters::read().boot);
     }
 
     #[test]
