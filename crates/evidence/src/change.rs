@@ -24,7 +24,8 @@ pub enum Change {
     /// The receiving program discards received data in the kernel without copying the data, and
     /// reads without pauses.
     Discard,
-    /// The sender paces at 90 % of the peak delivery rate of runs without an intervention.
+    /// The sender paces at 90 % of the peak delivery rate of runs without an intervention, or of
+    /// their throughput if they lost nothing.
     Paced,
     /// The sender paces at half the throughput of runs without an intervention.
     PacedAtHalf,

@@ -26,7 +26,8 @@ const SMALL_LIMIT: f64 = 5.0;
 /// Minimum pacing rate of a transfer in small segments, in bytes per second. The throughput of
 /// large packets may be zero.
 const SMALL_MIN: f64 = 1e6;
-/// Share of the peak delivery rate at which [`Change::Paced`] sends.
+/// Share of the peak delivery rate, or of the throughput without losses, at which
+/// [`Change::Paced`] sends.
 const PACED: f64 = 0.9;
 /// Share of the throughput at which [`Change::PacedAtHalf`] sends. At this rate, no queue on the
 /// path fills.
@@ -45,6 +46,8 @@ pub(super) struct Plain {
     /// Highest peak delivery rate of all runs without intervention, in bytes per second; `None` if
     /// the sender does not report it.
     peak: Option<u64>,
+    /// Has any run without intervention retransmitted segments? True if it is unknown.
+    has_losses: bool,
     /// Send buffer in bytes, as the sender reports it.
     send_buffer: Option<u64>,
     /// Receive buffer in bytes, as the receiver reports it.
@@ -80,10 +83,22 @@ impl Plain {
         Self {
             bytes_per_second: evidence.bytes_per_second,
             peak: near.peak_delivery_rate.max(earlier.and_then(|plain| plain.peak)),
+            has_losses: near.whole_retransmitted_segments != Some(0)
+                || earlier.is_some_and(|plain| plain.has_losses),
             send_buffer: near.send_buffer,
             receive_buffer: far.receive_buffer,
             segment: near.segment_bytes,
         }
+    }
+
+    /// Returns an estimate of the rate of the link, in bytes per second, for a path that the link
+    /// limits. After losses, the throughput is below that rate, and the peak delivery rate is
+    /// closer to it. Without losses, the peak may exceed it, because some links send queued packets
+    /// in bursts.
+    #[allow(clippy::cast_precision_loss, reason = "a rate below 2^53")]
+    fn link_rate(self) -> f64 {
+        let peak = self.peak.filter(|_| self.has_losses);
+        peak.map_or(self.bytes_per_second, |peak| peak as f64)
     }
 
     /// Did the intervention `change` have an effect on the run with this `evidence`? The kernel may
@@ -174,9 +189,7 @@ impl Setup {
                 setup.max_rate = paced(plain.bytes_per_second * DISCARD_LIMIT);
             }
             Change::Paced => {
-                #[allow(clippy::cast_precision_loss, reason = "a rate below 2^53")]
-                let peak = plain.peak.map_or(plain.bytes_per_second, |peak| peak as f64);
-                setup.options.max_pacing_rate = Some(paced(peak * PACED)?);
+                setup.options.max_pacing_rate = Some(paced(plain.link_rate() * PACED)?);
             }
             Change::PacedAtHalf => {
                 let rate = plain.bytes_per_second * PACED_AT_HALF;

@@ -101,6 +101,7 @@ const KEEPS_UP: &str = "a reader that keeps up leaves most of the window empty";
 const BEHIND: &str = "data waits for the reader, not for the network";
 const LOSSY: &str = "one loss in 2,000 halves the window of a long path more than once a second";
 const LOSSLESS: &str = "fewer losses than one in 10,000 do not explain a small window";
+const LOSS_EXPLAINS: &str = "a loss explains a small window";
 const NO_QUEUE: &str = "a full queue at least doubles the round trip; jitter stays below a half";
 const NOT_THERE: &str = "the receiver does not drop them";
 const REPEATED: &str = "a queue that is too short overflows again and again";
@@ -119,6 +120,15 @@ const SHORT_QUEUE: &[Condition] = &[
     at_least(Figure::NetworkHolds, 0.3, 0.6, MAJORITY),
     at_least(Figure::Losses, 0.0, 2.0, REPEATED),
     at_most(Figure::RoundTripRatio, 1.5, 2.0, NO_QUEUE),
+    at_most(Figure::ReceiveDrops, 0.2, 0.5, NOT_THERE),
+];
+
+/// Conditions under which a policer may enforce the rate of the link.
+const POLICED: &[Condition] = &[
+    at_least(Figure::NetworkHolds, 0.3, 0.6, MAJORITY),
+    at_least(Figure::Retransmitted, 0.0001, 0.0005, "a link that polices drops the excess"),
+    at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),
+    at_most(Figure::ReceiverCpu, 0.8, 0.95, CPU_FREE),
     at_most(Figure::ReceiveDrops, 0.2, 0.5, NOT_THERE),
 ];
 
@@ -162,6 +172,7 @@ pub const RULES: &[Rule] = &[
         conditions: &[
             at_least(Figure::NetworkHolds, 0.3, 0.6, MAJORITY),
             at_most(Figure::Retransmitted, 0.0001, 0.0005, LOSSLESS),
+            at_most(Figure::Losses, 0.0, 2.0, LOSS_EXPLAINS),
             at_most(Figure::RoundTripRatio, 1.3, 1.6, NO_QUEUE),
             at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),
             at_most(Figure::UnreadShare, 0.4, 0.6, KEEPS_UP),
@@ -326,16 +337,22 @@ pub const RULES: &[Rule] = &[
     // two causes.
     Rule {
         limit: Limit::LinkRate,
-        conditions: &[
-            at_least(Figure::NetworkHolds, 0.3, 0.6, MAJORITY),
-            at_least(Figure::Retransmitted, 0.0001, 0.0005, "a link that polices drops the excess"),
-            at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),
-            at_most(Figure::ReceiverCpu, 0.8, 0.95, CPU_FREE),
-            at_most(Figure::ReceiveDrops, 0.2, 0.5, NOT_THERE),
-        ],
+        conditions: POLICED,
         expectations: &[
             &[Expectation::LossFalls(Change::Paced, 0.2)],
             &[Expectation::Keeps(Change::Paced, PACED_LEAST, 1.02)],
+            &[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)],
+            &[Expectation::LossStays(Change::PacedAtTwice, 0.5)],
+        ],
+        proof: Proof::All,
+    },
+    // On a path with a short round trip, bursts that the policer lets pass raise the peak delivery
+    // rate far above the rate of the link. The throughput is then close to that rate.
+    Rule {
+        limit: Limit::LinkRate,
+        conditions: POLICED,
+        expectations: &[
+            &[Expectation::LossFalls(Change::PacedAtHalf, 0.2)],
             &[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)],
             &[Expectation::LossStays(Change::PacedAtTwice, 0.5)],
         ],
@@ -353,13 +370,13 @@ pub const RULES: &[Rule] = &[
         proof: Proof::All,
     },
     // A queue that is far too short also keeps the congestion window so small that the peak
-    // delivery rate is below the rate of the link. Losses that vanish although the sender is twice
-    // as fast are neither random nor those of a policer.
+    // delivery rate is below the rate of the link. Losses that become fewer although the sender is
+    // twice as fast are neither random nor those of a policer.
     Rule {
         limit: Limit::QueueDrop,
         conditions: SHORT_QUEUE,
         expectations: &[
-            &[Expectation::LossFalls(Change::PacedAtTwice, 0.3)],
+            &[Expectation::LossFalls(Change::PacedAtTwice, 0.5)],
             &[Expectation::Raises(Change::PacedAtTwice, 1.3)],
             &[Expectation::LossFalls(Change::Paced, 0.5)],
         ],
@@ -403,7 +420,7 @@ pub const RULES: &[Rule] = &[
         limit: Limit::CongestionWindow,
         conditions: &[
             at_least(Figure::CongestionWindowFull, 0.3, 0.6, MAJORITY),
-            at_most(Figure::Losses, 0.0, 1.0, "a loss explains a small window"),
+            at_most(Figure::Losses, 0.0, 1.0, LOSS_EXPLAINS),
             at_most(Figure::RoundTripRatio, 1.3, 1.6, NO_QUEUE),
             at_most(Figure::WindowGrowth, 1.15, 1.4, "a window at its limit does not grow"),
             at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),

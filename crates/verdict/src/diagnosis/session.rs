@@ -397,7 +397,11 @@ impl Diagnosis {
         }
     }
 
+    /// Returns the verdict of a diagnosis that proved no limit: `contended` if contention ended it.
     fn not_identified(&self, plain: &RunEvidence) -> Verdict {
+        if self.contended.len() >= MAX_CONTENDED {
+            return self.contended_verdict();
+        }
         let evidence = Figure::ALL.into_iter().filter_map(|figure| {
             let value = figure.of(plain)?;
             let (counter, end) = (figure.name(), figure.end());
@@ -432,7 +436,7 @@ impl Diagnosis {
             confidence: if least.is_some() { 1.0 } else { 0.0 },
             bytes_per_second: least.map_or(0.0, |run| run.bytes_per_second),
             evidence: evidence.into_iter().collect(),
-            interventions: Vec::new(),
+            interventions: self.interventions(),
             skipped: self.impossible.clone(),
             advice: limit.advice(),
         }

@@ -314,6 +314,14 @@ fn a_contended_run_is_repeated_and_concludes_nothing() {
     assert_eq!(diagnosis.next_run(), None);
     assert_eq!(diagnosis.verdict().limit, Limit::Contended);
 
+    // Contention that begins after the first run ends the diagnosis.
+    let mut diagnosis = Diagnosis::new();
+    diagnosis.add(NextRun::First, Some(Figures { waited: 0.0, ..busy }.run()));
+    while let Some(next) = diagnosis.next_run() {
+        diagnosis.add(next, Some(busy.run()));
+    }
+    assert_eq!(diagnosis.verdict().limit, Limit::Contended);
+
     // Contention that ends before the last attempt does not affect the verdict.
     let mut diagnosis = Diagnosis::new();
     diagnosis.add(NextRun::First, Some(busy.run()));
@@ -449,11 +457,27 @@ fn a_link_that_others_fill_does_not_hide_a_small_send_buffer() {
 }
 
 #[test]
+fn a_policer_is_named_although_bursts_raise_the_peak_rate_far_above_its_rate() {
+    let plain = Figures { states: CONGESTION, lost: 1_000, ..PLAIN };
+    let effects = |second| {
+        [
+            (Change::Paced, 1.0, 1_000),
+            (Change::PacedAtHalf, 0.5, 0),
+            (Change::TwoConnections, second, 1_500),
+            (Change::PacedAtTwice, 1.0, 1_100),
+        ]
+    };
+    assert_eq!(diagnose(plain, &effects(1.03), &[]).limit, Limit::LinkRate);
+    // A second connection gains if the losses of a short queue keep the link partly idle.
+    assert_ne!(diagnose(plain, &effects(1.5), &[]).limit, Limit::LinkRate);
+}
+
+#[test]
 fn losses_at_a_policed_peak_are_not_random() {
     // A policer lets bursts exceed its rate, so losses remain at 90 % of the peak rate.
     let lossy = Figures { states: CONGESTION, lost: 500, ..PLAIN };
     let effects = [(Change::Paced, 1.1, 450), (Change::PacedAtHalf, 0.5, 3)];
-    assert_eq!(diagnose(lossy, &effects, &[]).limit, Limit::NotIdentified);
+    assert_eq!(diagnose(lossy, &effects, &[]).limit, Limit::LinkRate);
 }
 
 #[test]

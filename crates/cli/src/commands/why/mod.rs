@@ -9,7 +9,7 @@ use crate::output::{Failure, can_be_written, cannot_write, print, print_if_read,
 use crate::own_host::AddressArgs;
 use clap::Args;
 use linerate_ends::{Interrupt, Peer};
-use linerate_evidence::RunEvidence;
+use linerate_evidence::{Change, RunEvidence};
 use linerate_link::impair::Impairments;
 use linerate_link::namespace::enter_private_network;
 use linerate_measure::{Application, BenchError, DiagnosedPath, SimPath, SocketPath};
@@ -261,6 +261,10 @@ fn diagnose(
         let (change, time) = match next {
             NextRun::First => (None, FIRST_SHARE * total),
             NextRun::Plain => (None, further),
+            // Half the rate has half the packets, of which few are lost by chance.
+            NextRun::Changed(change @ Change::PacedAtHalf) if diagnosis.is_lossy() => {
+                (Some(change), FIRST_SHARE * total)
+            }
             NextRun::Changed(change) => (Some(change), further),
         };
         let time = std::time::Duration::from_secs_f64(time);
