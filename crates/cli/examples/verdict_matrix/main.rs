@@ -8,10 +8,10 @@
 //! `contended` and `not-identified` are no failure.
 //!
 //! ```sh
-//! cargo xtask verdict                    # all plants, for about 25 minutes
+//! cargo xtask verdict                    # all plants, for about 30 minutes
 //! cargo xtask verdict sim                # those whose name begins with the word
 //! cargo xtask verdict sim reports        # keeps the JSON reports in this folder
-//! cargo xtask verdict --seed 1           # plants whose values the seed determines, 8 minutes
+//! cargo xtask verdict --seed 1           # plants whose values the seed determines, 15 minutes
 //! ```
 
 #![allow(clippy::print_stdout, reason = "the program prints its table")]
@@ -40,7 +40,7 @@ const BYSTANDER: &str = "bystander";
 /// each limit was named.
 ///
 /// A wrong name fails the program; `contended` and `not-identified` do not. All plants take about
-/// 25 minutes, on a machine that does nothing else.
+/// 30 minutes, on a machine that does nothing else.
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask verdict")]
 struct Options {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// Duration of one diagnosis, in seconds.
-pub(crate) const SECONDS: &str = "20";
+pub(crate) const SECONDS: &str = "30";
 
 /// Runs `linerate why` with these arguments, which spaces separate. Returns the limit that it names
 /// in the JSON file.

@@ -14,7 +14,7 @@ const FIRST_ATTEMPTS: usize = 3;
 /// Maximum number of contended runs, after which the diagnosis ends.
 const MAX_CONTENDED: usize = 5;
 /// Number of uncontended runs with an intervention after which no further intervention is tried.
-const MAX_CHANGES: usize = 8;
+const MAX_CHANGES: usize = 12;
 /// Maximum number of runs with the same intervention.
 const MAX_REPEATS: usize = 3;
 /// Minimum score of a rule for its interventions to be tried.

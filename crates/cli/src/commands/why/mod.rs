@@ -28,7 +28,7 @@ Examples:
   linerate why 192.0.2.7                         to a `linerate sink` there, port 1988
   linerate why 192.0.2.7:5201                    to an iperf3 server: no evidence of its end
   linerate why 192.0.2.7 --json why.json         the verdict with all figures
-  linerate why 192.0.2.7 --seconds 40            longer runs, and narrower intervals
+  linerate why 192.0.2.7 --seconds 60            longer runs, and narrower intervals
   linerate why 192.0.2.7 --send-buffer 64KiB     as the application sets SO_SNDBUF
   linerate why 192.0.2.7 --write-size 4KiB --write-pause 1ms
                                                  as the application writes
@@ -51,12 +51,12 @@ concluded), not-identified (with all figures).";
 /// Seed of the random decisions in simulated paths.
 const SEED: u64 = 1988;
 /// Duration of the first transfer, as a share of the total time.
-const FIRST_SHARE: f64 = 0.2;
+const FIRST_SHARE: f64 = 0.133;
 /// Minimum duration of each transfer after the first one, as a share of the total time.
-const FURTHER_SHARE: f64 = 0.07;
+const FURTHER_SHARE: f64 = 0.047;
 /// Minimum duration of each transfer after the first one, on a path with losses, as a share of the
 /// total time. More time yields more losses to compare.
-const LOSSY_SHARE: f64 = 0.11;
+const LOSSY_SHARE: f64 = 0.073;
 /// Minimum duration, in round-trip times, of each transfer after the first one. With this duration,
 /// slow start ends in the first half of the transfer, which is not observed.
 const ROUND_TRIPS: f64 = 24.0;
@@ -93,7 +93,7 @@ pub(crate) struct WhyArgs {
     impair: Option<Impairments>,
 
     /// Maximum total time
-    #[arg(long, value_name = "SECONDS", value_parser = total_time, default_value = "20")]
+    #[arg(long, value_name = "SECONDS", value_parser = total_time, default_value = "30")]
     seconds: Duration,
 
     /// Write the verdict to this file
