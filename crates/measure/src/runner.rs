@@ -144,9 +144,10 @@ fn make_remaining(
     Ok(())
 }
 
-/// Executes a run. While its threads waited for a processor for more than [`CONTENDED_SHARE`], the
-/// run is repeated, at most [`MOST_REPETITIONS`] times. Each repetition takes one from `spare`.
-/// Returns the outcome with the smallest share of waiting.
+/// Executes a run, and repeats it if its threads waited for a processor for more than
+/// [`CONTENDED_SHARE`] of its time. There are at most [`MOST_REPETITIONS`] repetitions, and at most
+/// `spare`, from which they are subtracted. Returns the outcome whose threads waited for the
+/// smallest share.
 fn run_fairly(
     bench: &mut dyn Bench,
     request: &RunRequest,

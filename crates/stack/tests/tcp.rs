@@ -386,9 +386,9 @@ fn a_reused_slot_does_not_change_the_timers() {
     assert_eq!(after, fresh);
 }
 
-/// Each connection ends when its own TIME-WAIT ends. One connection has a shorter TIME-WAIT than
-/// connections that entered before it. The application releases another connection only after
-/// further connections have entered.
+/// Each connection ends when its own TIME-WAIT ends. The third connection has a shorter TIME-WAIT
+/// than those that entered TIME-WAIT before it. The application closes the second one only after
+/// all others have entered TIME-WAIT.
 #[test]
 fn each_connection_in_time_wait_ends_on_time() {
     let mut pair = pair();

@@ -108,7 +108,8 @@ impl Detections {
         self.entries.push(Detection { address, phase: Phase::New, at });
     }
 
-    /// Ends the detection of an address, including its announcements.
+    /// Ends duplicate address detection for an address, and discards the announcements that are
+    /// still due.
     pub(crate) fn end(&mut self, address: IpAddr) {
         self.entries.retain(|entry| entry.address != address);
     }

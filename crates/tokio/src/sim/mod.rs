@@ -204,7 +204,8 @@ impl Network {
     /// Runs `main`, which belongs to no host, until it is finished. Then all tasks are dropped.
     ///
     /// # Panics
-    /// If a task of [`Host::spawn`] or a rule panics, or at the time limit. The seed is printed.
+    /// If a task of [`Host::spawn`] or a packet rule panics, or if the time limit is reached. The
+    /// seed is printed.
     pub fn run<T>(&self, main: impl Future<Output = T>) -> T {
         let _announcement = Announcement(self.seed);
         let (world, clockwork) = (Arc::clone(&self.world), Arc::clone(&self.clockwork));

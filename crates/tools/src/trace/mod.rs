@@ -125,7 +125,7 @@ fn probe_hop<L: Link + Readiness>(
         let ended = MonotonicClock.now();
         while let Some(reply) = receive(host, parameters, sockets) {
             let index = usize::from(reply.probe.wrapping_sub(first));
-            // This reply belongs to a probe of an earlier hop, whose time is over, or to an
+            // Late replies to probes of an earlier hop are skipped, as are further replies to an
             // answered probe.
             let Some(place @ None) = hop.answers.get_mut(index) else { continue };
             // The exact time of a reply that arrived during the turn is unknown, so the end of the

@@ -266,8 +266,8 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::Counters,
     },
-    // The bottleneck is busy if its queue is never empty for long, but becomes empty when the
-    // sender slows down.
+    // A link that limits the transfer has a standing queue, which lengthens the round-trip time. It
+    // becomes empty only when the sender slows down.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[

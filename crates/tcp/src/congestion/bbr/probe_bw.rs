@@ -81,7 +81,8 @@ impl Probe {
         }
     }
 
-    /// Ends the feedback of a probe, because ProbeRTT drains the queue.
+    /// Stops the use of acknowledgements as feedback about a bandwidth probe. From the start of
+    /// ProbeRTT on, which drains the queue, they show nothing about the probe.
     pub(super) const fn stop(&mut self) {
         self.feedback = Feedback::Stopping;
     }
