@@ -219,7 +219,8 @@ impl Pair {
                 let count = if run.verify {
                     stack.tcp_write(now, client, piece)
                 } else {
-                    // As with the bare sockets, no data are produced or read in measured runs.
+                    // The contender with bare AF_XDP sockets neither produces nor reads the data.
+                    // For a fair comparison, linerate does neither in measured runs.
                     stack.tcp_write_with(now, client, piece.len(), |room| room.len())
                 };
                 match count.map_err(sentence)? {

@@ -26,7 +26,8 @@ pub(crate) mod bits {
 /// A relayed flow in one of its states. "Far" is the kernel's socket to the destination.
 #[derive(Debug)]
 pub(crate) enum Flow {
-    /// A TCP flow whose destination is being connected, while the client's handshake is deferred.
+    /// A TCP flow for which the gateway is connecting to the destination. The client's handshake is
+    /// deferred until then.
     Connecting {
         /// The socket that connects to the destination.
         far: TcpStream,

@@ -253,8 +253,8 @@ impl Net {
         Ok(self.first().access()?.stack.interfaces().collect())
     }
 
-    /// Returns the addresses of the interface ([`Net::on`]) in every state, including its
-    /// link-local address.
+    /// Returns the addresses of the first interface, or of the interface that [`Net::on`] has
+    /// selected. Includes addresses in every state, and the link-local address.
     ///
     /// # Errors
     /// If the network has panicked.

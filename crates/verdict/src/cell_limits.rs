@@ -154,7 +154,7 @@ impl Surface<'_> {
         };
         let growth = (self.bytes(more_send) / self.bytes(send))
             .min(self.bytes(more_receive) / self.bytes(receive));
-        // `effect` needs a name of the change, which is not used here.
+        // `effect` requires a `Change`, but `is_raised` ignores it, so any one will do.
         let effect = self
             .summary(more_send, more_receive)
             .and_then(|other| self.effect(Change::SendBufferLarger, other, 1.0 / growth.log2()));

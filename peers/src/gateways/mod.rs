@@ -233,8 +233,8 @@ fn measure(
     let client = traffic::Client { process: gateway.client, server: server.address };
     client.wait_until_ready()?;
     let mut figures = Figures { gateway: subject.name(), mtu, ..Figures::default() };
-    // Memory is measured before the transfers. After much traffic, a gateway has free memory of its
-    // own, and does not grow by a few flows.
+    // Memory is measured before the transfers. After them, a gateway holds freed memory that it can
+    // reuse for new flows, so its memory use would not show the cost of a flow.
     let flows = if quick { 2_000 } else { 10_000 };
     let before = gateway.memory()?;
     let (idle, after) = client.idle_flows(flows, || gateway.memory())?;

@@ -68,8 +68,8 @@ pub(crate) struct ReceiveParameters {
     /// Time after each received or sent frame in which the NIC cannot receive. A frame that begins
     /// during this time is lost.
     pub(crate) deaf: Span,
-    /// Time after an overflow of the ring in which the NIC cannot receive, until the driver has
-    /// restarted it.
+    /// Time that the driver takes to restart the NIC after the receive ring has overflowed. The NIC
+    /// cannot receive during this time.
     pub(crate) restart: Span,
     /// Size of the FIFO in bytes; `None` if memory is always fast enough.
     pub(crate) fifo: Option<u64>,

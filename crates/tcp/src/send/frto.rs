@@ -48,8 +48,9 @@ impl Frto {
         has_new: bool,
     ) -> FrtoVerdict {
         let has_original = delivery.first_original.is_some_and(|seq| seq.before(recover));
-        // The first reports of SACK blocks may have been lost. Then the answers to new data repeat
-        // these reports, but the reported data was not delivered late (RFC 5682 §3.1 step 3 (a)).
+        // An acknowledgement that covers data sent after the timeout proves nothing. It may repeat
+        // SACK blocks whose first reports were lost, so the reported data may have arrived before
+        // the timeout (RFC 5682 §3.1 step 3 (a)).
         let is_beyond = delivery.forward().after(recover);
         match self {
             Self::Retransmitted if !advanced => FrtoVerdict::Wait,

@@ -134,8 +134,8 @@ impl Connection {
 
     /// Handles a retransmission timeout (RFC 6298 (5.4) to (5.7), RFC 5681 §3.1).
     fn on_retransmission_timeout(&mut self, now: Instant) {
-        // The window is reduced once per loss, even if the timer expires repeatedly (RFC 5681
-        // equation (4)).
+        // Only the first timeout of a segment reduces ssthresh. Repeated timeouts keep it (RFC 5681
+        // §3.1, after equation (4)).
         let first = self.sender.silent_since == Instant::NEVER;
         if self.has_been_silent_too_long(now) {
             self.end(Some(self.reason_for_silence()));

@@ -384,7 +384,7 @@ impl PathMtu {
                 let search = self.search();
                 (search.trial, search.suspect, search.contradicted) = (None, None, false);
                 // An earlier raised size that was not yet verified may also be too large. The size
-                // before it is therefore kept.
+                // to restore is therefore the one before it.
                 let doubtful = search.raised.filter(|raised| !raised.is_good);
                 let before = doubtful.map_or(before, |raised| raised.before);
                 search.raised = Some(Raised { before, at: now, tally, is_good: false });

@@ -206,7 +206,8 @@ impl World {
         while let Some(host) = self.deadlines.pop_due(now) {
             active.push(host);
         }
-        // Hosts take their turns by number, whatever made them active, so that runs are repeatable.
+        // Hosts take their turns in ascending order of their numbers, so that runs are repeatable.
+        // The order in which they became active does not matter.
         active.sort_unstable();
         active.dedup();
         for &host in &active {

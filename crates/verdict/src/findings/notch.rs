@@ -2,11 +2,12 @@
 //!
 //! The lines of the table are the diagonal, each row and each column. On every line, the throughput
 //! of a cell is compared with the geometric mean of its two neighbours. The nearer neighbour weighs
-//! more if the buffer sizes are not equidistant, as in 3, 4 and 16 packets. Otherwise a throughput
-//! that is proportional to the buffer size would have a notch at 4 packets.
+//! more if the buffer sizes are not equidistant, as in 3, 4 and 16 packets. With equal weights, a
+//! throughput that is proportional to the buffer size would have a notch at 4 packets.
 //!
-//! A notch must be significant (its interval excludes zero) and deeper than 5 %. It must also be
-//! deeper than four times the usual deviation of cells from their neighbours on lines of one kind.
+//! A notch must be significant: the 95 % interval of its depth must exclude zero. It must be deeper
+//! than 5 %. It must also be deeper than four times the usual deviation of cells from their
+//! neighbours, which is computed separately for the diagonal, for rows and for columns.
 //! Without the last condition, a table of hundreds of cells would have a few notches by chance.
 
 use crate::finding::{Finding, FindingKind};

@@ -13,7 +13,8 @@ pub enum IcmpError {
         /// The MTU of the next hop in bytes; zero from routers older than RFC 1191.
         next_hop_mtu: u16,
     },
-    /// The packet, or the reassembly of its fragments, ran out of time.
+    /// A time limit was exceeded: the TTL of the packet became zero, or its fragments did not
+    /// arrive in time.
     TimeExceeded(TimeExceeded),
     /// A byte of the header has an invalid value.
     ParameterProblem {

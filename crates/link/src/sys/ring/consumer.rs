@@ -98,9 +98,9 @@ impl Consumer {
         // Both stores release, so that the producer overwrites slots only after the consumer has
         // read them.
         if self.tail_seen.wrapping_sub(self.checked) <= self.shared.mask {
-            // The producer cannot be asleep now, because it sleeps only with a full ring. If the
-            // ring has been full since the last check, it contains frames that this consumer has
-            // not found yet. The release of those frames includes the check.
+            // This release need not check for a sleeping producer, which sleeps only with a full
+            // ring. If the ring has been full since the last check, it contains frames that this
+            // consumer has not found yet. The release of those frames includes the check.
             self.shared.head.0.store(self.head, Ordering::Release);
             return false;
         }

@@ -250,7 +250,8 @@ impl StackMachine {
                 OptionValue::Number(i64::try_from(timeout.as_millis() / 1_000).unwrap_or(i64::MAX))
             }
             Known::PathMtu => {
-                // The MTU in the script includes the IP header that the script assumes.
+                // A script counts the MTU with the IP header of its own IP version. If an IPv4
+                // script runs over IPv6, the difference between the headers is subtracted.
                 wide(self.connection(fd)?.path_mtu().saturating_sub(self.longer.into()))
             }
             _ => return Err(Errno::NOPROTOOPT),
