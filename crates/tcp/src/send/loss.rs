@@ -136,7 +136,7 @@ impl Connection {
     fn on_retransmission_timeout(&mut self, now: Instant) {
         // Only the first timeout of a segment reduces ssthresh. Repeated timeouts keep it (RFC 5681
         // §3.1, after equation (4)).
-        let first = self.sender.silent_since == Instant::NEVER;
+        let first = self.sender.expiries == 0;
         if self.has_been_silent_too_long(now) {
             self.end(Some(self.reason_for_silence()));
             return;

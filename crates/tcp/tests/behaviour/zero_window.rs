@@ -198,6 +198,23 @@ fn a_small_window_that_stays_is_used_after_a_while() {
     assert_eq!((statistics.small_window_timeouts, statistics.window_probes), (1, 0));
 }
 
+/// RFC 5681 §3.1: the first timeout of a segment reduces ssthresh, also if the persist timer has
+/// sent the segment into a small window.
+#[test]
+fn the_loss_of_a_segment_in_a_small_window_reduces_the_threshold() {
+    let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 1000 mss 1000");
+    host.write(2_000);
+    host.expect(". 1:1001(1000) ack 1");
+    host.send(". 1:1(0) ack 1001 win 100");
+    host.expect_after(ms(200), ". 1001:1101(100) ack 1");
+    assert!(host.connection.information().slow_start_threshold > 1_000_000);
+    while host.connection.statistics().retransmission_timeouts == 0 {
+        host.pass_time(ms(100));
+        host.take_sent();
+    }
+    assert_eq!(host.connection.information().slow_start_threshold, 2_000);
+}
+
 /// Silly-window avoidance of the receiver: a window that was closed opens when the buffer has room
 /// for a segment, or half of the buffer is free.
 #[test]
