@@ -16,6 +16,12 @@ impl Rate {
         Self(bits)
     }
 
+    /// Returns a rate of `bytes` bytes per second, or the largest rate if it is larger than that.
+    #[must_use]
+    pub const fn from_bytes_per_second(bytes: u64) -> Self {
+        Self(bytes.saturating_mul(8))
+    }
+
     /// Returns the rate in bits per second.
     #[must_use]
     pub const fn bits_per_second(self) -> u64 {
@@ -134,6 +140,8 @@ mod tests {
     #[test]
     fn a_rate_of_zero_never_finishes() {
         assert_eq!(Rate::default().time_for(Bytes::new(1)), Duration::MAX);
+        assert_eq!(Rate::from_bytes_per_second(125), Rate::from_bits_per_second(1_000));
+        assert_eq!(Rate::from_bytes_per_second(u64::MAX).bits_per_second(), u64::MAX);
         assert_eq!(Rate::of(Bytes::new(1), Duration::ZERO), Rate::default());
     }
 

@@ -193,9 +193,7 @@ impl OwnNetwork {
         }
         config.no_delay = options.no_delay;
         config.largest_segment = options.max_segment.or(config.largest_segment);
-        config.max_pacing_rate = options
-            .max_pacing_rate
-            .map(|bytes_per_second| Rate::from_bits_per_second(bytes_per_second.saturating_mul(8)));
+        config.max_pacing_rate = options.max_pacing_rate.map(Rate::from_bytes_per_second);
         Ok(config)
     }
 }

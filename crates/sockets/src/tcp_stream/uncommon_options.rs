@@ -104,8 +104,8 @@ impl TcpStream {
                 Error::InvalidOption { option: "maximum pacing rate", value: 0, range }.into()
             );
         }
-        let bits = |bytes: u64| Rate::from_bits_per_second(bytes.saturating_mul(8));
-        self.configure(|connection| connection.set_max_pacing_rate(bytes_per_second.map(bits)))
+        let rate = bytes_per_second.map(Rate::from_bytes_per_second);
+        self.configure(|connection| connection.set_max_pacing_rate(rate))
     }
 
     /// Returns the maximum rate of the connection, in bytes of data per second.

@@ -69,15 +69,15 @@ pub(super) fn low_water(value: &OptionValue) -> Result<Option<u32>, Errno> {
     Ok((bytes > 0).then_some(bytes))
 }
 
-/// Converts `SO_MAX_PACING_RATE`, in bytes per second. As in Linux, a number of 64 bits without any
-/// zero bit, or one of 32 bits, means no maximum.
+/// Converts `SO_MAX_PACING_RATE`, in bytes per second. As in Linux, the largest unsigned number of
+/// 32 or 64 bits means no maximum; the latter can be written as -1.
 pub(super) fn max_pacing_rate(value: &OptionValue) -> Result<Option<Rate>, Errno> {
     let number = number(value)?;
     if number == -1 || number == u32::MAX.into() {
         return Ok(None);
     }
     let bytes = u64::try_from(number).map_err(|_| Errno::INVAL)?;
-    Ok(Some(Rate::from_bits_per_second(bytes.saturating_mul(8))))
+    Ok(Some(Rate::from_bytes_per_second(bytes)))
 }
 
 /// Converts `TCP_MAXSEG`, in bytes and within Linux's limits. Zero selects the MSS of the path.
