@@ -421,3 +421,47 @@ fn await_end(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::own_host::Location;
+    use linerate_link::memory::{MemoryConfig, pair};
+    use linerate_tcp::Config;
+
+    #[test]
+    fn the_rate_of_the_client_replaces_that_of_the_socket_on_both_kinds_of_networks() {
+        let bandwidth = 8_000_000.0;
+        let asked = Parameters {
+            tcp: true,
+            reverse: true,
+            parallel: 1.0,
+            bandwidth,
+            ..Parameters::default()
+        };
+        let transfer = Transfer::new(&asked).unwrap();
+        let connect = |network: &Network, place: &str| {
+            let options = Options { max_pacing_rate: Some(2_000_000), ..Options::default() };
+            let place = place.parse().unwrap();
+            let listener = Listener::bind(network, place, &Options::default()).unwrap();
+            let address = listener.local_addr().unwrap();
+            network.connect(address, &options, TIMEOUT).unwrap()
+        };
+        let rate = |stream: &Stream| match stream {
+            Stream::Kernel(stream) => TcpInfo::of(stream).unwrap().field("max_pacing_rate"),
+            Stream::Own(stream, _) => stream.max_pacing_rate().unwrap(),
+        };
+        // The host connects to itself.
+        let (link, _other_end) = pair(MemoryConfig::default()).unwrap();
+        let address = "10.0.0.1/24".parse().unwrap();
+        let location = Location { address, gateway: None, compresses_headers: false };
+        let host = Network::on(location, None, link, &Config::default(), drop).unwrap();
+        for (network, place) in [(Network::Kernel, "127.0.0.1:0"), (host, "10.0.0.1:5201")] {
+            let stream = connect(&network, place);
+            assert_eq!(rate(&stream), Some(2_000_000));
+            // A transfer that is already over writes once.
+            transfer.carry(&stream, &CallClock::new(), &AtomicBool::new(true));
+            assert_eq!(rate(&stream), Some(1_000_000));
+        }
+    }
+}
