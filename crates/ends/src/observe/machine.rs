@@ -7,8 +7,6 @@ use std::fs;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct MachineCounters {
     cpus: Vec<CpuTicks>,
-    /// First half of the kernel's boot ID.
-    boot: Option<u64>,
 }
 
 /// The time of one CPU by purpose, in clock ticks since the machine started.
@@ -27,9 +25,7 @@ struct CpuTicks {
 impl MachineCounters {
     /// Reads the counters of this machine.
     pub(super) fn read() -> Self {
-        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let counters = Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default());
-        Self { boot: first_half(&boot_id), ..counters }
+        Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
     /// Parses lines of `/proc/stat`: `cpuN user nice system idle iowait irq softirq steal guest
@@ -44,11 +40,12 @@ impl MachineCounters {
             let &[_, _, _, idle, iowait, _, softirq, steal] = &ticks[..] else { return None };
             Some(CpuTicks { total: ticks.iter().sum(), idle: idle + iowait, softirq, steal })
         };
-        Self { cpus: text.lines().filter_map(cpu).collect(), boot: None }
+        Self { cpus: text.lines().filter_map(cpu).collect() }
     }
 
-    /// Returns the shares of steal, software-interrupt and idle time since `earlier`. All shares
-    /// are `None` if no time has passed or if the number of CPUs has changed.
+    /// Returns the shares of steal, software-interrupt and idle time since `earlier`, without
+    /// [`MachineEvidence::boot`]. All are `None` if no time has passed or if the number of CPUs has
+    /// changed.
     pub(super) fn since(&self, earlier: &Self) -> MachineEvidence {
         if self.cpus.len() != earlier.cpus.len() {
             return MachineEvidence::default();
@@ -63,9 +60,14 @@ impl MachineCounters {
             softirq_share: softirq.filter(|_| sum.total > 0),
             idle_share: sum.share(sum.idle),
             cpus: u32::try_from(self.cpus.len()).ok().filter(|_| sum.total > 0),
-            boot: self.boot,
+            boot: None,
         }
     }
+}
+
+/// Reads the first half of the kernel's boot ID.
+pub(super) fn boot() -> Option<u64> {
+    first_half(&fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?)
 }
 
 /// Parses the first half of a boot ID, which is a UUID.
@@ -123,7 +125,7 @@ mod tests {
             Some(0x0123_4567_89ab_cdef)
         );
         assert_eq!(first_half(""), None);
-        assert_eq!(MachineCounters::read().boot, MachineCounters::read().boot);
+        assert_eq!(boot(), boot());
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! All counters of one end at one moment, and their differences between two moments.
 
 use super::call_clock::CallClock;
-use super::machine::MachineCounters;
+use super::machine::{MachineCounters, boot};
 use super::reading::Reading;
 use super::samples::Samples;
 use super::system::SystemCounters;
 use super::thread::{ObservedThreads, ThreadCounters};
 use crate::machine::sysctl;
 use crate::socket::Stream;
-use linerate_evidence::{ConnectionEvidence, EndEvidence, QueueEvidence, ThreadEvidence};
+use linerate_evidence::{
+    ConnectionEvidence, EndEvidence, MachineEvidence, QueueEvidence, ThreadEvidence,
+};
 use std::time::Instant;
 
 /// Kernel settings that limit buffers, windows and packets.
@@ -72,7 +74,7 @@ impl Snapshot {
             seconds: Some(self.at.saturating_duration_since(first.at).as_secs_f64()),
             bytes: Some(self.bytes.saturating_sub(first.bytes)),
             thread: self.thread_since(first),
-            machine: self.machine.since(&first.machine),
+            machine: MachineEvidence { boot: boot(), ..self.machine.since(&first.machine) },
             connection: self.connection_since(first, samples),
             queues: QueueEvidence { drops: self.reading.drops, ..samples.queues() },
             states: samples.states(),
