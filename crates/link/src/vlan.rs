@@ -179,6 +179,10 @@ impl<L: Link> Link for Vlan<L> {
         self.link.transmit_from(budget, &mut TaggedFrames { source, tag: self.tag })
     }
 
+    fn hold_new_flows(&mut self, hold: bool) {
+        self.link.hold_new_flows(hold);
+    }
+
     fn capabilities(&self) -> Capabilities {
         self.capabilities
     }

@@ -45,18 +45,28 @@ fn bring_up(tap: &Tap) {
     tap.interface.set_up().unwrap();
 }
 
+/// Opens a TUN device with several queues, and brings it up. Returns `None`, and skips the test, if
+/// the machine cannot create one.
+fn open_steered() -> Option<SteeredTap> {
+    open(&plain())?;
+    let config = TapConfig { name: "steered%d".to_owned(), medium: Medium::Ip, ..plain() };
+    let tap = SteeredTap::open(&config).unwrap();
+    tap.first().interface.disable_ipv6().unwrap();
+    bring_up(tap.first());
+    Some(tap)
+}
+
+/// Returns a function that sends a datagram from each of 64 sockets of the kernel.
+fn datagrams_of_64_flows() -> impl Fn() {
+    let sockets: Vec<_> = (0..64).map(|_| UdpSocket::bind((KERNEL, 0)).unwrap()).collect();
+    move || sockets.iter().for_each(|socket| drop(socket.send_to(b"ask", (OURS, 7))))
+}
+
 #[test]
 fn answered_flows_are_on_the_first_queue_of_a_steered_device() {
     isolated_test(|| {
-        if open(&plain()).is_none() {
-            return;
-        }
-        let name = "steered%d".to_owned();
-        let mut tap = SteeredTap::open(&TapConfig { name, medium: Medium::Ip, ..plain() }).unwrap();
-        tap.first().interface.disable_ipv6().unwrap();
-        bring_up(tap.first());
-        let sockets: Vec<_> = (0..64).map(|_| UdpSocket::bind((KERNEL, 0)).unwrap()).collect();
-        let send_all = || sockets.iter().for_each(|socket| drop(socket.send_to(b"ask", (OURS, 7))));
+        let Some(mut tap) = open_steered() else { return };
+        let send_all = datagrams_of_64_flows();
         let receive = |link: &mut Tap| {
             let mut packets = Vec::new();
             link.receive(100, |frame| packets.push(frame.bytes.to_vec())).unwrap();
@@ -84,13 +94,7 @@ fn answered_flows_are_on_the_first_queue_of_a_steered_device() {
 #[test]
 fn a_steered_device_leaves_new_flows_unread_while_it_holds_them() {
     isolated_test(|| {
-        if open(&plain()).is_none() {
-            return;
-        }
-        let name = "holding%d".to_owned();
-        let mut tap = SteeredTap::open(&TapConfig { name, medium: Medium::Ip, ..plain() }).unwrap();
-        tap.first().interface.disable_ipv6().unwrap();
-        bring_up(tap.first());
+        let Some(mut tap) = open_steered() else { return };
         let received = |tap: &mut SteeredTap| {
             let mut count = 0;
             while tap.receive(8, |_| count += 1).unwrap() > 0 {}
@@ -101,9 +105,9 @@ fn a_steered_device_leaves_new_flows_unread_while_it_holds_them() {
             let mut polled = [PollFd::new(&wakeup, PollFlags::IN)];
             poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
         };
-        let sockets: Vec<_> = (0..64).map(|_| UdpSocket::bind((KERNEL, 0)).unwrap()).collect();
+        let send_all = datagrams_of_64_flows();
         tap.hold_new_flows(true);
-        sockets.iter().for_each(|socket| drop(socket.send_to(b"ask", (OURS, 7))));
+        send_all();
         let of_first = received(&mut tap);
         assert!(of_first < 64 && !has_others(&tap), "{of_first}");
         tap.hold_new_flows(false);
