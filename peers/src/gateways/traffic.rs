@@ -368,14 +368,9 @@ fn transfer(server: SocketAddr, direction: Direction, bytes: u64) -> Result<(), 
         }
         stream.write_all(b"d")?;
         stream.write_all(&bytes.to_be_bytes())?;
-        let (mut received, mut piece) = (0, vec![0; PIECE]);
-        while received < bytes {
-            match stream.read(&mut piece)? {
-                0 => break,
-                count => received += count as u64,
-            }
-        }
-        Ok(received)
+        let received = AtomicU64::new(0);
+        discard(&mut stream, bytes, &received)?;
+        Ok(received.into_inner())
     };
     match transfer() {
         Ok(received) if received == bytes => Ok(()),
