@@ -78,7 +78,7 @@ impl fmt::Display for Change {
             Self::LargerWrites => "writes eight times larger",
             Self::ShorterPauses => "writer pauses a quarter as long",
             Self::Discard => "reader discards, without copy or pauses",
-            Self::Paced => "paced at 90 % of the peak rate",
+            Self::Paced => "paced at 90 % of the estimated link rate",
             Self::PacedAtHalf => "paced at half of the rate",
             Self::PacedAtTwice => "paced at twice the rate",
             Self::SmallerPackets => "segments of 512 bytes",

@@ -110,9 +110,9 @@ const GROWING: &str = "a receive window that grows, too, limits the transfer par
 const SETTLED: &str = "the windows of a transfer still grow in its first round trips";
 const WINDOW_OPEN: &str = "a slow receiver would fill its window";
 
-/// Minimum ratio of the rate with pacing at 90 % of the peak delivery rate, if the link is the
-/// limit. It is below 0.9 because the measured peak of a short run may be a fifth below the rate of
-/// the link.
+/// Minimum ratio of the rate with pacing at 90 % of the estimated link rate, if the link is the
+/// limit. It is below 0.9 because the peak delivery rate of a short run, from which the rate of a
+/// lossy link is estimated, may be a fifth below the rate of the link.
 const PACED_LEAST: f64 = 0.72;
 
 /// Conditions under which a queue on the path may be too short.

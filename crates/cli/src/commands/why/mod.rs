@@ -41,9 +41,9 @@ Examples:
   linerate why --on sim:sun-3-60-to-3-60         a simulated network, from exact counters
 
 A plain transfer gives hypotheses. Each further run changes one thing (a buffer four times larger \
-or halved, larger writes, shorter pauses, no copy at the reader, pacing at 90 % of the peak rate, \
-at half or at twice the mean rate, smaller segments, one more connection) and confirms or refutes \
-one. The result is one of: send-buffer, receive-buffer, writer, reader, \
+or halved, larger writes, shorter pauses, no copy at the reader, pacing at 90 % of the estimated \
+link rate, at half or at twice the mean rate, smaller segments, one more connection) and confirms \
+or refutes one. The result is one of: send-buffer, receive-buffer, writer, reader, \
 sender-cpu, receiver-cpu, link-rate, queue-drop, random-loss, receive-drop, route-window, \
 path-mtu, congestion-window, round-trip, contended (other work held the threads, so nothing is \
 concluded), not-identified (with all figures).";
@@ -261,7 +261,8 @@ fn diagnose(
         let (change, time) = match next {
             NextRun::First => (None, FIRST_SHARE * total),
             NextRun::Plain => (None, further),
-            // Half the rate has half the packets, of which few are lost by chance.
+            // At half the rate, half as many packets are sent. Only a longer run loses enough of
+            // them to compare its losses.
             NextRun::Changed(change @ Change::PacedAtHalf) if diagnosis.is_lossy() => {
                 (Some(change), FIRST_SHARE * total)
             }
