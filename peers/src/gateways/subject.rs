@@ -12,6 +12,7 @@ use std::env;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -139,6 +140,7 @@ impl Subject {
                         "it needs users that a user namespace lacks: run as root".to_owned()
                     );
                 }
+                check_tun_access()?;
                 // pasta refuses to run as root. It starts the client's program itself, in a network
                 // namespace that pasta creates.
                 command.uid(UNPRIVILEGED).gid(UNPRIVILEGED).args(["--config-net", "--no-map-gw"]);
@@ -168,6 +170,19 @@ impl Subject {
         }
         Ok(gateway)
     }
+}
+
+/// Checks that an unprivileged user may open TUN devices.
+fn check_tun_access() -> Result<(), String> {
+    const DEVICE: &str = "/dev/net/tun";
+    const READ_AND_WRITE: u32 = 0o006;
+    let metadata = fs::metadata(DEVICE).map_err(|error| format!("{DEVICE}: {error}"))?;
+    if metadata.permissions().mode() & READ_AND_WRITE != READ_AND_WRITE {
+        return Err(format!(
+            "it may not open {DEVICE} as user {UNPRIVILEGED}: chmod 0666 {DEVICE}"
+        ));
+    }
+    Ok(())
 }
 
 /// Returns the path of the program `name`, if it is in a folder of `PATH`. Otherwise the error
