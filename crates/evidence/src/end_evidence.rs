@@ -74,6 +74,10 @@ pub struct MachineEvidence {
     pub idle_share: Option<f64>,
     /// Number of CPUs.
     pub cpus: Option<u32>,
+    /// Processor time of the kernel's threads for software interrupts (`ksoftirqd`), in
+    /// nanoseconds. They handle received packets when there are too many for the interrupts
+    /// themselves.
+    pub softirq_thread_nanos: Option<u64>,
     /// Number that identifies the running kernel: the first half of its boot ID. Both ends have the
     /// same number if they run on the same machine.
     pub boot: Option<u64>,

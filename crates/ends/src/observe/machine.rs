@@ -1,12 +1,21 @@
-//! The time of each CPU by purpose, from `/proc/stat`.
+//! The time of each CPU by purpose, from `/proc/stat`, and of the kernel's threads for software
+//! interrupts.
 
+use super::thread::ThreadCounters;
 use linerate_evidence::MachineEvidence;
 use std::fs;
+use std::sync::LazyLock;
 
-/// The time of each CPU since the machine started, in clock ticks.
+/// IDs of the kernel's threads for software interrupts; empty in a PID namespace without them.
+static SOFTIRQ_THREADS: LazyLock<Vec<u32>> = LazyLock::new(softirq_threads);
+
+/// The time of each CPU since the machine started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct MachineCounters {
     cpus: Vec<CpuTicks>,
+    /// Processor time of the kernel's threads for software interrupts, in nanoseconds; `None` if
+    /// they are not visible.
+    softirq_thread_nanos: Option<u64>,
 }
 
 /// The time of one CPU by purpose, in clock ticks since the machine started.
@@ -25,7 +34,10 @@ struct CpuTicks {
 impl MachineCounters {
     /// Reads the counters of this machine.
     pub(super) fn read() -> Self {
-        Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
+        let threads = SOFTIRQ_THREADS.iter().map(|&id| ThreadCounters::of_process(id).cpu_nanos);
+        let nanos = threads.sum::<Option<u64>>().filter(|_| !SOFTIRQ_THREADS.is_empty());
+        let counters = Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default());
+        Self { softirq_thread_nanos: nanos, ..counters }
     }
 
     /// Parses lines of `/proc/stat`: `cpuN user nice system idle iowait irq softirq steal guest
@@ -40,12 +52,11 @@ impl MachineCounters {
             let &[_, _, _, idle, iowait, _, softirq, steal] = &ticks[..] else { return None };
             Some(CpuTicks { total: ticks.iter().sum(), idle: idle + iowait, softirq, steal })
         };
-        Self { cpus: text.lines().filter_map(cpu).collect() }
+        Self { cpus: text.lines().filter_map(cpu).collect(), softirq_thread_nanos: None }
     }
 
-    /// Returns the shares of steal, software-interrupt and idle time since `earlier`, without
-    /// [`MachineEvidence::boot`]. All are `None` if no time has passed or if the number of CPUs has
-    /// changed.
+    /// Returns the use of the CPUs since `earlier`, without [`MachineEvidence::boot`]. All values
+    /// are `None` if no time has passed or if the number of CPUs has changed.
     pub(super) fn since(&self, earlier: &Self) -> MachineEvidence {
         if self.cpus.len() != earlier.cpus.len() {
             return MachineEvidence::default();
@@ -60,9 +71,26 @@ impl MachineCounters {
             softirq_share: softirq.filter(|_| sum.total > 0),
             idle_share: sum.share(sum.idle),
             cpus: u32::try_from(self.cpus.len()).ok().filter(|_| sum.total > 0),
+            softirq_thread_nanos: self
+                .softirq_thread_nanos
+                .zip(earlier.softirq_thread_nanos)
+                .map(|(now, then)| now.saturating_sub(then))
+                .filter(|_| sum.total > 0),
             boot: None,
         }
     }
+}
+
+/// Finds the kernel's threads for software interrupts by their name, `ksoftirqd/` and the number of
+/// the CPU.
+fn softirq_threads() -> Vec<u32> {
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let id = |entry: fs::DirEntry| {
+        let id = entry.file_name().to_str()?.parse().ok()?;
+        let name = fs::read_to_string(entry.path().join("comm")).ok()?;
+        name.starts_with("ksoftirqd/").then_some(id)
+    };
+    processes.flatten().filter_map(id).collect()
 }
 
 /// Reads the first half of the kernel's boot ID.

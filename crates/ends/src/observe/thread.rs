@@ -34,8 +34,17 @@ pub(super) fn own_number() -> Option<u32> {
 impl ThreadCounters {
     /// Reads the counters of a thread of this process, by its ID.
     pub(super) fn of(thread: u32) -> Self {
-        let read = |file: &str| fs::read_to_string(format!("/proc/self/task/{thread}/{file}"));
-        Self::parse(&read("schedstat").unwrap_or_default(), &read("status").unwrap_or_default())
+        Self::read(&format!("/proc/self/task/{thread}"))
+    }
+
+    /// Reads the counters of the first thread of a process, by the ID of the process.
+    pub(super) fn of_process(process: u32) -> Self {
+        Self::read(&format!("/proc/{process}"))
+    }
+
+    fn read(folder: &str) -> Self {
+        let read = |file: &str| fs::read_to_string(format!("{folder}/{file}")).unwrap_or_default();
+        Self::parse(&read("schedstat"), &read("status"))
     }
 
     /// Parses the texts of `schedstat` (time on a CPU, time in the run queue, number of time

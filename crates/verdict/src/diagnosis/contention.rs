@@ -74,8 +74,8 @@ fn stolen(end: &EndEvidence) -> Option<f64> {
 
 /// Returns the number of CPUs that work other than the transfer's threads occupied on the machine
 /// of `end`, as a mean over the time; `None` if it is unknown. If both ends run on one machine, the
-/// threads of both belong to the transfer. Software interrupts outside of these threads count as
-/// other work, because the kernel does not tell for whom it handles them.
+/// threads of both belong to the transfer. The kernel's threads for software interrupts belong to
+/// the transfer, too: a program that caused many of its own would also use processor time itself.
 fn other_work(run: &RunEvidence, end: &EndEvidence) -> Option<f64> {
     let machine = &end.machine;
     let busy = 1.0 - machine.idle_share? - machine.steal_share?;
@@ -86,6 +86,7 @@ fn other_work(run: &RunEvidence, end: &EndEvidence) -> Option<f64> {
     let (near, far) = (&run.sender, &run.receiver);
     let is_one_machine = near.machine.boot.is_some() && near.machine.boot == far.machine.boot;
     let own = if is_one_machine { threads(near) + threads(far) } else { threads(end) };
+    let own = own + end.share_of_nanos(machine.softirq_thread_nanos).unwrap_or(0.0);
     Some((busy * f64::from(machine.cpus?) - own).max(0.0))
 }
 
@@ -186,6 +187,12 @@ mod tests {
         assert_eq!(contention(&run(0.43, [7, 7])), None);
         // Another program takes 0.3 CPUs of the machine.
         assert!(contention(&run(0.3, [7, 7])).is_some());
+        // The kernel's threads for software interrupts take them.
+        let mut interrupted = run(0.3, [7, 7]);
+        for end in [&mut interrupted.sender, &mut interrupted.receiver] {
+            end.machine.softirq_thread_nanos = Some(250_000_000);
+        }
+        assert_eq!(contention(&interrupted), None);
         // On two machines, each has work other than that of its own thread.
         assert!(contention(&run(0.43, [7, 8])).is_some());
     }
