@@ -9,11 +9,13 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// The send buffer is larger: four times in a diagnosis, twice in the table of a sweep.
+    /// The send buffer is larger: at least four times in a diagnosis, twice in the table of a
+    /// sweep.
     SendBufferLarger,
     /// The send buffer is halved.
     SendBufferHalved,
-    /// The receive buffer is larger: four times in a diagnosis, twice in the table of a sweep.
+    /// The receive buffer is larger: at least four times in a diagnosis, twice in the table of a
+    /// sweep.
     ReceiveBufferLarger,
     /// The receive buffer is halved.
     ReceiveBufferHalved,
@@ -71,9 +73,9 @@ impl Change {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::SendBufferLarger => "send buffer four times larger",
+            Self::SendBufferLarger => "send buffer at least four times larger",
             Self::SendBufferHalved => "send buffer halved",
-            Self::ReceiveBufferLarger => "receive buffer four times larger",
+            Self::ReceiveBufferLarger => "receive buffer at least four times larger",
             Self::ReceiveBufferHalved => "receive buffer halved",
             Self::LargerWrites => "writes eight times larger",
             Self::ShorterPauses => "writer pauses a quarter as long",

@@ -26,6 +26,10 @@ const SMALL_LIMIT: f64 = 5.0;
 /// Minimum pacing rate of a transfer in small segments, in bytes per second. The throughput of
 /// large packets may be zero.
 const SMALL_MIN: f64 = 1e6;
+/// Minimum size in bytes of a buffer with the intervention of a larger buffer. On a path with a
+/// round trip of microseconds, a smaller buffer still holds the sender back: it admits data in whole
+/// GSO bursts, and the reader is woken for each of them.
+const LARGER_BUFFER_MIN: u64 = 8 * GSO_BURST as u64;
 /// Share of the peak delivery rate, or of the throughput without losses, at which
 /// [`Change::Paced`] sends.
 const PACED: f64 = 0.9;
@@ -166,11 +170,11 @@ impl Setup {
             plain.receive_buffer.and_then(|bytes| Some(bytes / far.tcp()?.granted_per_asked()));
         match change {
             Change::SendBufferLarger => {
-                setup.options.send_buffer = Some(sent?.saturating_mul(LARGER_BUFFER.into()));
+                setup.options.send_buffer = Some(larger_buffer(sent?));
             }
             Change::SendBufferHalved => setup.options.send_buffer = Some(sent? / 2),
             Change::ReceiveBufferLarger => {
-                setup.spec.receive_buffer = Some(received?.saturating_mul(LARGER_BUFFER.into()));
+                setup.spec.receive_buffer = Some(larger_buffer(received?));
             }
             Change::ReceiveBufferHalved => setup.spec.receive_buffer = Some(received? / 2),
             Change::LargerWrites => {
@@ -219,6 +223,11 @@ impl Setup {
         setup.options.no_delay |= setup.options.max_pacing_rate.is_some();
         Some(setup)
     }
+}
+
+/// Returns the size in bytes of a buffer of `bytes` with the intervention of a larger buffer.
+fn larger_buffer(bytes: u64) -> u64 {
+    bytes.saturating_mul(LARGER_BUFFER.into()).max(LARGER_BUFFER_MIN)
 }
 
 /// Converts a rate to an integer pacing rate in bytes per second; `None` if the rate is too low for

@@ -165,6 +165,11 @@ fn each_limit_is_named_from_its_numbers() {
             Figures { states: WINDOW, ..PLAIN },
             vec![(ReceiveBufferLarger, 1.8, 0), (TwoConnections, 2.0, 0)],
         ),
+        (
+            Limit::ReceiveBuffer,
+            Figures { states: WINDOW, unread: 0.7, cpu: [0.4, 0.6], ..PLAIN },
+            vec![(ReceiveBufferLarger, 5.0, 0), (Discard, 1.1, 0)],
+        ),
         (Limit::RouteWindow, Figures { states: WINDOW, ..PLAIN }, vec![(TwoConnections, 2.0, 0)]),
         (Limit::Reader, Figures { states: WINDOW, unread: 0.9, ..PLAIN }, vec![(Discard, 5.0, 0)]),
         (Limit::Writer, Figures { states: OUT, ..PLAIN }, vec![(ShorterPauses, 9.0, 0)]),
@@ -525,4 +530,17 @@ fn a_gain_from_discarding_refutes_the_send_buffer() {
     let plain = Figures { states: BUFFER, ..PLAIN };
     let effects = [(Change::SendBufferLarger, 1.9, 0), (Change::Discard, 8.0, 0)];
     assert_eq!(diagnose(plain, &effects, &[]).limit, Limit::NotIdentified);
+}
+
+#[test]
+fn a_reader_that_pauses_is_told_from_one_that_copies() {
+    let slow = |cpu| Figures { states: WINDOW, unread: 0.9, cpu: [0.1, cpu], ..PLAIN };
+    for (cpu, gain, limit) in [
+        (0.1, 1.3, Limit::Reader),
+        (0.6, 1.3, Limit::NotIdentified),
+        (0.6, 1.9, Limit::Reader),
+    ] {
+        let verdict = diagnose(slow(cpu), &[(Change::Discard, gain, 0)], &[]);
+        assert_eq!(verdict.limit, limit, "{cpu}, {gain}: {verdict:#?}");
+    }
 }

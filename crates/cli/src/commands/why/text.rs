@@ -124,7 +124,7 @@ mod tests {
         let text = report("a path", &verdict);
         assert!(text.starts_with("send-buffer: 8.00 Mb/s, confidence 90 %\n"), "{text}");
         assert!(
-            text.contains("send buffer four times larger")
+            text.contains("send buffer at least four times larger")
                 && text.contains("1.98  (1.90 to 2.06), queue × 0.10")
         );
         assert!(text.contains("Advice: Enlarge the send buffer"), "{text}");
