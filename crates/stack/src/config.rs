@@ -35,10 +35,10 @@ pub struct StackConfig {
     /// behaviour.
     pub frame_prediction: bool,
     /// Whether the IPv4 identification of TCP packets is a counter, as in 4.3BSD. If false, the
-    /// field is zero, because routers cannot fragment these packets (RFC 6864 §4.1). The counter
-    /// saves three bytes a packet with header compression on serial lines (RFC 1144 §3.2.2). But
-    /// the counter reveals to every receiver how many packets the host sends to other hosts, and
-    /// prevents batches of segments.
+    /// field is zero, which is permitted because these packets have the flag DF (RFC 6864 §4.1).
+    /// The counter saves three bytes a packet with header compression on serial lines (RFC 1144
+    /// §3.2.2). But the counter reveals to every receiver how many packets the host sends to other
+    /// hosts, and prevents batches of segments.
     pub count_packets: bool,
     /// The number of probes for a duplicate that the host sends before it uses an IPv6 address
     /// (DupAddrDetectTransmits, RFC 4862 §5.1). If the number is not zero, the host also probes and
@@ -60,8 +60,8 @@ pub struct StackConfig {
     pub tcp: linerate_tcp::Config,
     /// The limits of the host.
     pub limits: Limits,
-    /// The number of this stack among the shards of a host. The shards of a host are stacks with
-    /// the same seed that share a link.
+    /// The position of this stack among the shards of a host. A host of several shards consists of
+    /// several stacks with equal seeds, which share a link and divide the connections among them.
     pub shard: Shard,
 }
 

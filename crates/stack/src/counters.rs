@@ -261,8 +261,8 @@ counters! {
         marked_segments "MarkedSegs",
         /// Received segments that belong to the same connection as the previous segment.
         flow_repeats "FlowRepeats",
-        /// Received segments whose connection was looked up, in the one-entry cache or in the
-        /// table.
+        /// Received segments whose connection was looked up, in the one-entry cache or in the hash
+        /// table of connections.
         flow_lookups "FlowLookups",
     }
 }

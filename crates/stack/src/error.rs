@@ -14,7 +14,8 @@ pub enum Error {
     /// accept. Try again after the next event of the socket.
     #[error("not now: try again after the next event of this socket")]
     WouldBlock,
-    /// Another socket has the address, or the connection exists already.
+    /// Another socket is bound to the local address, or a connection between the two addresses
+    /// exists already.
     #[error("{0} is in use: choose another port, or wait until the other socket is gone")]
     AddressInUse(SocketAddr),
     /// The address does not belong to this host.

@@ -13,8 +13,8 @@ use linerate_tcp::Event as TcpEvent;
 use linerate_units::Instant;
 use linerate_wire::{IcmpError, Icmpv6Error};
 
-/// An event for the application. Events of equal kind and socket are merged until the application
-/// polls them.
+/// An event for the application. Until the application polls an event of a socket, further events
+/// of this kind and socket are merged with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -64,7 +64,7 @@ pub enum RawEvent {
 impl RawEvent {
     const ALL: [Self; 2] = [Self::Readable, Self::Writable];
 
-    /// Returns the bit of this kind in the queue.
+    /// Returns the bit that represents this event in the event queue.
     pub(crate) const fn bit(self) -> u8 {
         1 << self as u8
     }
@@ -150,7 +150,8 @@ impl EventQueue {
         }
     }
 
-    /// Adds the events `kinds` of a socket. At least one bit of `kinds` must be set.
+    /// Adds the events in the bit mask `kinds` to the pending events of a socket. At least one bit
+    /// must be set.
     pub(crate) fn note(&mut self, socket: u32, kinds: u8) {
         match self.kinds.get_mut(socket as usize) {
             Some(known) if *known != 0 => *known |= kinds,
@@ -168,7 +169,8 @@ impl EventQueue {
         self.note(socket, kinds);
     }
 
-    /// Adds an event about an echo request. Returns false if the queue is full.
+    /// Adds an event about an echo request. Returns false, and drops the event, if the limit of
+    /// queued echo events is reached.
     pub(crate) fn note_echo(&mut self, event: Event) -> bool {
         let fits = self.host.len() < self.echo_limit;
         if fits {
@@ -185,7 +187,7 @@ impl EventQueue {
         }
     }
 
-    /// Removes the events of a closed socket.
+    /// Removes the pending events of a closed socket.
     pub(crate) fn forget(&mut self, socket: u32) {
         if self.links.contains(socket) {
             cold_path();
@@ -194,7 +196,8 @@ impl EventQueue {
         }
     }
 
-    /// Frees the memory for sockets from the index `sockets` on. These sockets no longer exist.
+    /// Frees the entries of sockets with an index of `sockets` or more. These sockets no longer
+    /// exist.
     #[cold]
     pub(crate) fn shrink(&mut self, sockets: usize) {
         self.links.shrink(sockets);
@@ -221,7 +224,7 @@ impl EventQueue {
         Some((socket, kind))
     }
 
-    /// Removes and returns the next event of the host.
+    /// Removes and returns the next event that concerns the host itself, not one of its sockets.
     #[inline(never)]
     pub(crate) fn poll_host(&mut self) -> Option<Event> {
         self.host.pop_front()
@@ -240,7 +243,7 @@ pub(crate) const INCOMING: u8 = 1;
 impl UdpEvent {
     const ALL: [Self; 3] = [Self::Readable, Self::Writable, Self::Error];
 
-    /// Returns the bit of this kind in the queue.
+    /// Returns the bit that represents this event in the event queue.
     pub(crate) const fn bit(self) -> u8 {
         1 << self as u8
     }

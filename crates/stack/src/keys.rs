@@ -30,7 +30,7 @@ impl Keys {
         Self { seed }
     }
 
-    /// Returns a fast keyed hash for a hash table in which peers can choose the entries.
+    /// Returns a fast keyed hash for a hash table whose keys a peer can choose.
     pub(crate) fn table(&self, purpose: &str) -> SipHasher13 {
         SipHasher13::new_with_keys(self.draw(purpose, 0), self.draw(purpose, 1))
     }
@@ -41,7 +41,8 @@ impl Keys {
         SipHasher24::new_with_keys(self.draw(purpose, 0), self.draw(purpose, 1))
     }
 
-    /// Derives the number with this index for a purpose, from all 256 bits of the seed.
+    /// Derives the 64-bit number with this index for a purpose. The number depends on all 256 bits
+    /// of the seed.
     pub(crate) fn draw(&self, purpose: &str, index: u8) -> u64 {
         let halves = self.seed.as_chunks::<16>().0;
         halves.iter().zip([0, 128]).fold(0, |number, (half, side)| {

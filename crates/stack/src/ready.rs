@@ -8,9 +8,9 @@
 use crate::collections::list::{Links, List};
 use core::hint::cold_path;
 
-/// Maximum number of frames that a sender may send in its turn. The number is greater than one,
-/// because consecutive frames find the sender's state in the processor's caches, and hit the
-/// one-entry cache of the receiver.
+/// Maximum number of frames that a sender may send in its turn. The number is greater than one, so
+/// that consecutive frames find the sender's state in the processor's caches. The flow cache of the
+/// receiving host then also finds their connection without a lookup.
 const FRAMES_PER_TURN: u32 = 4;
 
 /// A sender in the ring.
@@ -61,7 +61,8 @@ impl Ready {
         }
     }
 
-    /// Frees the links of sockets from the index `sockets` on. These sockets no longer exist.
+    /// Frees the links of sockets with an index of `sockets` or more. These sockets no longer
+    /// exist.
     #[cold]
     pub(crate) fn shrink(&mut self, sockets: u32) {
         self.links.shrink(Sender::Socket(sockets).item() as usize);

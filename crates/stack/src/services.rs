@@ -1,5 +1,5 @@
-//! The deadlines of the services of a host, such as DHCP, that are not connections. Each service
-//! has one timer, which expires rarely.
+//! The timers of the services of a host, such as DHCP. A service is any activity with a timer that
+//! is not a connection. Each service has one timer, which expires rarely.
 
 use linerate_units::Instant;
 

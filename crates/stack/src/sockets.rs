@@ -103,8 +103,8 @@ impl Sockets {
         }
     }
 
-    /// Returns the event of the socket at this index whose bit in the event queue has the number
-    /// `kind`.
+    /// Returns the event that the bit number `kind` of the event queue represents for the socket at
+    /// this index.
     #[inline]
     pub(crate) fn event(&self, index: u32, kind: u8) -> Option<Event> {
         let (key, socket) = self.entry(index)?;
@@ -296,8 +296,8 @@ impl Sockets {
     }
 
     /// Returns the connection with this handle, if it belongs to the application and is in full
-    /// form. The caller must only read the connection, because changes would need a dispatch
-    /// afterwards.
+    /// form. The caller must only read the connection: a change would have to be followed by a
+    /// dispatch, which updates timers and events.
     #[inline]
     pub(crate) fn full_tcp(&self, handle: TcpHandle) -> Option<&TcpSocket> {
         match self.slab.find(handle.0) {

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | a TCP segment | selected by a keyed hash of the flow, equal for both directions |
 //! | an ICMP error about a TCP segment of this host | the shard of the quoted flow |
-//! | ARP, Neighbour Discovery | all shards, with a cache each; only the first shard answers |
+//! | ARP, Neighbour Discovery | all shards, each with a neighbour cache; only the first answers |
 //! | any other frame: UDP, echo, fragment, invalid packet | the first shard |
 //!
 //! Only the first fragment of a segment contains the ports. Therefore the first shard reassembles
@@ -118,7 +118,7 @@ impl Steering {
                 let key = ipv6_key((ip, one.port()), (other_ip, other.port()));
                 shard_of(&self.hasher, self.shards, &key)
             }
-            // No packet has addresses of both versions.
+            // The choice does not matter here, because no packet has addresses of both IP versions.
             _ => FIRST_SHARD,
         }
     }

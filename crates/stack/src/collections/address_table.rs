@@ -18,7 +18,7 @@ impl AddressTable {
         Self { hasher, table: HashTable::new() }
     }
 
-    /// Returns the number that belongs to an address.
+    /// Returns the number that belongs to an address; `None` if the address is not in the table.
     #[inline]
     pub(crate) fn get(&self, address: IpAddr) -> Option<u32> {
         if self.table.is_empty() { None } else { self.find(address) }

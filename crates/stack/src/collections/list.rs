@@ -5,7 +5,7 @@
 use super::give_back;
 use alloc::vec::Vec;
 
-/// Value of a link that leads to no item, at either end of a list.
+/// Link value at either end of a list, where no item follows or precedes.
 const END: u32 = u32::MAX;
 /// Value of `previous` that marks an item as being in no list.
 const OUTSIDE: u32 = u32::MAX - 1;
@@ -160,8 +160,8 @@ impl Links {
         })
     }
 
-    /// Frees the links of the items from `length` on, up to the last of these items that is still
-    /// in a list.
+    /// Frees the links of items with a number of `length` or more. Items up to the last one that is
+    /// still in a list keep their links.
     #[cold]
     pub(crate) fn shrink(&mut self, length: usize) {
         // The search begins at the end and stops at the first node that must stay, so each freed

@@ -9,10 +9,10 @@ pub(crate) mod token_bucket;
 
 use alloc::vec::Vec;
 
-/// Number of elements for which a vector or table keeps memory even if it has fewer elements.
+/// Number of elements for which a vector or table keeps its memory, even if most of it is unused.
 pub(crate) const KEPT: usize = 64;
 
-/// Shrinks a vector of whose capacity less than a quarter is used. The cost is proportional to the
+/// Shrinks a vector if less than a quarter of its capacity is used. The cost is proportional to the
 /// number of elements that were removed before, so the amortised cost of a removal is constant.
 pub(crate) fn give_back<T>(elements: &mut Vec<T>) {
     if elements.capacity() > 4 * elements.len() + KEPT {

@@ -3,14 +3,14 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Number of bytes charged for each packet in addition to its content, so that the limit also
-/// bounds the number of empty packets.
+/// Number of bytes by which each packet counts more than its length, so that the limit also bounds
+/// the number of empty packets.
 const OVERHEAD: usize = 64;
 
 /// Maximum number of buffers in the free list.
 const SPARE: usize = 16;
 
-/// A queue of packets, each with a tag of the type `T`.
+/// A FIFO queue of packets, each with a tag of the type `T`.
 #[derive(Debug)]
 pub(crate) struct PacketQueue<T> {
     packets: VecDeque<(T, Vec<u8>)>,
@@ -22,7 +22,7 @@ pub(crate) struct PacketQueue<T> {
 }
 
 impl<T> PacketQueue<T> {
-    /// Creates an empty queue, whose packets may cost at most `limit` bytes together.
+    /// Creates an empty queue, whose packets may have a total cost of `limit` bytes.
     pub(crate) const fn new(limit: usize) -> Self {
         Self { packets: VecDeque::new(), cost: 0, limit, spare: Vec::new() }
     }

@@ -40,8 +40,9 @@ impl fmt::Debug for Key {
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
-    /// Indices of free slots; the last index is used first. [`Slab::shrink`] can leave indices of
-    /// slots that no longer exist, or that are in use again. Such indices are skipped.
+    /// Indices of free slots; the last index is used first. After [`Slab::shrink`], this list can
+    /// contain indices of slots that no longer exist, or that are in use again. [`Slab::insert`]
+    /// skips these indices.
     free: Vec<u32>,
     /// Number of values.
     values: usize,
@@ -90,7 +91,8 @@ impl<T> Slab<T> {
 
     /// Frees the free slots at the end of the slab, if more than three quarters of all slots are
     /// free. Returns the number of slots that remain, or `None` if no slot was freed. The search
-    /// passes only slots that are freed, so the amortised cost is constant.
+    /// for the last value examines only slots that are then freed, so the amortised cost is
+    /// constant.
     #[inline]
     pub(crate) fn shrink(&mut self) -> Option<usize> {
         if self.slots.len() > 4 * self.values + KEPT { self.give_back_slots() } else { None }
@@ -116,12 +118,12 @@ impl<T> Slab<T> {
         Some(length)
     }
 
-    /// Returns the value at an index, whatever its generation is.
+    /// Returns the value at an index, without a check of a key's generation.
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
         self.slots.get(index as usize)?.content.as_ref()
     }
 
-    /// Returns the value at an index for writing, whatever its generation is.
+    /// Returns the value at an index for writing, without a check of a key's generation.
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         self.slots.get_mut(index as usize)?.content.as_mut()
     }
@@ -155,7 +157,7 @@ impl<T> Slab<T> {
         slot.content.as_mut().map(|value| (Key::new(index, generation), value))
     }
 
-    /// Returns the present key of the value at an index.
+    /// Returns the current key of the value at an index.
     pub(crate) fn key(&self, index: u32) -> Option<Key> {
         self.entry(index).map(|(key, _)| key)
     }

@@ -1,15 +1,15 @@
 //! A hierarchical timer wheel, whose amortised cost per timer is constant.
 //!
 //! The wheel has nine levels of 64 slots. A slot of the lowest level is one tick, and a slot of
-//! each higher level spans all slots of the level below. Ticks are numbers with digits of 6 bits. A
-//! timer is at the level of the highest digit in which the tick of its deadline differs from the
-//! current tick. The timer moves to lower levels as its deadline approaches, at most nine times.
-//! All levels together span 2^64 nanoseconds.
+//! each higher level spans all slots of the level below. The number of a tick is split into nine
+//! digits of 6 bits, one for each level. A timer is at the level of the highest digit in which the
+//! tick of its deadline differs from the current tick. The timer moves to lower levels as its
+//! deadline approaches, at most nine times. All levels together span 2^64 nanoseconds.
 //!
-//! Timers are armed lazily. Postponing a deadline costs nothing: the timer stays in its slot and
-//! expires at the old time, and then its owner arms the timer again for the present deadline. This
-//! pays off because nearly every segment postpones a transport timer, and hardly any of these
-//! timers expires.
+//! Timers are armed lazily: to postpone a deadline, the owner of a timer does not touch the wheel.
+//! The timer expires at the old deadline, and then its owner arms it again for the present
+//! deadline. This pays off because nearly every segment postpones a transport timer, and hardly any
+//! of these timers expires.
 
 use crate::collections::give_back;
 use crate::collections::list::{Links, List};
@@ -25,7 +25,7 @@ const SLOTS: usize = 1 << DIGIT_BITS;
 const LEVELS: usize = 9;
 const LAST_TICK: u64 = u64::MAX >> TICK_BITS;
 
-/// A type that identifies timers. Each identifier corresponds to a small number.
+/// A type that identifies timers by small numbers.
 pub(crate) trait TimerId: Copy {
     /// Returns the number of this timer.
     fn number(self) -> u32;
@@ -111,8 +111,8 @@ impl<Id: TimerId> TimerWheel<Id> {
         }
     }
 
-    /// Moves a timer to an earlier deadline. The move can only lower `next`, so no search for the
-    /// next timer is needed.
+    /// Moves a timer to an earlier deadline. The earliest deadline can only become earlier, so no
+    /// search for the next timer is needed.
     #[inline(never)]
     fn move_earlier(&mut self, id: u32, deadline: Instant) {
         self.take_out(id);
@@ -181,15 +181,16 @@ impl<Id: TimerId> TimerWheel<Id> {
         Some(Id::from_number(id))
     }
 
-    /// Returns a time before which no timer expires. This is the start of the slot of the next
-    /// timer, so it can be earlier than the timer's deadline. [`TimerWheel::expire`] makes the
-    /// returned time more exact.
+    /// Returns a time before which no timer expires; [`Instant::NEVER`] if no timer is armed. The
+    /// time is the start of the slot of the next timer, so it can be earlier than the deadline of
+    /// this timer. A call of [`TimerWheel::expire`] at this time moves the timer to a lower level,
+    /// and thus makes the next value more exact.
     #[inline]
     pub(crate) const fn next(&self) -> Instant {
         self.next
     }
 
-    /// Disarms the timers with the numbers from `number` on, and frees their memory.
+    /// Disarms the timers with a number of `number` or more, and frees their memory.
     #[cold]
     pub(crate) fn shrink(&mut self, number: u32) {
         let end = u32::try_from(self.timers.len()).unwrap_or(u32::MAX);
@@ -219,8 +220,8 @@ impl<Id: TimerId> TimerWheel<Id> {
         }
     }
 
-    /// Returns the level, the index and the first tick of the occupied slot that begins first. This
-    /// slot is on the lowest occupied level, because the timers of that level differ from the
+    /// Returns the level, the index and the first tick of the earliest occupied slot. This slot is
+    /// on the lowest occupied level, because the ticks of timers on that level differ from the
     /// current tick only in the lowest digits.
     fn first_slot(&self) -> Option<(usize, usize, u64)> {
         let level = self.levels.iter().position(|level| level.occupied != 0)?;

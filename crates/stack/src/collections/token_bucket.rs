@@ -17,9 +17,9 @@ pub struct RateLimit {
 pub(crate) struct TokenBucket {
     interval: Duration,
     /// Time in which an empty bucket becomes full. Invariant: `full_at` is at most `depth` after
-    /// the last call's time.
+    /// the `now` of the last call of [`TokenBucket::take`].
     depth: Duration,
-    /// Time at which the bucket will be full, if no token is taken before.
+    /// Time at which the bucket will be full if no further token is taken.
     full_at: Instant,
 }
 

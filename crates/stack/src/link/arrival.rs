@@ -6,8 +6,8 @@ use core::num::NonZeroU16;
 use linerate_units::Instant;
 use linerate_wire::MacAddress;
 
-/// Minimum data of a segment, in bytes, for which the copy into the receive buffer also computes
-/// the checksum. The checksum of shorter data is computed in a separate pass before the copy.
+/// Minimum payload of a segment, in bytes, for which the checksum is computed while the payload is
+/// copied into the receive buffer. The checksum of a shorter payload is computed before the copy.
 pub(crate) const LONG: usize = 256;
 
 /// The metadata of a received packet.
@@ -19,7 +19,8 @@ pub(crate) struct Arrival<'a> {
     pub(crate) is_verified: bool,
     /// The payload of each segment of a GRO frame, in bytes; `None` for other frames.
     pub(crate) segment_size: Option<NonZeroU16>,
-    /// The memory of the frame, if the host may keep this memory.
+    /// The memory that contains the frame, if the host may share this memory with the link.
+    /// Otherwise, the host copies the payload.
     pub(crate) memory: Option<&'a Arc<[u8]>>,
     /// Whether the destination of the frame is a broadcast or multicast MAC address.
     pub(crate) is_link_broadcast: bool,
@@ -38,8 +39,8 @@ impl<'a> Arrival<'a> {
 }
 
 impl Arrival<'static> {
-    /// Creates the metadata of a packet from a queue of the host. The host verified its checksum
-    /// when it arrived.
+    /// Creates the metadata of a packet from a queue of the host. The checksum counts as verified,
+    /// because the host verified it before it queued the packet.
     pub(crate) const fn of_stored(at: Instant) -> Self {
         Self {
             at,
@@ -52,7 +53,8 @@ impl Arrival<'static> {
     }
 }
 
-/// Is `mac` a valid source address of a frame? Multicast addresses and zero are invalid.
+/// Is `mac` a valid source address of a frame? Multicast addresses and the all-zero address are
+/// invalid.
 pub(crate) fn is_possible_sender(mac: MacAddress) -> bool {
     !mac.is_multicast() && mac != MacAddress::ZERO
 }

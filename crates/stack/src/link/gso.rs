@@ -37,7 +37,7 @@ pub fn segment_gso_frame(
     }
 }
 
-/// Completes a checksum. Its field must contain the sum of the pseudo-header.
+/// Completes the checksum at `place`. The checksum field must contain the sum of the pseudo-header.
 fn complete(bytes: &mut [u8], place: PartialChecksum) {
     let (start, at) =
         (usize::from(place.start), usize::from(place.start) + usize::from(place.offset));

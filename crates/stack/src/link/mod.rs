@@ -43,9 +43,10 @@ pub trait Link {
         self.receive(budget, |frame| sink.take(frame))
     }
 
-    /// Passes up to `budget` of the next frames to `look`, in the order of arrival, without
-    /// receiving these frames. They are only a hint, by which a host with very many connections can
-    /// prefetch the memory of the connections. The default implementation passes no frames.
+    /// Passes up to `budget` of the next frames to `look`, in the order of arrival, but leaves
+    /// these frames in the receive queue. A host with very many connections uses the frames as a
+    /// hint, to prefetch the memory of their connections. The default implementation passes no
+    /// frames.
     fn peek(&mut self, _budget: usize, _look: impl FnMut(&[u8])) {}
 
     /// Offers up to `budget` empty frames to `fill`, one after the other, and returns the number of
@@ -80,9 +81,9 @@ pub trait Link {
     }
 
     /// Stops or continues the reception of new flows, if the link can tell them from the flows to
-    /// which this host has replied. Frames of new flows then wait in the link's queues, which may
-    /// overflow. A host uses this to limit its work on a flood of new flows. The default
-    /// implementation, for a link that cannot tell them apart, does nothing.
+    /// which this host has replied. If `hold` is true, frames of new flows wait in the link's
+    /// queues, which may overflow. A host uses this to limit its work during a flood of new flows.
+    /// The default implementation, for a link that cannot tell new flows from others, does nothing.
     fn hold_new_flows(&mut self, _hold: bool) {}
 
     /// Passes a frame to another shard of the host. That shard receives the frame like a frame from
@@ -128,8 +129,8 @@ pub trait FrameSource {
     /// time. A link can use this time to timestamp frames, instead of reading a clock.
     fn now(&self) -> Instant;
 
-    /// Returns whether there may be a frame to send. This check is cheap: if it returns false, the
-    /// link need not offer an empty frame.
+    /// Returns whether there may be a frame to send. If it returns false, the link need not offer
+    /// an empty frame. This check is cheaper than [`FrameSource::fill`].
     fn has_frames(&self) -> bool {
         true
     }
@@ -149,7 +150,7 @@ pub trait FrameSource {
     }
 }
 
-/// A sequence of empty frames, which a link offers to a host.
+/// A sequence of empty frames, into which a host writes frames to send.
 pub trait FrameSlots {
     /// Offers the next empty frame to `fill`, like [`Link::transmit`]. Returns true if there was an
     /// empty frame and `fill` wrote a frame into it.
@@ -160,7 +161,7 @@ pub trait FrameSlots {
 /// data is in other memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZeroCopyFrame<'a> {
-    /// The metadata of the beginning of the frame, which is in the offered frame.
+    /// The metadata of the frame. Its `length` counts only the bytes in the offered frame.
     pub frame: TxFrame,
     /// The parts of the frame that follow the offered frame, in this order.
     pub rest: [&'a [u8]; 2],
@@ -172,8 +173,8 @@ pub struct RxFrame<'a> {
     /// The frame from its first header on, without preamble and frame check sequence. Padding may
     /// follow the packet if the medium has a minimum frame size.
     pub bytes: &'a [u8],
-    /// The time at which the frame arrived at the link. A later wait for the host does not change
-    /// it.
+    /// The time at which the frame arrived at the link, which can be earlier than the time at which
+    /// the host receives the frame.
     pub arrived: Instant,
     /// The result of the link's checksum verification.
     pub checksum: RxChecksum,
@@ -217,7 +218,7 @@ pub enum RxChecksum {
 }
 
 /// The position of an incomplete transport checksum. The checksum field contains only the sum of
-/// the pseudo-header, not inverted.
+/// the pseudo-header, without the final complement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartialChecksum {
     /// The offset of the transport header in the frame, in bytes. The checksum covers all bytes
