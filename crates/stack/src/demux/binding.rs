@@ -80,8 +80,8 @@ impl Binding {
         Ok(Self { local, family })
     }
 
-    /// Creates the binding of a forwarded flow. The application sees its addresses in the form of
-    /// packet headers.
+    /// Creates the binding of a forwarded flow. The application sees the addresses of the flow in
+    /// the form of packet headers.
     pub(crate) const fn to_flow(local: SocketAddr) -> Self {
         let family = match local {
             SocketAddr::V4(_) => Family::Ipv4,

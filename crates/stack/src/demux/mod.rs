@@ -29,7 +29,7 @@ struct Entry {
     socket: u32,
 }
 
-/// The previous content of the one-entry cache, for [`Demux::restore`].
+/// The entry that prefetch has replaced in the one-entry cache, for [`Demux::restore`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Replaced(Option<Entry>);
 
@@ -61,7 +61,7 @@ impl Packed<32> {
     }
 }
 
-/// Shrinks a table of whose capacity less than an eighth is used. The cost is proportional to the
+/// Shrinks a table if less than an eighth of its capacity is used. The cost is proportional to the
 /// number of entries that were removed before.
 #[inline]
 fn give_back_table<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64) {
@@ -264,8 +264,8 @@ impl Demux {
         self.prefetch.forget_flow(flow);
     }
 
-    /// Adds a frame to the next batch. `flow` is the flow of the frame, or `None` if the frame
-    /// contains no TCP segment.
+    /// Adds a frame to the batch that is announced for the next lookup prefetch. `flow` is the flow
+    /// of the frame, or `None` if the frame contains no TCP segment.
     #[inline]
     pub(crate) fn announce(&mut self, flow: Option<Flow>) {
         self.prefetch.note(flow);
@@ -295,9 +295,9 @@ impl Demux {
         true
     }
 
-    /// Advances to the next frame of the batch, whose flow is `flow`. If the lookup of the batch
-    /// has found the socket of this flow, and the one-entry cache holds another flow, replaces the
-    /// cache entry and returns the replaced content. Otherwise returns `None`.
+    /// Advances to the next frame of the announced batch, whose flow is `flow`. If the prefetch has
+    /// found the socket of this flow, and the one-entry cache holds another flow, puts the found
+    /// entry into the cache and returns the replaced one. Otherwise returns `None`.
     pub(crate) fn step_to_announced(&mut self, flow: Option<Flow>) -> Option<Replaced> {
         let run = self.prefetch.step();
         let (flow, socket) = (flow?, run?.socket?);
@@ -307,7 +307,8 @@ impl Demux {
         Some(Replaced(self.last.replace(Entry { flow, socket })))
     }
 
-    /// Restores the one-entry cache, after a frame that did not hit the prefetched entry.
+    /// Restores the entry that prefetch has replaced in the one-entry cache, after a frame for
+    /// which the flow cache did not use the prefetched entry.
     pub(crate) fn restore(&mut self, before: Replaced) {
         self.last = before.0;
     }

@@ -128,8 +128,8 @@ proptest! {
         check_announced(&noted);
     }
 
-    /// The handled frames differ from the announced frames, and flows are inserted and removed
-    /// meanwhile.
+    /// A removed socket is never found, even if the handled frames differ from the announced
+    /// frames, and flows are inserted and removed meanwhile.
     #[test]
     fn an_unexpected_sequence_never_finds_a_removed_socket(
         noted in prop::collection::vec(prop::option::of(0_u16..4), 2..12),

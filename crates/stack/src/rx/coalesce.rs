@@ -86,8 +86,8 @@ impl NextAcks {
         }
     }
 
-    /// Creates a prediction from a segment whose packet is not available. No packet matches this
-    /// prediction, so it only ends the batch.
+    /// Creates the state after an acknowledgement whose packet is not available. No packet matches
+    /// the resulting prediction, so this acknowledgement is the last of its batch.
     pub(crate) fn after_segment(bytes: &[u8]) -> Option<Self> {
         NextAck::after_segment(bytes).map(Self::V4)
     }

@@ -33,8 +33,8 @@ pub(crate) struct FlowCache {
     /// Number of frames that were handled by the flow cache. When the host's counters are read,
     /// this number is added to the counters of frames, packets, segments and lookups.
     pub(crate) hits: u64,
-    /// Number of hits whose flow lookup prefetch has put into the one-entry cache, because the
-    /// frame belongs to another flow than the frame before.
+    /// Number of hits for which lookup prefetch has put the flow into the one-entry cache, because
+    /// the frame before belonged to another flow.
     pub(crate) prefetched: u64,
 }
 
@@ -180,7 +180,8 @@ impl<'a> LinkHeader<'a> {
     pub(crate) fn strip(self, bytes: &[u8]) -> Option<&[u8]> {
         let Self::Ethernet(known) = self else { return Some(bytes) };
         let (header, packet): (&EthernetBytes, _) = bytes.split_first_chunk()?;
-        // A comparison of slices compiles to two overlapping word comparisons.
+        // The headers are compared as slices, because this compiles to two overlapping word
+        // comparisons.
         (known.as_slice() == header.as_slice()).then_some(packet)
     }
 }

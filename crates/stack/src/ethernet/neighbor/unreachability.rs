@@ -9,21 +9,23 @@ use linerate_wire::MacAddress;
 
 /// Time between the first use of a stale neighbour and its first probe (RFC 4861 §10).
 const DELAY_FIRST_PROBE: Duration = Duration::from_secs(5);
-/// Minimum and maximum of the reachable time that routers can set. The limits of this time and of
-/// the interval below bound the number of solicitations that a rogue router can cause, and the time
-/// for which a vanished neighbour stays in the cache.
+/// Minimum and maximum of the reachable time that a router can set. These limits, and the limits of
+/// the interval below, restrict a rogue router. They bound the number of solicitations that it can
+/// cause, and the time for which a vanished neighbour stays in the cache.
 const REACHABLE_LIMITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3_600)];
 const INTERVAL_LIMITS: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(10)];
 
-/// A connection through a neighbour, and the progress of the connection when it last used the
-/// neighbour.
+/// A connection through a neighbour, and the number of bytes that the peer had acknowledged when
+/// the connection last used the neighbour. A different number later confirms that the neighbour is
+/// reachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Witness {
     pub(crate) connection: TcpHandle,
     pub(crate) progress: u64,
 }
 
-/// A received neighbour advertisement.
+/// The contents of a received neighbour advertisement: the MAC address, if it contains one, and the
+/// flags R, S and O (RFC 4861 §4.4).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Advertised {
     pub(crate) mac: Option<MacAddress>,
