@@ -163,8 +163,8 @@ impl Limits {
     }
 }
 
-/// Returns how long before a temporary address is deprecated the next temporary address is formed:
-/// REGEN_ADVANCE of RFC 8981 §3.8.
+/// Returns the time between the formation of a new temporary address and the deprecation of the
+/// address that it replaces: REGEN_ADVANCE of RFC 8981 §3.8.
 pub(crate) fn regeneration_advance(dad_transmits: u8, interval: Duration) -> Duration {
     Duration::from_secs(2) + interval * u64::from(RETRIES) * u64::from(dad_transmits)
 }

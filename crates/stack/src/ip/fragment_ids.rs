@@ -14,8 +14,8 @@ use siphasher::sip::{SipHasher13, SipHasher24};
 /// Number of groups. Each group of host pairs shares a counter.
 const GROUPS: usize = 256;
 
-/// Number of recent identifications for each group. An ICMP error about an older packet is
-/// implausible.
+/// Number of identifications of each group that count as recent. An ICMP error that quotes an older
+/// identification is assumed to be forged.
 const RECENT: u32 = 1_024;
 
 /// The generator of identifications of a host.

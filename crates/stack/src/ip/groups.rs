@@ -11,15 +11,16 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::{GroupQuery, GroupRecordKind, GroupVersion, igmp, ipv6_multicast};
 use siphasher::sip::SipHasher24;
 
-/// Default number of transmissions of a change, which routers can set (Robustness Variable, RFC
-/// 3376 §8.1).
+/// Default number of times that the report of a membership change is transmitted. Routers can set
+/// another number (Robustness Variable, RFC 3376 §8.1).
 const ROBUSTNESS: u8 = 2;
 /// Default interval of general queries, which routers can set (RFC 3376 §8.2).
 const QUERY_INTERVAL: Duration = Duration::from_secs(125);
-/// The maximum interval between transmissions of a change (RFC 3376 §8.11, RFC 3810 §9.11).
+/// Maximum interval between two transmissions of the report of a change (RFC 3376 §8.11, RFC 3810
+/// §9.11).
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// The maximum interval between transmissions of a change for IGMPv2 and MLDv1 (RFC 2236 §8.10, RFC
-/// 2710 §7.10).
+/// Maximum interval between two transmissions of the report of a change for IGMPv2 and MLDv1 (RFC
+/// 2236 §8.10, RFC 2710 §7.10).
 const OLD_REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The limits of multicast group memberships.
@@ -87,15 +88,16 @@ struct Group {
     is_of_host: bool,
     /// The union of the filters of all members.
     state: Filter,
-    /// Number of transmissions that remain for the last change of the filter mode.
+    /// Number of further transmissions of the report of the last change of the filter mode.
     mode_reports: u8,
-    /// Number of transmissions that remain for the last change of each source.
+    /// Number of further transmissions of the report of the last change of each source.
     source_reports: BTreeMap<IpAddr, u8>,
-    /// The time of the next transmission of a change.
+    /// The time of the next report of a change; [`Instant::NEVER`] if no report is pending.
     report_at: Instant,
     /// The time of the response to a group-specific query.
     response_at: Instant,
-    /// The sources that pending queries asked about; empty if a query asked about all sources.
+    /// The sources about which pending group-specific queries asked; empty if one of these queries
+    /// asked about all sources.
     queried: BTreeSet<IpAddr>,
 }
 

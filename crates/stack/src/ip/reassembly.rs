@@ -24,8 +24,8 @@ const FRAGMENT: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReassemblyLimits {
     /// Maximum memory of all incomplete datagrams, in bytes. Each fragment counts as its payload
-    /// plus 64 bytes, and each datagram counts another 512 bytes, which is at least the memory that
-    /// it takes.
+    /// plus 64 bytes, and each datagram counts another 512 bytes. Together these numbers are at
+    /// least the memory that a datagram takes.
     pub bytes: usize,
     /// Maximum number of incomplete datagrams.
     pub datagrams: usize,
@@ -117,7 +117,7 @@ pub(crate) struct Reassembly {
     ages: BTreeMap<u64, DatagramKey>,
     /// The number that the next new datagram gets.
     next: u64,
-    /// The sum of the charges of all datagrams, in bytes. Invariant: it does not exceed the limit.
+    /// The number of bytes charged for all datagrams. Invariant: it does not exceed the limit.
     bytes: usize,
     limits: ReassemblyLimits,
 }

@@ -234,8 +234,8 @@ impl Routes {
         }
     }
 
-    /// Begins a new generation, so that callers repeat their lookups. For changes outside the table
-    /// on which the use of a route depends.
+    /// Begins a new generation, so that callers repeat their lookups. Needed after a change outside
+    /// the table that affects the use of routes, such as a change of the addresses of an interface.
     pub(crate) const fn invalidate(&mut self) {
         self.generation += 1;
     }

@@ -19,8 +19,8 @@ pub struct DefaultRouter {
     pub preference: RouterPreference,
     /// The time at which the router ceases to be a default router.
     pub valid_until: Instant,
-    /// The time until which the router is used only if no other router answers; `None` unless the
-    /// router recently did not answer.
+    /// The time until which the router is used only if no other router answers, because it recently
+    /// did not answer; `None` for all other routers.
     pub suspect_until: Option<Instant>,
 }
 

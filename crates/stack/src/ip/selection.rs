@@ -53,7 +53,8 @@ fn policy_of(address: IpAddr) -> Policy {
     POLICIES.iter().find(matches).copied().unwrap_or(POLICIES[POLICIES.len() - 1])
 }
 
-/// Returns the scope of an address, as a scope value of multicast addresses (RFC 6724 §3.1, §3.2).
+/// Returns the scope of an address, as the number that the scope field of a multicast address would
+/// contain (RFC 6724 §3.1, §3.2).
 fn scope_of(address: IpAddr) -> u8 {
     const LINK_LOCAL: u8 = 2;
     const SITE_LOCAL: u8 = 5;
