@@ -129,8 +129,9 @@ impl CompactSocket<TimeWaitRecord> {
 }
 
 impl TcpSocket {
-    /// Returns whether the host needs nothing but TIME-WAIT from the socket. The connection itself
-    /// checks whether a segment is left to send.
+    /// Returns whether TIME-WAIT is all that remains of the socket: it is an orphan, is still in
+    /// the tables of the host, and holds no buffer memory. The connection itself checks whether a
+    /// segment is left to send.
     fn is_only_in_time_wait(&self) -> bool {
         self.owner == Owner::Orphan && !self.is_retired && self.held == 0
     }

@@ -1,7 +1,8 @@
 //! Records of a connection's last memory grant, and of its use of the buffer pool.
 
-/// The circumstances of the last grant of buffer memory to a connection, by which the host
-/// recognises an outdated grant (see [`Memory`](super::memory::Memory)).
+/// The state of a connection's memory accounting at the last grant of buffer memory. The host
+/// compares it with the present state to recognise an outdated grant (see
+/// [`Memory`](super::memory::Memory)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Granted {
     pub(crate) changes: u64,
@@ -12,8 +13,8 @@ impl Granted {
     /// The value of a connection that has no grant yet.
     pub(crate) const NOTHING: Self = Self { changes: u64::MAX, has_moved: false };
 
-    /// Returns whether the grant stays valid until some connection changes the memory that it
-    /// holds, however many bytes this connection transfers.
+    /// Returns whether the grant stays valid however many bytes this connection transfers, until
+    /// some connection changes the memory that it holds.
     #[inline(always)]
     pub(crate) const fn is_final(self) -> bool {
         self.has_moved

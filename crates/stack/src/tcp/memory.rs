@@ -3,10 +3,10 @@
 //!
 //! Connections share one budget of memory, and take memory only for actual data. The memory of a
 //! connection is limited to a part of the memory that is free at that time (dynamic thresholds,
-//! Choudhury and Hahne 1998). This part is a sixteenth, so that only many idle connections could
-//! exhaust the budget, each with less memory than the previous one. For a connection that has
-//! already transferred as many bytes as it holds, the limit is all of the free memory. A connection
-//! without memory may take the smallest buffer as long as that much memory is free.
+//! Choudhury and Hahne 1998). This part is a sixteenth, so that only very many idle connections
+//! together could exhaust the budget. For a connection that has already transferred as many bytes
+//! as it holds, the limit is all of the free memory. A connection without memory may take the
+//! smallest buffer as long as that much memory is free.
 //!
 //! If connections hold more than half of the budget, the largest holders return memory that they
 //! have not used recently. If connections hold more than three quarters, or a connection gets no
@@ -110,8 +110,9 @@ impl Memory {
     /// that it holds.
     #[inline(always)]
     pub(crate) fn supply(&self, socket: &mut TcpSocket) {
-        // The held bytes have not changed, and the number of transferred bytes only grows. So if
-        // the connection had transferred enough at the last grant, this needs no second check.
+        // If `changes` is equal, the number of held bytes has not changed since the last grant, and
+        // the number of transferred bytes only grows. So a connection that had transferred enough
+        // at the last grant needs no new check.
         let Granted { changes, has_moved: knows } = socket.granted;
         if changes != self.changes
             || (!knows && has_moved(socket.held, socket.connection.moved_bytes()))
@@ -219,7 +220,8 @@ impl Memory {
         self.stop_waiting(connection);
     }
 
-    /// Frees the list links of sockets from the index `sockets` on. These sockets no longer exist.
+    /// Frees the list links of sockets with an index of `sockets` or more. These sockets no longer
+    /// exist.
     #[cold]
     pub(crate) fn shrink(&mut self, sockets: usize) {
         self.holders.shrink(sockets);
@@ -286,8 +288,8 @@ const fn has_moved(held: usize, moved: u64) -> bool {
     moved > 0 && moved >= held as u64
 }
 
-/// Converts a number of bytes to the integer type of a memory grant. Numbers of 4 GiB and more
-/// saturate, which is harmless because no buffer needs as much.
+/// Converts a number of bytes to the integer type of a memory grant. Larger numbers become the
+/// maximum of nearly 4 GiB, which is harmless because no buffer needs as much.
 fn in_grant(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }

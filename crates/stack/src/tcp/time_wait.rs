@@ -51,8 +51,9 @@ pub(crate) struct TimeWait {
     pub(crate) latest: Instant,
     /// Time between the end of the first record and the expiry of the queue's timer.
     pub(crate) delay: Duration,
-    /// Number of entries that were skipped since a record was added, removed or found. If this
-    /// number reaches the length of the list, the list contains no record that could end.
+    /// Number of entries without a TIME-WAIT record that were moved to the back of the list, since
+    /// a record was last added, removed or found. If this number reaches the length of the list,
+    /// the list contains no record.
     pub(crate) skipped: usize,
 }
 

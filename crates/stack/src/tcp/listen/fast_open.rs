@@ -1,10 +1,11 @@
 //! The limit of pending Fast Open connections of a listener (RFC 7413 §4.2.2).
 //!
 //! An attacker with a stolen cookie can open connections from the address of another host, so the
-//! number of pending handshakes is limited. The real owner of the address resets these connections.
-//! A reset connection counts towards the limit for another minute; otherwise the listener would
-//! admit a flood as fast as resets arrive (RFC 7413 §5.1). A listener that sends SYN cookies admits
-//! no Fast Open connections, because it is probably under a SYN flood.
+//! number of pending handshakes is limited. The real owner of the address resets these connections,
+//! because it has not sent their SYNs. A reset connection counts towards the limit for another
+//! minute; otherwise the listener would admit a flood as fast as resets arrive (RFC 7413 §5.1). A
+//! listener that sends SYN cookies admits no Fast Open connections, because it is probably under a
+//! SYN flood.
 
 use alloc::collections::VecDeque;
 use linerate_units::{Duration, Instant};

@@ -7,7 +7,7 @@
 //! ```text
 //!  31    27 26 24 23                                             0
 //! ┌───────┬─────┬───────────────────────────────────────────────┐
-//! │ period│ MSS │ keyed hash of both ends, IRS and all the rest │
+//! │ period│ MSS │ keyed hash of flow, IRS, MSS and option bits  │
 //! └───────┴─────┴───────────────────────────────────────────────┘
 //! ```
 //!
