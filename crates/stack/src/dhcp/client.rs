@@ -140,7 +140,8 @@ impl DhcpClient {
         self.next
     }
 
-    /// Performs what is due at `now`, and returns the resulting actions.
+    /// Performs the step that is due at `now`, such as a retransmission, and returns the resulting
+    /// actions.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Vec<DhcpAction> {
         if now < self.next {
             return Vec::new();
@@ -184,7 +185,7 @@ impl DhcpClient {
         }
     }
 
-    /// Begins to look for servers by sending a DHCPDISCOVER.
+    /// Begins to look for servers (SELECTING), and sends a DHCPDISCOVER.
     fn discover(&mut self, now: Instant) -> Vec<DhcpAction> {
         self.state = State::Selecting;
         self.begin_exchange(now);

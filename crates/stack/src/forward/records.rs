@@ -36,7 +36,7 @@ pub(crate) struct Records {
     polled: List,
     /// Handshakes that were reported to the application, but ended before the application decided.
     /// Their end must still be reported. Invariant: their number is at most the limit of records,
-    /// because the application receives these events before the events of new records.
+    /// provided that the application polls these events before the events of new handshakes.
     pub(crate) cancelled: VecDeque<DeferredHandle>,
 }
 

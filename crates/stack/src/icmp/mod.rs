@@ -12,7 +12,7 @@ use linerate_wire::{
     Quote, SeqNum, Unreachable,
 };
 
-/// Maximum number of remembered pairs of destination and identifier.
+/// Maximum number of pairs of destination and identifier in [`EchoFlows`].
 const FLOWS: usize = 64;
 
 /// The destinations and identifiers of recent echo requests, or of recent echo replies.

@@ -97,9 +97,9 @@ impl Stack {
         true
     }
 
-    /// Examines whether an ARP packet shows that another host uses the address that the client
-    /// probes: the packet comes from this address, or another host probes for it too (RFC 5227
-    /// §2.1.1).
+    /// Checks whether an ARP packet shows that another host uses the address that the DHCP client
+    /// probes, and if so, declines the lease. The packet shows this if it comes from this address,
+    /// or if another host probes for this address too (RFC 5227 §2.1.1).
     pub(crate) fn check_dhcp_probe(&mut self, now: Instant, packet: &ArpPacket) {
         let Some(service) = &mut self.interface.dhcp else { return };
         if packet.sender_mac == self.interface.mac {

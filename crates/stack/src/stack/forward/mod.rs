@@ -82,7 +82,8 @@ impl Stack {
     }
 
     /// Removes and returns the next event about a new flow ([`ForwardEvent::Deferred`] or
-    /// [`ForwardEvent::Datagrams`]).
+    /// [`ForwardEvent::Datagrams`]). The application should first poll all events of
+    /// [`Stack::poll_ended_flow`], because only this limits their number.
     pub fn poll_new_flow(&mut self) -> Option<ForwardEvent> {
         self.poll_deferred().or_else(|| self.poll_udp_flow())
     }
