@@ -100,9 +100,8 @@ impl Stack {
         }
     }
 
-    /// Writes the next frame of a batch whose offered segments have all been written, if the
-    /// connection can continue the batch. Returns the length of the frame, or `None` if the batch
-    /// has ended.
+    /// Writes the next frame of a batch of which no further segment is prepared, if the connection
+    /// can continue the batch. Returns the length of the frame, or `None` if the batch has ended.
     #[inline(never)]
     fn continue_batch(&mut self, now: Instant, frame: &mut [u8]) -> Option<usize> {
         self.commit_batch();

@@ -11,8 +11,8 @@ use linerate_units::Instant;
 /// The limits of the work in one turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Maximum number of frames to receive from the link, and maximum number of packets from the
-    /// host to itself to handle. Each of the two is counted separately.
+    /// Maximum number of frames to receive from the link, and also of packets from the host to
+    /// itself to handle. The frames and the packets are counted separately.
     pub receive: usize,
     /// Maximum number of timers to run.
     pub timers: usize,
@@ -141,8 +141,8 @@ impl FrameSource for HostTurn<'_> {
 
 /// # Host driver: the turn
 impl Stack {
-    /// Performs one turn on `link`, like [`Host::turn`](crate::Host::turn). Here the caller keeps
-    /// the link apart from the host, so threads that share the host under a lock can wait for the
+    /// Performs one turn on `link`, like [`Host::turn`](crate::Host::turn), for a caller that keeps
+    /// the link apart from the host. Threads that share such a host under a lock can wait for the
     /// link without holding the lock.
     ///
     /// # Errors
@@ -270,7 +270,8 @@ impl Stack {
         budget: Budget,
         now: Instant,
     ) -> Result<Turn, LinkError> {
-        // An early return keeps the registers of the common path free of the rare error.
+        // The error is handled by an early return, because it would otherwise occupy registers in
+        // the common path.
         let received = match received {
             Ok(received) => received,
             Err(error) => {

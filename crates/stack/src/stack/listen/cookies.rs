@@ -120,8 +120,9 @@ impl Stack {
         true
     }
 
-    /// Has this listener sent a cookie so recently that the cookie may still be valid? If not, no
-    /// acknowledgement is checked, which limits the number of guesses of an attacker.
+    /// Has this listener sent a cookie so recently that the cookie may still be valid? If not,
+    /// acknowledgements are not checked for cookies, which limits the number of guesses of an
+    /// attacker.
     fn expects_cookies(&mut self, arrived: &Arrived<'_>, index: u32) -> bool {
         let Some(listener) = self.sockets.listener_at(index) else { return false };
         let is_recent =

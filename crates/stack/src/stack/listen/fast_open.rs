@@ -84,8 +84,8 @@ impl Stack {
         }
     }
 
-    /// Returns the number of connections of a listener whose Fast Open handshake is pending. Counts
-    /// them anew, to check the listener's own count.
+    /// Counts the connections of a listener whose Fast Open handshake is pending, to check the
+    /// number that the listener itself keeps.
     pub(super) fn count_pending(&self, handle: ListenHandle) -> usize {
         let is_open = |index| self.sockets.get(index).and_then(Socket::as_tcp).is_some();
         self.pending_fast.iter().filter(|&(&index, &at)| at == handle && is_open(index)).count()

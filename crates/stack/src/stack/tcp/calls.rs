@@ -70,8 +70,8 @@ impl Stack {
     }
 
     /// Handles a write for which the send buffer had no room. If the buffer is empty, the
-    /// connection lacks memory, and waits in the queue for memory. Otherwise the next
-    /// acknowledgement makes room.
+    /// connection lacks memory, and is added to the queue of connections that wait for memory.
+    /// Otherwise the next acknowledgement makes room.
     #[cold]
     fn wait_to_write(&mut self, handle: TcpHandle) -> Result<(), Error> {
         let (index, socket) = self.sockets.tcp_mut(handle)?;

@@ -212,7 +212,8 @@ impl Stack {
 
     /// May a half-open connection process `segment`? As in Linux, the host ignores the
     /// acknowledgement that completes the handshake while the accept queue is full or the listener
-    /// waits for data. The peer then retransmits its data, with the acknowledgement.
+    /// waits for data. The peer later retransmits its data, and each data segment carries the
+    /// acknowledgement again.
     pub(crate) fn may_complete(
         &mut self,
         now: Instant,

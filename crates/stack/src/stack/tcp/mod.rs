@@ -23,8 +23,8 @@ use linerate_tcp::State;
 use linerate_units::Instant;
 
 impl Stack {
-    /// Updates the host after a connection has changed from state `before` to `state`, or is
-    /// closed.
+    /// Updates the host after the state of a connection has changed from `before` to `state`, or if
+    /// the connection is closed.
     #[inline(always)]
     fn handle_state_change(&mut self, index: u32, (before, state): (State, State)) {
         if matches!(before, State::SynSent | State::SynReceived) && state != before {
@@ -152,8 +152,8 @@ impl Stack {
         }
     }
 
-    /// Shrinks the tables that are indexed by socket, when no slot from the index `slots` on is in
-    /// use any more.
+    /// Shrinks the tables that are indexed by socket, after the slots with an index of `slots` or
+    /// more were removed.
     #[cold]
     fn shrink_tables(&mut self, slots: usize) {
         let first = u32::try_from(slots).unwrap_or(u32::MAX);
@@ -216,8 +216,8 @@ impl Stack {
             }
             return;
         }
-        // The deadline of the connection may have moved later since the timer was armed. In this
-        // case the timer is only armed again, which reads little of a connection that may not be in
+        // The deadline of the connection may have moved to a later time since the timer was armed.
+        // The timer is then only armed again. This reads little of a connection that may not be in
         // the processor's caches.
         if let Some(socket) = self.sockets.full_at(index) {
             socket.armed = Instant::NEVER;

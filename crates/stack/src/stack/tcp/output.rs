@@ -223,8 +223,8 @@ impl Stack {
         SegmentOutcome::Frame(written)
     }
 
-    /// Prepares for the next segments of the connection: if they can share the headers of the
-    /// segment that was `sent`, begins a batch.
+    /// Prepares the transmission of further segments of the connection: begins a batch, if these
+    /// segments can share the headers of the segment `sent`.
     #[inline(never)]
     fn prepare_next(
         &mut self,

@@ -17,9 +17,9 @@ impl Stack {
     pub(super) fn queue_for_end(&mut self, index: u32, end: Instant) {
         if end < self.time_wait.latest {
             cold_path();
-            // The record would end before an earlier entry of the queue, because its connection was
-            // unpacked meanwhile, or because its TIME-WAIT is shorter. Therefore the record gets a
-            // timer of its own.
+            // The record would end before another record that is in front of it in the queue,
+            // because its connection was unpacked meanwhile, or because its TIME-WAIT is shorter.
+            // Therefore the record gets a timer of its own.
             self.timers.set(TcpTimer::Connection(index), end);
             if let Some(socket) = self.sockets.full_at(index) {
                 socket.armed = Instant::NEVER;
@@ -76,8 +76,8 @@ impl Stack {
         self.time_wait.latest = Instant::ZERO;
     }
 
-    /// Moves a connection that is not a record to the back, so that it does not block the records
-    /// behind it. Runs the timer of the connection.
+    /// Moves a connection that is not a record to the back of the queue, so that it does not block
+    /// the records behind it. Runs the timer of the connection.
     #[cold]
     fn skip(&mut self, now: Instant, index: u32) {
         self.move_back(index);
