@@ -295,8 +295,8 @@ impl Stack {
                 return TransmitOutcome::QueuedOrDropped;
             }
         };
-        // A packet whose first piece is also its last fits into one frame, so it is not counted as
-        // fragmented.
+        // If the first fragment is also the last one, the packet was sent whole, so it is not
+        // counted as fragmented.
         let is_fragment = !(is_first && is_last);
         counted.fragments_created += u64::from(is_fragment);
         counted.fragmented += u64::from(is_fragment && is_last);

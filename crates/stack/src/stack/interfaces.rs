@@ -459,7 +459,8 @@ impl Stack {
         self.schedule_others();
     }
 
-    /// Does any interface have frames to send whose link is not known to lack room?
+    /// Is there an interface that has frames to send, and whose link did not lack room for frames
+    /// in its last turn?
     pub(crate) fn can_transmit(&self) -> bool {
         self.all_interfaces().any(|known| !known.ready.is_empty() && !known.is_blocked)
     }

@@ -66,7 +66,7 @@ impl Stack {
         self.schedule_discovery();
     }
 
-    /// Returns whether another host has the link-local addresses of this interface. If so, the
+    /// Returns whether other hosts have all link-local addresses of this interface. If so, the
     /// interface ignores router advertisements, because IP operation on the interface should be
     /// disabled (RFC 4862 §5.4.5).
     fn is_link_local_duplicated(&self) -> bool {

@@ -128,7 +128,7 @@ impl Stack {
         if !HAS_DATA {
             let next = || NextAck::after(&packet).map(V::next_acks);
             let whose = (handle, &socket.connection);
-            // The field is written only if a batch has begun; it is already `None` otherwise.
+            // `self.coalesced` is `None` already, so it is written only if a batch has begun.
             if let Some(acks) = Coalesced::begin_acks(whose, self.now, next, &segment) {
                 self.coalesced = Some(acks);
                 return;

@@ -49,8 +49,9 @@ impl Stack {
         let flow = flow_of(self.interface.capabilities.medium, frame.bytes);
         let before = self.flows.step_to_announced(flow);
         if let (Some(flow), Some(_)) = (flow, before) {
-            // Lookups find only connections with other hosts. The addresses of a connection were
-            // checked when the connection was opened.
+            // The addresses need no check before they enter the flow cache: the prefetch finds only
+            // connections with other hosts, whose addresses were checked when the connection was
+            // opened.
             self.interface.flow_cache.learn(&flow.hosts);
         }
         let socket = before.and_then(|_| self.flows.last(&flow?));
@@ -60,8 +61,8 @@ impl Stack {
         let repeats = self.flow_repeats();
         self.handle_frame_of_batch(now, &frame);
         if let Some(before) = before {
-            // If the frame reached the flow lookup, it was counted as a repetition of the previous
-            // flow, so this count is corrected.
+            // If the frame hit the prefetched entry of the one-entry cache, it was counted as a
+            // repetition of the previous flow. The number `prefetched` corrects this count.
             if self.flow_repeats() > repeats {
                 self.interface.flow_cache.prefetched += 1;
             } else {
