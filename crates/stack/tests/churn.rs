@@ -18,11 +18,11 @@ static MEMORY: PeakAlloc = PeakAlloc;
 const CONNECTIONS: usize = 100_000;
 /// A number of connections that exceeds the maximum number in TIME-WAIT at one time.
 const PEAK: usize = 20_000;
-/// Bytes of tables for each of these connections, at both hosts together.
+/// Memory of the tables in bytes for each of the [`PEAK`] connections, at both hosts together.
 const TABLES: usize = 192;
-/// Connections that are opened and closed together.
+/// Number of connections that are opened, and then closed, at the same time.
 const BATCH: usize = 50;
-/// The time after which no connection has a timer: TIME-WAIT lasts a minute.
+/// Time after which no timer is left, because TIME-WAIT lasts a minute.
 const IDLE: Duration = Duration::from_secs(300);
 /// Bytes by which the memory of both hosts together may grow.
 const KEPT: usize = 16 << 10;

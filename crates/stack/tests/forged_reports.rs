@@ -158,8 +158,9 @@ impl Observed {
         self.pair.host(Side::Left).link_mut().put(now, report);
     }
 
-    /// Runs the flow for the duration of a flood, and opens other connections to the same host.
-    /// Without a flood if `flood` is `None`. Returns the number of bytes that were transferred.
+    /// Runs the flow for the duration of a flood, and opens other connections to the same host. If
+    /// `flood` is `None`, sends no forged errors. Returns the number of bytes that were
+    /// transferred.
     fn run(&mut self, flood: Option<Quoted>) -> usize {
         for number in 0..MESSAGES {
             if number % (MESSAGES / 10) == 0 {

@@ -18,7 +18,7 @@ const IDLE: usize = 512;
 const CONNECTIONS: usize = 10_000;
 /// Number of times that this many connections are opened and closed.
 const ROUNDS: usize = 10;
-/// Connections that are opened and used together.
+/// Number of connections that are opened, and used, at the same time.
 const BATCH: usize = 64;
 
 /// Number of newest connections that keep their full form, and are not compacted.
@@ -82,7 +82,8 @@ impl Hosts {
         moved
     }
 
-    /// Advances the clock by two seconds: only full connections may have timers that expire.
+    /// Advances the clock by two seconds, and asserts that the timers that expire belong to
+    /// connections in full form.
     fn assert_only_full_connections_have_timers(&mut self) {
         self.now += Duration::from_secs(2);
         for host in &mut self.hosts {
@@ -162,7 +163,8 @@ fn an_idle_connection_takes_little_memory() {
     println!("{kept} bytes kept of {} connections", ROUNDS * CONNECTIONS);
 }
 
-/// Returns the number of bytes that both hosts keep.
+/// Opens and closes all connections several times. Returns the number of bytes that both hosts have
+/// allocated in addition afterwards.
 fn the_memory_of_closed_connections_is_given_back() -> usize {
     let mut hosts_under_test = Hosts::new();
     let first = hosts_under_test.open();
@@ -214,7 +216,8 @@ fn only_the_last_opened_connections_are_full() -> usize {
         pairs.extend(hosts_under_test.open());
     }
     let silent = (MEMORY.current_usage() - before) / (2 * pairs.len());
-    // No time has passed. 1,024 connections are full, with 2.5 KiB each.
+    // No time has passed, so the 1,024 newest connections are still in full form, with 2.5 KiB
+    // each.
     assert!(silent + MARGIN <= IDLE + FULL * 2_560 / CONNECTIONS, "{silent} bytes");
     hosts_under_test.hosts.iter().for_each(|host| host.stack().check());
     hosts_under_test.assert_only_full_connections_have_timers();
@@ -256,7 +259,8 @@ fn only_the_last_accepted_connections_are_full() {
 fn idle_connections_take_at_most_512_bytes() -> [usize; 2] {
     let mut hosts_under_test = Hosts::new();
     let mut pairs = Vec::with_capacity(CONNECTIONS + BATCH);
-    // Allocations of the hosts that belong to no connection.
+    // These first connections cause the allocations of the hosts that belong to no single
+    // connection, so that they are not measured below.
     let first = hosts_under_test.open();
     hosts_under_test.exchange_data(&first);
     hosts_under_test.advance_clock(Duration::from_secs(5));

@@ -7,7 +7,8 @@ use linerate_testkit::attack::{FRAMES_A_TURN, TURN};
 use linerate_wire::{Ipv4Header, Protocol, SackBlocks};
 use std::net::Ipv4Addr;
 
-/// Memory limit of all connection buffers, in bytes. The hostile peers could request twice as much.
+/// Limit of the buffer memory of all connections, in bytes. The hostile peers could request twice
+/// as much.
 const BUDGET: usize = 4 << 20;
 const GUESTS: usize = 100;
 
