@@ -55,7 +55,8 @@ fn to(sent: &[Sent]) -> Vec<MacAddress> {
     sent.iter().filter(|sent| sent.discovery().is_none()).map(|sent| sent.to).collect()
 }
 
-/// RFC 4861 §6.3.7.
+/// RFC 4861 §6.3.7: a host sends at most three router solicitations, and none after it has received
+/// an advertisement.
 #[test]
 fn a_host_solicits_routers_three_times_and_stops_at_an_advertisement() {
     let mut host = host();
@@ -108,7 +109,7 @@ fn without_configuration_advertisements_are_ignored() {
     assert_eq!((counters.in_advertisements, counters.ignored_advertisements), (1, 1));
 }
 
-/// RFC 7217 §4.
+/// RFC 7217 §4: the identifier for one prefix and one interface is always equal.
 #[test]
 fn a_stable_address_is_the_same_after_a_restart_with_the_same_secret() {
     let address = |secret, configure: fn(&mut StackConfig)| {
@@ -158,7 +159,8 @@ fn the_lifetimes_of_a_router_and_of_a_prefix_end() {
     assert_eq!(of_origin(&host, AddressOrigin::Stable).len(), 1, "the address is gone, too");
 }
 
-/// RFC 4862 §5.5.3 e.
+/// RFC 4862 §5.5.3 e: an unauthenticated advertisement can deprecate an address at once, but cannot
+/// shorten its remaining valid lifetime below two hours.
 #[test]
 fn an_advertisement_deprecates_an_address_but_cannot_end_it_within_two_hours() {
     let (mut host, router) = configured();
@@ -202,7 +204,7 @@ fn invalid_prefixes_form_no_address() {
     assert_eq!(to(&host.ping("2001:db8:1::99")), [router.mac]);
 }
 
-/// RFC 7217 §6.
+/// RFC 7217 §6: after a duplicate was found, the host forms another identifier, up to three times.
 #[test]
 fn a_duplicate_gets_another_identifier_three_times() {
     let (mut host, router) = (host(), Router::new(1));
@@ -226,7 +228,8 @@ fn a_duplicate_gets_another_identifier_three_times() {
     assert_eq!(host.stack.counters().neighbor_discovery.duplicates, 4);
 }
 
-/// RFC 4862 §5.4.5.
+/// RFC 4862 §5.4.5: if another host has the link-local address that was formed from the MAC
+/// address, IP on the interface should be disabled.
 #[test]
 fn a_host_whose_link_local_address_is_anothers_takes_nothing_from_routers() {
     let mut host = host();
@@ -252,7 +255,7 @@ fn temporary_host() -> (Peer, Router) {
     (host, router)
 }
 
-/// RFC 8981 §3.4.
+/// RFC 8981 §3.4: a temporary address stays preferred for at most a day, minus a random time.
 #[test]
 fn temporary_addresses_are_preferred_as_sources_and_last_a_day() {
     let (mut host, _) = temporary_host();
@@ -266,7 +269,8 @@ fn temporary_addresses_are_preferred_as_sources_and_last_a_day() {
     assert_eq!(IpAddr::V6(packet.header.source), own.cidr.address());
 }
 
-/// RFC 8981 §3.5 and §3.6.
+/// RFC 8981 §3.5, §3.6: a new temporary address is formed before the old one is deprecated.
+/// Advertisements do not extend the lifetimes of the old one.
 #[test]
 fn a_temporary_address_is_replaced_before_its_end_and_is_not_prolonged() {
     let (mut host, router) = temporary_host();

@@ -213,7 +213,8 @@ fn reply(to: &Sent, kind: DhcpMessageType, seconds: u32) -> Vec<u8> {
     reply_with(to, kind, seconds, &[])
 }
 
-/// RFC 2131 §4.4.1.
+/// RFC 2131 §4.4.1: the client probes the granted address by ARP before the host uses it, and
+/// announces it afterwards.
 #[test]
 fn an_address_is_requested_probed_announced_and_used() {
     let mut client = Client::new(DhcpConfig::new(), Medium::Ethernet);
@@ -306,7 +307,8 @@ fn a_request_repeats_the_seconds_and_the_destination_of_the_discovery() {
     }
 }
 
-/// RFC 2131 §4.4.5.
+/// RFC 2131 §4.4.5: from T1 on, the client asks the server of the lease to extend it, and from T2
+/// on, any server.
 #[test]
 fn a_lease_is_renewed_at_its_server_and_then_rebound_at_any() {
     let mut client = unprobed();
@@ -385,7 +387,8 @@ fn a_refusal_ends_the_lease_and_further_ones_slow_the_client_down() {
     assert_eq!(client.stack.counters().dhcp.in_naks, 9);
 }
 
-/// RFC 2131 §4.4.1, RFC 5227 §2.1.1.
+/// RFC 2131 §4.4.1, RFC 5227 §2.1.1: the address is in use if an ARP packet comes from it, or if
+/// another host probes for it.
 #[test]
 fn an_address_in_use_is_declined_and_another_one_sought_after_ten_seconds() {
     for (operation, sender, target) in [
@@ -422,7 +425,7 @@ fn a_packet_about_another_address_does_not_end_the_probe() {
     assert!(client.stack.dhcp_lease().is_some());
 }
 
-/// RFC 2131 §4.4.6.
+/// RFC 2131 §4.4.6: a client that no longer needs its address sends a DHCPRELEASE to the server.
 #[test]
 fn a_released_address_is_given_back_to_its_server_and_removed() {
     let mut client = unprobed();
@@ -443,7 +446,8 @@ fn a_released_address_is_given_back_to_its_server_and_removed() {
     assert!(client.frames().iter().all(|frame| !matches!(frame, Frame::Dhcp(_))));
 }
 
-/// RFC 2131 §4.4.2.
+/// RFC 2131 §4.4.2: a client that knows its previous address requests this address without a
+/// DHCPDISCOVER.
 #[test]
 fn a_previous_address_is_asked_for_first() {
     let mut client = Client::new(
@@ -560,7 +564,8 @@ fn hosts_that_start_together_can_wait_for_different_times() {
     assert_eq!(client.message().kind, DhcpMessageType::Discover);
 }
 
-/// RFC 2131 §3.2, step 4.
+/// RFC 2131 §3.2, step 4: a client that finds the granted address in use sends a DHCPDECLINE and
+/// begins again.
 #[test]
 fn a_previous_address_in_use_is_declined() {
     let mut client =
@@ -576,7 +581,7 @@ fn a_previous_address_in_use_is_declined() {
     assert_eq!(client.message().kind, DhcpMessageType::Discover);
 }
 
-/// RFC 2131 §3.5, RFC 2132 §9.10.
+/// RFC 2131 §3.5, RFC 2132 §9.10: the client tells the server how large a DHCP message may be.
 #[test]
 fn requests_announce_the_largest_message() {
     let mut client = unprobed();
@@ -586,7 +591,8 @@ fn requests_announce_the_largest_message() {
     assert_eq!([discover.max_size, request.max_size], [Some(1_500); 2]);
 }
 
-/// RFC 2131 §4.1.
+/// RFC 2131 §4.1: hosts choose different transaction IDs, so that a client can recognise the
+/// replies to its own messages.
 #[test]
 fn exchanges_of_other_hosts_have_other_numbers() {
     let first_xid = |seed| {
@@ -610,7 +616,8 @@ fn discoveries_ask_for_broadcast_replies() {
     assert!(client.message().header.broadcast);
 }
 
-/// RFC 2131 §4.3.2, §4.4.5.
+/// RFC 2131 §4.3.2, §4.4.5: a request to extend a lease has the leased address in `ciaddr`, and
+/// neither a requested address nor a server identifier.
 #[test]
 fn a_rebinding_request_has_its_address_in_ciaddr_only() {
     let mut client = unprobed();

@@ -160,7 +160,8 @@ fn ipv4_host() -> Peer {
     Peer::new(&["192.0.2.1/24"], |config| config.dad_transmits = 1)
 }
 
-/// RFC 5227 §2.1.1, §2.3.
+/// RFC 5227 §2.1.1, §2.3: a host sends three ARP probes before it uses an address, and then two
+/// announcements.
 #[test]
 fn an_ipv4_address_is_probed_three_times_then_used_and_announced_twice() {
     let mut host = ipv4_host();
@@ -192,7 +193,8 @@ fn a_probe_or_any_packet_from_a_tentative_ipv4_address_ends_it() {
     assert_eq!(host.state("192.0.2.1"), Some(AddressState::Tentative), "a request is no conflict");
 }
 
-/// RFC 5227 §2.4.
+/// RFC 5227 §2.4: a host that keeps its address despite conflicts sends at most one defence in ten
+/// seconds.
 #[test]
 fn a_configured_ipv4_address_is_defended_at_most_every_ten_seconds() {
     let mut host = ipv4_host();
@@ -238,7 +240,7 @@ fn claim(host: &mut Peer) {
     host.receive_arp(&arp(ArpOperation::Reply, OTHER, &own, &own));
 }
 
-/// RFC 3927 §2.2.1.
+/// RFC 3927 §2.2.1: after ten conflicts, a host tries at most one new address a minute.
 #[test]
 fn an_ipv4_link_local_address_is_probed_and_replaced_at_a_limited_rate() {
     let mut host = Peer::new(&[], |config| config.dad_transmits = 1);
@@ -260,7 +262,8 @@ fn an_ipv4_link_local_address_is_probed_and_replaced_at_a_limited_rate() {
     assert_eq!((state, seen.contains(&address)), (AddressState::Preferred, false));
 }
 
-/// RFC 3927 §2.5 b.
+/// RFC 3927 §2.5 b: at the second conflict within ten seconds, a host must give up its link-local
+/// address.
 #[test]
 fn an_ipv4_link_local_address_is_defended_once_and_then_replaced() {
     let mut host = Peer::new(&[], |config| config.dad_transmits = 1);
@@ -275,7 +278,7 @@ fn an_ipv4_link_local_address_is_defended_once_and_then_replaced() {
     assert_eq!(ipv4_link_local(&host).1, AddressState::Preferred);
 }
 
-/// RFC 3927 §2.6.2.
+/// RFC 3927 §2.6.2: a packet with a link-local source address must not be sent to a router.
 #[test]
 fn packets_from_an_ipv4_link_local_address_reach_no_router() {
     let gateway: std::net::Ipv4Addr = "192.0.2.254".parse().unwrap();

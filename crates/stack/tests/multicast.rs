@@ -275,7 +275,8 @@ fn memberships_are_reported_and_queries_answered() {
     assert_eq!((counters.in_queries, counters.in_errors), (2, 0));
 }
 
-/// RFC 3376 §9.1.
+/// RFC 3376 §9.1: IGMP queries need a Router Alert option. RFC 3810 §6.2: MLD queries also need a
+/// link-local source and a hop limit of 1.
 #[test]
 fn queries_that_no_router_of_the_link_can_have_sent_are_ignored() {
     let mut pair = pair(Medium::Ethernet);
@@ -327,7 +328,8 @@ fn queries_that_no_router_of_the_link_can_have_sent_are_ignored() {
     assert_eq!(reports.take().len(), 1, "both addresses have one group");
 }
 
-/// RFC 3376 §4.1.12, §9.1.
+/// RFC 3376 §4.1.12: a query to any address of the interface is processed. §9.1: a general query to
+/// another group than all hosts is ignored.
 #[test]
 fn a_query_to_any_address_is_answered_and_a_general_one_to_another_group_is_not() {
     let mut pair = pair(Medium::Ethernet);

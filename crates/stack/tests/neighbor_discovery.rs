@@ -280,7 +280,8 @@ fn redirect(host: &mut Peer, from: &Router, to: &str, target: Ipv6Addr, mac: Mac
     host.receive_message(from.mac, from.address, own.unwrap(), &message);
 }
 
-/// RFC 4861 §7.2.5, §7.3.3.
+/// RFC 4861 §7.2.5, §7.3.3: if a neighbour clears the router flag in its advertisement, the host
+/// removes it from the default routers.
 #[test]
 fn a_router_that_advertises_itself_as_a_host_is_no_default_router() {
     for has_mac in [true, false] {

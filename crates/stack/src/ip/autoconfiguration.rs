@@ -187,7 +187,8 @@ mod tests {
         Identifiers::new(&Keys::new([seed; 32]), secret, MAC)
     }
 
-    /// RFC 7217 §5.
+    /// RFC 7217 §5: the identifier is a function of the prefix, the interface, the number of
+    /// duplicates and the secret.
     #[test]
     fn a_stable_identifier_depends_on_prefix_secret_interface_and_duplicates_only() {
         let (one, other) = (prefix("2001:db8:1::"), prefix("2001:db8:2::"));
@@ -223,7 +224,8 @@ mod tests {
         assert_eq!(address, prefix("2001:db8::fe00:0:0:0"));
     }
 
-    /// RFC 4862 §5.5.3 e, cases 1 to 3.
+    /// RFC 4862 §5.5.3 e: an unauthenticated advertisement cannot shorten the remaining lifetime of
+    /// an address below two hours. The comments below name the three cases of the RFC.
     #[test]
     fn an_advertisement_cannot_end_an_address_within_two_hours() {
         let now = at(1_000);

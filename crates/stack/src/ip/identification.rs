@@ -61,7 +61,7 @@ mod tests {
         assert_eq!([65_527, 2, 1].map(|segments| next(&mut counting, segments)), [8, u16::MAX, 1]);
     }
 
-    /// RFC 6864 §4.1.
+    /// RFC 6864 §4.1: the identification has no meaning in a packet with DF set.
     #[test]
     fn without_fragmentation_the_identification_is_zero() {
         let mut zero = Identification::new(false);

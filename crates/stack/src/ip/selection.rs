@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    /// RFC 6724 §3.2.
+    /// RFC 6724 §3.2: IPv4 addresses count as preferred, although DHCP can deprecate them here.
     #[test]
     fn ipv4_addresses_count_as_preferred() {
         let old = own("192.0.2.1/24", AddressOrigin::Dhcp, AddressState::Deprecated);
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(best(&[old, new], "192.0.2.9").as_deref(), Some("192.0.2.1"));
     }
 
-    /// RFC 6724 §3.4.
+    /// RFC 6724 §3.4: the loopback address counts as an address of link-local scope.
     #[test]
     fn the_loopback_address_has_link_local_scope() {
         let scope = |text: &str| scope_of(text.parse().unwrap());

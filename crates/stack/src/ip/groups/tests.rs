@@ -52,7 +52,8 @@ fn join(groups: &mut Groups, now: Instant, socket: u32) {
     groups.change(now, GROUP, socket, MembershipChange::Join).unwrap();
 }
 
-/// RFC 3376 §5.1.
+/// RFC 3376 §5.1: a change of membership is reported at once, and the report is repeated after a
+/// random time.
 #[test]
 fn a_change_is_reported_at_once_and_repeated_after_a_random_delay() {
     use GroupRecordKind::{ToExclude, ToInclude};
@@ -114,7 +115,8 @@ fn a_membership_in_all_sources_can_exclude_some() {
     assert_eq!(none, Err(Error::NotJoined(GROUP)));
 }
 
-/// RFC 3376 §5.2.
+/// RFC 3376 §5.2: the response to a query is delayed by a random time, at most the maximum response
+/// time of the query.
 #[test]
 fn a_general_query_is_answered_once_within_its_delay() {
     let mut groups = groups(1);
@@ -171,7 +173,8 @@ fn a_query_about_sources_is_answered_with_those_that_are_received() {
     assert_eq!(groups.poll_timeout(), Instant::NEVER, "the group has no members");
 }
 
-/// RFC 3376 §7.2.1.
+/// RFC 3376 §7.2.1: while an older querier is present, the host sends the messages of the querier's
+/// version.
 #[test]
 fn an_older_querier_gets_messages_of_its_version_until_it_is_gone() {
     let mut groups = groups(1);
@@ -219,7 +222,7 @@ fn a_querier_without_a_robustness_has_the_default() {
     assert_eq!(groups.poll_timeout(), Instant::NEVER);
 }
 
-/// RFC 3376 §2.
+/// RFC 3376 §2: a limit on the length of a source list must be at least 64.
 #[test]
 fn the_default_limit_of_sources_is_that_of_the_rfc() {
     assert!(crate::config::Limits::default().group_sources >= 64);
