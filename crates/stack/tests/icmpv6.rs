@@ -69,7 +69,7 @@ fn a_closed_port_and_an_unknown_protocol_are_reported_from_the_address_that_was_
     assert_eq!(error(&sent[0]), (problem, OWN, 40 + 8 + 40 + 3));
 }
 
-/// RFC 4443 §2.4 c.
+/// RFC 4443 §2.4 c: an error quotes as much of the packet as fits into the minimum IPv6 MTU.
 #[test]
 fn an_error_quotes_as_much_as_fits_in_1280_bytes() {
     let mut host = host();
@@ -77,7 +77,8 @@ fn an_error_quotes_as_much_as_fits_in_1280_bytes() {
     assert_eq!(error(&sent[0]).2, 1_280);
 }
 
-/// RFC 4443 §2.4 e.
+/// RFC 4443 §2.4 e: no error is sent about an ICMPv6 error, about a packet to a multicast group, or
+/// about a packet whose source is not the address of a single host.
 #[test]
 fn errors_and_packets_to_groups_and_from_no_host_cause_no_errors() {
     let mut host = host();
@@ -97,7 +98,7 @@ fn errors_and_packets_to_groups_and_from_no_host_cause_no_errors() {
     }
 }
 
-/// RFC 4443 §2.4 f.
+/// RFC 4443 §2.4 f: a node must limit the rate of its ICMPv6 errors.
 #[test]
 fn errors_are_sent_at_a_limited_rate() {
     let mut host = host();
@@ -111,7 +112,7 @@ fn errors_are_sent_at_a_limited_rate() {
     assert_eq!(answers(&mut host, &datagram(OWN, 10)).len(), 1);
 }
 
-/// RFC 4443 §2.4 b.
+/// RFC 4443 §2.4 b: an informational message of an unknown type must be silently discarded.
 #[test]
 fn unknown_informational_messages_are_silently_discarded() {
     let mut host = host();
@@ -122,7 +123,8 @@ fn unknown_informational_messages_are_silently_discarded() {
     assert_eq!(answers(&mut host, &packet(OWN, Protocol::ICMPV6, &bytes)), []);
 }
 
-/// RFC 4443 §4.2.
+/// RFC 4443 §4.2: the source of an echo reply is the destination of the request, or a unicast
+/// address of the host if the request was sent to a group.
 #[test]
 fn an_echo_reply_returns_the_data_from_the_requested_or_a_unicast_address() {
     let mut host = host();

@@ -52,7 +52,8 @@ fn datagram(type_of_service: TypeOfService) -> Vec<u8> {
     packet(&header, &bytes)
 }
 
-/// RFC 1122 §3.2.1.3.
+/// RFC 1122 §3.2.1.3: a host silently discards packets to addresses of other hosts, and packets
+/// from invalid source addresses.
 #[test]
 fn packets_for_others_and_from_invalid_sources_are_silently_discarded() {
     let mut pair = pair();
@@ -69,7 +70,7 @@ fn packets_for_others_and_from_invalid_sources_are_silently_discarded() {
     }
 }
 
-/// RFC 1122 §3.2.1.7.
+/// RFC 1122 §3.2.1.7: a host must not discard a packet because its TTL is less than two.
 #[test]
 fn a_packet_with_a_ttl_of_one_or_zero_is_accepted() {
     for ttl in [1, 0] {
@@ -79,7 +80,7 @@ fn a_packet_with_a_ttl_of_one_or_zero_is_accepted() {
     }
 }
 
-/// RFC 1122 §3.2.1.7.
+/// RFC 1122 §3.2.1.7: a host must not send a packet with a TTL of zero.
 #[test]
 fn no_packet_has_a_ttl_of_zero() {
     let mut pair = pair();
@@ -101,7 +102,8 @@ fn no_packet_has_a_ttl_of_zero() {
     assert_eq!(hops.collect::<Vec<_>>(), [1, 1, 1]);
 }
 
-/// RFC 1122 §3.2.2.
+/// RFC 1122 §3.2.2: an ICMP error has a type of service of zero, and quotes the IP header and the
+/// first data bytes of the packet unchanged.
 #[test]
 fn an_error_has_no_type_of_service_and_quotes_its_packet_unchanged() {
     let request = datagram(TypeOfService::from_byte(0xb8));
@@ -127,7 +129,7 @@ fn requests_for_times_masks_and_networks_are_silently_discarded() {
     }
 }
 
-/// RFC 1122 §3.2.2.
+/// RFC 1122 §3.2.2: a host must not send an ICMP error about an ICMP error.
 #[test]
 fn no_error_answers_an_error() {
     let unknown = packet(&Ipv4Header::new(LEFT, RIGHT, Protocol::new(99)), &[0; 8]);
@@ -136,7 +138,8 @@ fn no_error_answers_an_error() {
     assert!(pair().answers(Side::Left, icmp(&to_left(RIGHT), &message)).is_empty());
 }
 
-/// RFC 1122 §3.2.1.3, §4.1.3.6.
+/// RFC 1122 §3.2.1.3, §4.1.3.6: the source address of a datagram must be an address of the host,
+/// and no broadcast or multicast address.
 #[test]
 fn no_socket_sends_from_an_address_that_is_not_the_hosts() {
     let mut pair = pair();
@@ -157,7 +160,7 @@ fn no_socket_sends_from_an_address_that_is_not_the_hosts() {
     assert_eq!(Ipv4Packet::parse(&sent).unwrap().header.source, LEFT);
 }
 
-/// RFC 1122 §3.2.1.3 (g).
+/// RFC 1122 §3.2.1.3 (g): loopback addresses must not appear outside a host.
 #[test]
 fn loopback_addresses_do_not_leave_the_host() {
     let mut pair = pair();

@@ -202,7 +202,7 @@ fn a_socket_may_refuse_to_fragment() {
     }
 }
 
-/// RFC 8200 §8.1.
+/// RFC 8200 §8.1: a UDP datagram over IPv6 without a checksum is discarded.
 #[test]
 fn datagrams_of_ipv6_need_a_checksum() {
     let mut pair = pair();

@@ -91,7 +91,8 @@ fn unknown_options_have_the_effect_that_their_type_selects() {
     assert_eq!(pair.stack(Side::Left).counters().icmp.out_parameter_problems, 5);
 }
 
-/// RFC 5095, RFC 8200 §4.4.
+/// RFC 8200 §4.4: a packet with a routing header of an unknown type is refused unless Segments Left
+/// is zero. RFC 5095: type 0 counts as unknown.
 #[test]
 fn routing_headers_with_segments_left_are_refused() {
     let mut pair = pair();

@@ -68,7 +68,8 @@ fn tiny_fragments_of_segments_are_dropped() {
     assert_eq!(pair.stack(Side::Left).counters().ip.reassembly_timeouts, 0, "nothing was kept");
 }
 
-/// RFC 7112 §5.
+/// RFC 7112 §5: a first fragment that does not contain all headers is discarded, and reported to
+/// its source.
 #[test]
 fn a_first_fragment_without_all_headers_is_reported() {
     let hosts = VERSIONS[1];
@@ -86,7 +87,8 @@ fn a_first_fragment_without_all_headers_is_reported() {
     assert_eq!(quote.bytes(), segment.packet(hosts));
 }
 
-/// RFC 8200 §4.5, RFC 1122 §3.3.2.
+/// RFC 8200 §4.5, RFC 1122 §3.3.2: if reassembly times out after the first fragment has arrived,
+/// the source gets an ICMP "time exceeded" error.
 #[test]
 fn the_source_is_told_after_a_minute_if_the_first_fragment_is_there() {
     for hosts in VERSIONS {
@@ -214,7 +216,7 @@ fn fragments_of_different_datagrams_are_not_mixed() {
     }
 }
 
-/// RFC 6980 §5.
+/// RFC 6980 §5: a node silently ignores Neighbour Discovery messages that arrive in fragments.
 #[test]
 fn neighbour_discovery_in_fragments_is_ignored() {
     let mut pair = pair();
