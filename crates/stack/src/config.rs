@@ -166,16 +166,16 @@ impl InterfaceConfig {
 pub struct Limits {
     /// Maximum number of sockets, including orphaned connections.
     pub sockets: usize,
-    /// Maximum number of connections in TIME-WAIT. Beyond this limit, the connection that entered
-    /// TIME-WAIT first ends early.
+    /// Maximum number of connections in TIME-WAIT. Beyond this limit, the TIME-WAIT of the
+    /// connection that entered this state first ends early.
     pub time_wait: usize,
     /// Maximum number of orphaned connections, which the application has closed but which still
     /// exchange segments. Beyond this limit, a connection is reset when the application closes it.
     pub orphans: usize,
-    /// Buffer memory of all connections together, in bytes; at least 8 KiB. A connection that has
-    /// transferred nothing may hold a seventeenth of this memory, and any other connection a half.
-    /// When memory runs short, buffers release unused memory, stop growing, and drop out-of-order
-    /// data, and applications have to wait before they can write.
+    /// Buffer memory of all connections together, in bytes; at least 8 KiB. A connection may hold
+    /// half of this memory, or only a seventeenth until it has transferred as many bytes as it
+    /// holds. When memory runs short, buffers release unused memory, stop growing, and drop
+    /// out-of-order data, and applications have to wait before they can write.
     pub buffer_bytes: usize,
     /// Maximum number of interfaces of the host.
     pub interfaces: usize,

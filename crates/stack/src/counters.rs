@@ -190,7 +190,8 @@ counters! {
 counters! {
     /// The supported part of the line `TcpExt:` of /proc/net/netstat.
     TcpExtraCounters "TcpExt" {
-        /// SYNs or connections dropped because an accept queue was full.
+        /// SYNs and final acknowledgements of handshakes that were ignored because an accept queue
+        /// was full.
         listen_overflows "ListenOverflows",
         /// SYNs and half-open connections that a listening socket dropped.
         listen_drops "ListenDrops",
@@ -363,9 +364,9 @@ counters! {
 counters! {
     /// Counters of received frames, with the names of /proc/net/dev.
     ReceiveCounters "Receive" {
-        /// Bytes of frames, including headers.
+        /// Bytes of received frames, including their link headers.
         bytes "bytes",
-        /// Frames.
+        /// Received frames.
         packets "packets",
         /// Frames that were invalid on the medium.
         errors "errs",
@@ -385,9 +386,9 @@ counters! {
 counters! {
     /// Counters of sent frames, with the names of /proc/net/dev.
     TransmitCounters "Transmit" {
-        /// Bytes of frames, including headers.
+        /// Bytes of sent frames, including their link headers.
         bytes "bytes",
-        /// Frames.
+        /// Sent frames.
         packets "packets",
         /// Frames that the link failed to send.
         errors "errs",

@@ -16,7 +16,8 @@ pub(crate) enum Service {
     Groups,
     /// The DHCP client.
     Dhcp,
-    /// The interfaces of the host other than the current interface.
+    /// The services of all interfaces other than the current one. This timer expires at the
+    /// earliest of their deadlines.
     Interfaces,
 }
 

@@ -88,7 +88,7 @@ pub(crate) struct Sockets {
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
     spare_records: Vec<Box<CompactSocket<TimeWaitRecord>>>,
     /// The latest time that the caller passed to the host. When a connection is unpacked, its idle
-    /// period restarts at this time.
+    /// period begins again at this time.
     pub(crate) now: Instant,
 }
 

@@ -28,8 +28,8 @@ pub(crate) struct StepEffects<'a> {
     pub(crate) events: &'a mut EventQueue,
 }
 
-/// Creates a [`StepEffects`] that borrows from a host, whose sockets stay borrowed at the same
-/// time.
+/// Creates a [`StepEffects`] that borrows the fields of a host other than its sockets. It is a
+/// macro, because a method would borrow the whole host, so that no socket could stay borrowed.
 macro_rules! step_effects {
     ($stack:expr) => {
         $crate::tcp::dispatch::StepEffects {

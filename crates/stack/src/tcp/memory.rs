@@ -20,10 +20,10 @@
 //! other connections may use half of the memory that they hold; the other half becomes free as
 //! their peers acknowledge data.
 //!
-//! A connection in full form takes four times the memory of a compact connection. A connection is
-//! packed into compact form after it was idle for a second. Only a limited number of new
-//! connections without buffer memory stay in full form, so that many connections that are opened at
-//! once cannot exhaust the memory of the process.
+//! A connection in full form takes about five times the memory of a compact connection. A
+//! connection is packed into compact form after it was idle for a second. Only a limited number of
+//! new connections without buffer memory stay in full form, so that many connections that are
+//! opened at once cannot exhaust the memory of the process.
 
 use crate::collections::list::{Links, List};
 use crate::tcp::TcpSocket;

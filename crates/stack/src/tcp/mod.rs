@@ -85,7 +85,8 @@ pub(crate) struct TcpSocket {
     /// The buffers of the connection that use memory of the pool.
     pub(crate) pooled: PooledBuffers,
     pub(crate) connection: Connection,
-    /// Hash of the connection's flow, which is needed again when it is removed from the flow table.
+    /// Hash of the connection's flow, stored because the removal of the connection from the flow
+    /// table needs it again.
     pub(crate) flow_hash: FlowHash,
 }
 

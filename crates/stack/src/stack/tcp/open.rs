@@ -126,10 +126,10 @@ impl Stack {
     }
 
     /// Creates a connection for `flow`, which no other connection may use, and adds it to the
-    /// tables. The memory comes from the free list if possible: a connection is larger than 1 KiB,
-    /// and moving it costs as much as two hashes. The caller must then either schedule the SYN, or
-    /// pass the received SYN to the connection and dispatch this step. `iss` replaces the generated
-    /// initial sequence number.
+    /// tables. Takes the memory from the free list if possible, because a connection is larger than
+    /// 1 KiB, and moving it costs as much as two hashes. The caller must then either schedule the
+    /// SYN, or pass the received SYN to the connection and dispatch this step. `iss` replaces the
+    /// generated initial sequence number.
     pub(crate) fn insert_tcp(
         &mut self,
         owner: Owner,

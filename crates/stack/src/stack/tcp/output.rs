@@ -12,8 +12,8 @@ use core::net::IpAddr;
 use linerate_tcp::{Kind, Offload, State, Transmit};
 use linerate_units::Instant;
 
-/// The component that completes the checksum and splits a GSO frame: the host, or the link by its
-/// offloads.
+/// The component that completes the checksum of a segment: the host, or the link by its offloads.
+/// In the latter case, the link may also split GSO frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CompletedBy {
     Host,

@@ -44,7 +44,8 @@ pub struct ListenStatistics {
     /// Number of SYNs that were dropped because the accept queue was full, or because the host had
     /// no free socket or no route to the peer.
     pub dropped: u64,
-    /// Number of handshakes that could not complete because the accept queue was full.
+    /// Number of SYNs and of final acknowledgements of handshakes that were ignored because the
+    /// accept queue was full.
     pub overflows: u64,
     /// Number of SYNs that were answered with a SYN cookie.
     pub cookies_sent: u64,
