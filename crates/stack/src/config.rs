@@ -103,7 +103,7 @@ impl StackConfig {
 
 impl StackConfig {
     /// Adapts the configuration to a network with unknown hosts. The host then probes each address
-    /// for duplicates before it uses the address, which takes one or two seconds for IPv6, and four
+    /// for duplicates before it uses the address. This takes one or two seconds for IPv6, and four
     /// to seven seconds for IPv4.
     #[must_use]
     pub fn shared_network(self) -> Self {

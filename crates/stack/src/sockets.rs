@@ -144,8 +144,9 @@ impl Sockets {
         TcpHandle(self.insert(Socket::Tcp(socket)))
     }
 
-    /// Removes a socket. If the slab gave back memory, returns the number of slots that remain, so
-    /// that the other tables that are indexed by socket can shrink to the same size.
+    /// Removes a socket. If the slab gave back memory, returns the number of slots that remain,
+    /// otherwise `None`. The caller shrinks the other tables that are indexed by socket to this
+    /// number.
     pub(crate) fn remove(&mut self, index: u32) -> Option<usize> {
         let socket = self.slab.remove(index)?;
         self.keep_spare(socket);

@@ -281,8 +281,8 @@ impl Demux {
             return false;
         }
         // One loop issues all lookups, so that their cache misses overlap. Another loop computes
-        // all hashes before, because a hash takes many instructions, and only few lookups with
-        // their hashes would fit into the processor's out-of-order window.
+        // all hashes before, because a hash takes many instructions. Otherwise, only few lookups
+        // would fit into the processor's out-of-order window.
         for run in &mut *runs {
             run.hash = run.flow.as_ref().map_or(FlowHash::NONE, |flow| hash(&self.hasher, flow));
         }
@@ -296,8 +296,8 @@ impl Demux {
     }
 
     /// Advances to the next frame of the announced batch, whose flow is `flow`. If the prefetch has
-    /// found the socket of this flow, and the one-entry cache holds another flow, puts the found
-    /// entry into the cache and returns the replaced one. Otherwise returns `None`.
+    /// found the socket of this flow, and the one-entry cache holds another flow, replaces the
+    /// cache entry. Returns the replaced entry, or `None` if the cache was not changed.
     pub(crate) fn step_to_announced(&mut self, flow: Option<Flow>) -> Option<Replaced> {
         let run = self.prefetch.step();
         let (flow, socket) = (flow?, run?.socket?);

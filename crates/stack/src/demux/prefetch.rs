@@ -1,10 +1,10 @@
 //! Lookup prefetch: looks up the flows of all frames of a batch before the first frame is handled.
 //!
-//! With very many connections, hardly any connection is in the processor's caches. Handling a frame
-//! then waits for cache misses on the flow table, on the socket and on the connection, one after
-//! the other, and again for each frame. If the flows of all frames are looked up first, and their
-//! connections are prefetched, these cache misses overlap. Each frame then hits the one-entry
-//! cache, like frames that all belong to a single flow.
+//! With very many connections, hardly any connection is in the processor's caches. Each frame then
+//! waits for three cache misses, one after the other: on the flow table, on the socket and on the
+//! connection. If the flows of all frames are looked up first, and their connections are
+//! prefetched, these cache misses overlap. Each frame then hits the one-entry cache, like frames
+//! that all belong to a single flow.
 //!
 //! A prefetched lookup is only a prediction: it is used only if its flow equals the flow of the
 //! frame that is handled.

@@ -20,8 +20,8 @@ pub struct DhcpConfig {
     /// the host uses the address (RFC 2131 §4.4.1). The probe takes a second. On links without ARP,
     /// the client sends no probe.
     pub probe: bool,
-    /// Whether the client waits between one and ten seconds before its first message, so that hosts
-    /// which start at once do not send at once (RFC 2131 §4.4.1).
+    /// Whether the client waits between one and ten seconds before its first message. This prevents
+    /// many hosts that start together from sending at once (RFC 2131 §4.4.1).
     pub desynchronize: bool,
 }
 

@@ -266,9 +266,9 @@ impl Neighbors {
         }
     }
 
-    /// Notes that a connection through the neighbour `address` makes no progress. If the neighbour
-    /// counts as reachable but was not confirmed within the last second, it becomes stale, so that
-    /// the next packet to it starts probing.
+    /// Notes that a connection through the neighbour `address` makes no progress. A reachable
+    /// neighbour that was not confirmed within the last second becomes stale, so that the next
+    /// packet to it starts probing.
     pub(crate) fn suspect(&mut self, now: Instant, address: IpAddr) {
         let Some(index) = self.table.get(address) else { return };
         let Some(entry) = self.entries.get_mut(index) else { return };

@@ -2,8 +2,8 @@
 //! hosts.
 //!
 //! The application can defer the answer to a SYN, usually until it has connected to the
-//! destination. The host stores a deferred handshake as a record of the SYN, which is much smaller
-//! than a connection, so that a flood of SYNs does not fill the memory.
+//! destination. The host stores a deferred handshake as a record of the SYN. This record is much
+//! smaller than a connection, so that a flood of SYNs does not fill the memory.
 
 mod destinations;
 mod options;

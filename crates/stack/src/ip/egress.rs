@@ -25,7 +25,8 @@ impl Egress {
         Self(interface)
     }
 
-    /// Creates the egress for packets to the host itself, whose addresses belong to this interface.
+    /// Creates the egress for packets from the host to itself. `interface` is the number of the
+    /// interface that handles these packets.
     pub(crate) const fn local(interface: u16) -> Self {
         Self(interface | LOCAL)
     }

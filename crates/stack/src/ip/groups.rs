@@ -338,8 +338,8 @@ impl Groups {
                 }
             }
             Some(group) => {
-                // If the query lists more sources than the limit, the response lists all sources of
-                // the filter.
+                // The host stores at most as many sources as the limit permits. If the query lists
+                // more, the response lists all sources of the filter.
                 let is_limited = query.sources.len() <= self.limits.sources;
                 let sources: Vec<IpAddr> = query.sources.iter().filter(|_| is_limited).collect();
                 self.schedule_response(at, is_ipv6, group, &sources);

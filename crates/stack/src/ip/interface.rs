@@ -109,9 +109,9 @@ pub(crate) enum Audience {
 }
 
 impl Interface {
-    /// Creates an interface. If the interface has an IPv6 address or takes addresses from routers,
-    /// adds the link-local address of its MAC address, because every IPv6 interface needs a
-    /// link-local address (RFC 4291 §2.1).
+    /// Creates an interface. Adds the link-local address of its MAC address if the interface has an
+    /// IPv6 address or takes addresses from routers. Every IPv6 interface needs a link-local
+    /// address (RFC 4291 §2.1).
     pub(crate) fn new(
         number: u16,
         config: &InterfaceConfig,

@@ -29,9 +29,8 @@ pub trait Link {
         on_frame: impl FnMut(RxFrame<'_>),
     ) -> Result<usize, LinkError>;
 
-    /// Passes up to `budget` received frames to `sink`, like [`Link::receive`]. A link that has
-    /// several plain frames in memory at once can pass these frames together, so that the host can
-    /// process them as a batch.
+    /// Passes up to `budget` received frames to `sink`, like [`Link::receive`]. A link can pass
+    /// several plain frames together, so that the host can process them as a batch.
     ///
     /// # Errors
     /// The errors of [`Link::receive`].
@@ -157,13 +156,13 @@ pub trait FrameSlots {
     fn offer(&mut self, fill: impl FnOnce(&mut [u8]) -> Option<TxFrame>) -> bool;
 }
 
-/// A frame to send in several parts: its beginning is in the offered frame, and the rest of its
-/// data is in other memory.
+/// A frame to send from several memory areas: its beginning is in the offered frame, and the rest
+/// of its data is in the memory of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZeroCopyFrame<'a> {
     /// The metadata of the frame. Its `length` counts only the bytes in the offered frame.
     pub frame: TxFrame,
-    /// The parts of the frame that follow the offered frame, in this order.
+    /// The data that follow the bytes in the offered frame, in this order.
     pub rest: [&'a [u8]; 2],
 }
 
@@ -261,8 +260,8 @@ pub enum TxChecksum {
 }
 
 /// The smallest MTU of a link over which a host sends, in bytes. It has room for an IPv4 header
-/// without options (20 bytes), the longest TCP header (60 bytes), and 8 bytes of data, the smallest
-/// payload to which a small MTU or MSS can limit segments. RFC 791 allows an MTU of 68 bytes, which
+/// without options (20 bytes), the longest TCP header (60 bytes), and 8 bytes of data. No MTU or
+/// MSS makes the payload of segments smaller than that. RFC 791 allows an MTU of 68 bytes, which
 /// would leave no room for data.
 pub const SMALLEST_MTU: usize = 88;
 

@@ -2,9 +2,9 @@
 //! pure acknowledgements.
 //!
 //! The headers of the segments of a GRO run differ only in sequence numbers and checksums. The host
-//! writes the data of each segment into the receive buffer while it verifies the checksum, and the
-//! connection processes the whole run in one step. The next batch of frames can continue the run,
-//! if the connection still expects the next sequence number.
+//! writes the data of each segment into the receive buffer while it verifies the checksum. The
+//! connection then processes the whole run in one step. The next batch of frames can continue the
+//! run, if the connection still expects the next sequence number.
 //!
 //! The last acknowledgement of a batch covers all earlier acknowledgements, so the connection
 //! processes only the last acknowledgement and the number of acknowledgements. The connection

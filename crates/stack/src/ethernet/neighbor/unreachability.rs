@@ -145,7 +145,8 @@ impl Neighbors {
     }
 
     /// Sets the mean reachable time and the interval of solicitations that a router has advertised,
-    /// each clamped to the permitted range. Returns the present interval.
+    /// each clamped to the permitted range. Returns the resulting interval. `None` leaves a time
+    /// unchanged.
     pub(crate) fn set_timing(
         &mut self,
         reachable: Option<Duration>,
