@@ -127,13 +127,13 @@ impl BatchHeaders {
         self.set(batch);
     }
 
-    /// Sets the segments that can be sent next.
+    /// Sets the further segments of the batch, which can be sent without calling the connection.
     pub(crate) fn set(&mut self, batch: Batch) {
         let data = if batch.content == BatchContent::Data { batch.step as usize } else { 0 };
         (self.next, self.frame) = (batch, self.length + data);
     }
 
-    /// Limits the number of segments that can be sent next.
+    /// Limits the number of further segments of the batch.
     pub(crate) fn limit(&mut self, segments: u32) {
         self.next.count = self.next.count.min(segments);
     }

@@ -2,8 +2,9 @@
 //!
 //! With very many connections, hardly any of their buffers are in the caches, and most buffers are
 //! empty most of the time. The memory of an empty buffer can be replaced. Therefore a buffer that
-//! is about to be filled swaps its memory for the most recently used memory of the pool, and swaps
-//! back when it is empty again. The amount of memory that a connection holds does not change.
+//! is about to be filled swaps its memory for the most recently used memory of the pool. When the
+//! buffer is empty again, it swaps back. The amount of memory that a connection holds does not
+//! change.
 
 use crate::tcp::TcpSocket;
 use alloc::boxed::Box;

@@ -9,13 +9,13 @@
 //! smallest buffer as long as that much memory is free.
 //!
 //! If connections hold more than half of the budget, the largest holders return memory that they
-//! have not used recently. If connections hold more than three quarters, or a connection gets no
-//! memory, buffers stop growing automatically, and the largest holders also drop out-of-order data,
-//! which the peer will retransmit because the host has not acknowledged it. The host never drops
-//! acknowledged data. Thus no peer can make the host exceed the budget, whatever the order of its
-//! segments.
+//! have not used recently. The next measures apply if connections hold more than three quarters, or
+//! a connection gets no memory. Buffers then stop growing automatically, and the largest holders
+//! also drop out-of-order data. The peer retransmits this data, because the host has not
+//! acknowledged it. The host never drops acknowledged data. Thus no peer can make the host exceed
+//! the budget, whatever the order of its segments.
 //!
-//! An application that cannot write because its connection gets no memory for an empty send buffer
+//! An application cannot write if its connection gets no memory for an empty send buffer. It then
 //! waits in a queue, and gets free memory before other connections. While an application waits,
 //! other connections may use half of the memory that they hold; the other half becomes free as
 //! their peers acknowledge data.

@@ -2,8 +2,8 @@
 //! of client and server. A valid cookie shows that the client has recently received packets at its
 //! address.
 //!
-//! As in Linux, the hash is SipHash-2-4 over the addresses of client and server, and the cookie
-//! contains the eight bytes of the result in little-endian order. Hosts with equal keys accept each
+//! As in Linux, the hash is SipHash-2-4 over the addresses of client and server. The cookie
+//! contains the eight bytes of the hash in little-endian order. Hosts with equal keys accept each
 //! other's cookies.
 
 use crate::demux::flow::Hosts;

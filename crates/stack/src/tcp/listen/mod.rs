@@ -14,9 +14,9 @@ use linerate_units::{Duration, Instant};
 /// The condition under which a listener answers a SYN with a SYN cookie (RFC 4987 §3.6).
 ///
 /// A SYN cookie stores the parameters of the SYN in numbers that the peer's acknowledgement
-/// returns, so that the listener needs no memory for them. SYN cookies have disadvantages: a lost
-/// SYN-ACK is not retransmitted, the peer's MSS is rounded down to one of eight values, and without
-/// timestamps the connection has no window scaling and no SACK.
+/// returns, so that the listener needs no memory for them. SYN cookies have disadvantages. A lost
+/// SYN-ACK is not retransmitted, and the peer's MSS is rounded down to one of eight values. Without
+/// timestamps, the connection has no window scaling and no SACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SynCookies {
     /// Never. If the SYN queue is full, a new SYN replaces the oldest half-open connection.

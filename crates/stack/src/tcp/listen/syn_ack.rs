@@ -2,8 +2,8 @@
 //!
 //! SYN-ACKs for equal configuration, path and features of the SYN differ only in sequence numbers
 //! and timestamps. A temporary connection writes the first such SYN-ACK, from the SYN as the cookie
-//! stores it. The common part of this SYN-ACK is kept as a template, the form, for later SYN-ACKs,
-//! because creating a connection for each SYN of a flood would take four times as long. The
+//! stores it. This SYN-ACK, without the differing numbers, is kept as a template for later ones,
+//! the form. Creating a connection for each SYN of a flood would take four times as long. The
 //! connection that the cookie later opens is created from an equal SYN, so that its options agree
 //! with its SYN-ACK.
 
