@@ -91,8 +91,8 @@ impl Stack {
     }
 
     /// Runs one timer of the neighbour cache, if one is due at `now`, and returns whether a timer
-    /// has run. If a neighbour did not answer, the sockets whose packets wait for it get an error,
-    /// as if a router had reported the destination as unreachable.
+    /// has run. If a neighbour did not answer, the sockets whose packets wait for it get the error
+    /// "destination unreachable".
     #[inline]
     pub(crate) fn handle_neighbor_timeout(&mut self, now: Instant) -> bool {
         let Some(index) = self.interface.neighbors.take_due(now) else { return false };

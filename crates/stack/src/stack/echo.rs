@@ -67,8 +67,9 @@ impl Stack {
         Ok(())
     }
 
-    /// Reports an echo reply to the application, if the host has recently sent a request to its
-    /// source or to the broadcast address with this identifier.
+    /// Reports an echo reply to the application, if it answers a recent request of this host. The
+    /// request must have the identifier of the reply, and the source of the reply or the broadcast
+    /// address as its destination.
     pub(crate) fn handle_echo_reply(&mut self, arrived: &Arrived<'_>, echo: &Echo<'_>) {
         let source = arrived.source();
         let expected = [source, Ipv4Addr::BROADCAST.into()];

@@ -259,8 +259,8 @@ impl Stack {
     }
 
     /// Adds a route. It replaces an earlier added route with the same destinations, metric and
-    /// interface. Among routes with the same destinations and metric, an added route takes
-    /// precedence over routes from a DHCP server, from a router, or of the network of an address.
+    /// interface. An added route takes precedence over learned routes with the same destinations
+    /// and metric: those from a DHCP server, from a router, or of the network of an address.
     /// Existing connections send along the new route, but keep their window clamp and MTU. A
     /// connection whose packets are too large for the MTU of its new link is aborted.
     pub fn add_route(&mut self, route: Route) {

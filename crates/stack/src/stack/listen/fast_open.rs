@@ -14,8 +14,8 @@ use linerate_wire::Segment;
 
 impl Stack {
     /// Decides whether a SYN opens a connection by Fast Open, by steps 1 to 3 of RFC 7413 §4.2.2.
-    /// `index` is the listener, and `limit` is the maximum number of its connections whose Fast
-    /// Open handshake is incomplete.
+    /// `index` is the index of the listener, and `limit` the maximum number of its connections
+    /// whose Fast Open handshake is incomplete.
     #[cold]
     pub(super) fn check_fast_open(
         &mut self,

@@ -2,12 +2,12 @@
 //! to accept, and the limits of both queues.
 //!
 //! A SYN creates a half-open connection in the SYN queue. When the SYN queue is full, the listener
-//! answers a new SYN with a SYN cookie and does not store it (`cookies`), so that a flood of SYNs
-//! does not exclude honest peers. With cookies disabled, a new SYN replaces the oldest half-open
-//! connection (RFC 4987 §3.4): an honest peer needs its place in the queue for only one round trip,
-//! whereas dropping new SYNs would exclude the peer for the whole flood. When the accept queue is
-//! full, the listener drops new SYNs and acknowledgements that would complete a handshake, as in
-//! Linux. The peers retransmit.
+//! answers a new SYN with a SYN cookie, and does not store the SYN (`cookies`). A flood of SYNs
+//! thus does not exclude honest peers. With cookies disabled, a new SYN replaces the oldest
+//! half-open connection (RFC 4987 §3.4). An honest peer needs its place in the queue for only one
+//! round trip, whereas dropping new SYNs would exclude it for the whole flood. When the accept
+//! queue is full, the listener drops new SYNs and acknowledgements that would complete a handshake,
+//! as in Linux. The peers retransmit.
 
 mod cookies;
 mod defer;

@@ -61,9 +61,9 @@ impl Stack {
         if self.expects_data::<V>() { self.take_data::<V>(now, frame, after) } else { Some(frame) }
     }
 
-    /// Can the GRO run continue with another frame? A run without pending segments can continue
-    /// only if its connection is still the last result of the flow table, has memory, and expects
-    /// the next segment of the run.
+    /// Can the GRO run continue with another frame? If no segments are pending, three conditions
+    /// must hold. The connection is still the last result of the flow table, it has memory, and it
+    /// expects the next segment of the run.
     #[inline(always)]
     fn expects_data<V: Version>(&mut self) -> bool {
         let Some(Coalesced { handle, kind: Kind::Data { run, next, is_resumed } }) =
@@ -280,8 +280,8 @@ impl Stack {
             let _ = socket.connection.driver().handle_run(self.now, *run, &last);
             dispatched = step_effects!(self).dispatch(index, socket);
         }
-        // A run that has only one segment in its batch of frames suggests an exchange of requests
-        // and responses, in which the next segment does not continue the run.
+        // A single segment in a batch of frames suggests an exchange of requests and responses, in
+        // which the next segment does not continue the run. So the run ends.
         let is_one = run.count() == 1 && !*is_resumed;
         *run = run.handled();
         if is_one {

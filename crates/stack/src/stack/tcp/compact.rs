@@ -18,8 +18,8 @@ impl Stack {
     }
 
     /// Adds a connection that was opened or accepted to the accounting of buffer memory. If too
-    /// many connections without buffer memory are in full form, converts the oldest of these
-    /// connections to its compact form, provided that it is idle.
+    /// many connections without buffer memory are in full form, packs the oldest of these
+    /// connections, provided that it is idle.
     pub(crate) fn handle_newcomer(&mut self, index: u32) {
         let Some(oldest) = self.memory.handle_newcomer(index) else { return };
         if let Some(socket) = self.sockets.full_at(oldest) {

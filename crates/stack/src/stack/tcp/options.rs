@@ -74,10 +74,10 @@ impl Stack {
         Ok(TypeOfService::from_byte(type_of_service))
     }
 
-    /// Returns the local address and port of the connection. If the connection was opened to an
-    /// IPv4 address in IPv6 form (`::ffff:192.0.2.1`), or accepted by a listener for both IP
-    /// versions, its IPv4 addresses are returned in IPv6 form. The scope of an IPv6 link-local
-    /// address is the number of its interface.
+    /// Returns the local address and port of the connection. IPv4 addresses are returned in IPv6
+    /// form (`::ffff:192.0.2.1`) if the connection was opened to an address in this form, or
+    /// accepted by a listener for both IP versions. The scope of an IPv6 link-local address is the
+    /// number of its interface.
     ///
     /// # Errors
     /// [`Error::Closed`] if the handle is closed.

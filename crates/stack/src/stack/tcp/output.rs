@@ -125,9 +125,9 @@ impl Stack {
 
     /// Writes the next segment of a connection with all its headers into `frame`, or several
     /// segments as one GSO frame. The link header has `medium` bytes; `is_local` marks a connection
-    /// of the host with itself. If `next_hop_generation` is given, a segment is written only if the
-    /// connection is in its full form (not compact), and the MAC address of its next hop was
-    /// resolved in that generation of routes and neighbours.
+    /// of the host with itself. If `next_hop_generation` is given, a segment is written only on two
+    /// conditions. The connection is in full form, and the MAC address of its next hop was resolved
+    /// in that generation of routes and neighbours.
     #[inline(always)]
     fn write_segment(
         &mut self,

@@ -17,9 +17,9 @@ impl Stack {
     pub(super) fn queue_for_end(&mut self, index: u32, end: Instant) {
         if end < self.time_wait.latest {
             cold_path();
-            // The record would end before another record that is in front of it in the queue,
-            // because its connection was unpacked meanwhile, or because its TIME-WAIT is shorter.
-            // Therefore the record gets a timer of its own.
+            // The record would end before a record in front of it in the queue. Its connection was
+            // unpacked meanwhile, or its TIME-WAIT is shorter. Therefore the record gets a timer of
+            // its own.
             self.timers.set(TcpTimer::Connection(index), end);
             if let Some(socket) = self.sockets.full_at(index) {
                 socket.armed = Instant::NEVER;
