@@ -33,8 +33,8 @@ fn remove(pair: &mut Pair, side: Side, address: &str) -> bool {
     pair.stack(side).remove_address(now, address.parse().unwrap()).is_some()
 }
 
-/// Opens a connection from the left to the right host. Returns the handles of its left and its
-/// right end.
+/// Opens a connection from the left to the right host. Returns its handles on the left and on the
+/// right host.
 fn connect(pair: &mut Pair, to: &str) -> (TcpHandle, TcpHandle) {
     let to: SocketAddr = to.parse().unwrap();
     let listener = pair.stack(Side::Right).tcp_listen(to, &ListenOptions::default()).unwrap();

@@ -27,8 +27,8 @@ fn long_queue(congestion: CongestionName) -> Pair {
     })
 }
 
-/// Opens this number of connections, each with an endless transfer. Returns the left end and the
-/// transfer of each connection.
+/// Opens this number of connections, each with an endless transfer. Returns the handle of each
+/// connection on the left host, and its transfer.
 fn endless(pair: &mut Pair, count: usize) -> Vec<(TcpHandle, Transfer)> {
     let listener = listen(pair);
     (0..count)

@@ -325,8 +325,8 @@ fn a_lease_is_renewed_at_its_server_and_then_rebound_at_any() {
     client.receive(OFFERED, &reply(&renewal, DhcpMessageType::Ack, 1_000));
     let lease = client.stack.dhcp_lease().unwrap();
     assert_eq!(lease.expires_at, client.now + Duration::from_secs(1_000));
-    // The server is silent from now on. The client waits half of the time left until T2, at least a
-    // minute, between its requests, and broadcasts them after T2.
+    // The server is silent from now on. Before each further request, the client waits for half of
+    // the time left until T2, but at least a minute. After T2, it broadcasts its requests.
     let mut kinds = Vec::new();
     let end = client.stack.dhcp_lease().unwrap().expires_at;
     while client.now < end {

@@ -53,10 +53,11 @@ struct Observed {
     listener: ListenHandle,
     left: TcpHandle,
     right: TcpHandle,
-    /// The sequence number of the first byte that the left end has sent, and the sequence number
+    /// The sequence number of the first byte that the left host has sent, and the sequence number
     /// after its last byte. `None` before the first byte.
     sent: Rc<Cell<Option<(SeqNum, SeqNum)>>>,
-    /// Numbers of bytes written at the left end (`written`) and read at the right end (`read`).
+    /// Number of bytes written on the left host (`written`), and number of bytes read on the right
+    /// host (`read`).
     written: usize,
     read: usize,
     random_state: u64,

@@ -126,7 +126,7 @@ impl Hosts {
         }
     }
 
-    /// Each end of each connection sends data, which the other end reads.
+    /// On each connection, each host sends data, which the other host reads.
     fn exchange_data(&mut self, pairs: &[[TcpHandle; 2]]) {
         let mut received = [0; 4_096];
         for end in [0, 1] {
@@ -163,8 +163,8 @@ fn an_idle_connection_takes_little_memory() {
     println!("{kept} bytes kept of {} connections", ROUNDS * CONNECTIONS);
 }
 
-/// Opens and closes all connections several times. Returns the number of bytes that both hosts have
-/// allocated in addition afterwards.
+/// Opens and closes all connections several times. Returns the number of bytes by which the memory
+/// of both hosts has grown.
 fn the_memory_of_closed_connections_is_given_back() -> usize {
     let mut hosts_under_test = Hosts::new();
     let first = hosts_under_test.open();
@@ -187,7 +187,7 @@ fn the_memory_of_closed_connections_is_given_back() -> usize {
     kept
 }
 
-/// The server closes its ends first, which therefore enter TIME-WAIT. Returns the bytes of each
+/// The server closes each connection first, so its side enters TIME-WAIT. Returns the bytes of each
 /// TIME-WAIT record.
 fn time_wait_records_take_at_most_256_bytes() -> usize {
     let mut hosts_under_test = Hosts::new();

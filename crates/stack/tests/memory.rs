@@ -31,7 +31,7 @@ fn pair(buffer_bytes: usize) -> (Pair, ListenHandle) {
     (pair, listener)
 }
 
-/// Opens a connection. Returns the handles of its left and its right end.
+/// Opens a connection. Returns its handles on the left and on the right host.
 fn connection(pair: &mut Pair, listener: ListenHandle) -> (TcpHandle, TcpHandle) {
     let now = pair.now;
     let near = pair.stack(Side::Left).tcp_connect(now, SERVER, &ConnectOptions::default()).unwrap();
@@ -126,7 +126,7 @@ fn waiting(
     (writers, hogs)
 }
 
-/// Resets the right end of a connection.
+/// Resets a connection on the right host.
 fn abort(pair: &mut Pair, far: TcpHandle) {
     let now = pair.now;
     pair.stack(Side::Right).tcp_abort(now, far).unwrap();

@@ -107,8 +107,8 @@ impl Scene {
         (0..4).for_each(|_| self.carry(damage, at, value));
     }
 
-    /// On each server, opens a loopback connection. Returns the handle of its active end, which is
-    /// equal on both servers.
+    /// On each server, opens a loopback connection. Returns the handle that `tcp_connect` has
+    /// returned, which is equal on both servers.
     fn open_to_itself(&mut self) -> TcpHandle {
         let (now, address) = (self.now, SocketAddrV4::new(SERVER, OWN_PORT));
         let [one, other] = self.servers.each_mut().map(|server| {

@@ -41,8 +41,8 @@ fn connect(pair: &mut Pair, remote: SocketAddrV4) -> TcpHandle {
     pair.stack(Side::Left).tcp_connect(now, remote, &ConnectOptions::default()).unwrap()
 }
 
-/// Opens a connection from the left host to [`SERVER`]. Returns the handles of its left and its
-/// right end.
+/// Opens a connection from the left host to [`SERVER`]. Returns its handles on the left and on the
+/// right host.
 fn established(pair: &mut Pair) -> (TcpHandle, TcpHandle) {
     let listener = listen(pair, SERVER);
     let left = connect(pair, SERVER);

@@ -14,8 +14,8 @@ use std::rc::Rc;
 const TCP: usize = EthernetHeader::LENGTH + Ipv4Header::LENGTH;
 const DATA: usize = 1_000;
 
-/// Returns two hosts with a connection, the right end, and a data frame for the right host. The
-/// frame has a partial checksum, and has not been delivered.
+/// Returns two hosts with a connection, the handle of the connection on the right host, and a data
+/// frame for the right host. The frame has a partial checksum, and has not been delivered.
 fn with_an_incomplete_frame() -> (Pair, TcpHandle, Vec<u8>) {
     let mut pair = Pair::new(&Setup::default(), |_, _| {});
     let listener = listen(&mut pair);

@@ -26,7 +26,8 @@ fn connect(pair: &mut Pair, remote: SocketAddrV4) -> TcpHandle {
     pair.stack(Side::Left).tcp_connect(now, remote, &ConnectOptions::default()).unwrap()
 }
 
-/// Closes both ends. The right end closes first, and so enters TIME-WAIT.
+/// Closes a connection on both hosts. The right host closes first, so its connection enters
+/// TIME-WAIT.
 fn close(pair: &mut Pair, left: TcpHandle, right: TcpHandle) {
     for (side, end) in [(Side::Right, right), (Side::Left, left)] {
         let now = pair.now;

@@ -33,8 +33,8 @@ fn options(port: u16, msl: u64) -> ConnectOptions {
     }
 }
 
-/// Opens a connection from this port of the left host. Returns the handles of its left and its
-/// right end.
+/// Opens a connection from this port of the left host. Returns its handles on the left and on the
+/// right host.
 fn open(pair: &mut Pair, listener: ListenHandle, port: u16, msl: u64) -> (TcpHandle, TcpHandle) {
     let (now, address) = (pair.now, SocketAddrV4::new(Side::Right.address(), 9));
     let left = pair.stack(Side::Left).tcp_connect(now, address, &options(port, msl)).unwrap();

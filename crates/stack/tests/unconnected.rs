@@ -26,7 +26,8 @@ const WAITING: u64 = 128;
 const TURN: Duration = Duration::from_millis(1);
 
 /// Creates a listener of the right host that stores no SYN, and a connection to this listener.
-/// Returns the hosts, the listener, and the left and the right end.
+/// Returns the hosts, the listener, and the handles of the connection on the left and on the right
+/// host.
 fn serving() -> (Pair, ListenHandle, (TcpHandle, TcpHandle)) {
     let setup = Setup { medium: Medium::Ip, pause: TURN, ..Setup::default() };
     let mut pair = Pair::new(&setup, |_, config| {
