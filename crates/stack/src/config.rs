@@ -51,7 +51,7 @@ pub struct StackConfig {
     pub dad_transmits: u8,
     /// The options for taking addresses, routes and parameters from the routers on the link (RFC
     /// 4861 §6.3, RFC 4862). With `None`, the default, the host ignores router advertisements and
-    /// redirects, because any host on the link can send them.
+    /// redirects, because any host on the link could forge them.
     pub ipv6_autoconfiguration: Option<Autoconfiguration>,
     /// The options of the DHCP client, which gets an address for the host; `None` disables the
     /// client. A host of several shards ignores this field and runs no DHCP client.

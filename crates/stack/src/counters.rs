@@ -58,8 +58,8 @@ counters! {
         in_address_errors "InAddrErrors",
         /// Received packets of a transport protocol that this host does not support.
         in_unknown_protocols "InUnknownProtos",
-        /// Received packets that were dropped because a queue of this host was full, and fragments
-        /// of datagrams that were discarded before.
+        /// Received packets that were dropped because a queue of this host was full, and received
+        /// fragments whose datagram was already discarded.
         in_discards "InDiscards",
         /// Received packets that were passed to TCP, UDP or ICMP.
         in_delivers "InDelivers",

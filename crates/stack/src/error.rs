@@ -48,7 +48,7 @@ pub enum Error {
          address, or admit IPv4"
     )]
     MappedBind(SocketAddr),
-    /// The option exists only for IPv6 sockets, and the socket is an IPv4 socket.
+    /// The option to exclude IPv4 exists only for IPv6 sockets, and the socket is an IPv4 socket.
     #[error("the socket at {0} is of IPv4, and only sockets of IPv6 can exclude IPv4")]
     NotIpv6(SocketAddr),
     /// The host has no interface with this number, which is the zone of a link-local address.

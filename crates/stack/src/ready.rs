@@ -98,7 +98,7 @@ impl Ready {
         if self.ring.len() == 1 { u32::MAX } else { FRAMES_PER_TURN.saturating_sub(self.sent) }
     }
 
-    /// Counts `frames` further frames of the sender at the front.
+    /// Adds `frames` to the number of frames that the sender at the front has sent in its turn.
     pub(crate) const fn count(&mut self, frames: u32) {
         self.sent = self.sent.saturating_add(frames);
     }

@@ -61,8 +61,8 @@ impl Stack {
     }
 
     /// Sends an echo reply with the data of the request, from the destination address of the
-    /// request (RFC 1122 §3.2.2.6). A request to a broadcast or multicast address is answered, from
-    /// an address of the interface, only if this is enabled.
+    /// request (RFC 1122 §3.2.2.6). A request to a broadcast or multicast address is answered only
+    /// if the host is configured to do so, and then from an address of the interface.
     fn answer_echo(&mut self, arrived: &Arrived<'_>, echo: Echo<'_>) {
         if !self.may_answer_echo(arrived) {
             return;

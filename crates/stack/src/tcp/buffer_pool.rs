@@ -96,8 +96,9 @@ impl BufferPool {
     /// buffer if possible. Returns whether `exchange` has swapped the memory.
     #[inline(never)]
     fn give(&mut self, exchange: impl FnOnce(&mut Box<[u8]>) -> bool) -> bool {
-        // A buffer that gets memory of the pool gives its own memory to the pool. If the connection
-        // ends without exchanging them again, the pool reuses the memory of that buffer.
+        // A buffer that gets memory of the pool gives its own memory in exchange. If its connection
+        // ends before the memory is exchanged back, the pool reuses the memory that it got in
+        // exchange.
         let memory = self.recent.pop().or_else(|| self.allocate()).or_else(|| self.exchanged.pop());
         let Some(mut memory) = memory else { return false };
         let is_given = exchange(&mut memory);
@@ -105,9 +106,9 @@ impl BufferPool {
         is_given
     }
 
-    /// Offers memory that a buffer gave in exchange to `exchange`, which swaps it with the memory
-    /// of the present buffer if this buffer is empty. Returns true if the buffer now counts as
-    /// having no memory of the pool.
+    /// Offers memory that the pool got in exchange to `exchange`, which swaps it with the memory of
+    /// a buffer if that buffer is empty. Returns true if the buffer then counts as using no memory
+    /// of the pool.
     #[inline(never)]
     fn reclaim(&mut self, exchange: impl FnOnce(&mut Box<[u8]>) -> bool) -> bool {
         let Some(mut memory) = self.exchanged.pop() else { return true };

@@ -84,9 +84,8 @@ impl Stack {
         }
     }
 
-    /// Marks the next hop towards a peer that does not answer as suspect, so that the next packet
-    /// probes it. The silence of the peer is negative advice about the next hop (RFC 9293 §3.8.3
-    /// (b)).
+    /// Makes the next hop towards `peer` stale, so that the next packet probes it. The peer does
+    /// not answer, which is negative advice about the next hop (RFC 9293 §3.8.3 (b)).
     fn suspect_path_to(&mut self, peer: IpAddr) {
         if let Some(route) = self.routes.lookup(peer) {
             self.interface.neighbors.suspect(self.now, route.next_hop(peer));

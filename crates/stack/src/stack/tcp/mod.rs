@@ -217,8 +217,8 @@ impl Stack {
             return;
         }
         // The deadline of the connection may have moved to a later time since the timer was armed.
-        // The timer is then only armed again. This reads little of a connection that may not be in
-        // the processor's caches.
+        // The timer is then only armed again, which reads few fields of a connection that may not
+        // be in the processor's caches.
         if let Some(socket) = self.sockets.full_at(index) {
             socket.armed = Instant::NEVER;
             if let Some(deadline) = socket.connection.driver().deadline_after(now) {
