@@ -112,7 +112,7 @@ fn hogs(pair: &mut Pair, listener: ListenHandle) -> Vec<TcpHandle> {
 }
 
 /// Opens connections that have data to write, but get no memory because other connections hold it.
-/// Returns the waiting connections, and those that hold the memory.
+/// Returns the waiting connections, and the connections that hold the memory.
 fn waiting(
     pair: &mut Pair,
     listener: ListenHandle,

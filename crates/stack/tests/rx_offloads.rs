@@ -95,6 +95,6 @@ fn the_ack_of_a_gro_frame_follows_the_read_of_the_application() {
         assert_eq!((turn.received, turn.transmitted, turn.more), (0, 1, false));
         host.stack().tcp(right).unwrap().information().receive_window as usize
     });
-    // The advertised window is rounded to a multiple of its scale.
+    // The advertised window is rounded to a multiple of 2^(window scale) bytes.
     assert!((offered[0] - offered[1]).abs_diff(DATA) < 128, "{offered:?}");
 }

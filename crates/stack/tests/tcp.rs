@@ -388,8 +388,8 @@ fn a_reused_slot_does_not_change_the_timers() {
 }
 
 /// Each connection ends when its own TIME-WAIT ends. The third connection has a shorter TIME-WAIT
-/// than those that entered TIME-WAIT before it. The application closes the second one only after
-/// all others have entered TIME-WAIT.
+/// than the connections that entered TIME-WAIT before it. The application closes the second
+/// connection only after all other connections have entered TIME-WAIT.
 #[test]
 fn each_connection_in_time_wait_ends_on_time() {
     let mut pair = pair();

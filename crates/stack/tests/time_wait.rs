@@ -215,7 +215,7 @@ fn fin_under_way(pair: &mut Pair, listener: ListenHandle, msl: u64) -> Vec<u8> {
 }
 
 /// RFC 9293 §3.10.7.4: a retransmitted FIN restarts the TIME-WAIT of its own connection, and of no
-/// other.
+/// other connection.
 #[test]
 fn a_retransmitted_fin_restarts_time_wait() {
     let mut pair = pair();
