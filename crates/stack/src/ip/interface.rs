@@ -81,9 +81,9 @@ pub(crate) struct Interface {
 pub(crate) struct Frames {
     /// Length of the link header in bytes.
     pub(crate) header: usize,
-    /// The minimum size of a frame that the link must offer, in bytes.
+    /// The minimum size, in bytes, of the empty frames that the link must offer for sending.
     pub(crate) least: usize,
-    /// The number of bytes of an offered frame that the host may use.
+    /// The number of bytes of an offered frame that the host may fill.
     pub(crate) room: usize,
 }
 
@@ -175,7 +175,7 @@ impl Interface {
         self.join_solicited_nodes(Instant::ZERO);
     }
 
-    /// Returns a time before which no timer of the link expires.
+    /// Returns a time before which no timer of the interface expires.
     #[inline]
     pub(crate) fn poll_timeout(&self) -> Instant {
         self.neighbors.poll_timeout().min(self.deadlines.next())

@@ -33,7 +33,7 @@ impl Stack {
         self.serve_writers();
     }
 
-    /// Removes the memory of a connection that is being dropped from the accounting.
+    /// Subtracts the memory of a connection, which is about to be freed, from the accounting.
     pub(crate) fn forget_memory(&mut self, index: u32) {
         if let Some(socket) = self.sockets.tcp_at(index) {
             let held = core::mem::take(&mut socket.held);

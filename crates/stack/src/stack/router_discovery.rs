@@ -66,9 +66,9 @@ impl Stack {
         self.schedule_discovery();
     }
 
-    /// Returns whether other hosts have all link-local addresses of this interface. If so, the
-    /// interface ignores router advertisements, because IP operation on the interface should be
-    /// disabled (RFC 4862 §5.4.5).
+    /// Returns true if another host uses each link-local address of this interface, or if the
+    /// interface has none. If so, the interface ignores router advertisements, because IP operation
+    /// on the interface should be disabled (RFC 4862 §5.4.5).
     fn is_link_local_duplicated(&self) -> bool {
         let mut link_local =
             self.addresses().iter().filter(|own| is_link_local(own.cidr.address()));

@@ -114,7 +114,7 @@ impl Stack {
         None
     }
 
-    /// Removes a sender that has no frame to send from the ring. Always returns `None`.
+    /// Removes a sender from the ring, because it has no frame to send. Always returns `None`.
     #[inline(never)]
     fn remove_idle_sender(&mut self, sender: Sender) -> Option<TxFrame> {
         self.interface.ready.remove(sender);
