@@ -22,7 +22,8 @@ pub enum BufferSize {
     },
 }
 
-/// A compact connection stores a fixed size as a tuned size whose initial size is zero.
+/// A compact connection stores a fixed size as a tuned size whose initial size is zero, which no
+/// tuned size has.
 impl Pack for BufferSize {
     fn pack(&self, into: &mut Packer<'_>) {
         match *self {
@@ -58,7 +59,7 @@ impl BufferSize {
         }
     }
 
-    /// Limits the size to the range from one byte to `most`.
+    /// Returns the buffer size with every value limited to the range from one byte to `most` bytes.
     #[inline(always)]
     #[must_use]
     pub(crate) fn within(self, most: usize) -> Self {
@@ -83,8 +84,7 @@ impl BufferSize {
     }
 }
 
-/// Creates a fixed size, because the application has chosen it. The size is limited to
-/// [`LARGEST_BUFFER`].
+/// Creates a fixed size, limited to [`LARGEST_BUFFER`].
 impl From<usize> for BufferSize {
     fn from(size: usize) -> Self {
         Self::Fixed(saturated(size))

@@ -43,8 +43,8 @@ impl Connection {
         Ok(self.add_within_capacity(now, add))
     }
 
-    /// Does the work of [`Connection::add`] if the connection may be closed or has a low-water
-    /// mark.
+    /// Does the work of [`Connection::add`] for a connection that may refuse writes, or has a
+    /// low-water mark for unsent data.
     #[inline(never)]
     fn add_below_low_water(
         &mut self,
@@ -121,7 +121,8 @@ impl Connection {
         Ok(count)
     }
 
-    /// Updates the connection after the application has read `count` bytes, at least one.
+    /// Updates the connection after the application has read `count` bytes, which is at least one
+    /// byte.
     #[inline]
     pub(crate) fn on_bytes_read(&mut self, now: Instant, count: usize) {
         self.forget_passed_urgent_mark();
@@ -178,7 +179,8 @@ impl Connection {
         }
     }
 
-    /// Returns the amounts of received and unacknowledged data, the inputs of the ACK policy.
+    /// Returns the inputs of the ACK policy: the amounts of unacknowledged and unread data, the
+    /// segment size, and the size of the receive buffer.
     #[inline]
     pub(crate) fn received(&self) -> Received {
         Received {

@@ -24,8 +24,8 @@ pub enum NagleRule {
     /// RFC 896: a small segment waits until nothing is in flight.
     Classic,
     /// Minshall's variation, as in Linux: a small segment waits only while another small segment is
-    /// in flight. Then a send buffer of one and a half segments does not wait for a delayed
-    /// acknowledgement.
+    /// in flight. Thus a sender whose buffer holds one and a half segments need not wait for a
+    /// delayed acknowledgement.
     Minshall,
 }
 
@@ -158,8 +158,8 @@ pub struct Config {
     /// that only R2 applies. [`crate::Connection::set_user_timeout`] changes it.
     pub user_timeout: Option<Duration>,
     /// Whether the user timeout is advertised to the peer, and the peer's advertisement may change
-    /// ours (RFC 5482: ENABLED). A timeout that the application has set is never changed. A few
-    /// middleboxes drop segments with unknown options.
+    /// ours (RFC 5482: ENABLED). A timeout that the application has set is never changed. All
+    /// profiles disable the option, because a few middleboxes drop segments with unknown options.
     pub user_timeout_option: bool,
     /// The limits of a user timeout that the peer's advertisement can set (RFC 5482: L_LIMIT,
     /// U_LIMIT).

@@ -53,7 +53,8 @@ pub struct Connection {
     pub(crate) memory: MemoryGrant,
     pub(crate) config: SharedConfig,
     pub(crate) receiver: Receiver,
-    /// Here, because each read compares the receive buffer with its preferred size.
+    /// The settings of the application. Placed near the receiver, because each read compares the
+    /// receive buffer with its preferred size.
     pub(crate) preferences: Preferences,
     pub(crate) timers: Timers,
     pub(crate) user_timeouts: UserTimeouts,

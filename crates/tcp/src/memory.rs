@@ -118,7 +118,7 @@ impl Connection {
     }
 
     /// Enlarges the receive buffer at the end of a round trip, if the application has read enough
-    /// in it.
+    /// during that round trip.
     #[inline(never)]
     fn end_reading_round_trip(&mut self, now: Instant) {
         if !self.state.takes_data() {
@@ -152,8 +152,9 @@ impl Connection {
         }
     }
 
-    /// Measures the round trip by the timestamp that in-order data echoes. If there is no echo, the
-    /// measurement ends, because otherwise every segment of such a peer would take the slow path.
+    /// Measures the round trip by the timestamp that in-order data echoes. If the peer echoes no
+    /// timestamp, the measurement ends. Otherwise it would be attempted again for every segment of
+    /// that peer, off the fast path.
     #[cold]
     pub(crate) fn measure_receive_round_trip(&mut self, now: Instant, options: &[u8]) {
         let stamps = Timestamps::among(options);

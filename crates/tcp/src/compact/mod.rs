@@ -2,10 +2,9 @@
 //! flight and no buffer memory, is packed into a few hundred bytes. It is restored when it is
 //! needed: by a segment, a timer or a call.
 //!
-//! The restored connection equals the original, including its measurements of the path. Beside its
-//! declaration, each struct lists the fields that are packed, and the values with which other
-//! fields are restored. If a field has another value than would be restored, the connection is not
-//! compacted.
+//! The restored connection equals the original, including its measurements of the path. Each struct
+//! lists its packed fields in a `packed!` macro, with the values to which the other fields are
+//! restored. If such a field has a different value, the connection is not compacted.
 
 pub(crate) mod pack;
 mod time_wait;
@@ -43,8 +42,8 @@ impl Connection {
         Some(CompactConnection { config: self.config.clone(), packed: packer.finish()? })
     }
 
-    /// Whether the connection holds no memory, has no output, and waits only for long-running
-    /// timers.
+    /// Whether the connection can be compacted now: its idle period is over, it holds no buffer
+    /// memory, has no output, and waits only for long-running timers.
     #[must_use]
     pub fn can_compact(&self) -> bool {
         !self.timers.is_set(Timer::IdleBuffers) && self.is_quiet()

@@ -37,7 +37,7 @@ pub(crate) struct Packer<'a> {
     /// group.
     marks: usize,
     count: u32,
-    /// Whether any value cannot be packed, because unpacking would restore a different value.
+    /// Whether packing has failed, because unpacking would restore a different value.
     is_refused: bool,
 }
 
@@ -49,9 +49,8 @@ impl<'a> Packer<'a> {
 
     /// Returns the packed bytes, or `None` if unpacking would not restore all values.
     ///
-    /// The bytes are copied to a new allocation, not shrunk in place. With thousands of compact
-    /// connections, shrinking would leave as many gaps in memory that are too short for the next
-    /// allocation.
+    /// The bytes are copied to a new allocation, not shrunk in place. Each shrunk allocation would
+    /// leave a gap in memory that is too short for the buffer of the next packer.
     pub(crate) fn finish(self) -> Option<Box<[u8]>> {
         (!self.is_refused).then(|| self.bytes.as_slice().into())
     }
@@ -61,8 +60,8 @@ impl<'a> Packer<'a> {
         self.context.config
     }
 
-    /// Marks the connection as impossible to pack, unless `is_known` is true. The caller omits a
-    /// value, and passes whether unpacking will restore an equal value.
+    /// Records that a value of the connection is not packed. `is_known` is true if unpacking will
+    /// restore an equal value; otherwise the connection cannot be packed.
     pub(crate) const fn expect(&mut self, is_known: bool) {
         self.is_refused |= !is_known;
     }

@@ -54,8 +54,8 @@ impl Connection {
         Some(TimeWaitRecord { config: self.config.clone(), numbers: self.numbers()? })
     }
 
-    /// Writes the TIME-WAIT record over `record`, which has expired. Returns false, without any
-    /// effect, if the connection cannot be replaced by a record yet.
+    /// Overwrites `record`, which has expired, with the TIME-WAIT record of this connection.
+    /// Returns false, without any effect, if the connection cannot be replaced by a record yet.
     #[inline(always)]
     pub fn write_time_wait_record(&self, record: &mut TimeWaitRecord) -> bool {
         let Some(numbers) = self.numbers() else { return false };
@@ -97,8 +97,8 @@ impl TimeWaitRecord {
     #[must_use]
     pub fn look(&self) -> Connection {
         let kept = &self.numbers;
-        // The FIN has the last sequence number that we used. The initial sequence number is not
-        // used again, so any earlier number can stand for it.
+        // Our FIN has the sequence number SND.NXT − 1, and our SYN had an earlier one. TIME-WAIT
+        // does not use the initial sequence number, so any earlier number will do.
         let initial_sequence = kept.snd_nxt - 2;
         // The stored timestamps already include the random offset.
         let seeds = Seeds { initial_sequence, timestamp_offset: 0 };
