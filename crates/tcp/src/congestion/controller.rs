@@ -188,8 +188,8 @@ pub trait Controller: fmt::Debug + Send + Sync {
         self.window_mut().reduce_to(flight / 2);
     }
 
-    /// Reduces the window to one segment, because the path is unknown or the retransmission timer
-    /// has expired again.
+    /// Reduces the window to one segment, because the SYN was lost several times or the
+    /// retransmission timer has expired again.
     fn restart(&mut self) {
         self.window_mut().restart();
     }

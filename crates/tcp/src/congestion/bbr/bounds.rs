@@ -19,8 +19,8 @@ const HEADROOM: u32 = 15;
 pub(super) struct Latest {
     /// `bw_latest`: the highest delivery rate of the round.
     bandwidth: Rate,
-    /// `inflight_latest`: the largest number of bytes that a rate sample of this round has
-    /// delivered.
+    /// `inflight_latest`: the largest number of bytes delivered in the interval of a rate sample of
+    /// this round.
     pub(super) inflight: u32,
     /// `is_loss_in_round`: whether any loss was detected in the round.
     loss: bool,

@@ -254,8 +254,8 @@ impl Bbr {
         self.aggregation.take(self.now, ack.bytes, bandwidth, cwnd, self.rounds.count, memory);
     }
 
-    /// `SetPacingRateWithGain`: sets the pacing rate. Until the path is full, the rate never
-    /// decreases, because application-limited samples must not reduce it.
+    /// `SetPacingRateWithGain`: sets the pacing rate. Until BBR has detected a full path, the rate
+    /// never decreases, because application-limited samples must not reduce it.
     fn set_rate(&mut self, gain: u32) {
         let rate = self.model_bandwidth().percent(gain).percent(MARGIN);
         if self.full_pipe.reached || rate > self.rate {
@@ -396,7 +396,8 @@ impl Controller for Bbr {
     /// §5.4.2).
     fn forget_after_idle(&mut self) {}
 
-    /// `OnEnterFastRecovery`: saves the state, so that it can be restored.
+    /// `OnEnterFastRecovery`: saves the state, so that it can be restored if the loss proves
+    /// spurious.
     fn on_loss(&mut self, _flight: u32) {
         self.save_for_undo();
         self.recovering = true;

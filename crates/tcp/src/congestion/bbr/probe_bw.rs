@@ -8,8 +8,9 @@ use linerate_units::{Duration, Instant, Rate};
 
 /// The minimum time from the start of a cycle to the next probe. The maximum is one second longer.
 const WAIT: Duration = Duration::from_secs(2);
-/// The maximum number of rounds between probes. In as many rounds, Reno's window would grow by as
-/// much as a probe finds.
+/// The maximum number of rounds between probes. On paths whose bandwidth-delay product has fewer
+/// segments, that number of segments is the limit, because Reno's window grows by one segment per
+/// round.
 const RENO_ROUNDS: u64 = 63;
 /// The maximum number of times that the growth is doubled in a probe.
 const MOST_DOUBLINGS: u32 = 30;
@@ -81,8 +82,8 @@ impl Probe {
         }
     }
 
-    /// Stops the use of acknowledgements as feedback about a bandwidth probe. From the start of
-    /// ProbeRTT on, which drains the queue, they show nothing about the probe.
+    /// Stops the use of acknowledgements as feedback about a bandwidth probe, when ProbeRTT begins.
+    /// ProbeRTT drains the queue, so later acknowledgements show nothing about the probe.
     pub(super) const fn stop(&mut self) {
         self.feedback = Feedback::Stopping;
     }
@@ -151,8 +152,9 @@ impl Bbr {
         }
     }
 
-    /// `IsTimeToProbeBW`: whether a probe is due. It is due after a certain time, or after as many
-    /// rounds as Reno's window would need to grow as much (draft-ietf-ccwg-bbr §5.3.3.8).
+    /// `IsTimeToProbeBW`: whether a probe is due. It is due after a random time, or after one round
+    /// for each segment of the target in flight (draft-ietf-ccwg-bbr §5.3.3.8). Reno's window also
+    /// grows by one segment per round.
     fn is_time_to_probe(&self) -> bool {
         let reno = u64::from(self.target_inflight() / self.window.mss().max(1)).min(RENO_ROUNDS);
         self.now > self.probe.began + self.probe.wait || self.probe.rounds >= reno

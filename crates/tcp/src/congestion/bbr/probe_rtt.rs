@@ -1,6 +1,7 @@
 //! The ProbeRTT phase of BBR (draft-ietf-ccwg-bbr §5.3.4). Every five seconds, BBR halves the data
-//! in flight for a short time. Thus the queue drains and the minimum round-trip time can be
-//! measured. The phase is omitted if an equally short round-trip time was measured in the meantime.
+//! in flight for a short time, the pause. Thus the queue drains and the minimum round-trip time can
+//! be measured. The phase is omitted if an equally short round-trip time was measured in the
+//! meantime.
 
 use super::{Bbr, Phase, Step};
 use crate::compact::pack::packed;
@@ -12,7 +13,7 @@ const DURATION: Duration = Duration::from_millis(200);
 /// product.
 const GAIN: u32 = 50;
 
-/// The state of a pause for ProbeRTT, and the window to restore after it.
+/// The state of a pause for ProbeRTT, and the congestion window to restore after the pause.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Pause {
     /// `probe_rtt_done_stamp`: the end of the pause. `None` until the data in flight is small
@@ -27,8 +28,8 @@ pub(super) struct Pause {
 packed!(Pause { ends, round_done, window_before });
 
 impl Bbr {
-    /// `CheckProbeRTT`: begins, continues or ends a pause. `expired` is true if a measurement is
-    /// due.
+    /// `CheckProbeRTT`: begins, continues or ends a pause. `expired` is true if a new measurement
+    /// of the minimum round-trip time is due.
     pub(super) fn check_pause(&mut self, step: &Step<'_>, expired: bool) {
         if self.phase != Phase::ProbeRtt && expired && !self.idle_restart {
             self.save_window();

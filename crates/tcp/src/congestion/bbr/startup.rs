@@ -8,7 +8,8 @@ use linerate_units::Rate;
 
 /// The number of rounds without growth after which the path counts as full.
 const FULL_ROUNDS: u32 = 3;
-/// The ratio of the delivery rate to the rate before that counts as growth, in per cent.
+/// The ratio of the delivery rate to its baseline (`full_bw`) from which the rate counts as
+/// growing, in per cent.
 const GROWTH: u32 = 125;
 /// `StartupFullLossCnt`: the path counts as full if at least this number of ranges is lost in a
 /// round.
