@@ -44,7 +44,8 @@ impl Cubic {
     }
 
     fn grow_in_slow_start(&mut self, ack: &Acknowledged) {
-        // A stage begins anew when slow start after an idle period or a timeout ends.
+        // Slow start after an idle period or a timeout ends the stage of congestion avoidance. A
+        // new stage begins after slow start.
         self.stage = None;
         let mss = self.window.mss();
         let growth = match &self.hystart {
@@ -82,7 +83,7 @@ impl Cubic {
         self.w_max = Some(if converges { part(cwnd, CONVERGENCE) } else { cwnd });
     }
 
-    /// Sets SSTHRESH = flight · β after any loss (RFC 9438 §4.6).
+    /// Sets SSTHRESH to flight · β after a loss or a congestion mark (RFC 9438 §4.6).
     fn reduce(&mut self, flight: u32) {
         self.hystart = None;
         self.stage = None;
@@ -132,15 +133,16 @@ impl Controller for Cubic {
         self.reduce(flight);
     }
 
-    /// Reduces SSTHRESH to no less than two segments, and CWND to no less than one (RFC 9438 §4.6).
+    /// Sets SSTHRESH to flight · β, but at least two segments, and reduces CWND to flight · β, but
+    /// at least one segment (RFC 9438 §4.6).
     fn on_mark(&mut self, flight: u32) {
         self.note_congestion();
         self.reduce(flight);
         self.window.reduce_to(part(flight, BETA));
     }
 
-    /// Sets SSTHRESH as Reno does, but with β (RFC 9438 §4.8). The next stage begins at the plateau
-    /// of its curve.
+    /// Sets SSTHRESH to flight · β and CWND to one segment (RFC 9438 §4.8). `W_max` is discarded,
+    /// so the next stage begins at the plateau of its curve.
     fn on_timeout(&mut self, flight: u32) {
         self.reduce(flight);
         self.w_max = None;
@@ -157,11 +159,11 @@ impl Controller for Cubic {
 #[derive(Clone, Debug, PartialEq)]
 struct Stage {
     curve: Curve,
-    /// `t_epoch`, the start of the stage. It is moved forward by the periods in which the window
-    /// was not used.
+    /// `t_epoch`, the start of the stage. It is moved forward by the length of each period in which
+    /// the sender was not cwnd-limited.
     began: Instant,
-    /// The start of the current period in which the window is not used. `None` if the window is
-    /// used.
+    /// The start of the current period in which the sender is not cwnd-limited. `None` if the
+    /// sender is cwnd-limited.
     unused_since: Option<Instant>,
     /// `W_est`: the window in bytes that Reno would have.
     w_est: u32,
@@ -221,8 +223,8 @@ impl Stage {
         }
     }
 
-    /// Excludes the time `idle`, in which nothing was in flight, from the clock of the curve. If a
-    /// pause has begun, it already includes this time.
+    /// Excludes the time `idle`, in which nothing was in flight, from the clock of the curve. A
+    /// pause that has begun already excludes this time.
     fn skip(&mut self, idle: Duration) {
         if self.unused_since.is_none() {
             self.began += idle;

@@ -1,5 +1,6 @@
 //! A constant congestion window for experiments. It shows how a path behaves with a given number of
-//! segments in flight. Without congestion control, it must not be used on shared networks.
+//! segments in flight. It does not respond to congestion, so it must not be used on shared
+//! networks.
 
 use super::{Controller, FastRecovery, Window};
 use crate::compact::pack::packed;

@@ -17,7 +17,7 @@ const CSS_ROUNDS: u32 = 5;
 /// sender that paces has no such limit.
 const L: u32 = 8;
 
-/// The infinity of RFC 9406: no round-trip time has been measured.
+/// The minimum round-trip time of a round without any measurement, infinity in RFC 9406.
 const UNKNOWN: Duration = Duration::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -142,7 +142,7 @@ enum Kind {
 
 packed_enum!(Kind { Cubic, Bbr, NewReno, Reno, Tahoe, Fixed });
 
-// Both matches are exhaustive, so that no controller can be missing.
+// The matches in `pack` and `unpack` are exhaustive, so that no controller can be missing.
 impl Pack for Congestion {
     fn pack(&self, into: &mut Packer<'_>) {
         match self {
@@ -253,8 +253,9 @@ impl Congestion {
         }
     }
 
-    /// Undoes the response to a spurious loss, by restoring the state `before` the loss. Does
-    /// nothing if the window has become larger than it was then (RFC 9438 §4.9.2).
+    /// Undoes the response to a spurious loss. A controller that governs recovery does this itself.
+    /// Any other controller is replaced by its state `before` the loss, unless its window has
+    /// become larger since (RFC 9438 §4.9.2).
     pub(crate) fn restore(&mut self, before: Self) {
         if self.controller().governs_recovery() {
             self.controller().on_spurious_loss();

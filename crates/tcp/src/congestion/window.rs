@@ -65,8 +65,8 @@ impl Window {
         }
     }
 
-    /// Increases the window by `growth` bytes in slow start. It exceeds SSTHRESH by less than a
-    /// segment, even if several acknowledgements were coalesced.
+    /// Increases the window by `growth` bytes in slow start. Afterwards CWND exceeds SSTHRESH by at
+    /// most one segment, even if several acknowledgements were coalesced.
     pub fn grow_slowly(&mut self, growth: u32) {
         let below = self.ssthresh.saturating_sub(self.cwnd);
         self.set(self.cwnd.saturating_add(growth.min(below.max(self.mss))));
