@@ -146,8 +146,8 @@ impl<'a> Driver<'a> {
         self.0.handle_timeout(now);
     }
 
-    /// Returns the time for the next call of [`Driver::handle_timeout`], or `None` if it is due at
-    /// `now`.
+    /// Returns the time for the next call of [`Driver::handle_timeout`], or `None` if the call is
+    /// due at `now`.
     #[inline]
     pub fn deadline_after(self, now: Instant) -> Option<Instant> {
         self.0.deadline_after(now)
@@ -184,7 +184,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Returns the data of the segment that was just sent, in up to two slices. No other method of
-    /// the connection may be called before.
+    /// the connection may be called between sending the segment and this call.
     ///
     /// # Panics
     /// If the data is no longer in the send buffer.

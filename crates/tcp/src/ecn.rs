@@ -165,9 +165,9 @@ impl Notification {
     fn enter_accurate_mode(&mut self, flags: TcpFlags) {
         let is_answer = flags.contains(TcpFlags::ACK);
         let mut accurate = Accurate::new(!is_answer);
-        // Our SYN had the codepoint Not-ECT, so the path has changed any other codepoint that the
-        // SYN-ACK reports (RFC 9768 §3.2.2.3). A SYN-ACK with a reserved ACE value counts as a
-        // report of an unchanged SYN.
+        // Our SYN had the codepoint Not-ECT. If the SYN-ACK reports another codepoint, the path has
+        // changed it (RFC 9768 §3.2.2.3). A SYN-ACK with a reserved ACE value counts as a report of
+        // an unchanged SYN.
         accurate.is_mangled = is_answer && !matches!(flags.ace(), 0b010 | 0b101);
         self.echo = TcpFlags::of_ace(accurate.received.cep);
         self.accurate = Some(Box::new(accurate));

@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use linerate_units::Instant;
 use linerate_wire::Timestamps;
 
-/// # Application calls: the end
+/// # Application calls: abort
 impl Connection {
     /// Starts the timer of a connection that the application has released. In FIN-WAIT-2 it limits
     /// the wait for the peer's FIN, and in other states the linger time.
@@ -35,8 +35,8 @@ impl Connection {
         });
     }
 
-    /// Resets the connection because of `error`. Use it if no segment of the peer has caused the
-    /// error.
+    /// Resets the connection because of `error`, if no segment of the peer has caused it. The reset
+    /// then carries a current timestamp instead of one that answers a segment.
     pub(crate) fn abort_by_ourselves(&mut self, now: Instant, error: Error) {
         let timestamps = self.timestamps.on.then(|| self.timestamps.stamp(now));
         self.abort_with(error, timestamps);

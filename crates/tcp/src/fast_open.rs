@@ -53,7 +53,7 @@ pub(crate) struct FastOpen {
     pub(crate) option: Option<FastOpenCookie>,
     /// The cached MSS of the peer.
     mss: Option<u16>,
-    /// The Fast Open option on the SYN that was sent.
+    /// The Fast Open option on our first SYN, after the SYN was sent.
     tried: Option<FastOpenCookie>,
     /// The number of data bytes on our SYN.
     data_sent: u32,
@@ -95,7 +95,7 @@ impl Connection {
             return fast_open.lesson;
         }
         // The handshake ended without an answer, so Fast Open counts as refused. If the application
-        // has aborted it, this holds only after a retransmission of the SYN.
+        // has aborted the handshake, this holds only after a retransmission of the SYN.
         let tried = fast_open.tried.is_some();
         let gave_up = !matches!(self.error, None | Some(Error::Aborted));
         let refused = tried && (gave_up || self.sender.expiries > 0);

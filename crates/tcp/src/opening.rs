@@ -223,8 +223,9 @@ impl Connection {
         self.note_window(syn.seq, self.snd.una, u32::from(syn.window));
     }
 
-    /// Starts congestion control, once the segment size and the use of SACK are known. BBR is
-    /// replaced without SACK, because it needs the delivery rate, which requires SACK.
+    /// Starts congestion control, once the segment size and the use of SACK are known. Without
+    /// SACK, BBR is replaced by the default algorithm, because samples of the delivery rate require
+    /// SACK.
     fn begin_congestion_control(&mut self) {
         let wish = self.config.congestion;
         let is_possible = self.agreement.selective_acks || wish != CongestionName::Bbr;

@@ -20,11 +20,11 @@ const IPV6_HEADER: u8 = 40;
 pub struct Path {
     /// The number of bytes of TCP header and data that fit a packet of the path MTU.
     pub mtu_payload: usize,
-    /// The number of bytes of TCP header and data that fit a packet on the first link and its
-    /// route. Probes of the path MTU never exceed this size.
+    /// The number of bytes of TCP header and data in the largest packet that the first link and the
+    /// route permit. Probes of the path MTU never exceed this size.
     pub link_payload: usize,
-    /// Whether `mtu_payload` was found by probes and larger packets were not tested. Then they may
-    /// be tested at once.
+    /// Whether `mtu_payload` was found by probes and larger packets were not tested. Larger packets
+    /// may then be tested at once.
     pub is_estimated: bool,
     /// The length of the IP header in bytes: 20 for IPv4, 40 for IPv6.
     pub ip_header: u8,

@@ -129,9 +129,9 @@ pub(crate) struct Accurate {
     pub(crate) options: PeerOptions,
     /// The ACE field that is expected in the peer's next segment.
     pub(crate) ace: TcpFlags,
-    /// The sequence number up to which the ACE field may have wrapped: some data before it was
-    /// reported as marked, and the peer sends no options. Invariant: `None` if the peer's options
-    /// arrive.
+    /// SND.MAX when the peer last reported a mark without sending options. Until this data is
+    /// acknowledged, an unchanged ACE field may have wrapped. Invariant: `None` if the peer's
+    /// options arrive.
     marked_until: Option<SeqNum>,
     /// Whether this endpoint is the server: the peer's SYN has selected the AccECN mode.
     pub(crate) is_server: bool,
