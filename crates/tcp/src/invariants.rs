@@ -50,7 +50,8 @@ impl Connection {
 
     /// Checks that `twin`, which has processed the same input without header prediction, is equal
     /// in state, output and events. The predicted header may differ, so it is first copied from
-    /// this connection to `twin`. A copy of the whole connection would also copy its buffers.
+    /// this connection to `twin`. A copy of the whole connection would be slow, because its buffers
+    /// would be copied, too.
     ///
     /// # Panics
     /// If the connections differ.

@@ -53,8 +53,8 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Refuses data because there is no memory for it. The acknowledgement covers the part that was
-    /// kept, so the peer retransmits the rest.
+    /// Refuses data because there is no memory for it. The acknowledgement covers only the data
+    /// that was stored, so the peer retransmits the rest.
     #[cold]
     pub(super) fn refuse_for_memory(&mut self) -> Disposition {
         self.statistics.memory_refusals += 1;
@@ -62,8 +62,8 @@ impl Connection {
         Disposition::NoMemory
     }
 
-    /// Returns the data of the segment up to the peer's FIN. `None` if all of it lies beyond the
-    /// FIN.
+    /// Returns the data of the segment up to the peer's FIN. `None` if no data lies before the FIN,
+    /// or the state does not accept data.
     fn before_fin<'a>(&self, text: &Text<'a>) -> Option<Text<'a>> {
         if text.payload.is_empty() || !self.state.takes_data() {
             return None;

@@ -12,7 +12,8 @@ use core::ops::Range;
 use linerate_units::Instant;
 
 /// The link buffer that contains the segment being processed, if the connection may keep a
-/// reference to it. Boxed, because many queued segments of a flood then take little memory.
+/// reference to it. Boxed, so that each of the many segments queued during a flood takes little
+/// memory.
 pub(crate) type Offered = Option<Box<Arc<[u8]>>>;
 
 /// A receive buffer. Memory is allocated when data arrives.
@@ -116,14 +117,15 @@ impl ReceiveBuffer {
         self.storage.write_last(self.len(), bytes);
     }
 
-    /// Returns the room after the next `length` bytes in order. [`Self::room_for_next`] must have
-    /// returned memory for these bytes.
+    /// Returns the range of free memory after the next `length` bytes in order.
+    /// [`Self::room_for_next`] must have returned memory for these bytes.
     #[inline(always)]
     pub(crate) fn following(&self, length: usize) -> Following {
         self.storage.following(self.len(), length)
     }
 
-    /// Returns the room after the readable data, if there are no shared pieces.
+    /// Returns the range of free memory after the readable data. `None` if the buffer contains
+    /// [shared pieces](SegmentedBuffer).
     #[inline(always)]
     pub(crate) fn next(&self) -> Option<Following> {
         self.storage.next(self.len())

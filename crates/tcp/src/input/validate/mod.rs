@@ -182,8 +182,8 @@ impl Connection {
             }
         };
         if flags.contains(TcpFlags::SYN) {
-            // A peer that has restarted answers the challenge ACK by a reset. An attacker does not
-            // receive the challenge ACK.
+            // This SYN comes from a peer that has restarted, or from an attacker. The peer answers
+            // the challenge ACK by a reset, while an attacker does not receive the challenge ACK.
             return Err(Refused::challenged(Refusal::Challenged));
         }
         self.check_ack(segment)?;

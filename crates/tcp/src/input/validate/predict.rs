@@ -1,11 +1,11 @@
 //! Header prediction (Jacobson, 1988).
 //!
-//! In a bulk transfer, a segment usually equals the segment before it, except for one number. The
-//! connection stores the expected word of data offset and flags. A comparison with that word covers
-//! the flags, the options, the state of the connection, missing data and recovery. Whenever the
-//! slow path ends while a condition forbids prediction, it sets the word to zero, which no segment
-//! has. Two checks remain. The sequence number must be the next one. The timestamp must be at its
-//! usual place and must not be old.
+//! In a bulk transfer, a header usually equals the header before it, except for the sequence number
+//! or the acknowledgement number. The connection stores the expected word of data offset and flags.
+//! A comparison with that word covers the flags, the options, the state of the connection, missing
+//! data and recovery. Whenever the slow path ends while a condition forbids prediction, it sets the
+//! word to zero, which no segment has. Two checks remain. The sequence number must be the next one.
+//! The timestamp must be at its usual place and must not be old.
 //!
 //! A predicted segment is an acknowledgement of data that we have sent, or data that we receive, or
 //! both, as in a dialogue. All other segments take the slow path, which could also handle predicted
