@@ -1,7 +1,7 @@
-//! Batches: segments that differ only in their numbers, so that one decision covers all of them. A
-//! batch is either a burst of full segments with new data, or a series of ACKs without data. A link
-//! with GSO gets a whole burst as one frame. For other links, the first header is copied and its
-//! numbers are replaced.
+//! Batches: segments that differ only in their sequence or acknowledgement numbers, so that one
+//! decision covers all of them. A batch is either a burst of full segments with new data, or a
+//! series of ACKs without data. A link with GSO gets a whole burst as one frame. For other links,
+//! the first header is copied and its numbers are replaced.
 //!
 //! With [`stretch_acks`](crate::Config::stretch_acks), one ACK covers everything received.
 //! Otherwise one ACK covers at most two full segments, even of data that arrived together, so
@@ -203,8 +203,8 @@ impl Connection {
             && self.sender.rtt.smoothed().is_some_and(|round_trip| round_trip < BURST)
     }
 
-    /// Ends output until the next acknowledgement. The data in flight fills the part of the send
-    /// buffer that the application may use.
+    /// Ends output until the next acknowledgement. The sender counts as application-limited,
+    /// because unacknowledged data fills the part of the send buffer that the application may use.
     #[cold]
     pub(super) fn wait_to_grow(&mut self, now: Instant) {
         self.end_output(now);

@@ -162,7 +162,8 @@ impl Connection {
     fn commit_chosen_data(&mut self, now: Instant, piece: Piece) {
         let (end, full) = (piece.end(), self.full_segment());
         let is_burst = piece.segments > 1;
-        // The first segment of a GSO frame represents the whole burst.
+        // The round-trip timing and the path MTU search consider only the first segment of a GSO
+        // frame.
         let first_end = if is_burst { piece.seq + full } else { end };
         if self.is_new_data(piece) {
             self.ecn.on_new_data_sent();

@@ -1,10 +1,10 @@
 //! Output prediction: a short path for the segments that are sent most often, just as header
 //! prediction is a short path for received segments.
 //!
-//! A segment that is sent alone is nearly always the end of the written data, perhaps with the FIN,
-//! or an ACK without data. If the connection predicts its next header, it is established and no
-//! data is missing, so few conditions remain to be checked. A closing connection requires more
-//! checks. No other segment follows at once, so little must be recorded.
+//! A segment that is sent alone is nearly always an ACK without data, or carries the last part of
+//! the written data, perhaps with the FIN. If the connection predicts its next header, it is
+//! established and no data is missing, so few conditions remain to be checked. A closing connection
+//! requires more checks. No other segment follows at once, so little must be recorded.
 //!
 //! [`predict_output`](Connection::predict_output) has no side effects, and returns the segment that
 //! [`choose`](Connection::choose) would choose. Every test runs a second connection without

@@ -23,7 +23,7 @@ impl ZeroCopyRange {
 
 impl Connection {
     /// Whether scatter-gather is faster than a copy for this data, because the data is long and
-    /// lies in few parts.
+    /// lies in at most two contiguous parts of the send buffer.
     pub(super) fn is_worth_zero_copy(&self, seq: SeqNum, length: usize) -> bool {
         length >= MIN_LENGTH && self.sender.buffer.parts(seq, length).is_some()
     }
