@@ -115,8 +115,8 @@ impl Connection {
         }
     }
 
-    /// Starts the busy time when the first unacknowledged data is written. The limiting factor is
-    /// recorded when output ends.
+    /// Starts the busy time when the first unacknowledged data is written. Until output ends and
+    /// the limiting factor is known, the path counts as the limit.
     #[inline]
     pub(crate) fn start_busy_time(&mut self, now: Instant) {
         let busy = self.sender.busy.get_or_insert_with(|| Box::new(BusyTime::new(now)));

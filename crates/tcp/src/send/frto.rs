@@ -22,11 +22,11 @@ packed_enum!(Frto { Off, Retransmitted, SentNew });
 /// The conclusion from an acknowledgement that arrives after a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrtoVerdict {
-    /// The flight is lost, or may be. It must be retransmitted.
+    /// The data that was in flight at the timeout may be lost, and must be retransmitted.
     Lost,
     /// The retransmission is not yet acknowledged, so the sender must wait.
     Wait,
-    /// The question is still open, so the sender should send new data.
+    /// It is not yet known whether the timeout was spurious, so the sender should send new data.
     AskOn,
     /// The timeout was spurious, and nothing was lost.
     Spurious,

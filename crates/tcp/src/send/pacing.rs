@@ -2,15 +2,16 @@
 //! acknowledgement permits them. Congestion control sets the rate. If it sets none, the rate is
 //! derived from the congestion window. The application can set a maximum.
 //!
-//! A burst takes one millisecond at this rate. If the round-trip time is shorter, a burst would
-//! contain the whole window, so segments are not paced without a maximum.
+//! A burst contains the data that the pacing rate sends in one millisecond. If the round-trip time
+//! is shorter, a burst would contain the whole window, so no rate is derived from the window.
 
 use crate::Connection;
 use crate::compact::pack::packed;
 use crate::timers::Timer;
 use linerate_units::{Bytes, Duration, Instant, Rate};
 
-/// The duration of a burst at the pacing rate. Paths with a shorter round-trip time are not paced.
+/// The duration of a burst at the pacing rate. On paths with a shorter round-trip time, no rate is
+/// derived from the congestion window.
 pub(crate) const BURST: Duration = Duration::from_millis(1);
 
 /// The number of segments in the smallest burst: two, because a receiver acknowledges two segments
@@ -34,15 +35,16 @@ pub enum PacingRule {
     On,
 }
 
-/// The pacer, which decides when the next burst may be sent. This is the time when the previous
-/// burst has ended at the pacing rate.
+/// The pacer, which decides when the next burst may be sent: once the pacing rate would have sent
+/// the bytes of the previous burst.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pacer {
     /// The number of bytes that the current burst may contain.
     budget: u32,
     /// The number of bytes of the current burst that were sent.
     spent: u32,
-    /// The time when the current burst began, or could have begun.
+    /// The time when the current burst began, or the earlier time when the pacing rate permitted it
+    /// to begin.
     began: Instant,
     /// The pacing rate of the current burst; `None` if it is not paced.
     rate: Option<Rate>,
@@ -77,9 +79,9 @@ impl Pacer {
         self.spent = self.spent.saturating_add(length);
     }
 
-    /// Returns the time when the current burst ends at the pacing rate, but at most `timeout` after
-    /// its start. Without this limit, outdated samples of an idle path could yield a rate near zero
-    /// and stop the sender.
+    /// Returns the time when the pacing rate would have sent the bytes of the current burst, but at
+    /// most `timeout` after its start. Without this limit, outdated samples of an idle path could
+    /// yield a rate near zero and stop the sender.
     fn paid_at(&self, timeout: Duration) -> Instant {
         match self.rate {
             Some(rate) => {
@@ -89,8 +91,8 @@ impl Pacer {
         }
     }
 
-    /// Begins the next burst at `rate`, with segments of `mss` bytes. The previous burst ended at
-    /// `paid`.
+    /// Begins the next burst at `rate`, with segments of `mss` bytes. The pacing rate would have
+    /// sent the previous burst by the time `paid`.
     fn begin(&mut self, now: Instant, paid: Instant, rate: Option<Rate>, mss: u32) {
         // If the timer fires late, the sender may catch up by at most half a burst.
         let earliest = now - BURST / 2;
@@ -123,14 +125,16 @@ impl Pacer {
 }
 
 /// Returns the number of bytes in a burst (`C.send_quantum` of draft-ietf-ccwg-bbr §5.6.3). The
-/// limit of 64 KiB in the draft is omitted, because it would require another timer at high rates.
+/// limit of 64 KiB in the draft is omitted, because at high rates bursts would be much shorter than
+/// a millisecond, and require a finer timer.
 pub(crate) fn burst(rate: Rate, mss: u32) -> u32 {
     let bytes = u32::try_from(rate.bytes_in(BURST).count()).unwrap_or(u32::MAX);
     bytes.max(mss.saturating_mul(SMALLEST_BURST))
 }
 
 impl Connection {
-    /// Begins the next burst, if the previous burst has ended at the pacing rate.
+    /// Begins the next burst, if the pacing rate would have sent the bytes of the previous burst by
+    /// `now`.
     #[inline]
     pub(crate) fn pace(&mut self, now: Instant) {
         if self.sender.pacer.is_open() {

@@ -24,8 +24,8 @@ pub enum PathSearch {
     Off,
     /// The connection searches only if the path has proved narrower than its first link. This is so
     /// if large segments have timed out repeatedly without a report, or if ten minutes have passed
-    /// since a report. Until then, segments have the size of the first link's MTU. Hence other
-    /// paths cost nothing (the conservative strategy of RFC 4821 §7.2).
+    /// since a report. Until then, segments have the size of the first link's MTU. Hence a search
+    /// costs nothing on paths that are not narrower (the conservative strategy of RFC 4821 §7.2).
     WhenNarrow,
     /// A search begins with the first segment, which has the small size
     /// [`crate::Config::path_base`]. Use this for networks whose routers are known to send no
@@ -136,8 +136,8 @@ pub(crate) struct PathMtu {
     /// The end of the first full segment of the present size. `proven` is true if it has arrived.
     first_full: Option<SeqNum>,
     proven: bool,
-    /// maxsizeacked (RFC 5927 §7.2): the largest earlier size that has arrived, or the size to
-    /// which a report has reduced packets.
+    /// maxsizeacked (RFC 5927 §7.2): the largest packet size that has arrived, or the size to which
+    /// a report has reduced packets. The present size counts only once `proven` is true.
     passed: u32,
     /// The state of a search, allocated on demand because most paths never need a search.
     search: Option<Box<Search>>,
@@ -170,8 +170,9 @@ struct Search {
     /// Whether repeated timeouts have reduced the size, and no data was acknowledged since then.
     /// Until an acknowledgement arrives, the cause of the timeouts is unknown.
     unconfirmed: bool,
-    /// The size before repeated timeouts reduced it. This size is probed first. If such a probe
-    /// arrives, the timeouts were caused by an outage, and not by the size.
+    /// The size to probe first: the size before repeated timeouts or a doubtful report reduced it,
+    /// or the size in a report about a lost probe. If a probe of the earlier size arrives, the
+    /// reduction was a mistake.
     suspect: Option<u32>,
 }
 
@@ -256,8 +257,8 @@ impl PathMtu {
         self.search.as_deref().is_some_and(searches)
     }
 
-    /// Whether there is evidence that larger packets do not pass. If there is none, a report or
-    /// repeated timeouts have reduced the size, and the cause is uncertain.
+    /// Whether the present size is certain. If not, a report or repeated timeouts have reduced the
+    /// size, without evidence that larger packets do not pass.
     pub(crate) fn is_confirmed(&self) -> bool {
         let is_doubtful =
             |search: &Search| search.unconfirmed || search.contradicted || search.applied.is_some();
@@ -402,8 +403,8 @@ impl PathMtu {
         }
     }
 
-    /// Handles a probe that was lost because of its size (RFC 4821 §7.6.2). If a report contains a
-    /// size, this size is tried next.
+    /// Handles a probe that was lost because of its size (RFC 4821 §7.6.2). If a report about the
+    /// probe contains a size, this size is tried next.
     fn fail(&mut self, trial: &Trial, now: Instant, next: Instant) {
         let effective = self.effective;
         let search = self.search();
@@ -545,11 +546,13 @@ impl Search {
         }
     }
 
-    /// Returns the next size to try, or `None` if no gain justifies a probe (RFC 4821 §7.3).
+    /// Returns the next size above `from` to probe, or `None` if no gain justifies a probe (RFC
+    /// 4821 §7.3).
     ///
-    /// The size before repeated timeouts comes first. Common sizes in ascending order come next. A
-    /// probe that passes costs nothing, but a probe that fails costs a long pause. The limit, or
-    /// the middle of the remaining range below a size that has failed, comes last.
+    /// The size in [`Search::suspect`] comes first. Common path MTUs in ascending order come next,
+    /// because a probe that passes costs nothing, but a probe that fails costs a long pause. After
+    /// them, the limit is tried if no size has failed yet. If one has failed, the middle of the
+    /// range between `from` and the smallest size that has failed is tried.
     fn next_size(&self, from: u32, limit: u32) -> Option<u32> {
         let to = self.high;
         let is_left = |size: &u32| from < *size && *size <= to;

@@ -187,9 +187,9 @@ impl Connection {
 
     /// Decides at a retransmission timeout, before anything is retransmitted, whether packets are
     /// too large for the path. Repeated timeouts show this (a full-stop timeout, RFC 4821 §7.7) if
-    /// the segment is large and no other cause was reported. If as much data after the hole has
-    /// arrived, this is unlikely. But that data may have come in small segments, so twice as many
-    /// timeouts are required.
+    /// the segment is large and no other cause was reported. If at least as much later data was
+    /// SACKed as the segment contains, this is unlikely. But the later data may have been sent in
+    /// small segments, so the check is not omitted: it requires twice as many timeouts.
     pub(crate) fn judge_path_at_timeout(&mut self, now: Instant) {
         let (una, pause) = (self.snd.una, self.pause_after_failure());
         let was_confirmed = self.sender.path.is_confirmed();

@@ -1,6 +1,6 @@
 //! Tail loss probes (TLP, RFC 8985 §7). No later segments reveal the loss of the last segment in a
-//! flight. A probe is therefore sent before the retransmission timer expires, because its expiry
-//! would reduce the window to one segment.
+//! flight. A probe is therefore sent before the retransmission timeout, which would reduce the
+//! window to one segment.
 
 use super::loss::Phase;
 use super::rack::Rack;
@@ -28,7 +28,8 @@ pub(crate) struct TailProbe {
     pub(crate) again: bool,
     /// The number of the probe's transmission, see [`SendRecord`](super::delivery::SendRecord).
     order: u64,
-    /// Whether the result is known, that is, whether the probe has repaired a loss.
+    /// Whether the result of the probe is known: either it has repaired a loss, or nothing was
+    /// lost.
     answered: bool,
     /// Whether a round-trip time was measured after the probe was sent and before its result was
     /// known.

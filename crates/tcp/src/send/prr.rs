@@ -1,7 +1,7 @@
 //! Proportional rate reduction (PRR, RFC 6937). During recovery, the congestion window is reduced
-//! to SSTHRESH in proportion to the delivered data. The rules of its successor,
-//! draft-ietf-tcpm-prr-rfc6937bis, choose the slow-start bound for each acknowledgement and count
-//! bytes.
+//! to SSTHRESH in proportion to the delivered data. As in its successor,
+//! draft-ietf-tcpm-prr-rfc6937bis, the slow-start bound or the conservative bound is chosen for
+//! each acknowledgement, and amounts are in bytes.
 
 use crate::compact::pack::packed;
 

@@ -154,7 +154,8 @@ impl RoundTrip {
             let sent = self.timed;
             self.measure(limits, now, now.since(sent));
         }
-        // Earlier transmissions are recognised in whole milliseconds, so the limit is rounded up.
+        // Segments sent until now give no further sample. Times are compared in whole milliseconds,
+        // so the limit is rounded up.
         self.expired = now + Duration::from_millis(1);
     }
 
