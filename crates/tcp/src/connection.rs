@@ -171,7 +171,8 @@ impl Connection {
     }
 
     /// Returns the size in bytes of the largest packet that the path is estimated to carry. Probes
-    /// never exceed the MSS of the peer.
+    /// never exceed the MSS of the peer. Once segments have that size, the MTU of the route is
+    /// returned if it is larger.
     #[must_use]
     pub fn path_mtu(&self) -> usize {
         let known = if self.sender.path.is_widest() { self.path.mtu_payload } else { 0 };
@@ -200,8 +201,8 @@ mod tests {
     use alloc::vec::Vec;
     use core::mem::offset_of;
 
-    /// To recognise a predicted data segment, only fields in the first cache line are read, so the
-    /// connection costs one cache miss before its receive buffer is accessed.
+    /// To recognise a predicted data segment, only fields in the first cache line are read. The
+    /// connection therefore costs one cache miss before its receive buffer is accessed.
     #[test]
     fn the_data_arm_touches_one_line_before_the_buffer() {
         let line = 64;

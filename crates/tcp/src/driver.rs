@@ -74,9 +74,9 @@ impl<'a> Driver<'a> {
         self.0.note_codepoint_of_syn(ecn);
     }
 
-    /// Ignores the acknowledgement `segment`, which would complete the handshake without data,
-    /// until some time after the peer's SYN (`TCP_DEFER_ACCEPT`). At that time the SYN-ACK is
-    /// retransmitted. Returns false if the time is over, or if `segment` is not such an
+    /// Ignores the acknowledgement `segment`, which would complete the handshake without data
+    /// (`TCP_DEFER_ACCEPT`). This ends `unacknowledged_timeout` after the peer's SYN, when the
+    /// SYN-ACK is retransmitted. Returns false if that time is over, or if `segment` is not such an
     /// acknowledgement. The caller must then handle `segment`.
     #[inline]
     pub fn defer_handshake(

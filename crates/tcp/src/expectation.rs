@@ -5,7 +5,7 @@
 //! Derived values become stale when their sources change, so only this module writes them.
 //! [`Connection::slow`] and [`Connection::slow_control`] derive them again whenever the slow path
 //! ends. A segment sent or received on the fast path only shortens the burst, and must not change
-//! any source of the values; [`Connection::check`] verifies this by deriving them again.
+//! any source of the values. [`Connection::check`] verifies this by deriving the values again.
 
 use crate::compact::pack::{Pack, Packer, Unpacker};
 use crate::ecn::EcnSignals;

@@ -38,9 +38,9 @@ pub struct FastOpenLesson {
     pub mss: Option<u16>,
     /// Whether the SYN-ACK acknowledged any data on the SYN.
     pub accepted: bool,
-    /// Whether the server or the path refuses Fast Open: no cookie was returned on request, data
-    /// was not acknowledged despite a valid cookie, or there was no answer at all (RFC 7413
-    /// §4.1.3.1).
+    /// Whether the server or the path refuses Fast Open (RFC 7413 §4.1.3.1). Either no cookie was
+    /// returned on request, or data was not acknowledged despite a valid cookie, or there was no
+    /// answer at all.
     pub refused: bool,
 }
 

@@ -14,8 +14,8 @@ const ROUND: u32 = 8;
 /// option takes the peer's slow path.
 const REPEAT_AFTER: u64 = 16;
 
-/// The number of bytes by which a counter may grow before it is reported: a quarter of the 2^22
-/// that RFC 9768 permits, so that the loss of three consecutive options does no harm.
+/// The number of bytes by which a counter may grow before it is reported. This is a quarter of the
+/// 2^22 that RFC 9768 permits, so that the loss of three consecutive options does no harm.
 const REPEAT_AFTER_BYTES: u32 = 1 << 20;
 
 /// The counters of one direction (RFC 9768 §3.2): packets with a CE mark, and bytes of data by
@@ -391,9 +391,9 @@ impl Accurate {
     }
 
     /// Returns the number of new marks that the ACE field reports. The field counts modulo eight.
-    /// The smallest possible number is taken, unless the ACK covers enough segments for a wrap;
-    /// then a safe and likely number is taken (RFC 9768 §3.2.2.5.2, appendix A.2). There may be
-    /// more marks than segments, since ACKs without data may be marked.
+    /// The smallest possible number is taken, unless the ACK covers enough segments for a wrap.
+    /// After a wrap, the number is a safe and likely one (RFC 9768 §3.2.2.5.2, appendix A.2). There
+    /// may be more marks than segments, since ACKs without data may be marked.
     fn decode_ace(&self, feedback: &Feedback, marked_bytes: Option<u32>) -> u32 {
         let fewest = u32::from(feedback.ace).wrapping_sub(self.delivered.cep) % ROUND;
         let segments = feedback.segments;

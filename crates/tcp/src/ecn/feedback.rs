@@ -76,8 +76,8 @@ impl Connection {
             return;
         }
         if length == 0 && pending == 0 && self.receiver.has_blocks() {
-            // This ACK answers ACKs, so it must not look like a duplicate ACK with SACK blocks (RFC
-            // 9768 §3.2.2.5.1).
+            // This ACK reports marks on ACKs without data, so it must not look like a duplicate ACK
+            // with SACK blocks (RFC 9768 §3.2.2.5.1).
             self.owe_bare_ack();
         } else {
             self.owe_ack();
@@ -191,9 +191,9 @@ impl Connection {
         just_told.then_some(usize::from(accurate.blocks_beside))
     }
 
-    /// Whether the feedback in the segment is newer than the feedback of all earlier segments (RFC
-    /// 9768 appendix A.1): the segment acknowledges new data, has a newer timestamp, or carries the
-    /// next data.
+    /// Whether the AccECN feedback in the segment is newer than that of all earlier segments (RFC
+    /// 9768 appendix A.1). It is if the segment acknowledges new data, has a newer timestamp, or
+    /// carries the next data.
     pub(crate) fn brings_feedback(&self, segment: &Segment<'_>) -> bool {
         let is_late = segment.ack.before(self.snd.una);
         if self.ecn.accurate.is_none() || is_late || segment.flags().contains(TcpFlags::SYN) {
