@@ -77,8 +77,8 @@ impl Window {
         self.ssthresh = (flight / 2).max(2 * self.mss);
     }
 
-    /// Reduces the window to `target` after a congestion mark: CWND to no less than one segment,
-    /// and SSTHRESH to no less than two (RFC 3168 §6.1.2, RFC 9438 §4.6).
+    /// Reduces CWND to `target`, and sets SSTHRESH to `target`, after a congestion mark. CWND
+    /// remains at least one segment, and SSTHRESH at least two (RFC 3168 §6.1.2, RFC 9438 §4.6).
     pub fn reduce_to(&mut self, target: u32) {
         self.ssthresh = target.max(2 * self.mss);
         self.set(self.cwnd.min(target));

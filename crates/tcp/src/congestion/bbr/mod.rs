@@ -315,7 +315,8 @@ impl Bbr {
         share(u32::try_from(bytes).unwrap_or(u32::MAX), gain)
     }
 
-    /// `QuantizationBudget`: adds room for three bursts in flight, because data is sent in bursts.
+    /// `QuantizationBudget`: raises `inflight` to at least three bursts, because data is sent in
+    /// bursts. In ProbeBW_UP, adds two segments.
     fn with_quanta(&self, inflight: u64) -> u32 {
         let inflight = u32::try_from(inflight).unwrap_or(u32::MAX);
         let mss = self.window.mss();

@@ -166,7 +166,7 @@ impl Bbr {
             && in_flight <= self.inflight(self.bandwidth.best(), 100)
     }
 
-    /// `IsTimeToGoDown`: whether the probe must end, because it fills the path, or because it has
+    /// `IsTimeToGoDown`: whether the probe must end. It must if it fills the path, or if it has
     /// reached a long-term bound at which too much data of an earlier probe was lost.
     fn is_time_to_go_down(&mut self, step: &Step<'_>) -> bool {
         let longterm = self.bounds.longterm.unwrap_or(u32::MAX);

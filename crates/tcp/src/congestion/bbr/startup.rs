@@ -89,7 +89,8 @@ impl Bbr {
         }
     }
 
-    /// `CheckDrainDone`: begins the first probing cycle when the queue is empty.
+    /// `CheckDrainDone`: begins the first probing cycle when the queue is empty, or Drain has
+    /// lasted longer than [`DRAIN_ROUNDS`].
     pub(super) fn check_drain_done(&mut self, step: &Step<'_>) {
         let drained = step.ack.in_flight <= self.inflight(self.model_bandwidth(), 100);
         let unacknowledged_timeout = self.rounds.count > self.drain_began + DRAIN_ROUNDS;
