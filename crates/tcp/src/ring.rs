@@ -266,8 +266,8 @@ impl Ring {
     }
 }
 
-/// The room after predicted segments that the connection has not processed yet. It is valid until
-/// another method of the connection is called.
+/// The free memory after predicted segments that the connection has not processed yet. It is valid
+/// until another method of the connection is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Following {
     at: usize,

@@ -93,8 +93,8 @@ impl Connection {
         }
     }
 
-    /// Ends a connection that the application has released, because its time limit has expired: the
-    /// peer has sent no FIN in FIN-WAIT-2, or the linger time has passed in another state.
+    /// Ends a connection that the application has released, because its time limit has expired. In
+    /// FIN-WAIT-2, the peer has sent no FIN in time. In other states, the linger time has passed.
     fn on_orphan(&mut self, now: Instant) {
         if self.state == State::FinWait2 {
             self.end(None);

@@ -34,8 +34,9 @@ pub enum Disposition {
     /// The segment was valid and has taken effect, except that there is no memory for its data,
     /// which the peer must retransmit: see [`crate::Driver::grant_memory`].
     NoMemory,
-    /// The segment was valid and has taken effect, except that its data was refused: it arrived
-    /// after the application's close, or would have needed too many ranges of out-of-order data.
+    /// The segment was valid and has taken effect, except that its data was refused. The data
+    /// arrived after the application's close, or would have needed too many ranges of out-of-order
+    /// data.
     DataRefused,
     /// The segment was not valid, for this reason. If an answer is due, `poll_transmit` returns it.
     /// Only counters and the budget of challenge ACKs have changed.

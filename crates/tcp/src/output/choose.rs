@@ -215,8 +215,8 @@ impl Connection {
     }
 
     /// Whether a piece shorter than a full segment may be sent. It may if it meets a condition of
-    /// RFC 9293 §3.8.6.2.1 (one per line below), or if it is a retransmission, ends a record or
-    /// ends the data.
+    /// RFC 9293 §3.8.6.2.1 (one per line below). It also may if it is a retransmission, ends a
+    /// record or carries the FIN.
     pub(super) fn is_worth_sending(&self, piece: Piece) -> bool {
         if piece.length == 0 {
             return piece.fin;

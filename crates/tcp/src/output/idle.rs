@@ -124,8 +124,8 @@ impl Connection {
         self.ack_due || self.keep_alive_due || self.first_due
     }
 
-    /// Whether unsent data waits for the congestion window, for pacing or for a path MTU probe, and
-    /// not for the peer's window or the maximum pacing rate.
+    /// Whether unsent data waits for the congestion window, for pacing or for a path MTU probe.
+    /// Waiting for the peer's window or the maximum pacing rate does not count.
     fn is_limited_by_congestion_control(&self) -> bool {
         let is_full = self.sender.has_unsent(self.snd.nxt)
             && self.is_window_full()

@@ -189,9 +189,9 @@ impl AckPolicy {
             && (pending == 0 || is_answered)
     }
 
-    /// Whether the possible window is large enough to be announced without causing the silly window
-    /// syndrome (RFC 9293 §3.8.6.2.2). 4.3BSD requires a minimum size of the window, and the RFC a
-    /// minimum growth.
+    /// Whether a window of [`Received::room`] bytes may be announced without causing the silly
+    /// window syndrome (RFC 9293 §3.8.6.2.2). 4.3BSD requires a minimum size of the window, and the
+    /// RFC a minimum growth.
     pub(crate) const fn is_worth_offering(&self, received: &Received) -> bool {
         let (grown, share) = match self.rule {
             AckRule::Bsd { .. } => (received.offered + received.growth(), received.capacity / 4),

@@ -156,8 +156,8 @@ impl Receiver {
         (grant, offered): (&MemoryGrant, &Offered),
     ) -> Keep {
         if seq == rcv.nxt {
-            // Out-of-order data lies in the ring buffer, so data that fills the hole before it must
-            // be copied there, too, and cannot stay in the `offered` memory.
+            // Out-of-order data lies in the ring buffer. Data that fills the hole before it must be
+            // copied there, too, and cannot stay in the `offered` memory.
             let is_kept = self.shut
                 || if self.assembler.is_empty() {
                     self.buffer.append(payload, grant, offered)

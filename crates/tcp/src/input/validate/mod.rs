@@ -196,8 +196,8 @@ impl Connection {
         Ok(Verdict::InWindow(InWindow { segment: Valid(segment), text, timestamps }))
     }
 
-    /// Whether a segment before the receive window is a duplicate of this connection's data: it
-    /// lies in the range of an earlier window, and its acknowledgement is acceptable.
+    /// Whether a segment before the receive window is a duplicate of data of this connection. It is
+    /// if it lies in the range of an earlier window, and its acknowledgement is acceptable.
     fn is_duplicate(&self, segment: &Segment<'_>) -> bool {
         let flags = segment.flags() & (TcpFlags::ACK | TcpFlags::SYN);
         let window = self.receiver.largest_window;
