@@ -90,7 +90,7 @@ pub struct Statistics {
     pub memory_refusals: u64,
     /// The number of times that out-of-order data was discarded to free its memory.
     pub pruned: u64,
-    /// The number of acknowledgements that the delayed-ACK timer has sent.
+    /// The number of acknowledgements sent because the delayed-ACK timer had expired.
     pub delayed_ack_timeouts: u64,
     /// The number of probes of a closed window sent.
     pub window_probes: u64,

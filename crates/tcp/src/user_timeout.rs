@@ -1,10 +1,10 @@
 //! The user timeout: the time for which data may stay unacknowledged before the connection is
 //! aborted, if the application or the peer has set it (RFC 9293 §3.9.1.1, RFC 5482).
 //!
-//! Without a user timeout, R2 applies, which is checked only when the retransmission timer expires.
-//! A user timeout has a timer of its own, which is precise. Like Linux's `TCP_USER_TIMEOUT`, it
-//! applies to all data that was written and not acknowledged, even while the peer's window is
-//! closed.
+//! Without a user timeout, the limit R2 applies ([`crate::Config::give_up_after`]), which is
+//! checked only when the retransmission timer expires. A user timeout has a timer of its own, which
+//! is precise. Like Linux's `TCP_USER_TIMEOUT`, it applies to all data that was written and not
+//! acknowledged, even while the peer's window is closed.
 
 use crate::compact::pack::packed;
 use crate::timers::Timer;

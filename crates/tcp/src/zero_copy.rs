@@ -13,8 +13,8 @@ impl Connection {
     /// `fill` gets a slice of at most `wanted` bytes, whose initial content is arbitrary. It is
     /// shorter, but has at least one byte, if there is no room for more or the room is not
     /// contiguous. `fill` returns the number of bytes that it has written at the start of the
-    /// slice; a larger number than its length counts as its length. If there is no room, `fill` is
-    /// not called and the result is `Ok(0)`: try again after [`crate::Event::Writable`].
+    /// slice. A number above the length of the slice counts as the length. If there is no room,
+    /// `fill` is not called and the result is `Ok(0)`: try again after [`crate::Event::Writable`].
     ///
     /// # Errors
     /// The errors of [`Connection::write`].
@@ -30,8 +30,8 @@ impl Connection {
     /// Passes received bytes to `take` without a copy, and removes as many as it returns.
     ///
     /// `take` gets the first contiguous bytes, which may be fewer than can be read. They are empty
-    /// only at the end of the stream, as in `std::io::BufRead::fill_buf`. A larger returned number
-    /// than their length counts as their length.
+    /// only at the end of the stream, as in `std::io::BufRead::fill_buf`. If `take` returns a
+    /// larger number, all of them are removed.
     ///
     /// # Errors
     /// The errors of [`Connection::read`]; `take` is not called then.
@@ -56,9 +56,9 @@ impl Connection {
     /// returns its length. Nothing is copied: segments and retransmissions are read from the memory
     /// of `data`, which is kept until the peer has acknowledged it.
     ///
-    /// A shared piece occupies its length in the send buffer. Pieces of less than 4 KiB are copied,
-    /// because that is cheaper than a reference. All data is copied while other connections wait
-    /// for memory.
+    /// Shared data counts towards the size of the send buffer like copied data. Data of less than 4
+    /// KiB is copied, because that is cheaper than a reference. All data is copied while other
+    /// connections wait for memory.
     ///
     /// # Errors
     /// The errors of [`Connection::write`].

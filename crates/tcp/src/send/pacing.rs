@@ -125,8 +125,8 @@ impl Pacer {
 }
 
 /// Returns the number of bytes in a burst (`C.send_quantum` of draft-ietf-ccwg-bbr §5.6.3). The
-/// limit of 64 KiB in the draft is omitted, because at high rates bursts would be much shorter than
-/// a millisecond, and require a finer timer.
+/// limit of 64 KiB in the draft is omitted. With it, bursts at high rates would be much shorter
+/// than a millisecond, and require a finer timer.
 pub(crate) fn burst(rate: Rate, mss: u32) -> u32 {
     let bytes = u32::try_from(rate.bytes_in(BURST).count()).unwrap_or(u32::MAX);
     bytes.max(mss.saturating_mul(SMALLEST_BURST))

@@ -198,12 +198,12 @@ impl RoundTrip {
 
     /// Takes a sample (RFC 6298 (2.2), (2.3)).
     ///
-    /// A segment that was sent before the last expiry of the timer gives no sample, even if it was
-    /// sent once or a timestamp identifies the copy. If its first acknowledgement was lost, the
-    /// present acknowledgement answers the retransmission. The sample would then include our own
-    /// timeout. Each such sample would lengthen the next timeout, up to the maximum. New segments
-    /// are measured instead, as RFC 6298 (5.7) requires without timestamps. Times are compared in
-    /// milliseconds, the unit of timestamps.
+    /// A segment that was sent before the last expiry of the timer gives no sample. This holds even
+    /// if the segment was sent once, or a timestamp identifies the acknowledged copy. If its first
+    /// acknowledgement was lost, the present acknowledgement answers the retransmission. The sample
+    /// would then include our own timeout. Each such sample would lengthen the next timeout, up to
+    /// the maximum. New segments are measured instead, as RFC 6298 (5.7) requires without
+    /// timestamps. Times are compared in milliseconds, the unit of timestamps.
     #[inline(never)]
     fn sample(&mut self, limits: &RtoLimits, now: Instant, round_trip: Duration) {
         if self.expired != Instant::ZERO && self.has_left_before_expiry(now - round_trip) {

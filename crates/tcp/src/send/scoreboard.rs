@@ -392,8 +392,8 @@ impl Scoreboard {
         self.sent_ranges.ending_after(seq).next().filter(|range| !range.left.after(seq))
     }
 
-    /// Whether the peer has discarded SACKed data (RFC 2018 §8). If so, it has acknowledged all
-    /// data before a SACKed range, but not the range.
+    /// Whether the peer has discarded SACKed data (RFC 2018 §8). If so, the peer has acknowledged
+    /// all data before a SACKed range, but not the range itself.
     pub(crate) fn is_reneged(&self) -> bool {
         self.sent_ranges.front().is_some_and(|first| first.fate == Fate::Sacked)
     }

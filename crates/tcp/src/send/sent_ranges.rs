@@ -1,6 +1,6 @@
 //! A queue of sent ranges. A single range is stored without an allocation. Connections with small
-//! requests and responses therefore need none, because they never have more than one range in
-//! flight.
+//! requests and responses therefore need no allocation, because they never have more than one range
+//! in flight.
 
 use super::scoreboard::SentRange;
 use alloc::collections::VecDeque;

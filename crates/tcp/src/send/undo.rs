@@ -70,7 +70,8 @@ impl Undo {
 
     /// Handles a report that the peer has received `range` twice. Returns whether every
     /// retransmission has now arrived as a duplicate. If so, all originals have arrived (RFC 3708
-    /// §2). If `range` was not retransmitted, the network has duplicated it.
+    /// §2). If `range` was not retransmitted, the network has duplicated it, and the report proves
+    /// nothing.
     pub(crate) fn explain(&mut self, range: SackBlock) -> bool {
         let Some(ranges) = &mut self.unexplained else { return false };
         let mut explains = false;
