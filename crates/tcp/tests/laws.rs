@@ -144,8 +144,8 @@ fn flow() -> impl Strategy<Value = Flow> {
     let bytes = prop_oneof![Just(0_usize), 1_usize..4_000, 4_000_usize..200_000];
     let size = || prop_oneof![1_usize..20, 100_usize..10_000];
     (bytes, size(), size()).prop_map(|(bytes, write_size, read_size)| {
-        // Transfers with tiny writes or reads are slow. After the first thousand steps, they test
-        // nothing new.
+        // Transfers with tiny writes or reads are slow, and test nothing new after some thousand of
+        // them. The number of bytes is therefore limited.
         let bytes = bytes.min(write_size.min(read_size) * 2_000);
         Flow { bytes, write_size, read_size }
     })

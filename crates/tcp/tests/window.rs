@@ -34,9 +34,9 @@ fn transfer(pair: &mut Connections, bytes: usize) -> Duration {
     pair.now.since(start)
 }
 
-/// The table of 1988 in virtual time, with a row for each send buffer and a column for each receive
-/// buffer. No transfer may wait for a timer, so each transfer takes at most one round trip per
-/// packet.
+/// Jacobson's experiment of 1988 in virtual time: one transfer for every pair of a send buffer and
+/// a receive buffer. No transfer may wait for a timer, so each transfer takes at most one round
+/// trip per packet.
 #[test]
 fn no_pair_of_buffers_waits_for_a_timer() {
     let round_trip = Duration::from_millis(2);

@@ -654,7 +654,7 @@ fn lost_first_data_is_retransmitted_without_the_option_which_stays_disabled() {
     host.send_bearing(Ecn::Ect0, "P5. 1:101(100) ack 101");
     assert_eq!(host.expect("5. 101:101(0) ack 101").says.options.ecn, None);
     assert!(!counts(&host).sends_options);
-    // Received options are processed nevertheless.
+    // Options that the peer sends are still processed, although we send none.
     host.write(100);
     host.take_sent();
     host.send("5. 101:101(0) ack 201 ecn0 =101");

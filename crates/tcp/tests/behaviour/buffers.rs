@@ -162,7 +162,7 @@ fn a_smaller_size_takes_effect_as_the_window_is_used_up() {
     let size = Config { receive_buffer: 10_000.into(), ..Config::modern() };
     let mut host = Script::established(&size, SYN_ACK);
     host.application(|connection, _| connection.set_receive_buffer(4_000));
-    // The offered window is still accepted.
+    // Data in the window that was offered before the reduction is still accepted.
     for start in (1..10_001).step_by(1_000) {
         host.send(&format!(". {start}:{}(1000) ack 1", start + 1_000));
     }

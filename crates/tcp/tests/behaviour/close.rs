@@ -526,8 +526,8 @@ fn a_closed_connection_does_not_end_again() {
     }
 }
 
-/// RFC 9293 §3.10.5: in TIME-WAIT, both endpoints have closed already, so the abort is not an error
-/// either.
+/// RFC 9293 §3.10.5: in TIME-WAIT, both endpoints have closed already. An abort therefore sends no
+/// reset, and reports no error.
 #[test]
 fn an_abort_in_time_wait_sends_no_reset() {
     let mut host = in_time_wait();

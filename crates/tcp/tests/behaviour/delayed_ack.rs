@@ -190,8 +190,9 @@ fn a_fin_is_acknowledged_at_once() {
     }
 }
 
-/// The sender's buffer holds one packet, so the sender cannot send a second packet, which the
-/// receiver would acknowledge at once.
+/// The sender's buffer holds one packet, so the receiver never gets a second packet, which would
+/// cause an acknowledgement. Each packet has PSH, so it is acknowledged when the application has
+/// read it.
 #[test]
 fn a_send_buffer_of_one_packet_never_waits_for_the_timer() {
     for receive in [1_448, 17 * 1_448, 256 << 10] {

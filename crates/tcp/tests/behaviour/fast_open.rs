@@ -255,7 +255,8 @@ fn an_ordinary_open_has_no_option_and_no_outcome() {
 
 #[test]
 fn data_on_a_syn_fits_the_cached_mss_less_options() {
-    // MSS 4, window scale 4, SACK and timestamps 12, cookie of eight bytes 12.
+    // The lengths in bytes: MSS 4, window scale 4, SACK and timestamps 12, cookie of eight bytes
+    // 12.
     let options = 32;
     for (mss, most) in [(None, 536), (Some(300), 300), (Some(1_460), 1_460), (Some(9_000), 1_460)] {
         let offer = FastOpenOffer::Data { cookie: cookie(), mss };

@@ -559,8 +559,8 @@ fn duplicates_of_every_retransmission_restore_the_window() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
 }
 
-/// RFC 2883 §5: if a later acknowledgement has overtaken this one, a block that is now below the
-/// acknowledged data was no duplicate when it was sent.
+/// RFC 2883 §5: a later acknowledgement has overtaken the acknowledgement with the SACK block. The
+/// block now lies below SND.UNA, but was no duplicate when the acknowledgement was sent.
 #[test]
 fn a_late_acknowledgement_with_sack_reports_no_duplicate() {
     let mut host = ten_out(&new_reno());

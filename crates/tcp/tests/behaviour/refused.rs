@@ -135,7 +135,8 @@ fn refused(state: State) -> Vec<(String, Refusal)> {
         (format!("FPEW. {first}:{end}(100) ack 1 win 1 ts 999 5 uto 7s"), Refusal::OldTimestamp),
         (format!("FPEW. {first}:{end}(100) ack 1 win 1 uto 7s bare"), Refusal::OldTimestamp),
         (format!("FPEW. {beyond}:{}(100) ack 1 {POISON}", beyond + 100), Refusal::OutsideWindow),
-        // Segments before the window are answered as duplicates only if they are plausible, too.
+        // Segments before the window are answered as duplicates only if their sequence number and
+        // their acknowledgement are plausible.
         (format!("FPEW. 2500000000:2500000100(100) ack 1 {POISON}"), Refusal::OutsideWindow),
         (format!("PEW. {}:{first}(1) ack 500000000 {POISON}", first - 1), Refusal::OutsideWindow),
         (format!("SEW. {0}:{0}(0) ack 1 {POISON}", first + 9), Refusal::Challenged),
@@ -184,7 +185,8 @@ fn in_every_state_a_refused_segment_changes_nothing() {
     }
 }
 
-/// Only the first challenge ACKs of an interval are sent. In SYN-RECEIVED, the answer is a reset.
+/// Only the first challenge ACK of an interval is sent. In SYN-RECEIVED, an unacceptable
+/// acknowledgement is answered by a reset.
 #[test]
 fn a_refused_segment_only_causes_its_answer() {
     let mut host = in_state(State::Established, &rules(false));
