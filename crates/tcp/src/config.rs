@@ -100,7 +100,7 @@ pub struct Config {
     /// requests AccECN, and a peer without AccECN can answer by RFC 3168. [`Config::modern`]
     /// disables AccECN, as Linux does.
     pub accurate_ecn: EcnRule,
-    /// Whether segments are paced, that is, spread over the round trip.
+    /// The rule that decides whether segments are paced, that is, spread over the round trip.
     pub pacing: PacingRule,
     /// The maximum pacing rate (`SO_MAX_PACING_RATE`). With a maximum, segments are paced whatever
     /// the rule is. [`crate::Connection::set_max_pacing_rate`] changes it.

@@ -13,7 +13,7 @@ use linerate_wire::SeqNum;
 pub(crate) struct SendRecord {
     /// The time when the segment was sent.
     pub(crate) sent: Instant,
-    /// The number of the transmission, which gives an order to segments with equal times.
+    /// The number of the transmission, which orders segments that were sent at the same time.
     pub(crate) order: u64,
     /// Whether any part of the segment was retransmitted. If so, an acknowledgement may be for an
     /// earlier copy.
@@ -22,7 +22,8 @@ pub(crate) struct SendRecord {
     delivered: u64,
     /// The time of the last delivery before the segment was sent.
     delivered_at: Instant,
-    /// The time when the first segment of the flight was sent.
+    /// The start of the sampling interval: the time when the segment that was delivered last, or
+    /// the first segment of the flight, was sent.
     first_sent: Instant,
     /// Whether the sender was application-limited when the segment was sent.
     application_limited: bool,

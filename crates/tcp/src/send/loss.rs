@@ -50,7 +50,7 @@ pub(crate) struct Loss {
     /// Whether the retransmission timer is set for a tail loss probe, and not for a timeout.
     pub(crate) probes_tail: bool,
     /// Whether the timer was set for a single segment in flight. The peer may delay the
-    /// acknowledgement of such a segment.
+    /// acknowledgement of such a segment, so a tail loss probe waits longer.
     pub(crate) probes_single: bool,
     /// Whether a tail loss probe must be sent now.
     pub(crate) tail_probe_due: bool,
@@ -205,8 +205,9 @@ impl Connection {
         }
     }
 
-    /// Whether data has remained unacknowledged for longer than R2 (RFC 9293 §3.8.3). The first
-    /// call after an acknowledgement starts this period.
+    /// Whether data has remained unacknowledged for too long: longer than the user timeout or R2
+    /// (RFC 9293 §3.8.3), or than the handshake timeout during the handshake. The first call after
+    /// an acknowledgement starts this period.
     pub(crate) fn has_been_silent_too_long(&mut self, now: Instant) -> bool {
         if self.sender.silent_since == Instant::NEVER {
             self.sender.silent_since = now;

@@ -108,7 +108,8 @@ pub(crate) struct Sender {
     /// carries.
     pub(crate) full: u32,
     pub(crate) writes: Writes,
-    /// Whether the congestion window or pacing held back data when output last ended.
+    /// Whether the congestion window, pacing or a path MTU probe held back data when output last
+    /// ended.
     pub(crate) held_back: bool,
     /// Whether the last write did not fit the send buffer.
     pub(crate) write_refused: bool,

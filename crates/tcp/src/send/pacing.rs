@@ -30,8 +30,10 @@ pub enum PacingRule {
     /// Segments are paced at the rate that congestion control requests. If it requests none,
     /// segments are not paced.
     Controller,
-    /// Segments are always paced. If congestion control requests no rate, it is two windows per
-    /// round trip in slow start, and 1.2 windows otherwise (the ratios of Linux).
+    /// Segments are paced at the rate that congestion control requests. If it requests none, the
+    /// rate is two windows per round trip while CWND is below half of SSTHRESH, and 1.2 windows
+    /// otherwise (as in Linux). In that case, paths with a round-trip time below one millisecond
+    /// are not paced.
     On,
 }
 

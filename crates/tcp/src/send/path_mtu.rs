@@ -53,8 +53,9 @@ const LEAST_SHARE: u32 = 64;
 /// a probe (RFC 4821 §7.6.3).
 const TIMEOUT_PENALTY: u64 = 5;
 
-/// The number of retransmission timeouts after which a raised size is verified (RFC 4821 §7.8). The
-/// size is too large if more than 1/`LOSS_SHARE` of the data sent in that time was lost.
+/// The time after which a raised size is verified, in multiples of the retransmission timeout (RFC
+/// 4821 §7.8). The size is too large if more than 1/`LOSS_SHARE` of the data sent in that time was
+/// lost.
 const VERIFIED_AFTER: u64 = 4;
 const LOSS_SHARE: u64 = 10;
 

@@ -36,7 +36,7 @@ pub(crate) struct RoundTrip {
     rto: Duration,
     /// The number of times that the timeout has been doubled.
     backoff: u32,
-    /// Time of the last backoff.
+    /// The time of the last backoff. Segments that were sent before it give no sample.
     expired: Instant,
     /// The acknowledgement number that ends the measurement in progress. The measured segment must
     /// have been sent only once (Karn's algorithm).
