@@ -21,7 +21,7 @@ impl Connection {
             Verdict::RepeatsSyn(segment) => self.apply_repeated_syn(segment),
             Verdict::Contradicts(segment) => {
                 // After contradictory requests, neither endpoint can determine the ECN mode of the
-                // other (RFC 9768 §3.1.5).
+                // other, so the connection is reset (RFC 9768 §3.1.5).
                 self.abort_with(Error::Contradiction, Reset::echo(&segment));
                 Disposition::Accepted
             }

@@ -21,8 +21,8 @@ impl Connection {
     ) -> Disposition {
         let Some(text) = self.before_fin(text) else { return Disposition::Accepted };
         if self.released {
-            // The application has closed the connection. An acknowledgement would wrongly indicate
-            // to the peer that this data was delivered.
+            // The application has closed the connection, so the connection is reset. An
+            // acknowledgement would wrongly indicate to the peer that this data was delivered.
             self.abort_with(Error::DataAfterClose, Reset::echo(&segment));
             return Disposition::DataRefused;
         }

@@ -78,8 +78,8 @@ impl Assembler {
         self.ranges.iter().any(|range| range.right.after(seq))
     }
 
-    /// Returns the ranges from the most recently changed to the oldest, without the `newest` first
-    /// ones. Returns at most [`SackBlocks::MOST`] ranges.
+    /// Returns the ranges from the most recently changed to the oldest, but omits the first
+    /// `newest` ranges. Returns at most [`SackBlocks::MOST`] ranges.
     pub(crate) fn ranges(&self, newest: usize) -> impl Iterator<Item = SackBlock> + '_ {
         self.ranges.iter().skip(newest).take(SackBlocks::MOST).copied()
     }

@@ -16,8 +16,8 @@ use linerate_units::{Duration, Instant};
 /// despite rounding.
 const SLACK: u32 = 16;
 
-/// The minimum amount that earlier round trips are assumed to have read, in segments. It equals the
-/// usual initial window.
+/// The minimum amount that the application is assumed to have read in an earlier round trip, in
+/// segments. It equals the usual initial window.
 const USUAL: u32 = 10;
 
 /// The resolution of the timestamp clock. A round trip that is measured as zero ticks may have
@@ -115,7 +115,7 @@ impl Autotune {
             return None;
         }
         self.best = read;
-        // An amount that has grown will probably grow further, and a larger window takes effect
+        // If the amount read has grown, it will probably grow further. A larger window takes effect
         // only one round trip later, so the growth is anticipated.
         let wanted = u64::from(read) * 2 + u64::from(SLACK * segment);
         let growth = wanted * u64::from(read - before) / u64::from(before);

@@ -125,14 +125,16 @@ impl Refused {
         Self { why, answer: Answer::Challenge }
     }
 
-    /// Creates the refusal of a segment outside the receive window.
+    /// Creates the refusal of an unacceptable segment: outside the receive window, or with an
+    /// acknowledgement of data that was never sent.
     fn unacceptable(why: Refusal, segment: &Segment<'_>) -> Self {
         Self { why, answer: Answer::to_unacceptable(segment) }
     }
 }
 
 impl Answer {
-    /// Returns the answer to a segment outside the receive window (RFC 9293 §3.10.7.4, first step).
+    /// Returns the answer to an unacceptable segment (RFC 9293 §3.10.7.4, first step). The number
+    /// of answers to empty segments is limited.
     pub(super) fn to_unacceptable(segment: &Segment<'_>) -> Self {
         let says_something = !segment.payload.is_empty() || segment.flags().contains(TcpFlags::FIN);
         if says_something { Self::Acknowledgement } else { Self::LimitedAcknowledgement }
