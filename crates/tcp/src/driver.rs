@@ -75,9 +75,10 @@ impl<'a> Driver<'a> {
     }
 
     /// Ignores the acknowledgement `segment`, which would complete the handshake without data
-    /// (`TCP_DEFER_ACCEPT`). This ends `unacknowledged_timeout` after the peer's SYN, when the
-    /// SYN-ACK is retransmitted. Returns false if that time is over, or if `segment` is not such an
-    /// acknowledgement. The caller must then handle `segment`.
+    /// (`TCP_DEFER_ACCEPT`). Such acknowledgements are ignored for the time
+    /// `unacknowledged_timeout` after the peer's SYN. Then the SYN-ACK is retransmitted. Returns
+    /// false if that time is over, or if `segment` is not such an acknowledgement. The caller must
+    /// then handle `segment`.
     #[inline]
     pub fn defer_handshake(
         self,

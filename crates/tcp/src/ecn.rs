@@ -104,9 +104,9 @@ impl Notification {
         }
     }
 
-    /// Returns the ECN flags of our SYN, if `sent` SYNs were not answered. If AccECN is configured,
-    /// the first two SYNs request it (RFC 9768 §3.1.4.1). Later SYNs request no ECN at all, because
-    /// a client must not request RFC 3168 after AccECN (§3.1.5).
+    /// Returns the ECN flags of our next SYN, after `sent` SYNs without an answer. If AccECN is
+    /// configured, the first two SYNs request it (RFC 9768 §3.1.4.1). Later SYNs request no ECN at
+    /// all, because a client must not request RFC 3168 after AccECN (§3.1.5).
     pub(crate) fn flags_of_syn(&self, sent: u32) -> TcpFlags {
         match (self.accurate_rule, self.rule) {
             (EcnRule::Request, _) if sent < 2 => TcpFlags::ACE,
@@ -115,9 +115,9 @@ impl Notification {
         }
     }
 
-    /// Returns the ECN flags of our SYN-ACK, if `sent` SYN-ACKs were not acknowledged. In AccECN
-    /// mode, the first two SYN-ACKs report the codepoint of the latest SYN (RFC 9768 table 2).
-    /// Later SYN-ACKs carry no ECN flags (§3.2.3.2.2).
+    /// Returns the ECN flags of our next SYN-ACK, after `sent` SYN-ACKs that were not acknowledged.
+    /// In AccECN mode, the first two SYN-ACKs report the codepoint of the latest SYN (RFC 9768
+    /// table 2). Later SYN-ACKs carry no ECN flags (§3.2.3.2.2).
     pub(crate) fn flags_of_syn_ack(&self, sent: u32) -> TcpFlags {
         if let Some(accurate) = &self.accurate {
             return if sent < 2 { ace_for_codepoint(accurate.syn) } else { TcpFlags::empty() };

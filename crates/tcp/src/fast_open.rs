@@ -191,8 +191,9 @@ impl Connection {
         self.take_data_of_syn(syn_ack);
     }
 
-    /// Processes `ack` of the SYN-ACK, and returns whether it acknowledges any data on our SYN.
-    /// Data that it does not acknowledge counts as unsent, and is sent at once.
+    /// Processes `ack`, the acknowledgement number of the SYN-ACK. Returns whether it acknowledges
+    /// any data on our SYN. Data that it does not acknowledge counts as unsent, and is sent at
+    /// once.
     #[cold]
     pub(crate) fn acknowledge_data_of_syn(&mut self, ack: SeqNum) -> bool {
         let brought = self.fast_open.as_mut().filter(|fast_open| fast_open.data_sent > 0);

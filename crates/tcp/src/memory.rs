@@ -202,8 +202,8 @@ impl Connection {
             return;
         }
         if self.snd.flight() == 0 {
-            // Evidence for a spurious recovery would have arrived by now, so the recovery will not
-            // be undone.
+            // Evidence for a spurious recovery would have arrived by now, so the state that would
+            // undo the recovery is freed.
             self.sender.undo = None;
         }
         if self.receiver.buffer.is_empty() && self.receiver.assembler.is_empty() {

@@ -23,9 +23,10 @@ pub(crate) struct RareOptions {
     /// Whether small segments are held back until more data is written.
     cork: bool,
     /// SND.UNA and the end of the written data at the last call of [`Connection::expect_more`].
+    /// Data is held back until one of them changes.
     more: Option<(SeqNum, SeqNum)>,
-    /// The end of the written data when [`Connection::flush_cork`] last released the data held
-    /// back.
+    /// The end of the written data when [`Connection::flush_cork`] last released data. Corking does
+    /// not hold back data before this number.
     flushed: Option<SeqNum>,
     /// The sequence numbers at which records end, in order.
     ///

@@ -29,7 +29,7 @@ pub struct CompactConnection {
 }
 
 impl Connection {
-    /// Returns the connection in compact form, which has a tenth of its size. `None` unless the
+    /// Returns the connection in compact form, which takes a tenth of the memory. `None` unless the
     /// connection has been idle for a second. Until then, [`Connection::poll_timeout`] returns the
     /// end of that second.
     #[must_use]

@@ -47,8 +47,8 @@ impl Connection {
         is_waiting.then(|| self.timers.deadline(Timer::TimeWait))
     }
 
-    /// Returns the TIME-WAIT record of the connection. `None` while a segment must be sent, or the
-    /// application has not released the connection.
+    /// Returns the TIME-WAIT record of the connection. `None` unless
+    /// [`Connection::time_wait_deadline`] returns a time and no segment must be sent.
     #[must_use]
     pub fn time_wait_record(&self) -> Option<TimeWaitRecord> {
         Some(TimeWaitRecord { config: self.config.clone(), numbers: self.numbers()? })

@@ -226,8 +226,8 @@ impl Congestion {
         }
     }
 
-    /// Makes any controller process an acknowledgement. `ack` is passed by value, so that the fast
-    /// path need not store it in memory.
+    /// Passes an acknowledgement to a controller of any kind, by dynamic dispatch. `ack` is passed
+    /// by value, so that the fast path need not store it in memory.
     #[inline(never)]
     fn tell_any_progress(&mut self, ack: Acknowledged, limited: bool) {
         tell_progress(self.controller(), &ack, limited);

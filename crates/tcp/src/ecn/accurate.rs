@@ -9,9 +9,9 @@ use linerate_wire::{Ecn, EcnCounts, EcnOrder, SeqNum, TcpFlags};
 /// field may have wrapped.
 const ROUND: u32 = 8;
 
-/// A counter that grows is reported again after this many segments without the option (RFC 9768
-/// §3.2.3.3, "continual repetition"). A lower number would cost more, because a segment with the
-/// option takes the peer's slow path.
+/// The number of segments without the option after which a growing counter is reported again (RFC
+/// 9768 §3.2.3.3, "continual repetition"). A lower number would cost more, because a segment with
+/// the option takes the peer's slow path.
 const REPEAT_AFTER: u64 = 16;
 
 /// The number of bytes by which a counter may grow before it is reported. This is a quarter of the

@@ -170,7 +170,8 @@ impl Connection {
                 u8::try_from(burst).unwrap_or(u8::MAX)
             }
             Offload::Segmentation | Offload::ScatterGather => {
-                // In a GSO frame, only the last segment has PSH.
+                // The link sets PSH only on the last segment of a GSO frame. The frame may
+                // therefore include the last written byte, unless a FIN follows it.
                 let pushed = u32::from(!self.sender.fin());
                 let unsent = self.sender.buffer.end() + pushed - piece.seq;
                 let burst =
@@ -217,14 +218,16 @@ impl Connection {
         saturated(room).saturating_sub(headers) / full
     }
 
-    /// Returns the number of full segments from `seq` on that both windows and pacing permit. The
-    /// segment at the end of the written data is excluded, since it has PSH and perhaps the FIN.
+    /// Returns the number of full segments from `seq` on that the congestion window, the peer's
+    /// window and pacing permit. The segment at the end of the written data is excluded, since it
+    /// has PSH and perhaps the FIN.
     fn burst_from(&self, seq: SeqNum, full: u32) -> u16 {
         self.segments_let_go(self.sender.buffer.end() - seq, full, self.sender.pacer.left())
     }
 
-    /// Returns the number of full segments that both windows and pacing permit, if `unsent` bytes
-    /// are unsent and pacing permits `paced` bytes. The last unsent byte is excluded.
+    /// Returns the number of full segments that the congestion window, the peer's window and pacing
+    /// permit. `unsent` bytes are unsent, and pacing permits `paced` bytes. The last unsent byte is
+    /// excluded.
     fn segments_let_go(&self, unsent: u32, full: u32, paced: u32) -> u16 {
         let windows = self.usable_window().min(unsent.saturating_sub(1)).min(MOST);
         let segments = (windows / full).min(paced.div_ceil(full));

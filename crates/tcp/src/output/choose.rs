@@ -33,7 +33,7 @@ pub(super) enum Choice {
     KeepAlive,
 }
 
-/// A piece of the send buffer that one segment or one GSO frame carries.
+/// The range of the send buffer that one segment or one GSO frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) seq: SeqNum,

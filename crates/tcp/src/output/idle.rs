@@ -1,5 +1,5 @@
-//! The end of output. Only [`Connection::end_output`] decides that no segment can be sent until
-//! another event, and records the reason.
+//! The end of output: no segment can be sent now. Only [`Connection::end_output`] decides that no
+//! segment can be sent until another event, and records the reason.
 
 use super::choose::Choice;
 use crate::Connection;
@@ -15,8 +15,8 @@ pub(super) enum Reason {
     HeldBack,
     /// All data was sent, and none of it is marked lost.
     AllSent,
-    /// A predicted segment has sent the last data. After it, `in_flight` bytes are in flight.
-    /// `is_alone` is true if no data was in flight before it.
+    /// A predicted segment has carried the last written data. Including this segment, `in_flight`
+    /// bytes are in flight. `is_alone` is true if no other data is in flight.
     RestSent { in_flight: u32, is_alone: bool },
 }
 
