@@ -268,7 +268,8 @@ fn a_reader_triggers_the_window_update_of_its_year() {
     }
 }
 
-/// In a buffer of three packets, the read bytes are more than 35 % and less than 50 %.
+/// The application reads 1,750 bytes, which are more than 35 % and less than 50 % of a buffer of
+/// three packets.
 #[test]
 fn tahoe_and_reno_differ_in_the_share_of_the_buffer() {
     for (profile, tells) in [(Profile::BsdTahoe, true), (Profile::BsdReno, false)] {

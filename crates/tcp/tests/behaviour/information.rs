@@ -6,8 +6,8 @@ use linerate_tcp::{BufferSize, Config, CongestionName, RecoveryState};
 use linerate_testkit::Script;
 use linerate_units::Duration;
 
-/// Returns three times in milliseconds: the time for which the sender was busy, the time for which
-/// the peer's window limited it, and the time for which the send buffer limited it.
+/// Returns three times in milliseconds: the total busy time of the sender, and the parts of it in
+/// which the peer's window and the send buffer limited the sender.
 fn busy(host: &Script) -> [u64; 3] {
     let (busy, now) = (host.connection.information().busy, host.now);
     [busy.total(now), busy.for_peer_window(now), busy.for_send_buffer(now)].map(Duration::as_millis)

@@ -161,7 +161,8 @@ fn a_maximum_rate_can_be_set_and_removed_later() {
     assert!(free > 1_000 && grown > window, "{free}, {grown}");
 }
 
-/// A maximum above the rate of congestion control has no effect, and one below it limits it.
+/// A maximum above the rate that congestion control sets has no effect. A lower maximum replaces
+/// that rate.
 #[test]
 fn congestion_control_paces_below_the_maximum_rate() {
     let first_bursts = |max_pacing_rate| {

@@ -151,10 +151,10 @@ fn with_timestamps_a_retransmitted_segment_gives_an_rtt_sample() {
     }
 }
 
-/// The segment arrives, but its acknowledgement is lost, and the peer later echoes its timestamp.
-/// As an RTT sample, the echo would include our own timeout. Each further timeout would be longer,
-/// up to two minutes on a path of milliseconds. Segments after the retransmitted segment that were
-/// sent once must not give such a sample either.
+/// The segment arrives, but its acknowledgement is lost. The acknowledgement of the retransmission
+/// echoes the timestamp of the first copy. As an RTT sample, the echo would include our own
+/// timeout. Each further timeout would be longer, up to two minutes on a path of milliseconds.
+/// Segments after the retransmitted segment that were sent once must not give such a sample either.
 #[test]
 fn the_wait_for_the_retransmission_timer_is_no_rtt_sample() {
     for offers in ["", " sackOK"] {
