@@ -159,8 +159,9 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         self.start_on(links, Vec::new(), seed, watches, ShardLink::into_queue)
     }
 
-    /// Starts a host or shard on each of `links`. A single host has the `further` interfaces.
-    /// `into_queue` recovers the application's link.
+    /// Starts a host or shard on each of `links`. A single host also has the `further` interfaces.
+    /// `into_queue` converts the link of a host or shard back to the link that the application
+    /// passed.
     fn start_on<M: Link + Readiness + Send + 'static>(
         self,
         links: impl Iterator<Item = (M, Shard)>,

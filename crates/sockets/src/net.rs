@@ -435,7 +435,8 @@ impl Net {
         Ok(called.map_err(Error::from)?)
     }
 
-    /// Returns the first shard, which holds everything except connections and listeners.
+    /// Returns the first shard, which has the UDP sockets and the forwarder, and answers queries
+    /// about interfaces.
     fn first(&self) -> &Arc<Shared> {
         &self.running.shards[usize::from(FIRST_SHARD)]
     }

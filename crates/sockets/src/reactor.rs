@@ -135,7 +135,8 @@ impl<L: Link + Readiness> Reactor<L> {
         let now = state.now();
         let sockets: Vec<_> = state.registry.sockets().collect();
         for socket in sockets {
-            // Received data can still be read. Errors mean that the socket was closed before.
+            // An abort leaves received data readable. An error means that the socket was closed
+            // before.
             let _ = match socket {
                 SocketId::Tcp(handle) => {
                     state.stack.tcp_configure(now, handle, |connection| connection.abort(now))

@@ -191,8 +191,8 @@ pub(crate) struct Access<'a> {
     state: MutexGuard<'a, State>,
     wake_up: DoorbellGuard<'a>,
     turned: &'a Condvar,
-    /// Was the thread panicking when it took the lock? Unwinding closes sockets, which is no sign
-    /// of an inconsistent host.
+    /// Was the thread panicking when it took the lock? A thread that unwinds from another panic
+    /// closes its sockets, which is no sign of an inconsistent host.
     was_panicking: bool,
 }
 
@@ -250,7 +250,7 @@ impl Drop for Access<'_> {
     }
 }
 
-/// Rings the doorbell when it is dropped, if that is due.
+/// A guard that wakes the reactor when it is dropped, if `is_due` is set.
 struct DoorbellGuard<'a> {
     doorbell: &'a Doorbell,
     is_due: bool,

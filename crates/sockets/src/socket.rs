@@ -177,7 +177,8 @@ impl<H: Handle> Socket<H> {
                 (WaitLimit::Within(timeout), None) => {
                     deadline = time::Instant::now().checked_add(timeout);
                 }
-                // The last attempt was made after the deadline.
+                // Each wait is followed by one more attempt, so what arrived before the deadline is
+                // not missed.
                 (WaitLimit::Within(timeout), Some(at)) if at <= time::Instant::now() => {
                     return Err(Error::TimedOut(timeout));
                 }

@@ -17,11 +17,13 @@ pub(crate) enum SocketId {
     Udp(UdpHandle),
 }
 
-/// The condition variables on which threads wait for one socket. Both belong to the host's lock.
+/// The condition variables on which threads wait to read from one socket, or to write to it. Their
+/// lock is that of the host.
 ///
-/// An event wakes one thread. If that thread leaves something for others, it wakes the next one.
-/// Waking all would make ten threads that wait for one datagram compete for the lock, nine of them
-/// in vain. Events that affect all, such as the end of a connection, wake all.
+/// An event wakes one thread. If that thread leaves data or room for other threads, it wakes the
+/// next one. Waking all would make ten threads that wait for one datagram compete for the lock,
+/// nine of them in vain. Events that affect all threads, such as the end of a connection, wake all
+/// of them.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     read: Condvar,
@@ -95,8 +97,8 @@ impl Registry {
 
     pub(crate) fn remove(&mut self, id: SocketId) {
         self.sockets.remove(&id);
-        // Shrinking takes time proportional to the sockets removed since the last time, so removal
-        // stays cheap on average.
+        // Shrinking takes time proportional to the sockets removed since it was done last, so
+        // removal stays cheap on average.
         if self.sockets.capacity() > 8 * self.sockets.len() + 64 {
             self.sockets.shrink_to(2 * self.sockets.len());
         }
@@ -163,8 +165,8 @@ impl Registry {
             TcpEvent::Writable if is_worth_writing(handle, stack) => {
                 self.wake_one(id, Direction::Write);
             }
-            // Calls on a stream fail only when the connection has ended, not while it may recover,
-            // so these events wake no thread.
+            // The remaining events report errors from which the connection may recover. Calls on a
+            // stream fail only when the connection has ended, so these events wake no thread.
             _ => {}
         }
     }
@@ -183,7 +185,8 @@ impl Registry {
 }
 
 /// Is at least a third of the send buffer free? If each acknowledgement woke the writer, it would
-/// write one segment at a time. Another event follows before the buffer is empty.
+/// write one segment at a time. If less is free, a later acknowledgement causes another event,
+/// before the buffer is empty.
 fn is_worth_writing(handle: TcpHandle, stack: &Stack) -> bool {
     stack.tcp(handle).is_none_or(|connection| {
         connection.writable_bytes().saturating_mul(2) >= connection.unacknowledged_bytes()

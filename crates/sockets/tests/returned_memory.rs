@@ -14,10 +14,11 @@ use std::{fs, thread};
 const CONNECTIONS: usize = 2_000;
 const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 1), 80);
 
-/// Minimum number of bytes that the buffers of all connections hold together.
+/// Minimum number of bytes that the buffers of all connections hold together before they are freed.
 const HELD: usize = 192 << 20;
 
-/// Maximum number of bytes that a network may keep, because returning less is not worthwhile.
+/// Maximum number of freed bytes that each network may keep, because returning less is not
+/// worthwhile.
 const KEPT: usize = 16 << 20;
 
 /// Returns the resident memory of this process, in bytes.
@@ -66,7 +67,9 @@ fn what_two_thousand_connections_held_is_returned_to_the_system() {
     assert!(full - opened >= HELD, "{opened} bytes before, {full} with full buffers");
     drop((streams, ends));
 
-    // No application has read, so the buffers held all written data.
+    // No application has read. So when the streams were dropped, the buffers held all written data,
+    // and freeing them makes `held` bytes returnable. Each of the two networks may keep `KEPT` of
+    // them.
     let returned = || server.activity().returned_bytes + client.activity().returned_bytes;
     while returned() < (held - 2 * KEPT) as u64 {
         thread::yield_now();

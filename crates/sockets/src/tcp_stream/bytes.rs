@@ -96,8 +96,8 @@ impl TcpStream {
     }
 
     /// Writes `data` like [`Write::write`], and announces that more follows (`MSG_MORE`). A partial
-    /// segment is held back until a write without this flag, an acknowledgement, or a
-    /// retransmission timeout without data in flight.
+    /// segment is held back until a write without this flag, until an acknowledgement of new data,
+    /// or until nothing has been in flight for one retransmission timeout (RTO).
     ///
     /// # Errors
     /// `WouldBlock` in non-blocking mode or after the timeout; the error that ended the connection;
@@ -116,7 +116,8 @@ impl TcpStream {
         self.send(&[IoSlice::new(data)], Some(Connection::end_record))
     }
 
-    /// Writes the pieces in their order, as far as there is room. Calls `mark` if all were written.
+    /// Writes the pieces in their order, as far as there is room. Calls `mark` if all of them were
+    /// written.
     fn send(&self, pieces: &[IoSlice<'_>], mark: Option<fn(&mut Connection)>) -> io::Result<usize> {
         let handle = self.socket.handle;
         let wanted: usize = pieces.iter().map(|piece| piece.len()).sum();

@@ -52,9 +52,9 @@ impl TcpStream {
         Ok(self.socket.call(|stack, _| stack.tcp_type_of_service(self.socket.handle))?.dscp())
     }
 
-    /// Holds back partial segments (`TCP_CORK`), so that several small writes leave together.
-    /// Corking ends when it is switched off, when the stream is closed, and after a retransmission
-    /// timeout without data in flight.
+    /// Holds back partial segments (`TCP_CORK`), so that several small writes leave together. They
+    /// are sent when corking is switched off, when the stream is closed, and when nothing has been
+    /// in flight for one retransmission timeout (RTO).
     ///
     /// # Errors
     /// If the network has panicked.
@@ -92,8 +92,9 @@ impl TcpStream {
     }
 
     /// Limits the rate at which the connection sends, in bytes of data per second
-    /// (`SO_MAX_PACING_RATE`). Segments then leave evenly in pairs, or in bursts of a millisecond.
-    /// With `None`, the default, only congestion control and the windows limit the rate.
+    /// (`SO_MAX_PACING_RATE`). The connection then sends bursts at even intervals: one millisecond
+    /// of data each, but at least two segments. With `None`, the default, only congestion control
+    /// and the windows limit the rate.
     ///
     /// # Errors
     /// `InvalidInput` for zero.

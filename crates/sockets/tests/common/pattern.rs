@@ -9,7 +9,8 @@ const PERIOD: usize = 65_521;
 /// Bytes per write and read. Not a multiple of any buffer size.
 const PIECE: usize = 60_007;
 
-/// Returns two periods of the pattern, so that any piece is a slice of them.
+/// Returns two periods of the pattern, so that any `PIECE` bytes of the pattern are a slice of
+/// them.
 fn table() -> Vec<u8> {
     (0..2 * PERIOD).map(|at| (((at % PERIOD) * 2_654_435_761) >> 7).to_le_bytes()[0]).collect()
 }

@@ -208,8 +208,8 @@ fn the_kernel_sends(control: &str, path: &str, seed: u64) -> Outcome {
     })
 }
 
-/// Connects with this congestion control, which is set before the handshake. A connection that
-/// starts with BBR, a possible default of the machine, is paced until it ends.
+/// Connects with this congestion control, which is set before the handshake. Setting it later would
+/// not suffice: a connection that starts with BBR, a possible default of the machine, stays paced.
 fn connect_with(control: &str, address: SocketAddr) -> TcpStream {
     let socket = net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     sockopt::set_tcp_congestion(&socket, control).unwrap();
@@ -270,6 +270,6 @@ fn wait(near: &Impair<Tap>, far: &Tap) {
         PollFd::from_borrowed_fd(far.fd(), PollFlags::IN),
     ];
     let time = Timespec { tv_sec: 0, tv_nsec: i64::try_from(left).unwrap() };
-    // After a signal interrupts the poll, the devices are checked, too.
+    // If a signal interrupts the poll, the caller checks the devices anyway.
     let _ = poll(&mut fds, Some(&time));
 }

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
-/// The initial sequence numbers of our host and of the peer, by our port.
+/// The initial sequence numbers of our host and of the peer for each of our ports; `None` if that
+/// SYN has not been seen.
 pub(crate) type Recorded = Arc<Mutex<HashMap<u16, [Option<u32>; 2]>>>;
 
 /// A link that records the SYNs of both directions.

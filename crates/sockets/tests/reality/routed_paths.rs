@@ -146,7 +146,7 @@ impl RoutedPath {
     }
 }
 
-/// Opens a TAP device with these queues, or reports that the test is skipped.
+/// Opens a TAP device with `count` queues, or reports that the test is skipped.
 fn open_queues(count: usize) -> Option<Vec<Tap>> {
     match Tap::open_queues(&TapConfig { offloads: false, ..TapConfig::default() }, count) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
@@ -157,7 +157,7 @@ fn open_queues(count: usize) -> Option<Vec<Tap>> {
     }
 }
 
-/// Lays a cable from the network namespace of the test to another one.
+/// Creates a veth pair between the network namespace of the test and another one.
 fn lay_cable([near, far]: [&str; 2], network: &Network) {
     let (near, end) = KernelInterface::create_veth(near, far).unwrap();
     end.move_to_process(network.id()).unwrap();

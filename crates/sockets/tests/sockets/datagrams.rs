@@ -32,7 +32,8 @@ fn a_peek_leaves_the_datagram_and_a_small_buffer_truncates_it() {
     far.send_to(b"datagram", near.local_addr().unwrap()).unwrap();
     let mut received = [0; 4];
     assert_eq!(near.peek_from(&mut received).unwrap().0, 4);
-    // This datagram is sent only now, because the first one may have waited for ARP.
+    // If both datagrams were sent at once, the second could overtake the first, which may wait for
+    // ARP.
     far.send_to(b"next", near.local_addr().unwrap()).unwrap();
     assert_eq!(near.peek(&mut received).unwrap(), 4);
     assert_eq!(near.recv(&mut received).unwrap(), 4);

@@ -20,8 +20,8 @@ fn builder(links: Vec<MemoryLink>, address: Ipv4Addr, seed: u8) -> Builder<Memor
     Net::builder(links.next().unwrap(), config(address)).queues(links).seed([seed; 32])
 }
 
-/// Creates networks with different hash keys, so that a network does not send its flows to the
-/// queues on which its peer expects them.
+/// Creates networks with different hash keys. So a network sends many flows to queues of its peer
+/// whose shards do not own them, and the peer's shards have to hand frames over.
 fn networks() -> (Net, Net) {
     let (left, right) = queues(MemoryConfig::default(), SHARDS).unwrap();
     (builder(left, LEFT, 1).start().unwrap(), builder(right, RIGHT, 2).start().unwrap())

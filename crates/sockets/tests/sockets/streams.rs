@@ -236,7 +236,8 @@ fn a_lingering_close_resets_the_connection_after_its_timeout() {
     let (left, right) = networks();
     let (mut near, mut far) = connection(&left, &right);
     far.set_nonblocking(true).unwrap();
-    // The amount exceeds both buffers, and the peer does not read.
+    // The written data fills the buffers of both endpoints, and the peer does not read. So the data
+    // cannot be acknowledged within the linger time.
     while far.write(&[9; 100_000]).is_ok() || far.tcp_info().unwrap().send_window > 0 {}
     far.set_linger(Some(Duration::from_millis(1))).unwrap();
     drop(far);
