@@ -82,7 +82,8 @@ impl State {
         }
         let sockets: Vec<_> = self.registry.ids().collect();
         for socket in sockets {
-            // Received data can still be read. Errors mean that the socket was closed before.
+            // An abort leaves received data readable. An error means that the socket was closed
+            // before.
             let _ = match socket {
                 SocketId::Tcp(handle) => {
                     self.stack.tcp_configure(now, handle, |connection| connection.abort(now))

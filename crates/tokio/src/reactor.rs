@@ -172,7 +172,8 @@ impl<L: Link + Readiness> Reactor<L> {
         }
         let deadline = self.links.iter().fold(next, |next, link| next.min(link.next_deadline()));
         self.timer.arm(deadline)?;
-        // The future below holds no reference to a link, which need not be `Sync`.
+        // A link need not be `Sync`, so the future below holds copies of the links' states instead
+        // of references to the links.
         let mut states: Vec<_> = self.links.iter().map(|link| (link.wants_room(), false)).collect();
         let Self { descriptors, signals, timer, .. } = self;
         let mut wanted = pin!(signals.wanted.notified());

@@ -5,8 +5,8 @@ use linerate_tcp::Event as TcpEvent;
 use std::collections::BTreeMap;
 use std::task::Waker;
 
-/// Maximum number of tasks that wait for one direction of a socket. Beyond the limit all tasks are
-/// woken; those that still exist wait again.
+/// Maximum number of tasks that wait for one direction of a socket. Tasks that were dropped while
+/// waiting still count, so beyond the limit all tasks are woken. Those that still exist wait again.
 const MOST_WAITERS: usize = 1_024;
 
 /// The identifier of a socket of any kind.
@@ -29,7 +29,8 @@ pub(crate) enum Direction {
 pub(crate) struct Waiters {
     read: Vec<Waker>,
     write: Vec<Waker>,
-    /// Was a write refused since the last event? Only then an event about room follows.
+    /// Whether a write was refused since the last event about room. Only then another such event
+    /// follows.
     pub(crate) is_write_blocked: bool,
 }
 
@@ -169,8 +170,8 @@ impl Registry {
             TcpEvent::Writable if is_worth_writing(handle, stack) => {
                 self.wake(id, Direction::Write);
             }
-            // Calls on a stream fail only when the connection has ended, not while it may recover,
-            // so these events wake no task.
+            // The remaining events report errors from which the connection may recover. Calls on a
+            // stream fail only when the connection has ended, so these events wake no task.
             _ => {}
         }
     }
@@ -193,7 +194,8 @@ impl Registry {
 }
 
 /// Is at least a third of the send buffer free? If each acknowledgement woke the writer, it would
-/// write one segment at a time. Another event follows before the buffer is empty.
+/// write one segment at a time. If less is free, a later acknowledgement causes another event,
+/// before the buffer is empty.
 fn is_worth_writing(handle: TcpHandle, stack: &Stack) -> bool {
     stack.tcp(handle).is_none_or(|connection| {
         connection.writable_bytes().saturating_mul(2) >= connection.unacknowledged_bytes()

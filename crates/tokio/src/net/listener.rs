@@ -72,7 +72,7 @@ impl TcpListener {
     /// future is dropped, the connection stays queued.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// `NetworkDown` when the host has stopped.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         std::future::poll_fn(|context| self.poll_accept(context)).await
     }
@@ -80,7 +80,7 @@ impl TcpListener {
     /// Accepts a connection. If there is none, registers the task to be woken.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// Those of [`TcpListener::accept`].
     pub fn poll_accept(
         &self,
         context: &mut Context<'_>,

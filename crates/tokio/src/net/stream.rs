@@ -232,8 +232,9 @@ impl TcpStream {
         loop {
             self.ready(interest).await?;
             match attempt() {
-                // The stream seems to be ready but would block, so yield until the event that ends
-                // the wait has been handled.
+                // The stream was reported as ready, but `attempt` would block. So other tasks run
+                // first, among them the driver of the host, which handles the event that makes the
+                // stream ready.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => yield_now().await,
                 result => return result,
             }

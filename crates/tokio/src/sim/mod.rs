@@ -453,7 +453,7 @@ fn requested_capture(folder: &Path) -> Option<CaptureWriter> {
     }
 }
 
-/// Prints the seed if the run panics.
+/// A guard that prints the seed if the run panics.
 struct Announcement(u64);
 
 impl Drop for Announcement {

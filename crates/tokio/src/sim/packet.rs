@@ -128,7 +128,7 @@ impl fmt::Display for Packet<'_> {
     }
 }
 
-/// Removes a rule when it is dropped.
+/// A guard that removes a rule when it is dropped ([`Network::rule`](super::Network::rule)).
 ///
 /// ```
 /// use linerate_tokio::net::{TcpListener, TcpStream};

@@ -57,7 +57,8 @@ impl Link for Port<'_> {
         budget: usize,
         source: &mut impl FrameSource,
     ) -> Result<usize, LinkError> {
-        // A host has nothing to send in many turns.
+        // In many turns a host has nothing to send. Returning here avoids clearing the buffer
+        // below.
         if !source.has_frames() {
             return Ok(0);
         }
