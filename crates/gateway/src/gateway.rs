@@ -259,13 +259,13 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Handles cancelled and expired flows, and new flows, at the pace that [`Pace`] allows.
+    /// Handles cancelled and expired flows, and then new flows as far as [`Pace`] allows.
     fn begin_flows(&mut self, is_saturated: bool) {
         let begun = CLOCK.now();
         self.new_flows_at = Instant::NEVER;
         let share = self.pace.begin(begun, is_saturated);
-        // Frames of new flows that have to wait are not even read: to read and drop those of a
-        // flood would take a processor from the other flows.
+        // While new flows have to wait, the link does not even read their frames. Reading and
+        // dropping the frames of a flood would take processor time from the other flows.
         self.host.link_mut().hold_new_flows(share.is_none());
         let Some(limit) = share else {
             self.new_flows_at = self.pace.resumes();

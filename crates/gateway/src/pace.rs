@@ -3,10 +3,10 @@
 //! server. Without a limit, a flood of new flows would starve the existing flows.
 //!
 //! While the gateway is saturated, new flows get an eighth of the time. A flood differs from a busy
-//! client in the outcome of its flows. They are useless: the client completes no handshake, or the
-//! destination refuses. While most flows are useless, new flows get a smaller share, even if the
-//! gateway is idle otherwise. The reason is that they also take time from the kernel and from other
-//! programs.
+//! client in the outcome of its flows. Most flows of a flood are useless: the client completes no
+//! handshake, or the destination refuses. While most recent flows are useless, new flows get a
+//! smaller share, even if the gateway is idle otherwise. The reason is that new flows also take
+//! time from the kernel and from other programs.
 
 use linerate_units::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const SHARE: u64 = 8;
 const SHARE_OF_FLOOD: u64 = 64;
 /// Maximum time that new flows take in one turn.
 const BURST: Duration = Duration::from_millis(5);
-/// Minimum time left for new flows to be handled in a turn.
+/// Minimum of the allowed time with which a turn handles new flows. With less, new flows wait.
 const LEAST: Duration = Duration::from_micros(100);
 /// Number of recorded outcomes at which the statistics are halved, so that old outcomes count less.
 const OUTCOMES: u32 = 256;

@@ -339,7 +339,7 @@ fn pump_down(
 ) -> (usize, Option<End>) {
     let mut moved = 0;
     while *state & (bits::DOWN_DONE | bits::CAN_READ) == bits::CAN_READ && moved < SHARE {
-        // The result remains `None` if the send buffer had no room.
+        // The result remains `None` if the send buffer has no room, because nothing is read then.
         let mut result = None;
         let written = stack.tcp_write_with(now, client, PIECE, |room| {
             let read = far.read(room);
