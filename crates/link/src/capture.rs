@@ -181,7 +181,8 @@ mod tests {
         (Capture::with_clock(left, "left", writer, clock.clone(), EPOCH), right, clock)
     }
 
-    /// A source whose frames consist of several borrowed parts, and a link that gathers them.
+    /// A source whose frames begin with copied bytes, followed by two slices of borrowed data, and
+    /// a link that sends them without copying.
     struct Parts;
 
     impl FrameSource for Parts {
@@ -297,8 +298,8 @@ mod tests {
         drop(link);
         let time =
             CaptureReader::new(&*file).unwrap().next_packet().unwrap().unwrap().time.unwrap();
-        // The two readings are milliseconds apart. A time of the wrong clock would be wrong by much
-        // more: the difference between the uptime and the time of day.
+        // The two times are milliseconds apart. A time stamp of the wrong clock would differ much
+        // more, by the difference between the machine's uptime and the time of day.
         let near = MonotonicClock.now().since(Instant::ZERO) / 2;
         assert!(now < time + near && time < now + near, "{now} {time}");
     }

@@ -219,8 +219,8 @@ impl<C: Clock> Link for MemoryLink<C> {
         source: &mut impl FrameSource,
     ) -> Result<usize, LinkError> {
         self.starved = false;
-        // In most turns, a receiving host has nothing to send. `receive` reports whether the peer
-        // was dropped.
+        // In most turns, a receiving host has nothing to send. Returning here reports no dropped
+        // peer, but `receive` does.
         if !source.has_frames() {
             return Ok(0);
         }

@@ -232,9 +232,9 @@ impl PacketLink {
         Ok(true)
     }
 
-    /// Sends the waiting frames. The last of them is sent by a call of its own, together with the
-    /// parts of `rest`, which follow its bytes. If the kernel has no room, the parts are copied
-    /// into the buffer of this frame.
+    /// Sends the waiting frames. The data of `rest` belongs to the last of them, behind its bytes,
+    /// so the last frame is sent by a call of its own. If the kernel has no room, the data is
+    /// copied into the buffer of the last frame.
     fn send_gathered(&mut self, rest: [&[u8]; 2]) -> Result<(), LinkError> {
         let place = self.waiting.1 - 1;
         self.waiting.1 = place;

@@ -68,8 +68,8 @@ pub(crate) fn packet_sent_back(packet: &[u8]) -> Vec<u8> {
     back
 }
 
-/// A source of numbered frames with four bytes of padding, followed by two borrowed parts. Every
-/// third frame has no borrowed parts.
+/// A source of numbered frames. The link's buffer gets eight bytes of each frame: the number and
+/// four bytes of padding. In two of three frames, `rest` follows as two slices of borrowed data.
 struct BorrowingSource {
     next: u32,
     rest: Vec<u8>,

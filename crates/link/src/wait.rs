@@ -117,7 +117,7 @@ impl Waiter {
 
     /// Waits until `link` is ready, the doorbell rings, or a deadline has passed: `deadline` (of
     /// [`MonotonicClock`]) or the deadline of the link. Returns at once if the doorbell has rung
-    /// since the last call. Can also return without a reason, such as after a signal.
+    /// since the last call. Can also return spuriously, such as after a signal.
     ///
     /// # Errors
     /// [`WaitError`] if the system cannot poll.
@@ -168,7 +168,7 @@ impl Waiter {
     /// Sleeps until an event or the deadline. Returns the reasons why the sleep ended.
     fn sleep(&self, links: &[impl Readiness], deadline: Instant) -> Result<Signalled, WaitError> {
         let deadline = links.iter().fold(deadline, |next, link| next.min(link.next_deadline()));
-        // The descriptors of each link follow each other.
+        // The doorbell's descriptor comes first, and then the one or two descriptors of each link.
         let mut fds = vec![PollFd::from_borrowed_fd(self.shared.event.as_fd(), PollFlags::IN)];
         for link in links {
             let room = if link.wants_room() { PollFlags::OUT } else { PollFlags::empty() };
@@ -219,8 +219,8 @@ fn time_left(deadline: Instant) -> Option<Timespec> {
     Some(Timespec { tv_sec: seconds, tv_nsec: i64::try_from(nanos % 1_000_000_000).unwrap_or(0) })
 }
 
-/// The reason why a wait ended. Both fields are false if a deadline has passed, or if there was no
-/// reason.
+/// The reason why a wait ended. Both fields are false if a deadline has passed, or if the wait
+/// ended spuriously.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wake {
     /// Whether the link has something to receive, room to send, or an error to report.
@@ -300,7 +300,7 @@ impl SharedState {
     }
 
     /// Changes the state to awake. Returns whether the doorbell has rung. A concurrent ring can set
-    /// the event after it was cleared here; the next sleep then ends without a reason.
+    /// the event after it was cleared here; the next sleep then ends spuriously.
     fn wake_up(&self, signalled: bool) -> bool {
         if signalled {
             self.event.clear();

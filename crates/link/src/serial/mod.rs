@@ -122,7 +122,7 @@ pub struct SerialLink {
     incoming: Box<[u8]>,
     /// The range of `incoming` that has not been decoded yet.
     unread: Range<usize>,
-    /// The packet that the host writes.
+    /// The buffer into which the host writes the packet to be sent.
     outgoing: Box<[u8]>,
     queue: LineQueue,
     /// Whether the device has no room for bytes that are due to be written.

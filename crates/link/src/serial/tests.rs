@@ -189,7 +189,8 @@ fn a_closed_line_is_down() {
 fn a_terminal_is_raw_and_locked_until_the_link_is_dropped() {
     let (line, path) = terminal();
     let texts = |modes: &Termios| format!("{modes:?}");
-    // The kernel keeps the modes only while the terminal is open.
+    // The kernel forgets the modes when the terminal is closed everywhere, so the test keeps it
+    // open.
     let _other = std::fs::File::open(&path).unwrap();
     let before = texts(&tcgetattr(&line).unwrap());
     let link = SerialLink::open(&path, &SerialConfig::new(19_200)).unwrap();

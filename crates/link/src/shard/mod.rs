@@ -45,7 +45,8 @@ pub struct ShardLink<L> {
     inboxes: Vec<Consumer>,
     /// Index of the inbox to be read next.
     turn: usize,
-    /// Whether the queue, not the inboxes, gets the larger half of an odd budget next time.
+    /// Whether, at the next `receive`, the queue gets the larger half of an odd budget instead of
+    /// the inboxes.
     queue_is_first: bool,
     /// Event that other shards set when they put a frame into an inbox while this shard sleeps.
     wakeup: Arc<Eventfd>,

@@ -213,9 +213,9 @@ impl Tap {
     /// Reads up to `lengths.len()` frames, and stores their lengths. Returns their number, and the
     /// error that ended the reading, if any.
     ///
-    /// This function and the two that send are inlined into the calling loops. Returning from a
-    /// function after a system call costs far more than the return itself (see the page on TAP
-    /// devices in docs/notebook).
+    /// This function, `flush` and `send_gathered` are inlined into the calling loops. The first
+    /// return from a function after a system call is slow (see the page on TAP devices in
+    /// docs/notebook).
     #[inline(always)]
     fn read(&mut self, lengths: &mut [usize]) -> (usize, Option<Errno>) {
         for (place, length) in lengths.iter_mut().enumerate() {
@@ -243,8 +243,8 @@ impl Tap {
         Ok(true)
     }
 
-    /// Sends the frame in the buffer together with the parts of `rest`. If the kernel has no room,
-    /// the parts are copied into the buffer, and the frame waits there.
+    /// Sends the frame in `outgoing`, followed by the data of `rest`. If the kernel has no room,
+    /// that data is copied into `outgoing`, and the frame waits there.
     #[inline(always)]
     fn send_gathered(&mut self, length: usize, rest: [&[u8]; 2]) -> Result<(), LinkError> {
         let frame = &self.outgoing[FRAME_OFFSET - self.header..FRAME_OFFSET + length];
@@ -355,8 +355,8 @@ impl Link for Tap {
             sent += 1;
             self.write_header(&frame);
             if rest[0].is_empty() {
-                // A frame without borrowed parts is sent by `write`, because `writev` costs 5 %
-                // more.
+                // A frame without borrowed data waits for `flush`, which sends it by `write`,
+                // because `writev` costs 5 % more.
                 self.waiting = frame.length;
             } else {
                 self.send_gathered(frame.length, rest)?;

@@ -119,8 +119,8 @@ pub struct XdpLink {
     busy: bool,
     /// Whether the last transmission ended because no frame was free.
     starved: bool,
-    // Declared after the socket, so that it is dropped later: frames reach the socket as long as
-    // the socket exists.
+    // Declared after the socket, so that it is dropped later. Otherwise the host's frames would go
+    // to the kernel while the socket still exists.
     _program: Arc<Program>,
 }
 
@@ -354,8 +354,8 @@ impl Readiness for XdpLink {
     }
 
     /// Returns whether no frame was free, or the driver has not taken all frames. The driver sends
-    /// the others only when called again, and the host might call it no earlier than for a
-    /// retransmission.
+    /// the remaining frames only when called again. Without this wake-up, the host might call it no
+    /// earlier than for a retransmission.
     fn wants_room(&self) -> bool {
         self.starved || self.socket.wants_call()
     }

@@ -26,7 +26,7 @@ pub(super) struct Shared {
     pub(super) stride: usize,
     /// The number of slots minus one. As the number is a power of two, this masks indices.
     pub(super) mask: usize,
-    /// The length of the largest frame in bytes. A slot holds its label and this length.
+    /// The length of the largest frame in bytes. A slot has room for its label and such a frame.
     room: usize,
 }
 

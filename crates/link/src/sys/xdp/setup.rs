@@ -99,7 +99,8 @@ pub(super) fn offsets(socket: &OwnedFd) -> io::Result<[Places; 4]> {
     let (words, _) = bytes.as_chunks();
     let mut places = [[0; 4]; 4];
     for (place, word) in places.as_flattened_mut().iter_mut().zip(words) {
-        // An offset that exceeds `usize` is outside of any mapping, and is refused there.
+        // An offset that exceeds `usize` is replaced by one outside of any mapping, which
+        // `Ring::over` refuses.
         *place = usize::try_from(u64::from_ne_bytes(*word)).unwrap_or(usize::MAX);
     }
     Ok(places)
