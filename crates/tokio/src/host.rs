@@ -74,8 +74,8 @@ impl State {
         self.end.map_or(Ok(()), |end| Err(Error::Ended(end)))
     }
 
-    /// Aborts all sockets for the reason `end`, and marks the waiting tasks as due. Later turns
-    /// send the resets. A second call has no effect.
+    /// Aborts all sockets for the reason `end`, and schedules the wake-up of all waiting tasks.
+    /// Later turns send the resets. A second call has no effect.
     pub(crate) fn stop(&mut self, end: End, now: Instant) {
         if self.end.is_some() {
             return;

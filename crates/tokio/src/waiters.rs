@@ -71,7 +71,8 @@ impl Registry {
         self.forwarder = Some(forwarder);
     }
 
-    /// Marks tasks as due that wait for a new flow of the forwarder, or for a flow that has ended.
+    /// Schedules the wake-up of tasks that wait for a new flow of the forwarder, or for a flow that
+    /// has ended.
     pub(crate) fn dispatch_flows(&mut self, stack: &mut Stack) {
         while let Some(event) = stack.poll_ended_flow() {
             // A cancelled handshake needs no wake-up: a task that answers it gets an error.
@@ -124,12 +125,12 @@ impl Registry {
         self.turned.push(waker.clone());
     }
 
-    /// Marks the tasks that wait for a turn as due.
+    /// Schedules the wake-up of the tasks that wait for a turn.
     pub(crate) fn wake_turned(&mut self) {
         self.due.append(&mut self.turned);
     }
 
-    /// Marks all waiting tasks as due, because the host has stopped.
+    /// Schedules the wake-up of all waiting tasks, because the host has stopped.
     pub(crate) fn wake_all(&mut self) {
         for waiters in self.sockets.values_mut() {
             waiters.is_write_blocked = false;
@@ -144,7 +145,7 @@ impl Registry {
         into.append(&mut self.due);
     }
 
-    /// Marks the tasks that wait for `event` as due.
+    /// Schedules the wake-up of the tasks that wait for `event`.
     pub(crate) fn dispatch(&mut self, event: &Event, stack: &Stack) {
         match *event {
             Event::Tcp(handle, event) => self.dispatch_tcp(handle, event, stack),

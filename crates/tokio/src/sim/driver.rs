@@ -27,7 +27,8 @@ use std::time;
 const MILLISECOND: u64 = 1_000_000;
 
 thread_local! {
-    /// Does this thread run a network? Without a runtime, tokio would read the real clock.
+    /// Does this thread run a network? Other threads have no paused clock, so tokio would read the
+    /// real clock there.
     static RUNS: Cell<bool> = const { Cell::new(false) };
 }
 
