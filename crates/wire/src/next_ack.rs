@@ -22,7 +22,8 @@ pub struct NextAck<V: IpVersion = V4> {
     length: usize,
 }
 
-/// A valid ACK that matches the last ACK. [`NextAck::take`] makes it the last ACK.
+/// A valid ACK that differs from the last ACK only in fields in which ACKs of a flow may differ.
+/// [`NextAck::take`] makes it the last ACK.
 #[derive(Clone, Copy, Debug)]
 pub struct LaterAck {
     /// The TCP header from the sequence number to the checksum, in native byte order.

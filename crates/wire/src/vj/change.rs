@@ -11,7 +11,8 @@ pub(super) const SEQUENCE: u8 = 0x08;
 pub(super) const ACKNOWLEDGEMENT: u8 = 0x04;
 pub(super) const WINDOW: u8 = 0x02;
 pub(super) const URGENT: u8 = 0x01;
-/// The four bits of which two improbable combinations encode the two special cases.
+/// The bits S, A, W and U. Two of their combinations hardly ever occur as changes of a header, so
+/// these combinations encode the two special cases.
 pub(super) const SPECIALS: u8 = SEQUENCE | ACKNOWLEDGEMENT | WINDOW | URGENT;
 /// Special case: sequence and acknowledgement number have both grown by the length of the previous
 /// data, as when a host echoes typed characters.

@@ -120,7 +120,8 @@ fn difference(before: &Saved, packet: &[u8], shape: Shape) -> Option<Difference>
     if mask & SPECIALS == ECHOED || mask & SPECIALS == ONE_WAY {
         return None;
     }
-    // Decompressors derived from RFC 1144's sample code leave URG set in the two special cases.
+    // The special cases are not used if the previous packet had URG: decompressors derived from the
+    // sample code of RFC 1144 do not clear URG in these cases.
     let was_urgent = before.has_flag(TcpFlags::URG);
     if mask == SEQUENCE && sequence == data && !was_urgent {
         (mask, numbers) = (ONE_WAY, Numbers::default());
