@@ -149,13 +149,14 @@ struct Pair<L> {
 }
 
 impl Pair<Near> {
-    /// Creates hosts. The right host can receive `frames_before_answer` frames before it answers.
+    /// Creates hosts. The right host receives up to `frames_before_answer` frames in a turn before
+    /// it acknowledges them.
     fn new(frames_before_answer: usize) -> Result<Self, Box<dyn Error>> {
         Self::with(&Config::modern(), frames_before_answer)
     }
 
-    /// Creates hosts with this TCP configuration. The right host can receive `frames_before_answer`
-    /// frames before it answers.
+    /// Creates hosts with this TCP configuration. The right host receives up to
+    /// `frames_before_answer` frames in a turn before it acknowledges them.
     fn with(rules: &Config, frames_before_answer: usize) -> Result<Self, Box<dyn Error>> {
         let clock = ManualClock::new(Instant::ZERO);
         let config = MemoryConfig { capacity: BATCH, ..MemoryConfig::default() };

@@ -126,7 +126,7 @@
 //!         self.is_full
 //!     }
 //!
-//!     // The descriptor tells everything else.
+//!     // The descriptor signals every event, so the remaining methods do nothing.
 //!     fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
 //!         None
 //!     }

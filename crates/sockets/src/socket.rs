@@ -39,7 +39,7 @@ impl<H: Handle> Socket<H> {
         Self::with_waiters(waiters, shared, handle)
     }
 
-    /// Creates the socket of one shard of several. Its events are also counted in `events`.
+    /// Creates the socket on one of several shards. Its events are also counted in `events`.
     pub(crate) fn with_events(
         events: &Arc<EventCount>,
         shared: &Arc<Shared>,

@@ -49,7 +49,8 @@ pub(crate) fn connection(left: &Net, right: &Net) -> (TcpStream, TcpStream) {
     (near, far)
 }
 
-/// Waits until application threads have waited `waits` times in total.
+/// Returns once application threads have waited for sockets of `net` at least `waits` times in
+/// total.
 pub(crate) fn until_waits(net: &Net, waits: u64) {
     while net.activity().waits < waits {
         thread::yield_now();

@@ -123,7 +123,8 @@ fn many_accepting_threads_get_each_connection_once() {
     assert_eq!(accepted.into_inner(), CALLS as u64);
 }
 
-/// All connections that arrive in one turn of the host cause a single event.
+/// All connections that arrive in one turn of the host cause a single event. So a thread that has
+/// accepted a connection must wake the next thread.
 #[test]
 fn no_accepting_thread_waits_while_a_connection_is_queued() {
     const ACCEPTORS: usize = 8;
