@@ -64,10 +64,11 @@ pub struct Forwarder {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Flow {
-    /// A connection that the hook has deferred. The client waits until the handshake is accepted or
-    /// rejected.
+    /// A connection that the hook of [`Forwarder::bind`] has deferred. The client waits until the
+    /// handshake is accepted or rejected.
     Handshake(Handshake),
-    /// A connection that the hook has accepted. Its local address is the destination.
+    /// A connection that the hook of [`Forwarder::bind`] has accepted. Its local address is the
+    /// destination.
     Tcp(TcpStream),
     /// A UDP flow. The socket's local address is the destination, its peer is the source, and the
     /// first datagram can be received. When the flow was idle for too long, or was evicted, calls

@@ -57,7 +57,7 @@ pub(super) type Rule = Box<dyn FnMut(&Packet<'_>) -> Verdict + Send>;
 /// overtaken it.
 const REORDER_WITHIN: Duration = Duration::from_secs(1);
 
-/// A packet that a rule has held back before its path.
+/// A packet that a rule holds back before it enters its path.
 struct HeldBack {
     from: usize,
     to: usize,
