@@ -136,8 +136,8 @@ impl Flows {
     /// Frees the memory of the slots when all flows have ended.
     fn shrink(&mut self) {
         if self.slots.len() == self.free.len() && self.slots.len() > 1_024 {
-            // Generations may start from zero again: events of old flows are gone after the next
-            // wait, and until then they find no flow.
+            // Generations may start from zero again. Events of the ended flows no longer arrive
+            // after the next wait, and until then they find no flow.
             (self.slots, self.free) = (Vec::new(), Vec::new());
         }
     }
