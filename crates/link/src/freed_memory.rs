@@ -43,7 +43,8 @@ impl FreedMemory {
         }
     }
 
-    /// Returns the time at which [`take_due`](Self::take_due) should be called at the latest.
+    /// Returns the time at which [`take_due`](Self::take_due) should be called at the latest;
+    /// [`Instant::NEVER`] if there is too little memory to return.
     #[must_use]
     pub const fn deadline(&self) -> Instant {
         self.deadline

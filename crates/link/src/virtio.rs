@@ -112,7 +112,8 @@ fn header(frame: &TxFrame, bytes: &[u8]) -> [u8; LENGTH] {
     header
 }
 
-/// Returns the length of the TCP header at which the checksum of `place` starts, in bytes.
+/// Returns the length in bytes of the TCP header, which begins where the checksum of `place`
+/// starts.
 fn length_of_tcp(bytes: &[u8], place: PartialChecksum) -> u16 {
     let offset = bytes.get(usize::from(place.start) + 12).copied().unwrap_or(0);
     u16::from(offset >> 4) * 4

@@ -29,7 +29,7 @@ pub struct Impairment {
     pub reorder_within: Duration,
     /// The delay of every frame.
     pub delay: Duration,
-    /// The maximum deviation from the delay, in both directions, uniformly distributed. It does not
+    /// The maximum deviation from the delay, earlier or later, uniformly distributed. It does not
     /// reorder frames.
     pub jitter: Duration,
     /// The bit rate of the bottleneck, or `None` for a path without one.

@@ -13,7 +13,7 @@ pub(crate) struct Consumer {
     pub(super) shared: Arc<Shared>,
     /// Index of the next slot to read. Invariant: `released ≤ head ≤ tail_seen`.
     head: usize,
-    /// Index of the slot at the start of the memory; valid for all indices from `head` to
+    /// Index whose slot is the first one in the memory; valid for all indices from `head` to
     /// `tail_seen`.
     start: usize,
     /// Index up to which slots have been released to the producer. Equal to `shared.head`.

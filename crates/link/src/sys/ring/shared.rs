@@ -110,7 +110,7 @@ impl Shared {
 #[derive(Debug, Default)]
 pub(super) struct Filled {
     pub(super) tail: AtomicUsize,
-    /// Index of the slot at the start of the memory. It changes only while the ring is empty, so
+    /// Index whose slot is the first one in the memory. It changes only while the ring is empty, so
     /// that two used slots never share memory.
     pub(super) start: AtomicUsize,
 }
