@@ -40,7 +40,7 @@ pub trait IpVersion: Copy + Debug + Eq + 'static {
     /// Headers of zeros, which no packet matches.
     const NO_HEADERS: Self::Headers;
 
-    /// Returns the IP and TCP headers at the start of `bytes`.
+    /// Returns the IP and TCP headers at the start of `bytes`; `None` if `bytes` is too short.
     fn head(bytes: &[u8]) -> Option<&Self::Head>;
     /// Returns the length of the packet, if its IP header is valid and has no options, and its
     /// payload is an unfragmented TCP segment.
@@ -60,7 +60,7 @@ pub trait IpVersion: Copy + Debug + Eq + 'static {
     fn ends_of(headers: &Self::Headers) -> Self::Ends;
     /// Returns the checksum's sum over both addresses.
     fn address_sum(addresses: &Self::Addresses) -> u64;
-    /// Splits headers with timestamps from the rest of `bytes`.
+    /// Splits headers with timestamps from the rest of `bytes`; `None` if `bytes` is too short.
     fn split(bytes: &[u8]) -> Option<(&Self::Headers, &[u8])>;
     /// Can `found` be the headers of the expected next data packet? `known` are the headers of the
     /// previous packet, with the sequence number that is expected next. Checks all fields except
