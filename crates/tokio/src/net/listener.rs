@@ -100,7 +100,7 @@ impl TcpListener {
     /// Returns the address and port of the listener.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.call(|stack, _| stack.tcp_listen_addr(self.handle))
     }

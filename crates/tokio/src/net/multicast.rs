@@ -137,7 +137,7 @@ impl UdpSocket {
     /// they have joined. They do by default.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn set_multicast_loop_v4(&self, on: bool) -> io::Result<()> {
         self.socket.call(|stack, _| stack.udp_set_multicast_loop(self.handle, on))
     }
@@ -146,7 +146,7 @@ impl UdpSocket {
     /// joined?
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn multicast_loop_v4(&self) -> io::Result<bool> {
         self.socket.call(|stack, _| stack.udp_multicast_loop(self.handle))
     }
@@ -155,7 +155,7 @@ impl UdpSocket {
     /// they have joined. They do by default.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn set_multicast_loop_v6(&self, on: bool) -> io::Result<()> {
         self.socket.call(|stack, _| stack.udp_set_multicast_loop(self.handle, on))
     }
@@ -164,7 +164,7 @@ impl UdpSocket {
     /// joined?
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn multicast_loop_v6(&self) -> io::Result<bool> {
         self.socket.call(|stack, _| stack.udp_multicast_loop(self.handle))
     }
@@ -182,7 +182,7 @@ impl UdpSocket {
     /// Returns the TTL of datagrams to multicast groups.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn multicast_ttl_v4(&self) -> io::Result<u32> {
         self.socket.call(|stack, _| stack.udp_multicast_hops(self.handle)).map(u32::from)
     }
@@ -200,7 +200,7 @@ impl UdpSocket {
     /// Returns the hop limit of datagrams to multicast groups.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn multicast_hops_v6(&self) -> io::Result<u32> {
         self.socket.call(|stack, _| stack.udp_multicast_hops(self.handle)).map(u32::from)
     }
@@ -227,7 +227,7 @@ impl UdpSocket {
     /// the default.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn multicast_if_v6(&self) -> io::Result<u32> {
         let chosen = self.socket.call(|stack, _| stack.udp_multicast_interface(self.handle))?;
         Ok(chosen.unwrap_or(0))

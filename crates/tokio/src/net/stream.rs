@@ -332,7 +332,7 @@ impl TcpStream {
     /// Disables Nagle's algorithm: small segments do not wait for acknowledgements (`TCP_NODELAY`).
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         self.socket.call(|stack, now| {
             stack.tcp_configure(now, self.handle, |connection| connection.set_no_delay(nodelay))
@@ -342,7 +342,7 @@ impl TcpStream {
     /// Is Nagle's algorithm disabled?
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn nodelay(&self) -> io::Result<bool> {
         self.inspect(Connection::no_delay)
     }
@@ -352,7 +352,7 @@ impl TcpStream {
     /// never waits: the host sends the remaining data in the background.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
         let linger = linger.map(Into::into);
         self.socket.call(|stack, now| {
@@ -363,7 +363,7 @@ impl TcpStream {
     /// Sets that dropping the stream resets the connection.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn set_zero_linger(&self) -> io::Result<()> {
         self.set_linger(Some(Duration::ZERO))
     }
@@ -371,7 +371,7 @@ impl TcpStream {
     /// Returns the value of [`TcpStream::set_linger`].
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn linger(&self) -> io::Result<Option<Duration>> {
         Ok(self.inspect(Connection::linger)?.map(Into::into))
     }
@@ -391,7 +391,7 @@ impl TcpStream {
     /// Returns the time to live of the connection's packets.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn ttl(&self) -> io::Result<u32> {
         self.socket.call(|stack, _| stack.tcp_ttl(self.handle)).map(u32::from)
     }
@@ -399,7 +399,7 @@ impl TcpStream {
     /// Returns the error that ended the connection, if there is one.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         let error = self.inspect(Connection::error)?;
         Ok(error.map(|error| Error::Host(HostError::Tcp(error)).into()))

@@ -348,7 +348,7 @@ impl UdpSocket {
     /// Allows or forbids sending to broadcast addresses.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn set_broadcast(&self, broadcast: bool) -> io::Result<()> {
         self.socket.call(|stack, _| stack.udp_set_broadcast(self.handle, broadcast))
     }
@@ -356,7 +356,7 @@ impl UdpSocket {
     /// Is sending to broadcast addresses allowed?
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn broadcast(&self) -> io::Result<bool> {
         self.socket.call(|stack, _| stack.udp_broadcast(self.handle))
     }
@@ -364,7 +364,7 @@ impl UdpSocket {
     /// Sets whether datagrams that exceed the path MTU are sent in fragments, or refused.
     ///
     /// # Errors
-    /// If the socket is closed.
+    /// If the host has panicked.
     pub fn set_fragmentation(&self, fragmentation: Fragmentation) -> io::Result<()> {
         self.socket.call(|stack, _| stack.udp_set_fragmentation(self.handle, fragmentation))
     }
@@ -372,7 +372,7 @@ impl UdpSocket {
     /// Returns whether datagrams that exceed the path MTU are sent in fragments, or refused.
     ///
     /// # Errors
-    /// If the socket is closed.
+    /// If the host has panicked.
     pub fn fragmentation(&self) -> io::Result<Fragmentation> {
         self.socket.call(|stack, _| stack.udp_fragmentation(self.handle))
     }
@@ -390,7 +390,7 @@ impl UdpSocket {
     /// Returns the TTL or hop limit of datagrams to single hosts.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn ttl(&self) -> io::Result<u32> {
         self.socket.call(|stack, _| stack.udp_hops(self.handle)).map(u32::from)
     }
@@ -398,7 +398,7 @@ impl UdpSocket {
     /// Returns and clears the error that the network reported about a datagram of this socket.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         let error = self.socket.call(|stack, _| stack.udp_take_error(self.handle))?;
         Ok(error.map(|error| Error::Host(error).into()))
@@ -407,7 +407,7 @@ impl UdpSocket {
     /// Returns the address and port on this host.
     ///
     /// # Errors
-    /// None; `tokio::net` has a system call here that can fail.
+    /// If the host has panicked.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.call(|stack, _| stack.udp_local_addr(self.handle))
     }
