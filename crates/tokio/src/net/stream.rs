@@ -316,7 +316,7 @@ impl TcpStream {
     /// Returns the address and port of the peer.
     ///
     /// # Errors
-    /// `NotConnected` after the end of the connection.
+    /// If the host has panicked.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.socket.call(|stack, _| stack.tcp_peer_addr(self.handle))
     }
@@ -324,7 +324,7 @@ impl TcpStream {
     /// Returns the address and port on this host.
     ///
     /// # Errors
-    /// `NotConnected` after the end of the connection.
+    /// If the host has panicked.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.call(|stack, _| stack.tcp_local_addr(self.handle))
     }
