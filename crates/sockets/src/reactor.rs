@@ -163,7 +163,8 @@ fn stop_other_shards(own: &Arc<Shared>, shards: &[Arc<Shared>], why: End) {
         .for_each(|shard| shard.request_stop(why));
 }
 
-/// Wakes all waiting threads if the reactor panics. Otherwise they would wait for ever.
+/// A guard that wakes all waiting threads if the reactor panics. Otherwise they would wait for
+/// ever.
 struct PanicGuard<'a> {
     shared: &'a Arc<Shared>,
     shards: &'a [Arc<Shared>],

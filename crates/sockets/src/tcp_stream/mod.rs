@@ -45,8 +45,8 @@ use std::time::Duration;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// It behaves like `std::net::TcpStream`: clones refer to one connection, one thread can read
-/// `&TcpStream` while another writes to it, a read of `Ok(0)` is the end of the stream, and
+/// The stream behaves like `std::net::TcpStream`: clones refer to one connection, one thread can
+/// read `&TcpStream` while another writes to it, a read of `Ok(0)` is the end of the stream, and
 /// dropping the last clone closes the connection. There are three differences:
 ///
 /// - Every later call reports the error that ended the connection. A kernel reports it once, and
