@@ -18,7 +18,8 @@ pub(super) struct Schedule {
 #[derive(Clone, Copy, Debug)]
 struct Part {
     at: Instant,
-    /// The time of the valid entry of the part. Invariant: not after `at`.
+    /// The time in the valid heap entry of the part; `NEVER` without an entry. Invariant: not after
+    /// `at`.
     entered: Instant,
 }
 

@@ -457,7 +457,7 @@ impl Paths {
         }
     }
 
-    /// Adds a packet to the hash of the run.
+    /// Adds a packet to the hash that [`Trace`] reports.
     fn trace(&mut self, now: Instant, from: usize, bytes: &[u8]) {
         self.hash = digest(mix(mix(self.hash, now.as_nanos()), from as u64), bytes);
     }
