@@ -83,8 +83,8 @@ pub struct QueueLink(MemoryLink);
 
 /// The application's endpoint of a packet queue.
 ///
-/// It implements [`Readiness`], so that a [`crate::Waiter`] can wait for packets, and for room
-/// after [`PushError::Full`].
+/// The queue implements [`Readiness`], so that a [`crate::Waiter`] can wait for packets, and for
+/// room after [`PushError::Full`].
 #[derive(Debug)]
 pub struct PacketQueue {
     link: MemoryLink,

@@ -1,5 +1,6 @@
 //! A memory barrier that one thread executes for all threads of the process (`membarrier`, Linux
-//! 4.14). The rare caller pays for it, so that frequent accesses need no barrier of their own.
+//! 4.14). It is expensive, but rarely needed; in return, frequent accesses need no barrier of their
+//! own.
 
 use rustix::thread::{MembarrierCommand, membarrier};
 use std::sync::OnceLock;

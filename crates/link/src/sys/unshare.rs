@@ -84,7 +84,7 @@ impl NewNamespaces {
             Err(io::Error::from_raw_os_error(errno.raw_os_error()))
         };
         // SAFETY: after the fork of a process with threads, only async-signal-safe functions may be
-        // called. `enter` and the rest make system calls, and neither allocate nor lock.
+        // called. `enter` and this closure make system calls, and neither allocate nor lock.
         unsafe { command.pre_exec(enter) };
     }
 }

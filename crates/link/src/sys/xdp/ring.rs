@@ -1,4 +1,5 @@
-//! A ring between an AF_XDP socket and the kernel: one side writes entries, the other reads them.
+//! A ring between an AF_XDP socket and the kernel: one of the two writes entries, and the other
+//! reads them.
 
 use crate::sys::mapping::Mapping;
 use std::io;
@@ -53,13 +54,14 @@ impl<T: Copy> Ring<T> {
     }
 
     fn index(&self, place: usize) -> &AtomicU32 {
-        // SAFETY: `over` has checked that the place has four aligned bytes of the mapping, which
-        // lives as long as the ring. Both sides access them atomically.
+        // SAFETY: `over` has checked that four aligned bytes at this offset lie in the mapping,
+        // which lives as long as the ring. This program and the kernel access them atomically.
         unsafe { &*self.mapping.start.wrapping_add(place).cast::<AtomicU32>() }
     }
 
     fn entry(&self, index: u32) -> *mut T {
-        // The size is a power of two, so `over` has checked the place of each masked index.
+        // `over` has checked that all entries lie in the mapping. Their number is a power of two,
+        // so the mask yields a valid entry for each index.
         self.entries.wrapping_add((index & (self.size - 1)) as usize)
     }
 }
@@ -118,8 +120,8 @@ impl<T: Copy> Outgoing<T> {
                 return;
             }
         }
-        // SAFETY: the place is free. The kernel has read the entry before, and reads this one only
-        // after `publish`.
+        // SAFETY: the entry is free. The kernel has read its old value, and reads the new value
+        // only after `publish`.
         unsafe { ring.entry(ring.own).write_volatile(entry) };
         ring.own = ring.own.wrapping_add(1);
     }
@@ -160,7 +162,8 @@ impl<T: Copy> Incoming<T> {
     pub(super) fn kernel_writes(&mut self, entry: T) {
         let Self(ring) = self;
         let index = ring.index(ring.producer).load(Ordering::Relaxed);
-        // SAFETY: the place belongs to the kernel, whose part the test plays.
+        // SAFETY: the entry at this index belongs to the kernel, whose operations the test
+        // performs.
         unsafe { ring.entry(index).write_volatile(entry) };
         ring.index(ring.producer).store(index.wrapping_add(1), Ordering::Release);
     }
