@@ -453,7 +453,8 @@ struct Running {
     /// The host, or its shards: at least one.
     shards: Arc<[Arc<Shared>]>,
     watches: Vec<HandoverWatch>,
-    /// Locked while the threads are joined, so that a concurrent `shutdown` returns after them.
+    /// Locked while the threads are joined, so that a concurrent `shutdown`, too, returns only
+    /// after they have ended.
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Number of connections opened, which selects the next shard.
     next: AtomicUsize,
