@@ -28,8 +28,8 @@ thread_local! {
     static CURRENT: RefCell<Option<Net>> = const { RefCell::new(None) };
 }
 
-/// The part of a driver that sockets use: a driver runs the turns of a host, in a simulated network
-/// or on a real link.
+/// The interface of a driver to the sockets of its host. A driver runs the turns of a host, in a
+/// simulated network or on a real link.
 pub(crate) trait Driver: fmt::Debug + Send + Sync {
     /// Returns the current time.
     fn now(&self) -> Instant;

@@ -536,7 +536,8 @@ pub(super) fn outcome_of_opening(stack: &Stack, handle: TcpHandle) -> Result<(),
     let connection = stack.tcp(handle).ok_or(HostError::Closed)?;
     match connection.state() {
         State::SynSent | State::SynReceived => Err(HostError::WouldBlock),
-        // The connection was opened and has ended since. Its data can be read.
+        // If the connection was opened and has already been closed without an error, opening has
+        // succeeded: its data can still be read.
         State::Closed => connection.error().map_or(Ok(()), |error| Err(error.into())),
         _ => Ok(()),
     }
