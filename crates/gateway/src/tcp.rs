@@ -78,7 +78,8 @@ impl<L: Link + Readiness> Gateway<L> {
             errno => unreachable_for(errno).map(Rejection::Unreachable),
         };
         let Some(rejection) = rejection else {
-            // The client gets no answer: it either repeats its SYN, or has given up.
+            // The destination did not answer, so the client gets no answer either. It repeats its
+            // SYN, or has given up.
             self.counters.flows_dropped += 1;
             let _ = self.stack().forward_drop(deferred);
             return;
@@ -154,7 +155,8 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Records a connection whose handshake is incomplete, and removes the oldest one at the limit.
+    /// Records a connection whose handshake is incomplete. At the limit, ends the oldest recorded
+    /// connection if its handshake is still incomplete.
     fn limit_half_open(&mut self, client: TcpHandle) {
         if self.half_open.len() >= HALF_OPEN
             && let Some(oldest) = self.half_open.pop_front()
@@ -194,7 +196,8 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Removes a flow, and resets the kernel's connection to its destination.
+    /// Removes a flow, and resets the kernel's connection to its destination: a linger time of zero
+    /// makes the kernel send a reset when the socket is closed.
     fn end_far(&mut self, index: u32) {
         if let Some(Flow::Connecting { far, .. } | Flow::Tcp { far, .. }) = self.flows.remove(index)
         {
