@@ -256,8 +256,8 @@ mod tests {
     fn unread_bytes_are_counted_in_the_queues() {
         let (mut near, far) = pair();
         near.write_all(&[7; 5_000]).unwrap();
-        // The order matters: data acknowledged before the first query are in the receive queue at
-        // the second query.
+        // In this order the sum misses no byte: data acknowledged before the first query is in the
+        // receive queue at the second query.
         let queued = unacknowledged_bytes(&near).unwrap() + memory(&far).unwrap().receive_queue;
         assert!(queued >= 5_000);
         assert_eq!(memory(&far).unwrap().drops, 0);

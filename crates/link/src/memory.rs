@@ -171,8 +171,8 @@ impl<C: Clock> Link for MemoryLink<C> {
             return Ok(0);
         }
         if !self.receiver.has_frame() {
-            // Check in this order, so that no frame is missed that was sent just before the peer
-            // was dropped.
+            // Checks first whether the peer was dropped, and then for frames once more. So no frame
+            // is missed that the peer sent just before it was dropped.
             let is_down = self.receiver.is_abandoned() && !self.receiver.has_frame();
             return if is_down { Err(LinkError::Down) } else { Ok(0) };
         }

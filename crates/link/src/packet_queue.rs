@@ -166,8 +166,8 @@ impl PacketQueue {
     /// Returns whether the host has dropped its end and all of its packets have been taken.
     #[must_use]
     pub fn is_closed(&mut self) -> bool {
-        // Check in this order, so that packets are found which the host sent before it dropped its
-        // endpoint.
+        // Checks first whether the host has dropped its endpoint, and then for packets. So no
+        // packet is missed that the host sent just before that.
         let is_down = self.link.transmit(0, |_| None) == Err(LinkError::Down);
         let mut has_packet = false;
         self.link.peek(1, |_| has_packet = true);

@@ -259,7 +259,7 @@ impl Doorbell {
 
 /// State of a waiter that is awake. It checks the state once more before it sleeps.
 const AWAKE: u8 = 0;
-/// State after the doorbell has rung, until the waiter checks.
+/// State after the doorbell has rung, until the waiter checks the state.
 const RUNG: u8 = 1;
 /// State of a waiter that sleeps until the event is set.
 const ASLEEP: u8 = 2;

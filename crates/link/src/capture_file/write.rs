@@ -162,7 +162,8 @@ impl<S: Sink> CaptureWriter<S> {
         self.packets + self.buffered_packets
     }
 
-    /// Returns the number of packets that an error has kept out of the capture.
+    /// Returns the number of packets that are missing in the capture, because an error has ended
+    /// it.
     pub const fn missing(&self) -> u64 {
         self.missing
     }

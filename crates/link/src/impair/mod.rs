@@ -107,8 +107,8 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
             received += self.hand_over_ready(budget - received, &mut on_frame);
             match outcome {
                 Ok(arrived) if arrived == wanted => {}
-                // An error of the inner link is reported after the last frame under way has
-                // arrived.
+                // An error of the inner link is reported only after the last frame under way has
+                // arrived: these frames had been received before the error.
                 Err(error) if received == 0 && self.receive.is_empty() => return Err(error),
                 _ => break,
             }

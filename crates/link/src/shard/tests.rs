@@ -79,7 +79,8 @@ fn a_frame_of_the_host_itself_is_handed_over() {
     let counted =
         [0, 1, 2].map(|shard| (near[shard].handovers().given, near[shard].handovers().taken));
     assert_eq!(counted, [(1, 0), (0, 0), (0, 1)]);
-    // There is no ring to the shard itself, or to a shard that does not exist.
+    // Nothing is handed over: there is no ring to the shard itself, or to a shard that does not
+    // exist.
     near[0].hand_over(0, RxFrame::plain(&packet, Instant::ZERO));
     near[0].hand_over(3, RxFrame::plain(&packet, Instant::ZERO));
     assert_eq!(near[0].handovers().given, 1);

@@ -275,7 +275,8 @@ impl Tap {
         }
     }
 
-    /// Writes the virtio-net header before the frame in the buffer, if the device uses headers.
+    /// Writes the virtio-net header before the frame in `outgoing`, if the device uses these
+    /// headers.
     fn write_header(&mut self, frame: &TxFrame) {
         if self.header > 0 {
             virtio::write_header(frame, &mut self.outgoing);

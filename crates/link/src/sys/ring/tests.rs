@@ -332,7 +332,7 @@ fn two_sleeping_threads_are_woken_whenever_necessary() {
             producer.start_over();
             while !put(&mut producer, &contents(number), number) {
                 if producer.fall_asleep() {
-                    // `park` can return without a reason, so the flag decides.
+                    // `park` can return spuriously, so the flag decides.
                     while producer.shared.flags.0.producer_asleep.load(Ordering::Relaxed) {
                         thread::park();
                     }
