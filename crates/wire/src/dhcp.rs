@@ -207,7 +207,7 @@ impl<'a> DhcpOptions<'a> {
             into[at..end].copy_from_slice(&part[..end - at]);
             length = Some(end);
         }
-        // An empty option has no value.
+        // An option without data counts as missing.
         length.filter(|&length| length > 0).map(|length| &into[..length])
     }
 

@@ -151,8 +151,8 @@ impl Ipv4Header {
     }
 
     /// Returns the words of the fixed part, with zero for the checksum. The checksum is computed
-    /// from these words, because reading back bytes that were just written in smaller units would
-    /// stall.
+    /// from these words: loading words from bytes that were just stored in smaller units would
+    /// stall the CPU.
     #[inline]
     fn words(&self, total_length: u16, header_length: usize) -> [u32; 5] {
         let [total_high, total_low] = total_length.to_be_bytes();

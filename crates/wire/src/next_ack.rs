@@ -37,7 +37,8 @@ impl<V: IpVersion> NextAck<V> {
     #[inline(always)]
     #[must_use]
     pub fn after(packet: &PlainPacket<'_, V>) -> Option<Self> {
-        // The common case copies a constant number of bytes.
+        // In the common case, a header with timestamps only, the length is constant, which makes
+        // the copy fast.
         if let Some((&headers, [])) = V::split(packet.bytes())
             && is_timestamped::<V>(&headers)
         {

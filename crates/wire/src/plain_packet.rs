@@ -131,7 +131,8 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         let segment = self.segment();
         let (header, data) = segment.split_at(segment.len() - to.len());
         let data = copy_and_sum(data, to);
-        // A header with timestamps only, the common case, has a constant length and needs no loop.
+        // In the first branch, the common case of a header with timestamps only, the compiler knows
+        // the length, so the sum needs no loop.
         let header = match <&[u8; TIMESTAMPED]>::try_from(header) {
             Ok(header) => sum_short(header),
             Err(_) => sum_short(header),

@@ -89,8 +89,8 @@ impl Sum {
         self.0
     }
 
-    /// Returns the checksum: the value for the checksum field that makes the sum over everything
-    /// [valid](Sum::is_valid). The field must have been zero when it was summed.
+    /// Returns the checksum: the value for the checksum field that makes the sum over all covered
+    /// bytes [valid](Sum::is_valid). The field must have been zero when it was summed.
     #[must_use]
     pub const fn finish(self) -> u16 {
         !u16::from_be(self.0)

@@ -80,7 +80,7 @@ impl Icmpv6Error {
         let unknown = Self::Unknown { kind, code, field };
         match (kind, code) {
             (UNREACHABLE, code) => Icmpv6Unreachable::read(code).map_or(unknown, Self::Unreachable),
-            // A receiver ignores the code (RFC 4443 §3.2).
+            // A receiver must ignore the code of Packet Too Big (RFC 4443 §3.2).
             (PACKET_TOO_BIG, _) => Self::PacketTooBig { mtu: word },
             (TIME_EXCEEDED, 0) => Self::HopLimitExceeded,
             (TIME_EXCEEDED, 1) => Self::ReassemblyTimeExceeded,

@@ -87,8 +87,9 @@ impl VjDecompressor {
         packet[0] = packet[0] & 0x0f | 0x40;
         packet[9] = Protocol::TCP.number();
         let shape = Shape::of(packet, Protocol::TCP.number()).ok_or(VjError::Malformed)?;
-        // Only packets with whole headers have an IP checksum that was computed before the packet
-        // entered the serial line (RFC 1144, note 49).
+        // Verifies that the serial line has not damaged the header. In packets with compressed
+        // headers this is not possible, because the decompressor computes their IP checksum (RFC
+        // 1144, note 49).
         if Sum::of(&packet[..shape.ip]).finish() != 0 {
             return Err(VjError::Malformed);
         }
