@@ -173,8 +173,8 @@ impl Poller {
         events.clear();
         let mut ready = self.queue.ready.lock();
         let mut count = [0; 8];
-        // This fails if the descriptor is not readable yet: a notifier writes to it only after it
-        // has unlocked the queue.
+        // Reading fails if the descriptor is not readable yet, because a notifier writes to it only
+        // after it has unlocked the queue. The event is in the queue by then, and is taken below.
         let _ = rustix::io::read(&self.queue.event, &mut count);
         events.extend(ready.drain(..).filter_map(|registration| registration.take()));
     }

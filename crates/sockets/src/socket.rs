@@ -17,7 +17,8 @@ pub(crate) trait Handle: Copy + fmt::Debug {
     /// Returns the identifier of the socket, which is unique among sockets of all kinds.
     fn id(self) -> SocketId;
 
-    /// Can another waiting thread make progress, too? True if that is unknown.
+    /// Has the socket more data, connections or room for another waiting thread? True if that is
+    /// unknown.
     fn has_more(self, stack: &Stack, direction: Direction) -> bool;
 
     /// Closes the socket.

@@ -3,7 +3,8 @@
 
 use std::io::{Read, Write};
 
-/// The period is a prime number, so that no power of two is a multiple of it.
+/// The period of the pattern in bytes. It is a prime number, so data that is displaced by the size
+/// of a buffer is detected.
 const PERIOD: usize = 65_521;
 
 /// Bytes per write and read. Not a multiple of any buffer size.

@@ -1,7 +1,7 @@
 //! A program written for `std::net`, compiled for two implementations of sockets.
 
-/// A key-value store with a text protocol and a thread for each client, and a client. The source
-/// text does not depend on the implementation of sockets.
+/// The server and the client of a key-value store with a text protocol. The server has a thread for
+/// each client. The source text does not depend on the implementation of sockets.
 macro_rules! store {
     ($name:ident, $listener:ty, $stream:ty) => {
         pub(crate) mod $name {

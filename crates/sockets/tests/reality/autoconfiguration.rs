@@ -130,7 +130,8 @@ fn a_host_takes_addresses_and_a_router_from_radvd_and_connects_in_both_direction
         let counters = net.counters().unwrap();
         assert_eq!(counters.neighbor_discovery.duplicates, 0);
         assert_eq!((counters.icmp.in_errors, counters.ip.in_header_errors), (0, 0));
-        // Router and neighbour solicitations and advertisements, and multicast listener reports.
+        // The capture must contain router and neighbour solicitations and advertisements, and
+        // multicast listener reports.
         captured.end(&net, &[133, 134, 135, 136, 143].map(|kind| format!("icmpv6.type == {kind}")));
     });
 }

@@ -143,8 +143,8 @@ fn datagrams_whose_fragments_are_lost_are_missing_and_the_others_are_whole() {
     });
 }
 
-/// Lays a cable behind the kernel, which routes to it. Returns the router's interface, and the
-/// network at the far end.
+/// Creates a veth pair from the kernel, which routes to it, to a new network namespace. Returns the
+/// kernel's interface of the pair, and the namespace.
 fn cable_behind_the_kernel() -> (KernelInterface, Network) {
     let network = Network::new().unwrap();
     let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
