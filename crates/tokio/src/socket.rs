@@ -135,8 +135,8 @@ impl Socket {
     }
 
     /// Returns the readiness in the directions of `interest`. `look` determines everything except
-    /// whether there is room to write. There is assumed to be room until a write is refused, and
-    /// again after the next event about room.
+    /// whether there is room to write. As in tokio, the socket counts as writable until a write is
+    /// refused, and again from the next event about room on.
     pub(crate) fn readiness(
         &self,
         interest: Interest,

@@ -225,7 +225,8 @@ fn a_host_without_users_sends_the_rest_and_ends() {
         accepted.read_to_end(&mut received).await.unwrap();
         sender.await.unwrap();
         assert!(received == pattern(100_000));
-        // When the driver of the client has ended, the server's link is down.
+        // The FIN of the client has arrived, so the read succeeds. When the client's driver has
+        // ended, the server's link is down.
         let gone = accepted.read(&mut [0]).await;
         assert_eq!(gone.unwrap(), 0);
         drop(accepted);

@@ -240,8 +240,8 @@ impl Driver {
                 advance(next.since(now));
                 now = next;
             } else if into > 0 {
-                // tokio advances its clock by whole milliseconds, so the clock is first moved to
-                // the boundary of one.
+                // A long wait is left to tokio, which advances its clock by whole milliseconds. So
+                // the clock is first moved to a whole millisecond.
                 return advance(boundary.since(now));
             } else {
                 let whole = next.since(began).as_nanos() / MILLISECOND * MILLISECOND;

@@ -61,8 +61,8 @@ const REORDER_WITHIN: Duration = Duration::from_secs(1);
 struct HeldBack {
     from: usize,
     to: usize,
-    /// The number of further packets of this path after which this packet enters the path before
-    /// its time; zero if only the time counts.
+    /// The number of later packets of the path after which this packet is released early; zero if
+    /// only its time counts.
     passes: u32,
     bytes: Vec<u8>,
 }
