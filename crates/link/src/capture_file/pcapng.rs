@@ -11,7 +11,8 @@ use super::packet::{Direction, LinkType, Packet};
 use linerate_units::Duration;
 use std::io::Read;
 
-/// The bytes of a block besides its body: type and length before it, length after it.
+/// The number of bytes of a block outside its body: type and length in front, and the length again
+/// behind.
 const FRAME: u32 = 12;
 /// The largest block that is read into memory as a whole, in bytes: a packet with comments.
 const LARGEST_BLOCK: u32 = 2 * LARGEST_PACKET;

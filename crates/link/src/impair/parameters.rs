@@ -66,7 +66,7 @@ impl Impairment {
         longest_after: 0,
     };
 
-    /// Returns whether frames spend time on the link: by delay, reordering or a bottleneck.
+    /// Returns whether frames pass the delay stage: because of a delay, jitter or a bottleneck.
     pub(super) fn takes_time(&self) -> bool {
         self.delay > Duration::ZERO || self.jitter > Duration::ZERO || self.rate.is_some()
     }

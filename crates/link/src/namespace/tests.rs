@@ -46,7 +46,7 @@ fn a_child_is_started_in_a_further_network() {
 
 #[test]
 fn a_process_with_threads_cannot_enter_a_user_namespace() {
-    // The test harness runs this test in a second thread, which makes entering fail.
+    // The process has several threads here: this one, and at least one of the test harness.
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| enter(Isolation::UserAndNetwork)).join().unwrap()
     });

@@ -128,7 +128,7 @@ fn the_largest_packet_is_read_and_a_larger_one_is_refused() {
 
 #[test]
 fn an_obsolete_packet_block_is_read() {
-    // In this block type, the interface is a 16-bit field, and a drop count follows it.
+    // In an obsolete Packet Block, the interface is a 16-bit field, and a drop count follows it.
     let packet = big_endian_block(2, &words(&[0x0001_FFFF, 0, 5, 2, 60, 0x0809_0000]));
     let file = section(&[interface(&[]), interface(&[]), packet]);
     let mut reader = CaptureReader::new(&*file).unwrap();

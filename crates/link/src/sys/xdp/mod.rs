@@ -192,8 +192,8 @@ impl XdpSocket {
             if result < 0 {
                 let error = io::Error::last_os_error();
                 match error.raw_os_error() {
-                    // Call again: the kernel sends a part in each call. ENOBUFS means that the
-                    // driver has dropped a frame.
+                    // Call again: the kernel sends only some of the frames in each call. ENOBUFS
+                    // means that the driver has dropped a frame.
                     Some(libc::EAGAIN | libc::EBUSY | libc::EINTR | libc::ENOBUFS) => {}
                     _ => return Err(error),
                 }

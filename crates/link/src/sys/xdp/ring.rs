@@ -39,7 +39,8 @@ impl<T: Copy> Ring<T> {
         Self::over(Mapping::of(socket, page, length)?, places, size)
     }
 
-    /// Creates a ring in mapped memory. Fails if a part is misaligned or outside of the mapping.
+    /// Creates a ring in mapped memory. Fails if an index, the flags or the entries are misaligned
+    /// or outside of the mapping.
     fn over(mapping: Mapping, places: Places, size: u32) -> io::Result<Self> {
         let [producer, consumer, entries, flags] = places;
         let fits = |place: usize, align: usize, bytes: usize| {
