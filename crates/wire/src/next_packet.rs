@@ -26,7 +26,7 @@ pub struct NextPacket<V: IpVersion = V4> {
     /// The number of data bytes in each packet.
     length: usize,
     /// The checksum's sum over part of a valid segment: its data, and the words of its header that
-    /// contain fields which may differ.
+    /// contain fields which may differ. A packet of the run with an equal sum is valid, too.
     sum: u64,
 }
 

@@ -53,8 +53,8 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Writes the fragment with this content. Its payload is not parsed, because only the first
-    /// fragment has the transport header.
+    /// Writes the text for this fragment; `carried` has its addresses and its payload. The payload
+    /// is not parsed, because only the first fragment has the transport header.
     pub(super) fn write(self, f: &mut fmt::Formatter<'_>, carried: &Carried<'_>) -> fmt::Result {
         let Self { identification, offset, more } = self;
         let end = usize::from(offset) + carried.payload.len();
