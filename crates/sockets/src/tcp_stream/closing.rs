@@ -33,7 +33,7 @@ impl Handle for TcpHandle {
 }
 
 /// If the application has set a linger time, waits until the peer has acknowledged everything
-/// including our FIN. Returns false if the time is over before.
+/// including our FIN. Returns false if the linger time has passed before that.
 fn wait_for_acknowledgement(handle: TcpHandle, access: &mut Access<'_>, shared: &Shared) -> bool {
     let Some(linger) = linger_of(handle, &access.stack) else { return true };
     let now = access.now();

@@ -20,7 +20,8 @@ const BYTES: u64 = 16 << 20;
 const NARROW: usize = 1_300;
 
 /// Maximum number of retransmission timeouts until a transfer detects the smaller path MTU. Three
-/// consecutive timeouts indicate a black hole, and two reductions suffice for any path.
+/// consecutive timeouts indicate a black hole, and two reductions suffice for any path. The limit
+/// is twice the resulting six.
 const MOST_TIMEOUTS: u64 = 12;
 
 /// The networks of the path: our host's network, the routers' network, and the peer's network.
