@@ -342,7 +342,7 @@ impl Net {
     }
 
     /// Executes `step`, a call of a socket, on the locked host. Tasks are woken after the host is
-    /// unlocked, because a waker may own a socket.
+    /// unlocked: a waker may own a socket, and dropping the socket locks the host.
     pub(crate) fn call<T>(&self, step: impl FnOnce(&mut State, Instant) -> T) -> T {
         let mut due = Vec::new();
         let (result, wants_turn) = {
