@@ -105,7 +105,7 @@ impl Poller {
         let _ = epoll::delete(&self.epoll, fd);
     }
 
-    /// Waits until a descriptor is ready or `deadline` has passed. Without `may_sleep` it returns
+    /// Waits until a descriptor is ready or `deadline` has passed. If `may_sleep` is false, returns
     /// at once.
     pub(crate) fn wait(
         &mut self,
