@@ -102,8 +102,8 @@ fn check_output(output: &Output) {
     }
 }
 
-/// Writes a line to standard error, where the harness does not capture it as it does `eprintln!`. A
-/// single write keeps the line whole among the lines of other tests.
+/// Writes a line directly to standard error, because the harness captures the output of
+/// `eprintln!`. A single write keeps the line whole among the lines of other tests.
 fn print_uncaptured(line: &str) {
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }

@@ -336,7 +336,8 @@ impl Readiness for SerialLink {
         self.is_blocked
     }
 
-    /// Returns whether the buffer contains bytes, which the descriptor does not signal.
+    /// Returns whether the buffer contains unread bytes, which the descriptor does not signal, or
+    /// the peer has closed the line.
     fn is_ready(&mut self) -> bool {
         self.is_over || !self.unread.is_empty()
     }
