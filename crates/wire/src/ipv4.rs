@@ -264,8 +264,8 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Returns the sum over the fixed part and the options. It is fast without options, because most
-/// packets have none.
+/// Returns the sum over the fixed part and the options. The case without options is the fast one,
+/// because most packets have none.
 #[inline]
 fn header_sum(words: [u32; 5], options: &[u8]) -> Sum {
     let sum = Sum::of_words(words);
