@@ -604,7 +604,7 @@ enum RunStep {
     Wait(u64),
     Read,
     /// The client closes its sending direction.
-    CompletedBy(usize),
+    CloseClient(usize),
     /// The servers close their sending direction. The client may continue to send.
     Shut(usize),
     /// The servers reset a connection. Frames of this connection may still arrive.
@@ -700,7 +700,7 @@ fn run_step() -> impl Strategy<Value = RunStep> {
         1 => (0_u64..3_000_000).prop_map(RunStep::Wait),
         1 => (0_u64..300_000_000).prop_map(RunStep::Wait),
         4 => Just(RunStep::Read),
-        1 => (0_usize..40).prop_map(RunStep::CompletedBy),
+        1 => (0_usize..40).prop_map(RunStep::CloseClient),
         1 => (0_usize..20).prop_map(RunStep::Shut),
         1 => (0_usize..40).prop_map(RunStep::Abort),
         8 => (changes, turn, any::<bool>(), events)
@@ -764,7 +764,7 @@ proptest! {
                     }
                 }
                 RunStep::Read => scene.read(),
-                RunStep::CompletedBy(number) => {
+                RunStep::CloseClient(number) => {
                     if let Some(&handle) = scene.opened.get(number) {
                         let _ = scene.client.tcp_shutdown_write(now, handle);
                     }

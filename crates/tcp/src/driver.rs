@@ -75,18 +75,12 @@ impl<'a> Driver<'a> {
     }
 
     /// Ignores the acknowledgement `segment`, which would complete the handshake without data
-    /// (`TCP_DEFER_ACCEPT`). Such acknowledgements are ignored for the time
-    /// `unacknowledged_timeout` after the peer's SYN. Then the SYN-ACK is retransmitted. Returns
-    /// false if that time is over, or if `segment` is not such an acknowledgement. The caller must
-    /// then handle `segment`.
+    /// (`TCP_DEFER_ACCEPT`). Such acknowledgements are ignored for `period` after the peer's SYN.
+    /// Then the SYN-ACK is retransmitted. Returns false if the period is over, or if `segment` is
+    /// not such an acknowledgement. The caller must then handle `segment`.
     #[inline]
-    pub fn defer_handshake(
-        self,
-        now: Instant,
-        segment: &Segment<'_>,
-        unacknowledged_timeout: Duration,
-    ) -> bool {
-        self.0.defer_handshake(now, segment, unacknowledged_timeout)
+    pub fn defer_handshake(self, now: Instant, segment: &Segment<'_>, period: Duration) -> bool {
+        self.0.defer_handshake(now, segment, period)
     }
 
     /// Handles a segment that belongs to this connection and has a valid checksum. Its packet had

@@ -15,12 +15,12 @@ impl Connection {
     /// Starts the timer of a connection that the application has released. In FIN-WAIT-2 it limits
     /// the wait for the peer's FIN, and in other states the linger time.
     pub(crate) fn start_orphan_timer(&mut self, now: Instant) {
-        let unacknowledged_timeout = match (self.state, self.linger()) {
+        let limit = match (self.state, self.linger()) {
             (State::FinWait2, _) => self.orphan_timeout(),
             (State::Closed, _) | (_, None) => return,
             (_, Some(linger)) => linger,
         };
-        self.timers.set(Timer::Orphan, now, unacknowledged_timeout);
+        self.timers.set(Timer::Orphan, now, limit);
     }
 
     /// Resets the connection (ABORT, RFC 9293 §3.10.5). In TIME-WAIT it is closed without a reset,

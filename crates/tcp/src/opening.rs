@@ -242,7 +242,7 @@ impl Connection {
         &mut self,
         now: Instant,
         segment: &Segment<'_>,
-        unacknowledged_timeout: Duration,
+        period: Duration,
     ) -> bool {
         let control = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST | TcpFlags::ACK;
         let is_bare = segment.payload.is_empty() && segment.flags() & control == TcpFlags::ACK;
@@ -250,7 +250,7 @@ impl Connection {
             && is_bare
             && segment.seq == self.rcv.nxt
             && segment.ack == self.snd.nxt;
-        let until = self.sender.progressed + unacknowledged_timeout;
+        let until = self.sender.progressed + period;
         if !completes || now >= until {
             return false;
         }

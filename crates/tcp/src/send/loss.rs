@@ -212,12 +212,12 @@ impl Connection {
         if self.sender.silent_since == Instant::NEVER {
             self.sender.silent_since = now;
         }
-        let unacknowledged_timeout = if self.state.is_synchronized() {
+        let limit = if self.state.is_synchronized() {
             self.unacknowledged_timeout()
         } else {
             self.handshake_timeout()
         };
-        now.since(self.sender.silent_since) >= unacknowledged_timeout
+        now.since(self.sender.silent_since) >= limit
     }
 
     /// Returns the error with which the connection is aborted by a timeout (RFC 1122 §4.2.3.9).

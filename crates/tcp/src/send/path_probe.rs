@@ -201,9 +201,8 @@ impl Connection {
         // next verification of the size will count them.
         self.doubt_path(now);
         let repeated = (self.snd.max - una).min(self.full_segment());
-        let unacknowledged_timeout =
-            if self.sender.scoreboard.has_sacked(repeated) { 2 * R1 } else { R1 };
-        let is_full_stop = self.sender.expiries >= unacknowledged_timeout;
+        let full_stop_after = if self.sender.scoreboard.has_sacked(repeated) { 2 * R1 } else { R1 };
+        let is_full_stop = self.sender.expiries >= full_stop_after;
         if !is_full_stop || self.sender.unreachable {
             return;
         }

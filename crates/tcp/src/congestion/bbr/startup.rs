@@ -93,8 +93,8 @@ impl Bbr {
     /// lasted longer than [`DRAIN_ROUNDS`].
     pub(super) fn check_drain_done(&mut self, step: &Step<'_>) {
         let drained = step.ack.in_flight <= self.inflight(self.model_bandwidth(), 100);
-        let unacknowledged_timeout = self.rounds.count > self.drain_began + DRAIN_ROUNDS;
-        if self.phase == Phase::Drain && (drained || unacknowledged_timeout) {
+        let is_overdue = self.rounds.count > self.drain_began + DRAIN_ROUNDS;
+        if self.phase == Phase::Drain && (drained || is_overdue) {
             self.start_down();
         }
     }
