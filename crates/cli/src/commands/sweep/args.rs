@@ -86,7 +86,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "COUNT", value_parser = count, help_heading = "What is measured")]
     repeat: Option<NonZeroU32>,
 
-    /// Bytes of each run [default: 8MiB; --on serial, what takes four seconds]
+    /// Bytes of each run [default: 8MiB; 4 seconds' worth --on serial]
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "What is measured")]
     bytes: Option<NonZeroU64>,
 
