@@ -75,6 +75,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     // `unshare` of a user namespace requires a process with a single thread.
     enter(Isolation::UserAndNetwork)?;
     KernelInterface::loopback()?.set_up()?;
+    if let Some(kept) = &kept {
+        std::fs::create_dir_all(kept)?;
+    }
     let folder = tempfile::tempdir()?;
     let mut matrix: BTreeMap<(&str, String), u32> = BTreeMap::new();
     let plants = seed.map_or_else(plants::fixed, plants::drawn);

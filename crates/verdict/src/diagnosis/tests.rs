@@ -535,11 +535,9 @@ fn a_gain_from_discarding_refutes_the_send_buffer() {
 #[test]
 fn a_reader_that_pauses_is_told_from_one_that_copies() {
     let slow = |cpu| Figures { states: WINDOW, unread: 0.9, cpu: [0.1, cpu], ..PLAIN };
-    for (cpu, gain, limit) in [
-        (0.1, 1.3, Limit::Reader),
-        (0.6, 1.3, Limit::NotIdentified),
-        (0.6, 1.9, Limit::Reader),
-    ] {
+    for (cpu, gain, limit) in
+        [(0.1, 1.3, Limit::Reader), (0.6, 1.3, Limit::NotIdentified), (0.6, 1.9, Limit::Reader)]
+    {
         let verdict = diagnose(slow(cpu), &[(Change::Discard, gain, 0)], &[]);
         assert_eq!(verdict.limit, limit, "{cpu}, {gain}: {verdict:#?}");
     }
