@@ -36,13 +36,16 @@ pub(crate) enum Place {
         /// Additional arguments of `linerate sink`.
         sink: String,
     },
-    /// The kernel's TCP in two namespaces that a relay connects.
+    /// The kernel's TCP in two network namespaces.
     Kernel(Kernel),
 }
 
 /// A path between two network namespaces, with the settings of both ends.
 #[derive(Default)]
 pub(crate) struct Kernel {
+    /// Whether a veth pair connects the namespaces, without impairments and with a round trip of
+    /// microseconds. Otherwise a relay connects them.
+    pub(crate) is_direct: bool,
     /// Impairments of the frames towards the sink (`tx.`) and from it (`rx.`).
     pub(crate) impairments: String,
     /// Seed of the random impairments.
@@ -66,7 +69,7 @@ pub(crate) struct Kernel {
 impl fmt::Display for Kernel {
     /// Writes the values that are not the defaults.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.impairments)?;
+        write!(f, "{}", if self.is_direct { "veth" } else { &self.impairments })?;
         for (end, settings, route) in
             [("near", &self.near, &self.near_route), ("far", &self.far, &self.far_route)]
         {
@@ -140,7 +143,7 @@ const RENO: &str = "--congestion reno";
 
 /// Returns the plants with fixed values.
 pub(crate) fn fixed() -> Vec<Plant> {
-    [in_simulation(), in_process(), at_the_ends(), on_the_path(), held_out()]
+    [in_simulation(), in_process(), over_veth(), at_the_ends(), on_the_path(), held_out()]
         .into_iter()
         .flatten()
         .collect()
@@ -182,8 +185,29 @@ fn in_simulation() -> Vec<Plant> {
         pair("sim-receiver-1", "receiver-cpu", "--set receiver.machine.scale=2.5"),
         pair("sim-receiver-2", "receiver-cpu", "--set receiver.machine.scale=8"),
         pair("sim-link", "link-rate", ""),
+        pair("sim-loss", "random-loss", "--set medium.loss=0.1 --set medium.delay=1000"),
+        pair("sim-drop", "receive-drop", "--set receiver.nic.receive.ring=8"),
         wan("sim-wan-1", "sim:wan-tail-drop"),
         wan("sim-wan-2", "sim:wan-two-routers"),
+    ]
+}
+
+/// Returns plants whose round trip takes microseconds, because a veth pair connects the two
+/// namespaces.
+fn over_veth() -> Vec<Plant> {
+    let direct = || Kernel { is_direct: true, ..Kernel::default() };
+    let near = |value| Kernel { near: set(WMEM, value), ..direct() };
+    let far = |value| Kernel { far: set(RMEM, value), ..direct() };
+    let sink = |words: &str| Kernel { sink: words.to_owned(), ..direct() };
+    vec![
+        with("veth-send-1", "send-buffer", CUBIC, near("4096 16384 16384")),
+        with("veth-send-2", "send-buffer", RENO, near("4096 65536 65536")),
+        with("veth-receive-1", "receive-buffer", CUBIC, far("4096 8192 8192")),
+        with("veth-receive-2", "receive-buffer", RENO, far("4096 32768 32768")),
+        with("veth-writer", "writer", "--write-pause 1ms --write-size 4KiB", direct()),
+        with("veth-reader", "reader", CUBIC, sink("--read-pause 5ms")),
+        with("veth-receiver", "receiver-cpu", RENO, sink("--read-size 64")),
+        with("veth-sender", "sender-cpu", "--write-size 64", direct()),
     ]
 }
 

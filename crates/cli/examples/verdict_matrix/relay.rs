@@ -1,4 +1,5 @@
-//! A path of the kernel's TCP between two network namespaces, whose TAP devices a relay connects.
+//! A path of the kernel's TCP between two network namespaces. A relay connects their TAP devices,
+//! or a veth pair connects them directly.
 
 use crate::plants::{Kernel, Ring, Setting};
 use crate::program::{Ended, SECONDS, ask};
@@ -27,11 +28,19 @@ const HELD: usize = 4_096;
 
 /// Creates the path between two namespaces, and returns the limit that `linerate why` names.
 pub(crate) fn diagnose(kernel: &Kernel, why: &str, json: &Path) -> Result<String, Box<dyn Error>> {
-    let (far_network, far_tap) = end("far", FAR, &kernel.far, &kernel.far_route)?;
-    let (near_network, near_tap) = end("near", NEAR, &kernel.near, &kernel.near_route)?;
-    let impairments = kernel.impairments.parse::<Impairments>()?;
-    let far_side = Impair::new(far_tap, impairments, 1_988 + kernel.seed);
-    let relay = Relay::start(near_tap, far_side, kernel.ring);
+    // In a shared namespace, the settings and the kernel's cached metrics of a peer would affect
+    // later plants.
+    let (near_network, far_network) = (Network::new()?, Network::new()?);
+    let relay = if kernel.is_direct {
+        connect_by_veth(kernel, &near_network, &far_network)?;
+        None
+    } else {
+        let far_tap = tap_in(&far_network, "far", FAR, &kernel.far, &kernel.far_route)?;
+        let near_tap = tap_in(&near_network, "near", NEAR, &kernel.near, &kernel.near_route)?;
+        let impairments = kernel.impairments.parse::<Impairments>()?;
+        let far_side = Impair::new(far_tap, impairments, 1_988 + kernel.seed);
+        Some(Relay::start(near_tap, far_side, kernel.ring))
+    };
     let words = kernel.sink.clone();
     let _sink = far_network.run(move || Ended::sink(&words))?;
     if !kernel.near_route.is_empty() {
@@ -43,7 +52,9 @@ pub(crate) fn diagnose(kernel: &Kernel, why: &str, json: &Path) -> Result<String
         .collect::<io::Result<Vec<_>>>()?;
     let (words, json) = (format!("{FAR} --seconds {SECONDS} {why}"), json.to_owned());
     let named = near_network.run(move || ask(&words, &json).map_err(|error| error.to_string()));
-    relay.end();
+    if let Some(relay) = relay {
+        relay.end();
+    }
     Ok(named?)
 }
 
@@ -55,31 +66,48 @@ fn connect_once() -> io::Result<()> {
     io::copy(&mut first, &mut io::sink()).map(|_| ())
 }
 
-/// Creates an end of the path: a new network namespace with a TAP device. In a shared namespace,
-/// the settings and the kernel's cached metrics of a peer would affect later plants.
-fn end(
+/// Connects the two namespaces by a veth pair.
+fn connect_by_veth(kernel: &Kernel, near: &Network, far: &Network) -> Result<(), Box<dyn Error>> {
+    let (near_end, far_end) = KernelInterface::create_veth("near", "far")?;
+    near_end.move_to_process(near.id())?;
+    far_end.move_to_process(far.id())?;
+    for (network, name, address, settings, route) in [
+        (near, "near", NEAR, &kernel.near, &kernel.near_route),
+        (far, "far", FAR, &kernel.far, &kernel.far_route),
+    ] {
+        let (settings, route) = (settings.clone(), route.clone());
+        network.run(move || {
+            configure(name, address, &settings, &route).map_err(|error| error.to_string())
+        })?;
+    }
+    Ok(())
+}
+
+/// Opens a TAP device in a namespace, and configures it.
+fn tap_in(
+    network: &Network,
     name: &'static str,
     address: Ipv4Addr,
     settings: &[Setting],
     route: &str,
-) -> Result<(Network, Tap), Box<dyn Error>> {
-    let network = Network::new()?;
+) -> Result<Tap, Box<dyn Error>> {
     let (settings, route) = (settings.to_vec(), route.to_owned());
-    let tap = network
-        .run(move || tap(name, address, &settings, &route).map_err(|error| error.to_string()))?;
-    Ok((network, tap))
+    Ok(network.run(move || {
+        let config = TapConfig { name: name.to_owned(), offloads: false, ..TapConfig::default() };
+        let tap = Tap::open(&config).map_err(|error| error.to_string())?;
+        configure(name, address, &settings, &route).map_err(|error| error.to_string())?;
+        Ok::<Tap, String>(tap)
+    })?)
 }
 
-/// Opens a TAP device with an address in the current namespace, and applies the sysctl settings and
-/// the metrics of the route.
-fn tap(
+/// Sets up an interface of the current namespace with an address, and applies the sysctl settings
+/// and the metrics of the route.
+fn configure(
     name: &str,
     address: Ipv4Addr,
     settings: &[Setting],
     route: &str,
-) -> Result<Tap, Box<dyn Error>> {
-    let config = TapConfig { name: name.to_owned(), offloads: false, ..TapConfig::default() };
-    let tap = Tap::open(&config)?;
+) -> Result<(), Box<dyn Error>> {
     let interface = KernelInterface::named(name)?;
     interface.disable_ipv6()?;
     interface.set_queue_length(10_000)?;
@@ -91,7 +119,7 @@ fn tap(
     if !route.is_empty() {
         ip(&format!("route replace 10.88.0.0/24 dev {name} scope link src {address} {route}"))?;
     }
-    Ok(tap)
+    Ok(())
 }
 
 /// Runs `ip` with these arguments.
