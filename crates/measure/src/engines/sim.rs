@@ -168,6 +168,7 @@ impl Bench for SimBench {
             read_size: Some(request.read_size),
             verify: request.verify,
             config: Some(self.config),
+            max_pacing_rate: None,
             mtu: Some(self.mtu.into()),
             limit: Some(request.max_time.into()),
             checks: false,

@@ -105,6 +105,17 @@ impl Plain {
         peak.map_or(self.bytes_per_second, |peak| peak as f64)
     }
 
+    /// Returns the pacing rate of the intervention `change`, in bytes per second; `None` if the
+    /// intervention does not pace the sender, or if the rate is too low for pacing.
+    pub(super) fn pacing_rate(self, change: Change) -> Option<u64> {
+        match change {
+            Change::Paced => paced(self.link_rate() * PACED),
+            Change::PacedAtHalf => paced(self.bytes_per_second * PACED_AT_HALF),
+            Change::PacedAtTwice => paced(self.bytes_per_second * PACED_AT_TWICE),
+            _ => None,
+        }
+    }
+
     /// Did the intervention `change` have an effect on the run with this `evidence`? The kernel may
     /// silently limit the size of a changed buffer.
     pub(super) fn has_changed(self, change: Change, evidence: &RunEvidence) -> bool {
@@ -192,16 +203,8 @@ impl Setup {
                 setup.spec.discard = true;
                 setup.max_rate = paced(plain.bytes_per_second * DISCARD_LIMIT);
             }
-            Change::Paced => {
-                setup.options.max_pacing_rate = Some(paced(plain.link_rate() * PACED)?);
-            }
-            Change::PacedAtHalf => {
-                let rate = plain.bytes_per_second * PACED_AT_HALF;
-                setup.options.max_pacing_rate = Some(paced(rate)?);
-            }
-            Change::PacedAtTwice => {
-                let rate = plain.bytes_per_second * PACED_AT_TWICE;
-                setup.options.max_pacing_rate = Some(paced(rate)?);
+            Change::Paced | Change::PacedAtHalf | Change::PacedAtTwice => {
+                setup.options.max_pacing_rate = Some(plain.pacing_rate(change)?);
             }
             Change::SmallerPackets => {
                 (plain.segment? > u64::from(SMALL_SEGMENT)).then_some(())?;

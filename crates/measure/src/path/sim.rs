@@ -1,6 +1,7 @@
 //! A simulated transfer as the path of a diagnosis. The evidence comes from exact counters instead
 //! of samples. Interventions change the scenario, and so can even make a processor faster.
 
+use super::setup::Plain;
 use super::{DiagnosedPath, LARGER_BUFFER, LARGER_WRITES};
 use crate::bench_error::BenchError;
 use linerate_ends::Interrupt;
@@ -55,8 +56,15 @@ impl SimPath {
         Ok(Self { name: name.to_owned(), set: set.to_vec(), seed, plain: None })
     }
 
+    /// Returns the maximum pacing rate with the intervention `change`; `None` if the intervention
+    /// does not pace the sender.
+    fn pacing_rate(&self, change: Option<Change>) -> Option<Rate> {
+        let plain = Plain::of(self.plain.as_ref()?, None);
+        plain.pacing_rate(change?).map(Rate::from_bytes_per_second)
+    }
+
     /// Returns the scenario with the intervention `change`; `None` if the scenario does not support
-    /// the intervention.
+    /// the intervention. An intervention that paces the sender does not change the scenario.
     fn changed(&self, change: Option<Change>) -> Result<Option<Scenario>, BenchError> {
         let mut scenario = load(&self.name, &self.set)?;
         let Some(change) = change else { return Ok(Some(scenario)) };
@@ -91,6 +99,9 @@ impl SimPath {
                 let faster = |key: &String| multiply(&mut scenario, key, FASTER_LINK);
                 if slowest.is_empty() { None } else { slowest.iter().try_for_each(faster) }
             }
+            Change::Paced | Change::PacedAtHalf | Change::PacedAtTwice => {
+                self.pacing_rate(Some(change)).map(|_| ())
+            }
             _ => None,
         };
         Ok(is_made.map(|()| scenario))
@@ -116,7 +127,11 @@ impl DiagnosedPath for SimPath {
         }
         let Some(scenario) = self.changed(change)? else { return Ok(None) };
         let blueprint = scenario.blueprint().map_err(ScenarioError::from)?;
-        let outcome = blueprint.run(self.seed, &TransferOptions::default(), Keep::default());
+        let options = TransferOptions {
+            max_pacing_rate: self.pacing_rate(change),
+            ..TransferOptions::default()
+        };
+        let outcome = blueprint.run(self.seed, &options, Keep::default());
         let evidence =
             evidence(&blueprint, &outcome).ok_or_else(|| BenchError::ConnectionLost {
                 bytes: 0,

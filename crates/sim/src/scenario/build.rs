@@ -278,6 +278,7 @@ impl Blueprint {
         config.send_buffer = options.send_buffer.or(plan.send_buffer).unwrap_or(4_096).into();
         config.receive_buffer =
             options.receive_buffer.or(plan.receive_buffer).unwrap_or(4_096).into();
+        config.max_pacing_rate = options.max_pacing_rate.or(config.max_pacing_rate);
         Bulk {
             name: transfer.name.clone(),
             address,

@@ -1,7 +1,7 @@
 //! Options for running a scenario.
 
 use linerate_tcp::Config;
-use linerate_units::Span;
+use linerate_units::{Rate, Span};
 
 /// Options for running a scenario. `None` keeps the scenario's own value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,6 +20,8 @@ pub struct TransferOptions {
     pub verify: bool,
     /// TCP configuration of all connections.
     pub config: Option<Config>,
+    /// Maximum pacing rate of the sources of transfers.
+    pub max_pacing_rate: Option<Rate>,
     /// Largest IP packet of all hosts, in bytes.
     pub mtu: Option<usize>,
     /// Maximum simulated time.
