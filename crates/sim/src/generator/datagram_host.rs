@@ -110,7 +110,8 @@ impl DatagramHost {
             let mut wire =
                 Wire { place: &self.place, arrived: arrived.take(), to_send: &mut self.to_send };
             let turn = self.stack.turn(&mut wire, Budget::default(), now.to_instant());
-            // The wire never fails.
+            // A turn on this link cannot fail, so the loop ends only when the host has no more
+            // work.
             if !turn.is_ok_and(|turn| turn.more) {
                 return;
             }

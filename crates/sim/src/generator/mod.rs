@@ -42,7 +42,7 @@ pub(crate) trait FrameGenerator: Debug + Send {
     /// Returns the time of the next timeout, or `NEVER`.
     fn poll_timeout(&self) -> Tick;
 
-    /// Returns the processor time for each of the generator's frames.
+    /// Returns the processor times of receiving and of building one of the generator's frames.
     fn costs(&self) -> FrameCosts;
 
     /// Returns whether the program has finished. A simulation ends when all programs have.

@@ -47,7 +47,7 @@ impl BlastParameters {
         })
     }
 
-    /// Returns the bytes of the longest frame that sender or receiver transmits.
+    /// Returns the length in bytes of the longest frame that sender or receiver transmits.
     pub(crate) const fn longest(&self) -> usize {
         HEADERS + self.data
     }
@@ -63,7 +63,8 @@ impl BlastParameters {
     }
 }
 
-/// Parses a blast frame. Returns `None` if it is not addressed to MAC address `number`.
+/// Parses the header of a blast frame for the NIC whose MAC address has this number. Returns `None`
+/// for any other frame.
 fn read(frame: &[u8], number: usize) -> Option<Header> {
     Header::read(frame).filter(|header| header.kind == KIND && header.to == number)
 }

@@ -11,7 +11,7 @@ pub(crate) struct BlastReceiver {
     name: String,
     number: usize,
     from: usize,
-    /// Number of the blast that is being received, and a bitmap of its received frames.
+    /// Number of the blast that is being received and, below, a bitmap of its received frames.
     blast: u32,
     here: u64,
     /// Number of the blast whose acknowledgement is to be sent next.
@@ -42,7 +42,8 @@ impl FrameGenerator for BlastReceiver {
         }
         let is_last = index + 1 == count;
         if blast < self.blast {
-            // The last frame of an earlier blast arrives again: its acknowledgement was lost.
+            // The sender repeats an earlier blast, because the acknowledgement was lost. The
+            // blast's last frame triggers another acknowledgement.
             self.acknowledges = is_last.then_some(blast).or(self.acknowledges);
             return;
         }

@@ -83,7 +83,7 @@ impl DecnetParameters {
         })
     }
 
-    /// Returns the bytes of the longest frame that sender or receiver transmits.
+    /// Returns the length in bytes of the longest frame that sender or receiver transmits.
     pub(crate) const fn longest(&self) -> usize {
         self.message
     }
@@ -97,8 +97,8 @@ impl DecnetParameters {
     }
 }
 
-/// Parses the header of a message or acknowledgement. Returns `None` if the frame is not addressed
-/// to MAC address `number`.
+/// Parses the header of a message or acknowledgement for the NIC whose MAC address has this number.
+/// Returns `None` for any other frame.
 fn read(frame: &[u8], number: usize) -> Option<Header> {
     Header::read(frame).filter(|header| header.kind == KIND && header.to == number)
 }

@@ -8,8 +8,9 @@ mod server;
 pub(crate) use client::{NfsClient, NfsClientParameters};
 pub(crate) use server::{NfsServer, NfsServerParameters};
 
-/// Port of the server (RFC 1094), and port of the client: a privileged one, below 1,024.
+/// UDP port of the server (RFC 1094).
 const SERVER_PORT: u16 = 2_049;
+/// UDP port of the client: a privileged port, below 1,024.
 const CLIENT_PORT: u16 = 1_023;
 /// Length of the RPC and NFS headers in bytes. A request consists of them; in an answer, the data
 /// follow.
