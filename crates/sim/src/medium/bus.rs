@@ -360,8 +360,8 @@ impl Bus {
         actions.push(MediumAction::Sent { port, frame });
     }
 
-    /// Delivers the action `what` to each receiver of a frame. It arrives after the propagation
-    /// time to this receiver plus `after`.
+    /// Delivers the signal that `what` returns to each receiver of a frame. The signal arrives
+    /// after the propagation time to this receiver plus `after`.
     fn signal(
         &self,
         to: Audience,

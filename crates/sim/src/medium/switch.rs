@@ -1,6 +1,6 @@
 //! A switch: a full-duplex cable for each port, and a queue in front of each outgoing cable. The
 //! switch stores and forwards frames, and its table of MAC addresses is complete from the start. It
-//! drops frames with a wrong check sequence, which a NIC has aborted.
+//! drops frames that their NIC has aborted, because their check sequence is wrong.
 
 use super::egress::{EgressQueue, EgressStatistics};
 use super::{

@@ -42,7 +42,8 @@ impl CoDel {
         }
     }
 
-    /// Removes the next frame, and drops or marks the frames before it (RFC 8289 §5.5).
+    /// Removes the next frame to send. If the queueing delay stays too long, drops frames before
+    /// it, or marks it with ECN (RFC 8289 §5.5).
     pub(super) fn poll(
         &mut self,
         now: Tick,
@@ -76,7 +77,7 @@ impl CoDel {
         next
     }
 
-    /// Begins to drop. If dropping ended only recently, it continues at its last rate.
+    /// Begins to drop. If dropping ended less than 16 intervals ago, it continues at its last rate.
     fn begin(&mut self, now: Tick) {
         self.dropping = true;
         let grown = self.count.saturating_sub(self.last_count);
@@ -86,7 +87,8 @@ impl CoDel {
         self.next_drop = self.after(now);
     }
 
-    /// Returns the time of the next drop: drops are interval/√count apart (RFC 8289 §4.4).
+    /// Returns the time of the next drop after `time`. Consecutive drops are interval/√count apart
+    /// (RFC 8289 §4.4).
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -98,8 +100,8 @@ impl CoDel {
         time + Span::from_picos(picos as u64)
     }
 
-    /// Drops a frame and takes the next one, or marks the frame. Returns the frame to send, and
-    /// whether the queueing delay is still too long.
+    /// Marks the frame if it is ECN-capable. Otherwise drops it and removes the next one. Returns
+    /// the frame to send, and whether the queueing delay is still too long.
     fn drop_or_mark(
         &mut self,
         now: Tick,
@@ -115,8 +117,8 @@ impl CoDel {
         self.take(now, line)
     }
 
-    /// Removes the oldest frame. Returns whether the delay has been above the target for an
-    /// interval.
+    /// Removes the oldest frame. Also returns whether the queueing delay has been above the target
+    /// for at least one interval.
     fn take(&mut self, now: Tick, line: &mut Fifo) -> (Option<QueuedFrame>, bool) {
         let Some(frame) = line.pop() else {
             self.above_until = None;

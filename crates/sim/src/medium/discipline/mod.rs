@@ -48,7 +48,7 @@ pub(crate) struct Queue {
     law: Discipline,
 }
 
-/// Frames in the order of arrival, and the sum of their bytes.
+/// A FIFO queue of frames, with the sum of their bytes.
 #[derive(Debug, Default)]
 struct Fifo {
     frames: VecDeque<QueuedFrame>,
