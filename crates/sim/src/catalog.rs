@@ -32,8 +32,8 @@ pub(crate) const SCENARIOS: BuiltinFiles = builtin!("scenario", "scenarios":
     "blast-3-50-to-3-180" "blast-82586" "isa-receive" "3c503-4k" "3c503-32k"
     "nfs-1k-8-bit" "nfs-2k-8-bit" "nfs-4k-8-bit" "nfs-8k-8-bit"
     "nfs-1k-16-bit" "nfs-2k-16-bit" "nfs-4k-16-bit" "nfs-8k-16-bit");
-/// Headings in the list of scenarios. Each pair names the scenario below the heading, and the text
-/// of the heading.
+/// Headings that divide the list of built-in scenarios into groups. Each pair has the name of a
+/// group's first scenario, and the heading of the group.
 const SCENARIO_GROUPS: [(&str, &str); 9] = [
     ("sun-3-60-to-3-60", "The columns of the table of 1988"),
     ("82586-receiver", "NICs of 1988 and the bus behind them"),
@@ -45,7 +45,7 @@ const SCENARIO_GROUPS: [(&str, &str); 9] = [
     ("blast-3-50-to-3-180", "Bulk transfers of the V system"),
     ("isa-receive", "PCs with ISA NICs, and NFS through them"),
 ];
-/// The built-in machines, by processor and bus.
+/// The built-in machine files, each with the processor, the bus and the costs of a machine.
 pub(crate) const MACHINES: BuiltinFiles = builtin!("machine", "machines":
     "sun-3-60" "sun-3-280" "sun-3-50" "sun-3-180" "sun-3-60-delayed" "station" "server" "486-isa");
 /// The built-in NICs.

@@ -44,7 +44,7 @@ pub struct Held {
     pub until: Tick,
     /// The component's activity in this period.
     pub by: Activity,
-    /// Extent of the activity: bytes of a frame, frames in a ring, per cent of a bus; 1 for a
+    /// Size of the activity: bytes of a frame, frames in a ring, percentage of a bus; 1 for a
     /// processor.
     pub amount: u64,
     /// Label of the TCP segment, if the activity is the transmission of a labelled segment.
@@ -205,8 +205,8 @@ impl Recorder {
         }
     }
 
-    /// Replaces the kind of a component's present activity by `by`, from the start of this
-    /// activity.
+    /// Changes the kind of a component's present activity to `by`, as if it had been of this kind
+    /// from its start.
     pub(crate) fn correct(&mut self, part: Part, by: Activity) {
         let open = self.parts.entry(part).or_default();
         open.activity = open.activity.map(|doing| Doing { by, ..doing });

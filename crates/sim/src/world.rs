@@ -288,7 +288,7 @@ impl World {
     }
 
     /// Returns the receivers of a frame on a wire: the NIC with the destination address, or the
-    /// bridge on the path to that NIC. A frame to a group address is received by all NICs.
+    /// bridge on the path to that NIC. All NICs receive a frame to a group address.
     fn audience(&self, wire: u16, frame: FrameId) -> Audience {
         match mac_number(self.frames[frame].destination()) {
             Some(number) => match self.attachments.get(number) {
@@ -375,7 +375,7 @@ impl World {
         for action in actions.drain(..) {
             self.carry_out(wire, action);
         }
-        // Nested calls have executed the actions that followed from these, so `medium_actions` is
+        // Nested calls have executed all actions that these actions caused, so `medium_actions` is
         // empty. The vector is put back to keep its allocation.
         self.medium_actions = actions;
     }

@@ -1,8 +1,8 @@
 //! The link between a host's TCP/IP stack and its simulated NIC driver.
 //!
-//! The stack computes no checksums here: the machine charges their processor time. A frame that is
-//! damaged on the wire is dropped because of its check sequence. For a NIC with TSO, the link
-//! completes the checksums of all frames.
+//! The stack computes TCP checksums only if frames are captured; the machine charges their
+//! processor time in any case. Damage on the wire is detected without them, by the frame check
+//! sequence. For a NIC with TSO, the link completes the checksums of all frames.
 
 use crate::frame::{Frame, FrameId, Frames};
 use linerate_stack::{

@@ -30,7 +30,7 @@ pub(super) struct CompletionQueue {
     number: u16,
     /// Completions that the driver has not read, oldest first.
     completions: VecDeque<Completion>,
-    /// Whether the NIC has interrupted the processor, and the driver has read no completion since.
+    /// Whether the NIC has raised an interrupt since the driver last read a completion.
     interrupt_pending: bool,
     /// Whether the timer of interrupt moderation is running.
     moderating: bool,

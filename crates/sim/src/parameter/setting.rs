@@ -17,8 +17,8 @@ pub struct Number {
     pub range: [f64; 2],
     /// Document or measurement from which the value comes.
     pub source: String,
-    /// Whether the value was fitted to the calibration cells of 1988, instead of taken from a
-    /// source.
+    /// Whether the value was fitted to the eight cells of the throughput table of 1988 that serve
+    /// for calibration, instead of taken from a source.
     #[serde(default)]
     pub tuned: bool,
     /// File that contains the number. For a machine file that is based on another file, this can be

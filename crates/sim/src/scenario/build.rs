@@ -34,8 +34,9 @@ const PORT: u16 = 9;
 /// Port of the first dialogue: the port of login (RFC 1282). Each further dialogue uses the next
 /// port.
 const ECHO_PORT: u16 = 513;
-/// First number of the random streams of hosts and, below, of relays: one stream for each.
+/// First number of the random streams of hosts: one stream for each host.
 const HOST_STREAMS: u64 = 1 << 32;
+/// First number of the random streams of routers and bridges: one stream for each of them.
 const RELAY_STREAMS: u64 = 3 << 32;
 /// First number of the random streams of switch ports: one stream for each port of each switch.
 const PORT_STREAMS: u64 = 4 << 32;

@@ -15,8 +15,9 @@ const ONLY: &str = "wire";
 /// First number of the random streams of background traffic.
 const NOISE_STREAMS: u64 = 2 << 32;
 
-/// Minimum and, below, maximum length of a background frame in bytes, check sequence included.
+/// Minimum length of a background frame in bytes, check sequence included.
 const SHORTEST_NOISE: u64 = SHORTEST as u64;
+/// Maximum length of a background frame in bytes, check sequence included.
 const LONGEST_NOISE: u64 = 65_535;
 
 /// A medium and its background traffic.

@@ -7,8 +7,9 @@ use linerate_stack::{FIRST_SHARD, Steering};
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
 
-/// First ephemeral port, and number of ephemeral ports (RFC 6335).
+/// First ephemeral port (RFC 6335).
 const FIRST_PORT: u16 = 49_152;
+/// Number of ephemeral ports.
 const PORTS: u16 = 16_384;
 
 /// The rule by which a program's connections are distributed over the processors of the accepting
@@ -56,14 +57,15 @@ impl Spread {
 pub(super) struct Ends {
     /// Local address of the connecting host, or `None` if any port leads to the same processors.
     pub(super) local: Option<SocketAddr>,
-    /// Processor of the connecting host and, below, of the accepting host.
+    /// Number of the connecting host's processor.
     pub(super) from: u16,
+    /// Number of the accepting host's processor.
     pub(super) to: u16,
 }
 
 impl Ends {
-    /// Chooses port and processors of connection `number` of a program, from the host `here` to
-    /// `server`. `from` and `to` are the RSS hashes of these hosts.
+    /// Chooses port and processors of connection `number` of a program, from the host with address
+    /// `here` to `server`. `from` and `to` are the RSS hashes of the two hosts.
     pub(super) fn new(
         spread: Spread,
         number: usize,
@@ -85,8 +87,8 @@ impl Ends {
                 && spread.admits(number, ends.to, to.shards())
         };
         let drawn = random.below(PORTS.into());
-        // If both hosts have the maximum number of processors, about one port in a thousand leads
-        // to a given pair of them.
+        // Even if both hosts have the maximum number of processors, about one port in a thousand
+        // leads to a given pair of processors. The search thus practically always finds a port.
         let mut all = (drawn..drawn + u64::from(PORTS)).map(ends);
         all.find(wanted).unwrap_or_else(|| ends(drawn))
     }
