@@ -81,9 +81,12 @@ pub struct ProgramReport {
     pub host: String,
     /// Number of bytes that the program has transferred.
     pub bytes: u64,
-    /// Time at which the first byte was transferred.
+    /// Time at which the program began to transfer: when its connection was established or
+    /// accepted, or the start of the simulation if it has no connection. `None` if it has not
+    /// begun.
     pub began: Option<Tick>,
-    /// Time at which the last byte was transferred.
+    /// Time at which the program finished its transfer or lost its connection; `None` if it has
+    /// done neither.
     pub ended: Option<Tick>,
     /// Whether the program has finished its work.
     pub complete: bool,
@@ -123,8 +126,8 @@ impl ProgramReport {
         }
     }
 
-    /// Returns the time from the first to the last transferred byte, or `None` if the transfer has
-    /// not ended.
+    /// Returns the time from [`ProgramReport::began`] to [`ProgramReport::ended`]; `None` if the
+    /// program has not begun or has not ended.
     #[must_use]
     pub fn time(&self) -> Option<Span> {
         Some(self.ended?.since(self.began?))
@@ -144,7 +147,8 @@ impl ProgramReport {
         (state.in_flight > 0).then_some(Activity::WaitsForAcknowledgement)
     }
 
-    /// Returns the program's throughput in bytes per second.
+    /// Returns the program's throughput in bytes per second; `None` if [`ProgramReport::time`] is
+    /// `None` or zero.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
     pub fn bytes_per_second(&self) -> Option<f64> {
