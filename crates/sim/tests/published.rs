@@ -43,7 +43,8 @@ fn long_frames_fill_a_saturated_ethernet_and_short_ones_do_not() {
 #[test]
 fn measures_of_a_run_without_data_have_no_value() {
     let measured = |outcome: &Outcome, what: &str| outcome.measure(&what.parse().unwrap());
-    // At 6 ms both transfers have begun, and each program waits for its peer.
+    // After 6 ms, the transfers named `first` and `second` have begun, but none of their data have
+    // arrived.
     let early = run("sun-3-50-four", &["limit.time=0.006"]);
     assert_eq!(measured(&early, "goodput first second"), Some(0.0));
     assert_eq!(measured(&early, "larger-share first second"), None);

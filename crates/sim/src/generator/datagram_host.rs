@@ -25,10 +25,10 @@ pub(super) const LARGEST_DATAGRAM: usize = 65_507;
 /// The addresses of a host and of its neighbours, and the seed of its random numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct DatagramPlace {
-    /// Number in the host's MAC address.
+    /// Number of the host's NIC, which its MAC address contains.
     pub(crate) mac: usize,
     pub(crate) address: IpCidr,
-    /// Number in the MAC address of the host with each IP address.
+    /// Number of the NIC with each IP address. The MAC address of a NIC contains this number.
     pub(crate) neighbours: Arc<BTreeMap<IpAddr, usize>>,
     /// The seed of all random numbers of the host.
     pub(crate) secret: [u8; 32],

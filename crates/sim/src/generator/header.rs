@@ -14,9 +14,9 @@ const EXPERIMENT: u16 = 0x88b5;
 /// The header of a generated frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Number in the destination MAC address.
+    /// Number of the receiving NIC, which the destination MAC address contains.
     pub(crate) to: usize,
-    /// Number in the source MAC address.
+    /// Number of the sender, which the source MAC address contains.
     pub(crate) from: usize,
     /// EtherType of the frame.
     pub(crate) kind: u16,

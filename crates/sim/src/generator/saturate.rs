@@ -34,7 +34,7 @@ impl SaturateParameters {
         })
     }
 
-    /// Returns the bytes of the station's longest frame, without check sequence.
+    /// Returns the length of the station's longest frame in bytes, without check sequence.
     pub(crate) const fn longest(&self) -> usize {
         let longest = if self.frame > self.other { self.frame } else { self.other };
         longest - CHECK_SEQUENCE

@@ -36,8 +36,8 @@ pub(super) fn segment(
 }
 
 /// Appends the data of frame `next` to frame `last`. Returns the merged frame, or `None` if the
-/// frames cannot be merged: the data must be contiguous, the headers must permit it, and the merged
-/// packet must have at most `max` bytes.
+/// frames cannot be merged. The data must be contiguous, the headers must permit the merging, and
+/// the merged packet must have at most `max` bytes.
 pub(super) fn merge(
     frames: &mut Frames,
     last: FrameId,

@@ -6,8 +6,8 @@
 //! stations only, not on the number of all stations.
 //!
 //! The capture effect emerges from these rules. A station that has just sent a frame starts the
-//! next frame with its attempt counter at zero. It competes with stations whose backoff range has
-//! grown.
+//! next frame with its attempt counter at zero. The other stations have larger backoff ranges after
+//! their collisions, so this station usually wins.
 
 use super::backoff::slots;
 use super::{
@@ -32,8 +32,8 @@ pub(crate) struct Bus {
     sending: Vec<Port>,
     /// Ports whose stations wait until the cable is idle.
     deferring: Vec<Port>,
-    /// Port and end time of each past transmission that still matters: some station has not sensed
-    /// its end, or must still wait for the inter-frame gap after it.
+    /// Port and end time of each past transmission that still matters. It matters while some
+    /// station has not sensed its end, or must still wait for the inter-frame gap after it.
     ended: Vec<(Port, Tick)>,
     counted: MediumStatistics,
 }

@@ -62,7 +62,7 @@ pub(crate) struct NfsClient {
     host: DatagramHost,
     server: SocketAddr,
     calls: Vec<Call>,
-    /// Bytes requested.
+    /// Number of bytes that have been requested.
     asked: u64,
     next: u32,
     read: u64,

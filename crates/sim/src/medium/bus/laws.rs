@@ -1,6 +1,6 @@
 //! Properties of every transmission on a bus or a star (IEEE 802.3 §4), checked over random
-//! traffic: the times at which transmissions begin, the collisions, the durations of jams and
-//! backoffs, and the signals that each port receives.
+//! traffic. They are the times at which transmissions begin, the collisions, the durations of jams
+//! and backoffs, and the signals that each port receives.
 
 use super::*;
 use crate::event_queue::EventQueue;

@@ -29,7 +29,7 @@ pub(crate) type NetworkNumber = u64;
 /// An interface of a router.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interface {
-    /// Number in the MAC address of the interface.
+    /// Number of the interface's NIC, which the MAC address of the interface contains.
     pub(crate) mac: usize,
     pub(crate) address: IpAddr,
     pub(crate) framing: Framing,
@@ -52,7 +52,7 @@ pub(crate) struct Router {
     interfaces: Vec<Interface>,
     /// Routes by destination network number.
     routes: BTreeMap<NetworkNumber, NetworkRoute>,
-    /// Number in the MAC address that belongs to each IP address.
+    /// Number of the NIC with each IP address. The MAC address of a NIC contains this number.
     neighbours: Arc<BTreeMap<IpAddr, usize>>,
 }
 
