@@ -24,7 +24,7 @@ pub(crate) fn pseudo_header(ends: Ends, protocol: Protocol, length: usize) -> Su
 /// Builds an IP packet with this payload, or the fragment of it that `ip` specifies.
 ///
 /// # Errors
-/// The reason why no packet of this IP version can have the marks in `ip`.
+/// The reason why no packet of this IP version can have the header fields in `ip`.
 pub(crate) fn ip_packet(
     ends: Ends,
     ip: &IpMarks,
@@ -160,8 +160,8 @@ fn chained(chain: &[ExtensionHeader], next: Protocol, rest: Vec<u8>) -> (Protoco
     })
 }
 
-/// Returns an extension header with one option of four bytes, or with padding of this length
-/// (PadN).
+/// Returns the bytes of an options header with one option, which has the type `option` and four
+/// bytes of data. For `None`, the option is padding of equal length (PadN).
 fn options(option: Option<u8>) -> Vec<u8> {
     vec![0, 0, option.unwrap_or(1), 4, 0, 0, 0, 0]
 }
@@ -239,7 +239,8 @@ impl<'a> ParsedPacket<'a> {
 mod tests {
     use super::*;
 
-    /// Builds a packet with 16 bytes of payload, whose marks are `text`.
+    /// Builds a packet with 16 bytes of payload. `text` specifies fields of its IP header in the
+    /// notation of scripts, such as `[ttl 3]`.
     fn build(ends: [&str; 2], text: &str) -> Result<Vec<u8>, String> {
         let [source, destination] = ends.map(|end| end.parse().unwrap());
         let ip = packet_marks(text);

@@ -5,8 +5,8 @@ use crate::ip_packet::ParsedPacket;
 use crate::syntax::{IpMarks, LineMark, Marks, Piece};
 use std::collections::BTreeMap;
 
-/// Numbers that the host has chosen, by their names: the numbers that the script uses in their
-/// place.
+/// The numbers that the host has chosen for one header field, keyed by their names. A name is the
+/// number by which the script refers to the host's number.
 #[derive(Debug, Default)]
 struct Names(BTreeMap<u32, u32>);
 
@@ -35,7 +35,8 @@ pub(super) struct LearntMarks {
 }
 
 impl LearntMarks {
-    /// Returns the marks of a packet from the host, with the script's names for its numbers.
+    /// Returns the specifiable IP header fields of a packet from the host, in which the script's
+    /// names replace the host's flow label and identification.
     pub(super) fn of_packet(
         &mut self,
         packet: &ParsedPacket<'_>,

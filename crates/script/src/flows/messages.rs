@@ -28,7 +28,8 @@ impl Flows {
             }
             IcmpBody::Error { field, quoted } => {
                 let mut field = field.unwrap_or_else(|| match icmp.kind.code {
-                    // The pointer is the offset of the Next Header field.
+                    // ICMPv6 reports an unknown protocol by the offset of the Next Header field,
+                    // which is 6.
                     "protocol_unreachable" if host.is_ipv6() => 6,
                     _ => 0,
                 });

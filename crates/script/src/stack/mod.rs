@@ -146,7 +146,8 @@ impl StackMachine {
         end_like(self.local, end)
     }
 
-    /// Collects sent packets and events.
+    /// Takes the packets and events that the host has produced. Packets wait for comparison with
+    /// the script, and events update the sockets.
     fn collect(&mut self) {
         let at = self.now();
         while let Some((bytes, line)) = self.host.link_mut().fetch() {
@@ -164,7 +165,7 @@ impl StackMachine {
         }
     }
 
-    /// Tries the call in progress again. Returns whether it has returned.
+    /// Tries the call in progress again. Returns whether the call has returned.
     fn retry_call(&mut self) -> bool {
         let Some((call, name, began)) = self.waiting.clone() else { return false };
         let Some(answer) = self.attempt(&call, name, began) else { return false };

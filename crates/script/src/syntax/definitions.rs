@@ -62,9 +62,9 @@ impl Definitions {
     }
 }
 
-/// Returns the number of bytes at the start of `text` in which definitions replace no word: a
-/// string, a command, a block of code, a comment, or one character that is not part of a word.
-/// Returns 0 if `text` begins with a word.
+/// Returns the length in bytes of the text at the start of `text` in which definitions replace no
+/// word. This is a string, a command, a block of code, a comment, or one character that is not part
+/// of a word. Returns 0 if `text` begins with a word.
 fn kept(text: &str) -> usize {
     const QUOTED: [(&str, &str); 5] =
         [("\"", "\""), ("`", "`"), ("%{", "}%"), ("//", "\n"), ("/*", "*/")];

@@ -1,5 +1,5 @@
-//! The marks before a packet, which specify parts of its IP header: `[ect0]`, `[ttl 3]`,
-//! `[frag 7 0:1280]`.
+//! The marks before a packet: words in brackets that specify fields of its IP header, such as
+//! `[ect0]`, `[ttl 3]` or `[frag 7 0:1280]`.
 
 use super::SyntaxError;
 use super::cursor::Cursor;
@@ -14,7 +14,8 @@ const LARGEST_FLOW_LABEL: u32 = 0xf_ffff;
 /// The largest offset of a fragment, in bytes.
 const LARGEST_OFFSET: u32 = 0x1fff << 3;
 
-/// The specified parts of a packet's IP header, and of the headers between it and the payload.
+/// The fields that marks can specify: parts of a packet's IP header, and of the headers between it
+/// and the payload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IpMarks {
     /// The ECN bits, or the whole type of service.
@@ -82,7 +83,8 @@ pub struct Piece {
     pub position: usize,
 }
 
-/// A packet on a serial line with header compression (RFC 1144).
+/// The encoding of a packet on a serial line with header compression (RFC 1144), or a fault of the
+/// line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineMark {
     /// The host sent the headers as differences, in this number of bytes if it is specified.
@@ -101,7 +103,8 @@ pub enum LineMark {
 const NAMES: &str = "ect0, ect1, ect01, ce, noecn, tos, ttl, flowlabel, df, nodf, from, hopopts, \
                      dstopts, routing, frag, compressed, uncompressed, plain, damaged or lost";
 
-/// Parses marks in brackets, or nothing: `[ect0]`, `(tos 0x10, ttl 3)`, `[hopopts][frag 7 0:8]`.
+/// Parses the marks before a packet: `[ect0]`, `(tos 0x10, ttl 3)`, `[hopopts][frag 7 0:8]`. There
+/// may be none.
 pub(super) fn ip_marks(cursor: &mut Cursor<'_>) -> Result<IpMarks, SyntaxError> {
     let mut ip = IpMarks::default();
     loop {
@@ -186,7 +189,7 @@ fn option_type(cursor: &mut Cursor<'_>) -> Result<Option<u8>, SyntaxError> {
     Ok(Some(kind))
 }
 
-/// Parses `ID FIRST:LAST`.
+/// Parses the bytes of a fragment, after `frag`: `ID FIRST:LAST`.
 fn piece(cursor: &mut Cursor<'_>, position: usize) -> Result<Piece, SyntaxError> {
     let id = cursor.number("the identification of a fragment")?;
     let first: u32 = cursor.number("the first byte of a fragment")?;
@@ -207,7 +210,7 @@ fn piece(cursor: &mut Cursor<'_>, position: usize) -> Result<Piece, SyntaxError>
 }
 
 impl IpMarks {
-    /// Returns the reason why a packet to the host cannot have these marks, or `None` if it can.
+    /// Returns the reason why a packet to the host cannot have these marks; `None` if it can.
     pub(super) fn inbound_fault(&self) -> Option<&'static str> {
         if self.marks == Marks::Capable {
             return Some("[ect01] is for packets from the host: write ect0 or ect1");
@@ -221,7 +224,7 @@ impl IpMarks {
         }
     }
 
-    /// Returns the reason why a packet from the host cannot have these marks, or `None` if it can.
+    /// Returns the reason why a packet from the host cannot have these marks; `None` if it can.
     pub(super) fn outbound_fault(&self) -> Option<&'static str> {
         if !self.chain.is_empty() || self.from.is_some() {
             return Some("extension headers and source addresses are for packets to the host");

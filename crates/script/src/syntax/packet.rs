@@ -103,7 +103,7 @@ const FLAG_LETTERS: [(char, TcpFlags); 9] = [
     ('.', TcpFlags::ACK),
 ];
 
-/// Parses a packet to the host after `<`.
+/// Parses a packet to the host, which follows `<` in the script.
 pub(super) fn inbound(cursor: &mut Cursor<'_>) -> Result<Packet, SyntaxError> {
     let packet = packet(cursor)?;
     if let Some(fault) = packet.ip().inbound_fault() {
@@ -118,7 +118,7 @@ pub(super) fn inbound(cursor: &mut Cursor<'_>) -> Result<Packet, SyntaxError> {
     Ok(packet)
 }
 
-/// Parses a packet from the host after `>`.
+/// Parses a packet from the host, which follows `>` in the script.
 pub(super) fn outbound(cursor: &mut Cursor<'_>) -> Result<Packet, SyntaxError> {
     let packet = packet(cursor)?;
     match packet.ip().outbound_fault() {
@@ -146,7 +146,8 @@ fn packet(cursor: &mut Cursor<'_>) -> Result<Packet, SyntaxError> {
     }
 }
 
-/// Parses a segment after its IP marks.
+/// Parses a TCP segment, from its ports or control bits on. `ip` has the fields of its IP header,
+/// such as the ECN codepoint, which the marks before the segment specify.
 fn segment(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Segment, SyntaxError> {
     let ports = ports(cursor)?;
     let mut segment = Segment { ip, ports, flags: flags(cursor)?, ..Segment::default() };
@@ -394,7 +395,7 @@ impl fmt::Display for SegmentOptions {
 }
 
 impl Packet {
-    /// Returns the marks of the IP header.
+    /// Returns the fields of the IP header that the script specifies.
     #[must_use]
     pub const fn ip(&self) -> &IpMarks {
         match self {
@@ -404,7 +405,7 @@ impl Packet {
         }
     }
 
-    /// Returns the marks of the IP header for modification.
+    /// Returns the fields of the IP header that the script specifies, for modification.
     pub(crate) const fn ip_mut(&mut self) -> &mut IpMarks {
         match self {
             Self::Segment(segment) => &mut segment.ip,
