@@ -40,7 +40,8 @@ impl<'a> Choices<'a> {
         options[self.byte() as usize % options.len()]
     }
 
-    /// Takes a byte as a length, and returns that many of the bytes after it, as far as there are.
+    /// Takes a byte as a length, and returns that many of the following bytes, or all that are left
+    /// if they are fewer.
     pub(super) fn bytes(&mut self) -> &'a [u8] {
         let count = usize::from(self.byte()).min(self.rest.len());
         let (taken, rest) = self.rest.split_at(count);

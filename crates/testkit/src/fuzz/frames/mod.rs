@@ -37,7 +37,8 @@ pub fn frames_into_a_host(bytes: &[u8]) {
     }
 }
 
-/// A connection, derived from the last segment of the host. Port and numbers are the host's.
+/// A connection as the last segment of the host shows it. `port` is the host's port, and both
+/// sequence numbers are from the host's segment.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     port: u16,
