@@ -170,9 +170,9 @@ impl Surface<'_> {
     }
 
     /// Is every uncontended cell with larger buffers less than [`GAIN`] times as fast as this cell?
-    /// If there is no such cell, this cell is compared with smaller buffers instead. It is flat if
-    /// it is less than [`GAIN`] times as fast as two cells: the one with the next smaller send
-    /// buffer, and the one with the next smaller receive buffer.
+    /// If there is no such cell, this cell is compared with two smaller cells instead. They have
+    /// the next smaller send buffer or the next smaller receive buffer. The cell is then flat if it
+    /// is less than [`GAIN`] times as fast as each of the two.
     fn is_flat(&self) -> bool {
         let Cell { send, receive } = self.cell.cell;
         let larger = |other: &&CellSummary<'_>| {

@@ -153,9 +153,9 @@ fn interval_of_parts(change: f64, tables: &[&Table<'_>]) -> Option<Interval> {
     Some(Interval { low: change - half, high: change + half })
 }
 
-/// Divides the runs that count into at most [`PARTS`] consecutive parts of a sweep. Returns, for
-/// each part, the mean deviation of its runs from the means of their cells, as the logarithm of a
-/// ratio.
+/// Divides a sweep into at most [`PARTS`] consecutive parts. Returns, for each part, the mean
+/// deviation of its runs from the means of their cells, as the logarithm of a ratio. Contended runs
+/// are left out, except in cells that have too few others.
 fn means_of_parts(table: &Table<'_>) -> Vec<f64> {
     let mut deviations: Vec<(u32, f64)> = Vec::new();
     for runs in table.iter().map(CellSummary::fair_runs).filter(|runs| runs.len() > 1) {

@@ -24,8 +24,8 @@ const LATE_WAKE_UP_NANOS: u64 = 10_000;
 const LATE_SHARE: f64 = 0.03;
 /// Assumed delay of a wake-up on an idle virtual CPU, in nanoseconds, which counts as time that the
 /// hypervisor withheld. It adds to the round-trip time, but does not reduce the processor time that
-/// a thread can get. On a machine that was idle for 85 % of the time, the hypervisor withheld 15 %
-/// of two CPUs with 3,300 interrupts a second, so 90 µs for each of them.
+/// a thread can get. On a machine with two CPUs that were idle for 85 % of the time, the hypervisor
+/// withheld 15 % of both. There were 3,300 interrupts a second, so each of them accounts for 90 µs.
 const STOLEN_WAKE_UP_NANOS: u64 = 90_000;
 /// Maximum share of the time that is subtracted at [`STOLEN_WAKE_UP_NANOS`] for each wake-up. A
 /// thread that runs for so small a share is not limited by its CPU.
@@ -34,7 +34,7 @@ const STOLEN_LATE_SHARE: f64 = 0.1;
 /// Maximum number of CPUs that work other than the transfer's threads occupies on a machine that
 /// does nothing else. Its threads then wait only for each other and for software interrupts, which
 /// belongs to the path. Between 0.08 and 0.16 CPUs were measured with transfers of 1.4 to 8 Gb/s
-/// over veth devices between namespaces of a machine with two CPUs, where threads waited 3 to 11 %
+/// over veth devices between two namespaces. The machine had two CPUs, and threads waited 3 to 11 %
 /// of the time. A program that occupies a CPU half of the time takes at least 0.3.
 const ALONE: f64 = 0.2;
 
@@ -55,9 +55,9 @@ fn waited(end: &EndEvidence) -> Option<f64> {
 }
 
 /// Returns the share of the time for which the hypervisor withheld a CPU from the threads of this
-/// end. The time that it withheld from the machine is divided among the machine's threads and
-/// interrupts in proportion to their processor time, but each loses at most as much as it got. The
-/// delays of wake-ups are subtracted. Returns `None` if the steal is unknown.
+/// end. The time that it withheld from the machine is divided among threads and interrupts in
+/// proportion to their processor time. Each of them loses at most as much time as it got. The
+/// delays of wake-ups are subtracted. Returns `None` if the steal time is unknown.
 fn stolen(end: &EndEvidence) -> Option<f64> {
     let steal = end.machine.steal_share?;
     let own = busiest(end).map(|share| share + end.machine.softirq_share.unwrap_or(0.0));

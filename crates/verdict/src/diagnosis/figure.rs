@@ -34,8 +34,9 @@ pub enum Figure {
     BufferFull,
     /// Share of samples in which there is no data to send, and the program is not in `write`.
     OutOfData,
-    /// Share of the run in which the receiver's window limits the sender: the larger of the share
-    /// of samples and the share of time by the connection's counter.
+    /// Share of the run in which the receiver's window limits the sender. The larger of two
+    /// measurements counts: the share of samples, and the share of time by the connection's
+    /// counter.
     WindowFull,
     /// Share of samples in which unsent data waits for the congestion window.
     CongestionWindowFull,

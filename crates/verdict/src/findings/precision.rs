@@ -21,9 +21,9 @@ const WIDTH_OF_MEDIAN: f64 = 2.46;
 /// Maximum number of runs of each cell that a finding recommends.
 const MOST_REPEATS: f64 = 200.0;
 
-/// Returns the finding that a sweep is contended: in more than 5 % of the cells, other programs
-/// occupied the processors during so many runs that too few uncontended runs remain. Returns `None`
-/// otherwise.
+/// Returns the finding that a sweep is contended: more than 5 % of its cells have too few
+/// uncontended runs. In the other runs of these cells, other programs occupied the processors.
+/// Returns `None` otherwise.
 pub(super) fn contended(sweep: &Sweep<'_>) -> Option<Finding> {
     let (contended, cells) = (sweep.table.contended_cells(), sweep.table.iter().count());
     let is_too_much = as_f64(contended as u64) > (1.0 - MOST_CELLS) * as_f64(cells as u64);

@@ -20,8 +20,8 @@ use std::collections::BTreeMap;
 /// Maximum effect that is negligible, as the logarithm of a ratio: one per cent.
 const NEGLIGIBLE: f64 = 0.01;
 
-/// Minimum effect, in either direction, that the interval of an effect must exclude for the effect
-/// to be concluded negligible, as the logarithm of a ratio: five per cent.
+/// Considerable effect in either direction, as the logarithm of a ratio: five per cent. An effect
+/// is concluded to be negligible only if its interval excludes considerable effects.
 const CONSIDERABLE: f64 = 0.05;
 
 /// Minimum number of cells on the diagonal of the table for a ridge to be recognised.
