@@ -18,8 +18,8 @@ use linerate_evidence::{Change, RunEvidence};
 use linerate_units::Duration;
 
 /// Factor by which the interventions of a larger buffer increase its size. A factor of two would be
-/// too small for a kernel's send buffer below two GSO frames of 64 KiB: it admits a frame while it
-/// is not full, so the next larger buffer may admit no frame more.
+/// too small for a kernel's send buffer below two GSO frames of 64 KiB. The kernel admits a whole
+/// frame while the buffer is not full, so a buffer of twice the size may admit no frame more.
 const LARGER_BUFFER: u8 = 4;
 /// Factor by which the intervention of larger writes increases their size.
 const LARGER_WRITES: u8 = 8;

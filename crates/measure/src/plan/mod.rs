@@ -110,11 +110,12 @@ impl Plan {
             Ok(serde_json::Value::Object(fields)) => fields,
             _ => serde_json::Map::new(),
         };
-        // A plan leaves out fields that have their default, so each side may lack fields of the
-        // other side.
+        // The JSON of a plan omits fields that have their default, so each plan may lack fields of
+        // the other plan.
         let (ours, theirs) = (fields(self), fields(other));
         let differs = |name: &&String| ours.get(*name) != theirs.get(*name);
-        // A difference of another field can remove the baseline, and is then the explanation.
+        // A difference in another field can remove the baseline of one plan. It is then reported
+        // instead of the baseline, because it is the cause.
         let is_consequence = |name: &&String| *name == "baseline_every";
         ours.keys().chain(theirs.keys()).filter(differs).min_by_key(is_consequence).cloned()
     }
@@ -366,9 +367,9 @@ mod tests {
             (BenchKind::Sim, Some("set"), |draft| draft.set.push("b=1".to_owned())),
             (BenchKind::Kernel, Some("blocks"), |draft| draft.blocks = false),
             (BenchKind::Kernel, Some("budget_seconds"), |draft| draft.budget = MINUTE),
-            // The budget also removes the baseline.
+            // The budget also removes the baseline, but the budget is reported.
             (BenchKind::Stack, Some("budget_seconds"), |draft| draft.budget = MINUTE),
-            // These are the defaults.
+            // These values are the defaults, so the plans are equal.
             (BenchKind::Tap, None, |draft| draft.family = Some(Family::Ipv4)),
             (BenchKind::Serial, None, |draft| draft.header_compression = Some(true)),
         ];
