@@ -20,13 +20,14 @@ pub struct WriteTask {
     /// Time to wait after each write.
     pub pause: Duration,
     /// Maximum mean rate at which the program itself writes, in bytes per second; `None` for no
-    /// maximum. A slower transfer is written as without a maximum, so that its segments stay as
-    /// they are.
+    /// maximum. A transfer that is slower than the maximum is not delayed, so that its segments do
+    /// not change.
     pub max_rate: Option<u64>,
 }
 
 /// Time by which a task may be ahead of its maximum rate. The first writes of a transfer fill the
-/// send buffer at once. A wait after them would change the segments of a slow transfer.
+/// send buffer at once. Without this allowance, the task would wait after them, even if the
+/// transfer is slower than the maximum rate.
 const AHEAD: Duration = Duration::from_millis(250);
 
 /// The kind of data that a source writes.
