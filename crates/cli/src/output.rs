@@ -156,8 +156,8 @@ pub(crate) fn write_file(
     fs::write(path, make()).map_err(|error| cannot(path, error))
 }
 
-/// Converts an error in writing a file whose content can be made again. The message therefore
-/// suggests another file name.
+/// Converts the error of writing a file to a failure. The contents can be computed again, so the
+/// message suggests another file name.
 #[expect(clippy::needless_pass_by_value, reason = "the signature that `write_file` requires")]
 pub(crate) fn cannot_write(path: &Path, error: io::Error) -> Failure {
     Failure::input(format!("{} cannot be written ({error}): name a writable file", path.display()))

@@ -28,9 +28,9 @@ pub(crate) struct ResultFiles {
 }
 
 impl ResultFiles {
-    /// Checks that the result files can be written. Each must differ from the others, from the
-    /// capture file `others`, the scenario file and the files of the sweep in `folder`. Commands
-    /// call this method before long work.
+    /// Checks that each requested result file can be written and would overwrite nothing that is
+    /// needed. It must not be another result file, the capture file `others`, the scenario file of
+    /// `plan` or a file of the sweep in `folder`. Commands call this method before long work.
     pub(crate) fn check(
         &self,
         others: Option<&Path>,
@@ -56,8 +56,8 @@ impl ResultFiles {
     }
 }
 
-/// Converts an error in writing a result file. The runs are saved in the folder of the sweep, so
-/// `linerate report` can write the file later.
+/// Converts the error of writing a result file to a failure. No run is lost: the runs are saved in
+/// the folder of the sweep, from which `linerate report` can write the file later.
 fn cannot_write(path: &Path, error: io::Error) -> Failure {
     StoreError::writing(path, error).into()
 }

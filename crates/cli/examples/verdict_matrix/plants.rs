@@ -58,7 +58,7 @@ pub(crate) struct Kernel {
     pub(crate) near_route: String,
     /// Metrics of the sink's route, as `ip route` takes them.
     pub(crate) far_route: String,
-    /// Receive ring of the sink's device.
+    /// Model of a slow receive ring at the sink's device; `None` for no such ring.
     pub(crate) ring: Option<Ring>,
     /// Additional arguments of `linerate sink`.
     pub(crate) sink: String,
@@ -328,8 +328,8 @@ fn held_out() -> Vec<Plant> {
 /// Returns plants whose strength, round-trip time and congestion control a seed determines. The
 /// diagnosis rules are not tuned to a seed, so these plants show how well the rules generalise.
 ///
-/// The planted limit of each path is far below its other limits: a link or a buffer that is not the
-/// planted limit allows at least three times the planted rate.
+/// The planted limit of each path is far below its other limits. Every other link or buffer allows
+/// at least three times the planted rate.
 pub(crate) fn drawn(seed: u64) -> Vec<Plant> {
     let mut draw = Draw(Rand64::new(u128::from(seed)));
     let mut plants = drawn_at_the_ends(&mut draw);
@@ -354,7 +354,7 @@ fn drawn_at_the_ends(draw: &mut Draw) -> Vec<Plant> {
 
         let (delay, why) = (draw.log(5, 40), draw.congestion());
         let window = draw.log(6_000, 60_000);
-        // The kernel advertises up to 65,535 bytes with a smaller `window`.
+        // If `window` is smaller than 65,535 bytes, the kernel still advertises up to 65,535 bytes.
         let path = draw.path(delay, window.max(65_535) * 1_000 / (2 * delay));
         let far_route = format!("window {window}");
         plants.push(with("drawn-window", "route-window", why, Kernel { far_route, ..path }));
@@ -380,7 +380,7 @@ fn drawn_on_the_path(draw: &mut Draw) -> Vec<Plant> {
     let mut plants = Vec::new();
     for _ in 0..2 {
         let (delay, megabits) = (draw.log(2, 40), draw.log(3, 100));
-        // A queue of one to four products of bandwidth and delay, and at least 30 KB.
+        // A queue of one to four bandwidth-delay products, and at least 30 KB.
         let product = megabits * 2 * delay / 8;
         let queue = (draw.log(10, 40) * product / 10).max(30);
         let impairments = format!("delay={delay}ms,tx.rate={megabits}Mb/s,tx.queue={queue}KB");
@@ -461,8 +461,9 @@ impl Draw {
         if self.0.rand_u64().is_multiple_of(2) { CUBIC } else { RENO }
     }
 
-    /// Returns a path with a delay in milliseconds. Half of the paths also have a link that allows
-    /// three to ten times the planted limit, in bytes per second, with a queue of 50 ms.
+    /// Returns a path with this delay in milliseconds. At random, half of the paths also have a
+    /// link with a queue of 50 ms. Its rate is three to ten times `bytes_per_second`, the planted
+    /// limit.
     fn path(&mut self, delay: u64, bytes_per_second: u64) -> Kernel {
         let bits = bytes_per_second * 8 * self.log(3, 10);
         if self.0.rand_u64().is_multiple_of(2) {

@@ -154,7 +154,7 @@ fn the_true_reason_of_a_failure_reaches_the_client() {
             let to = SocketAddr::new(to.parse().unwrap(), 9);
             let kind = clients.run(move || TcpStream::connect(to).unwrap_err().kind());
             assert_eq!(kind, expected, "{to}");
-            // Only `ConnectionRefused` is also reported by a UDP socket.
+            // A UDP socket reports `ConnectionRefused`, but no other of these errors.
             if expected == ErrorKind::ConnectionRefused {
                 let kind = clients.run(move || {
                     let socket = datagrams(to.ip());

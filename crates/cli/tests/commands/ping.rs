@@ -258,8 +258,8 @@ fn the_kernel_answers_on_a_tun_device() {
     assert!(stdout.contains("2 packets transmitted, 2 received"), "{stdout}");
 }
 
-/// A TUN device needs no neighbour discovery, which would delay the first packet. So the kernel
-/// must have accepted its IPv6 address before that packet arrives.
+/// On a TUN device, no neighbour discovery delays the first packet. The kernel must therefore be
+/// able to use its new IPv6 address before that packet arrives.
 #[test]
 fn the_first_request_over_ipv6_on_a_tun_device_is_answered() {
     if !has_tap() {

@@ -261,8 +261,8 @@ fn diagnose(
         let (change, time) = match next {
             NextRun::First => (None, FIRST_SHARE * total),
             NextRun::Plain => (None, further),
-            // At half the rate, half as many packets are sent. Only a longer run loses enough of
-            // them to compare its losses.
+            // At half the rate, only half as many packets are sent in a given time. The run is
+            // therefore longer, so that it loses enough packets for a comparison of loss rates.
             NextRun::Changed(change @ Change::PacedAtHalf) if diagnosis.is_lossy() => {
                 (Some(change), FIRST_SHARE * total)
             }
