@@ -52,7 +52,8 @@ fn times(
     Ok(theirs.measure(&published.measure).zip(ours).map(|(theirs, ours)| theirs / ours))
 }
 
-/// Appends the comparison with one published figure. Writing to a string cannot fail.
+/// Appends the comparison with one published figure. Errors of `write!` are ignored, because
+/// writing to a string cannot fail.
 fn describe(text: &mut String, published: &Published, ours: Option<f64>) {
     let figure = &published.figure;
     let [low, high] = figure.range;

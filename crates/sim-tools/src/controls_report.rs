@@ -25,7 +25,8 @@ const MECHANISM: &str = concat!(
     "  then stops. Of four two are needed as well, but two more are under way in the meantime.\n",
 );
 
-/// Returns the report of the causal experiments. Writing to a string cannot fail.
+/// Returns the report of the causal experiments. Errors of `write!` are ignored, because writing
+/// to a string cannot fail.
 #[must_use]
 pub fn controls_text(outcomes: &[ControlOutcome]) -> String {
     let mut text = String::new();

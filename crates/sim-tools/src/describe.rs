@@ -8,7 +8,8 @@ use linerate_sim::{
 use linerate_units::Span;
 use std::fmt::Write;
 
-/// Returns the outcome of a run as text. Writing to a string cannot fail.
+/// Returns the outcome of a run as text. Errors of `write!` are ignored, because writing to a
+/// string cannot fail.
 #[must_use]
 pub fn describe(outcome: &Outcome) -> String {
     let mut text = String::new();

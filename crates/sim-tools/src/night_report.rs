@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Returns the report of a night that took `seconds` to simulate. Writing to a string cannot fail.
+/// Returns the report of a night that took `seconds` to simulate. Errors of `write!` are ignored,
+/// because writing to a string cannot fail.
 #[must_use]
 pub fn night_text(night: &Night, seconds: f64) -> String {
     let mut text = String::new();

@@ -39,7 +39,8 @@ const LEGEND: [(Activity, &str, &str); 14] = [
     (Activity::WaitsForData, "for data", "#d5e0d0"),
 ];
 
-/// Returns a timeline as SVG. Writing to a string cannot fail.
+/// Returns a timeline as SVG. Errors of `write!` are ignored, because writing to a string cannot
+/// fail.
 #[must_use]
 pub fn timeline_svg(title: &str, window: Window, timeline: &Timeline) -> String {
     let page = Page::new(window, timeline);
