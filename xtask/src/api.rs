@@ -1,5 +1,5 @@
 //! `cargo xtask api`: compares the public items of crates for applications with the listings in
-//! `docs/api/`, so that every change of an interface is noticed, and finds public types whose
+//! `docs/api/`, so that every change of an interface is noticed. It also finds public types whose
 //! documentation has no example.
 //!
 //! The task scans the source line by line, without a parser. This suffices, because rustfmt
