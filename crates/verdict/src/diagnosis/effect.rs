@@ -7,7 +7,7 @@ use linerate_evidence::stats::as_f64;
 /// The effect of an intervention, relative to transfers without the intervention.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effect {
-    /// The intervention.
+    /// The intervention that has the effect.
     pub change: Change,
     /// Ratio of the rate with the intervention to the rate without it.
     pub ratio: f64,

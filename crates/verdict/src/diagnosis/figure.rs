@@ -59,7 +59,7 @@ pub enum Figure {
     WindowGrowth,
     /// 1 if the congestion window stays below the slow start threshold, else 0.
     SlowStart,
-    /// Duration in mean round-trip times.
+    /// Duration of the observed part of the run, in mean round-trip times.
     RoundTrips,
     /// Ratio of the packets that the receiving machine dropped to the retransmitted segments.
     ReceiveDrops,

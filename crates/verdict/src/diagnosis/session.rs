@@ -73,7 +73,7 @@ pub struct Diagnosis {
 /// A run with an intervention.
 #[derive(Clone, Debug)]
 struct ChangedRun {
-    /// Position among all runs.
+    /// Position of this run among all runs of the diagnosis.
     place: usize,
     change: Change,
     evidence: RunEvidence,
@@ -82,16 +82,17 @@ struct ChangedRun {
     is_contended: bool,
 }
 
-/// A rule, with its score and the results of its groups of expectations.
+/// A rule, with its score and the results of its groups of expectations. The result of a group is
+/// that of its first expectation whose intervention is possible.
 struct Judged {
     rule: &'static Rule,
     score: f64,
-    /// Number of confirmed groups.
+    /// Number of confirmed groups of expectations.
     confirmed: usize,
     is_first_confirmed: bool,
-    /// Number of refuted groups.
+    /// Number of refuted groups of expectations.
     refuted: usize,
-    /// Number of groups on whose results the confidence depends.
+    /// Number of groups of expectations on whose results the confidence depends.
     expected: usize,
 }
 

@@ -60,7 +60,7 @@ pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
 /// The comparison of a cell with the fastest of its neighbours in the table.
 struct Compared<'a> {
     cell: &'a CellSummary<'a>,
-    /// The fastest neighbour.
+    /// The fastest of the cell's neighbours in the table.
     neighbour: &'a CellSummary<'a>,
     /// Ratio of the cell's median rate to the neighbour's median rate.
     part: f64,
