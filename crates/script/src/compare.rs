@@ -6,7 +6,7 @@ use crate::syntax::{
 };
 use linerate_wire::{Ecn, EcnOrder, TcpFlags, TypeOfService};
 
-/// The parts in which two packets differ.
+/// Names of the parts in which two packets differ, such as `TTL` or `DF`.
 #[derive(Default)]
 struct Differences(Vec<&'static str>);
 
@@ -29,7 +29,7 @@ impl Differences {
     }
 }
 
-/// Returns a description of each part in which `actual` differs from `expected`.
+/// Returns the names of the parts in which `actual` differs from `expected`, such as `TTL`.
 pub(crate) fn differences(
     expected: &Packet,
     actual: &Packet,

@@ -38,7 +38,8 @@ impl Application {
         }
     }
 
-    /// Executes a call, which may wait.
+    /// Executes a system call of the script on the kernel. The call may block. A socket that the
+    /// call creates gets the number `name`.
     pub(super) fn perform(&self, call: &Call, name: i32, descriptors: &Descriptors) -> Answer {
         attempt(call, name, descriptors, self).unwrap_or_else(|error| Answer::error(errno(&error)))
     }

@@ -26,7 +26,7 @@ const UNTIMED_GRACE: Duration = Duration::from_secs(10);
 pub struct Options {
     /// Whether to compare only events and their order, not times. For real time on a busy machine.
     pub untimed: bool,
-    /// The IP version.
+    /// The IP version over which the script runs.
     pub family: Family,
 }
 

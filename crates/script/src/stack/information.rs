@@ -26,7 +26,7 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
         "last_ack_recv" => now.since(information.last_received).as_millis(),
         "rcv_rtt" => information.receive_round_trip.map_or(0, Duration::as_micros),
         "rcv_space" => information.read_in_a_round_trip.into(),
-        // Linux's value for "no limit".
+        // As in Linux, the largest number means that there is no limit.
         "pacing_rate" => {
             information.pacing_rate.map_or(u64::MAX, |rate| rate.bits_per_second() / 8)
         }
@@ -48,7 +48,7 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
         "pmtu" => information.path_mtu.into(),
         "snd_cwnd" => whole_segments(information.congestion_window),
         "snd_ssthresh" => match information.slow_start_threshold {
-            // Linux's value for "no threshold yet".
+            // Linux reports this number while there is no threshold yet.
             threshold if threshold >= 1 << 30 => 0x7fff_ffff,
             threshold => whole_segments(threshold),
         },

@@ -10,7 +10,7 @@ use core::fmt;
 /// A UDP datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// The IP header.
+    /// The fields of the IP header that the script specifies.
     pub ip: IpMarks,
     /// Source and destination port, for scripts with several sockets; `None` if the script gives
     /// none.

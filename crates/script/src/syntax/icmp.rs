@@ -12,11 +12,11 @@ use std::net::IpAddr;
 /// An ICMP message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Icmp {
-    /// The IP header.
+    /// The fields of the IP header that the script specifies.
     pub ip: IpMarks,
     /// The type and code, by their names.
     pub kind: IcmpKind,
-    /// The rest of the message.
+    /// The part of the message after its type and code.
     pub body: IcmpBody,
 }
 
@@ -45,9 +45,9 @@ pub enum IcmpBody {
     },
     /// An echo request or reply.
     Echo {
-        /// The identifier.
+        /// The identifier of the echo.
         id: u16,
-        /// The sequence number.
+        /// The sequence number of the echo.
         seq: u16,
         /// Number of data bytes.
         length: u16,

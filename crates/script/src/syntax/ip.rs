@@ -49,7 +49,7 @@ pub enum Marks {
     Ecn(Ecn),
     /// ECT(0) or ECT(1); only for packets from the host.
     Capable,
-    /// The whole byte.
+    /// The whole byte has this value.
     Byte(u8),
 }
 
@@ -62,9 +62,9 @@ pub enum ExtensionHeader {
     Destination(Option<u8>),
     /// A routing header of this type, with this number of segments left.
     Routing {
-        /// The type.
+        /// The type of the routing header.
         kind: u8,
-        /// Segments left, with an address for each.
+        /// The number of segments left. The header has an address for each of them.
         left: u8,
     },
 }

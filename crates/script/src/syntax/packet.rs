@@ -23,7 +23,7 @@ pub enum Packet {
 /// direction. In a SYN itself they are absolute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// Parts of the IP header.
+    /// The fields of the IP header that the script specifies.
     pub ip: IpMarks,
     /// Source and destination port, if the script has several connections.
     pub ports: Option<(u16, u16)>,

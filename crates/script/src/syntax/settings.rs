@@ -11,10 +11,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Settings that a script makes by the options at its head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Tolerance when times are compared.
+    /// Maximum deviation of a time from the time in the script.
     pub tolerance: Duration,
-    /// Tolerance as per mille of the time since the previous event. It applies to kernels with
-    /// coarse timers if it is larger than `tolerance`.
+    /// Maximum deviation of a time for kernels with coarse timers, as per mille of the time since
+    /// the previous event. The larger one of this deviation and `tolerance` applies.
     pub tolerance_per_mille: u64,
     /// Size of the largest IP packet on the link, in bytes.
     pub mtu: u16,

@@ -19,7 +19,7 @@ pub struct ControlMessage {
 /// The contents of a control message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlData {
-    /// An `int`.
+    /// A number, which is an `int` of C.
     Number(i64),
     /// The software timestamp of `struct scm_timestamping`, in nanoseconds since the start of the
     /// script.

@@ -44,9 +44,9 @@ pub enum ReturnTime {
 pub enum Expected {
     /// Any result, written `...`.
     Anything,
-    /// This number.
+    /// This number as the return value.
     Value(i64),
-    /// The result `-1` with this error number.
+    /// The return value `-1` with this error number.
     Error(Errno),
 }
 
@@ -57,7 +57,7 @@ pub struct Transfer {
     pub fd: i32,
     /// Maximum number of bytes to read or write.
     pub count: usize,
-    /// The flags, `MSG_…`.
+    /// The flags of the call, `MSG_…`.
     pub flags: i64,
     /// The data to write or to expect, if the script specifies them.
     pub data: Option<Vec<u8>>,
