@@ -51,7 +51,7 @@ impl Frame {
         self.segment
     }
 
-    /// Sets or clears the segment size.
+    /// Sets the payload bytes of each segment of a GSO or GRO frame; `None` for any other frame.
     pub(crate) const fn set_segment(&mut self, segment: Option<NonZeroU16>) {
         self.segment = segment;
     }

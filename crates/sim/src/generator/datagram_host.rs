@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Largest IP packet of Ethernet (IEEE 802.3).
 const MTU: usize = 1_500;
-/// Bytes of the longest frame.
+/// Length of the longest frame in bytes, without its check sequence.
 pub(crate) const LONGEST: usize = EthernetHeader::LENGTH + MTU;
 /// Largest payload of a datagram in bytes that both IPv4 and IPv6 can carry.
 pub(super) const LARGEST_DATAGRAM: usize = 65_507;

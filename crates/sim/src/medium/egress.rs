@@ -39,7 +39,7 @@ impl EgressQueue {
         }
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the queue.
     pub(crate) const fn statistics(&self) -> &EgressStatistics {
         &self.counted
     }

@@ -203,7 +203,7 @@ impl Medium {
         }
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the medium.
     pub(crate) fn statistics(&self) -> MediumStatistics {
         match self {
             Self::Bus(bus) => *bus.statistics(),

@@ -171,7 +171,7 @@ impl Relay {
         self.cpu.busy()
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the relay.
     pub(crate) const fn statistics(&self) -> &RelayStatistics {
         &self.counted
     }

@@ -18,7 +18,7 @@ const PORTS: u16 = 16_384;
 pub(super) enum Spread {
     /// At random: the RSS hash of each flow determines the processor.
     Chance,
-    /// Round robin.
+    /// Round robin: connection n is on processor n modulo the number of processors.
     Even,
     /// All connections are on the first processor.
     One,

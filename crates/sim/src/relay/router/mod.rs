@@ -64,7 +64,7 @@ struct Transit {
     hops: u8,
     /// Offset of the packet in its frame.
     start: usize,
-    /// Bytes of the packet.
+    /// Length of the packet in bytes.
     length: usize,
 }
 
