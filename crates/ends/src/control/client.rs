@@ -30,7 +30,7 @@ pub struct Remote {
     /// The local address of the control connection.
     local: SocketAddr,
     description: Description,
-    /// The shortest round-trip time so far.
+    /// The shortest round-trip time of the control connection so far.
     round_trip: Duration,
 }
 

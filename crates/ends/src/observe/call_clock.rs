@@ -26,12 +26,12 @@ impl CallClock {
         Self { base: Instant::now(), bytes: zero(), spent: zero(), entered: zero() }
     }
 
-    /// Records the start of a call.
+    /// Records that the thread enters a call of `write` or `read`.
     pub(crate) fn enter(&self) {
         self.entered.store(self.nanos().saturating_add(1), Ordering::Relaxed);
     }
 
-    /// Records the end of a call, which has moved `bytes`.
+    /// Records that the thread leaves a call of `write` or `read`, which has moved `bytes` bytes.
     pub(crate) fn leave(&self, bytes: usize) {
         let entered = self.entered.swap(0, Ordering::Relaxed);
         let spent = (self.nanos() + 1).saturating_sub(entered);
@@ -44,7 +44,7 @@ impl CallClock {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Is the thread in a call?
+    /// Is the thread in a call of `write` or `read`?
     pub(super) fn is_in_call(&self) -> bool {
         self.entered.load(Ordering::Relaxed) != 0
     }

@@ -21,7 +21,7 @@ pub(super) struct MachineCounters {
 /// The time of one CPU by purpose, in clock ticks since the machine started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CpuTicks {
-    /// Time for all purposes.
+    /// Total time of the CPU, for all purposes.
     total: u64,
     /// Time without a task to run, including the time spent waiting for input and output.
     idle: u64,
