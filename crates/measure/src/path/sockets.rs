@@ -27,7 +27,7 @@ pub struct SocketPath {
     /// The receiving end. Fields are dropped in their order, so the control connection ends before
     /// the host that carries it.
     far: FarEnd,
-    /// The sending end.
+    /// The sending end of the path.
     near: NearEnd,
     /// Name and port of the receiving end, as they were given.
     peer: Peer,

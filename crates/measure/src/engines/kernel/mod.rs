@@ -28,7 +28,7 @@ use path::Path;
 /// The bench for the kernel's TCP at both ends.
 #[derive(Debug)]
 pub struct KernelBench {
-    /// The receiving end.
+    /// The receiving end of the transfers.
     to: Destination,
     facts: BenchFacts,
     common_options: CommonOptions,
