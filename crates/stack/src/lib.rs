@@ -18,8 +18,8 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let host = |number: u8, address: &str| {
 //!     let mac = MacAddress::new([2, 0, 0, 0, 0, number]);
-//! A real host draws its seed from the operating system's random numbers. This example uses fixed
-//! seeds, so that each run sends the same bytes.
+//!     // A real host draws its seed from the operating system's random numbers. This example uses
+//!     // fixed seeds, so that each run sends the same bytes.
 //!     let config = StackConfig::new(mac, address.parse()?);
 //!     Ok::<_, Box<dyn std::error::Error>>(Stack::new(config, [number; 32]))
 //! };
@@ -58,8 +58,8 @@
 //! assert_eq!(there.tcp_read(now, server, &mut received)?, 9);
 //! assert_eq!(&received[..9], b"line rate");
 //!
-//! Time advances only through the argument `now`. The FIN below is lost, and is retransmitted after
-//! a second without an acknowledgement.
+//! // Time advances only through the argument `now`. The FIN below is lost, and is retransmitted
+//! // after a second without an acknowledgement.
 //! here.tcp_close(now, client)?;
 //! let mut lost = [0; 1_514];
 //! while here.poll_transmit(now, &mut lost).is_some() {}

@@ -27,8 +27,8 @@ const SMALL_LIMIT: f64 = 5.0;
 /// large packets may be zero.
 const SMALL_MIN: f64 = 1e6;
 /// Minimum size in bytes of a buffer with the intervention of a larger buffer. On a path with a
-/// round trip of microseconds, a smaller buffer still holds the sender back: it admits data in whole
-/// GSO bursts, and the reader is woken for each of them.
+/// round trip of microseconds, a smaller buffer still holds the sender back: it admits data in
+/// whole GSO bursts, and the reader is woken for each of them.
 const LARGER_BUFFER_MIN: u64 = 8 * GSO_BURST as u64;
 /// Share of the peak delivery rate, or of the throughput without losses, at which
 /// [`Change::Paced`] sends.

@@ -203,9 +203,9 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::First,
     },
-    // A small buffer on a path with a short round trip contains unread data most of the time, because
-    // the reader needs about as long as the path. Only the interventions distinguish it from the
-    // buffer of a slow reader.
+    // A small buffer on a path with a short round trip contains unread data most of the time,
+    // because the reader needs about as long as the path. Only the interventions distinguish it
+    // from the buffer of a slow reader.
     Rule {
         limit: Limit::ReceiveBuffer,
         conditions: &[
