@@ -54,6 +54,8 @@ pub enum Figure {
     Timeouts,
     /// Ratio of the mean round-trip time to the shortest round-trip time.
     RoundTripRatio,
+    /// Mean round-trip time, in milliseconds.
+    RoundTripMillis,
     /// Ratio of the largest congestion window of the observed part to the largest congestion window
     /// of the first half of the run.
     WindowGrowth,
@@ -69,7 +71,7 @@ pub enum Figure {
 
 impl Figure {
     /// All figures, in the order in which tables show them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::SenderCpu,
         Self::ReceiverCpu,
         Self::WriterAway,
@@ -84,6 +86,7 @@ impl Figure {
         Self::AcknowledgedSegments,
         Self::Timeouts,
         Self::RoundTripRatio,
+        Self::RoundTripMillis,
         Self::WindowGrowth,
         Self::SlowStart,
         Self::RoundTrips,
@@ -108,6 +111,7 @@ impl Figure {
             Self::AcknowledgedSegments => "acknowledged_segments_per_second",
             Self::Timeouts => "retransmission_timeouts",
             Self::RoundTripRatio => "round_trip_over_shortest",
+            Self::RoundTripMillis => "round_trip_milliseconds",
             Self::WindowGrowth => "congestion_window_growth",
             Self::SlowStart => "slow_start",
             Self::RoundTrips => "round_trips",
@@ -168,6 +172,7 @@ impl Figure {
                 let shortest = as_f64(connection.shortest_round_trip_micros?);
                 (shortest > 0.0).then_some(connection.round_trip_micros?.mean / shortest)
             }
+            Self::RoundTripMillis => connection.round_trip_micros.map(|time| time.mean / 1e3),
             Self::WindowGrowth => {
                 let earlier = as_f64(connection.earlier_congestion_window?);
                 let now = as_f64(connection.congestion_window?.max);
@@ -261,6 +266,7 @@ mod tests {
         assert_eq!(Figure::Retransmitted.of(&run), Some(0.01));
         assert_eq!(Figure::UnreadShare.of(&run), Some(0.4));
         assert_eq!(Figure::RoundTripRatio.of(&run), Some(3.0));
+        assert_eq!(Figure::RoundTripMillis.of(&run), Some(30.0));
         assert_eq!(Figure::RoundTrips.of(&run), Some(100.0));
         assert_eq!(Figure::ReceiveDrops.of(&run), Some(0.5));
         let mut lossless = run.clone();

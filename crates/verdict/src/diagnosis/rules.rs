@@ -430,6 +430,24 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::All,
     },
+    // On a path with a short round trip, data and acknowledgements wait for processors and for
+    // other segments of a batch. The round-trip time then says nothing about a queue.
+    Rule {
+        limit: Limit::RandomLoss,
+        conditions: &[
+            at_least(Figure::NetworkHolds, 0.3, 0.6, MAJORITY),
+            at_least(Figure::Retransmitted, 0.0001, 0.0005, LOSSY),
+            at_most(Figure::RoundTripMillis, 1.0, 2.0, "so short a path has no long queue"),
+            at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),
+            at_most(Figure::ReceiverCpu, 0.8, 0.95, CPU_FREE),
+            at_most(Figure::ReceiveDrops, 0.2, 0.5, NOT_THERE),
+        ],
+        expectations: &[
+            &[Expectation::LossStays(Change::PacedAtHalf, 0.4)],
+            &[Expectation::LossStays(Change::Paced, 0.4)],
+        ],
+        proof: Proof::All,
+    },
     Rule {
         limit: Limit::ReceiveDrop,
         conditions: &[

@@ -542,3 +542,17 @@ fn a_reader_that_pauses_is_told_from_one_that_copies() {
         assert_eq!(verdict.limit, limit, "{cpu}, {gain}: {verdict:#?}");
     }
 }
+
+#[test]
+fn losses_on_a_short_path_are_random_whatever_the_ratio_of_its_round_trips() {
+    let lossy = |round_trips| Figures {
+        states: CONGESTION,
+        lost: 500,
+        round_trip_ratio: 60.0,
+        round_trips,
+        ..PLAIN
+    };
+    let effects = [(Change::Paced, 0.09, 480), (Change::PacedAtHalf, 0.08, 500)];
+    assert_eq!(diagnose(lossy(4_000.0), &effects, &[]).limit, Limit::RandomLoss);
+    assert_ne!(diagnose(lossy(100.0), &effects, &[]).limit, Limit::RandomLoss);
+}
