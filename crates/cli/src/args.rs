@@ -111,7 +111,8 @@ fn one_line(error: &clap::Error, command: &str) -> String {
     }
 }
 
-/// Returns the option or command that clap suggests in place of a misspelt one.
+/// Returns the option or command that clap suggests in place of a misspelt one; `None` if it
+/// suggests none.
 fn suggestion(error: &clap::Error) -> Option<String> {
     let kinds =
         [ContextKind::SuggestedArg, ContextKind::SuggestedValue, ContextKind::SuggestedSubcommand];

@@ -153,7 +153,8 @@ impl<'a> State<'a> {
     }
 
     /// Returns the middle of the steepest gap after an even number of runs, and the cell with the
-    /// least certain prediction after an odd number. If either does not exist, returns the other.
+    /// least certain prediction after an odd number. If one of these cells does not exist, returns
+    /// the other; `None` if neither exists.
     fn informative(&self) -> Option<Cell> {
         let (one, other) = (|| self.steepest_gap(), || self.least_certain());
         if self.runs.is_multiple_of(2) { one().or_else(other) } else { other().or_else(one) }
@@ -189,8 +190,8 @@ impl<'a> State<'a> {
         steepest.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, cell)| cell)
     }
 
-    /// Returns the unmeasured cell whose predicted rate has the widest confidence interval. If no
-    /// model exists yet, returns the next cell of the schedule.
+    /// Returns the unmeasured cell whose predicted rate has the widest confidence interval; `None`
+    /// if all cells were measured. If no model exists yet, returns the next cell of the schedule.
     fn least_certain(&self) -> Option<Cell> {
         let Some(surface) = self.surface() else { return self.scheduled() };
         let cells = self.design.cells();
@@ -215,7 +216,8 @@ impl<'a> State<'a> {
         })
     }
 
-    /// Returns the cell of the first run in the schedule that has not been made.
+    /// Returns the cell of the first run in the schedule that has not been made; `None` if all runs
+    /// have.
     fn scheduled(&self) -> Option<Cell> {
         let mut planned = schedule(self.design).into_iter();
         planned.find(|run| run.repeat >= self.count(run.cell)).map(|run| run.cell)

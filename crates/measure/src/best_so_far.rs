@@ -43,7 +43,8 @@ impl BestSoFar {
         self.best
     }
 
-    /// Compares the medians of all cells, and returns the cell with the highest one.
+    /// Compares the medians of all cells. Returns the cell with the highest median, and this median
+    /// in bytes per second; `None` before the first run.
     fn search(&self) -> Option<(Cell, f64)> {
         let medians = self.rates.keys().filter_map(|&cell| Some((cell, self.median(cell)?)));
         medians.max_by(|(_, one), (_, other)| one.total_cmp(other))

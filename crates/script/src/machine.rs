@@ -22,7 +22,7 @@ pub(crate) trait Machine {
     /// packet.
     fn inject(&mut self, packet: &[u8], line: Option<LineMark>) -> Result<(), MachineError>;
 
-    /// Waits for the next packet of the host, at most until `until`.
+    /// Waits for the next packet of the host; returns `None` if there is none until `until`.
     fn next_packet(&mut self, until: Duration) -> Result<Option<Captured>, MachineError>;
 
     /// Applies a setting, such as a sysctl, to the host.

@@ -32,6 +32,7 @@ pub fn beside_published(
 }
 
 /// Runs the second scenario of a ratio, and returns its figure divided by the figure of `outcome`.
+/// Returns `None` if one of the figures is missing or the divisor is zero.
 fn times(
     name: &str,
     changes: &[String],

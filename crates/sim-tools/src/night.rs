@@ -165,7 +165,8 @@ fn job<'a>(blueprint: &'a Blueprint, run: &PlannedRun, design: &Design) -> Job<'
 }
 
 impl ColumnOutcome {
-    /// Returns the cell in which both buffers hold this many packets.
+    /// Returns the cell in which both buffers hold this many packets; `None` if it was not
+    /// simulated.
     #[must_use]
     pub fn diagonal(&self, packets: u32) -> Option<&CellOutcome> {
         self.cells.get(&(packets, packets))

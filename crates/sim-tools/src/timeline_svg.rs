@@ -205,6 +205,7 @@ impl Page {
 }
 
 /// Returns the label of a bar: the numbers of a segment, or the event that a host waits for.
+/// Returns `None` for all other activities.
 fn label(held: &Held) -> Option<String> {
     let segment = held.segment;
     Some(match held.by {

@@ -32,7 +32,7 @@ impl<E> EventQueue<E> {
         self.heap.push(Entry { at, order, event });
     }
 
-    /// Removes the earliest event, and returns it with its time.
+    /// Removes the earliest event, and returns it with its time; `None` if the queue is empty.
     pub(crate) fn pop(&mut self) -> Option<(Tick, E)> {
         self.heap.pop().map(|entry| (entry.at, entry.event))
     }

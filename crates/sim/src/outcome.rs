@@ -104,7 +104,7 @@ pub struct WireOutcome {
 }
 
 impl Outcome {
-    /// Returns the report of the program with this name.
+    /// Returns the report of the program with this name; `None` if there is no such program.
     #[must_use]
     pub fn program(&self, name: &str) -> Option<&ProgramReport> {
         self.programs.iter().find(|program| program.name == name)

@@ -448,7 +448,8 @@ fn give_as_run(end: &mut Connection, now: Instant, segment: &Segment<'_>) -> Opt
     Some(end.driver().handle_run(now, run, segment))
 }
 
-/// Returns the next segment that `end` sends. Its twin must send an equal one.
+/// Returns the next segment that `end` sends; `None` if there is nothing to send. Its twin must
+/// send an equal segment.
 pub(crate) fn poll_with_twin(
     end: &mut Connection,
     now: Instant,

@@ -87,7 +87,7 @@ impl TestLink {
         self.arrived.push_back(Arrived { at, bytes, checksum, segment });
     }
 
-    /// Removes and returns the oldest frame that the host has sent.
+    /// Removes and returns the oldest frame that the host has sent; `None` if there is none.
     pub fn fetch(&mut self) -> Option<Vec<u8>> {
         self.sent.pop_front()
     }

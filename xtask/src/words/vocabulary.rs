@@ -62,7 +62,8 @@ impl<'a> Vocabulary<'a> {
         found
     }
 
-    /// Returns the longest term with which `words` begin, and the number of its words.
+    /// Returns the longest term with which `words` begin, and the number of its words; `None` if
+    /// they begin with no term.
     fn longest(&self, words: &[Word<'_>], kind: Kind, file: &Path) -> Option<(Term<'a>, usize)> {
         let first = words.first()?.text.to_lowercase();
         let singular = first.strip_suffix('s').unwrap_or_default();

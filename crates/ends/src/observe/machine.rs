@@ -93,12 +93,12 @@ fn softirq_threads() -> Vec<u32> {
     processes.flatten().filter_map(id).collect()
 }
 
-/// Reads the first half of the kernel's boot ID.
+/// Reads the first half of the kernel's boot ID; `None` if the kernel does not report it.
 pub(super) fn boot() -> Option<u64> {
     first_half(&fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?)
 }
 
-/// Parses the first half of a boot ID, which is a UUID.
+/// Parses the first half of a boot ID, which is a UUID; `None` if it contains no digits.
 fn first_half(boot_id: &str) -> Option<u64> {
     let digits: String = boot_id.chars().filter(char::is_ascii_hexdigit).take(16).collect();
     u64::from_str_radix(&digits, 16).ok()

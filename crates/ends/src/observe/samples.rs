@@ -129,7 +129,8 @@ impl Samples {
         self.round_trip.distribution()
     }
 
-    /// Returns the number of loss events since the connection was opened.
+    /// Returns the number of loss events since the connection was opened; `None` if the TCP does
+    /// not count retransmissions.
     pub(super) const fn loss_events(&self) -> Option<u64> {
         self.losses.events
     }

@@ -24,7 +24,7 @@ pub(super) struct ObservedThreads {
     pub(super) host: Option<u32>,
 }
 
-/// Returns the ID of the calling thread in `/proc`.
+/// Returns the ID of the calling thread in `/proc`; `None` if `/proc` cannot be read.
 pub(super) fn own_number() -> Option<u32> {
     // The target of the symbolic link is `PID/task/TID`.
     let target = fs::read_link("/proc/thread-self").ok()?;

@@ -67,9 +67,9 @@ fn read(file: &str) -> Option<String> {
     fs::read_to_string(file).ok()
 }
 
-/// Returns the interface of the route to `address` with the longest prefix. `table` is the content
-/// of `/proc/net/route`. Its columns are name, destination, gateway, flags, two counters, metric
-/// and mask. Addresses are hexadecimal, in host byte order.
+/// Returns the interface of the route to `address` with the longest prefix; `None` if there is no
+/// route. `table` is the content of `/proc/net/route`. Its columns are name, destination, gateway,
+/// flags, two counters, metric and mask. Addresses are hexadecimal, in host byte order.
 fn ipv4_route(table: &str, address: Ipv4Addr) -> Option<String> {
     let address = u32::from_ne_bytes(address.octets());
     let row = |line: &str| {
@@ -82,9 +82,9 @@ fn ipv4_route(table: &str, address: Ipv4Addr) -> Option<String> {
     longest(table, row)
 }
 
-/// Returns the interface of the route to `address` with the longest prefix. `table` is the content
-/// of `/proc/net/ipv6_route`. Its columns are destination with prefix length, source with prefix
-/// length, next hop, metric, two counters, flags and name.
+/// Returns the interface of the route to `address` with the longest prefix; `None` if there is no
+/// route. `table` is the content of `/proc/net/ipv6_route`. Its columns are destination with prefix
+/// length, source with prefix length, next hop, metric, two counters, flags and name.
 fn ipv6_route(table: &str, address: Ipv6Addr) -> Option<String> {
     let row = |line: &str| {
         let mut words = line.split_whitespace();

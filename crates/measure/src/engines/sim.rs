@@ -219,7 +219,8 @@ fn ip_header(family: Family) -> u32 {
     u32::try_from(family.header_length()).unwrap_or(u32::MAX)
 }
 
-/// Returns the reports on the source and the sink of the scenario's first bulk transfer.
+/// Returns the reports on the source and the sink of the scenario's first bulk transfer; `None` if
+/// the scenario has no bulk transfer.
 fn ends<'a>(
     blueprint: &Blueprint,
     outcome: &'a Outcome,

@@ -82,7 +82,7 @@ fn stolen() -> Option<Stolen> {
 }
 
 /// Parses the content of `/proc/stat`. The steal time is the eighth number in the line of all CPUs;
-/// each CPU has a further line.
+/// each CPU has a further line. Returns `None` if the number is missing.
 fn parse_stolen(text: &str) -> Option<Stolen> {
     let mut lines = text.lines();
     let ticks = lines.next()?.strip_prefix("cpu ")?.split_whitespace().nth(7)?.parse().ok()?;
@@ -103,7 +103,8 @@ fn waited() -> Option<u64> {
     parse(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
 }
 
-/// Parses the second number of `schedstat`, the time in the run queue in nanoseconds.
+/// Parses the second number of `schedstat`, the time in the run queue in nanoseconds; `None` if it
+/// is missing.
 fn parse(text: &str) -> Option<u64> {
     text.split_whitespace().nth(1)?.parse().ok()
 }

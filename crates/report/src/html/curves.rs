@@ -67,7 +67,8 @@ pub(crate) fn content(report: &Report<'_>) -> String {
     )
 }
 
-/// Returns the point of a cell at the buffer size that varies along its curve.
+/// Returns the point of a cell at the buffer size that varies along its curve; `None` if this size
+/// is not in `sizes`.
 fn point(
     cell: &CellSummary<'_>,
     varying: BufferSize,

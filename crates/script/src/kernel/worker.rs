@@ -46,12 +46,12 @@ impl Worker {
         let _ = self.calls.send((call.clone(), name));
     }
 
-    /// Returns the time and the result of the last call, once it has returned.
+    /// Returns the time and the result of the last call; `None` until the call has returned.
     pub(super) fn finished(&self) -> Option<(Instant, Answer)> {
         self.answers.try_recv().ok()
     }
 
-    /// Returns a socket, for instance to read `TCP_INFO`.
+    /// Returns socket number `name`, for instance to read `TCP_INFO`; `None` if it is not open.
     pub(super) fn socket(&self, name: i32) -> Option<Arc<OwnedFd>> {
         self.descriptors.get(name)
     }

@@ -254,7 +254,8 @@ impl StackMachine {
         Ok(())
     }
 
-    /// Executes `connect` on a socket that is already connecting or connected.
+    /// Executes `connect` on a socket that is already connecting or connected. Returns `None` if
+    /// the call must wait, which `waits` permits.
     pub(super) fn connect_again(&mut self, fd: i32, waits: bool) -> Option<Result<Answer, Errno>> {
         let state = match self.connection(fd) {
             Ok(connection) => connection.state(),

@@ -113,7 +113,8 @@ impl StackMachine {
         !self.sockets.is_nonblocking(transfer.fd) && transfer.flags & DONT_WAIT == 0
     }
 
-    /// Returns and clears the error that the network has reported about a datagram.
+    /// Returns and clears the error that the network has reported about a datagram, if there is
+    /// one.
     pub(super) fn take_datagram_error(&mut self, fd: i32) -> Result<Option<Errno>, Errno> {
         let handle = self.datagrams(fd)?;
         let error = self.host.stack_mut().udp_take_error(handle).map_err(errno)?;

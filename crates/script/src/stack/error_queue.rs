@@ -154,7 +154,8 @@ impl ErrorQueue {
         }
     }
 
-    /// Removes the next entry, and returns it as control messages.
+    /// Removes the next entry, and returns it as control messages; `None` if there is no entry to
+    /// read.
     fn read(&mut self) -> Option<Vec<ControlMessage>> {
         let message = |level, kind, data| ControlMessage {
             level: constant(level).unwrap_or(0),

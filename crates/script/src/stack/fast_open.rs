@@ -59,7 +59,8 @@ pub(super) fn rules(value: &str) -> Result<FastOpenRules, String> {
     })
 }
 
-/// Parses `net.ipv4.tcp_fastopen_key`: the current key, and after a comma the previous key.
+/// Parses `net.ipv4.tcp_fastopen_key`: the current key, and after a comma the previous key. Returns
+/// `None` if a key is invalid.
 pub(super) fn keys(value: &str) -> Option<FastOpenKeys> {
     let (current, previous) = match value.split_once(',') {
         Some((current, previous)) => (current, Some(key(previous)?)),
@@ -69,7 +70,7 @@ pub(super) fn keys(value: &str) -> Option<FastOpenKeys> {
 }
 
 /// Parses a key such as `00112233-44556677-8899aabb-ccddeeff`: four words, which Linux stores in
-/// little-endian order.
+/// little-endian order. Returns `None` for any other text.
 fn key(text: &str) -> Option<[u8; 16]> {
     let words: Option<Vec<[u8; 4]>> = text
         .split('-')
@@ -104,7 +105,8 @@ impl StackMachine {
     }
 
     /// Executes a write with `MSG_FASTOPEN`: opens the connection, with as much data as the SYN can
-    /// carry. A blocking call writes the rest after the peer has answered.
+    /// carry. Returns `None` if the call must wait: a blocking call writes the rest after the peer
+    /// has answered.
     pub(super) fn write_fast(&mut self, transfer: &Transfer) -> Option<Result<Answer, Errno>> {
         if !self.fast_open.client {
             return Some(Err(Errno::OPNOTSUPP));
@@ -141,7 +143,7 @@ impl StackMachine {
         wants && self.fast_open.client
     }
 
-    /// Returns the address of a `connect` that waits for the first write.
+    /// Returns the address of a `connect` that waits for the first write; `None` if none waits.
     pub(super) fn deferred(&self, fd: i32) -> Option<SocketAddr> {
         match self.sockets.get(fd)? {
             Socket::Unconnected { options, .. } => options.deferred,

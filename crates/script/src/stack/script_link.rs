@@ -73,7 +73,8 @@ impl ScriptLink {
         Ok(())
     }
 
-    /// Takes the next packet that the host sent, with its encoding on a serial line.
+    /// Takes the next packet that the host sent, with its encoding on a serial line; `None` if
+    /// there is no packet.
     pub(super) fn fetch(&mut self) -> Option<(Vec<u8>, Option<LineMark>)> {
         self.sent.pop_front()
     }

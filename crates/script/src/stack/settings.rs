@@ -167,8 +167,8 @@ fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
     }
 }
 
-/// Parses the sizes of a buffer, `min default max`. Linux guarantees `min` under memory pressure;
-/// linerate has a memory budget instead, and ignores `min`.
+/// Parses the sizes of a buffer, `min default max`; `None` for any other text. Linux guarantees
+/// `min` under memory pressure; linerate has a memory budget instead, and ignores `min`.
 fn buffer(value: &str) -> Option<BufferSize> {
     let sizes: Option<Vec<u32>> = value.split_whitespace().map(|size| size.parse().ok()).collect();
     match sizes?[..] {

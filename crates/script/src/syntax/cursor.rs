@@ -60,7 +60,7 @@ impl<'a> Cursor<'a> {
         self.rest().is_empty()
     }
 
-    /// Returns the next character after white space and comments.
+    /// Returns the next character after white space and comments; `None` at the end of the text.
     pub(super) fn peek(&mut self) -> Option<char> {
         self.skip();
         self.rest().chars().next()
@@ -95,7 +95,7 @@ impl<'a> Cursor<'a> {
         seen
     }
 
-    /// Returns the next word: letters, digits and `_`.
+    /// Returns the next word: letters, digits and `_`. Returns `None` if other text comes next.
     pub(super) fn peek_word(&mut self) -> Option<&'a str> {
         self.skip();
         let rest = self.rest();

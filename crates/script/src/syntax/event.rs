@@ -176,7 +176,8 @@ impl When {
     }
 }
 
-/// Parses `...0.2`, the time at which a waiting call returns.
+/// Parses `...0.2`, the time at which a waiting call returns. Returns `None` if `...` does not come
+/// next.
 fn read_end(cursor: &mut Cursor<'_>, when: When) -> Result<Option<ReturnTime>, SyntaxError> {
     if !cursor.take("...") {
         return Ok(None);

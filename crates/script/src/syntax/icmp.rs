@@ -195,8 +195,8 @@ impl IcmpKind {
         }
     }
 
-    /// Returns the kind with this type and code. `expected`, the kind that the script names, has
-    /// precedence over other kinds with the same number.
+    /// Returns the kind with this type and code; `None` if there is none. `expected`, the kind that
+    /// the script names, has precedence over other kinds with the same number.
     pub(crate) fn of_number(number: (u8, u8), address: IpAddr, expected: &Self) -> Option<Self> {
         let is_it = |kind: &&Self| kind.number(address) == Some(number);
         Some(expected).filter(is_it).or_else(|| KINDS.iter().find(is_it)).copied()

@@ -238,12 +238,12 @@ const NUMBERS: [(&str, i64); 143] = [
     ("TCP_TX_DELAY", 37),
 ];
 
-/// Returns the value of the constant `name`.
+/// Returns the value of the constant `name`; `None` if there is no such constant.
 pub(crate) fn constant(name: &str) -> Option<i64> {
     NUMBERS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
 }
 
-/// Returns the error number that has this name.
+/// Returns the error number that has this name; `None` if there is none.
 pub(super) fn errno(name: &str) -> Option<Errno> {
     ERRNOS.iter().find(|(known, _)| *known == name).map(|(_, number)| Errno(*number))
 }

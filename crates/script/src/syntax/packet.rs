@@ -167,7 +167,8 @@ fn segment(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Segment, SyntaxError>
     Ok(segment)
 }
 
-/// Parses `40001 > 8080`, or nothing.
+/// Parses the source and the destination port, such as `40001 > 8080`. Returns `None` if no ports
+/// come next.
 pub(super) fn ports(cursor: &mut Cursor<'_>) -> Result<Option<(u16, u16)>, SyntaxError> {
     if !begins_with_ports(cursor) {
         return Ok(None);
@@ -201,8 +202,8 @@ fn flags(cursor: &mut Cursor<'_>) -> Result<TcpFlags, SyntaxError> {
     Ok(letters.chars().filter_map(flag).fold(TcpFlags::empty(), TcpFlags::union))
 }
 
-/// Returns the control bits of a letter. A digit stands for the three bits of the accurate ECN
-/// counter.
+/// Returns the control bits of a letter; `None` for an unknown letter. A digit stands for the three
+/// bits of the accurate ECN counter.
 fn flag(next: char) -> Option<TcpFlags> {
     let letter = FLAG_LETTERS.iter().find(|(letter, _)| *letter == next).map(|(_, flag)| *flag);
     letter.or_else(|| next.to_digit(8).map(TcpFlags::of_ace))

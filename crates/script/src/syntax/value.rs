@@ -89,7 +89,7 @@ impl Value {
         }
     }
 
-    /// Returns the value of the field `name` in a structure.
+    /// Returns the value of the field `name` in a structure; `None` if there is no such field.
     pub(super) fn field<'a>(fields: &'a [Self], name: &str) -> Option<&'a Self> {
         fields.iter().find_map(|field| match field {
             Self::Named(known, value) if known == name => Some(&**value),
@@ -129,8 +129,8 @@ fn word(cursor: &mut Cursor<'_>) -> Result<Value, SyntaxError> {
     })
 }
 
-/// Parses `{sa_family = AF_INET, sin_port = htons(80), sin_addr = inet_addr("192.0.2.1")}`, and
-/// the same fields of IPv6.
+/// Parses `{sa_family = AF_INET, sin_port = htons(80), sin_addr = inet_addr("192.0.2.1")}`, and the
+/// corresponding fields of IPv6. Returns `None` for other fields.
 fn address(fields: &[Value]) -> Option<SocketAddr> {
     let Value::Number(family) = Value::field(fields, "sa_family")? else { return None };
     let (port, host) = match family {

@@ -78,7 +78,7 @@ impl DatagramHost {
         self.turn(now, frame.get(EthernetHeader::LENGTH..));
     }
 
-    /// Returns the next received datagram and its sender.
+    /// Returns the next received datagram and its sender; `None` if there is none.
     pub(super) fn receive(&mut self) -> Option<(&[u8], SocketAddr)> {
         let received = self.stack.udp_receive_from(self.socket?, &mut self.received);
         let (length, from) = received.ok()?;
@@ -98,7 +98,8 @@ impl DatagramHost {
         !self.to_send.is_empty()
     }
 
-    /// Writes the next frame into `room` and returns its length.
+    /// Writes the next frame into `room` and returns its length; `None` if there is nothing to
+    /// send.
     pub(super) fn poll_transmit(&mut self, room: &mut [u8]) -> Option<usize> {
         let frame = self.to_send.pop_front()?;
         room[..frame.len()].copy_from_slice(&frame);

@@ -87,7 +87,7 @@ impl<J> Cpu<J> {
         (self.busy.iter().fold(Span::ZERO, |sum, &busy| sum + busy), self.busy)
     }
 
-    /// Returns the priority level of the running job.
+    /// Returns the priority level of the running job; `None` if the processor is idle.
     pub(crate) fn running_level(&self) -> Option<Level> {
         self.running.map(|(level, _)| LEVELS[level])
     }

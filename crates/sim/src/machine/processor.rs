@@ -138,7 +138,8 @@ impl Processor {
         reports.chain(self.attached.iter().map(|attached| attached.generator.report()))
     }
 
-    /// Returns the event that the connection of the first unfinished program waits for.
+    /// Returns the event that the first unfinished program's TCP connection waits for. Returns
+    /// `None` if there is no such connection, or if it waits for the program.
     pub(super) fn waits_for(&self) -> Option<Activity> {
         let mut programs = self.processes.iter().map(|process| process.program.report(&self.stack));
         programs.find(|program| !program.complete && program.tcp.is_some())?.waits_for()

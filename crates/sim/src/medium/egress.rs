@@ -69,8 +69,8 @@ impl EgressQueue {
         self.carry_out(frames);
     }
 
-    /// Removes the next frame to send, and returns it with its length on the wire in bytes. The
-    /// caller gets the queue's reference to the frame.
+    /// Removes the next frame to send, and returns it with its length on the wire in bytes; `None`
+    /// if the queue is empty. The caller gets the queue's reference to the frame.
     pub(crate) fn poll(&mut self, now: Tick, frames: &mut Frames) -> Option<(FrameId, usize)> {
         let next = self.queue.poll(now, &mut self.verdicts);
         self.carry_out(frames);

@@ -80,7 +80,7 @@ impl CompletionQueue {
         }
     }
 
-    /// Removes and returns the oldest completion.
+    /// Removes and returns the oldest completion; `None` if there is none.
     pub(super) fn poll_completion(&mut self) -> Option<Completion> {
         self.interrupt_pending = false;
         self.completions.pop_front()

@@ -47,13 +47,13 @@ impl TransmitRing {
         self.frames.push_back(frame);
     }
 
-    /// Returns the next frame to send.
+    /// Returns the next frame to send; `None` if there is none.
     pub(super) fn front(&self) -> Option<&TransmitFrame> {
         self.frames.front()
     }
 
-    /// Removes the frame that has been sent. If it is the last of its descriptor, the descriptor
-    /// remains used until [`TransmitRing::complete`].
+    /// Removes the frame that has been sent, and returns it. If it is the last of its descriptor,
+    /// the descriptor remains used until [`TransmitRing::complete`].
     pub(super) fn pop(&mut self) -> Option<TransmitFrame> {
         let sent = self.frames.pop_front()?;
         if sent.is_last {
@@ -109,7 +109,8 @@ impl ReceiveRing {
         self.storing.push_back(frame);
     }
 
-    /// Removes and returns the oldest frame of `storing`, which is now completely in memory.
+    /// Removes and returns the oldest frame of `storing`, which is now completely in memory; `None`
+    /// if no frame is being stored.
     pub(super) fn take_stored(&mut self) -> Option<FrameId> {
         self.storing.pop_front()
     }

@@ -308,7 +308,7 @@ impl Nic {
         self.fifo.is_some_and(|fifo| fifo.overflows(began, length as u64))
     }
 
-    /// Removes and returns the oldest completion of a queue.
+    /// Removes and returns the oldest completion of a queue; `None` if there is none.
     pub(crate) fn poll_completion(&mut self, queue: u16) -> Option<Completion> {
         self.queues[usize::from(queue)].poll_completion()
     }

@@ -182,8 +182,8 @@ impl Settings {
         self.entries.insert(key.to_owned(), setting);
     }
 
-    /// Removes and returns the word at `key`. A number at `key` remains, so that it is refused
-    /// later as unused.
+    /// Removes and returns the word at `key`; `None` if there is no word. A number at `key`
+    /// remains, so that it is refused later as unused.
     pub(crate) fn take_word(&mut self, key: &str) -> Option<String> {
         let word = match self.entries.get(key)? {
             Setting::Word(word) => word.clone(),
@@ -264,7 +264,7 @@ impl Settings {
     }
 
     /// Returns an existing path whose last part contains the last part of `key`, as a suggestion
-    /// for an error message.
+    /// for an error message; `None` if there is no such path.
     fn nearest(&self, key: &str) -> Option<&str> {
         let last = key.rsplit('.').next()?;
         let alike = |path: &&String| {

@@ -28,7 +28,8 @@ pub(super) fn piece(position: u64, length: usize) -> &'static [u8] {
     &BYTES[at..at + length.min(PERIOD)]
 }
 
-/// Returns the stream position of the first byte in `bytes` that differs from the content.
+/// Returns the stream position of the first byte in `bytes` that differs from the content; `None`
+/// if all bytes are right. `position` is the stream position of `bytes`.
 pub(super) fn first_wrong(position: u64, bytes: &[u8]) -> Option<u64> {
     let mut at = position;
     for part in bytes.chunks(PERIOD) {

@@ -50,7 +50,7 @@ impl Socket {
         self.handle.is_some()
     }
 
-    /// Returns the handle of the connection.
+    /// Returns the handle of the connection; `None` if it was not opened or accepted yet.
     pub(super) const fn handle(&self) -> Option<TcpHandle> {
         self.handle
     }
@@ -74,7 +74,7 @@ impl Socket {
         }
     }
 
-    /// Returns the counters and the state of the connection.
+    /// Returns the counters and the state of the connection, if it exists.
     pub(super) fn report(&self, stack: &Stack) -> Option<TcpReport> {
         self.connection(stack).map(|connection| TcpReport::of(&connection))
     }

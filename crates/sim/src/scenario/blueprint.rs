@@ -194,7 +194,8 @@ impl Blueprint {
         }
     }
 
-    /// Returns the parameters of the first bulk transfer.
+    /// Returns the parameters of the first bulk transfer; `None` if the scenario has no bulk
+    /// transfer.
     #[must_use]
     pub fn transfer(&self) -> Option<TransferFacts<'_>> {
         let transfer = self.transfers.first()?;

@@ -197,7 +197,7 @@ impl Kind {
 }
 
 impl NoisePlan {
-    /// Reads the background traffic on a wire of this rate.
+    /// Reads the background traffic on a wire of this rate; `None` if there is none.
     fn read(section: &Section<'_>, wire: Rate) -> Result<Option<Self>, ParameterError> {
         if !section.has("rate") {
             return Ok(None);

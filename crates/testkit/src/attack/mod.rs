@@ -79,7 +79,7 @@ pub struct Overheard {
 
 impl Overheard {
     /// Returns the last acknowledgement number that the host has sent to this port of its honest
-    /// neighbour.
+    /// neighbour; `None` before the first acknowledgement.
     #[must_use]
     pub fn last_ack(&self, port: u16) -> Option<SeqNum> {
         self.by_port.borrow().get(&port).copied()

@@ -169,7 +169,7 @@ fn send_probe<L: Link>(
     }
 }
 
-/// Returns the next received message that is a reply to a probe.
+/// Returns the next received message that is a reply to a probe; `None` if none has arrived.
 fn receive<L: Link>(
     host: &mut Host<L>,
     parameters: &TraceParameters,

@@ -200,8 +200,8 @@ pub(super) fn busiest(end: &EndEvidence) -> Option<f64> {
 }
 
 /// Returns the share of the duration in which the program's thread is neither on a CPU nor in a
-/// call of `write` or `read`. Calls and processor time overlap, and both are subtracted, so the
-/// result is a lower bound.
+/// call of `write` or `read`; `None` if it is unknown. Calls and processor time overlap, and both
+/// are subtracted, so the result is a lower bound.
 fn away(end: &EndEvidence) -> Option<f64> {
     let in_calls = end.share_of_nanos(end.thread.call_nanos)?;
     let on_cpu = end.share_of_nanos(end.thread.cpu_nanos)?;

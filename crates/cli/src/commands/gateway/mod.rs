@@ -129,7 +129,7 @@ fn config(args: &GatewayArgs, addresses: &[Addresses]) -> GatewayConfig {
     }
 }
 
-/// Returns the address of the first name server in `/etc/resolv.conf`.
+/// Returns the address of the first name server in `/etc/resolv.conf`; `None` if there is none.
 fn resolver() -> Option<IpAddr> {
     let text = fs::read_to_string("/etc/resolv.conf").ok()?;
     text.lines().find_map(|line| line.strip_prefix("nameserver")?.trim().parse().ok())

@@ -110,6 +110,7 @@ pub(super) fn own_address(
 }
 
 /// Returns a second host address in the network of `destination`: /24 for IPv4, /64 for IPv6.
+/// Returns `None` if `destination` is not the address of a host.
 fn neighbour(destination: IpAddr) -> Option<IpCidr> {
     if !is_a_hosts(destination) {
         return None;

@@ -13,7 +13,8 @@ fn bench(direction: Direction) -> Option<TapBench> {
     bench_with(direction, None)
 }
 
-/// Creates the bench with offloads on, off or at their default.
+/// Creates the bench with offloads on, off or at their default; `None` if this machine cannot
+/// create TAP devices.
 fn bench_with(direction: Direction, offloads: Option<bool>) -> Option<TapBench> {
     let direction = Some(direction);
     bench_of(Draft { direction, offloads, ..Draft::of_1988(BenchKind::Tap) })

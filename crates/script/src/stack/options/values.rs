@@ -5,7 +5,8 @@ use crate::syntax::{Errno, OptionValue};
 use linerate_tcp::{CongestionName, KeepAlive};
 use linerate_units::{Duration, Rate};
 
-/// Returns the congestion control with this name in Linux.
+/// Returns the congestion control with this name in Linux; `None` if linerate's TCP does not have
+/// it.
 pub(in crate::stack) fn congestion(name: &str) -> Option<CongestionName> {
     match name {
         "reno" => Some(CongestionName::NewReno),
@@ -28,7 +29,7 @@ pub(super) fn byte(value: &OptionValue) -> Result<u8, Errno> {
     u8::try_from(number(value)?).map_err(|_| Errno::INVAL)
 }
 
-/// Converts `TCP_USER_TIMEOUT`, in milliseconds. Zero selects the host's default.
+/// Converts `TCP_USER_TIMEOUT`, in milliseconds. Zero selects the host's default, which is `None`.
 pub(super) fn user_timeout(value: &OptionValue) -> Result<Option<Duration>, Errno> {
     let millis = u64::try_from(number(value)?).map_err(|_| Errno::INVAL)?;
     Ok((millis > 0).then(|| Duration::from_millis(millis)))
@@ -63,14 +64,14 @@ pub(super) fn seconds(value: &OptionValue) -> Result<Duration, Errno> {
     Ok(Duration::from_secs(u64::try_from(number(value)?).unwrap_or(0)))
 }
 
-/// Converts `TCP_NOTSENT_LOWAT`, in bytes. Zero selects the host's default.
+/// Converts `TCP_NOTSENT_LOWAT`, in bytes. Zero selects the host's default, which is `None`.
 pub(super) fn low_water(value: &OptionValue) -> Result<Option<u32>, Errno> {
     let bytes = u32::try_from(number(value)?).map_err(|_| Errno::INVAL)?;
     Ok((bytes > 0).then_some(bytes))
 }
 
 /// Converts `SO_MAX_PACING_RATE`, in bytes per second. As in Linux, the largest unsigned number of
-/// 32 or 64 bits means no maximum; the latter can be written as -1.
+/// 32 or 64 bits means no maximum, which is `None`. The 64-bit number can be written as -1.
 pub(super) fn max_pacing_rate(value: &OptionValue) -> Result<Option<Rate>, Errno> {
     let number = number(value)?;
     if number == -1 || number == u32::MAX.into() {
@@ -80,7 +81,8 @@ pub(super) fn max_pacing_rate(value: &OptionValue) -> Result<Option<Rate>, Errno
     Ok(Some(Rate::from_bytes_per_second(bytes)))
 }
 
-/// Converts `TCP_MAXSEG`, in bytes and within Linux's limits. Zero selects the MSS of the path.
+/// Converts `TCP_MAXSEG`, in bytes and within Linux's limits. Zero selects the MSS of the path,
+/// which is `None`.
 pub(super) fn largest_segment(value: &OptionValue) -> Result<Option<u16>, Errno> {
     match number(value)? {
         0 => Ok(None),
@@ -89,8 +91,8 @@ pub(super) fn largest_segment(value: &OptionValue) -> Result<Option<u16>, Errno>
     }
 }
 
-/// Returns the time from a SYN to the end of `retries` retransmissions. The interval is one second,
-/// doubled each time up to 120 seconds.
+/// Returns the time from a SYN to the expiry of the timer after `retries` retransmissions. The
+/// timer starts with one second, and is doubled each time up to 120 seconds.
 fn retransmissions_take(retries: u32) -> Duration {
     const MOST_DOUBLINGS: u32 = 6;
     let doubled = (2_u64 << retries.min(MOST_DOUBLINGS)) - 1;
@@ -112,8 +114,8 @@ pub(super) fn syn_retries(value: &OptionValue) -> Result<Duration, Errno> {
     }
 }
 
-/// Converts `TCP_DEFER_ACCEPT`, in seconds. As in Linux, it is rounded to a number of SYN-ACK
-/// retransmissions.
+/// Converts `TCP_DEFER_ACCEPT`, in seconds. As in Linux, it is rounded up to a number of SYN-ACK
+/// retransmissions. Zero turns the option off, which is `None`.
 pub(super) fn defer_accept(value: &OptionValue) -> Result<Option<Duration>, Errno> {
     let seconds = u64::try_from(number(value)?).unwrap_or(0);
     let mut retries = 0;

@@ -36,7 +36,7 @@ const NAMES: [(&str, f64); 32] = [
     ("TFO_SYN_RETRANSMITTED", 3.0),
 ];
 
-/// Returns the value of the constant `name`.
+/// Returns the value of the constant `name`; `None` if there is no such constant.
 pub(super) fn value(name: &str) -> Option<f64> {
     NAMES.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }

@@ -47,8 +47,8 @@ pub(super) fn read<'a>(words: &[&'a str]) -> Option<Effect<'a>> {
     }
 }
 
-/// Parses the arguments `[handle 1:] fq limit 1000` of `tc qdisc`. A rate is refused, because it
-/// would delay packets.
+/// Parses the arguments `[handle 1:] fq limit 1000` of `tc qdisc`. Returns `None` for an unknown
+/// discipline, and for a rate, because it would delay packets.
 fn queue<'a>(words: &[&str]) -> Option<Effect<'a>> {
     let words = match words {
         ["handle", _, rest @ ..] => rest,
@@ -59,8 +59,8 @@ fn queue<'a>(words: &[&str]) -> Option<Effect<'a>> {
     harmless.then_some(Effect::Skip(NO_QUEUE))
 }
 
-/// Parses the arguments `default dev tun0 mtu lock 600` of `ip route`. Only the default route
-/// exists.
+/// Parses the arguments `default dev tun0 mtu lock 600` of `ip route`, and returns its properties.
+/// Returns `None` for any other route than the default route, and for an unknown property.
 fn route<'a>(words: &[&'a str]) -> Option<Vec<(&'a str, &'a str)>> {
     let mut properties = Vec::new();
     let mut words = words.iter().copied().filter(|word| *word != "lock");

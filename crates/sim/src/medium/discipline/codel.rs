@@ -42,8 +42,8 @@ impl CoDel {
         }
     }
 
-    /// Removes the next frame to send. If the queueing delay stays too long, drops frames before
-    /// it, or marks it with ECN (RFC 8289 §5.5).
+    /// Removes the next frame to send; `None` if the queue is empty. If the queueing delay stays
+    /// too long, drops frames before it, or marks it with ECN (RFC 8289 §5.5).
     pub(super) fn poll(
         &mut self,
         now: Tick,

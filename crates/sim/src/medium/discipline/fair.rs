@@ -68,7 +68,8 @@ impl Fair {
         }
     }
 
-    /// Drops the oldest frame of the queue with the most bytes (RFC 8290 §4.1).
+    /// Drops the oldest frame of the queue with the most bytes (RFC 8290 §4.1). Returns the frame;
+    /// `None` if all queues are empty.
     pub(super) fn drop_from_largest(&mut self) -> Option<FrameId> {
         let listed = self.new.iter().chain(&self.old);
         let largest = listed.max_by_key(|&&index| self.flows[index].line.bytes).copied()?;
@@ -78,7 +79,8 @@ impl Fair {
         Some(frame.frame)
     }
 
-    /// Removes the next frame, from the first queue with credit (RFC 8290 §4.2).
+    /// Removes the next frame, from the first queue with credit (RFC 8290 §4.2); `None` if all
+    /// queues are empty.
     pub(super) fn poll(&mut self, now: Tick, verdicts: &mut Vec<Verdict>) -> Option<QueuedFrame> {
         loop {
             let is_new = !self.new.is_empty();

@@ -140,8 +140,8 @@ impl Queue {
         }
     }
 
-    /// Removes and returns the next frame to send. Appends the drops and marks that precede it to
-    /// `verdicts`.
+    /// Removes and returns the next frame to send; `None` if the queue is empty. Appends the drops
+    /// and marks that precede it to `verdicts`.
     pub(crate) fn poll(&mut self, now: Tick, verdicts: &mut Vec<Verdict>) -> Option<QueuedFrame> {
         match &mut self.law {
             Discipline::TailDrop(line) => line.pop(),
