@@ -312,6 +312,8 @@ pub const RULES: &[Rule] = &[
             &[Expectation::QueueFalls(Change::Paced, 0.5)],
             &[Expectation::Keeps(Change::Paced, PACED_LEAST, 1.02)],
             &[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)],
+            // Losses that increase at a lower rate are not those of a full queue.
+            &[Expectation::LossFalls(Change::Paced, 1.0)],
         ],
         proof: Proof::First,
     },

@@ -556,3 +556,11 @@ fn losses_on_a_short_path_are_random_whatever_the_ratio_of_its_round_trips() {
     assert_eq!(diagnose(lossy(4_000.0), &effects, &[]).limit, Limit::RandomLoss);
     assert_ne!(diagnose(lossy(100.0), &effects, &[]).limit, Limit::RandomLoss);
 }
+
+#[test]
+fn losses_that_increase_under_pacing_refute_the_link_rate() {
+    let lossy = Figures { states: CONGESTION, lost: 50, round_trip_ratio: 900.0, ..PLAIN };
+    let limit = |lost| diagnose(lossy, &[(Change::Paced, 0.8, lost)], &[]).limit;
+    assert_eq!(limit(0), Limit::LinkRate);
+    assert_eq!(limit(250), Limit::NotIdentified);
+}
