@@ -28,8 +28,8 @@ const REPEAT_EVERY: usize = 5;
 /// Ratio of the rates of two measured cells above which the cell midway between the two is
 /// measured.
 const STEEP: f64 = 1.1;
-/// Maximum number of cells whose predictions are compared to choose a run. Of a larger design, only
-/// every n-th cell is compared, to bound the computing time.
+/// Maximum number of cells whose predictions are compared to choose a run. If more cells are
+/// unmeasured, only every n-th of them is compared, to bound the computing time.
 const MAX_CANDIDATES: usize = 2_048;
 /// Number of equal parts into which the diagonal is divided. The cells at the three inner
 /// boundaries are measured directly after the corners.
@@ -116,8 +116,9 @@ impl<'a> State<'a> {
         !self.measured.contains_key(&cell)
     }
 
-    /// Returns a corner cell of the table that has not been measured; `None` if all four corners
-    /// have been. The corner with the two largest buffers comes first, because it is the fastest.
+    /// Returns a corner cell of the table that has not been measured; `None` if all corners of the
+    /// design have been. The corner with the two largest buffers comes first, because it is the
+    /// fastest.
     fn corner(&self) -> Option<Cell> {
         let last = |sizes: &[BufferSize]| sizes.len() - 1;
         let (sends, receives) = self.sizes();
@@ -194,9 +195,10 @@ impl<'a> State<'a> {
     /// if all cells were measured. If no model exists yet, returns the next cell of the schedule.
     fn least_certain(&self) -> Option<Cell> {
         let Some(surface) = self.surface() else { return self.scheduled() };
-        let cells = self.design.cells();
+        let mut cells = self.design.cells();
+        cells.retain(|&cell| self.is_new(cell));
         let every = cells.len().div_ceil(MAX_CANDIDATES).max(1);
-        let cells = cells.into_iter().step_by(every).filter(|&cell| self.is_new(cell));
+        let cells = cells.into_iter().step_by(every);
         let width = |cell: Cell| {
             let SurfacePoint { send, receive, .. } = point(cell, self.payload, 1.0);
             let predicted = surface.predict(send, receive);
