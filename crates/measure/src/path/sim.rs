@@ -58,16 +58,20 @@ impl SimPath {
 
     /// Returns the maximum pacing rate with the intervention `change`; `None` if the intervention
     /// does not pace the sender.
-    fn pacing_rate(&self, change: Option<Change>) -> Option<Rate> {
+    fn pacing_rate(&self, change: Change) -> Option<Rate> {
         let plain = Plain::of(self.plain.as_ref()?, None);
-        plain.pacing_rate(change?).map(Rate::from_bytes_per_second)
+        plain.pacing_rate(change).map(Rate::from_bytes_per_second)
     }
 
-    /// Returns the scenario with the intervention `change`; `None` if the scenario does not support
-    /// the intervention. An intervention that paces the sender does not change the scenario.
-    fn changed(&self, change: Option<Change>) -> Result<Option<Scenario>, BenchError> {
-        let mut scenario = load(&self.name, &self.set)?;
-        let Some(change) = change else { return Ok(Some(scenario)) };
+    /// Returns the scenario and the options of a run with the intervention `change`; `None` if the
+    /// scenario does not support the intervention.
+    fn changed(
+        &self,
+        change: Option<Change>,
+    ) -> Result<Option<(Scenario, TransferOptions)>, BenchError> {
+        let (mut scenario, mut options) =
+            (load(&self.name, &self.set)?, TransferOptions::default());
+        let Some(change) = change else { return Ok(Some((scenario, options))) };
         let blueprint = scenario.blueprint().map_err(ScenarioError::from)?;
         let Some(program) = blueprint.transfer().map(|transfer| transfer.name.to_owned()) else {
             return Ok(None);
@@ -100,11 +104,12 @@ impl SimPath {
                 if slowest.is_empty() { None } else { slowest.iter().try_for_each(faster) }
             }
             Change::Paced | Change::PacedAtHalf | Change::PacedAtTwice => {
-                self.pacing_rate(Some(change)).map(|_| ())
+                options.max_pacing_rate = self.pacing_rate(change);
+                options.max_pacing_rate.map(|_| ())
             }
             _ => None,
         };
-        Ok(is_made.map(|()| scenario))
+        Ok(is_made.map(|()| (scenario, options)))
     }
 }
 
@@ -125,12 +130,8 @@ impl DiagnosedPath for SimPath {
         if interrupt.is_raised() {
             return Err(BenchError::Interrupted);
         }
-        let Some(scenario) = self.changed(change)? else { return Ok(None) };
+        let Some((scenario, options)) = self.changed(change)? else { return Ok(None) };
         let blueprint = scenario.blueprint().map_err(ScenarioError::from)?;
-        let options = TransferOptions {
-            max_pacing_rate: self.pacing_rate(change),
-            ..TransferOptions::default()
-        };
         let outcome = blueprint.run(self.seed, &options, Keep::default());
         let evidence =
             evidence(&blueprint, &outcome).ok_or_else(|| BenchError::ConnectionLost {
