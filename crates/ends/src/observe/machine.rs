@@ -34,7 +34,7 @@ struct CpuTicks {
 impl MachineCounters {
     /// Reads the counters of this machine.
     pub(super) fn read() -> Self {
-        let threads = SOFTIRQ_THREADS.iter().map(|&id| ThreadCounters::of_process(id).cpu_nanos);
+        let threads = SOFTIRQ_THREADS.iter().map(|&id| ThreadCounters::cpu_nanos_of_process(id));
         let nanos = threads.sum::<Option<u64>>().filter(|_| !SOFTIRQ_THREADS.is_empty());
         let counters = Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default());
         Self { softirq_thread_nanos: nanos, ..counters }
@@ -144,6 +144,10 @@ mod tests {
         let shares = now.since(&then);
         assert_eq!((shares.steal_share, shares.softirq_share), (Some(0.05), Some(0.2)));
         assert_eq!((shares.idle_share, shares.cpus), (Some(0.4), Some(2)));
+        assert_eq!(shares.softirq_thread_nanos, None);
+        let with = |counters, nanos| MachineCounters { softirq_thread_nanos: nanos, ..counters };
+        let shares = with(now, Some(350)).since(&with(then, Some(100)));
+        assert_eq!(shares.softirq_thread_nanos, Some(250));
     }
 
     #[test]

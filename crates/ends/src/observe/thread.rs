@@ -34,17 +34,15 @@ pub(super) fn own_number() -> Option<u32> {
 impl ThreadCounters {
     /// Reads the counters of a thread of this process, by its ID.
     pub(super) fn of(thread: u32) -> Self {
-        Self::read(&format!("/proc/self/task/{thread}"))
+        let read = |file: &str| fs::read_to_string(format!("/proc/self/task/{thread}/{file}"));
+        Self::parse(&read("schedstat").unwrap_or_default(), &read("status").unwrap_or_default())
     }
 
-    /// Reads the counters of the first thread of a process, by the ID of the process.
-    pub(super) fn of_process(process: u32) -> Self {
-        Self::read(&format!("/proc/{process}"))
-    }
-
-    fn read(folder: &str) -> Self {
-        let read = |file: &str| fs::read_to_string(format!("{folder}/{file}")).unwrap_or_default();
-        Self::parse(&read("schedstat"), &read("status"))
+    /// Reads the processor time of the first thread of a process, in nanoseconds, by the ID of the
+    /// process; `None` if the process does not exist.
+    pub(super) fn cpu_nanos_of_process(process: u32) -> Option<u64> {
+        let schedstat = fs::read_to_string(format!("/proc/{process}/schedstat")).ok()?;
+        Self::parse(&schedstat, "").cpu_nanos
     }
 
     /// Parses the texts of `schedstat` (time on a CPU, time in the run queue, number of time
@@ -82,5 +80,7 @@ mod tests {
         let number = own_number().unwrap();
         assert!(ThreadCounters::of(number).voluntary_switches.is_some());
         assert_eq!(ThreadCounters::of(u32::MAX), ThreadCounters::default());
+        assert!(ThreadCounters::cpu_nanos_of_process(std::process::id()).is_some());
+        assert_eq!(ThreadCounters::cpu_nanos_of_process(u32::MAX), None);
     }
 }
