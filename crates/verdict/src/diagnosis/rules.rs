@@ -132,6 +132,12 @@ const POLICED: &[Condition] = &[
     at_most(Figure::ReceiveDrops, 0.2, 0.5, NOT_THERE),
 ];
 
+/// Effects on losses that do not depend on the load of the path.
+const LOSSES_STAY: &[&[Expectation]] = &[
+    &[Expectation::LossStays(Change::PacedAtHalf, 0.4)],
+    &[Expectation::LossStays(Change::Paced, 0.4)],
+];
+
 /// All rules of a diagnosis. A limit may have several rules.
 pub const RULES: &[Rule] = &[
     Rule {
@@ -426,10 +432,7 @@ pub const RULES: &[Rule] = &[
             at_most(Figure::RoundTripRatio, 1.5, 2.0, NO_QUEUE),
             at_most(Figure::ReceiveDrops, 0.2, 0.5, NOT_THERE),
         ],
-        expectations: &[
-            &[Expectation::LossStays(Change::PacedAtHalf, 0.4)],
-            &[Expectation::LossStays(Change::Paced, 0.4)],
-        ],
+        expectations: LOSSES_STAY,
         proof: Proof::All,
     },
     // On a path with a short round trip, data and acknowledgements wait for processors and for
@@ -444,10 +447,7 @@ pub const RULES: &[Rule] = &[
             at_most(Figure::ReceiverCpu, 0.8, 0.95, CPU_FREE),
             at_most(Figure::ReceiveDrops, 0.2, 0.5, NOT_THERE),
         ],
-        expectations: &[
-            &[Expectation::LossStays(Change::PacedAtHalf, 0.4)],
-            &[Expectation::LossStays(Change::Paced, 0.4)],
-        ],
+        expectations: LOSSES_STAY,
         proof: Proof::All,
     },
     Rule {
