@@ -2,13 +2,14 @@
 //! and prints how often each limit was named.
 //!
 //! A plant is a path with one deliberate limit, such as a small send buffer. Limits of the kernel's
-//! TCP are planted between two network namespaces of this process, whose TAP devices are connected
-//! by a relay with impairments. Limits of linerate's TCP are planted in simulated networks. If
+//! TCP are planted on the loopback device, and between two network namespaces of this process. A
+//! relay with impairments connects their TAP devices, or a veth pair connects the namespaces.
+//! Limits of linerate's TCP are planted in simulated networks and inside one process. If
 //! `linerate why` names a limit other than the planted one, the program fails. The answers
 //! `contended` and `not-identified` are no failure.
 //!
 //! ```sh
-//! cargo xtask verdict                    # all plants, for about 30 minutes
+//! cargo xtask verdict                    # all plants, for about 35 minutes
 //! cargo xtask verdict sim                # those whose name begins with the word
 //! cargo xtask verdict sim reports        # keeps the JSON reports in this folder
 //! cargo xtask verdict --seed 1           # plants whose values the seed determines, 15 minutes
@@ -40,7 +41,7 @@ const BYSTANDER: &str = "bystander";
 /// each limit was named.
 ///
 /// A wrong name fails the program; `contended` and `not-identified` do not. All plants take about
-/// 30 minutes, on a machine that does nothing else.
+/// 35 minutes, on a machine that does nothing else.
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask verdict")]
 struct Options {

@@ -40,13 +40,13 @@ Examples:
                                                  linerate's TCP to the kernel's, in this process
   linerate why --on sim:sun-3-60-to-3-60         a simulated network, from exact counters
 
-A plain transfer gives hypotheses. Each further run changes one thing (a buffer four times larger \
-or halved, larger writes, shorter pauses, no copy at the reader, pacing at 90 % of the estimated \
-link rate, at half or at twice the mean rate, smaller segments, one more connection) and confirms \
-or refutes one. The result is one of: send-buffer, receive-buffer, writer, reader, \
-sender-cpu, receiver-cpu, link-rate, queue-drop, random-loss, receive-drop, route-window, \
-path-mtu, congestion-window, round-trip, contended (other work held the threads, so nothing is \
-concluded), not-identified (with all figures).";
+A plain transfer gives hypotheses. Each further run changes one thing (a buffer at least four \
+times larger or halved, larger writes, shorter pauses, no copy at the reader, pacing at 90 % of \
+the estimated link rate, at half or at twice the mean rate, smaller segments, one more \
+connection) and confirms or refutes one. The result is one of: send-buffer, receive-buffer, \
+writer, reader, sender-cpu, receiver-cpu, link-rate, queue-drop, random-loss, receive-drop, \
+route-window, path-mtu, congestion-window, round-trip, contended (other work held the threads, so \
+nothing is concluded), not-identified (with all figures).";
 
 /// Seed of the random decisions in simulated paths.
 const SEED: u64 = 1988;
