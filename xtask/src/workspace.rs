@@ -24,9 +24,18 @@ pub(crate) struct Use {
     pub(crate) is_dev: bool,
 }
 
-/// Returns a command that runs the `cargo` by which this program was started.
+/// Returns a command that runs the `cargo` by which this program was started. The command does not
+/// inherit the variables that describe the package of this program: build scripts that read them
+/// would run again, and their crates would be built again.
 pub(crate) fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let bytes = name.as_encoded_bytes();
+        if bytes.starts_with(b"CARGO_PKG_") || bytes.starts_with(b"CARGO_MANIFEST_") {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 /// Returns the root folder of the project.
