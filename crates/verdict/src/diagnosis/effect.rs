@@ -118,6 +118,8 @@ pub enum Expectation {
     Lowers(Change, f64),
     /// The rate is multiplied by a factor between these two factors.
     Keeps(Change, f64, f64),
+    /// The rate is multiplied by at most this factor, which is above 1, or falls.
+    RaisesAtMost(Change, f64),
     /// The loss rate is multiplied by at most this factor.
     LossFalls(Change, f64),
     /// The loss rate is multiplied by at least this factor.
@@ -146,6 +148,7 @@ impl Expectation {
             Self::Raises(change, _)
             | Self::Lowers(change, _)
             | Self::Keeps(change, _, _)
+            | Self::RaisesAtMost(change, _)
             | Self::LossFalls(change, _)
             | Self::LossStays(change, _)
             | Self::QueueFalls(change, _) => change,
@@ -172,6 +175,10 @@ impl Expectation {
                 let is_narrow = effect.high <= effect.low * (most / least).powi(2);
                 let keeps = (least..=most).contains(&effect.ratio) && is_narrow;
                 is(keeps, effect.low > most || effect.high < least)
+            }
+            Self::RaisesAtMost(_, most) => {
+                let is_narrow = effect.high <= most.powi(2);
+                is(effect.ratio <= most && is_narrow, effect.low > most)
             }
             Self::LossFalls(_, most) => effect.losses.map_or(Outcome::Unclear, |losses| {
                 let falls = losses.ratio() <= most && losses.is_below(1.0);
@@ -224,6 +231,11 @@ mod tests {
         assert_eq!(keeps.compare(&effect(1.05, 0.2)), Outcome::Confirmed);
         assert_eq!(keeps.compare(&effect(1.5, 0.2)), Outcome::Refuted);
         assert_eq!(keeps.compare(&effect(1.05, 0.5)), Outcome::Unclear, "too wide");
+        let raises_little = Expectation::RaisesAtMost(change, 1.2);
+        assert_eq!(raises_little.compare(&effect(0.5, 0.1)), Outcome::Confirmed);
+        assert_eq!(raises_little.compare(&effect(1.1, 0.3)), Outcome::Confirmed);
+        assert_eq!(raises_little.compare(&effect(1.5, 0.2)), Outcome::Refuted);
+        assert_eq!(raises_little.compare(&effect(1.1, 0.5)), Outcome::Unclear, "too wide");
     }
 
     #[test]
