@@ -53,8 +53,8 @@ pub struct Connection {
     pub(crate) memory: MemoryGrant,
     pub(crate) config: SharedConfig,
     pub(crate) receiver: Receiver,
-    /// The settings of the application. Placed near the receiver, because each read compares the
-    /// receive buffer with its preferred size.
+    /// The settings of the application. Stored near the receiver, because each call that reads data
+    /// compares the size of the receive buffer with the size that the application has set.
     pub(crate) preferences: Preferences,
     pub(crate) timers: Timers,
     pub(crate) user_timeouts: UserTimeouts,
@@ -82,7 +82,8 @@ pub struct Connection {
     /// The reason for the end of the connection, unless it was closed normally. Invariant: if set,
     /// the state is CLOSED.
     pub(crate) error: Option<Error>,
-    /// The link buffer that holds the segment being processed, if it may be kept.
+    /// The link's memory that contains the segment being processed, if the receive buffer may keep
+    /// a reference to it instead of a copy of the data.
     pub(crate) offered: Offered,
 }
 
@@ -170,25 +171,25 @@ impl Connection {
         if self.timestamps.on { saturated(TcpOptions::TIMESTAMPS_LENGTH) } else { 0 }
     }
 
-    /// Returns the size in bytes of the largest packet that the path is estimated to carry. Probes
-    /// never exceed the MSS of the peer. Once segments have that size, the MTU of the route is
-    /// returned if it is larger.
+    /// Returns the estimated path MTU in bytes. Segments never exceed the peer's MSS, so they
+    /// cannot show that the path carries larger packets. Once segments have the largest possible
+    /// size, this method therefore returns the MTU of the route, if that is larger.
     #[must_use]
     pub fn path_mtu(&self) -> usize {
         let known = if self.sender.path.is_widest() { self.path.mtu_payload } else { 0 };
         known.saturating_add(self.path.ip_header.into()).max(self.sender.path.effective() as usize)
     }
 
-    /// Whether there is evidence for [`Connection::path_mtu`]. An ICMP report or a black hole may
-    /// reduce the estimate without evidence. The evidence then follows when a larger segment is
-    /// lost or a smaller one is delivered (RFC 5927 §7.2).
+    /// Whether [`Connection::path_mtu`] is supported by evidence. It is not if an ICMP report or
+    /// repeated timeouts have reduced it, and the cause is not yet verified. The evidence follows
+    /// when a larger segment is lost or a smaller one is delivered (RFC 5927 §7.2).
     #[must_use]
     pub fn is_path_mtu_confirmed(&self) -> bool {
         self.sender.path.is_confirmed()
     }
 
-    /// Whether the path may carry larger packets than [`Connection::path_mtu`], which probes have
-    /// not tested yet.
+    /// Whether a search by probes is in progress, so that [`Connection::path_mtu`] may still grow:
+    /// the path may carry larger packets, which were not tested yet.
     #[must_use]
     pub fn is_path_mtu_estimated(&self) -> bool {
         self.sender.path.is_estimated()
@@ -288,7 +289,8 @@ mod tests {
         ];
         let answered = lines(&[&both[..], &data, &answer].concat());
         assert!(answered <= 11, "{answered} lines for data and their acknowledgement");
-        // An ACK reads all parts of the sender, and changes half of them.
+        // An ACK reads nearly all fields of the sender, and changes half of them, so it may touch
+        // more cache lines than data.
         assert!(lines_of(&ack) <= 17, "{} lines for an acknowledgement", lines_of(&ack));
     }
 }
