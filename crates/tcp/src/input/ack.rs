@@ -14,7 +14,8 @@ use linerate_wire::{SackBlocks, SeqNum, TcpFlags};
 
 impl Connection {
     /// Processes the acknowledgement and the window of a valid segment that lies in the receive
-    /// window. `is_news` is the result of [`Connection::brings_feedback`].
+    /// window. `is_news` is true if the AccECN feedback in the segment is newer than that of
+    /// earlier segments ([`Connection::brings_feedback`]).
     #[inline(always)]
     pub(super) fn process_segment_ack(
         &mut self,
@@ -80,7 +81,8 @@ impl Connection {
 
     /// Completes the handshake by the acknowledgement of our SYN.
     pub(super) fn process_ack_of_syn(&mut self, now: Instant, segment: Valid<'_>) {
-        // The handshake of a simultaneous open also ends here.
+        // A client with Fast Open also gets here at the end of a simultaneous open. Its SYN may
+        // have carried data, of which `ack` may acknowledge only a part.
         if self.fast_open.is_some() {
             self.acknowledge_data_of_syn(segment.ack);
         }
@@ -90,9 +92,9 @@ impl Connection {
     /// Whether this is a duplicate ACK (RFC 5681 §2): it acknowledges nothing new, has no data,
     /// does not change the window, and data is in flight.
     ///
-    /// With a SACK block that reports a hole, the window may change (RFC 6675 §2). A peer that
-    /// tunes its buffer, such as Linux, enlarges the window with every segment. The stricter rule
-    /// would never recognise the duplicate ACKs of such a peer.
+    /// A segment whose SACK option reports a hole also counts if it changes the window (RFC 6675
+    /// §2). A peer that tunes its buffer, such as Linux, enlarges the window with every segment.
+    /// The stricter rule would never recognise the duplicate ACKs of such a peer.
     fn is_duplicate_ack(&self, segment: Valid<'_>, text: &Text<'_>) -> bool {
         segment.ack == self.snd.una
             && segment.payload.is_empty()
@@ -231,8 +233,8 @@ impl Connection {
         if self.sender.urgent.is_some_and(|mark| !mark.after(ack)) {
             self.sender.urgent = None;
         }
-        // `small_end` must not stay behind SND.UNA. After half the sequence space it would seem to
-        // lie ahead.
+        // `small_end` must not stay behind SND.UNA. Once it lies more than half the sequence space
+        // behind, comparisons of sequence numbers would place it ahead of SND.UNA.
         self.sender.small_end = self.sender.small_end.later(ack);
         self.sender.silent_since = Instant::NEVER;
         self.sender.unreachable = false;
@@ -244,9 +246,9 @@ impl Connection {
     /// §4.1).
     ///
     /// If several acknowledgements arrive together, the first of them makes room in the window
-    /// before the others are processed. The others count as well if the window was full when data
-    /// could last be sent. In slow start, all acknowledgements for a flight that filled the window
-    /// count, even if no data followed the flight.
+    /// before the others are processed. The window still counts as used if it was full when data
+    /// could last be sent. In slow start, it counts as used for all acknowledgements of a flight
+    /// that filled it, even if no data followed the flight.
     pub(crate) fn is_window_used(&self) -> bool {
         self.sender.is_window_used(self.in_flight(), self.full_segment(), self.snd.nxt)
     }
@@ -312,7 +314,8 @@ impl Connection {
         }
     }
 
-    /// Sets SND.WND to `wnd` bytes, as announced by a segment with these numbers.
+    /// Sets SND.WND to `wnd` bytes, as announced by a segment with the sequence number `seq` and
+    /// the acknowledgement number `ack`.
     #[inline(always)]
     pub(crate) fn note_window(&mut self, seq: SeqNum, ack: SeqNum, wnd: u32) {
         self.snd.wl1 = seq;

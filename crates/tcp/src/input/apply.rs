@@ -33,8 +33,8 @@ impl Connection {
         }
     }
 
-    /// Performs the steps of RFC 9293 §3.10.7.4, "otherwise", that follow the validation of a
-    /// segment.
+    /// Applies a segment that lies at least partly in the receive window, by the steps of RFC 9293
+    /// §3.10.7.4 that follow the validation.
     #[inline(always)]
     fn apply_in_window(&mut self, now: Instant, arrived: &InWindow<'_>) -> Disposition {
         let (segment, text) = (arrived.segment, &arrived.text);

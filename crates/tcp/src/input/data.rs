@@ -84,8 +84,8 @@ impl Connection {
         if self.deliver(now, segment, (1, piece), next, had_holes) {
             self.delay_ack(now);
         }
-        // The application has stopped reading, so the data is discarded. The window must stay open,
-        // so that the peer can finish.
+        // If the application has stopped reading, the data is discarded. The window must stay open,
+        // so that the peer can send the rest of its data and its FIN.
         if self.receiver.shut {
             self.owe_ack_if_window_grew();
         }
@@ -148,7 +148,7 @@ impl Connection {
     }
 
     /// Whether an acknowledgement is due because of received data, and not only as a challenge ACK.
-    /// One comparison reads both fields.
+    /// The two flags are compared as arrays, so that one comparison reads both of them.
     #[inline(always)]
     fn owes_for_data(&self) -> bool {
         [self.ack_due, self.challenge_due] == [true, false]
@@ -164,7 +164,8 @@ impl Connection {
         if self.owes_for_data() {
             return false;
         }
-        // Data that fills any part of a hole is acknowledged at once (RFC 5681 §4.2).
+        // Data that fills any part of a hole is acknowledged at once (RFC 5681 §4.2). So are the
+        // first segments of a connection (`is_quick`).
         if had_holes || is_quick {
             self.owe_ack();
             return false;

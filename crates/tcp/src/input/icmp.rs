@@ -40,7 +40,8 @@ impl Connection {
             return;
         }
         match report {
-            // After the handshake, hard errors are treated like soft errors (RFC 5927 §5.2).
+            // During the handshake, a hard error ends the connection. Later it is treated like a
+            // soft error, by the next arm (RFC 5927 §5.2).
             IcmpReport::HardError { .. } if !self.state.is_synchronized() => {
                 self.give_up_handshake();
             }

@@ -46,8 +46,8 @@ pub enum Disposition {
     OpenAgain,
 }
 
-/// The reason why a segment was refused. It comes from the peer, from an attacker that spoofs the
-/// peer, or from a network that delays or duplicates segments.
+/// The reason why a segment was refused. Such a segment comes from the peer, from an attacker that
+/// spoofs the peer, or from a network that delays or duplicates segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -57,8 +57,8 @@ pub enum Refusal {
     OutsideWindow,
     /// The timestamp is missing, or older than the timestamp of an earlier segment (PAWS).
     OldTimestamp,
-    /// The segment acknowledges data that was never sent, or an acknowledgement number too far in
-    /// the past.
+    /// The acknowledgement number covers data that was never sent, or is too old: it precedes
+    /// SND.UNA by more than the largest window.
     BadAck,
     /// The segment has no ACK, although every segment must have it in this state.
     NoAck,
@@ -141,8 +141,8 @@ impl Connection {
         }
     }
 
-    /// Handles a segment that was not predicted, on the slow path. Counts `reason`, or determines
-    /// the reason if it is `None`.
+    /// Handles a segment on the slow path, because header prediction did not recognise it. Counts
+    /// this miss under `reason`. If `reason` is `None`, the reason is determined first.
     #[inline(never)]
     fn take_unpredicted(
         &mut self,

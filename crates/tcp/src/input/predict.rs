@@ -166,8 +166,8 @@ impl Connection {
     /// §4.3). The segment begins at RCV.NXT, so it cannot begin before Last.ACK.sent.
     #[inline(always)]
     fn take_stamp(&mut self, now: Instant, seq: SeqNum, stamp: u32) {
-        // If the timestamp that we echo changes, so does the header of the next segments. Hence a
-        // burst ends.
+        // The next segments to be sent must echo a new timestamp, if TS.Recent changes below. They
+        // can then not copy the header of the burst in progress, so the burst ends.
         self.limit_burst(0);
         if seq == self.rcv.acked && self.timestamps.on {
             self.timestamps.take(stamp, now);

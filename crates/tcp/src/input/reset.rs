@@ -18,8 +18,8 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Schedules a challenge ACK, which the host may suppress. If an acknowledgement is already due
-    /// for another reason, it must still be sent.
+    /// Schedules a challenge ACK, which the host may suppress. If another acknowledgement is
+    /// already due, it also serves as the challenge ACK, and must not be suppressed.
     pub(crate) const fn owe_challenge(&mut self) {
         self.challenge_due |= !self.ack_due && !self.first_due;
         self.ack_due = true;

@@ -38,8 +38,8 @@ pub struct AckRun {
     count: u32,
 }
 
-/// A run of one segment whose data is still in its frame. The data is too short for a combined copy
-/// and checksum to be faster.
+/// A run of one segment whose data is still in its frame. For data this short, copying and
+/// checksumming in one pass is not faster than in two.
 #[derive(Clone, Copy, Debug)]
 pub struct ShortRun {
     /// The TSval of the segment. Arbitrary if the connection does not use timestamps.
@@ -239,8 +239,9 @@ impl Run for ControlRun {
     }
 }
 
-/// Copies those fields of a predicted segment that are read later. Thus the compiler can keep the
-/// original in registers until the prediction has succeeded.
+/// Returns a copy of a predicted segment without the ports and the urgent pointer, which are not
+/// read later. Since only this copy is passed by reference, the compiler can keep the original in
+/// registers until the prediction has succeeded.
 #[inline(always)]
 const fn own<'a>(segment: &Segment<'a>) -> Segment<'a> {
     Segment { source_port: 0, destination_port: 0, urgent: 0, ..*segment }

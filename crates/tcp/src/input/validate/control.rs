@@ -85,7 +85,9 @@ impl Connection {
         Some(ControlRun { advances, has_fin, timestamps })
     }
 
-    /// Whether no acknowledgement is awaited as feedback on a loss, a measurement or a probe.
+    /// Whether an acknowledgement can only advance SND.UNA. This requires header prediction and
+    /// SACK. In addition, no loss recovery, path MTU probe, AccECN or user timeout option may
+    /// depend on what the segment reports.
     #[inline(always)]
     fn expects_no_feedback(&self) -> bool {
         self.preferences.header_prediction

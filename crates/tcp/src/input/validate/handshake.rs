@@ -55,8 +55,8 @@ impl Connection {
         if !flags.contains(TcpFlags::ACK) {
             return Some(Ok(Verdict::RepeatsSyn(Valid(segment))));
         }
-        // A simultaneous open (RFC 9293 §3.5, figure 7). Data on the SYN is ignored, so the peer
-        // will retransmit it.
+        // The peer's SYN-ACK in a simultaneous open (RFC 9293 §3.5, figure 7). Data on the SYN is
+        // ignored, so the peer will retransmit it.
         let text = Text::empty(self.rcv.nxt);
         let verdict = || Verdict::InWindow(InWindow { segment: Valid(segment), text, timestamps });
         Some(self.check_ack(segment).map(|()| verdict()))

@@ -95,7 +95,7 @@ pub(super) struct Refused {
 pub(super) enum Answer {
     /// The segment is dropped without an answer.
     Nothing,
-    /// An acknowledgement of the present state.
+    /// An acknowledgement, which shows the present sequence numbers and window to the peer.
     Acknowledgement,
     /// An acknowledgement, if the limit for challenge ACKs allows one. The refused segment is
     /// empty, so it may itself be such an answer. Without the limit, two endpoints that disagree on
@@ -157,7 +157,8 @@ impl Connection {
         }
     }
 
-    /// Performs the checks of RFC 9293 §3.10.7.4, "otherwise", in their order.
+    /// Performs the checks of RFC 9293 §3.10.7.4 for all states after SYN-SENT, in the order of the
+    /// RFC.
     #[inline(always)]
     fn validate_in_sequence<'a>(
         &self,
@@ -198,8 +199,8 @@ impl Connection {
         Ok(Verdict::InWindow(InWindow { segment: Valid(segment), text, timestamps }))
     }
 
-    /// Whether a segment before the receive window is a duplicate of data of this connection. It is
-    /// if it lies in the range of an earlier window, and its acknowledgement is acceptable.
+    /// Whether a segment before the receive window is a duplicate of data of this connection. It
+    /// must lie in the range of an earlier window, and its acknowledgement must be acceptable.
     fn is_duplicate(&self, segment: &Segment<'_>) -> bool {
         let flags = segment.flags() & (TcpFlags::ACK | TcpFlags::SYN);
         let window = self.receiver.largest_window;

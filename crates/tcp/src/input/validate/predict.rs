@@ -70,8 +70,8 @@ pub enum MissReason {
     Options,
     /// The sequence number is not the expected one, because of a loss, a duplicate or reordering.
     Sequence,
-    /// Out-of-order data is waiting for the data before it, or urgent data is unread or
-    /// unacknowledged.
+    /// Out-of-order data or the peer's FIN is waiting for the data before it, or urgent data is
+    /// unread or unacknowledged.
     Reassembly,
     /// Loss recovery is in progress, or the path MTU is being probed.
     Recovery,

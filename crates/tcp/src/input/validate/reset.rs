@@ -15,9 +15,9 @@ impl Connection {
         &self,
         segment: &'a Segment<'a>,
     ) -> Result<Verdict<'a>, Refused> {
-        // A peer that has lost the connection's state answers our acknowledgement of an old segment
-        // by such a reset. TIME-WAIT must not end, or another old segment could reach a new
-        // connection (RFC 1337).
+        // We acknowledge old segments in TIME-WAIT. A peer that has lost the connection's state
+        // answers such an acknowledgement by a reset. The reset must not end TIME-WAIT, or another
+        // old segment could reach a new connection (RFC 1337).
         if self.state == State::TimeWait && self.config.time_wait_outlives_resets {
             return Err(Refused::silently(Refusal::ResetInTimeWait));
         }

@@ -21,8 +21,8 @@ pub(in crate::input) struct Text<'a> {
     pub(in crate::input) count: u32,
     /// Whether a FIN follows the data.
     pub(in crate::input) fin: bool,
-    /// Whether a part of the segment lies outside the window and was removed. The answer then shows
-    /// our sequence numbers to the peer.
+    /// Whether a part of the segment lies outside the window and was removed. If so, an
+    /// acknowledgement is sent, which shows our sequence numbers to the peer.
     pub(in crate::input) cut: bool,
 }
 
