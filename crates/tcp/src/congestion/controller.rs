@@ -115,7 +115,7 @@ pub trait Controller: fmt::Debug + Send + Sync {
     /// Returns the congestion window.
     fn window(&self) -> &Window;
 
-    /// Returns the congestion window for the connection to change.
+    /// Returns the congestion window as a mutable reference, so that the connection can change it.
     fn window_mut(&mut self) -> &mut Window;
 
     /// Returns the response to three duplicate ACKs.

@@ -12,7 +12,7 @@ pub(crate) struct Fixed(Window);
 packed!(Fixed(0));
 
 impl Fixed {
-    /// Creates a window of `segments` segments, whatever their size in bytes.
+    /// Creates a constant window of `segments` segments. Its size in bytes depends on the MSS.
     pub(super) fn new(mut window: Window, segments: u32) -> Self {
         window.set(window.mss().saturating_mul(segments));
         Self(window)

@@ -23,8 +23,9 @@ const UNKNOWN: Duration = Duration::MAX;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     SlowStart,
-    /// Conservative slow start: the round-trip time has grown to `baseline`, and `rounds` rounds
-    /// have ended since then.
+    /// Conservative slow start: the round-trip time has increased, and slow start continues more
+    /// slowly. `baseline` is the round-trip time after this increase, and `rounds` is the number of
+    /// rounds that have ended since.
     Conservative {
         baseline: Duration,
         rounds: u32,

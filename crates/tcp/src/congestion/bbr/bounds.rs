@@ -48,13 +48,13 @@ pub(super) struct Bounds {
 
 packed!(Bounds { bandwidth, inflight, longterm });
 
-/// The state to restore if the losses prove spurious.
+/// The state of the model before the last losses, which is restored if these losses prove spurious.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Undo {
     /// Whether losses are being repaired. During that time, the state from before the first of
     /// these losses is kept.
     pub(super) is_kept: bool,
-    /// `undo_state`: the phase in which the first of the losses was detected.
+    /// `undo_state`: Startup or ProbeBW_UP, if the losses have ended this phase. Otherwise `None`.
     pub(super) phase: Option<Phase>,
     bounds: Bounds,
 }
@@ -167,9 +167,9 @@ impl Bbr {
         longterm.min(self.bounds.inflight.unwrap_or(u32::MAX)).max(self.least_window())
     }
 
-    /// `SaveStateUponLoss`: saves the state before the first of several losses. Each loss is
-    /// reported and takes effect before recovery begins, so later calls do not replace the saved
-    /// state.
+    /// `SaveStateUponLoss`: saves the state before the first of several losses. Each loss reduces
+    /// the bounds at once. If a later call replaced the saved state, it would save the reduced
+    /// bounds.
     pub(super) fn save_for_undo(&mut self) {
         self.save_window();
         if !self.undo.is_kept {

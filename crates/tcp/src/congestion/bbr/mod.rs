@@ -136,7 +136,8 @@ pub(crate) struct Bbr {
     now: Instant,
     /// `C.delivered`: the number of bytes delivered since the connection was opened.
     delivered: u64,
-    /// The value of `delivered` up to which rate samples count as application-limited.
+    /// The value of `delivered` up to which rate samples count as application-limited, because they
+    /// come from a pause for ProbeRTT.
     limited_until: u64,
     /// `C.is_cwnd_limited`: whether the congestion window was full at any time in this round or the
     /// previous round.
@@ -377,7 +378,7 @@ impl Controller for Bbr {
         self.judge_lost(lost);
     }
 
-    /// Does nothing, because the window is set after every acknowledgement.
+    /// Does nothing, because `on_every_acknowledgement` sets the window.
     fn on_progress(&mut self, _ack: &Acknowledged, _limited: bool) {}
 
     /// `HandleRestartFromIdle`: resumes after nothing was in flight for the time `idle`.
@@ -393,8 +394,8 @@ impl Controller for Bbr {
         }
     }
 
-    /// Does nothing, because BBR paces its output and keeps its window (draft-ietf-ccwg-bbr
-    /// §5.4.2).
+    /// Does nothing. BBR keeps its window after an idle period, because it paces the data that
+    /// follows (draft-ietf-ccwg-bbr §5.4.2).
     fn forget_after_idle(&mut self) {}
 
     /// `OnEnterFastRecovery`: saves the state, so that it can be restored if the loss proves

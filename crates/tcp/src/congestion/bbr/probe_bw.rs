@@ -8,11 +8,11 @@ use linerate_units::{Duration, Instant, Rate};
 
 /// The minimum time from the start of a cycle to the next probe. The maximum is one second longer.
 const WAIT: Duration = Duration::from_secs(2);
-/// The maximum number of rounds between probes. On paths whose bandwidth-delay product has fewer
-/// segments, that number of segments is the limit, because Reno's window grows by one segment per
-/// round.
+/// The maximum number of rounds between probes. If the bandwidth-delay product has fewer segments,
+/// their number is the limit. Reno's window grows by one segment per round, so a Reno flow on this
+/// path would probe about as often.
 const RENO_ROUNDS: u64 = 63;
-/// The maximum number of times that the growth is doubled in a probe.
+/// The maximum number of times that a probe doubles the growth of the long-term bound.
 const MOST_DOUBLINGS: u32 = 30;
 
 /// The part of the probing cycle in which the data that is acknowledged now was sent (`ack_phase`).
@@ -48,8 +48,8 @@ pub(super) struct Probe {
     acked_per_step: u64,
     /// `prev_probe_too_high`: whether too much data of the last probe was lost.
     pub(super) too_high: bool,
-    /// `prev_probe_precautionary`: whether the last probe ended at the long-term bound, because too
-    /// much data of an earlier probe beyond it was lost.
+    /// `prev_probe_precautionary`: whether the last probe ended when the data in flight reached the
+    /// long-term bound. It ends there if too much data of the probe before it was lost.
     precautionary: bool,
 }
 
@@ -153,8 +153,8 @@ impl Bbr {
     }
 
     /// `IsTimeToProbeBW`: whether a probe is due. It is due after a random time, or after one round
-    /// for each segment of the target in flight (draft-ietf-ccwg-bbr §5.3.3.8). Reno's window also
-    /// grows by one segment per round.
+    /// for each segment of the target in flight, up to [`RENO_ROUNDS`] (draft-ietf-ccwg-bbr
+    /// §5.3.3.8).
     fn is_time_to_probe(&self) -> bool {
         let reno = u64::from(self.target_inflight() / self.window.mss().max(1)).min(RENO_ROUNDS);
         self.now > self.probe.began + self.probe.wait || self.probe.rounds >= reno
@@ -166,8 +166,8 @@ impl Bbr {
             && in_flight <= self.inflight(self.bandwidth.best(), 100)
     }
 
-    /// `IsTimeToGoDown`: whether the probe must end. It must if it fills the path, or if it has
-    /// reached a long-term bound at which too much data of an earlier probe was lost.
+    /// `IsTimeToGoDown`: whether the probe must end. It ends when it has filled the path. After a
+    /// probe with too much loss, it already ends at the long-term bound.
     fn is_time_to_go_down(&mut self, step: &Step<'_>) -> bool {
         let longterm = self.bounds.longterm.unwrap_or(u32::MAX);
         if self.probe.too_high && step.ack.in_flight >= longterm {
