@@ -202,9 +202,9 @@ impl SendBuffer {
         count
     }
 
-    /// Returns the capacity while other connections wait for memory. It is half of the allocated
-    /// memory, or all of it for a prepared write. With the minimum memory, the buffer must be empty
-    /// before the next write.
+    /// Returns the capacity in bytes while other connections wait for memory: half of the allocated
+    /// memory. It is all of the memory if a write is prepared, and otherwise zero if only the
+    /// minimum is allocated.
     fn fair_share(&self) -> usize {
         let memory = self.storage.holds();
         let half = if memory > SMALLEST_BUFFER_MEMORY { memory / 2 } else { 0 };
@@ -238,7 +238,7 @@ impl SendBuffer {
     }
 
     /// Discards all data and frees the memory, because the connection has ended. The empty buffer
-    /// then begins at `sent`.
+    /// then begins at the sequence number `sent`.
     pub(crate) fn clear(&mut self, sent: SeqNum) {
         self.start = sent;
         self.storage = SegmentedBuffer::new();

@@ -7,8 +7,8 @@ use crate::congestion::{Lost, RateSample};
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
-/// The state of the connection when a segment was sent. The delivery of the segment is judged by
-/// this state.
+/// The state of the connection when a segment was sent. When the segment is delivered, the
+/// difference from the state at that time yields the delivery rate and the round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SendRecord {
     /// The time when the segment was sent.
@@ -205,8 +205,9 @@ impl DeliveryAccount {
         self.lost += u64::from(bytes);
     }
 
-    /// Returns the report to congestion control that `range` is lost. Before this range, `found`
-    /// bytes were found lost that are not counted yet.
+    /// Returns the report to congestion control that `range` is lost. `found` is the number of
+    /// bytes that were found lost just before this range, and are not yet in the counter of lost
+    /// bytes.
     pub(crate) fn loss_of(&self, range: &SentRange, found: u64) -> Lost {
         let send_record = &range.send_record;
         Lost {

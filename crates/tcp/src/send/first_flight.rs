@@ -4,7 +4,7 @@
 use crate::Connection;
 use crate::compact::pack::packed;
 
-/// The number of bytes that may be sent at once on any path (RFC 6928 §2: "4 KB").
+/// The number of bytes that may be sent at once on any path, however slow (RFC 6928 §2: "4 KB").
 const HARMLESS: u64 = 4 << 10;
 
 /// The latest first flight of a connection.

@@ -61,10 +61,11 @@ impl Frto {
     }
 
     /// Evaluates an acknowledgement by the basic algorithm (RFC 5682 §2.1). `advanced` is true if
-    /// the acknowledgement has moved SND.UNA. Otherwise it is a duplicate. `may_ask` is true if it
-    /// covers the retransmission but not the whole flight, and new data can be sent. A second
-    /// acknowledgement that moves SND.UNA covers only data sent before the timeout, so the timeout
-    /// was spurious.
+    /// the acknowledgement has moved SND.UNA, and false if it is a duplicate. `may_ask` is true if
+    /// it covers the retransmission but not the whole flight, and new data can be sent.
+    ///
+    /// If the next acknowledgement also moves SND.UNA, it covers data that was sent only before the
+    /// timeout. The timeout was then spurious.
     pub(crate) const fn judge_in_order(self, advanced: bool, may_ask: bool) -> FrtoVerdict {
         match self {
             Self::Retransmitted if advanced && may_ask => FrtoVerdict::AskOn,

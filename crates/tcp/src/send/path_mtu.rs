@@ -266,7 +266,8 @@ impl PathMtu {
         !self.search.as_deref().is_some_and(is_doubtful)
     }
 
-    /// Whether an acknowledgement that has not arrived yet will change the state.
+    /// Whether a decision about the packet size waits for an acknowledgement: the result of a
+    /// probe, of a reduction after timeouts, or of a report that was applied at once.
     pub(crate) fn is_asking(&self) -> bool {
         self.search.as_deref().is_some_and(|search| {
             search.trial.is_some() || search.unconfirmed || search.applied.is_some()
@@ -432,10 +433,10 @@ impl PathMtu {
         (search.ready, search.held, search.applied) = (None, None, None);
     }
 
-    /// Verifies a raised size after a loss, and returns whether it was withdrawn. If many losses
-    /// have occurred since the size was raised or last verified, parallel paths have different MTUs
-    /// (RFC 4821 §7.8). A verified size is verified again later, because routing may change to a
-    /// narrower path.
+    /// Verifies a raised size after a loss, and returns whether it was withdrawn. It is withdrawn
+    /// after many losses since it was raised or last verified. Such losses suggest parallel paths
+    /// with different MTUs (RFC 4821 §7.8). A verified size is verified again later, because
+    /// routing may change to a narrower path.
     pub(crate) fn verify(&mut self, now: Instant, timeout: Duration, tally: Tally) -> bool {
         let due = |raised: &Raised| now.since(raised.at) >= timeout * VERIFIED_AFTER;
         let effective = self.effective;

@@ -80,9 +80,9 @@ impl Rack {
         self.order > order || (self.order == order && self.end.after(end))
     }
 
-    /// Processes a delivery (RFC 8985 §6.2 steps 2 and 3). The argument of `is_ambiguous` is the
-    /// time of a segment's last transmission. It returns whether the acknowledgement may be for an
-    /// earlier copy.
+    /// Processes a delivery (RFC 8985 §6.2 steps 2 and 3). `is_ambiguous` is called with the time
+    /// of a segment's last transmission. It returns whether the acknowledgement may be for an
+    /// earlier copy of the segment.
     #[inline(always)]
     pub(crate) fn observe(
         &mut self,

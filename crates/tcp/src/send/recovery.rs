@@ -201,8 +201,8 @@ impl Connection {
     }
 
     /// Processes an acknowledgement in order of data that was sent once, while no data is missing.
-    /// No data can be reordered, so the send records need not be copied. `WHOLE` is true if the
-    /// data in flight is a single burst, and all of it is acknowledged.
+    /// `WHOLE` is true if the data in flight is a single burst, and all of it is acknowledged. The
+    /// search for reordered data is skipped, so the send records are not copied.
     #[inline(always)]
     fn process_ack_of_flight<const WHOLE: bool>(
         &mut self,
@@ -457,8 +457,8 @@ impl Connection {
         }
     }
 
-    /// Enters loss recovery, because the window at the time of the loss was too large (RFC 8985
-    /// §6.2 step 5, RFC 6675 §5 step 4).
+    /// Enters loss recovery, and reduces the congestion window, which was too large when the data
+    /// was lost (RFC 8985 §6.2 step 5, RFC 6675 §5 step 4).
     fn enter_recovery(&mut self, now: Instant, flight: u32, delivered: u32) {
         self.doubt_path(now);
         self.statistics.fast_retransmissions += 1;

@@ -146,9 +146,9 @@ impl RoundTrip {
         self.sample(limits, now, round_trip);
     }
 
-    /// Takes a sample when the acknowledgement of the measured segment has arrived, although the
-    /// connection does not process it yet. Copies of this acknowledgement that arrive later give no
-    /// sample.
+    /// Takes a sample from the acknowledgement of the measured segment, although the connection
+    /// ignores this acknowledgement (`TCP_DEFER_ACCEPT`). Copies of the acknowledgement that arrive
+    /// later give no sample.
     pub(crate) fn measure_withheld(&mut self, limits: &RtoLimits, now: Instant) {
         if self.timed != Instant::NEVER {
             let sent = self.timed;

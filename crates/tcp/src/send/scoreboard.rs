@@ -62,8 +62,8 @@ pub(crate) struct Scoreboard {
     search_from: SeqNum,
     /// The number of SACK blocks that were ignored because there were too many ranges.
     pub(crate) refused_blocks: u64,
-    /// The number of transmissions since the connection was opened. Send records are numbered by
-    /// it.
+    /// The number of transmissions since the connection was opened. Each send record is numbered by
+    /// the value of this counter.
     send_records: u64,
     /// The start of the first range and the end of the last range.
     span: (SeqNum, SeqNum),

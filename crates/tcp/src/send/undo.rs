@@ -24,8 +24,8 @@ pub(crate) struct Undo {
     pub(crate) before: Congestion,
     /// Whether the first retransmission of the recovery was sent.
     has_begun: bool,
-    /// RetransmitTS (RFC 3522 §3.2 step 2): the timestamp of the first retransmission, until it is
-    /// compared with an acknowledgement.
+    /// RetransmitTS (RFC 3522 §3.2 step 2): the timestamp of the first retransmission. `None`
+    /// before this retransmission, and after an acknowledgement was compared with it.
     retransmit_stamp: Option<u32>,
     /// The retransmitted ranges that the peer has not yet reported as duplicates. `None` once
     /// duplicates cannot prove that the recovery was spurious.

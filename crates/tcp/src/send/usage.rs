@@ -8,8 +8,8 @@ use linerate_wire::SeqNum;
 pub(crate) struct Usage {
     /// The maximum of FlightSize in bytes.
     largest: u32,
-    /// SND.NXT at the time of the maximum. When it is acknowledged, the next flight replaces the
-    /// maximum, even if it is smaller.
+    /// SND.NXT at the time of the maximum. Once this number is acknowledged, the next recorded
+    /// flight replaces the maximum, even if that flight is smaller.
     until: SeqNum,
 }
 
