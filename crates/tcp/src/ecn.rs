@@ -266,8 +266,8 @@ impl Notification {
         self.past.intersects(reasons)
     }
 
-    /// Whether the congestion window was already reduced for marks on the first `acknowledged`
-    /// bytes.
+    /// Whether a mark has already reduced the congestion window for the flight that contains the
+    /// byte after the first `acknowledged` bytes.
     fn has_reduced_for(&self, acknowledged: u64) -> bool {
         acknowledged < self.reduced_before
     }

@@ -1,6 +1,6 @@
-//! Compact (hibernated) connections. A connection that has been idle for a while, with nothing in
-//! flight and no buffer memory, is packed into a few hundred bytes. It is restored when it is
-//! needed: by a segment, a timer or a call.
+//! Compact connections. A connection that has been idle for a while, with nothing in flight and no
+//! buffer memory, is packed into a few hundred bytes. It is restored when it is needed: by a
+//! segment, a timer or a call.
 //!
 //! The restored connection equals the original, including its measurements of the path. Each struct
 //! lists its packed fields in a `packed!` macro, with the values to which the other fields are
@@ -21,7 +21,8 @@ pub use time_wait::TimeWaitRecord;
 /// time.
 const LONG: [Timer; 4] = [Timer::KeepAlive, Timer::TimeWait, Timer::Orphan, Timer::UserTimeout];
 
-/// A compact connection.
+/// An idle connection in its compact form: the packed values, and the configuration, which is
+/// shared with other connections.
 #[derive(Clone, Debug)]
 pub struct CompactConnection {
     config: SharedConfig,
@@ -29,9 +30,9 @@ pub struct CompactConnection {
 }
 
 impl Connection {
-    /// Returns the connection in compact form, which takes a tenth of the memory. `None` unless the
-    /// connection has been idle for a second. Until then, [`Connection::poll_timeout`] returns the
-    /// end of that second.
+    /// Returns the connection in its compact form, which takes a few hundred bytes. `None` unless
+    /// the connection has been idle for a second. Until then, [`Connection::poll_timeout`] returns
+    /// the end of that second.
     #[must_use]
     pub fn compact(&self) -> Option<CompactConnection> {
         if !self.can_compact() {

@@ -100,7 +100,8 @@ impl TimeWaitRecord {
         // Our FIN has the sequence number SND.NXT − 1, and our SYN had an earlier one. TIME-WAIT
         // does not use the initial sequence number, so any earlier number will do.
         let initial_sequence = kept.snd_nxt - 2;
-        // The stored timestamps already include the random offset.
+        // The stored timestamp state replaces this one below, so the offset given here is
+        // arbitrary.
         let seeds = Seeds { initial_sequence, timestamp_offset: 0 };
         // No data will be sent and the opening time is not reported, so path and time are
         // arbitrary.

@@ -100,8 +100,8 @@ pub(crate) struct Accurate {
     /// `s.cep`, `s.ceb`, `s.e0b` and `s.e1b`: the counters of our packets and bytes that the peer
     /// reports to have received.
     pub(crate) delivered: Counters,
-    /// The number of segments that we had sent when the last mark arrived; `marks` counts the marks
-    /// that arrived after the last of these segments.
+    /// The number of segments that we had sent when the last mark arrived. `marks` counts the marks
+    /// that have arrived since the last of these segments was sent, and thus were not reported yet.
     marked_at: u64,
     marks: u32,
     /// The number of segments that had been received when the last marked segment arrived,
@@ -123,8 +123,8 @@ pub(crate) struct Accurate {
     pub(crate) ends_handshake: bool,
     /// Whether we send no options any more, because the path seems to drop segments with them.
     pub(crate) options_disabled: bool,
-    /// The number of bytes that had been sent before the first data with an option, which tests the
-    /// path.
+    /// The number of bytes that had been sent before the first data with an option, whose arrival
+    /// shows that the path passes options. `None` until this data is sent.
     pub(crate) first_option: Option<u64>,
     pub(crate) options: PeerOptions,
     /// The ACE field that is expected in the peer's next segment.
@@ -262,7 +262,7 @@ impl Accurate {
 
     /// Returns an option of at most `room` bytes. It contains every counter that has ever changed.
     /// Counters that have not changed since the last option are omitted if there is no room (RFC
-    /// 9768 §3.2.3.3).
+    /// 9768 §3.2.3.3). `None` if there is no room for the others.
     pub(crate) fn option(&self, room: usize) -> Option<EcnCounts> {
         if self.options_disabled {
             return None;

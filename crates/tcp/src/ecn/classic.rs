@@ -52,8 +52,8 @@ impl Connection {
         u32::from(segment.flags().contains(TcpFlags::ECE) && self.ecn.is_on())
     }
 
-    /// Whether a mark has already reduced the window for the flight that ends at `end`. An
-    /// acknowledgement of this flight is being processed.
+    /// Whether a mark has already reduced the window for the flight that contains the sequence
+    /// number `end`, which must not be after SND.UNA.
     pub(crate) fn is_reduced_by_mark(&self, end: SeqNum) -> bool {
         let since = u64::from(self.snd.una - end);
         self.ecn.has_reduced_for(self.statistics.bytes_acknowledged.saturating_sub(since))

@@ -145,7 +145,8 @@ impl Connection {
     }
 
     /// Returns the AccECN option that the next segment must carry for one of `reasons`, beside the
-    /// options `others`. `None` if it does not fit together with up to two SACK blocks.
+    /// options `others`. `None` if none of the reasons applies, or if the option does not fit
+    /// together with up to two SACK blocks.
     pub(crate) fn ecn_option(&self, reasons: EcnSignals, others: &TcpOptions) -> Option<EcnCounts> {
         let accurate = self.ecn.accurate.as_deref().filter(|_| self.ecn.is_option_due(reasons))?;
         let blocks =
@@ -192,8 +193,8 @@ impl Connection {
     }
 
     /// Whether the AccECN feedback in the segment is newer than that of all earlier segments (RFC
-    /// 9768 appendix A.1). It is if the segment acknowledges new data, has a newer timestamp, or
-    /// carries the next data.
+    /// 9768 appendix A.1). The segment must acknowledge new data, have a newer timestamp, or carry
+    /// the next data in order.
     pub(crate) fn brings_feedback(&self, segment: &Segment<'_>) -> bool {
         let is_late = segment.ack.before(self.snd.una);
         if self.ecn.accurate.is_none() || is_late || segment.flags().contains(TcpFlags::SYN) {
