@@ -226,8 +226,8 @@ impl Connection {
     }
 
     /// Returns the number of full segments that the congestion window, the peer's window and pacing
-    /// permit. `unsent` bytes are unsent, and pacing permits `paced` bytes. The last unsent byte is
-    /// excluded.
+    /// permit. `unsent` bytes are unsent, and pacing permits `paced` bytes. A segment with the last
+    /// unsent byte is not counted, since it has PSH and perhaps the FIN.
     fn segments_let_go(&self, unsent: u32, full: u32, paced: u32) -> u16 {
         let windows = self.usable_window().min(unsent.saturating_sub(1)).min(MOST);
         let segments = (windows / full).min(paced.div_ceil(full));

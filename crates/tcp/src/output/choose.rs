@@ -214,9 +214,9 @@ impl Connection {
         (self.sender.full + self.constant_options()).saturating_sub(options).max(1)
     }
 
-    /// Whether a piece shorter than a full segment may be sent. It may if it meets a condition of
-    /// RFC 9293 §3.8.6.2.1 (one per line below). It also may if it is a retransmission, ends a
-    /// record or carries the FIN.
+    /// Whether a piece shorter than a full segment may be sent. This requires one of the conditions
+    /// of RFC 9293 §3.8.6.2.1 (one per line below). A retransmission, the end of a record and the
+    /// FIN are also always permitted.
     pub(super) fn is_worth_sending(&self, piece: Piece) -> bool {
         if piece.length == 0 {
             return piece.fin;

@@ -77,7 +77,8 @@ impl Connection {
                 self.watch_path(now);
             }
         }
-        // A segment that is alone in flight has just set the retransmission timer.
+        // If the segment is alone in flight, it has just set the retransmission timer, which
+        // therefore needs no restart.
         if !matches!(reason, Reason::RestSent { is_alone: true, .. }) {
             self.watch_tail(now);
         }
@@ -98,7 +99,8 @@ impl Connection {
             // application-limited.
             Reason::HeldBack => (sender.scoreboard.in_flight(), false),
         };
-        // Data of less than a full segment never fills a congestion window.
+        // A segment that is alone in flight and shorter than a full segment never fills the
+        // congestion window.
         if is_below_window || in_flight < sender.congestion.window().cwnd() {
             sender.account.note_application_limited(in_flight);
         }

@@ -145,7 +145,8 @@ impl Connection {
     }
 
     /// Sends the only segment that can be sent while a connection opens or closes, if it can be
-    /// predicted. Such a connection does not predict its next header.
+    /// predicted. [`Self::predict_output`] does not cover these states, because no header is
+    /// predicted in them.
     #[inline(never)]
     pub(super) fn send_control(
         &mut self,
@@ -168,8 +169,9 @@ impl Connection {
             return Some(Control { length: 0, sum, ecn: Ecn::NotEct, is_syn: false });
         }
         if rest.length > 0 && offload != Offload::None {
-            // A link with scatter-gather may take the data from the send buffer without a copy.
-            // This method does not support that.
+            // A link with scatter-gather may take the data from the send buffer without a copy,
+            // which `Control` cannot express. With any offload, the segment is therefore chosen and
+            // built on the general path.
             return None;
         }
         let seq = self.snd.nxt;

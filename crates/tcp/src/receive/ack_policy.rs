@@ -51,9 +51,9 @@ impl Received {
     }
 }
 
-/// Two counts. The first is the number of segments at the start of the connection that are still to
-/// be acknowledged at once. The second is set to two when we send data, and each segment received
-/// decrements it. Both are zero during a bulk transfer, which one comparison checks.
+/// The numbers of segments that still need special treatment. First: the segments at the start of
+/// the connection that are to be acknowledged at once. Second: two when we send data, decremented
+/// by each segment received. Both are zero during a bulk transfer, which one comparison checks.
 type Early = [u8; 2];
 
 /// The state of the ACK policy of a connection.

@@ -11,9 +11,8 @@ use bytes::Bytes;
 use core::ops::Range;
 use linerate_units::Instant;
 
-/// The link buffer that contains the segment being processed, if the connection may keep a
-/// reference to it. Boxed, so that each of the many segments queued during a flood takes little
-/// memory.
+/// The link's memory that contains the segment being processed, if the connection may keep a
+/// reference to it. The box halves the size of this field, which nearly always is `None`.
 pub(crate) type Offered = Option<Box<Arc<[u8]>>>;
 
 /// A receive buffer. Memory is allocated when data arrives.
@@ -80,8 +79,8 @@ impl ReceiveBuffer {
         self.storage.give_back(self.len());
     }
 
-    /// Swaps the memory of the buffer with `memory`, if the buffer is empty and both have equal
-    /// size. There must be no out-of-order data.
+    /// Swaps the memory of the buffer with `memory`, if the buffer is empty and both memories have
+    /// equal size. There must be no out-of-order data.
     pub(crate) fn exchange(&mut self, memory: &mut Box<[u8]>) -> bool {
         self.is_empty() && self.storage.exchange(memory)
     }
