@@ -285,7 +285,7 @@ impl Config {
         }
     }
 
-    /// Limits every size to the range that the protocol can express.
+    /// Limits sizes and times to their permitted ranges.
     #[must_use]
     pub(crate) fn within_limits(mut self) -> Self {
         self.send_buffer = self.send_buffer.within(LARGEST_BUFFER);

@@ -107,8 +107,8 @@ impl<'a> Driver<'a> {
         self.0.handle_segment_with(now, segment, ecn, memory)
     }
 
-    /// Handles a GRO run or an ACK batch. `last` is the header of its last segment. The connection
-    /// must not have changed since the run was begun.
+    /// Handles all segments of a [`Run`], such as a GRO run or an ACK batch. `last` is the header
+    /// of the last segment. The connection must not have changed since the run was begun.
     #[inline]
     pub fn handle_run(self, now: Instant, run: impl Run, last: &Segment<'_>) -> Disposition {
         run.give(self.0, now, last)
@@ -141,8 +141,8 @@ impl<'a> Driver<'a> {
         self.0.handle_timeout(now);
     }
 
-    /// Returns the time for the next call of [`Driver::handle_timeout`], or `None` if the call is
-    /// due at `now`.
+    /// Returns the time for the next call of [`Driver::handle_timeout`], or `None` if that call is
+    /// already due at `now`.
     #[inline]
     pub fn deadline_after(self, now: Instant) -> Option<Instant> {
         self.0.deadline_after(now)
@@ -178,7 +178,8 @@ impl<'a> Driver<'a> {
         self.0.poll_transmit(now, offload, bytes)
     }
 
-    /// Returns the data of the segment that was just sent, in up to two slices. No other method of
+    /// Returns the data of the segment that was just sent, if it was not copied to the frame.
+    /// `range` is [`Transmit::zero_copy`]. The data lies in up to two slices. No other method of
     /// the connection may be called between sending the segment and this call.
     ///
     /// # Panics

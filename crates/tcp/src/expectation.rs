@@ -34,7 +34,8 @@ impl Expectation {
     /// The state of a new connection, in which no header is predicted.
     pub(crate) const NONE: Self = Self { header: 0, burst: 0, is_plain: false };
 
-    /// Derives the values from `connection`. The burst is zero, which ends a burst.
+    /// Derives the values from `connection`. The number of segments that may continue a burst is
+    /// zero, so a burst in progress ends.
     #[inline(always)]
     fn of(connection: &Connection) -> Self {
         match connection.state {
@@ -133,8 +134,8 @@ impl Connection {
             | self.ecn.is_option_due(BY_ECN);
         let by_application =
             sender.urgent.is_some() | self.rare.as_ref().is_some_and(|rare| rare.shape_output());
-        // An answer to an unacceptable segment may remain due after the segment that `first_due`
-        // requested was sent.
+        // The segment that `first_due` requests precedes all other output, even an acknowledgement
+        // that is also due.
         self.first_due
             | self.reset_due.is_some()
             | by_timers

@@ -45,7 +45,7 @@ impl Pack for MemoryGrant {
 }
 
 impl MemoryGrant {
-    /// A grant without a limit, so that only the configuration limits the memory.
+    /// A grant without a limit: only the configured buffer sizes limit the memory.
     pub const UNLIMITED: Self =
         Self { room: u32::MAX, least: u32::MAX, tuning: true, is_awaited: false };
 }

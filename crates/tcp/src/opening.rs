@@ -34,7 +34,7 @@ pub struct Seeds {
     pub timestamp_offset: u32,
 }
 
-/// The endpoint that opens the connection (RFC 9293 §3.10.1).
+/// Whether this endpoint or the peer opens the connection (RFC 9293 §3.10.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Open {
     /// This endpoint opens the connection by a SYN.
@@ -255,8 +255,8 @@ impl Connection {
             return false;
         }
         self.sender.rtt.measure_withheld(&self.config.rto, now);
-        // This ACK shows that the peer is alive, so the time without an answer is counted from the
-        // next SYN-ACK.
+        // This ACK shows that the peer is alive. The period without an answer therefore begins
+        // again with the next SYN-ACK.
         self.sender.silent_since = Instant::NEVER;
         self.sender.expiries = 0;
         self.first_due = false;

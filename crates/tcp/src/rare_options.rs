@@ -218,8 +218,8 @@ impl Connection {
     }
 
     /// Removes record boundaries that are acknowledged, and announcements that a later write has
-    /// ended. Otherwise, half the sequence space later, an old sequence number would seem to lie
-    /// ahead.
+    /// ended. If these old sequence numbers were kept, comparisons would place them ahead of
+    /// SND.UNA after half the sequence space.
     #[cold]
     pub(crate) fn tidy_rare_options(&mut self) {
         let (una, end) = (self.snd.una, self.sender.buffer.end());

@@ -27,11 +27,12 @@ impl Connection {
         self.add(now, wanted, |buffer, memory| buffer.fill(wanted, memory, fill))
     }
 
-    /// Passes received bytes to `take` without a copy, and removes as many as it returns.
+    /// Passes received bytes to `take` without a copy, and removes as many of them as `take`
+    /// returns.
     ///
     /// `take` gets the first contiguous bytes, which may be fewer than can be read. They are empty
     /// only at the end of the stream, as in `std::io::BufRead::fill_buf`. If `take` returns a
-    /// larger number, all of them are removed.
+    /// number larger than their length, all of these bytes are removed.
     ///
     /// # Errors
     /// The errors of [`Connection::read`]; `take` is not called then.
