@@ -1,5 +1,5 @@
-//! A buffer of bytes from two sources. Copied bytes lie in a ring. Shared bytes stay in the memory
-//! of the caller; each such range of bytes is a piece.
+//! A buffer of bytes from two sources. Copied bytes lie in a ring. Shared bytes stay in memory that
+//! belongs to the application or the link; each range of shared bytes is a piece.
 //!
 //! Offsets count from the first byte of the buffer. Shared pieces are appended at the end only, so
 //! the bytes of the ring after the last piece have fixed offsets in the ring.
@@ -71,10 +71,10 @@ impl Piece {
 
 /// The location of a byte in the buffer.
 enum Place<'a> {
-    /// The byte is in a piece. Contains the bytes from there to the end of the piece.
+    /// The byte is in a piece. Contains the bytes from this byte to the end of the piece.
     Piece(&'a [u8]),
     /// The byte is in the ring. Contains its offset from the ring's head, and the number of bytes
-    /// before the next piece.
+    /// from this byte to the next piece (`usize::MAX` if there is none).
     Ring(usize, usize),
 }
 

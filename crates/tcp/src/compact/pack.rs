@@ -14,7 +14,7 @@ use linerate_wire::{Ecn, FastOpenCookie, SackBlock, SeqNum, TcpFlags};
 const GROUP: u32 = 8;
 
 /// The state of packing and unpacking: the configuration, and the previous sequence number and
-/// instant.
+/// instant, from which the next ones are encoded as differences.
 #[derive(Debug)]
 struct Context<'a> {
     config: &'a SharedConfig,

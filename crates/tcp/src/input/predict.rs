@@ -175,7 +175,7 @@ impl Connection {
         self.last_received = now;
     }
 
-    /// Handles predicted data that does not fit the receive buffer in one contiguous piece.
+    /// Handles predicted data for which the receive buffer has no contiguous free memory.
     #[inline(never)]
     fn take_predicted_text(
         &mut self,

@@ -1,4 +1,5 @@
-//! Runs: consecutive segments with the same predicted header, which a connection handles together.
+//! Runs: consecutive predicted segments whose headers differ only in their sequence and
+//! acknowledgement numbers. A connection handles all segments of a run together.
 //!
 //! A host recognises such segments by their headers. It checks once with the connection whether
 //! they are expected, and calls [`crate::Driver::handle_run`] once at the end of the run. The

@@ -18,8 +18,8 @@ pub enum AckRule {
         quick: u8,
     },
     /// As in 4.3BSD, data is acknowledged at the tick of the delayed-ACK timer, or earlier by a
-    /// window update. A read causes an update if the window can grow by two segments, or by this
-    /// share of the buffer.
+    /// window update. A read causes an update if the window can grow by two segments, or by
+    /// `window_update_percent` of the receive buffer.
     Bsd {
         /// The share of the receive buffer in per cent: 35 in Tahoe, 50 in Reno.
         window_update_percent: u8,

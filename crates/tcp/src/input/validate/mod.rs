@@ -62,8 +62,8 @@ pub(super) enum Verdict<'a> {
     RepeatsSyn(Valid<'a>),
     /// In SYN-RECEIVED: the peer repeats its SYN, but requests another ECN mode (RFC 9768 §3.1.5).
     Contradicts(Valid<'a>),
-    /// The peer repeats its SYN-ACK, to which a connection in AccECN mode sends a special answer
-    /// (RFC 9768 §3.2.2.1).
+    /// The peer repeats its SYN-ACK, which a connection in AccECN mode answers by the last ACK of
+    /// the handshake (RFC 9768 §3.2.2.1).
     RepeatsSynAck(Valid<'a>),
     /// At least a part of the segment lies in the receive window.
     InWindow(InWindow<'a>),

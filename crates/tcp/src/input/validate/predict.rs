@@ -64,7 +64,8 @@ pub enum MissReason {
     State,
     /// The segment has SYN, FIN, RST, URG or an unexpected ECN bit, or has no ACK.
     Flags,
-    /// The packet has a CE mark, or the peer reports marks in the ACE field alone.
+    /// The packet has a CE mark. Or the peer reports marks without AccECN options, so that every
+    /// ACE field must be examined on the slow path.
     Mark,
     /// The segment has other options than those agreed on, usually SACK blocks.
     Options,
