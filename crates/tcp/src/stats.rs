@@ -41,9 +41,10 @@ pub struct Statistics {
     pub retransmitted_segments: u64,
     /// The number of data bytes retransmitted, counted each time.
     pub bytes_retransmitted: u64,
-    /// The number of losses that were detected before the retransmission timer expired.
+    /// The number of recoveries that began before the retransmission timer expired, because
+    /// duplicate ACKs, SACK or a reordering timeout revealed a loss.
     pub fast_retransmissions: u64,
-    /// The number of expiries of the retransmission timer.
+    /// The number of expiries of the retransmission timer, tail loss probes excluded.
     pub retransmission_timeouts: u64,
     /// The number of tail loss probes sent (RFC 8985 §7).
     pub tail_probes: u64,
@@ -81,12 +82,13 @@ pub struct Statistics {
     pub duplicate_acks: u64,
     /// The number of segments received with data after a gap in the sequence space.
     pub out_of_order_segments: u64,
-    /// The number of segments received whose data had all arrived before.
+    /// The number of segments received with data outside the receive window, usually because all
+    /// their data had arrived before.
     pub duplicate_segments: u64,
-    /// The number of segments dropped because storing them would need too many ranges of
-    /// out-of-order data.
+    /// The number of segments whose data was dropped because storing it would need too many ranges
+    /// of out-of-order data.
     pub reassembly_full: u64,
-    /// The number of segments dropped because the host had no memory for their data.
+    /// The number of segments whose data was dropped because the host had no memory for it.
     pub memory_refusals: u64,
     /// The number of times that out-of-order data was discarded to free its memory.
     pub pruned: u64,

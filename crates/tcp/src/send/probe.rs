@@ -15,8 +15,8 @@ use linerate_wire::SeqNum;
 /// (TLP.max_ack_delay).
 const LONGEST_ACK_DELAY: Duration = Duration::from_millis(200);
 
-/// The minimum probe timeout. A shorter timeout would mistake the delay of a thread that is not
-/// scheduled for a loss.
+/// The minimum probe timeout. With a shorter timeout, a receiving thread that is not scheduled in
+/// time would look like a loss.
 const LEAST_PROBE_TIMEOUT: Duration = Duration::from_millis(5);
 
 /// A tail loss probe that was sent.
@@ -74,7 +74,8 @@ impl Connection {
     }
 
     /// Restarts the retransmission timer for a single segment in flight, with SACK and no missing
-    /// data. In this case, only the round-trip time or an earlier probe can forbid a probe.
+    /// data. The other conditions of a tail loss probe hold in this case, so only the RTO, its
+    /// backoff and an earlier probe are checked.
     #[inline(always)]
     pub(crate) fn watch_alone(&mut self, now: Instant) {
         let sender = &mut self.sender;

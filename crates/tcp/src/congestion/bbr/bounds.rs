@@ -110,7 +110,8 @@ impl Bbr {
         (self.bounds.bandwidth, self.bounds.inflight) = (None, None);
     }
 
-    /// `NoteLoss`: records a loss or a congestion mark. The effect of a mark is never undone.
+    /// `NoteLoss`: records a loss or a congestion mark. No state is saved before a mark takes
+    /// effect, so its effect is never undone.
     pub(super) fn note_loss(&mut self) {
         if !self.latest.loss {
             self.latest.round_end = self.delivered;

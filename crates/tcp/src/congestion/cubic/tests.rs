@@ -23,7 +23,8 @@ impl Path {
         Self::with(Cubic::new(Window::new(MSS, 10), false), round_trip)
     }
 
-    /// Returns a sender at the start of a stage, after a loss at a window of `segments` segments.
+    /// Returns a sender in congestion avoidance, at the start of a new curve. It has just detected
+    /// a loss at a window of `segments` segments.
     fn after_loss(segments: u32, round_trip: Duration) -> Self {
         let mut path = Self::with(Cubic::new(Window::new(MSS, segments), false), round_trip);
         path.lose();
@@ -126,7 +127,8 @@ impl Model {
 fn compare_with_the_model(segments: u32, round_trip: Duration, span: Duration, per_ack: u32) {
     let mut path = Path::after_loss(segments, round_trip);
     path.per_ack = per_ack * MSS;
-    // At CWND = SSTHRESH, the acknowledgement still belongs to slow start.
+    // The first acknowledgement after the loss still belongs to slow start, because CWND equals
+    // SSTHRESH. It is processed before the comparison begins.
     path.cubic.on_acknowledged(&path.ack(MSS));
     let (start, cwnd_epoch) = (path.now, path.segments());
     let prior = f64::from(segments);

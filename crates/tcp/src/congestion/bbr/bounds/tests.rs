@@ -46,7 +46,8 @@ fn steady(phase: Phase) -> Bbr {
     while !bbr.phase.is_probe_bandwidth() {
         round(&mut bbr, 100_000, 0);
     }
-    // In the phase Down, the next probe is at least two seconds away.
+    // After `start_down`, the next probe is at least two seconds away, so the following rounds
+    // begin none.
     bbr.start_down();
     for _ in 0..3 {
         round(&mut bbr, 100_000, 0);
@@ -103,7 +104,8 @@ fn single_losses_set_no_bounds_during_a_probe() {
     }
 }
 
-/// draft-ietf-ccwg-bbr §5.5.10.2: `HandleInflightTooHigh`.
+/// draft-ietf-ccwg-bbr §5.5.10.2 (`HandleInflightTooHigh`): a probe may lose 2 % of the data in
+/// flight, but not more.
 #[test]
 fn a_probe_that_loses_too_much_ends_and_sets_the_long_term_bound_once() {
     let mut bbr = steady(Phase::Up);
@@ -142,7 +144,8 @@ fn recovery_restores_the_window_from_before_the_first_loss() {
     assert_eq!(bbr.window.cwnd(), MSS);
     bbr.on_recovered();
     assert_eq!(bbr.window.cwnd(), before);
-    // A timeout in fast recovery happens at an already reduced window.
+    // A timeout in fast recovery finds an already reduced window. The window from before the fast
+    // recovery is restored, not this one.
     bbr.on_loss(before);
     bbr.window.set(10_000);
     bbr.on_timeout(10_000);
@@ -229,7 +232,8 @@ fn spurious_losses_are_undone() {
     assert_eq!((again.phase, again.bounds), (Phase::Down, found));
 }
 
-/// draft-ietf-ccwg-bbr §5.3.1.3: `CheckStartupHighLoss`.
+/// draft-ietf-ccwg-bbr §5.3.1.3 (`CheckStartupHighLoss`): Startup ends only in recovery, and if
+/// more than 2 % of the data in at least six ranges was lost.
 #[test]
 fn startup_ends_by_many_losses_in_many_ranges_of_a_round_of_recovery() {
     for (recovers, ranges, bytes, ends) in [
