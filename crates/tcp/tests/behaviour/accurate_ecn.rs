@@ -305,8 +305,8 @@ fn marks_on_the_handshake_are_reported_and_counted() {
     host.write(10);
     host.expect("P5. 1:11(10) ack 1");
 
-    // An endpoint reduces its window if the segment that it sent was marked. A server also counts
-    // the mark (table 4).
+    // Here the segment that the endpoint itself has sent was marked, so the endpoint reduces its
+    // window. A server also counts the mark (table 4).
     let mut host = Script::connect(&REQUEST);
     host.expect("SEWA 0:0(0)");
     host.send("6S. 0:0(0) ack 1 win 65535 mss 1000 sackOK");
@@ -364,8 +364,8 @@ fn data_that_ends_the_handshake_carries_the_counter() {
     host.send("P6. 1:1001(1000) ack 1");
     assert_eq!(host.connection.state(), State::Established);
     assert_eq!(counts(&host).delivered, 1);
-    // RFC 9768 §3.2.2.4: on data, a first ACE value of zero has no special meaning, and no other
-    // value has one.
+    // RFC 9768 §3.2.2.4: on data, the first ACE value has no special meaning, not even if it is
+    // zero. It is decoded as the counter of marks.
     let mut host = Script::accept(&ACCEPT, SYN);
     host.expect("2S. 0:0(0) ack 1");
     host.send("P. 1:1001(1000) ack 1");

@@ -19,7 +19,8 @@ use std::rc::Rc;
 /// The SYN-ACK of a peer that accepts every requested option.
 const SYN_ACK: &str = "SE. 0:0(0) ack 1 win 65535 mss 1460 wscale 7 sackOK ts 1000 0";
 
-/// Returns a configuration that enables all options, and all state that a segment could change.
+/// Returns a configuration that enables all options, so that a segment could change as much state
+/// as possible.
 fn rules(accurate: bool) -> Config {
     Config {
         ecn: EcnRule::Request,
@@ -111,8 +112,8 @@ const fn next(state: State) -> u32 {
     }
 }
 
-/// A window and options that must have no effect. If the timestamp had an effect, PAWS would reject
-/// later segments.
+/// The window and the options of the refused segments, which must have no effect. If this timestamp
+/// had an effect, PAWS would reject later segments.
 const POISON: &str = "win 1 ts 1000000000 5 uto 7s sack 1-2";
 
 /// Returns segments that a connection in `state` refuses. The peer's SYN must have been received in
@@ -120,7 +121,8 @@ const POISON: &str = "win 1 ts 1000000000 5 uto 7s sack 1-2";
 fn refused(state: State) -> Vec<(String, Refusal)> {
     let first = next(state);
     let (end, beyond) = (first + 100, first + 100_000_000);
-    // This number is older than any number that the largest window of the peer would permit.
+    // This acknowledgement number precedes SND.UNA by more than the largest window of the peer, so
+    // it is too old.
     let ancient = 1_u32.wrapping_sub(65_535 << 7).wrapping_sub(2);
     let is_over = state == State::TimeWait;
     let reset = |why| if is_over { Refusal::ResetInTimeWait } else { why };
@@ -201,7 +203,7 @@ fn a_refused_segment_only_causes_its_answer() {
     host.expect("R 700:700(0)");
 }
 
-/// The content of a forged segment.
+/// The fields of a forged segment.
 #[derive(Clone, Debug)]
 struct Forgery {
     flags: TcpFlags,

@@ -190,8 +190,8 @@ fn only_the_third_duplicate_retransmits_the_lost_segment() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
     let information = host.connection.information();
     assert_eq!((information.slow_start_threshold, information.congestion_window), (5_500, 8_500));
-    // 11,000 bytes are in flight. After two more duplicate ACKs, there is still no room for a
-    // segment.
+    // 11,000 bytes are in flight. After three more duplicate ACKs, cwnd is 11,500 bytes, so there
+    // is still no room for a segment.
     for _ in 0..3 {
         host.send(". 1:1(0) ack 1001");
         host.expect_nothing();

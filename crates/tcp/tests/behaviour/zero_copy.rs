@@ -41,8 +41,8 @@ fn data_written_in_place_is_read_in_place() {
     assert_eq!(take_borrowed(&mut pair, End::Server), Err(Error::WouldBlock));
 }
 
-/// The start of the memory was written recently, so it is in the CPU's cache, and a segment that is
-/// written there is contiguous.
+/// An emptied buffer is filled again from the start of its memory. This memory was written
+/// recently, so it is in the CPU's cache. A segment that is written there is also contiguous.
 #[test]
 fn an_emptied_buffer_reuses_the_start_of_its_memory() {
     let mut pair = pair();
