@@ -168,8 +168,8 @@ impl Connection {
         }
     }
 
-    /// Returns the maximum time in FIN-WAIT-2 after the application has closed the connection. It
-    /// also limits the time for which a closed window is probed then.
+    /// Returns the maximum time in FIN-WAIT-2 after the application has closed the connection.
+    /// After the close, this time also limits the probing of a closed window.
     #[must_use]
     pub fn orphan_timeout(&self) -> Duration {
         let own = self.rare.as_ref().and_then(|rare| rare.orphan_timeout);

@@ -95,7 +95,7 @@ pub(crate) struct Accurate {
     /// `r.cep`, `r.ceb`, `r.e0b` and `r.e1b`: the counters of packets and bytes that we have
     /// received.
     pub(crate) received: Counters,
-    /// The values of the counters in the last option that we sent.
+    /// The values of the counters in the AccECN option that we sent last.
     reported: Counters,
     /// `s.cep`, `s.ceb`, `s.e0b` and `s.e1b`: the counters of our packets and bytes that the peer
     /// reports to have received.
@@ -107,11 +107,12 @@ pub(crate) struct Accurate {
     /// The number of segments that had been received when the last marked segment arrived,
     /// including that segment.
     last_mark: u64,
-    /// The number of segments that had been sent when the last option was sent.
+    /// The number of segments that had been sent when we last sent an AccECN option.
     option_at: u64,
-    /// The number of SACK blocks that had room beside the last option.
+    /// The number of SACK blocks for which there was room beside the AccECN option that we sent
+    /// last.
     pub(crate) blocks_beside: u8,
-    /// The number of segments with data that must still carry the option.
+    /// The number of further segments with data that must carry an AccECN option.
     options_due: u8,
     /// The codepoint of the last received packet with data.
     last: Ecn,
@@ -260,9 +261,9 @@ impl Accurate {
         self.options_due > 0 && !self.options_disabled
     }
 
-    /// Returns an option of at most `room` bytes. It contains every counter that has ever changed.
-    /// Counters that have not changed since the last option are omitted if there is no room (RFC
-    /// 9768 §3.2.3.3). `None` if there is no room for the others.
+    /// Returns an AccECN option of at most `room` bytes. It contains every counter that has ever
+    /// changed. Counters that have not changed since the last option are omitted if there is no
+    /// room (RFC 9768 §3.2.3.3). `None` if there is no room for the others.
     pub(crate) fn option(&self, room: usize) -> Option<EcnCounts> {
         if self.options_disabled {
             return None;
@@ -289,9 +290,9 @@ impl Accurate {
             .find(|counts| counts.option_length() <= room)
     }
 
-    /// Returns the option of a SYN-ACK, or of the ACK that answers it: all counters, or as many as
-    /// fit `room` bytes. From the initial values of the counters, both endpoints recognise whether
-    /// the path passes the option (RFC 9768 §3.2.3.2.1).
+    /// Returns the AccECN option of a SYN-ACK, or of the ACK that answers it: all counters, or as
+    /// many as fit `room` bytes. The counters still have their initial values. If these arrive
+    /// unchanged, the path passes the option (RFC 9768 §3.2.3.2.1).
     pub(crate) fn first_option(&self, room: usize) -> Option<EcnCounts> {
         if self.options_disabled {
             return None;
@@ -311,8 +312,8 @@ impl Accurate {
         self.options_due = self.options_due.saturating_sub(1);
     }
 
-    /// Whether the option was carried by the last segment sent, if `sent` segments were sent in
-    /// all.
+    /// Whether the segment that was sent last carried an AccECN option. `sent` is the number of
+    /// segments sent so far.
     pub(crate) const fn has_just_reported(&self, sent: u64) -> bool {
         self.option_at + 1 == sent
     }
@@ -391,9 +392,10 @@ impl Accurate {
     }
 
     /// Returns the number of new marks that the ACE field reports. The field counts modulo eight.
-    /// The smallest possible number is taken, unless the ACK covers enough segments for a wrap.
-    /// After a wrap, the number is a safe and likely one (RFC 9768 §3.2.2.5.2, appendix A.2). There
-    /// may be more marks than segments, since ACKs without data may be marked.
+    /// The smallest possible number is taken, unless the ACK covers enough segments for a wrap of
+    /// the field. In that case, the larger number that a wrap implies is taken, if it is likely or
+    /// the safer choice (RFC 9768 §3.2.2.5.2, appendix A.2). There may be more marks than segments,
+    /// since ACKs without data may be marked.
     fn decode_ace(&self, feedback: &Feedback, marked_bytes: Option<u32>) -> u32 {
         let fewest = u32::from(feedback.ace).wrapping_sub(self.delivered.cep) % ROUND;
         let segments = feedback.segments;

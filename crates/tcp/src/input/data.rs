@@ -91,8 +91,8 @@ impl Connection {
         }
     }
 
-    /// Makes the data before `next` readable. It arrived in order in `count` segments of `piece`
-    /// bytes each. If `count` is one, the segment may be shorter. Returns whether an
+    /// Makes the data before `next` readable. This data has arrived in order, in `count` segments
+    /// of `piece` bytes each. If `count` is one, the segment may be shorter. Returns whether an
     /// acknowledgement must [wait](Self::delay_ack) for the delayed-ACK timer. The fast path and
     /// the slow path both call this method.
     #[inline(always)]

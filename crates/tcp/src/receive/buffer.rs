@@ -80,14 +80,14 @@ impl ReceiveBuffer {
     }
 
     /// Swaps the memory of the buffer with `memory`, if the buffer is empty and both memories have
-    /// equal size. There must be no out-of-order data.
+    /// equal size. There must be no out-of-order data, which would be lost with the memory.
     pub(crate) fn exchange(&mut self, memory: &mut Box<[u8]>) -> bool {
         self.is_empty() && self.storage.exchange(memory)
     }
 
     /// Appends `bytes` to the readable data. Returns false if the grant is too small. If `bytes`
     /// lie in `offered`, the buffer may keep a reference to that memory instead of a copy. There
-    /// must be no out-of-order data.
+    /// must be no out-of-order data, because a shared piece cannot be inserted before it.
     #[inline(always)]
     pub(crate) fn append(&mut self, bytes: &[u8], grant: &MemoryGrant, offered: &Offered) -> bool {
         let is_large = bytes.len() >= LEAST_PIECE;
@@ -96,14 +96,14 @@ impl ReceiveBuffer {
 
     /// Returns contiguous memory for the next `length` bytes in order, if there is any.
     /// [`Self::take_in_place`] makes the data that the caller writes there readable. There must be
-    /// no out-of-order data.
+    /// no out-of-order data, which the caller could overwrite.
     #[inline(always)]
     pub(crate) fn room_for_next(&mut self, length: usize) -> Option<&mut [u8]> {
         self.storage.place_of_next(self.len(), length)
     }
 
     /// Whether there is memory for the next `length` bytes in order. There must be no out-of-order
-    /// data.
+    /// data, which these bytes could overwrite.
     #[inline(always)]
     pub(crate) fn has_place_for_next(&self, length: usize) -> bool {
         length < LEAST_PIECE && self.storage.has_place(self.len() + length)
@@ -233,7 +233,7 @@ impl ReceiveBuffer {
     }
 
     /// Moves the start of the empty buffer to the beginning of its memory, which is likely in the
-    /// CPU's cache. There must be no out-of-order data.
+    /// CPU's cache. There must be no out-of-order data, whose place is relative to the start.
     #[inline(always)]
     pub(crate) const fn start_over(&mut self) {
         self.storage.start_over();
