@@ -190,10 +190,11 @@ impl<'a> Driver<'a> {
         self.0.zero_copy_data(range)
     }
 
-    /// Returns a batch of further segments that can be sent at `now` after the last segment, each
-    /// with a copy of its header, which has `header` bytes. [`Driver::poll_transmit`] would write
-    /// the same headers, except for the sequence number of data, or the acknowledgement number and
-    /// window of an ACK. The caller must [commit](Driver::commit_batch) the segments that it sends
+    /// Returns a batch of further segments that can be sent at `now`, each with a copy of the
+    /// header of the segment that was just sent. This header has `header` bytes.
+    /// [`Driver::poll_transmit`] would write equal headers, except for the sequence number of data,
+    /// or the acknowledgement number and window of an ACK. The caller must
+    /// [commit](Driver::commit_batch) the segments that it sends before it calls another method.
     /// before it calls another method.
     ///
     /// A data segment in a batch does not reach the end of the written data, so it has neither PSH

@@ -22,8 +22,8 @@ pub(crate) struct Expectation {
     /// The expected data offset and flags of the next segment. Zero, which no segment has, means
     /// that no header is predicted.
     header: u16,
-    /// The number of full segments of new data that may follow the last segment without a call of
-    /// [`Connection::choose`] for each.
+    /// The number of full segments of new data that may follow the segment that was sent last,
+    /// without a call of [`Connection::choose`] for each.
     burst: u8,
     /// Whether a header is predicted and only plain output is due: new data, the FIN, and the
     /// acknowledgement of data received in order.
@@ -67,8 +67,8 @@ impl Expectation {
         self.is_plain
     }
 
-    /// Returns the number of full segments of new data that may follow the last segment without
-    /// being chosen individually.
+    /// Returns the number of full segments of new data that may follow the segment that was sent
+    /// last, without being chosen individually.
     #[inline(always)]
     pub(crate) const fn burst(self) -> u8 {
         self.burst
@@ -81,7 +81,8 @@ impl Expectation {
     }
 }
 
-/// A compact connection does not store the values. They are derived again when it is restored.
+/// Takes no space in a compact connection, because the values are derived again when the connection
+/// is restored.
 impl Pack for Expectation {
     fn pack(&self, _: &mut Packer<'_>) {}
 

@@ -27,7 +27,8 @@ use linerate_wire::{SeqNum, Sum, TcpHeader};
 /// headers.
 const MOST: u32 = 65_535 - 120;
 
-/// Further segments that can be sent after the last segment, each with a copy of its header.
+/// Further segments that can be sent after the segment that was just sent, each with a copy of its
+/// header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
     /// The number of the first segment: SEG.SEQ for data, SEG.ACK for ACKs.

@@ -53,7 +53,7 @@ impl BusyTime {
         }
     }
 
-    /// Adds the time since the last change to the present occupation.
+    /// Adds the time since the last change of the occupation to the time of the present occupation.
     #[inline]
     fn count(&mut self, now: Instant) {
         if self.now != Occupation::Idle {

@@ -157,8 +157,8 @@ impl DeliveryAccount {
         self.delivered
     }
 
-    /// Returns the time of the last delivery. If nothing was delivered since the start of the
-    /// flight, returns that start.
+    /// Returns the time of the last delivery, or the start of the flight if nothing was delivered
+    /// since.
     pub(crate) const fn delivered_at(&self) -> Instant {
         self.delivered_at
     }

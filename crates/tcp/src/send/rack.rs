@@ -26,11 +26,12 @@ pub(crate) struct Tolerance {
     pub(crate) resolution: Duration,
 }
 
-/// The state of RACK: the last transmission that has arrived, and how much the path reorders
-/// segments.
+/// The state of RACK: the latest transmission among those that have arrived, and how much the path
+/// reorders segments.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rack {
-    /// The number of the last transmission that has arrived. It is used in place of RACK.xmit_ts.
+    /// The number of the latest transmission among those that have arrived. It is used in place of
+    /// RACK.xmit_ts.
     order: u64,
     /// RACK.end_seq: the end of the segment that was sent last among those that have arrived.
     end: SeqNum,

@@ -116,7 +116,8 @@ impl Scoreboard {
         self.sent_ranges.iter().filter(repeated).map(SentRange::length).sum()
     }
 
-    /// Returns the number of the last transmission, which is [`SendRecord::order`].
+    /// Returns the number of the latest transmission, which is the largest [`SendRecord::order`] so
+    /// far.
     pub(crate) const fn last_order(&self) -> u64 {
         self.send_records
     }

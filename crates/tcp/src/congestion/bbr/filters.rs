@@ -132,8 +132,8 @@ impl Aggregation {
     }
 }
 
-/// A windowed maximum filter (K. Nichols). It returns the largest value in the last rounds, and
-/// stores only the three best values.
+/// A windowed maximum filter (K. Nichols). It returns the largest value of the most recent rounds,
+/// and stores only the three best values.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct WindowedMax {
     /// The three best values, each as round and value, the largest first.
