@@ -256,7 +256,7 @@ impl Accurate {
         }
     }
 
-    /// Whether the next segment with data must carry the option.
+    /// Whether the next segment with data must carry an AccECN option.
     pub(crate) const fn is_option_due(&self) -> bool {
         self.options_due > 0 && !self.options_disabled
     }

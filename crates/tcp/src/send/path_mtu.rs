@@ -151,9 +151,9 @@ packed!(PathMtu { effective, limit, rule, can_probe, first_full, proven, passed,
 /// Invariant: `low ≤ effective ≤ high ≤ limit`.
 #[derive(Clone, Debug, PartialEq)]
 struct Search {
-    /// search_low (RFC 4821): the largest size that is known to pass, or zero.
+    /// search_low (RFC 4821): the largest packet size that is known to pass, or zero.
     low: u32,
-    /// search_high (RFC 4821): the largest size that is not known to fail.
+    /// search_high (RFC 4821): the largest packet size that is not known to fail.
     high: u32,
     /// The earliest time of the next probe; `NEVER` if no search is planned.
     next_probe: Instant,
@@ -165,15 +165,15 @@ struct Search {
     raised: Option<Raised>,
     held: Option<Held>,
     applied: Option<AppliedReport>,
-    /// Whether a report has reduced the size although larger segments had arrived before. If so, a
-    /// probe of the earlier size tests the report.
+    /// Whether a report has reduced the packet size although larger segments had arrived before. If
+    /// so, a probe of the earlier size tests the report.
     contradicted: bool,
-    /// Whether repeated timeouts have reduced the size, and no data was acknowledged since then.
-    /// Until an acknowledgement arrives, the cause of the timeouts is unknown.
+    /// Whether repeated timeouts have reduced the packet size, and no data was acknowledged since
+    /// then. Until an acknowledgement arrives, the cause of the timeouts is unknown.
     unconfirmed: bool,
-    /// The size to probe first: the size before repeated timeouts or a doubtful report reduced it,
-    /// or the size in a report about a lost probe. If a probe of the earlier size arrives, the
-    /// reduction was a mistake.
+    /// The packet size to probe first: the size before repeated timeouts or a doubtful report
+    /// reduced it, or the size in a report about a lost probe. If a probe of the earlier size
+    /// arrives, the reduction was a mistake.
     suspect: Option<u32>,
 }
 
@@ -258,8 +258,8 @@ impl PathMtu {
         self.search.as_deref().is_some_and(searches)
     }
 
-    /// Whether the present size is certain. If not, a report or repeated timeouts have reduced the
-    /// size, without evidence that larger packets do not pass.
+    /// Whether the present packet size is certain. If not, a report or repeated timeouts have
+    /// reduced it, without evidence that larger packets do not pass.
     pub(crate) fn is_confirmed(&self) -> bool {
         let is_doubtful =
             |search: &Search| search.unconfirmed || search.contradicted || search.applied.is_some();
@@ -498,7 +498,8 @@ impl PathMtu {
     }
 
     /// Handles an acknowledgement. Returns whether it is the first acknowledgement after repeated
-    /// timeouts have reduced the size. If so, the size was their cause.
+    /// timeouts have reduced the packet size. If so, packets of the earlier size were too large,
+    /// which caused the timeouts.
     pub(crate) fn confirm(&mut self, advanced: bool) -> bool {
         advanced && core::mem::take(&mut self.search().unconfirmed)
     }
