@@ -1,5 +1,5 @@
-//! A span of time in nanoseconds. It fits one machine word, so that arithmetic for each segment
-//! stays cheap.
+//! A span of time in nanoseconds. Unlike `core::time::Duration`, it fits one machine word, so the
+//! arithmetic done for each segment stays cheap.
 
 use crate::parse::{ParseUnitError, Scale, parse_scaled};
 use core::fmt;

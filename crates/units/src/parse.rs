@@ -40,8 +40,8 @@ pub(crate) struct Scale {
     pub(crate) suffixes: &'static [(&'static str, u64)],
 }
 
-/// Parses `text` to an amount in the unit's smallest step. `bare` is the factor for a number
-/// without a suffix. Fractions of a step are cut off.
+/// Parses `text` to an amount in the unit's smallest step. A number without a suffix is multiplied
+/// by `bare`. Fractions of a step are cut off.
 pub(crate) fn parse_scaled(text: &str, scale: &Scale, bare: u64) -> Result<u64, ParseUnitError> {
     let trimmed = text.trim();
     let digits_end =
@@ -87,7 +87,8 @@ fn number(digits: &str) -> Option<(&str, &str)> {
 }
 
 /// Multiplies the number `whole.fraction` by `factor` in integer arithmetic, rounded down. Returns
-/// `None` if a part is not a number, or if a part or the product exceeds 64 bits.
+/// `None` if `whole` or `fraction` is not a number, or if one of them or the product exceeds 64
+/// bits.
 fn scaled(whole: &str, fraction: &str, factor: u64) -> Option<u64> {
     let parse = |part: &str| if part.is_empty() { Some(0) } else { part.parse::<u64>().ok() };
     let denominator = 10_u128.pow(u32::try_from(fraction.len()).ok()?);

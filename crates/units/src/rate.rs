@@ -16,7 +16,8 @@ impl Rate {
         Self(bits)
     }
 
-    /// Returns a rate of `bytes` bytes per second, or the largest rate if it is larger than that.
+    /// Returns a rate of `bytes` bytes per second, or the largest representable rate if that
+    /// exceeds 64 bits.
     #[must_use]
     pub const fn from_bytes_per_second(bytes: u64) -> Self {
         Self(bytes.saturating_mul(8))
@@ -28,7 +29,7 @@ impl Rate {
         self.0
     }
 
-    /// Returns the average rate of `bytes` transferred in `span`; zero if the span is empty.
+    /// Returns the average rate of `bytes` transferred in `span`; zero if `span` is zero.
     #[must_use]
     pub fn of(bytes: Bytes, span: Duration) -> Self {
         let bit_nanos = u128::from(bytes.count()) * 8 * 1_000_000_000;
