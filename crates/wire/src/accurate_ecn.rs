@@ -30,7 +30,7 @@ pub struct EcnCounts {
 }
 
 impl EcnCounts {
-    /// A mask for the low 24 bits of a counter, which an AccECN option can carry.
+    /// The mask for the low 24 bits of a byte counter. An AccECN option carries only these bits.
     pub const MASK: u32 = 0x00ff_ffff;
 
     /// Creates an option with all three counters: bytes received as ECT(0), CE and ECT(1). Only the

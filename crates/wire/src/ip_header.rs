@@ -62,7 +62,7 @@ impl IpHeader {
         }
     }
 
-    /// Returns the checksum's sum over the pseudo-header, for a payload of `length` bytes.
+    /// Returns the ones'-complement sum over the pseudo-header, for a payload of `length` bytes.
     #[must_use]
     pub fn pseudo_header(&self, length: usize) -> Sum {
         match self {

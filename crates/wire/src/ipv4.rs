@@ -67,7 +67,7 @@ impl Ipv4Header {
         addresses
     }
 
-    /// Returns the checksum's sum over the pseudo-header, for a payload of `length` bytes.
+    /// Returns the ones'-complement sum over the pseudo-header, for a payload of `length` bytes.
     #[must_use]
     pub fn pseudo_header(&self, length: usize) -> Sum {
         checksum::pseudo_header_v4(self.source, self.destination, self.protocol, length)
@@ -213,7 +213,8 @@ impl<'a> Ipv4Packet<'a> {
     }
 }
 
-/// Checks that the fragment can be part of a datagram: neither too long nor of an invalid length.
+/// Checks that the fragment ends within the 65,535 bytes of a datagram, and that its length is a
+/// multiple of eight if other fragments follow.
 #[inline]
 fn check_fragment(
     header: &Ipv4Header,

@@ -31,7 +31,7 @@ pub(crate) fn octets<const SIZE: usize, const LENGTH: usize>(
 /// Returns the first `LENGTH` bytes of `bytes`, a buffer for output.
 ///
 /// # Panics
-/// If the buffer is shorter.
+/// If `bytes` is shorter than `LENGTH`.
 #[inline]
 pub(crate) fn room<const LENGTH: usize>(bytes: &mut [u8]) -> &mut [u8; LENGTH] {
     let had = bytes.len();

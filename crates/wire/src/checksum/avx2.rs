@@ -256,8 +256,9 @@ impl Lanes {
         taken_off.wrapping_add_signed(i64::from(above) - i64::from(more))
     }
 
-    /// Adds the words after the last whole block. Returns the number to be added to the sum of
-    /// these lanes: 32,768 for each word that was added, and the last byte if the length is odd.
+    /// Adds the words of `bytes` after the last whole block. Returns the number to be added to the
+    /// sum of these lanes. It is 32,768 for each word that the lanes contain, including words that
+    /// the mask cleared, and the last byte if the length is odd.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn add_rest(&mut self, bytes: &[u8]) -> u64 {

@@ -16,8 +16,8 @@ fn naive(bytes: &[u8]) -> u16 {
     sum
 }
 
-/// Generates up to 200 bytes, the length of a packet, or more than 64 KiB. Bytes are often all
-/// ones, which cause the most carries.
+/// Generates fewer than 200 bytes, about the length of a full-sized packet, or at least 65,000
+/// bytes. Often all bytes are 0xff, which cause the most carries.
 fn some_bytes() -> impl Strategy<Value = Vec<u8>> {
     let length =
         prop_oneof![4 => 0..200_usize, 2 => 1_400..1_600_usize, 1 => 65_000..200_000_usize];
