@@ -10,7 +10,8 @@ use crate::plain_packet::{PlainPacket, add, is_valid};
 use crate::version::{IpVersion, TIMESTAMPED, V4, word_at};
 use crate::{Segment, SeqNum};
 
-/// The offset in the TCP header of the first field in which two ACKs may differ.
+/// The offset in the TCP header of the sequence number. The sixteen bytes from there on contain all
+/// fields in which two ACKs may differ.
 const SEQ: usize = 4;
 
 /// The headers of the last ACK, with which the next ACK is compared.
@@ -26,7 +27,8 @@ pub struct NextAck<V: IpVersion = V4> {
 /// [`NextAck::take`] makes it the last ACK.
 #[derive(Clone, Copy, Debug)]
 pub struct LaterAck {
-    /// The TCP header from the sequence number to the checksum, in native byte order.
+    /// Bytes 4 to 19 of the TCP header, from the sequence number to the urgent pointer, in native
+    /// byte order.
     words: [u64; 2],
 }
 
@@ -74,8 +76,8 @@ impl<V: IpVersion> NextAck<V> {
             return None;
         }
         let (known, found) = (varying::<V>(&self.headers), varying::<V>(headers));
-        // The last ACK had a valid checksum, so this ACK is valid if the sum over the words that
-        // may differ is equal.
+        // The checksum of the last ACK was valid, and all words but these two are equal. So this
+        // ACK is valid if the sum over these two words has not changed.
         if !is_valid(add(!add(known[0], known[1]), add(found[0], found[1]))) {
             return None;
         }
@@ -92,7 +94,7 @@ impl<V: IpVersion> NextAck<V> {
     }
 }
 
-/// Returns the words of the TCP header in which two ACKs may differ.
+/// Returns the two words of the TCP header that contain all fields in which two ACKs may differ.
 #[inline(always)]
 fn varying<V: IpVersion>(headers: &V::Headers) -> [u64; 2] {
     let headers = headers.as_ref();

@@ -25,8 +25,9 @@ pub struct NextPacket<V: IpVersion = V4> {
     headers: V::Headers,
     /// The number of data bytes in each packet.
     length: usize,
-    /// The checksum's sum over part of a valid segment: its data, and the words of its header that
-    /// contain fields which may differ. A packet of the run with an equal sum is valid, too.
+    /// The ones'-complement sum over the data of the run's first packet and bytes 4 to 19 of its
+    /// TCP header. The first packet was valid, and later packets are equal to it elsewhere. So a
+    /// later packet is valid if its sum over these bytes is equal.
     sum: u64,
 }
 
@@ -34,7 +35,8 @@ pub struct NextPacket<V: IpVersion = V4> {
 /// verified yet.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketOfRun<'a> {
-    /// The sum over the header fields that may differ, including the control bits.
+    /// The ones'-complement sum over bytes 4 to 19 of the TCP header, which contain all fields that
+    /// may differ from the expected header.
     sum: u64,
     flags: u8,
     /// The data of the packet.
@@ -45,8 +47,8 @@ impl<V: IpVersion> NextPacket<V> {
     /// The length of the IP and TCP headers in bytes.
     const HEADERS: usize = V::HEADER + TIMESTAMPED;
 
-    /// Begins a GRO run with the valid `packet`, whose data has the checksum sum `data`. Returns
-    /// `None` unless its TCP header has timestamps and no other option.
+    /// Begins a GRO run with the valid `packet`. `data` is the ones'-complement sum over its data.
+    /// Returns `None` unless its TCP header has timestamps and no other option.
     #[inline(always)]
     #[must_use]
     pub fn after(packet: &PlainPacket<'_, V>, data: Sum) -> Option<Self> {
@@ -159,9 +161,8 @@ pub(crate) fn is_timestamped<V: IpVersion>(headers: &V::Headers) -> bool {
     headers.as_ref()[V::HEADER + OFFSET] & 0xf0 == WITH_TIMESTAMPS
 }
 
-/// Returns the checksum's sum over the TCP header fields that may differ between packets: sequence
-/// and acknowledgement number, control bits, window and checksum. The other fields in the same
-/// words are included.
+/// Returns the ones'-complement sum over bytes 4 to 19 of the TCP header. They contain all fields
+/// in which the packets of a GRO run may differ: sequence number, PSH and checksum.
 #[inline(always)]
 pub(crate) fn varying_sum<V: IpVersion>(headers: &V::Headers) -> u64 {
     let headers = headers.as_ref();

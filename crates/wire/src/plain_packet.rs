@@ -91,8 +91,8 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
     #[inline(always)]
     #[must_use]
     pub fn segment(&self) -> &'a [u8] {
-        // This guarantees a minimum length to the compiler, so that the caller's parser need not
-        // check it.
+        // This call tells the compiler the minimum length of the packet, so that it can omit length
+        // checks in the caller's parser.
         self.head();
         &self.bytes[V::HEADER..]
     }
@@ -164,7 +164,7 @@ impl PlainPacket<'_, V4> {
     }
 }
 
-/// Returns the first four of eight bytes, as a number that can be added to a checksum's sum.
+/// Returns the first four of eight bytes, as a number that can be added to a ones'-complement sum.
 #[inline(always)]
 pub(crate) fn low_word(bytes: [u8; 8]) -> u64 {
     u64::from(u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
@@ -177,8 +177,9 @@ pub(crate) const fn add(left: u64, right: u64) -> u64 {
     sum + carry as u64
 }
 
-/// Does `sum`, taken over a packet including its checksum, fold to all ones, as it does for a valid
-/// packet? The sum is never zero, because the packet's version or protocol is part of it.
+/// Does `sum` fold to all ones, as the sum over a valid packet and its checksum does? Every
+/// multiple of 65,535 except zero folds to all ones. No caller's sum is zero, because it includes a
+/// header field that is never zero.
 #[inline(always)]
 pub(crate) const fn is_valid(sum: u64) -> bool {
     sum.is_multiple_of(0xffff)

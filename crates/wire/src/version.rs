@@ -58,7 +58,8 @@ pub trait IpVersion: Copy + Debug + Eq + 'static {
     fn ends(head: &Self::Head) -> Self::Ends;
     /// Returns both addresses, then both ports, from headers with timestamps.
     fn ends_of(headers: &Self::Headers) -> Self::Ends;
-    /// Returns the checksum's sum over both addresses.
+    /// Returns the contribution of both addresses to the checksum: their ones'-complement sum, not
+    /// yet folded to 16 bits.
     fn address_sum(addresses: &Self::Addresses) -> u64;
     /// Splits headers with timestamps from the rest of `bytes`; `None` if `bytes` is too short.
     fn split(bytes: &[u8]) -> Option<(&Self::Headers, &[u8])>;
@@ -281,9 +282,9 @@ const fn mask<const LENGTH: usize>(
     mask
 }
 
-/// Is `found` a valid header that differs from the valid `known` only in the bits of one of the
-/// masks? The IPv4 headers of consecutive packets are mostly equal, so `with_equal_ip` is tested
-/// first.
+/// Do the headers `found` differ from the valid headers `known` only in the bits of one of the
+/// masks? If the IPv4 headers differ, the IPv4 checksum of `found` must be correct. They are mostly
+/// equal, so `with_equal_ip` is tested first.
 #[inline(always)]
 fn is_like_v4(
     known: &[u8; TIMESTAMPED_V4],
