@@ -14,14 +14,15 @@ pub(super) const URGENT: u8 = 0x01;
 /// The bits S, A, W and U. Two of their combinations hardly ever occur as changes of a header, so
 /// these combinations encode the two special cases.
 pub(super) const SPECIALS: u8 = SEQUENCE | ACKNOWLEDGEMENT | WINDOW | URGENT;
-/// Special case: sequence and acknowledgement number have both grown by the length of the previous
-/// data, as when a host echoes typed characters.
+/// Special case: sequence and acknowledgement number have both grown by the data length of the
+/// previous packet, as when a host echoes typed characters.
 pub(super) const ECHOED: u8 = SEQUENCE | WINDOW | URGENT;
-/// Special case: the sequence number has grown by the length of the previous data, as in a transfer
-/// in one direction.
+/// Special case: the sequence number has grown by the data length of the previous packet, as in a
+/// transfer in one direction.
 pub(super) const ONE_WAY: u8 = SPECIALS;
 
-/// The maximum length of all numbers in bytes: five numbers of three bytes each.
+/// The maximum total length in bytes of the numbers after a change mask: five numbers of three
+/// bytes each.
 const ROOM: usize = 15;
 
 /// The numbers after a change mask, encoded in their order on the line.

@@ -78,8 +78,8 @@ impl VjDecompressor {
         outcome
     }
 
-    /// Restores a packet with whole headers, whose protocol field contains the number of its slot.
-    /// Stores the headers in that slot.
+    /// Restores an uncompressed packet, whose first byte contains its packet type, and whose
+    /// protocol field contains the number of its slot. Stores the headers in that slot.
     fn restore(&mut self, line: &[u8], packet: &mut [u8]) -> Result<usize, VjError> {
         let length = copy([line, &[]], packet)?;
         let packet = &mut packet[..length];

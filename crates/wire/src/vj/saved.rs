@@ -50,7 +50,7 @@ impl Saved {
         self.shape
     }
 
-    /// Returns both headers as bytes.
+    /// Returns the IP and TCP headers as bytes.
     pub(super) fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.shape.headers]
     }

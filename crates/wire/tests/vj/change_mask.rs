@@ -91,8 +91,8 @@ fn echoed_data_is_the_second_special_case() {
         (next.seq, next.ack, next.identification) = (1_010, 2_010, 9);
     };
     is_encoded(&next(identified), 0xab, &[2]);
-    // The sequence number has not grown by the length of the previous data, so this is no special
-    // case.
+    // The sequence number has grown by nine, but the previous packet had ten bytes of data. So this
+    // is no special case.
     is_encoded(&next(|next| (next.seq, next.ack) = (1_009, 2_009)), 0x8c, &[9, 9]);
 }
 
