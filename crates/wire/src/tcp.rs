@@ -258,9 +258,9 @@ impl TcpHeader {
     }
 
     /// Writes a header with a timestamps option only, 32 bytes, with zero for the checksum. Returns
-    /// the checksum's sum over it. Equivalent to [`emit`](Self::emit) and
-    /// [`TcpOptions::emit`](crate::TcpOptions::emit), but faster, because most segments of a bulk
-    /// transfer have this form.
+    /// the ones'-complement sum over the header. Equivalent to [`emit`](Self::emit) and
+    /// [`TcpOptions::emit`](crate::TcpOptions::emit), but faster: most segments of a bulk transfer
+    /// have this form, so it has a function of its own.
     ///
     /// # Panics
     /// If `bytes` is shorter than 32 bytes.
@@ -271,7 +271,8 @@ impl TcpHeader {
     }
 
     /// Writes the header of a SYN with the usual options, 40 bytes, with zero for the checksum:
-    /// MSS, window scale, SACK-permitted and timestamps. Returns the checksum's sum over it.
+    /// MSS, window scale, SACK-permitted and timestamps. Returns the ones'-complement sum over the
+    /// header.
     ///
     /// # Panics
     /// If `bytes` is shorter than 40 bytes.
@@ -296,7 +297,8 @@ impl TcpHeader {
     }
 
     /// Writes the ports into the segment at the start of `bytes`, whose port fields must be zero.
-    /// `sum` is the checksum's sum over that segment. Returns the sum that includes the ports.
+    /// `sum` is the ones'-complement sum over that segment. Returns the sum that includes the
+    /// ports.
     ///
     /// # Panics
     /// If `bytes` is shorter than the fixed header.
@@ -330,7 +332,7 @@ impl TcpHeader {
     }
 }
 
-/// Writes the words to the start of `bytes`, and returns the checksum's sum over them.
+/// Writes the words to the start of `bytes`, and returns the ones'-complement sum over them.
 #[inline(always)]
 fn emit_words<const COUNT: usize>(words: [u32; COUNT], bytes: &mut [u8]) -> Sum {
     let (fields, _) = bytes[..4 * COUNT].as_chunks_mut::<4>();

@@ -11,7 +11,8 @@ pub(crate) const TIMESTAMPS_PREFIX: u32 = 0x0101_080a;
 const PERMITTED_AND_TIMESTAMPS: u32 = 0x0402_080a;
 /// The word of a SACK-permitted option after two NOPs.
 const PERMITTED: u32 = 0x0101_0402;
-/// The first bytes of aligned options: kind and length of MSS, then of window scale after one NOP.
+/// The first bytes of aligned options. For MSS these are kind and length; for window scale a NOP,
+/// kind and length.
 const MSS_PREFIX: u32 = 0x0204;
 const WINDOW_SCALE_PREFIX: u32 = 0x01_0303;
 
@@ -90,8 +91,8 @@ impl SackBlocks {
     /// The number of blocks that fit an option field without other options.
     pub const MOST: usize = 4;
 
-    /// Returns the SACK blocks in any option field. Fields with only timestamps before them are
-    /// parsed faster.
+    /// Returns the SACK blocks in any option field. Fields that contain only timestamps before the
+    /// SACK blocks are parsed faster.
     #[inline]
     pub(crate) fn among(field: &[u8]) -> Self {
         match Timestamps::before_blocks(field) {
@@ -156,7 +157,8 @@ impl UserTimeout {
     }
 }
 
-/// The TCP options that this stack supports. Other options are skipped.
+/// The TCP options that this stack supports; `None` for options that are absent. Other options are
+/// skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
     /// MSS: the largest segment that the sender can receive, in bytes without headers. Only on a
@@ -236,7 +238,7 @@ impl TcpOptions {
         }
     }
 
-    /// Stores the options in `rest`, parsed byte by byte.
+    /// Parses the options in `rest` byte by byte, and stores them in `self`.
     fn note_by_octets(&mut self, mut rest: &[u8]) {
         while let [kind, after @ ..] = rest {
             match (*kind, after) {
@@ -325,7 +327,8 @@ impl TcpOptions {
         taken + self.sack_length(taken)
     }
 
-    /// Returns the length of the SACK option in bytes, after `taken` bytes of other options.
+    /// Returns the length in bytes of the SACK option with its NOPs. The option has as many blocks
+    /// as fit after `taken` bytes of other options; without blocks the length is zero.
     fn sack_length(&self, taken: usize) -> usize {
         let room = (40_usize.saturating_sub(taken + 4)) / 8;
         match self.sack.as_slice().len().min(room) {

@@ -148,7 +148,8 @@ mod tests {
     use std::vec;
     use std::vec::Vec;
 
-    /// Returns the line for a segment with these flags, options and bytes of payload.
+    /// Returns the line for a segment with these flags and options, and `payload_length` bytes of
+    /// data.
     fn line(flags: TcpFlags, options: &TcpOptions, payload_length: usize) -> String {
         PacketLine(&segment(flags, options, payload_length)).to_string()
     }
