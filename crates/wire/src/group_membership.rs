@@ -107,8 +107,8 @@ pub struct GroupQuery<'a> {
     pub max_response: u32,
     /// The group to which the query refers; `None` for all groups.
     pub group: Option<IpAddr>,
-    /// The number of times that hosts should send the report of a change; zero if the router does
-    /// not specify it.
+    /// The router's robustness variable: the number of times that hosts should send the report of a
+    /// change. Zero if the router does not specify it.
     pub robustness: u8,
     /// The time between two general queries of the router, in seconds; zero if not specified.
     pub interval: u32,
@@ -119,7 +119,7 @@ pub struct GroupQuery<'a> {
 /// A record of a received report: the state of one group, or its change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupRecord<'a> {
-    /// The meaning of the record.
+    /// The kind of the record: the group's current state, or a change of it.
     pub kind: GroupRecordKind,
     /// The address of the group.
     pub group: IpAddr,

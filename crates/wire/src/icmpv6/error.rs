@@ -18,7 +18,7 @@ pub enum Icmpv6Error {
     ReassemblyTimeExceeded,
     /// A byte of the packet has an invalid value.
     ParameterProblem {
-        /// The reason.
+        /// The reason why the value is invalid.
         problem: Icmpv6Problem,
         /// The offset of the invalid byte in the packet, which may lie beyond the quote.
         pointer: u32,

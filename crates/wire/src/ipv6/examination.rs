@@ -13,7 +13,7 @@ const MOST_OPTIONS: usize = 8;
 /// The offset of the payload length in an IPv6 header, in bytes.
 const PAYLOAD_LENGTH: usize = 4;
 
-/// The content of a packet, after its extension headers were processed.
+/// A received packet after its extension headers were processed: unfragmented, or a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ipv6Content<'a> {
     /// An unfragmented packet. It may have a fragment header, if the fragment is the whole packet

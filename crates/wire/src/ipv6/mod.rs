@@ -52,8 +52,8 @@ impl Ipv6Header {
         }
     }
 
-    /// Returns the checksum's sum over the pseudo-header, for `length` bytes of `protocol` (RFC
-    /// 8200 §8.1). `protocol` is the protocol of the payload, after any extension headers.
+    /// Returns the ones'-complement sum over the pseudo-header, for `length` bytes of `protocol`
+    /// (RFC 8200 §8.1). `protocol` is the protocol of the payload, after any extension headers.
     #[must_use]
     pub fn pseudo_header(&self, protocol: Protocol, length: usize) -> Sum {
         checksum::pseudo_header_v6(self.source, self.destination, protocol, length)

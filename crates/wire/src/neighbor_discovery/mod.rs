@@ -13,7 +13,7 @@ use core::net::Ipv6Addr;
 pub enum NdMessage<'a> {
     /// A request to routers to send an advertisement. Hosts must discard it (RFC 4861 §6.1.1).
     RouterSolicitation {
-        /// The MAC address of the sender.
+        /// The MAC address of the sender; `None` if the message does not contain it.
         source_mac: Option<MacAddress>,
     },
     /// The parameters of a link, advertised by one of its routers.
@@ -24,7 +24,7 @@ pub enum NdMessage<'a> {
     NeighborSolicitation {
         /// The address of the target, which must not be multicast.
         target: Ipv6Addr,
-        /// The MAC address of the sender.
+        /// The MAC address of the sender; `None` if the message does not contain it.
         source_mac: Option<MacAddress>,
     },
     /// The answer to a neighbour solicitation, or an unsolicited announcement.
@@ -33,11 +33,11 @@ pub enum NdMessage<'a> {
         is_router: bool,
         /// S: this answers a solicitation. Must not be set in a message to a multicast address.
         is_solicited: bool,
-        /// O: receivers should replace the MAC address in their caches.
+        /// O: receivers should replace the target's MAC address in their neighbour caches.
         is_override: bool,
         /// The advertised address, which must not be multicast.
         target: Ipv6Addr,
-        /// The MAC address of the target.
+        /// The MAC address of the target; `None` if the message does not contain it.
         target_mac: Option<MacAddress>,
     },
     /// The report of a better first hop, from the router that is the first hop now. The caller must
@@ -48,9 +48,10 @@ pub enum NdMessage<'a> {
         target: Ipv6Addr,
         /// The destination whose first hop changes, which must not be multicast.
         destination: Ipv6Addr,
-        /// The MAC address of the target.
+        /// The MAC address of the target; `None` if the message does not contain it.
         target_mac: Option<MacAddress>,
-        /// The beginning of the packet that caused the redirect.
+        /// The beginning of the packet that caused the redirect; `None` if the message does not
+        /// quote it.
         redirected: Option<&'a [u8]>,
     },
 }

@@ -156,7 +156,8 @@ impl<'a> NdOption<'a> {
     }
 }
 
-/// The options of a message. Invariant: no option extends beyond the end of the options.
+/// The options of a Neighbour Discovery message as bytes. Invariant: every option is complete, and
+/// none has a length of zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NdOptions<'a>(&'a [u8]);
 
