@@ -14,8 +14,8 @@ use oorandom::Rand64;
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
 
-/// The counters of one direction. Several counters can count one frame, but a dropped frame counts
-/// only as dropped and as offered.
+/// The counters of one direction. Several counters can count one frame. A dropped frame only counts
+/// as offered, and by the counter for the reason of the drop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImpairCounters {
@@ -36,9 +36,10 @@ pub struct ImpairCounters {
     pub corrupted: u64,
     /// Frames held until others had overtaken them.
     pub reordered: u64,
-    /// Frames that spent time on the link.
+    /// Frames that entered the delay stage, because of a delay, jitter or a bottleneck.
     pub delayed: u64,
-    /// Frames dropped because the maximum number of frames was under way.
+    /// Frames dropped because the maximum number of frames was under way, or the queue of the
+    /// bottleneck was full.
     pub overflowed: u64,
 }
 
@@ -275,8 +276,8 @@ impl Lane {
         self.held() == 0
     }
 
-    /// Returns the time at which the next frame becomes ready; [`Instant::NEVER`] if no frame is
-    /// held.
+    /// Returns the time at which the next frame leaves the delay stage or the reordering stage;
+    /// [`Instant::NEVER`] if both are empty.
     #[must_use]
     pub fn next_release(&self) -> Instant {
         let delayed = self.delayed.front().map_or(Instant::NEVER, |frame| frame.arrived);
@@ -397,7 +398,8 @@ struct Decisions {
     burst_begins: bool,
     /// Whether the frame is to get an ECN mark.
     marked: bool,
-    /// The offset of the IPv4 packet to mark, if the packet supports ECN.
+    /// The offset in the frame of the IP packet to mark; `None` if there is nothing to mark or the
+    /// packet does not support ECN.
     place_of_mark: Option<usize>,
     duplicate: bool,
     set_aside: bool,
@@ -436,9 +438,10 @@ impl Generators {
         }
     }
 
-    /// Draws the decisions for a frame of `length` bytes. This happens even for a frame that is
-    /// lost, so that each frame advances all generators. An inactive impairment draws nothing,
-    /// because a number takes about fifty instructions.
+    /// Draws the decisions for a frame of `length` bytes, even if it will be lost. Every frame must
+    /// advance the generators of all active impairments, so that a loss does not change later
+    /// decisions. An inactive impairment draws nothing, because a number takes about fifty
+    /// instructions.
     fn draw(
         &mut self,
         impairment: &Impairment,

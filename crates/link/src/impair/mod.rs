@@ -83,8 +83,8 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
     ) -> Result<usize, LinkError> {
         let now = self.clock.now();
         let medium = self.link.capabilities().medium;
-        // If the inner link cannot send, the next transmission reports its error. Frames can still
-        // be received.
+        // The error is ignored: if the inner link cannot send, the next transmission reports that.
+        // Frames can still be received.
         let _ = self.send_due(now);
         self.receive.release(now);
         let mut received = self.hand_over_ready(budget, &mut on_frame);

@@ -34,13 +34,13 @@ pub struct Impairment {
     pub jitter: Duration,
     /// The bit rate of the bottleneck, or `None` for a path without one.
     pub rate: Option<Rate>,
-    /// The size of the queue in front of the bottleneck, in bytes. Frames that find it full are
-    /// dropped.
+    /// The size of the queue in front of the bottleneck, in bytes. A frame is dropped if more bytes
+    /// than this are waiting when it arrives.
     pub queue: Bytes,
     /// The maximum number of frames that are under way or held. Further frames are dropped.
     pub limit: usize,
-    /// The length of the longest frame that passes, in bytes. Longer frames are dropped silently,
-    /// like on a path with a black hole for path MTU discovery.
+    /// The length of the longest frame that passes, in bytes; `None` for no limit. Longer frames
+    /// are dropped silently, like on a path with a black hole for path MTU discovery.
     pub longest: Option<Bytes>,
     /// The number of frames that pass at any length, before `longest` applies.
     pub longest_after: u64,
@@ -244,7 +244,7 @@ impl FromStr for Probability {
     }
 }
 
-/// The reason why a text does not specify impairments, for the user who typed it.
+/// The error for text that does not specify impairments. The user who typed it can correct it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ImpairmentError {

@@ -161,8 +161,8 @@ fn a_link_is_down_after_its_delayed_frames_have_arrived() {
     assert_eq!(ours.receive(9, |_| ()), Err(LinkError::Down));
 }
 
-/// Frames of 100 bytes take 100 µs each at 8 Mb/s, and five fit the queue behind the frame being
-/// sent.
+/// Frames of 100 bytes take 100 µs each at 8 Mb/s. A frame is accepted while at most 450 bytes
+/// wait, including those of the frame being sent, so five frames pass.
 #[test]
 fn a_bottleneck_serialises_frames_and_limits_its_queue() {
     let mut ends = ends("rate=8Mb/s,queue=450,delay=1ms", 1, 64);
