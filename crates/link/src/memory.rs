@@ -293,8 +293,9 @@ impl<C: Clock> Readiness for MemoryLink<C> {
             || (self.starved && self.sender.has_room())
     }
 
-    /// Prepares a sleep until a frame arrives, and also until there is room if room was lacking.
-    /// The consumer then sets the event, so the descriptor need not be polled for writing.
+    /// Prepares a sleep that ends when a frame arrives. If the last transmission found the ring
+    /// full, the sleep also ends when the peer has read frames. The peer then sets the same event,
+    /// so the descriptor need not be polled for writing.
     fn prepare_to_sleep(&mut self) -> bool {
         let sleeps = self.receiver.fall_asleep()
             && !self.receiver.is_abandoned()

@@ -167,7 +167,7 @@ impl PacketQueue {
     #[must_use]
     pub fn is_closed(&mut self) -> bool {
         // Checks first whether the host has dropped its endpoint, and then for packets. So no
-        // packet is missed that the host sent just before that.
+        // packet is missed that the host sent just before it dropped the endpoint.
         let is_down = self.link.transmit(0, |_| None) == Err(LinkError::Down);
         let mut has_packet = false;
         self.link.peek(1, |_| has_packet = true);

@@ -9,7 +9,7 @@ use std::iter::repeat_n;
 use std::sync::Arc;
 
 /// The maximum number of buffers that are remembered for reuse while the host keeps them. With 64
-/// KiB each, they hold as much as two sockets with large buffers.
+/// KiB each, these are 2 MiB, as much as two sockets with large buffers hold.
 const REMEMBERED: usize = 32;
 
 /// Receive buffers for one batch of frames, and the buffers that the host has kept.

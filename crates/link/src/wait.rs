@@ -15,13 +15,17 @@ use thiserror::Error;
 /// A link for which a [`Waiter`] can wait.
 ///
 /// No method has a default, so that a wrapper around another link must forward all of them. If a
-/// wrapper omitted a method, its user could sleep while frames wait in the inner link. For a link
-/// whose descriptor [`fd`](Self::fd) signals everything, the other methods return `None`, false,
-/// false, true, nothing and [`Instant::NEVER`], in this order.
+/// wrapper omitted a method, its user could sleep while frames wait in the inner link.
+///
+/// For a link whose descriptor [`fd`](Self::fd) signals everything, [`wakeup_fd`](Self::wakeup_fd)
+/// returns `None`, and [`prepare_to_sleep`](Self::prepare_to_sleep) returns true.
+/// [`wants_room`](Self::wants_room) and [`is_ready`](Self::is_ready) return false,
+/// [`awake`](Self::awake) does nothing, and [`next_deadline`](Self::next_deadline) returns
+/// [`Instant::NEVER`].
 pub trait Readiness {
-    /// Returns a descriptor to poll, which is readable if there is something to receive. A link
-    /// with a wake-up event of its own makes it readable when
-    /// [`prepare_to_sleep`](Self::prepare_to_sleep) would return false.
+    /// Returns a descriptor to poll, which is readable if there is something to receive. If the
+    /// descriptor is a wake-up event of the link itself, it need only be readable between
+    /// [`prepare_to_sleep`](Self::prepare_to_sleep) and [`awake`](Self::awake).
     fn fd(&self) -> BorrowedFd<'_>;
 
     /// Returns a second descriptor to poll, if the link has one. It is readable when another thread
@@ -32,8 +36,9 @@ pub trait Readiness {
     /// waits until [`fd`](Self::fd) is writable.
     fn wants_room(&self) -> bool;
 
-    /// Returns true if there is something to receive, or room that was lacking, as far as the link
-    /// can determine without a system call. After false, either is still possible.
+    /// Returns true if there is something to receive, or room for which `transmit` waits, as far as
+    /// the link can determine without a system call. After false, a system call may still find
+    /// either.
     fn is_ready(&mut self) -> bool;
 
     /// Prepares for a sleep of the caller. Returns false if there is already something to receive,
@@ -229,8 +234,8 @@ pub struct Wake {
     pub doorbell: bool,
 }
 
-/// The system cannot create or poll a descriptor: the process has too many descriptors, or memory
-/// is exhausted.
+/// The error for a descriptor that the system cannot create or poll: the process has too many
+/// descriptors, or memory is exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "the system has no wake-up descriptor left (error {errno}): close files, or raise the limit \

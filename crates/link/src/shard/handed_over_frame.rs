@@ -8,7 +8,8 @@ use std::num::NonZeroU16;
 /// The length of the offload information in front of a frame, in bytes.
 pub(super) const PREFIX: usize = 8;
 
-/// Copies the frame and its offload information into the ring. Returns `None` if the ring is full.
+/// Copies the frame and its offload information into the ring. Returns `None` if the ring is full,
+/// or the frame is too long for a slot.
 pub(super) fn put(ring: &mut Producer, frame: &RxFrame<'_>) -> Option<()> {
     let length = PREFIX + frame.bytes.len();
     let mut slot = ring.offer()?;

@@ -45,8 +45,8 @@ pub struct ShardLink<L> {
     inboxes: Vec<Consumer>,
     /// Index of the inbox to be read next.
     turn: usize,
-    /// Whether, at the next `receive`, the queue gets the larger half of an odd budget instead of
-    /// the inboxes.
+    /// How the next `receive` divides an odd budget. If true, this shard's queue gets one frame
+    /// more than the inboxes, otherwise one frame less.
     queue_is_first: bool,
     /// Event that other shards set when they put a frame into an inbox while this shard sleeps.
     wakeup: Arc<Eventfd>,
@@ -114,7 +114,7 @@ pub fn share<L: Link>(queues: Vec<L>, seed: [u8; 32]) -> Result<Vec<ShardLink<L>
 }
 
 impl<L> ShardLink<L> {
-    /// Returns the number of this shard and of all shards.
+    /// Returns the number of this shard, and the total number of shards.
     #[must_use]
     pub const fn shard(&self) -> Shard {
         self.shard
@@ -144,7 +144,8 @@ impl<L> ShardLink<L> {
         self.queue
     }
 
-    /// Passes up to `budget` frames that other shards handed over to `on_frame`.
+    /// Reads up to `budget` frames from the inboxes, and passes them to `on_frame`. Returns their
+    /// number.
     fn take_in(&mut self, budget: usize, on_frame: &mut impl FnMut(RxFrame<'_>)) -> usize {
         let mut taken = 0;
         for _ in 0..self.inboxes.len() {
