@@ -61,8 +61,8 @@ pub(crate) fn arrived(memory: &[u8], length: usize) -> Option<RxFrame<'_>> {
 }
 
 /// Parses the virtio-net header of a frame of `length` bytes. Returns `None` if a field is out of
-/// range, or describes an offload that was not requested. The hint at the length of headers is
-/// ignored, because the headers contain their own lengths.
+/// range, or describes an offload that was not requested. The field `hdr_len`, a hint at the length
+/// of the frame's headers, is ignored, because the headers contain their own lengths.
 fn read(header: [u8; LENGTH], length: usize) -> Option<Offload> {
     let [flags, kind, _, _, size @ .., start_0, start_1, offset_0, offset_1] = header;
     let segment = match kind & !SIGNALS_CONGESTION {

@@ -87,8 +87,9 @@ pub(crate) fn receive<'a>(
         *piece = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
     }
     let mut messages = pieces.each_mut().map(message);
-    // SAFETY: each of the first `count` messages has one part, the end of a buffer that is borrowed
-    // for the call. The kernel writes there and to the messages, and keeps no pointer.
+    // SAFETY: each of the first `count` messages has one part: the bytes of a buffer from `start`
+    // on, and the buffer is borrowed for the call. The kernel writes there and to the messages, and
+    // keeps no pointer.
     let result = unsafe {
         libc::recvmmsg(
             socket.as_fd().as_raw_fd(),

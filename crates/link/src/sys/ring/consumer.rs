@@ -13,8 +13,8 @@ pub(crate) struct Consumer {
     pub(super) shared: Arc<Shared>,
     /// Index of the next slot to read. Invariant: `released ≤ head ≤ tail_seen`.
     head: usize,
-    /// Index whose slot is the first one in the memory; valid for all indices from `head` to
-    /// `tail_seen`.
+    /// Index of the first slot in the memory: subtracting it from an index gives the position of
+    /// the slot. Valid for all indices from `head` to `tail_seen`.
     start: usize,
     /// Index up to which slots have been released to the producer. Equal to `shared.head`.
     released: usize,
@@ -95,8 +95,8 @@ impl Consumer {
             return false;
         }
         self.released = self.head;
-        // Both stores release, so that the producer overwrites slots only after the consumer has
-        // read them.
+        // Both stores below are release stores, so that the producer overwrites slots only after
+        // the consumer has read them.
         if self.tail_seen.wrapping_sub(self.checked) <= self.shared.mask {
             // This release need not check for a sleeping producer, which sleeps only with a full
             // ring. If the ring has been full since the last check, it contains frames that this

@@ -18,7 +18,7 @@ pub(crate) struct Producer {
     /// Index of the next slot to write. Invariant: `published ≤ tail ≤ head_seen + slots`, in
     /// wrapping arithmetic like all indices.
     tail: usize,
-    /// Index whose slot is the first one in the memory. Always equal to `shared.filled.start`.
+    /// Index of the first slot in the memory. Always equal to `shared.filled.start`.
     start: usize,
     /// Index up to which frames have been published. Always equal to `shared.filled.tail`.
     published: usize,

@@ -110,8 +110,9 @@ impl Shared {
 #[derive(Debug, Default)]
 pub(super) struct Filled {
     pub(super) tail: AtomicUsize,
-    /// Index whose slot is the first one in the memory. It changes only while the ring is empty, so
-    /// that two used slots never share memory.
+    /// Index of the first slot in the memory: subtracting it from an index gives the position of
+    /// the slot. It changes only while the ring is empty, so that two used slots never share
+    /// memory.
     pub(super) start: AtomicUsize,
 }
 

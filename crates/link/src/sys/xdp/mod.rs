@@ -112,8 +112,9 @@ impl XdpSocket {
         self.malformed
     }
 
-    /// Returns the taken frames to the kernel. Calls the kernel if it needs frames, or if `polls`
-    /// is true, which means that the kernel receives only when called.
+    /// Returns the taken frames to the kernel. Calls the kernel if it would otherwise not read the
+    /// fill ring. Also calls it if `polls` is true, which means that the kernel receives only when
+    /// called.
     pub(crate) fn finish_receiving(&mut self, polls: bool) {
         self.receive.release();
         self.fill.publish();
