@@ -32,8 +32,9 @@ impl TcpInfo {
         Ok(Self { bytes, length })
     }
 
-    /// Returns the value of a field, named without its prefix `tcpi_`. Times are in microseconds.
-    /// Returns `None` if the kernel does not provide the field.
+    /// Returns the value of a field, named without its prefix `tcpi_`. Times are in microseconds,
+    /// but in milliseconds for `last_*` and `total_rto_time`. Returns `None` if the kernel does not
+    /// provide the field.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<u64> {
         match name {

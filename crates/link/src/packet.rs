@@ -36,7 +36,8 @@ use thiserror::Error;
 
 /// Socket option `PACKET_IGNORE_OUTGOING`: do not receive frames that this machine sends.
 const IGNORE_OUTGOING: i32 = 23;
-/// Requested size of the receive queue in bytes. The kernel counts a small frame as a page.
+/// Requested size of the receive queue in bytes. The kernel charges a whole page even for a small
+/// frame, so the size must be much larger than the frames.
 const QUEUE_BYTES: i32 = 8 << 20;
 
 /// The configuration of a packet socket.

@@ -47,8 +47,9 @@ fn frames_are_exchanged_with_the_kernel() {
             assert_eq!(send(&mut link, &[arp_reply(&request, OURS, mac)]), Ok(1));
             let datagram = next(&mut link);
             assert_eq!((&datagram[..6], &datagram[42..]), (&mac[..], &b"over a cable"[..]));
-            // The cable has offloads, so the datagram has a partial checksum. The link sends
-            // without offloads.
+            // The cable has checksum offload, so the kernel has left the UDP checksum incomplete.
+            // This link sends without offloads and cannot complete it. The test therefore zeroes
+            // the field, which means that there is no checksum.
             let mut back = sent_back(&datagram);
             back[40..42].fill(0);
             assert_eq!(send(&mut link, &[back]), Ok(1));

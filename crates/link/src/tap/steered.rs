@@ -144,7 +144,8 @@ impl Link for SteeredTap {
     }
 
     /// Leaves the queues other than the first unread, and excludes them from
-    /// [`Readiness::wakeup_fd`], so that the kernel drops what they cannot hold.
+    /// [`Readiness::wakeup_fd`]. The kernel then drops packets of new flows once these queues are
+    /// full.
     fn hold_new_flows(&mut self, hold: bool) {
         if hold == self.is_holding {
             return;
