@@ -123,7 +123,7 @@ pub enum ParseLinkError {
 pub struct LinkOptions {
     /// Whether the link may carry GSO and GRO frames and leave checksums to the interface.
     pub offloads: bool,
-    /// The VLAN of the host, for a TAP device or a packet socket.
+    /// The VLAN of the host, for a TAP device or a packet socket; `None` for untagged frames.
     pub vlan: Option<VlanTag>,
     /// Whether TCP/IP headers are compressed (RFC 1144), for a serial line. `None` enables
     /// compression.

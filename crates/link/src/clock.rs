@@ -23,8 +23,8 @@ pub fn time_of_day() -> Duration {
     Duration::from_nanos(nanoseconds(clock_gettime(ClockId::Realtime)))
 }
 
-/// Converts a time since 1970 to nanoseconds. Times before 1970 and after 2554 are clamped to 64
-/// bits.
+/// Converts the reading of a clock to nanoseconds since the epoch of that clock. Negative readings
+/// and those beyond 64 bits are clamped.
 fn nanoseconds(time: Timespec) -> u64 {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))

@@ -19,7 +19,7 @@ const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const KERNEL_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 const OURS_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
 
-/// A host that sends every datagram back, and records the senders of echo replies.
+/// A host that sends every datagram back, and records the data of echo replies.
 struct EchoHost {
     host: Host<Capture<Tap>>,
     waiter: Waiter,

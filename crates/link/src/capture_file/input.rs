@@ -33,7 +33,7 @@ impl ByteOrder {
         }
     }
 
-    /// Returns the number in the eight bytes of `value`.
+    /// Returns the number in `value`, or 0 if `value` is not eight bytes long.
     pub(super) fn i64(self, value: &[u8]) -> i64 {
         let eight = value.try_into().unwrap_or_default();
         match self {
@@ -55,7 +55,8 @@ impl<R: Read> Input<R> {
         Self { source: BufReader::with_capacity(64 * 1024, source), offset: 0 }
     }
 
-    /// Fills `bytes`. Returns false if the source is at its end.
+    /// Fills `bytes`. Returns false if the source has no more bytes. If it ends later, within
+    /// `bytes`, that is an error.
     pub(super) fn read(&mut self, bytes: &mut [u8]) -> Result<bool, CaptureError> {
         let mut filled = 0;
         while filled < bytes.len() {

@@ -142,7 +142,8 @@ impl<S: Sink> CaptureWriter<S> {
                 }
                 Err(error) => {
                     self.missing += self.buffered_packets;
-                    // If truncation fails too, the file ends within a packet.
+                    // The result is ignored, because the capture has failed anyway. If truncation
+                    // fails too, the file ends within a packet, which readers report.
                     let _ = self.sink.cut(self.written);
                     self.error = Some(error);
                 }

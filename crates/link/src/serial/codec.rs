@@ -37,7 +37,7 @@ impl LineEncoder {
 pub struct LineDecoder {
     decoder: SlipDecoder<Box<[u8]>>,
     decompressor: Option<Box<VjDecompressor>>,
-    /// The packet with its whole headers.
+    /// The buffer for a packet whose headers have been decompressed.
     packet: Box<[u8]>,
 }
 

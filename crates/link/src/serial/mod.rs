@@ -226,8 +226,9 @@ impl SerialLink {
             0x70..0x80 => sent.whole_headers += 1,
             _ => {}
         }
-        // Directly behind another packet, this one omits its leading END, because that packet's END
-        // separates them. After idle time, noise may have arrived, so the leading END is sent.
+        // A packet directly behind another packet needs no leading END, because the END of the
+        // previous packet separates the two. After idle time, noise may have arrived, so the
+        // leading END is sent.
         let before = self.queue.length();
         self.queue.push(now, slip_bytes(packet).skip(usize::from(before > 0)));
         sent.line_bytes += (self.queue.length() - before) as u64;
@@ -246,7 +247,7 @@ impl SerialLink {
     }
 
     /// Decodes the next complete packet and passes it to `on_frame`. Returns false if the buffer
-    /// contains none.
+    /// contains no complete packet.
     fn next_packet(&mut self, now: Instant, on_frame: &mut impl FnMut(RxFrame<'_>)) -> bool {
         for at in self.unread.by_ref() {
             let (packet, line_length, kind) = match self.decoder.take(self.incoming[at]) {
