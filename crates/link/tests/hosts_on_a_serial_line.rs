@@ -158,7 +158,7 @@ fn all_data_arrives_with_and_without_header_compression() {
 }
 
 /// After a lost or damaged byte, packets fail their checksums until the retransmission, which has
-/// whole headers (RFC 1144 §4.2).
+/// uncompressed headers (RFC 1144 §4.2).
 #[test]
 fn all_data_arrives_over_a_line_that_loses_and_damages_bytes() {
     for header_compression in [true, false] {

@@ -46,7 +46,7 @@ pub struct LineDecoder {
 pub enum LineInput<'a> {
     /// A packet.
     Packet {
-        /// The packet with its whole headers.
+        /// The packet with its uncompressed headers.
         packet: &'a [u8],
         /// The length of the packet on the line in bytes, without framing.
         line_length: usize,

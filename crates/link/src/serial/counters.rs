@@ -6,7 +6,7 @@
 pub struct DirectionCounters {
     /// Number of packets.
     pub packets: u64,
-    /// Bytes of the packets with whole headers: before compression, or after decompression.
+    /// Bytes of the packets with uncompressed headers: before compression, or after decompression.
     pub packet_bytes: u64,
     /// Bytes of the packets as sent, without framing: after compression, or before decompression.
     pub compressed_bytes: u64,
@@ -14,7 +14,7 @@ pub struct DirectionCounters {
     pub line_bytes: u64,
     /// Packets whose headers were sent as differences (RFC 1144, `COMPRESSED_TCP`).
     pub compressed: u64,
-    /// Packets with whole headers that start the compression of a connection (RFC 1144,
+    /// Packets with uncompressed headers that start the compression of a connection (RFC 1144,
     /// `UNCOMPRESSED_TCP`).
     pub whole_headers: u64,
 }

@@ -132,8 +132,8 @@ fn difference(before: &Saved, packet: &[u8], shape: Shape) -> Option<Difference>
     {
         (mask, numbers) = (ECHOED, Numbers::default());
     } else if mask == 0 && (data > 0 || now.data() == 0) {
-        // This is a retransmission or a keep-alive: the peer may have missed a packet, so whole
-        // headers are sent.
+        // This is a retransmission or a keep-alive: the peer may have missed a packet, so the
+        // headers are sent uncompressed.
         return None;
     }
     let identification = now.ip_half(4).wrapping_sub(before.ip_half(4));

@@ -19,7 +19,7 @@ pub struct VjDecompressor {
 }
 
 /// The reason why received bytes do not form a packet. The serial line or the peer is at fault. TCP
-/// recovers by retransmission, and retransmissions have whole headers (RFC 1144 §4.2).
+/// recovers by retransmission, and retransmissions have uncompressed headers (RFC 1144 §4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum VjError {

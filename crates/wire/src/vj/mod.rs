@@ -3,9 +3,9 @@
 //!
 //! The compressor marks the type of each packet in the high bits of the first byte (RFC 1144
 //! appendix A). In an unchanged packet, these bits hold the IP version: `0x4` for IPv4 and `0x6`
-//! for IPv6, which the RFC does not use. `0x7` is a packet with whole headers: both endpoints store
-//! these headers in a slot, whose number is in the protocol field. A set highest bit marks headers
-//! that are encoded as differences to the headers in a slot.
+//! for IPv6, which the RFC does not use. `0x7` is a packet with uncompressed headers: both
+//! endpoints store these headers in a slot, whose number is in the protocol field. A set highest
+//! bit marks headers that are encoded as differences to the headers in a slot.
 
 mod change;
 mod compressor;

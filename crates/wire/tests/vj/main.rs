@@ -14,7 +14,7 @@ use linerate_wire::{
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
 
-/// The packet types in the first byte: whole headers, and headers encoded as differences.
+/// The packet types in the first byte: uncompressed headers, and headers encoded as differences.
 const UNCOMPRESSED: u8 = 0x70;
 const COMPRESSED: u8 = 0x80;
 
@@ -182,7 +182,7 @@ fn after_an_error_packets_that_name_no_connection_are_rejected() {
     let mut out = [0; 200];
     let lost = line.compress(&Fields::typed(2, 1, b'b').packet());
     assert_eq!(line.decompressor.expand(&lost, &mut out), Err(VjError::UnknownConnection));
-    // The lost packet is not acknowledged, so its sender retransmits it, with whole headers.
+    // The lost packet is not acknowledged, so its sender retransmits it, with uncompressed headers.
     line.carry(&Fields::typed(2, 1, b'b').packet());
     assert_ne!(line.carry(&Fields::typed(3, 1, b'c').packet())[0] & COMPRESSED, 0);
 }

@@ -1,5 +1,5 @@
-//! Packets that are sent whole or unchanged, and packets that a decompressor refuses (RFC 1144
-//! §3.2.3 and §3.2.4).
+//! Packets that are sent with uncompressed headers or unchanged, and packets that a decompressor
+//! refuses (RFC 1144 §3.2.3 and §3.2.4).
 
 use super::{COMPRESSED, Fields, Line, UNCOMPRESSED};
 use linerate_wire::{Sum, VJ_SLOTS, VjDecompressor, VjError};
