@@ -20,8 +20,8 @@ pub struct Quote<'a> {
 }
 
 impl<'a> Quote<'a> {
-    /// The longest quote in an error of at most 576 bytes, which every host can receive (RFC 1812
-    /// §4.3.2.3).
+    /// The maximum length of a quote in bytes. The packet with the error then has at most 576
+    /// bytes, which every host can receive (RFC 1812 §4.3.2.3).
     pub const MOST: usize = 576 - Ipv4Header::LENGTH - HEADER_LENGTH;
 
     /// Parses a quote: a header and the bytes after it.

@@ -123,7 +123,8 @@ impl<'a> Icmpv6Message<'a> {
     }
 }
 
-/// Writes the second word of the header and the bytes after it. Returns the code zero.
+/// Writes the second word of the header and the bytes after it. Returns zero, the code of echo
+/// messages.
 fn fill(message: &mut [u8], field: [u8; 4], rest: &[u8]) -> u8 {
     message[4..8].copy_from_slice(&field);
     message[8..].copy_from_slice(rest);

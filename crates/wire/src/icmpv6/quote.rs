@@ -17,8 +17,8 @@ pub struct Ipv6Quote<'a> {
 }
 
 impl<'a> Ipv6Quote<'a> {
-    /// The longest quote in an error of at most 1,280 bytes, the minimum MTU of IPv6 (RFC 4443
-    /// §2.4 c).
+    /// The maximum length of a quote in bytes. The packet with the error then has at most 1,280
+    /// bytes, the minimum MTU of IPv6 (RFC 4443 §2.4 c).
     pub const MOST: usize = Ipv6Header::MIN_MTU - Ipv6Header::LENGTH - 8;
 
     /// Parses a quote: a header and the bytes after it.

@@ -4,7 +4,7 @@ use super::parts::{Carried, write_quoted};
 use crate::{IcmpMessage, Quote};
 use core::fmt;
 
-/// Writes the addresses and the content of a message.
+/// Writes the addresses, and the type and the most important fields of an ICMP message.
 pub(super) fn write(f: &mut fmt::Formatter<'_>, carried: &Carried<'_>) -> fmt::Result {
     carried.write_hosts(f)?;
     match IcmpMessage::parse(carried.payload) {

@@ -7,7 +7,8 @@ use crate::{
 };
 use core::fmt;
 
-/// Writes the addresses and the content of a message in a packet with `header`.
+/// Writes the addresses, and the type and the most important fields of the ICMPv6 message in a
+/// packet with `header`.
 pub(super) fn write(
     f: &mut fmt::Formatter<'_>,
     header: &Ipv6Header,

@@ -131,7 +131,7 @@ fn write_ipv4(f: &mut fmt::Formatter<'_>, bytes: &[u8], bases: SequenceBases) ->
     }
 }
 
-/// Writes the payload of a packet of either IP version.
+/// Writes the text for an IP packet of either version with the payload of `carried`.
 fn write_transport(
     f: &mut fmt::Formatter<'_>,
     carried: &Carried<'_>,

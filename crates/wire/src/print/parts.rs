@@ -27,12 +27,12 @@ impl Carried<'_> {
         }
     }
 
-    /// Writes the addresses.
+    /// Writes the source and destination addresses of the packet.
     pub(super) fn write_hosts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} > {}: ", self.source, self.destination)
     }
 
-    /// Writes the addresses and ports.
+    /// Writes the source and destination addresses, each with its port: `from` or `to`.
     pub(super) fn write_ends(&self, f: &mut fmt::Formatter<'_>, from: u16, to: u16) -> fmt::Result {
         write!(f, "{}.{from} > {}.{to}: ", self.source, self.destination)
     }
