@@ -43,7 +43,8 @@ impl Protocol {
         self.0
     }
 
-    /// Is this the number of an IPv6 extension header (RFC 8200 §4), apart from those of IPsec?
+    /// Is this the number of an IPv6 extension header (RFC 8200 §4), other than AH and ESP of
+    /// IPsec?
     #[must_use]
     #[inline]
     pub const fn is_ipv6_extension(self) -> bool {

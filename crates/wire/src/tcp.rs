@@ -325,7 +325,8 @@ impl TcpHeader {
     /// pseudo-header of the segment.
     ///
     /// # Errors
-    /// [`Malformed::Checksum`] if it is wrong: such a segment is discarded (RFC 9293 MUST-3).
+    /// [`Malformed::Checksum`] if the checksum is wrong: the segment must be discarded (RFC 9293
+    /// MUST-3).
     pub fn verify_checksum(bytes: &[u8], pseudo: Sum) -> Result<(), Malformed> {
         let is_valid = (pseudo + Sum::of(bytes)).is_valid();
         if is_valid { Ok(()) } else { Err(Malformed::Checksum { what: "TCP segment" }) }

@@ -109,7 +109,8 @@ impl<'a> UdpDatagram<'a> {
     /// length [`UdpDatagram::length`].
     ///
     /// # Errors
-    /// [`Malformed::Checksum`] if it is wrong: such a datagram is discarded (RFC 1122 §4.1.3.4).
+    /// [`Malformed::Checksum`] if the checksum is wrong: the datagram must be discarded (RFC 1122
+    /// §4.1.3.4).
     pub fn verify_checksum(&self, pseudo: Sum) -> Result<(), Malformed> {
         if self.has_no_checksum() || (pseudo + Sum::of(self.bytes)).is_valid() {
             return Ok(());

@@ -56,8 +56,8 @@ impl VlanTag {
         self.kind
     }
 
-    /// Returns the priority from 0 to 7. Priority 1 is lower than 0; the others rise with the
-    /// number.
+    /// Returns the priority from 0 to 7. Priority 1 is lower than 0; the other priorities rise with
+    /// their numbers.
     #[must_use]
     pub const fn priority(self) -> u8 {
         self.control.to_be_bytes()[0] >> 5

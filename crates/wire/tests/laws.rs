@@ -309,8 +309,8 @@ proptest! {
         protocol in prop::sample::select(vec![1_u8, 6, 17]),
         mut payload in vec(any::<u8>(), 0..120), lengths in any::<[u8; 4]>(), cut in 0..60_usize
     ) {
-        // The packet is unfragmented, so that its payload is parsed, too. Small numbers are likely
-        // lengths.
+        // The packet is unfragmented, so that its payload is parsed, too. Some payload bytes become
+        // small numbers, which are plausible lengths.
         let header = Ipv4Header {
             protocol: Protocol::new(protocol), more_fragments: false, fragment_offset: 0, ..header
         };
