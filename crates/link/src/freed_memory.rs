@@ -50,7 +50,8 @@ impl FreedMemory {
         self.deadline
     }
 
-    /// Returns the number of freed bytes if they should be returned to the operating system now.
+    /// Returns the number of freed bytes if they should be returned to the operating system now,
+    /// and counts them as returned. Otherwise returns `None`.
     pub fn take_due(&mut self, now: Instant) -> Option<usize> {
         (now >= self.deadline).then(|| {
             self.deadline = Instant::NEVER;

@@ -327,7 +327,8 @@ impl<C: Clock> Readiness for MemoryLink<C> {
     }
 }
 
-/// The wake-up event of the peer. Dropping this value sets the event.
+/// The wake-up event of the peer. Dropping this value sets the event, so that a sleeping peer
+/// notices that the link is down.
 #[derive(Debug)]
 struct OtherWakeup(Arc<Eventfd>);
 

@@ -119,7 +119,8 @@ mod tests {
             buffers.next_one();
             kept.push(Arc::clone(buffers.memory(0)));
         }
-        // The last buffer is still the current one, so it is not among the remembered ones.
+        // The buffer of the last frame is still in `places`, so it is not among the remembered
+        // buffers.
         let expected = &kept[9..REMEMBERED + 9];
         assert!(buffers.kept.iter().zip(expected).all(|(memory, kept)| Arc::ptr_eq(memory, kept)));
         drop(kept);

@@ -105,7 +105,7 @@ pub struct Lane {
     /// Frames that others are to overtake, in the order of `until`.
     aside: VecDeque<Overtaken>,
     ready: VecDeque<Held>,
-    /// Buffers of frames that have left, for reuse.
+    /// Buffers of frames that have left this direction, for reuse by later frames.
     spare: Vec<Vec<u8>>,
     /// The time at which the last frame of the delay stage leaves it.
     last_arrival: Instant,

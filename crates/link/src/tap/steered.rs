@@ -18,8 +18,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The number of queues. Each queue takes about 10 KB in the kernel and 140 KB in this process.
 pub const QUEUES: usize = 16;
-/// The divisor of a budget: this fraction of the frames is reserved for the queues other than the
-/// first, so that new flows on them are not starved.
+/// The divisor that determines how much of a receive budget is reserved for the queues other than
+/// the first: an eighth. Thus new flows on those queues are not starved.
 const SHARE_OF_OTHERS: usize = 8;
 
 /// A TUN or TAP device whose queues form one link.
