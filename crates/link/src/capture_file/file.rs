@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub struct CaptureFile {
     file: File,
     is_begun: bool,
-    /// The path, if this value created the file and nothing has been written yet.
+    /// The path, if this value created the file and nothing has been written yet; otherwise `None`.
     made: Option<PathBuf>,
 }
 

@@ -13,7 +13,7 @@ use rustix::net::{
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// The type of a message, such as `RTM_NEWLINK`.
+/// The type of a netlink message, such as `RTM_NEWLINK`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub(super) enum Kind {
@@ -40,7 +40,7 @@ const CREATE: u16 = 0x400 | 0x200;
 /// Attribute flag `NLA_F_NESTED`: the value consists of attributes.
 const NESTED: u16 = 0x8000;
 
-/// A request under construction.
+/// A netlink request under construction.
 #[derive(Debug)]
 pub(super) struct Request {
     bytes: Vec<u8>,
@@ -182,7 +182,7 @@ fn open() -> Result<OwnedFd, Errno> {
     socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)
 }
 
-/// A message of the kernel.
+/// A netlink message from the kernel.
 struct Message<'a> {
     kind: u16,
     body: &'a [u8],

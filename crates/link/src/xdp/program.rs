@@ -72,7 +72,7 @@ impl Program {
     }
 }
 
-/// Checks whether the kernel accepts such a program, without attaching it.
+/// Checks whether the kernel accepts the XDP program of this module, without attaching it.
 pub(super) fn probe() -> io::Result<()> {
     let sockets = socket_map(1)?;
     load(&instructions(sockets.as_raw_fd(), &[Ipv4Addr::UNSPECIFIED])).map(drop)

@@ -20,7 +20,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::{ptr, slice};
 
-/// The maximum number of system calls in one transmission that make the kernel send.
+/// The maximum number of system calls by which one transmission makes the kernel send.
 const KICKS: usize = 8;
 
 /// The operation that failed while a socket was being opened.
