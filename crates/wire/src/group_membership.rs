@@ -28,9 +28,9 @@ pub enum GroupRecordKind {
     ToInclude = 3,
     /// A change of the filter mode: from now on all but the listed sources are received.
     ToExclude = 4,
-    /// A change of the sources: the listed ones are received in addition.
+    /// A change of the sources: the listed sources are received in addition.
     Allow = 5,
-    /// A change of the sources: the listed ones are no longer received.
+    /// A change of the sources: the listed sources are no longer received.
     Block = 6,
 }
 

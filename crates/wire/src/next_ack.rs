@@ -49,8 +49,9 @@ impl<V: IpVersion> NextAck<V> {
         Self::after_segment(packet.segment())
     }
 
-    /// Stores the TCP header that fills `bytes`. Its IP header is not available, so no ACK will
-    /// match. Returns `None` if the header is longer than a header with timestamps only.
+    /// Stores the TCP header that fills `bytes`, for [`last_segment`](Self::last_segment). Its IP
+    /// header is not available, so no ACK will match. Returns `None` if the header is longer than a
+    /// header with timestamps only.
     #[inline]
     #[must_use]
     pub fn after_segment(bytes: &[u8]) -> Option<Self> {

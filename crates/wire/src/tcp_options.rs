@@ -191,9 +191,9 @@ impl TcpOptions {
     /// timestamps.
     pub const SYN_LENGTH: usize = 20;
 
-    /// Parses an option field. An option whose length is impossible ends the field, but the options
-    /// before it are valid (RFC 9293 MUST-7). An option whose length is wrong for its kind is
-    /// skipped. If an option is repeated, the last one is used.
+    /// Parses an option field. Parsing stops at an option whose length is impossible, but the
+    /// options before it are valid (RFC 9293 MUST-7). An option whose length is wrong for its kind
+    /// is skipped. If an option is repeated, the last one is used.
     #[inline]
     #[must_use]
     pub fn parse(field: &[u8]) -> Self {

@@ -68,8 +68,8 @@ impl<'a> UdpDatagram<'a> {
     /// it already.
     ///
     /// # Errors
-    /// [`Malformed`] if `bytes` is shorter than the header or the length field, or the length field
-    /// is less than the length of the header.
+    /// [`Malformed`] if `bytes` is shorter than the header, or than the length field says. Also if
+    /// the length field is less than the length of the header.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (fixed, _) = split_fixed::<{ UdpHeader::LENGTH }>("UDP header", bytes)?;
         let length = half(fixed, 4);

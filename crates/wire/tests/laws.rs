@@ -156,7 +156,8 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
                     fast_open,
                     ..TcpOptions::default()
                 },
-                // Three counters and two blocks would not fit beside timestamps.
+                // Three byte counters and two SACK blocks would not fit beside timestamps, so
+                // timestamps are omitted.
                 false if ecn.is_some() && sack.as_slice().len() > 1 => {
                     TcpOptions { ecn, sack, ..TcpOptions::default() }
                 }

@@ -37,8 +37,8 @@ impl VjCompressor {
         Self::default()
     }
 
-    /// Compresses the IPv4 packet in place, and returns the bytes to send, at most as many as the
-    /// packet had. Returns the packet unchanged if it is not a TCP segment of an established
+    /// Compresses the IPv4 packet in place, and returns the bytes to send, never more than the
+    /// packet has. Returns the packet unchanged if it is not a TCP segment of an established
     /// connection.
     pub fn compress<'a>(&mut self, packet: &'a mut [u8]) -> &'a mut [u8] {
         let Some(shape) = compressible(packet) else { return packet };
