@@ -37,7 +37,7 @@ pub struct MemoryConfig {
     pub capacity: usize,
     /// Whether frames begin with an Ethernet header or with an IP header.
     pub medium: Medium,
-    /// The checksum status that frames have for the receiving host. They always contain valid
+    /// The checksum status that the link reports to the receiving host. Frames always contain valid
     /// checksums, so a host that verifies them does as much work as on a wire.
     pub checksum: RxChecksum,
     /// The bit rate that the link reports. It does not slow frames down.
@@ -219,8 +219,8 @@ impl<C: Clock> Link for MemoryLink<C> {
         source: &mut impl FrameSource,
     ) -> Result<usize, LinkError> {
         self.starved = false;
-        // In most turns, a receiving host has nothing to send. Returning here reports no dropped
-        // peer, but `receive` does.
+        // In most turns, a receiving host has nothing to send, so this check saves time. A dropped
+        // peer is not reported here, but by `receive`.
         if !source.has_frames() {
             return Ok(0);
         }

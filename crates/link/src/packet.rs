@@ -75,7 +75,7 @@ pub struct PacketLink {
     /// Buffers of received frames, each with its virtio-net header in front.
     receive_buffers: SharedBuffers,
     outgoing: Vec<OutgoingFrame>,
-    /// The buffers of `outgoing` that hold frames to be sent: start and end index.
+    /// The range of `outgoing` whose buffers hold frames to be sent: start and end index.
     waiting: (usize, usize),
     dropped: u64,
     refused: u64,

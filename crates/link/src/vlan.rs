@@ -99,8 +99,8 @@ fn untagged<'a>(frame: &RxFrame<'_>, id: u16, room: &'a mut Vec<u8>) -> Option<R
     Some(RxFrame { checksum, segment: frame.segment, ..plain })
 }
 
-/// Inserts the tag into a frame, which was written at an offset of four bytes to leave room for the
-/// tag.
+/// Inserts the tag into a frame that the host has written from byte four of `bytes` on. Moves the
+/// MAC addresses to the start of `bytes`, and writes the tag behind them.
 fn tagged(bytes: &mut [u8], frame: TxFrame, tag: VlanTag) -> TxFrame {
     bytes.copy_within(TAG..TAG + ADDRESSES, 0);
     bytes[ADDRESSES..ADDRESSES + TAG].copy_from_slice(&tag.bytes());

@@ -24,7 +24,7 @@ use thiserror::Error;
 /// [`Instant::NEVER`].
 pub trait Readiness {
     /// Returns a descriptor to poll, which is readable if there is something to receive. If the
-    /// descriptor is a wake-up event of the link itself, it need only be readable between
+    /// descriptor is a wake-up event of the link itself, it signals arrivals only between
     /// [`prepare_to_sleep`](Self::prepare_to_sleep) and [`awake`](Self::awake).
     fn fd(&self) -> BorrowedFd<'_>;
 
@@ -56,7 +56,8 @@ pub trait Readiness {
     fn next_deadline(&self) -> Instant;
 }
 
-/// Defines the methods of [`Readiness`] for a wrapper whose field `link` decides all of them.
+/// Defines the methods of [`Readiness`] for a wrapper, by calls of the same methods of its field
+/// `link`.
 macro_rules! forward_readiness {
     () => {
         fn fd(&self) -> std::os::fd::BorrowedFd<'_> {

@@ -19,10 +19,10 @@ use std::os::fd::BorrowedFd;
 /// The link `L`, whose frames are lost, marked, duplicated, corrupted, delayed and reordered as
 /// specified by [`Impairments`].
 ///
-/// The seed, and the number of earlier frames in its direction, determine how a frame is impaired.
-/// The arrival of a delayed frame depends on the clock. Delayed frames are passed on whenever the
-/// link is used in either direction; [`Readiness::next_deadline`] returns the time at which the
-/// next frame is due.
+/// The seed and the number of earlier frames in the same direction determine how a frame is
+/// impaired. The arrival of a delayed frame depends on the clock. Delayed frames are passed on
+/// whenever the link is used in either direction; [`Readiness::next_deadline`] returns the time at
+/// which the next frame is due.
 ///
 /// Frames are impaired as on a wire. A GRO frame of the inner link is first split into segments,
 /// each with its own checksum. The link reports no offloads, so the host sends no GSO frames.

@@ -171,8 +171,8 @@ impl FromStr for Impairments {
 /// The probability of an impairment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probability {
-    /// The impairment applies if a random 64-bit number is less than this threshold. The maximum
-    /// means always.
+    /// The impairment applies if a random 64-bit number is less than this threshold. `u64::MAX`
+    /// means that it always applies.
     threshold: u64,
 }
 

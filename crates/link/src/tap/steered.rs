@@ -18,8 +18,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The number of queues. Each queue takes about 10 KB in the kernel and 140 KB in this process.
 pub const QUEUES: usize = 16;
-/// The divisor that determines how much of a receive budget is reserved for the queues other than
-/// the first: an eighth. Thus new flows on those queues are not starved.
+/// One frame in this many of a receive budget is reserved for the queues other than the first, so
+/// that new flows on those queues are not starved.
 const SHARE_OF_OTHERS: usize = 8;
 
 /// A TUN or TAP device whose queues form one link.
@@ -153,7 +153,8 @@ impl Link for SteeredTap {
         self.is_holding = hold;
         let events = if hold { EventFlags::empty() } else { EventFlags::IN };
         for queue in &self.others {
-            // Fails only for a descriptor that is not in the epoll. `over` has added all.
+            // Modifying fails only for a descriptor that the epoll does not contain, but `over` has
+            // added the descriptors of all queues.
             let _ = epoll::modify(&self.any_other, queue.fd(), EventData::new_u64(0), events);
         }
     }
