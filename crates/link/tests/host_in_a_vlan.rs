@@ -56,7 +56,7 @@ fn turn<L: Link + Readiness>(
     }
 }
 
-/// Runs a host that sends received data back, until `is_over`.
+/// Runs a host that sends received data back, until `is_over` is true.
 fn echo<L: Link + Readiness>(host: &mut Host<L>, own: IpAddr, is_over: &AtomicBool) {
     let address = SocketAddr::new(own, 7);
     let listener = host.stack_mut().tcp_listen(address, &ListenOptions::default()).unwrap();

@@ -33,7 +33,7 @@ pub(super) const INBOUND: u32 = 1;
 /// Value of the lowest two bits of [`FLAGS`] for a sent packet.
 pub(super) const OUTBOUND: u32 = 2;
 
-/// The magic number of a pcap file whose time stamps have microseconds.
+/// The magic number of a pcap file whose time stamps count microseconds.
 pub(super) const PCAP_MICROSECONDS: u32 = 0xA1B2_C3D4;
-/// The magic number of a pcap file whose time stamps have nanoseconds.
+/// The magic number of a pcap file whose time stamps count nanoseconds.
 pub(super) const PCAP_NANOSECONDS: u32 = 0xA1B2_3C4D;

@@ -1,8 +1,8 @@
 //! Capture files, as tcpdump and Wireshark use them.
 //!
-//! The writer produces pcapng (draft-ietf-opsawg-pcapng) with nanoseconds and the direction of each
-//! packet. The reader accepts pcapng and pcap in either byte order. Both process one packet at a
-//! time, so the size of a file does not matter.
+//! The writer produces pcapng (draft-ietf-opsawg-pcapng) with time stamps in nanoseconds and the
+//! direction of each packet. The reader accepts pcapng and pcap in either byte order. Both process
+//! one packet at a time, so the size of a file does not matter.
 
 mod error;
 mod file;

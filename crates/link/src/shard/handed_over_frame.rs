@@ -21,7 +21,7 @@ pub(super) fn put(ring: &mut Producer, frame: &RxFrame<'_>) -> Option<()> {
 const VERIFIED: u16 = 1;
 const PARTIAL: u16 = 2;
 
-/// Writes a frame's offload information as four numbers, and behind it the frame.
+/// Writes a frame's offload information as four 16-bit numbers, and behind it the frame.
 pub(super) fn write(frame: &RxFrame<'_>, into: &mut [u8]) {
     let (kind, place) = match frame.checksum {
         RxChecksum::Unverified => (0, PartialChecksum { start: 0, offset: 0 }),

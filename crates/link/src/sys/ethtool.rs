@@ -82,7 +82,7 @@ fn perform(name: [u8; 16], argument: &mut [u64]) -> Result<(), Errno> {
     unsafe { ioctl(any, call) }
 }
 
-/// Returns two 32-bit numbers as one word, in the order of memory.
+/// Combines two 32-bit numbers to a word of 64 bits, in which `first` precedes `second` in memory.
 const fn words(first: u64, second: u64) -> u64 {
     if cfg!(target_endian = "little") { first | second << 32 } else { first << 32 | second }
 }

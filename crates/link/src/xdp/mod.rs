@@ -54,8 +54,9 @@ pub struct XdpConfig {
     /// The IP addresses of the host, from 1 to 64.
     pub addresses: Vec<Ipv4Addr>,
     /// The number of frames for each direction: 64 to 65,536, rounded up to a power of two. They
-    /// should hold the windows of all peers. The receive buffers are used in rotation, so if all of
-    /// them together exceed the processor's cache, receiving takes 14 % more time.
+    /// should have room for the windows of all peers together. The receive buffers are used in
+    /// rotation, so if all of them together exceed the processor's cache, receiving takes 14 % more
+    /// time.
     pub frames: usize,
     /// Whether the XDP program runs in the driver, if the driver supports that. Otherwise the
     /// program runs after the driver.
