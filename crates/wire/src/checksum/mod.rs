@@ -44,7 +44,7 @@ pub struct Sum(
 );
 
 impl Sum {
-    /// Returns the sum over `bytes`, padded with a zero to an even length.
+    /// Returns the sum over `bytes`, padded with a zero byte to an even length.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         #[cfg(target_arch = "x86_64")]

@@ -231,8 +231,8 @@ impl<'a> NdMessage<'a> {
         }
     }
 
-    /// Writes the part of the message after its checksum, which fills `bytes`. Returns the ICMPv6
-    /// type.
+    /// Writes the part of the message after its checksum into `bytes`, which must have the length
+    /// of that part. Returns the ICMPv6 type.
     pub(crate) fn emit(&self, bytes: &mut [u8]) -> u8 {
         let source = |mac: Option<MacAddress>| mac.map(NdOption::SourceMac);
         let destination = |mac: Option<MacAddress>| mac.map(NdOption::TargetMac);

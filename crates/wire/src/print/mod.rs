@@ -37,8 +37,8 @@ impl fmt::Display for FrameLine<'_> {
     }
 }
 
-/// The numbers to which printed sequence numbers are relative. With the sequence numbers of the
-/// SYNs, the first byte of data has number 1.
+/// The numbers to which printed sequence numbers are relative. If these are the sequence numbers of
+/// the SYNs, the first byte of data has number 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SequenceBases {
     /// The number that is subtracted from sequence numbers.
