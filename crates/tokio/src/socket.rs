@@ -44,7 +44,8 @@ impl Socket {
         Self { net: net.clone(), id }
     }
 
-    /// Executes `step`, which may fail with `WouldBlock`.
+    /// Executes `step` once on the locked host. Passes on its error, also `WouldBlock`, without
+    /// registering a task.
     pub(crate) fn call<T>(
         &self,
         step: impl FnOnce(&mut Stack, Instant) -> Result<T, HostError>,
@@ -56,8 +57,8 @@ impl Socket {
         result.map_err(|error: Error| error.into())
     }
 
-    /// Executes `step` once. If a write would block, the socket is not writable until the next
-    /// event.
+    /// Executes `step` once, without registering a task. If a write would block, the socket counts
+    /// as not writable until the next event that reports room.
     pub(crate) fn attempt<T>(
         &self,
         direction: Direction,

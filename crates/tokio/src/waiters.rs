@@ -29,8 +29,8 @@ pub(crate) enum Direction {
 pub(crate) struct Waiters {
     read: Vec<Waker>,
     write: Vec<Waker>,
-    /// Whether a write was refused since the last event about room. Only then another such event
-    /// follows.
+    /// Whether a write was refused since the last event that reported room. The stack reports room
+    /// only after a refusal.
     pub(crate) is_write_blocked: bool,
 }
 
@@ -171,8 +171,9 @@ impl Registry {
             TcpEvent::Writable if is_worth_writing(handle, stack) => {
                 self.wake(id, Direction::Write);
             }
-            // The remaining events report errors from which the connection may recover. Calls on a
-            // stream fail only when the connection has ended, so these events wake no task.
+            // Other events wake no task. If less room is free, a later `Writable` event follows. A
+            // soft error may be temporary, and calls on a stream fail only after the connection has
+            // ended. Streams do not report the path MTU.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Listeners.
+//! TCP listeners.
 
 use super::TcpStream;
 use crate::address::{ToSocketAddrs, try_each};

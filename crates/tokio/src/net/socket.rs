@@ -138,8 +138,8 @@ impl TcpSocket {
         TcpStream::open(&self.net, address, &options, service).await
     }
 
-    /// Listens with a limit of connections that wait to be accepted. Without [`TcpSocket::bind`],
-    /// the host selects a port.
+    /// Listens for connections. At most `backlog` connections wait to be accepted. Without
+    /// [`TcpSocket::bind`], the host selects a port.
     ///
     /// # Errors
     /// `AddrInUse` if another socket has taken the port since it was bound.
@@ -227,7 +227,7 @@ impl TcpSocket {
         Ok(options.only_v6)
     }
 
-    /// Rejects `SO_REUSEPORT`, because two listeners cannot have one port. False has no effect.
+    /// Rejects `SO_REUSEPORT`, because two listeners cannot share a port. False has no effect.
     ///
     /// # Errors
     /// `Unsupported` for true.
@@ -243,7 +243,7 @@ impl TcpSocket {
         Ok(false)
     }
 
-    /// Fixes the size of the send buffer, which is tuned automatically otherwise.
+    /// Fixes the size of the send buffer in bytes. By default, the size is tuned automatically.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -252,7 +252,7 @@ impl TcpSocket {
         Ok(())
     }
 
-    /// Returns the initial size of the send buffer.
+    /// Returns the initial size of the send buffer in bytes.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -260,7 +260,7 @@ impl TcpSocket {
         Ok(saturated(self.options.lock().config.send_buffer.initial()))
     }
 
-    /// Fixes the size of the receive buffer, which is tuned automatically otherwise.
+    /// Fixes the size of the receive buffer in bytes. By default, the size is tuned automatically.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -269,7 +269,7 @@ impl TcpSocket {
         Ok(())
     }
 
-    /// Returns the initial size of the receive buffer.
+    /// Returns the initial size of the receive buffer in bytes.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -312,7 +312,7 @@ impl TcpSocket {
         self.options.lock().config
     }
 
-    /// Sets that dropping the stream resets the connection.
+    /// Causes a reset of the connection when the stream is dropped.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
@@ -357,7 +357,7 @@ impl TcpSocket {
         Ok(())
     }
 
-    /// Returns the type of service.
+    /// Returns the type of service of the connection's packets.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.

@@ -1,4 +1,4 @@
-//! Connections.
+//! TCP connections.
 
 use super::tcp::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf};
 use crate::address::ToSocketAddrs;
@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
 use tokio::task::yield_now;
 
-/// Maximum number of bytes that one call copies while it holds the lock.
+/// Maximum number of bytes that one call copies while it holds the lock of the host.
 const LARGEST_COPY: usize = 256 << 10;
 
 /// A TCP connection, like `tokio::net::TcpStream`. The receive window grows when the application
@@ -189,7 +189,8 @@ impl TcpStream {
         self.socket.poll_ready(Interest::WRITABLE, context, look).map(|_| Ok(()))
     }
 
-    /// Returns the readiness, except whether there is room to write.
+    /// Returns the readiness of the stream, without `WRITABLE`: `Socket` itself tracks whether
+    /// there is room to write.
     fn readiness(&self, stack: &Stack) -> Ready {
         let mut ready = Ready::EMPTY;
         if !matches!(stack.tcp_peek(self.handle, &mut [0]), Err(HostError::WouldBlock)) {
@@ -360,7 +361,7 @@ impl TcpStream {
         })
     }
 
-    /// Sets that dropping the stream resets the connection.
+    /// Causes a reset of the connection when the stream is dropped.
     ///
     /// # Errors
     /// If the host has panicked.

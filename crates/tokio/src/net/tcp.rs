@@ -46,7 +46,7 @@ pub struct ReadHalf<'a>(pub(super) &'a TcpStream);
 ///     let mut client = TcpStream::connect("127.0.0.1:7").await.unwrap();
 ///     let (mut server, _) = listener.accept().await.unwrap();
 ///     let (mut read, mut write) = client.split();
-///     // Both halves at once: more than the buffers hold.
+///     // The data exceeds the buffers, so it is written and read concurrently.
 ///     let (sent, received) = (vec![7; 4 << 20], &mut vec![0; 4 << 20]);
 ///     let echo = async {
 ///         let (mut read, mut write) = server.split();
