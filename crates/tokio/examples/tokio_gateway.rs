@@ -15,7 +15,8 @@ use linerate_tokio::{
 use std::error::Error;
 use std::io::{self, ErrorKind};
 
-/// Relays a connection. The client's handshake is accepted when the destination has accepted.
+/// Relays a connection. Completes the client's handshake only after the connection to the
+/// destination is established, and rejects it if the destination cannot be reached.
 async fn relay(handshake: Handshake) -> io::Result<()> {
     let mut far = match tokio::net::TcpStream::connect(handshake.destination()).await {
         Ok(far) => far,
@@ -55,7 +56,7 @@ async fn relay_datagrams(near: UdpSocket) -> io::Result<()> {
     }
 }
 
-/// Relays the flows of a host on a link.
+/// Relays all flows that arrive at the host `net`.
 pub(crate) async fn relay_all(net: &Net) -> io::Result<()> {
     let (everything, options) = (Destinations::EVERYTHING, ForwardOptions::default());
     let forwarder = net.scope(Forwarder::bind(everything, &options, |_| Verdict::Defer)).await?;
@@ -69,7 +70,8 @@ pub(crate) async fn relay_all(net: &Net) -> io::Result<()> {
     }
 }
 
-/// Returns the configuration of the gateway's host. Its routes let clients have any address.
+/// Returns the configuration of the gateway's host. Direct routes to all networks let clients have
+/// any address.
 pub(crate) fn configuration() -> Result<StackConfig, Box<dyn Error>> {
     let mut config = StackConfig::new("02:00:00:00:00:02".parse()?, "10.0.2.2/24".parse()?);
     config.addresses.push("fd00::2/64".parse()?);

@@ -35,8 +35,8 @@ use std::task::{Context, Poll};
 /// });
 /// ```
 ///
-/// Dropping the forwarder ends it: packets to its destinations are no longer received. So end all
-/// flows before that.
+/// Dropping the forwarder stops the reception of packets to its destinations, also for existing
+/// flows. So end all flows before dropping the forwarder.
 #[derive(Debug)]
 pub struct Forwarder {
     socket: Socket,
@@ -82,7 +82,7 @@ pub enum Flow {
 /// use linerate_tokio::Rejection;
 /// use linerate_tokio::net::Handshake;
 ///
-/// /// Relays a connection to its destination, and refuses it if that refuses.
+/// /// Relays a connection to its destination, or rejects it if the destination does.
 /// async fn relay(handshake: Handshake) -> std::io::Result<()> {
 ///     match tokio::net::TcpStream::connect(handshake.destination()).await {
 ///         Ok(mut far) => {
@@ -101,7 +101,7 @@ pub struct Handshake {
     is_answered: bool,
 }
 
-/// A new flow, as the host reports it.
+/// A new flow, as the stack reports it: not yet registered as a socket.
 enum NewFlow {
     Deferred(DeferredHandle, Opening),
     Tcp(TcpHandle),

@@ -133,8 +133,8 @@ impl UdpSocket {
         self.socket.call(|stack, now| stack.udp_unblock_source(now, self.handle, group, source))
     }
 
-    /// Selects whether sockets of this host receive the datagrams of this socket to groups that
-    /// they have joined. They do by default.
+    /// Sets whether multicast datagrams of this socket are also delivered to sockets of this host
+    /// that have joined the group (`IP_MULTICAST_LOOP`). The default is true.
     ///
     /// # Errors
     /// If the host has panicked.
@@ -142,8 +142,8 @@ impl UdpSocket {
         self.socket.call(|stack, _| stack.udp_set_multicast_loop(self.handle, on))
     }
 
-    /// Do sockets of this host receive the datagrams of this socket to groups that they have
-    /// joined?
+    /// Are multicast datagrams of this socket also delivered to sockets of this host that have
+    /// joined the group?
     ///
     /// # Errors
     /// If the host has panicked.
@@ -151,8 +151,8 @@ impl UdpSocket {
         self.socket.call(|stack, _| stack.udp_multicast_loop(self.handle))
     }
 
-    /// Selects whether sockets of this host receive the datagrams of this socket to groups that
-    /// they have joined. They do by default.
+    /// Sets whether multicast datagrams of this socket are also delivered to sockets of this host
+    /// that have joined the group (`IPV6_MULTICAST_LOOP`). The default is true.
     ///
     /// # Errors
     /// If the host has panicked.
@@ -160,8 +160,8 @@ impl UdpSocket {
         self.socket.call(|stack, _| stack.udp_set_multicast_loop(self.handle, on))
     }
 
-    /// Do sockets of this host receive the datagrams of this socket to groups that they have
-    /// joined?
+    /// Are multicast datagrams of this socket also delivered to sockets of this host that have
+    /// joined the group?
     ///
     /// # Errors
     /// If the host has panicked.

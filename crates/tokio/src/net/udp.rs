@@ -98,8 +98,8 @@ impl UdpSocket {
         })
     }
 
-    /// Sends a datagram to the first address of the socket's IP version. Waits while the send queue
-    /// is full.
+    /// Sends a datagram to the first address of `target` that has the IP version of the socket.
+    /// Waits while the send queue is full.
     ///
     /// # Errors
     /// `InvalidInput` for a datagram that is too long or an invalid destination;
@@ -322,7 +322,8 @@ impl UdpSocket {
         self.socket.poll_ready(Interest::WRITABLE, context, look).map(|_| Ok(()))
     }
 
-    /// Returns the readiness, except whether there is room to send.
+    /// Returns the readiness of the socket, without `WRITABLE`: `Socket` itself tracks whether
+    /// there is room to send.
     fn readiness(&self, stack: &Stack) -> Ready {
         match stack.udp_is_readable(self.handle) {
             Ok(false) => Ready::EMPTY,
