@@ -16,7 +16,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 ///
 /// sim::lo(async {
 ///     let _listener = TcpListener::bind("127.0.0.1:7").await.unwrap();
-///     // A text, a name or an address with a port, an address of `std`.
+///     // Accepts a string, a pair of a name and a port, or a socket address of `std`.
 ///     let address: std::net::SocketAddr = "127.0.0.1:7".parse().unwrap();
 ///     TcpStream::connect("localhost:7").await.unwrap();
 ///     TcpStream::connect(("localhost", 7)).await.unwrap();

@@ -102,8 +102,8 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         for link in std::iter::once(&link).chain(interfaces.iter().map(|(_, link)| link)) {
             let mtu = link.capabilities().mtu;
             if mtu < SMALLEST_MTU {
-                // The host could never send packets above the MTU, so its driver would spin for
-                // ever.
+                // Packets of the host's smallest size could exceed this MTU and stay queued, so its
+                // driver would spin for ever.
                 return Err(Error::NarrowLink(mtu).into());
             }
         }
@@ -132,7 +132,7 @@ impl<L: fmt::Debug> fmt::Debug for Builder<L> {
     }
 }
 
-/// The connection from the sockets to the task that drives the host.
+/// The interface of the sockets to the task that drives the host.
 #[derive(Debug)]
 struct LinkDriver {
     signals: Arc<Signals>,

@@ -86,7 +86,7 @@ pub enum End {
     /// The application shut the host down.
     #[error("the application has shut this host down: create a new one to go on")]
     ShutDown,
-    /// The link carries no more frames. The cause is the machine or its administrator.
+    /// The link has failed: its interface is down, its peer is closed, or a system call failed.
     #[error("the machine took the link away, and every socket has ended with it: {0}")]
     Link(#[from] LinkError),
     /// The runtime that drove the host was dropped.

@@ -60,8 +60,8 @@ impl State {
         Self { stack, registry: Registry::default(), tcp_config, last: Turn::default(), end: None }
     }
 
-    /// Returns an error if the host may be inconsistent. After any other end, received data can
-    /// still be read.
+    /// Returns an error if the driver has panicked, because the host may then be inconsistent.
+    /// After a stop for any other reason, received data can still be read.
     pub(crate) fn check_usable(&self) -> Result<(), Error> {
         match self.end {
             Some(End::Panicked) => Err(Error::Ended(End::Panicked)),
@@ -96,7 +96,8 @@ impl State {
         self.mark_ended(end);
     }
 
-    /// Marks the host as stopped, without calling the stack.
+    /// Marks the host as stopped. Does not call the stack, which a panic may have left
+    /// inconsistent.
     pub(crate) fn mark_ended(&mut self, end: End) {
         self.end.get_or_insert(end);
         self.registry.wake_all();
@@ -386,7 +387,7 @@ impl fmt::Debug for Net {
 /// let net = other.net().clone();
 /// let expected = other.ipv4().unwrap();
 /// one.run(async move {
-///     // A future of its own can be spawned; it stays on its host.
+///     // A scoped future can be spawned as a task, and stays on its host.
 ///     let scoped = net.scope(async move { UdpSocket::bind((expected, 9)).await });
 ///     let socket = tokio::task::spawn_local(scoped).await.unwrap().unwrap();
 ///     assert_eq!(socket.local_addr().unwrap().ip(), expected);
@@ -402,7 +403,7 @@ impl<F: Future> Future for Scoped<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let before = CURRENT.replace(Some(self.net.clone()));
-        // The host is restored even if the future panics.
+        // The thread's previous host is restored even if the future panics.
         let _restore = Restore(before);
         self.future.as_mut().poll(context)
     }

@@ -234,8 +234,8 @@ fn is_ready<T: std::os::fd::AsRawFd>(
     }
 }
 
-/// A timer in nanoseconds. The timers of tokio expire at whole milliseconds, which is too coarse
-/// for paced segments.
+/// A timer with a resolution of nanoseconds. The timers of tokio expire at whole milliseconds,
+/// which is too coarse for paced segments.
 #[derive(Debug)]
 struct Timer {
     event: AsyncFd<OwnedFd>,
