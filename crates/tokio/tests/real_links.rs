@@ -218,7 +218,8 @@ fn a_host_without_users_sends_the_rest_and_ends() {
         let piece = pattern(100_000);
         let sender = tokio::spawn(async move {
             stream.write_all(&piece).await.unwrap();
-            // The task has the last references to the client's host.
+            // Drops the last references to the client's host, so its driver ends after sending the
+            // rest.
             drop((stream, client));
         });
         let mut received = Vec::new();
@@ -310,7 +311,8 @@ fn a_host_with_two_interfaces_serves_both() {
                     },
                 );
             let [one, other] = transfers;
-            // A client that ends closes its link, which ends the host of the server, too.
+            // A client host that ends closes its link, which would end the server's host, too. So
+            // both clients are kept until the end of the test.
             let _clients = tokio::join!(one, other);
             assert_eq!(server.on(2).unwrap().addresses()[0].cidr, "10.0.1.1/24".parse().unwrap());
             assert_eq!(server.on(3).unwrap_err().kind(), ErrorKind::AddrNotAvailable);

@@ -92,7 +92,8 @@ impl Clockwork {
         Running(self)
     }
 
-    /// Returns the start of the current run and the time, both in virtual time.
+    /// Returns the start of the current run and the current time, both in virtual time; `None`
+    /// between runs.
     fn run(&self) -> Option<(Instant, Instant)> {
         let mut state = self.state.lock();
         let (_, began) = state.started?;

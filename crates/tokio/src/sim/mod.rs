@@ -6,8 +6,8 @@
 //!
 //! Time advances by events. When no task can run, the clock moves to the next timer of tokio or the
 //! next deadline of a host or a path, whichever is earlier. An idle hour takes no real time, apart
-//! from its timers. Packets have times in nanoseconds; tokio's own timers expire at whole
-//! milliseconds.
+//! from the processing of its timers. Packets have times in nanoseconds; tokio's own timers expire
+//! at whole milliseconds.
 //!
 //! `tokio::select!` chooses its first branch at random. Only an unstable build of tokio (`--cfg
 //! tokio_unstable`) can set the seed of this choice. So write `biased;` in each `select!`.
@@ -355,8 +355,9 @@ impl Host {
         &self.net
     }
 
-    /// Starts a task on this host, at once or when the network runs. Tasks that it starts by
-    /// [`tokio::task::spawn_local`] belong to the host, too. A panic of the task fails the run.
+    /// Starts a task on this host, at once or when the network runs. Further tasks that this task
+    /// starts by [`tokio::task::spawn_local`] belong to the host, too. A panic of the task fails
+    /// the run.
     pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) {
         let (net, clockwork) = (self.net.clone(), Arc::clone(&self.network.clockwork));
         if clockwork.is_running() {
@@ -434,8 +435,9 @@ pub fn client_server<S: 'static, T: 'static>(
     network.host("client").run(client)
 }
 
-/// Creates the capture of a network, named after the thread and numbered in it. A failure is
-/// printed: it must not change the result of a test.
+/// Creates the capture file of a network, named after the current thread and the number of captures
+/// in this thread. If this fails, only prints a message, so that the result of a test does not
+/// change.
 fn requested_capture(folder: &Path) -> Option<CaptureWriter> {
     thread_local! {
         static CREATED: Cell<u32> = const { Cell::new(0) };
@@ -477,7 +479,7 @@ mod tests {
     #[test]
     fn a_requested_capture_has_the_name_of_the_test_and_a_number() {
         let folder = tempfile::tempdir().expect("a folder");
-        // An empty capture is deleted when its writer is dropped.
+        // An empty capture is deleted when its writer is dropped, so both writers are kept.
         let writers = [(); 2].map(|()| requested_capture(folder.path()));
         assert!(writers.iter().all(Option::is_some));
         assert!(requested_capture(&folder.path().join("absent")).is_none());

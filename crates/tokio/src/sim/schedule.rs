@@ -1,14 +1,14 @@
-//! The times of the next events of numbered parts: hosts, or paths.
+//! The times of the next events of numbered parts of a network: of its hosts, or of its paths.
 
 use linerate_units::Instant;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The time of the next event of each part; `NEVER` for a part without one.
+/// The time of the next event of each part (a host or a path); `NEVER` for a part without one.
 ///
-/// Deadlines are often postponed before they expire. So postponing leaves the part's entry in the
-/// heap, which is then too early. When that entry comes to the top, it is replaced by one with the
-/// current time of the part.
+/// Deadlines are often postponed before they expire. So postponing a part's event leaves the heap
+/// entry of the part unchanged, with a time that is too early. When that entry comes to the top, it
+/// is replaced by one with the current time of the part.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     entries: BinaryHeap<Reverse<(Instant, usize)>>,

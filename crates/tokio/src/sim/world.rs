@@ -345,7 +345,7 @@ impl Paths {
             Verdict::Drop => {}
             Verdict::Pass | Verdict::Reorder(0) => self.enter(now, from, to, bytes),
             Verdict::Delay(span) => hold(span.into(), 0),
-            // Adds one, because `let_go` then counts the held packet itself, too.
+            // Adds one, because `carry` then calls `let_go` for this packet itself, too.
             Verdict::Reorder(passes) => hold(REORDER_WITHIN, passes.saturating_add(1)),
             Verdict::Duplicate => {
                 self.enter(now, from, to, bytes);
