@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-/// Number of bytes that a test transfers on each stream, at least.
+/// Minimum number of bytes that a test transfers on each stream.
 const PIECE: usize = 64 << 10;
 
 /// Starts linerate's server, and calls `client` with its address. Returns the events of the server.
@@ -187,7 +187,8 @@ fn an_iperf3_server_serves_us() {
         return;
     }
     for (streams, is_reverse) in CASES {
-        // The port is free again at once, because the server sets SO_REUSEADDR.
+        // iperf3 can listen at the port of the closed listener at once, because iperf3 sets
+        // SO_REUSEADDR.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut server = Command::new("iperf3")
             .args(["-s", "-1", "-B", "127.0.0.1", "-p", &port.to_string(), "--forceflush"])

@@ -188,7 +188,7 @@ fn expect_sink(lines: &mut Lines) -> Result<(), ControlError> {
     let line = match lines.next(TIMEOUT) {
         Ok(line) => line,
         Err(LineError::TimedOut | LineError::Closed | LineError::TooLong | LineError::Io(_)) => {
-            // The peer may have sent data without a line end, such as that of a binary protocol.
+            // The peer may have sent data without a line end, as in a binary protocol.
             let said = lines.unfinished().map(|text| printable(&text));
             return Err(ControlError::NotLinerate { said });
         }
@@ -208,7 +208,7 @@ fn printable(words: &str) -> String {
     words.chars().take(SHOWN).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// Makes the names of received counters fit to be printed.
+/// Makes the names of received counters safe to print, with [`printable`].
 fn named(counters: EndCounters) -> EndCounters {
     let names = |counts: BTreeMap<String, u64>| {
         counts.into_iter().map(|(name, count)| (printable(&name), count)).collect()
@@ -218,7 +218,7 @@ fn named(counters: EndCounters) -> EndCounters {
     EndCounters { counts: names(counters.counts), fast_path }
 }
 
-/// Makes the names and settings in received evidence fit to be printed.
+/// Makes the names and settings in received evidence safe to print, with [`printable`].
 fn printable_evidence(evidence: EndEvidence) -> EndEvidence {
     let system = evidence.system.into_iter().map(|(name, count)| (printable(&name), count));
     let settings = evidence.settings.into_iter();

@@ -46,7 +46,8 @@ impl Client {
         let control = network.dial(peer, plain, TIMEOUT).map_err(Iperf3Error::Unreachable)?;
         control.set_write_timeout(Some(TIMEOUT))?;
         let cookie = Cookie::random()?;
-        // Another program replies with other bytes, does not reply, or closes the connection.
+        // A peer that is not iperf3 replies with other bytes, does not reply, or closes the
+        // connection.
         let greeted = cookie
             .send(&control)
             .and_then(|()| expect_state(&control, State::ParamExchange, TIMEOUT));

@@ -22,7 +22,7 @@ pub(super) struct Parameters {
     /// Does the server send, instead of the client?
     #[serde(skip_serializing_if = "is_unset")]
     pub(super) reverse: bool,
-    /// Seconds at the start of the test that do not count.
+    /// Duration in seconds of the first part of the test, whose data is not counted.
     pub(super) omit: f64,
     /// Duration of the test in seconds; 0 if the test has another limit.
     pub(super) time: f64,

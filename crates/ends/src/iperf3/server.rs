@@ -50,10 +50,10 @@ pub enum Event {
 pub struct Served {
     /// The address of the client.
     pub peer: SocketAddr,
-    /// Number of bytes that all streams together transferred, without the part that the client
-    /// omits.
+    /// Number of bytes that all streams together transferred after the omitted first part of the
+    /// test.
     pub bytes: u64,
-    /// Duration of the test, without the part that the client omits.
+    /// Duration of the test, without the omitted first part.
     pub time: Duration,
     /// Number of streams.
     pub streams: usize,
@@ -195,12 +195,12 @@ fn serve_test(
     send_state(control, State::ExchangeResults)?;
     let _theirs: Results = receive_text(control, TIMEOUT)?;
     send_text(control, &transfer.results(&streams, &bytes, time))?;
-    // The client may start its next test as soon as it receives this state, so the current test is
-    // released before.
+    // The client may start its next test as soon as it receives `DisplayResults`, so the current
+    // test is released before.
     shared.release(cookie);
     send_state(control, State::DisplayResults)?;
-    // The client has all results now. It may close the connection instead of sending the last
-    // state.
+    // The client has all results now. It may close the connection instead of sending `IperfDone`,
+    // so an error is ignored.
     let _ = expect_state(control, State::IperfDone, TIMEOUT);
     Ok(Served {
         peer,
@@ -248,7 +248,7 @@ struct Transfer {
     is_reverse: bool,
     /// Maximum number of bytes in a read or write.
     size: usize,
-    /// Time at the start of the test whose data does not count.
+    /// Duration of the omitted first part of the test, whose data does not count.
     omit: Duration,
     /// Rate limit of each stream in bytes per second, which applies if the server sends; `None` for
     /// no limit.
@@ -292,8 +292,8 @@ impl Transfer {
         })
     }
 
-    /// Transfers data until the client ends the test. Returns the bytes of each stream and the
-    /// duration, both without the omitted part.
+    /// Transfers data until the client ends the test. Returns the number of bytes of each stream
+    /// and the duration of the transfer, both without the omitted part.
     fn run(
         &self,
         control: &Stream,
@@ -451,7 +451,7 @@ mod tests {
             Stream::Kernel(stream) => TcpInfo::of(stream).unwrap().field("max_pacing_rate"),
             Stream::Own(stream, _) => stream.max_pacing_rate().unwrap(),
         };
-        // The host connects to itself.
+        // The host connects to itself, so the other end of its link has no host.
         let (link, _other_end) = pair(MemoryConfig::default()).unwrap();
         let address = "10.0.0.1/24".parse().unwrap();
         let location = Location { address, gateway: None, compresses_headers: false };
