@@ -6,8 +6,8 @@ use crate::socket::Stream;
 use linerate_evidence::{Distribution, QueueEvidence, SenderStates};
 use std::time::{Duration, Instant};
 
-/// The samples of a connection, combined as sums, maxima and shares. Each [`Sum`] is over the field
-/// of [`Reading`] that has its name, in the unit of that field.
+/// The samples of a connection, combined as sums, maxima and shares. Each [`Sum`] combines the
+/// samples of the field of [`Reading`] with the same name, in the unit of that field.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
     unacknowledged: Sum,
@@ -166,13 +166,13 @@ impl Samples {
 }
 
 /// Returns the reason why the sender does not send at the moment of `reading`; `None` if a value
-/// that decides is missing, or if this end receives. `is_in_call` says whether the program is in a
-/// call of `write`.
+/// needed for the decision is missing, or if this end receives. `is_in_call` says whether the
+/// program is in a call of `write`.
 ///
-/// TCP sends whole segments, so less than a segment of unsent data counts as none. The peer's
-/// window counts as full if it has room for less than a segment, or if nine tenths of it are in
-/// flight. The congestion window counts as full from two thirds on, because TCP may wait to send
-/// several segments at once.
+/// TCP sends whole segments, so less than a segment of unsent data counts as no unsent data. The
+/// peer's window counts as full if it has room for less than a segment, or if nine tenths of it are
+/// in flight. The congestion window counts as full if two thirds of it are in flight, because TCP
+/// may wait until it can send several segments at once.
 fn state(reading: &Reading, is_in_call: bool) -> Option<State> {
     // The empty send queue of a receiving end would look like that of a sender out of data.
     if reading.data_segments_sent == Some(0) {
@@ -192,8 +192,9 @@ fn state(reading: &Reading, is_in_call: bool) -> Option<State> {
     if in_network >= congestion_window / 3 * 2 {
         return Some(State::CongestionWindowFull);
     }
-    // TCP may hold back a small remainder until the program writes more data. If the program is in
-    // `write`, the full buffer has no room for more data, so the buffer is the cause.
+    // TCP may hold back a small remainder of unsent data until the program writes more. If the
+    // program is in `write`, the send buffer is full and cannot take more data, so the buffer is
+    // the cause.
     if is_in_call && unsent < in_flight / 2 {
         return Some(State::BufferFull);
     }

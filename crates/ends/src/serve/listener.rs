@@ -154,8 +154,8 @@ impl Listener {
                 Ok((stream, peer)) => serve(stream, peer),
                 Err(error) if is_pause(&error) || is_of_one_peer(&error) => {}
                 Err(error) if is_of_ended_host(&error) => return Err(error),
-                // The machine is out of descriptors or memory. Connections that close will release
-                // both.
+                // The machine is out of descriptors or memory. Waits, because connections that
+                // close release both.
                 Err(_) => {
                     let _ = poll(&mut [], Some(&WAIT));
                 }

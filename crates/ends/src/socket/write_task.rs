@@ -140,7 +140,8 @@ fn write_whole(
 }
 
 /// Waits until `max_rate`, in bytes per second, allows the next write. Returns false if `stop`
-/// returned true. The wait is divided into slices, because at 1 B/s it lasts for 24 minutes.
+/// returned true. The wait is divided into slices, because after a write of 1,460 bytes at 1 B/s it
+/// lasts for 24 minutes.
 fn await_next_write(
     max_rate: u64,
     given: &WriteResult,

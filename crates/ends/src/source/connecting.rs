@@ -32,7 +32,8 @@ pub struct Delivered {
     pub bytes: u64,
     /// Time from the first write until the sink confirmed the last byte, by a report or by closing
     /// the connection. Without a confirmation, the time until the last write. Half a round-trip
-    /// time is subtracted from the time of a report.
+    /// time is subtracted from the time of a report, because the report takes about that long to
+    /// arrive.
     pub time: Duration,
     /// Did the sink confirm that it has read all `bytes`?
     pub confirmed: bool,
