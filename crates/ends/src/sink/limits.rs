@@ -12,13 +12,14 @@ pub struct Limits {
     /// Maximum time without data on a plain connection, after which the connection is closed.
     pub idle: Duration,
     /// Maximum time from the acceptance of a run to the arrival of its data connection. A run
-    /// without a data connection is then cancelled, so that other sweeps can set the receive
-    /// buffer.
+    /// without a data connection is then cancelled, because it keeps the receive buffer of the
+    /// listening socket locked against the runs of other sweeps.
     pub arrival: Duration,
     /// Time to wait after each read, which makes the sink a slow reader.
     pub pause: Duration,
     /// Maximum number of bytes in a read of a run, instead of the number that the sweep requests;
-    /// `None` keeps the sweep's number. Small reads occupy the processor with system calls.
+    /// `None` keeps the sweep's number. Small reads need more system calls, and so more processor
+    /// time.
     pub read_size: Option<usize>,
 }
 

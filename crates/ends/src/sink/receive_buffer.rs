@@ -78,8 +78,8 @@ impl ReceiveBufferGuard<'_> {
 
 impl Drop for ReceiveBufferGuard<'_> {
     fn drop(&mut self) {
-        // Kernels before 5.14 cannot restore automatic tuning; plain peers then get the default
-        // size.
+        // Fails on kernels before 5.14, which cannot restore automatic tuning. Plain peers then get
+        // the default size.
         let _ = self.lock.listener.restore_receive(self.lock.default_size);
         *self.lock.is_locked.lock().unwrap_or_else(PoisonError::into_inner) = false;
         self.lock.unlocked.notify_one();

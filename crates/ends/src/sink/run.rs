@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Interval at which a session checks a run whose data is being read. A run that receives no data
-/// lasts at least this long.
+/// Interval at which a session checks a run whose data is being read. Also the minimum time without
+/// data after which a run ends.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum number of bytes in a read, which limits the memory that a sweep can occupy in the sink.
 const MAX_READ: u64 = 16 << 20;
@@ -75,8 +75,8 @@ impl ControlEnd {
 }
 
 impl<'a> Run<'a> {
-    /// Creates a run that waits for its data connection for at most `timeout`, and keeps the
-    /// receive buffer locked until then.
+    /// Creates a run that waits for its data connection for at most `timeout`. Until then, `guard`
+    /// keeps the receive buffer locked against other runs.
     pub(super) fn expected(
         spec: RunSpec,
         control: Arc<ControlEnd>,
@@ -123,8 +123,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Records that the data connection has arrived, which unlocks the receive buffer. Returns
-    /// false if the run has already been cancelled.
+    /// Records that the data connection has arrived. Its receive buffer is fixed now, so drops the
+    /// guard that kept other runs from setting the buffer of the listening socket. Returns false if
+    /// the run has already been cancelled.
     pub(super) fn arrive(&self) -> bool {
         let mut phase = lock(&self.phase);
         let expected = matches!(*phase, Phase::Expected { .. });

@@ -105,8 +105,9 @@ impl Session<'_, '_> {
             Request::Stop {} => match &self.run {
                 Some((token, run)) if !run.is_over() => {
                     run.stop();
-                    // The run may still wait for its data connection. If it were kept, a sweep that
-                    // opens and stops runs in turn would occupy memory without bound.
+                    // Removes the run from the expected runs, in case it still waits for its data
+                    // connection. Otherwise a sweep that opens and stops runs in turn would occupy
+                    // memory without bound.
                     self.shared.take_expected(*token);
                 }
                 // There is no run to stop. If the run ended while this request was on its way, the

@@ -171,7 +171,8 @@ fn a_run_without_a_data_connection_is_cancelled_and_the_next_one_starts() {
     assert!([2, 4].iter().all(|&place| lines[place].contains("did not come in time")), "{lines:?}");
 }
 
-/// The sink would keep the control connection open if it did not remove the run.
+/// If the sink did not remove the run, the control connection would stay open, and reading the
+/// replies to the end would time out.
 #[test]
 fn a_run_is_removed_when_its_sweep_disconnects() {
     let lines = replies_without_data_connection(Limits::default(), 1);
