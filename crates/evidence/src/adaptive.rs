@@ -161,10 +161,10 @@ impl<'a> State<'a> {
         if self.runs.is_multiple_of(2) { one().or_else(other) } else { other().or_else(one) }
     }
 
-    /// Returns the cell in the middle of the steepest gap: the gap whose two bounding measured
-    /// cells differ most in rate. Returns `None` if no gap is steeper than [`STEEP`]. Gaps are
-    /// searched on the diagonal, the row of the largest send buffer, and the column of the largest
-    /// receive buffer.
+    /// Returns the cell in the middle of the steepest gap; `None` if no gap is steeper than
+    /// [`STEEP`]. A gap is a series of unmeasured cells between two measured cells. The steepest
+    /// gap is the one whose two bounding cells differ most in rate. Gaps are searched on the
+    /// diagonal, the row of the largest send buffer, and the column of the largest receive buffer.
     fn steepest_gap(&self) -> Option<Cell> {
         let (sends, receives) = (self.sizes().0.len(), self.sizes().1.len());
         let steps = sends.max(receives) - 1;

@@ -5,7 +5,7 @@ use crate::line_rate::LineRate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Properties of a bench that are the same for all runs of a sweep.
+/// Properties of a bench, an engine and a path, that are the same for all runs of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchFacts {
     /// A sentence for the report that names the TCP implementation at each end and the link between
@@ -13,7 +13,8 @@ pub struct BenchFacts {
     pub description: String,
     /// Number of payload bytes of a full segment. TCP options are not included.
     pub segment_payload: u32,
-    /// Number of bytes that a packet occupies on the wire in addition to its payload.
+    /// The framing of packets: how many bytes the headers and the link add to the payload of a
+    /// packet.
     pub framing: Framing,
     /// The bit rate of the link; `None` if the link's driver does not report one.
     pub line_rate: Option<LineRate>,

@@ -16,7 +16,8 @@ use std::num::{NonZeroU32, NonZeroU64};
 pub struct RunRecord {
     /// Position of the run in the order of all runs, from 0.
     pub order: u32,
-    /// Number of the run among the runs of its cell, from 0. Baseline runs continue the numbers.
+    /// Number of the run among the runs of its cell, from 0. Baseline runs have the numbers after
+    /// those of the cell's other runs.
     pub repeat: u32,
     /// The socket buffer at the sending end.
     pub send_buffer: BufferRecord,
@@ -43,11 +44,13 @@ pub struct RunRecord {
 /// granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BufferRecord {
-    /// Size in packets of one MSS; `None` if the plan gives the size in bytes.
+    /// Planned size of the buffer in packets of one MSS; `None` if the plan gives the size in
+    /// bytes.
     pub packets: Option<u32>,
-    /// Size that was requested from the system, in bytes.
+    /// Size of the buffer that was requested from the system, in bytes.
     pub requested_bytes: u64,
-    /// Size that the system granted, in bytes. Linux reports twice the requested size.
+    /// Size of the buffer that the system granted, in bytes. Linux reports twice the requested
+    /// size.
     pub granted_bytes: u64,
 }
 

@@ -9,7 +9,8 @@ use oorandom::Rand64;
 pub struct PlannedRun {
     /// Position of the run in the schedule, from 0.
     pub order: u32,
-    /// Number of the run among the runs of its cell, from 0. Baseline runs continue the numbers.
+    /// Number of the run among the runs of its cell, from 0. Baseline runs have the numbers after
+    /// those of the cell's other runs.
     pub repeat: u32,
     /// The send buffer and the receive buffer of the run.
     pub cell: Cell,
@@ -38,8 +39,8 @@ pub fn schedule(design: &Design) -> Vec<PlannedRun> {
     runs
 }
 
-/// Returns the runs of all cells without baseline runs. They are shuffled within blocks or all
-/// together, as the design says. The field `order` is not set yet.
+/// Returns the runs of all cells without baseline runs. They are shuffled within blocks if
+/// [`Design::blocks`] is set, otherwise all together. The field `order` is not set yet.
 fn shuffled(design: &Design) -> Vec<PlannedRun> {
     let cells = design.cells();
     let run = |repeat, &cell: &Cell| PlannedRun { order: 0, repeat, cell };
