@@ -26,9 +26,9 @@ use super::sample::{Sample, median_of_sorted};
 use super::{as_f64, correlation};
 use serde::Serialize;
 
-/// Minimum number of runs of a sweep for an estimation.
+/// Minimum number of runs of a sweep, below which epochs are not estimated.
 const FEWEST_RUNS: usize = 48;
-/// Minimum number of runs of each cell for an estimation.
+/// Minimum number of runs of each cell, below which epochs are not estimated.
 const FEWEST_OF_CELL: usize = 3;
 /// Candidates for the number of runs before a run, and after it, from which the speed at that run
 /// is estimated. The candidate with the smallest residual deviation is used.
@@ -45,8 +45,8 @@ const LEAST_CORRELATION: f64 = 0.2;
 /// Minimum correlation of the deviations of successive runs in standard errors, below which no
 /// epochs are assumed. A standard error is 1/√runs.
 const LEAST_ERRORS: f64 = 3.0;
-/// Minimum deviation of runs from the medians of their cells, as a natural logarithm, for an
-/// estimation. Simulated runs deviate less.
+/// Minimum deviation of runs from the medians of their cells, as a natural logarithm, below which
+/// epochs are not estimated. Simulated runs deviate less.
 const SMALLEST: f64 = 0.003;
 /// Standard deviation of the cells' slopes around 1, as measured on shared virtual CPUs.
 const SPREAD_OF_SLOPES: f64 = 0.15;
@@ -276,8 +276,9 @@ impl Estimate {
     }
 
     /// Returns, for each cell, the half-width that the slope's error adds to the 95 % interval of
-    /// the corrected rate. The error counts in proportion to the absolute mean of the speeds at the
-    /// cell's runs, because the mean speed of all runs is 0.
+    /// the corrected rate. The mean speed of all runs is 0, so the correction of a cell's rate is
+    /// the slope times the mean speed at the cell's runs. The error of the slope counts in
+    /// proportion to the absolute value of that mean.
     fn added_half_widths(&self, cells: &Cells, deviation: f64) -> Vec<f64> {
         let prior = (deviation / SPREAD_OF_SLOPES).powi(2);
         let of_cell = |numbers: &Vec<usize>| {

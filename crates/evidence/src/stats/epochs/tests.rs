@@ -62,7 +62,7 @@ impl World {
         20.0 + as_f64(cell as u64 % 7) * 0.11 + as_f64(cell as u64 / 7) * 0.05
     }
 
-    /// Returns the runs of the made-up sweep in random order, as the order of time.
+    /// Returns the runs of the made-up sweep in the order of time. Their cells are in random order.
     fn runs(self) -> Vec<Observation> {
         self.truth().runs
     }
