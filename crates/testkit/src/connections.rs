@@ -436,7 +436,9 @@ impl Connections {
 /// Delivers a short segment to `end` as its host does for cached flows: as a run of one segment, if
 /// header prediction accepts it. Returns `None` if it does not.
 fn give_as_run(end: &mut Connection, now: Instant, segment: &Segment<'_>) -> Option<Disposition> {
-    /// Data from this length on, in bytes, are delivered with a reference to their buffer instead.
+    /// Payload size in bytes from which on a segment is not delivered as a run. The caller delivers
+    /// such a segment with a reference to its buffer, which the connection may keep instead of
+    /// copying the data.
     const SHORT: usize = 64;
     if segment.payload.len() >= SHORT {
         return None;

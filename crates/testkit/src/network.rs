@@ -17,8 +17,8 @@ pub enum Fate {
     Repeat(Duration),
     /// The packet arrives with this additional delay, behind packets that were sent later.
     Delay(Duration),
-    /// The packet arrives with one bit inverted. This is the bit's number, modulo the number of
-    /// bits.
+    /// The packet arrives with one bit inverted. The field is the number of this bit, taken modulo
+    /// the number of bits in the packet.
     Spoil(u64),
 }
 

@@ -127,7 +127,7 @@ impl Pair {
             Host::new(Stack::new(config, seed), TestLink::new(capabilities, setup.capacity))
         });
         let wire = Wire::new(setup.network, setup.seed);
-        // The clock does not start at zero, so that a forgotten timestamp shows.
+        // The clock does not start at zero, so that tests detect a time that was never set.
         let now = Instant::ZERO + Duration::from_secs(1_000);
         Self {
             now,

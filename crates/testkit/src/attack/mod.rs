@@ -123,7 +123,8 @@ impl AttackTest {
                 return None;
             }
             mailbox.borrow_mut().push_back(frame.to_vec());
-            // Frames to the intruder take no capacity of the path between the honest hosts.
+            // The frame is in the intruder's inbox now. It is lost on the path between the hosts,
+            // so that it takes no capacity there.
             Some(Fate::Lose)
         });
         let door = listen(&mut pair);

@@ -181,8 +181,8 @@ impl World {
         });
     }
 
-    /// Makes accurate ECN and congestion marks frequent in many worlds. This is drawn last, so that
-    /// worlds of older versions are unchanged.
+    /// Makes accurate ECN and congestion marks frequent in many worlds. Its random numbers are
+    /// drawn after those of the older properties of a world, which therefore keep their values.
     fn count_marks(&mut self, dice: &mut Dice) {
         if !dice.once_in_a_while(40) {
             return;

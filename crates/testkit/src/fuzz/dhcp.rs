@@ -163,7 +163,8 @@ fn frame(ether_type: EtherType, destination: MacAddress, length: usize) -> Vec<u
 mod tests {
     use super::*;
 
-    /// A DISCOVER, an offer, a grant, a renewal, and a NAK that refuses the renewal.
+    /// The test case is an exchange of a DISCOVER, an offer, a grant, a renewal, and a NAK that
+    /// refuses the renewal.
     #[test]
     fn a_test_case_of_an_exchange_runs() {
         let mut bytes = vec![0, 0, 0];

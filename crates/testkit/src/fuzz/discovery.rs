@@ -71,7 +71,7 @@ impl<'a> TestCase<'a> {
 
     fn advance(&mut self) {
         let end = self.now + self.choices.span();
-        // The number of timers is bounded, so that a test case ends.
+        // Handles at most 100 timeouts, so that a test case ends.
         for _ in 0..100 {
             let next = self.stack.poll_timeout();
             if next > end {

@@ -283,7 +283,7 @@ impl Script {
     /// Checks that the test has expected every segment that was sent.
     ///
     /// # Panics
-    /// If there is one.
+    /// If a segment was sent that the test has not expected.
     #[track_caller]
     pub fn expect_nothing(&mut self) {
         self.flush();

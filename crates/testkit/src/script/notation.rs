@@ -17,8 +17,9 @@ use linerate_wire::{
 /// ```
 ///
 /// Flags are `S F R P U E W A` and `.` for ACK, in this order. A digit stands for the counter of
-/// accurate ECN that `E W A` encode, and `ecn0 =1001,0,1` for its option. `bare` suppresses the
-/// timestamps that the script adds for a peer that uses them.
+/// accurate ECN that the flags `E W A` encode. `ecn0 =1001,0,1` is the option of accurate ECN with
+/// its byte counters. `bare` suppresses the timestamps that the script adds for a peer that uses
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notation {
     /// Control bits, such as SYN and ACK.
@@ -27,11 +28,12 @@ pub struct Notation {
     pub seq: u32,
     /// Length of the data in bytes.
     pub length: u32,
-    /// Acknowledgement number (SEG.ACK), counted from the SYN of the segment's receiver.
+    /// Acknowledgement number (SEG.ACK), counted from the SYN of the segment's receiver; `None`
+    /// without the flag ACK.
     pub ack: Option<u32>,
-    /// Window field, without scaling.
+    /// Window field, without scaling; `None` if the text of a script does not mention it.
     pub window: Option<u16>,
-    /// Urgent pointer.
+    /// Urgent pointer; `None` without the flag URG.
     pub urgent: Option<u16>,
     /// TCP options. Numbers in SACK blocks are counted from the SYN of the segment's receiver.
     pub options: TcpOptions,
@@ -96,7 +98,7 @@ impl Notation {
     }
 
     /// Checks that `sent` agrees with this segment in everything that `text` mentions. Flags,
-    /// sequence numbers and length are always compared.
+    /// sequence numbers, acknowledgement numbers and length are always compared.
     ///
     /// # Panics
     /// If it does not agree.

@@ -33,8 +33,8 @@ impl TestCase<'_> {
         self.segment(TcpFlags::ACK | TcpFlags::PSH, self.received_ack, self.received_end);
     }
 
-    /// Chooses the next acknowledgement number, between the last one and the end of the
-    /// connection's data.
+    /// Sends an acknowledgement. Its number is between the last one that the peer has sent and the
+    /// end of the connection's data.
     pub(super) fn acknowledgement(&mut self) {
         let share = u32::from(self.choices.byte());
         let all = self.received_end - self.sent_ack;
