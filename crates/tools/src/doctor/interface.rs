@@ -1,5 +1,5 @@
-//! Checks what `ping --on packet:NAME` and `--on xdp:NAME` need: the permission to share an
-//! interface with the kernel, which ordinary users rightly do not have.
+//! Checks whether `ping --on packet:NAME` and `--on xdp:NAME` may share an interface with the
+//! kernel. A missing permission is not reported as bad, because ordinary users should not have it.
 
 use super::finding::Finding;
 use linerate_link::packet::PacketError;

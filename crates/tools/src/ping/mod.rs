@@ -38,8 +38,8 @@ pub enum Answer {
     Problem(EchoError),
 }
 
-/// Sends a series of echo requests. Calls `begun` after the first request was sent, and `on_answer`
-/// with each answer. Returns the statistics.
+/// Sends a series of echo requests. Calls `begun` after the first request was sent, and `tell` with
+/// each answer. Returns the statistics.
 ///
 /// # Errors
 /// [`ToolError`]: requests cannot be sent to the destination, or the link failed.

@@ -50,9 +50,11 @@ pub struct TraceParameters {
 /// The sockets that a trace uses.
 #[derive(Clone, Copy, Debug)]
 struct Sockets {
-    /// Receives ICMP messages, and sends echo requests if these are the probes.
+    /// The raw socket that receives ICMP messages, and that sends the probes if they are echo
+    /// requests.
     icmp: RawHandle,
-    /// Sends UDP datagrams if these are the probes, with its local port.
+    /// The UDP socket that sends the probes, with its local port; `None` if the probes are echo
+    /// requests.
     udp: Option<(UdpHandle, u16)>,
 }
 
