@@ -103,7 +103,7 @@ impl State {
         self.registry.wake_all();
     }
 
-    /// Has every closed socket sent its data?
+    /// Has every closed socket sent its data, and is no packet left in a queue of the host?
     pub(crate) fn has_no_orphans(&self) -> bool {
         self.stack.orphans() == 0 && !self.stack.holds_packets()
     }

@@ -51,7 +51,8 @@ impl Registry {
         self.sockets.insert(id, Waiters::default());
     }
 
-    /// Removes a closed socket. No task waits for it, because waiting borrows the socket.
+    /// Removes a closed socket. Wakes tasks that are still registered: their calls were cancelled,
+    /// because a waiting call borrows the socket.
     pub(crate) fn remove(&mut self, id: SocketId) {
         if self.forwarder.map(SocketId::Listen) == Some(id) {
             self.forwarder = None;

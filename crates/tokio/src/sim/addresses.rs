@@ -48,8 +48,8 @@ impl IpVersions {
     }
 }
 
-/// Returns the configuration of a host. Its addresses are usable at once: a link without a link
-/// header has no duplicates to detect, and no router to report multicast groups to.
+/// Returns the configuration of a host. Its addresses are usable at once: on a link without MAC
+/// addresses, a host neither detects duplicate addresses nor reports solicited-node groups.
 pub(super) fn config(versions: IpVersions, host: usize) -> StackConfig {
     let [high, low] = suffix(host).to_be_bytes();
     let mut config = StackConfig::unconfigured(MacAddress::new([2, 0, 0, 0, high, low]));
