@@ -381,8 +381,9 @@ impl Connections {
     fn give(&mut self, to: End, segment: &Segment<'_>, ecn: Ecn) -> Disposition {
         let now = self.now;
         let end = self.end(to);
-        // Overwrites the free space where the data will be stored, as an earlier segment with an
-        // equal header and a wrong checksum may do.
+        // Fills the free space for the data with garbage. Data may be stored there before their
+        // checksum is verified, so an earlier segment with an equal header may have left wrong
+        // data.
         if let Some(room) = DataRun::place_of_first(end, segment) {
             room.fill(0xdb);
         }

@@ -27,10 +27,12 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::rc::Rc;
 
-/// Time between two turns of a host. In a turn it receives up to 64 frames and sends up to 64.
+/// Time between two turns of a host. In each turn, a host receives up to 64 frames and sends up to
+/// 64.
 pub const TURN: Duration = Duration::from_millis(1);
 
-/// Maximum number of frames that the intruder sends in a turn: half of what the host receives.
+/// Maximum number of frames that the intruder sends in a turn: half of the frames that the host can
+/// receive in a turn.
 pub const FRAMES_A_TURN: usize = 32;
 
 /// Address of the intruder.
@@ -102,7 +104,7 @@ impl AttackTest {
     #[must_use]
     pub fn new(seed: u64, configure: impl Fn(&mut StackConfig)) -> Self {
         // At this rate, eight full frames arrive in a turn: an eighth of the frames that the host
-        // receives.
+        // can receive in a turn.
         let line = Line { rate: Rate::from_bits_per_second(100_000_000), queue: 128 << 10 };
         let network = Network { line: Some(line), ..Network::clean(Duration::from_micros(500)) };
         let mut pair =
