@@ -23,7 +23,7 @@ use crate::stats::{Surface, SurfacePoint, as_f64, repeat_noise};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-/// Number of runs among which one is a repetition of a measured cell.
+/// One of this many runs is a repetition of a measured cell.
 const REPEAT_EVERY: usize = 5;
 /// Ratio of the rates of two measured cells above which the cell midway between the two is
 /// measured.

@@ -24,7 +24,7 @@ pub struct EndEvidence {
     pub connection: ConnectionEvidence,
     /// Lengths of the connection's queues, sampled during the observed part.
     pub queues: QueueEvidence,
-    /// Shares of the reasons why the sender did not send, from samples; `None` at a receiving end.
+    /// Reasons why the sender did not send, as shares of samples; `None` at a receiving end.
     pub states: Option<SenderStates>,
     /// Increase of the system's counters of protocols, interfaces and queues during the observed
     /// part, by counter name. Counters that did not change are omitted.

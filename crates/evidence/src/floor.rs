@@ -3,9 +3,9 @@
 
 use linerate_units::Duration;
 
-/// One measured transfer of the floor, which does without TCP. It uses the same threads as a TCP
-/// transfer, and copies and checksums each byte as often. It goes through the same link or, in
-/// place of the loopback device, through a socket pair.
+/// One measured transfer without TCP (the floor), with which TCP is compared. It uses the same
+/// threads as a TCP transfer, and copies and checksums each byte as often. It goes through the same
+/// link or, in place of the loopback device, through a socket pair.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Floor {
     /// Number of bytes transferred.

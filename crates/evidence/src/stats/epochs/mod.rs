@@ -30,8 +30,8 @@ use serde::Serialize;
 const FEWEST_RUNS: usize = 48;
 /// Minimum number of runs of each cell, below which epochs are not estimated.
 const FEWEST_OF_CELL: usize = 3;
-/// Candidates for the number of runs before a run, and after it, from which the speed at that run
-/// is estimated. The candidate with the smallest residual deviation is used.
+/// Candidates for the number of neighbouring runs, before a run and again after it, from which the
+/// speed at that run is estimated. The candidate with the smallest residual deviation is used.
 const REACHES: [usize; 3] = [2, 4, 8];
 /// Number of rounds in which speeds, levels and slopes are estimated in turn. Five rounds suffice
 /// for convergence.

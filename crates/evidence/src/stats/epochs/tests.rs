@@ -78,7 +78,7 @@ impl World {
         let mut speeds = Vec::new();
         let runs = order.into_iter().map(|cell| {
             if self.epoch_runs > 0.0 && dice.0.rand_float() < 1.0 / self.epoch_runs {
-                // Every third epoch has the highest speed.
+                // Every third epoch has the highest speed, whose logarithm is 0.
                 epoch += 1;
                 speed = if epoch % 3 == 0 { 0.0 } else { -dice.within(self.amplitude).abs() };
             }
