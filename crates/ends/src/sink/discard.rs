@@ -1,4 +1,4 @@
-//! The sink's service for plain peers, which discards their data (RFC 863).
+//! The sink's service for peers that send no greeting of linerate: discards their data (RFC 863).
 
 use super::event::{Event, Served, Service};
 use super::shared::Shared;

@@ -61,7 +61,8 @@ pub enum Service {
 /// Totals over all connections of a sink.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Number of plain connections and data connections, including those without data.
+    /// Number of data connections and of connections without a greeting (plain connections),
+    /// including those without data.
     pub connections: u64,
     /// Number of control connections.
     pub sessions: u64,

@@ -9,7 +9,8 @@ pub struct Limits {
     pub connections: usize,
     /// Maximum number of open control connections.
     pub sessions: usize,
-    /// Maximum time without data on a plain connection, after which the connection is closed.
+    /// Maximum time without data on a connection without a greeting of linerate, after which the
+    /// sink closes the connection.
     pub idle: Duration,
     /// Maximum time from the acceptance of a run to the arrival of its data connection. A run
     /// without a data connection is then cancelled, because it keeps the receive buffer of the
