@@ -50,7 +50,7 @@ pub struct Trace {
 /// The counters of a path.
 pub type PathCounters = ImpairCounters;
 
-/// A rule about packets.
+/// A rule: a function that decides about each packet before the packet enters its path.
 pub(super) type Rule = Box<dyn FnMut(&Packet<'_>) -> Verdict + Send>;
 
 /// The time after which a packet held for reordering enters its path, even if too few packets have
