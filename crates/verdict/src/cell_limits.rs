@@ -24,9 +24,9 @@ const RAISES: f64 = 1.2;
 /// which is above [`RAISES`].
 const LEAST_RATIO: f64 = 1.5;
 
-/// Factor by which the largest buffer is multiplied to find the smaller size with which it is
-/// compared. Of the listed sizes that are smaller by at least [`LEAST_RATIO`], the nearest one to
-/// the product is used.
+/// Factor by which a cell's buffer size is multiplied to find the next smaller size, if the sweep
+/// has no larger buffer to compare with. Of the sweep's sizes that are smaller by a factor of at
+/// least [`LEAST_RATIO`], the nearest one to the product is used.
 const NEXT_SMALLER: f64 = 0.8;
 
 /// The limits of the throughput of one cell.

@@ -5,8 +5,9 @@
 //!
 //! Two kinds of noise are distinguished. The scatter of runs within a cell determines the interval
 //! of that cell's change. The scatter is pooled over all cells of both sweeps, because a cell has
-//! few runs. A slow period of the machine affects all cells alike. The interval of the overall
-//! change therefore follows from the means of consecutive parts of each sweep.
+//! few runs. A slow period of the machine affects consecutive runs of all cells, whose deviations
+//! are therefore not independent. The interval of the overall change is computed from the means of
+//! consecutive parts of each sweep.
 
 use crate::log_ratio::logarithm;
 use crate::table::{CellSummary, Table};
@@ -159,8 +160,9 @@ fn interval_of_parts(change: f64, tables: &[&Table<'_>]) -> Option<Interval> {
 fn means_of_parts(table: &Table<'_>) -> Vec<f64> {
     let mut deviations: Vec<(u32, f64)> = Vec::new();
     for runs in table.iter().map(CellSummary::fair_runs).filter(|runs| runs.len() > 1) {
-        // Epochs are not subtracted from these rates. The medians are corrected to the mean speed
-        // of their sweep, and a slow period lowers that mean.
+        // These rates still contain the slow changes of the machine's speed (epochs). The medians
+        // are corrected only to the mean speed of their sweep. A slow period lowers that mean, so
+        // the interval must cover its effect.
         let rate = |run: &&RunRecord| logarithm(run.bytes_per_second);
         let mean = runs.iter().map(rate).sum::<f64>() / as_f64(runs.len() as u64);
         deviations.extend(runs.iter().map(|run| (run.order, rate(run) - mean)));

@@ -20,15 +20,17 @@ const WAKE_UP_NANOS: u64 = 2_000;
 /// Assumed delay of a wake-up on a CPU that has slept for long, in nanoseconds, see
 /// [`WAKE_UP_NANOS`].
 const LATE_WAKE_UP_NANOS: u64 = 10_000;
-/// Maximum share of the time that is subtracted at [`LATE_WAKE_UP_NANOS`] for each wake-up.
+/// Maximum share of the time that is subtracted for late wake-ups, each of which counts as
+/// [`LATE_WAKE_UP_NANOS`].
 const LATE_SHARE: f64 = 0.03;
 /// Assumed delay of a wake-up on an idle virtual CPU, in nanoseconds, which counts as time that the
 /// hypervisor withheld. It adds to the round-trip time, but does not reduce the processor time that
 /// a thread can get. On a machine with two CPUs that were idle for 85 % of the time, the hypervisor
 /// withheld 15 % of both. There were 3,300 interrupts a second, so each of them accounts for 90 µs.
 const STOLEN_WAKE_UP_NANOS: u64 = 90_000;
-/// Maximum share of the time that is subtracted at [`STOLEN_WAKE_UP_NANOS`] for each wake-up. A
-/// thread that runs for so small a share is not limited by its CPU.
+/// Maximum share of the time that is subtracted for delayed wake-ups of virtual CPUs, each of which
+/// counts as [`STOLEN_WAKE_UP_NANOS`]. A thread loses at most as much time as it ran, and a thread
+/// that ran for less than this share is not limited by its CPU.
 const STOLEN_LATE_SHARE: f64 = 0.1;
 
 /// Maximum number of CPUs that work other than the transfer's threads occupies on a machine that
@@ -142,7 +144,8 @@ mod tests {
             sender.thread.cpu_nanos = Some(cpu_nanos);
             RunEvidence { sender, ..RunEvidence::default() }
         };
-        // Of the 30 % that the machine worked, the transfer's thread worked 5 % and 15 %.
+        // The machine works 30 % of the time. The transfer's thread works 5 % in the first run, and
+        // 15 % in the second.
         assert_eq!(contention(&run(50_000_000)), None);
         let (end, name, share) = contention(&run(150_000_000)).unwrap();
         assert_eq!((end, name), (End::Sender, "steal_share"));
@@ -187,7 +190,7 @@ mod tests {
         assert_eq!(contention(&run(0.43, [7, 7])), None);
         // Another program takes 0.3 CPUs of the machine.
         assert!(contention(&run(0.3, [7, 7])).is_some());
-        // The kernel's threads for software interrupts take them.
+        // The kernel's threads for software interrupts take these 0.3 CPUs.
         let mut interrupted = run(0.3, [7, 7]);
         for end in [&mut interrupted.sender, &mut interrupted.receiver] {
             end.machine.softirq_thread_nanos = Some(250_000_000);

@@ -209,9 +209,10 @@ fn away(end: &EndEvidence) -> Option<f64> {
 }
 
 /// Returns the ratio of the packets that the receiving machine dropped to the retransmitted
-/// segments. The drop counters of the machine include its other traffic. Without either, the ratio
-/// is 0: the observed part of a run may have no loss, although its beginning had. Returns `None` if
-/// there are drops but no retransmissions, or if the receiver was not observed.
+/// segments. The drop counters of the machine include its other traffic. Without drops, the ratio
+/// is 0 even if nothing was retransmitted: the observed part of a run may have no loss, although
+/// its beginning had. Returns `None` if there are drops but no retransmissions, or if the receiver
+/// was not observed.
 fn receive_drops(run: &RunEvidence) -> Option<f64> {
     let repeated = as_f64(run.sender.connection.retransmitted_segments?);
     run.receiver.seconds?;

@@ -132,7 +132,8 @@ const POLICED: &[Condition] = &[
     at_most(Figure::ReceiveDrops, 0.2, 0.5, NOT_THERE),
 ];
 
-/// Effects on losses that do not depend on the load of the path.
+/// Expectations for losses that do not depend on the load of the path: pacing hardly reduces the
+/// loss rate.
 const LOSSES_STAY: &[&[Expectation]] = &[
     &[Expectation::LossStays(Change::PacedAtHalf, 0.4)],
     &[Expectation::LossStays(Change::Paced, 0.4)],
@@ -166,7 +167,9 @@ pub const RULES: &[Rule] = &[
                 Expectation::Raises(Change::SendBufferLarger, 1.2),
                 Expectation::Lowers(Change::SendBufferHalved, 0.75),
             ],
-            // On a path with a short round trip, the reader's copies are a part of it.
+            // On a path with a short round trip, copying by the reader is a considerable part of
+            // the round-trip time. A reader that discards the data is then faster even if the send
+            // buffer is the limit.
             &[Expectation::RaisesAtMost(Change::Discard, 1.7)],
         ],
         proof: Proof::First,
@@ -204,14 +207,15 @@ pub const RULES: &[Rule] = &[
                 Expectation::Raises(Change::ReceiveBufferLarger, 1.2),
                 Expectation::Lowers(Change::ReceiveBufferHalved, 0.75),
             ],
-            // A kernel that tunes its receive buffers keeps them small for a slow reader.
+            // A kernel that tunes its receive buffer keeps the buffer small for a slow reader. If
+            // discarding the data raises the rate, the reader is the limit.
             &[Expectation::RaisesAtMost(Change::Discard, 1.15)],
         ],
         proof: Proof::First,
     },
-    // A small buffer on a path with a short round trip contains unread data most of the time,
-    // because the reader needs about as long as the path. Only the interventions distinguish it
-    // from the buffer of a slow reader.
+    // On a path with a short round trip, a small receive buffer contains unread data most of the
+    // time, because a read takes about as long as the round trip. Only interventions distinguish
+    // this case from a slow reader.
     Rule {
         limit: Limit::ReceiveBuffer,
         conditions: &[
@@ -254,9 +258,11 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::First,
     },
-    // Without copies, a thread that works half of the time or more is faster even if it never
-    // pauses, and a larger buffer helps a reader that pauses. Only a large effect proves that the
-    // reader is the limit in these cases.
+    // Unlike the rule above, this rule admits a reading thread that uses its CPU for half of the
+    // time or more. Such a thread saves the time of copying if it discards the data. The transfer
+    // may then be up to 1.45 times as fast although the receive buffer is the limit, so only a
+    // factor of 1.5 proves that the reader is the limit. The rule expects nothing of a larger
+    // receive buffer, which also helps a reader that pauses.
     Rule {
         limit: Limit::Reader,
         conditions: &[
@@ -298,14 +304,14 @@ pub const RULES: &[Rule] = &[
         )],
         expectations: &[
             &[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)],
-            // Other traffic may fill the link. If a larger buffer gains a larger share of the link,
-            // the buffer is the limit.
+            // Other traffic may fill the link. If a larger send buffer gains a larger share of the
+            // link, the send buffer is the limit.
             &[Expectation::Keeps(Change::SendBufferLarger, 0.85, 1.15)],
         ],
         proof: Proof::Counters,
     },
-    // A link that limits the transfer has a standing queue, which lengthens the round-trip time. It
-    // becomes empty only when the sender slows down.
+    // A link that limits the transfer has a standing queue, which lengthens the round-trip time.
+    // The queue becomes empty only when the sender slows down.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[
@@ -318,13 +324,14 @@ pub const RULES: &[Rule] = &[
             &[Expectation::QueueFalls(Change::Paced, 0.5)],
             &[Expectation::Keeps(Change::Paced, PACED_LEAST, 1.02)],
             &[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)],
-            // Losses that increase at a lower rate are not those of a full queue.
+            // A full queue drops fewer packets if the sender slows down. If the loss rate increases
+            // instead, the losses have another cause.
             &[Expectation::LossFalls(Change::Paced, 1.0)],
         ],
         proof: Proof::First,
     },
-    // A send buffer that is larger than the path needs is full, too. Its data then waits in a queue
-    // on the path, and a larger buffer only makes that queue longer.
+    // If the link is the limit, a send buffer that is larger than the path needs is full, too. Its
+    // data then waits in a queue on the path, and a larger buffer only makes that queue longer.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[
@@ -352,7 +359,8 @@ pub const RULES: &[Rule] = &[
         expectations: &[&[Expectation::Raises(Change::LinkFaster, 1.1)]],
         proof: Proof::First,
     },
-    // A receive window that is larger than the path needs is full, too.
+    // If the link is the limit, a receive window that is larger than the path needs is full, too.
+    // Its data then waits in a queue on the path, and a larger window only makes that queue longer.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[
@@ -387,7 +395,8 @@ pub const RULES: &[Rule] = &[
         proof: Proof::All,
     },
     // On a path with a short round trip, bursts that the policer lets pass raise the peak delivery
-    // rate far above the rate of the link. The throughput is then close to that rate.
+    // rate far above the policed rate. Pacing at 90 % of that peak then does not avoid the losses.
+    // The throughput is close to the policed rate, so pacing at half of the throughput avoids them.
     Rule {
         limit: Limit::LinkRate,
         conditions: POLICED,
@@ -410,8 +419,9 @@ pub const RULES: &[Rule] = &[
         proof: Proof::All,
     },
     // A queue that is far too short also keeps the congestion window so small that the peak
-    // delivery rate is below the rate of the link. Losses that become fewer although the sender is
-    // twice as fast are neither random nor those of a policer.
+    // delivery rate is below the rate of the link. Pacing is therefore tried at twice the
+    // throughput. Losses that become fewer although the sender is twice as fast are neither random
+    // nor those of a policer.
     Rule {
         limit: Limit::QueueDrop,
         conditions: SHORT_QUEUE,
@@ -436,7 +446,8 @@ pub const RULES: &[Rule] = &[
         proof: Proof::All,
     },
     // On a path with a short round trip, data and acknowledgements wait for processors and for
-    // other segments of a batch. The round-trip time then says nothing about a queue.
+    // other segments of a batch. The ratio of round-trip times then says nothing about a queue, and
+    // this rule has no condition on it.
     Rule {
         limit: Limit::RandomLoss,
         conditions: &[

@@ -78,9 +78,9 @@ impl Effect {
     }
 }
 
-/// Returns the mean effect over all cells on one side of the diagonal. `side` is the order of send
-/// and receive buffer in these cells: with `Greater`, the send buffer is larger. Returns `None` if
-/// there are no such cells.
+/// Returns the mean effect of the larger buffer over all cells on one side of the diagonal. `side`
+/// is the order of send and receive buffer in these cells: with `Greater`, the send buffer is
+/// larger. Returns `None` if there are no such cells.
 fn side_effect(table: &Table<'_>, side: Ordering, seed: u64) -> Option<Effect> {
     let mut samples = Vec::<&Sample>::new();
     let mut diagonal = BTreeMap::<BufferSize, usize>::new();

@@ -20,8 +20,8 @@ const TIMERS: [(&str, &str); 4] = [
 ];
 
 /// Ratio of rates below which a cell is called slow: its rate, divided by the rate of its fastest
-/// neighbour. Half of a buffer may carry half as much, so the rate of a neighbour with a larger
-/// buffer is first reduced in proportion to the buffers.
+/// neighbour. A cell with half the buffer size may have half the rate. The rate of a neighbour with
+/// a larger buffer is therefore first reduced in proportion to the buffer sizes.
 const PART: f64 = 0.1;
 
 /// Minimum share of the duration of a cell's runs for which expired timers must be able to account.
