@@ -17,7 +17,7 @@ pub trait Bench {
     /// cannot measure a comparable floor.
     ///
     /// The floor is measured before the first run, usually several times. The request has the
-    /// largest buffers of the plan, and at most the bytes of a run.
+    /// largest buffers of the plan, and at most as many bytes as a run.
     ///
     /// # Errors
     /// The errors of [`Bench::run`].
@@ -41,8 +41,8 @@ pub trait Bench {
     ) -> Result<RunOutcome, BenchError>;
 
     /// Releases the resources that were kept between runs, such as a link or a capture file.
-    /// [`make_runs`](crate::make_runs) calls it after the last run, also after an interrupt or an
-    /// error.
+    /// [`make_runs`](crate::make_runs) calls this function after the last run, also after an
+    /// interrupt or an error.
     ///
     /// # Errors
     /// [`BenchError::Capture`] if not all frames could be written to the capture file.
@@ -74,11 +74,12 @@ pub struct RunRequest {
     pub congestion: Option<String>,
 }
 
-/// The requested size of a socket buffer, in bytes and in the unit of the plan.
+/// The requested size of a socket buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferRequest {
-    /// The size in packets of one MSS; `None` if the plan states the size in bytes.
+    /// The buffer size as a number of packets, each with the data bytes of a full segment; `None`
+    /// if the plan states the buffer size in bytes.
     pub packets: Option<u32>,
-    /// The size in bytes.
+    /// The buffer size in bytes, whichever unit the plan uses.
     pub bytes: u64,
 }

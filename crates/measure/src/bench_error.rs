@@ -110,7 +110,7 @@ pub enum BenchError {
         "the connection ended after {bytes} bytes ({what}): run it again, with --pcap to see why"
     )]
     ConnectionLost {
-        /// Number of bytes transferred before the end.
+        /// Number of bytes transferred before the connection ended.
         bytes: u64,
         /// The reason, as text for the user.
         what: String,

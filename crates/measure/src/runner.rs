@@ -32,8 +32,8 @@ const FLOOR_BYTES: u64 = 8 << 20;
 const CONTENDED_SHARE: f64 = 0.02;
 /// Maximum number of repetitions of one run because of waits for a processor.
 const MOST_REPETITIONS: u64 = 2;
-/// Number of runs that a process has still to make for each repetition that it may make: with eight
-/// remaining runs, two repetitions in all are allowed.
+/// Number of remaining runs of a process per allowed repetition. With eight remaining runs, two
+/// repetitions in all are allowed.
 const RUNS_PER_SPARE: usize = 4;
 
 /// A receiver of the progress of a sweep, such as a display.
@@ -107,7 +107,8 @@ pub fn make_runs(
         store.sync()?;
         result
     });
-    // A bench may keep a capture file until its end. After an error, the file is needed most.
+    // The bench is ended even after an error, because it may still hold a capture file, which is
+    // then needed most.
     match (result, bench.end()) {
         // The user knows of the interrupt, but not that the capture is incomplete.
         (Ok(()) | Err(NightError::Bench(BenchError::Interrupted)), Err(error)) => Err(error.into()),

@@ -1,9 +1,9 @@
 //! Checks, before the first run, that the kernel grants the buffers of the plan.
 //!
 //! The kernel doubles the requested size, because its own count includes overhead. It silently
-//! limits large sizes to a setting of the machine, and raises small sizes to a minimum. The limit
-//! is an error, because several cells of the plan would have equal buffers. The minimum is recorded
-//! in the facts of the sweep.
+//! limits large sizes to a setting of the machine, and raises small sizes to a minimum. A size
+//! above the limit is an error, because several cells of the plan would have equal buffers. A size
+//! below the minimum is only recorded in the facts of the sweep.
 
 use crate::bench_error::BenchError;
 use crate::engines::remote_sink::RemoteSink;

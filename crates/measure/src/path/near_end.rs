@@ -69,7 +69,7 @@ impl NearEnd {
     }
 
     /// Returns the ratio of a send buffer's size, as `getsockopt` reports it, to the requested
-    /// size.
+    /// size. The kernel doubles the requested size.
     pub(super) const fn granted_per_asked(&self) -> u64 {
         if self.is_kernel() { 2 } else { 1 }
     }

@@ -17,11 +17,13 @@ const GSO_BURST: usize = 64 << 10;
 const MAX_WRITE: usize = 4 << 20;
 /// Divisor of the time between writes with the intervention of shorter pauses.
 const SHORTER_PAUSE: u32 = 4;
-/// Factor of the throughput that a transfer to a discarding reader may reach. It is sufficient to
-/// prove that the reader was the limit, whereas a transfer at full speed would occupy the CPUs.
+/// Maximum throughput of a transfer to a discarding reader, as a multiple of the throughput without
+/// intervention. Twice the throughput is sufficient to prove that the reader was the limit, whereas
+/// a transfer at full speed would occupy the CPUs.
 const DISCARD_LIMIT: f64 = 2.0;
-/// Factor of the throughput at which a transfer in small segments is paced. It is sufficient to
-/// prove that large packets were the limit. If small packets pass, the path may be fast.
+/// Pacing rate of a transfer in small segments, as a multiple of the throughput without
+/// intervention. Five times the throughput is sufficient to prove that large packets were the
+/// limit. Pacing is needed because the path may be fast once small segments pass.
 const SMALL_LIMIT: f64 = 5.0;
 /// Minimum pacing rate of a transfer in small segments, in bytes per second. The throughput of
 /// large packets may be zero.
@@ -36,7 +38,7 @@ const PACED: f64 = 0.9;
 /// Share of the throughput at which [`Change::PacedAtHalf`] sends. At this rate, no queue on the
 /// path fills.
 const PACED_AT_HALF: f64 = 0.5;
-/// Factor of the throughput at which [`Change::PacedAtTwice`] sends.
+/// Multiple of the throughput at which [`Change::PacedAtTwice`] sends.
 const PACED_AT_TWICE: f64 = 2.0;
 /// Segment size in bytes that every host must accept: its packets have fewer than 576 bytes (RFC
 /// 1122 §3.3.2).
@@ -96,9 +98,10 @@ impl Plain {
     }
 
     /// Returns an estimate of the rate of the link, in bytes per second, for a path that the link
-    /// limits. After losses, the throughput is below that rate, and the peak delivery rate is
-    /// closer to it. Without losses, the peak may exceed it, because some links send queued packets
-    /// in bursts.
+    /// limits. After losses, the throughput is below the link rate, and the peak delivery rate is
+    /// the better estimate. Without losses, the peak delivery rate may exceed the link rate,
+    /// because some links send queued packets in bursts. The throughput is then the better
+    /// estimate.
     #[allow(clippy::cast_precision_loss, reason = "a rate below 2^53")]
     fn link_rate(self) -> f64 {
         let peak = self.peak.filter(|_| self.has_losses);

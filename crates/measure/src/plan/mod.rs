@@ -114,8 +114,8 @@ impl Plan {
         // the other plan.
         let (ours, theirs) = (fields(self), fields(other));
         let differs = |name: &&String| ours.get(*name) != theirs.get(*name);
-        // A difference in another field can remove the baseline of one plan. It is then reported
-        // instead of the baseline, because it is the cause.
+        // A difference in another field can also remove the baseline of one plan. The other field
+        // is then reported instead of the baseline, because it is the cause.
         let is_consequence = |name: &&String| *name == "baseline_every";
         ours.keys().chain(theirs.keys()).filter(differs).min_by_key(is_consequence).cloned()
     }

@@ -210,7 +210,8 @@ fn lock(file: &File, mut wait: impl FnMut()) -> Result<(), TryLockError> {
             result => return result,
         }
         file.try_lock_shared()?;
-        // Two processes that resume the sweep must not wait for each other's shared locks.
+        // The shared lock is released before the wait. Otherwise, two processes that resume the
+        // sweep would wait for each other's shared locks.
         file.unlock().map_err(TryLockError::Error)?;
         wait();
     }

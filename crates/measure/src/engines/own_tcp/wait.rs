@@ -11,8 +11,9 @@ use linerate_units::{Clock, Duration, Instant};
 use std::hint::spin_loop;
 use std::io;
 
-/// Maximum number of polls before a sleep. They take about 50 µs, which is longer than the wake-up
-/// of the other end. One end that polls therefore keeps both ends awake.
+/// Maximum number of polls before a sleep. These polls take about 50 µs, which is longer than the
+/// wake-up of a sleeping thread. If one end sleeps, the other end therefore still polls when the
+/// answer of the woken end arrives, and does not sleep itself.
 const MOST: u32 = 2_500;
 /// Number of waits from one wait with the maximum number of polls to the next, even if polling had
 /// no success.
@@ -59,8 +60,8 @@ impl LinkWaiter {
         self.waiter.wait(link, latest).map(drop).map_err(|error| failed(error.errno))
     }
 
-    /// Polls the link a number of times, which is restored after a success and halved after a
-    /// failure. Returns true if the link has an event.
+    /// Polls the link up to `polls` times. Returns true if the link has an event, and then restores
+    /// the maximum number of polls for the next wait. Otherwise halves the number of polls.
     fn poll(&mut self, link: &mut impl Readiness) -> bool {
         self.waits = self.waits.wrapping_add(1);
         let polls = if self.waits.is_multiple_of(RETRY_AFTER) { self.most } else { self.polls };

@@ -20,8 +20,8 @@ use linerate_units::{Clock, Instant};
 use linerate_wire::{Sum, checksum::copy_and_sum};
 use std::thread;
 
-/// Number of bytes of the Ethernet, IPv4 and TCP headers in a frame. They cross the link, but have
-/// no content.
+/// Number of bytes of the Ethernet, IPv4 and TCP headers in a frame. These bytes cross the link,
+/// but are not filled in, except for the checksum of the data in the first two bytes.
 const HEADERS: usize = 14 + 20 + 20;
 /// Maximum number of frames that are sent or received at once, as in a turn of a host. It is also
 /// the maximum number of segments in a send buffer.

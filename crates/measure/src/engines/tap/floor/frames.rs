@@ -89,7 +89,8 @@ impl<'a> Frames<'a> {
     fn next_write(&mut self, position: u64) -> usize {
         let left =
             usize::try_from(self.request.bytes.saturating_sub(position)).unwrap_or(usize::MAX);
-        // A datagram that replaces a dropped one may exceed the requested bytes.
+        // After the last requested byte, datagrams of one byte follow until enough bytes have
+        // arrived. They replace dropped datagrams.
         let length = self.payload.min(self.block.len()).min(left.max(1));
         if self.request.verify {
             self.pattern.fill(position, &mut self.block[..length]);

@@ -91,9 +91,9 @@ impl<'a> FloorProgress<'a> {
         Ok(())
     }
 
-    /// Waits until less than a window of the `sent` bytes is in flight. If nothing arrives for a
-    /// while, the bytes in flight count as dropped. Returns the number of bytes that must be sent
-    /// again, which is usually zero.
+    /// Waits until less than a window of the `sent` bytes is in flight. If nothing arrives for
+    /// [`STALL`], the bytes in flight count as dropped. Returns the number of bytes that must be
+    /// sent again, which is usually zero.
     ///
     /// # Errors
     /// Those of [`FloorProgress::check`].
