@@ -119,7 +119,7 @@ fn marks_match(expected: &IpMarks, actual: &IpMarks) -> bool {
 }
 
 /// Returns whether the TCP options agree, regardless of their order and padding. Stacks differ in
-/// both, and a receiver must accept any order and padding (RFC 9293 §3.2).
+/// order and padding, and a receiver must accept any order and padding (RFC 9293 §3.2).
 fn options_match(expected: &SegmentOptions, actual: &SegmentOptions, settings: &Settings) -> bool {
     let (SegmentOptions::List(expected), SegmentOptions::List(actual)) = (expected, actual) else {
         return true;

@@ -19,9 +19,9 @@ pub(crate) struct Captured {
 /// packets are dropped: a script that leaves so many has failed before.
 pub(crate) const MOST_CAPTURED: usize = 100_000;
 
-/// TCP option kind of experiments (RFC 4727), and the experiment identifier of Fast Open (RFC
-/// 6994).
+/// TCP option kind of experiments (RFC 4727).
 const EXPERIMENT: u8 = 254;
+/// Experiment identifier of Fast Open in an experimental TCP option (RFC 6994).
 const FAST_OPEN_EXPERIMENT: [u8; 2] = [0xf9, 0x89];
 
 /// Encodes options as bytes, padded to a multiple of four.

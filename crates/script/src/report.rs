@@ -29,7 +29,7 @@ impl Report {
     }
 }
 
-/// A packet in the trace.
+/// A packet in the trace of a script's run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traced {
     /// Time since the start of the script.

@@ -476,7 +476,7 @@ mod tests {
         Flows::new(Settings::default(), 0)
     }
 
-    /// Builds the host's answer, with an initial sequence number of 1,000.
+    /// Builds the host's answer to `packet`, with an initial sequence number of 1,000.
     fn answer(packet: &[u8], flags: TcpFlags, seq: u32, options: &[SegmentOption]) -> Captured {
         let (source, destination) = ParsedPacket::parse(packet).unwrap().ends;
         let inbound = segment_of(packet);

@@ -57,7 +57,8 @@ impl Worker {
     }
 }
 
-/// Wakes a waiting call, so that the thread ends. The namespace exists as long as the thread.
+/// Wakes a waiting call, so that the thread ends. Otherwise the thread would keep the script's
+/// network namespace in existence.
 impl Drop for Worker {
     fn drop(&mut self) {
         self.descriptors.shut_down_sockets();

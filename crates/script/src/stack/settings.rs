@@ -180,8 +180,8 @@ fn buffer(value: &str) -> Option<BufferSize> {
     }
 }
 
-/// Returns the time after which `retries` retransmissions have failed. Like Linux, it is computed
-/// from the minimum RTO of Linux, not from the measured RTO (`retransmits_timed_out` in
+/// Returns the time after which `retries` retransmissions have failed. As in Linux, this time is
+/// computed from the minimum RTO of Linux, not from the measured RTO (`retransmits_timed_out` in
 /// tcp_timer.c).
 const fn timeout(retries: u32) -> Duration {
     if retries <= MOST_DOUBLINGS {

@@ -48,7 +48,7 @@ pub(super) fn read<'a>(words: &[&'a str]) -> Option<Effect<'a>> {
 }
 
 /// Parses the arguments `[handle 1:] fq limit 1000` of `tc qdisc`. Returns `None` for an unknown
-/// discipline, and for a rate, because it would delay packets.
+/// discipline, and for a discipline with a rate, which would delay packets.
 fn queue<'a>(words: &[&str]) -> Option<Effect<'a>> {
     let words = match words {
         ["handle", _, rest @ ..] => rest,
