@@ -342,7 +342,8 @@ fn drawn_at_the_ends(draw: &mut Draw) -> Vec<Plant> {
     let mut plants = Vec::new();
     for buffer in [draw.log(20_000, 60_000), draw.log(60_000, 200_000)] {
         let (delay, why) = (draw.log(5, 40), draw.congestion());
-        // The kernel charges twice the size of the data to a send buffer.
+        // The kernel charges twice the size of the data to a send buffer, so half of `buffer` is
+        // the window.
         let path = draw.path(delay, buffer / 2 * 1_000 / (2 * delay));
         let near = set(WMEM, &format!("4096 {} {buffer}", buffer / 2));
         plants.push(with("drawn-send", "send-buffer", why, Kernel { near, ..path }));
@@ -462,8 +463,8 @@ impl Draw {
     }
 
     /// Returns a path with this delay in milliseconds. At random, half of the paths also have a
-    /// link with a queue of 50 ms. Its rate is three to ten times `bytes_per_second`, the planted
-    /// limit.
+    /// link with a queue of 50 ms. The rate of this link is three to ten times `bytes_per_second`,
+    /// the planted limit.
     fn path(&mut self, delay: u64, bytes_per_second: u64) -> Kernel {
         let bits = bytes_per_second * 8 * self.log(3, 10);
         if self.0.rand_u64().is_multiple_of(2) {

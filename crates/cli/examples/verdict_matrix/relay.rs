@@ -44,7 +44,8 @@ pub(crate) fn diagnose(kernel: &Kernel, why: &str, json: &Path) -> Result<String
     let words = kernel.sink.clone();
     let _sink = far_network.run(move || Ended::sink(&words))?;
     if !kernel.near_route.is_empty() {
-        // The kernel applies some metrics only from its second connection on.
+        // The kernel applies some metrics only from its second connection on, so a first connection
+        // is opened before the diagnosis.
         near_network.run(connect_once)?;
     }
     let _hogs = (0..kernel.hogs)

@@ -31,8 +31,8 @@ pub(super) fn of(args: &GatewayArgs, mtu: usize) -> Result<Vec<Addresses>, Failu
     let mut gateways = args.address.clone();
     let is_small = mtu < SMALLEST_IPV6_MTU;
     if gateways.is_empty() {
-        // IPv6 cannot be configured in a kernel without it, so only an explicit `--address`
-        // requests it.
+        // A kernel without IPv6 cannot configure an IPv6 address. There, only an explicit
+        // `--address` requests IPv6.
         let has_ipv6 = !is_small && Path::new("/proc/sys/net/ipv6").exists();
         gateways = GatewayConfig::default().addresses;
         gateways.retain(|gateway| has_ipv6 || gateway.address().is_ipv4());
