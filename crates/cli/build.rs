@@ -19,8 +19,8 @@ fn commit() -> Option<String> {
     let git = |words: &[&str]| output(Command::new("git").arg("-C").arg(crates).args(words));
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     let changes = git(&["status", "--porcelain", "--", "."])?;
-    // Cargo repeats this program when one of the watched paths changes. Git's log of `HEAD` changes
-    // with every commit, and the folder of the crates with every edit.
+    // Cargo runs this program again when one of the watched paths changes. Git's log of `HEAD`
+    // changes with every commit, and the folder of the crates with every edit.
     let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
     for watched in [crates.join(log), crates.to_owned()] {
         if watched.exists() {

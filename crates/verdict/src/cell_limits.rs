@@ -14,14 +14,15 @@ use linerate_evidence::{
     RunRecord, ThreadEvidence, names,
 };
 
-/// Minimum ratio of two rates that counts as a gain. The finding about saturation uses 1.05 too.
+/// Minimum ratio of two rates that counts as a gain. The finding about saturation has an equal
+/// minimum, so that the two findings agree.
 const GAIN: f64 = 1.05;
 /// Minimum ratio of the rate with a doubled buffer to the rate without it, for the buffer to count
 /// as a limit. The minimum also applies if both buffers are doubled together.
 const RAISES: f64 = 1.2;
-/// Minimum ratio of two buffer sizes whose effect is converted to the effect of doubling. The
-/// conversion enlarges noise: with a ratio of 1.25, a random difference of 7 % would become 23 %,
-/// which is above [`RAISES`].
+/// Minimum ratio of two buffer sizes for which the effect of changing from one size to the other is
+/// converted to the effect of doubling. The conversion enlarges noise: with a ratio of 1.25, a
+/// random difference of 7 % would become 23 %, which is above [`RAISES`].
 const LEAST_RATIO: f64 = 1.5;
 
 /// Factor by which a cell's buffer size is multiplied to find the next smaller size, if the sweep
@@ -34,8 +35,8 @@ const NEXT_SMALLER: f64 = 0.8;
 pub struct CellLimit {
     /// The cell: its send and receive buffer sizes.
     pub cell: Cell,
-    /// The limits of the cell. Both buffers appear if each of them limits the rate, or only both
-    /// together. The list is empty if no limit is identified.
+    /// The limits of the cell. Both buffers appear if each of them limits the rate, or if only both
+    /// together do. The list is empty if no limit is identified.
     pub limits: Vec<Limit>,
     /// Is no uncontended cell with a larger buffer, at one end or at both ends, more than 5 %
     /// faster?

@@ -28,7 +28,8 @@ const WORKLOADS: [(&str, [u64; 2]); 12] = [
     ("ping-pong", [500, 1_500]),
     ("connect", [200, 500]),
 ];
-/// The workload that counts only the reception of a data segment, within [`DELIVER_DATA`].
+/// The workload that counts only the instructions within [`DELIVER_DATA`], which are those of
+/// receiving a data segment.
 const DATA_ARM: &str = "data-arm";
 /// The function of the counted program that passes a data segment to a connection.
 const DELIVER_DATA: &str = "instructions::deliver_data";

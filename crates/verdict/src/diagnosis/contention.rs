@@ -34,10 +34,11 @@ const STOLEN_WAKE_UP_NANOS: u64 = 90_000;
 const STOLEN_LATE_SHARE: f64 = 0.1;
 
 /// Maximum number of CPUs that work other than the transfer's threads occupies on a machine that
-/// does nothing else. Its threads then wait only for each other and for software interrupts, which
-/// belongs to the path. Between 0.08 and 0.16 CPUs were measured with transfers of 1.4 to 8 Gb/s
-/// over veth devices between two namespaces. The machine had two CPUs, and threads waited 3 to 11 %
-/// of the time. A program that occupies a CPU half of the time takes at least 0.3.
+/// runs nothing but the transfer. The transfer's threads then wait only for each other and for
+/// software interrupts, which is not contention. Between 0.08 and 0.16 CPUs were measured with
+/// transfers of 1.4 to 8 Gb/s over veth devices between two namespaces. The machine had two CPUs,
+/// and threads waited 3 to 11 % of the time. A program that occupies a CPU half of the time takes
+/// at least 0.3.
 const ALONE: f64 = 0.2;
 
 /// Returns the share of the time for which a thread of this end waited while other threads occupied
@@ -76,8 +77,9 @@ fn stolen(end: &EndEvidence) -> Option<f64> {
 
 /// Returns the number of CPUs that work other than the transfer's threads occupied on the machine
 /// of `end`, as a mean over the time; `None` if it is unknown. If both ends run on one machine, the
-/// threads of both belong to the transfer. The kernel's threads for software interrupts belong to
-/// the transfer, too: a program that caused many of its own would also use processor time itself.
+/// threads of both belong to the transfer. So do the kernel's threads for software interrupts:
+/// another program that causes many software interrupts also uses processor time itself, which is
+/// counted.
 fn other_work(run: &RunEvidence, end: &EndEvidence) -> Option<f64> {
     let machine = &end.machine;
     let busy = 1.0 - machine.idle_share? - machine.steal_share?;

@@ -171,7 +171,7 @@ impl Expectation {
                 is(effect.ratio <= most && effect.high < 1.0, effect.low > most)
             }
             Self::Keeps(_, least, most) => {
-                // A wide interval would not exclude a large effect.
+                // A wide interval would not exclude a large effect, so it confirms nothing.
                 let is_narrow = effect.high <= effect.low * (most / least).powi(2);
                 let keeps = (least..=most).contains(&effect.ratio) && is_narrow;
                 is(keeps, effect.low > most || effect.high < least)

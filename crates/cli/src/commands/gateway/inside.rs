@@ -43,7 +43,7 @@ pub(crate) fn run(args: &InsideArgs) -> Result<(), Failure> {
 fn configure(args: &InsideArgs, interface: &KernelInterface) -> Result<(), InterfaceError> {
     KernelInterface::loopback()?.set_up()?;
     let pairs = || args.addresses.as_chunks().0.iter();
-    // Containers often disable IPv6 by default, so the interface enables IPv6 explicitly.
+    // Containers often disable IPv6 by default, so IPv6 is enabled explicitly if it is used.
     if pairs().any(|[client, _]| client.address().is_ipv6()) {
         interface.enable_ipv6()?;
     } else {
