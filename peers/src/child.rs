@@ -123,8 +123,8 @@ impl Drop for Child {
     }
 }
 
-/// Performs the child's part, for contenders that are this program itself. Prints the version that
-/// `begin` returns, then performs the runs that arrive on standard input until that ends.
+/// Acts as the child process of a contender that is this program itself. Prints the version that
+/// `begin` returns, and then performs the runs that arrive on standard input, until the input ends.
 ///
 /// # Errors
 /// A message that a line cannot be read or written because the parent process has closed its pipe.

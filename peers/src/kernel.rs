@@ -113,8 +113,8 @@ struct Cable {
     server: SocketAddrV4,
     /// Name of the client's interface, whose packets are counted.
     near: &'static str,
-    /// Network namespace of the server. The field keeps its thread alive, which must live as long
-    /// as the sockets that were opened in the namespace.
+    /// Network namespace of the server. The field keeps the thread of this namespace alive, which
+    /// must live as long as the sockets that were opened in the namespace.
     _right: Network,
 }
 

@@ -83,7 +83,7 @@ struct Figures {
     connection: f64,
     /// Number of such connections per second, which are opened one after the other.
     connections: f64,
-    /// Whether the answer to an upload arrives that ends with a half-close.
+    /// Whether the client receives the answer to an upload that it ends with a half-close.
     half_close: bool,
 }
 

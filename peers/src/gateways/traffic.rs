@@ -179,7 +179,7 @@ impl Client {
         self.ask(&["connect", &count.to_string()])
     }
 
-    /// Uploads data, closes this direction, and waits for an answer.
+    /// Uploads data, closes the sending direction, and waits for an answer.
     ///
     /// # Errors
     /// A message that there is no answer.

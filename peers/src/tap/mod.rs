@@ -31,9 +31,11 @@ pub enum Device {
     Plain,
     /// A TAP device with offloads, which carries GSO frames without checksums.
     Offloads,
-    /// A virtual cable without offloads, whose near end linerate uses by AF_XDP.
+    /// A veth pair without offloads. linerate uses the near interface by AF_XDP, and the kernel's
+    /// TCP uses the far interface.
     Cable,
-    /// A virtual cable with all offloads, whose near end a packet socket uses.
+    /// A veth pair with all offloads. The stack uses the near interface through a packet socket,
+    /// and the kernel's TCP uses the far interface.
     Packets,
 }
 
@@ -63,8 +65,9 @@ impl Device {
 pub enum Hands {
     /// The application writes and reads, and each call copies the data.
     Copy,
-    /// The application borrows the stack's buffers. Unless bytes are verified, it does not touch
-    /// them: the cost of producing and using data does not depend on the stack.
+    /// The application borrows the stack's buffers. Unless the bytes are verified, it neither
+    /// writes nor reads these buffers, because the cost of producing and using data does not depend
+    /// on the stack.
     InPlace,
     /// The application passes data to the stack by reference, and gets received data by reference.
     Share,

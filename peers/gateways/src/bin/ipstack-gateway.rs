@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 /// Length in bytes of the headers of a segment over IPv4 without options.
 const HEADERS: u16 = 40;
 /// Number of bytes that the crate passes on per received segment. The rest of a larger segment
-/// would wait for the next one.
+/// would wait for the next segment.
 const LARGEST: u16 = 8_192;
 
 #[tokio::main]
@@ -16,11 +16,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mtu = u16::try_from(mtu)?;
     let segment = mtu.saturating_sub(HEADERS);
     let mut tcp = TcpConfig::default();
-    // Without this option, the client sends segments of 536 bytes. With larger segments than these,
-    // uploads stall.
+    // Without this option, the client sends segments of 536 bytes. With segments larger than
+    // `LARGEST`, uploads stall.
     tcp.options = Some(vec![TcpOptions::MaximumSegmentSize(segment.min(LARGEST))]);
-    // The crate has no window scaling, so these are the largest windows. It sends a whole segment
-    // if fewer bytes are in flight than this limit, so the segment is subtracted from the window.
+    // The crate has no window scaling, so a window has at most 65,535 bytes. The crate sends a
+    // whole segment if fewer bytes than `max_unacked_bytes` are in flight, so this limit is the
+    // window minus one segment.
     tcp.max_unacked_bytes = u32::from(u16::MAX - segment);
     tcp.read_buffer_size = u16::MAX.into();
     let mut config = IpStackConfig::default();
