@@ -43,7 +43,7 @@ pub struct CellLimit {
     pub is_flat: bool,
 }
 
-/// Returns the limits of every measured cell, in the order of rows.
+/// Returns the limits of every measured cell, in row-major order.
 #[must_use]
 pub fn cell_limits(sweep: &Sweep<'_>) -> Vec<CellLimit> {
     let link = sweep.start.facts.bench.line_rate.as_ref();
@@ -179,8 +179,8 @@ impl Surface<'_> {
         let larger = |other: &&CellSummary<'_>| {
             other.cell != self.cell.cell && other.cell.send >= send && other.cell.receive >= receive
         };
-        // The rate of a contended cell shows how much processor time it got, not the effect of its
-        // buffers.
+        // The rate of a contended cell depends on the processor time that its runs got, and not
+        // only on its buffers.
         let uncontended = self.sweep.table.iter().filter(|other| !other.is_contended);
         let mut larger = uncontended.filter(larger).peekable();
         if larger.peek().is_none() {

@@ -30,7 +30,7 @@ pub struct Comparison {
     /// The 95 % interval of the overall change; `None` if one of the sweeps has no cell with
     /// several runs.
     pub interval: Option<Interval>,
-    /// The changes of the paired cells, in the order of rows.
+    /// The changes of the paired cells, in row-major order.
     pub cells: Vec<CellChange>,
     /// Number of cells of the first sweep that the second sweep lacks, and number of cells of the
     /// second sweep that the first sweep lacks.

@@ -14,7 +14,7 @@ pub struct Predictions {
     /// The accuracy of the model on measured cells, each predicted from the other measured cells;
     /// `None` if too few cells were measured.
     pub score: Option<SurfaceScore>,
-    /// The cells that were not measured, in the order of rows.
+    /// The cells that were not measured, in row-major order.
     pub cells: Vec<PredictedCell>,
 }
 

@@ -144,7 +144,7 @@ impl<'a> Table<'a> {
         self.cells.get(&Cell { send, receive })
     }
 
-    /// Returns all measured cells, in the order of rows.
+    /// Returns all measured cells, in row-major order.
     pub fn iter(&self) -> impl Iterator<Item = &CellSummary<'a>> {
         self.cells.values()
     }
@@ -278,8 +278,8 @@ mod tests {
         let mut runs = records(&design, rate);
         let epoch = runs.len() / 2..runs.len() * 3 / 4;
         runs[epoch].iter_mut().for_each(|run| run.bytes_per_second *= 0.4);
-        // A quarter of the runs has 0.4 of the speed. Corrected rates refer to the mean of the
-        // logarithm of the speed over all runs.
+        // A quarter of the runs has 0.4 times the usual speed. Corrected rates refer to the mean of
+        // the logarithm of the speed over all runs.
         let mean = 1e6 * 0.4_f64.powf(0.25);
         let table = Table::new(&design, &runs);
         let epochs = table.epochs().unwrap();

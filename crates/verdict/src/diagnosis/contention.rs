@@ -198,7 +198,8 @@ mod tests {
             end.machine.softirq_thread_nanos = Some(250_000_000);
         }
         assert_eq!(contention(&interrupted), None);
-        // On two machines, each has work other than that of its own thread.
+        // If the two ends run on different machines, each machine has more work than that of its
+        // own thread.
         assert!(contention(&run(0.43, [7, 8])).is_some());
     }
 
@@ -219,14 +220,15 @@ mod tests {
                 assert_eq!(contention(&run).map(|(_, _, share)| share), share, "{switches}");
             }
         };
-        // These were measured without other load: small writes over the loopback device, and a
-        // reader that discards received data.
+        // Measured without other load: small writes over the loopback device, and a reader that
+        // discards received data.
         woken(32, 21_065, None);
         woken(41, 30_136, None);
-        // Transfers over a link of 25 Mb/s and with pauses between writes.
+        // Measured without other load: transfers over a link of 25 Mb/s, and with pauses between
+        // writes.
         woken(12, 1_745, None);
         woken(41, 8_623, None);
-        // These two were measured while another program occupied the CPU half of the time.
+        // Measured while another program occupied the CPU half of the time.
         woken(500, 21_000, Some(0.458));
         woken(300, 30_000, Some(0.24));
     }

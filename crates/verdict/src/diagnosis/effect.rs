@@ -56,7 +56,7 @@ impl Effect {
 }
 
 /// The losses of transfers with an intervention. Losses within one round trip count as one if the
-/// TCP counts them so, because they are not independent of each other. Otherwise every
+/// TCP reports loss events, because such losses are not independent of each other. Otherwise every
 /// retransmitted segment counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Losses {
@@ -184,8 +184,9 @@ impl Expectation {
                 let falls = losses.ratio() <= most && losses.is_below(1.0);
                 is(falls, losses.ratio() >= (2.0 * most).max(0.5) && losses.is_above(most))
             }),
-            // Losses caused by the load would vanish almost entirely at the paced rate. A
-            // significant difference from a quarter of the expected factor is therefore enough.
+            // Losses caused by the load would vanish almost entirely at the paced rate. It is
+            // therefore sufficient that the losses significantly exceed a quarter of the expected
+            // factor.
             Self::LossStays(_, least) => effect.losses.map_or(Outcome::Unclear, |losses| {
                 let stays = losses.ratio() >= least && losses.is_above(least / 4.0);
                 is(stays, losses.ratio() <= least / 2.0 && losses.is_below(least))

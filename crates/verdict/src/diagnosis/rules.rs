@@ -174,9 +174,9 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::First,
     },
-    // The Nagle algorithm may hold back the last partial segment. Linux and linerate then do not
-    // count the time as limited by the send buffer. This rule therefore relies on the effect of a
-    // larger buffer.
+    // If the send buffer is full, the Nagle algorithm may hold back its last partial segment. Linux
+    // and linerate then do not count the time as limited by the send buffer. This rule therefore
+    // does not require a full buffer, and relies on the effect of a larger send buffer.
     Rule {
         limit: Limit::SendBuffer,
         conditions: &[
@@ -349,7 +349,8 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::All,
     },
-    // In a simulated network, a faster link shows whether the link is the limit.
+    // In a simulated network, the link can be made faster, which shows whether the link is the
+    // limit.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[
@@ -432,8 +433,8 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::First,
     },
-    // Losses that continue at half the rate are random, because neither a queue nor a policer would
-    // drop packets at that rate.
+    // Losses that continue if the sender is paced at half of the throughput are random, because
+    // neither a queue nor a policer would drop packets at that rate.
     Rule {
         limit: Limit::RandomLoss,
         conditions: &[

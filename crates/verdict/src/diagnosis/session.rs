@@ -54,7 +54,7 @@ pub struct Diagnosis {
     first: Option<RunEvidence>,
     /// Further uncontended runs without intervention, each with its position among all runs.
     plain: Vec<(usize, RunEvidence)>,
-    /// Runs with an intervention that show its effect.
+    /// Runs with an intervention, from which the effects of interventions are computed.
     changed: Vec<ChangedRun>,
     /// Interventions that are not tried again, because they are impossible on this path, or because
     /// two successive attempts were contended.
@@ -135,7 +135,8 @@ impl Diagnosis {
                     self.given_up.push(change);
                     self.impossible.push(change);
                 }
-                // Without these runs, no effect can be measured.
+                // Effects are relative to runs without intervention. If such a run is impossible,
+                // no effect can be measured.
                 NextRun::First | NextRun::Plain => self.end(),
             }
             return;
@@ -210,7 +211,8 @@ impl Diagnosis {
         };
         let is_unclear = |one: Expectation| {
             let effect = effects.iter().find(|effect| effect.change == one.change());
-            // A run that was contended twice is not repeated again.
+            // An effect is a lower bound if its run was contended twice. Such a run is not repeated
+            // again.
             effect.is_none_or(|effect| {
                 !is_lower_bound(effect) && one.compare(effect) == Outcome::Unclear
             })
@@ -270,7 +272,8 @@ impl Diagnosis {
             let plain = mean(around.iter().map(|run| run.bytes_per_second))?;
             let ratio = (run.bytes_per_second / plain).min(MAX_RATIO);
             if plain <= 0.0 {
-                // A ratio is not defined, because no data arrived without the intervention.
+                // Without data in the runs without intervention, the ratio is not defined. If data
+                // arrived with the intervention, the largest ratio is reported instead.
                 let ratio = if run.bytes_per_second > 0.0 { MAX_RATIO } else { 1.0 };
                 return Some(Effect {
                     change: *change,

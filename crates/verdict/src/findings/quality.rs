@@ -9,8 +9,8 @@ use linerate_evidence::stats::as_f64;
 use linerate_evidence::{BufferRecord, RunRecord};
 use std::collections::BTreeSet;
 
-/// Minimum number of runs of a cell whose range contains the true median in more than 95 % of the
-/// cases: 1 − 2·2⁻⁶.
+/// Minimum number of runs with which the range of a cell's rates contains the true median in more
+/// than 95 % of the cases: 1 − 2·2⁻⁶.
 const ENOUGH_RUNS: u32 = 6;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
