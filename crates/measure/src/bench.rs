@@ -27,9 +27,9 @@ pub trait Bench {
         interrupt: &Interrupt,
     ) -> Result<Option<Floor>, BenchError>;
 
-    /// Executes one transfer over a new connection. It ends after the requested bytes or the
-    /// maximum duration. The measured time is from the first write until the sink has read the last
-    /// byte.
+    /// Executes one transfer over a new connection. The transfer ends after the requested bytes or
+    /// the maximum duration. The measured time is from the first write until the sink has read the
+    /// last byte.
     ///
     /// # Errors
     /// The transfer failed. After `interrupt` is raised, the run soon ends with

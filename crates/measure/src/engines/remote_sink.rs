@@ -32,7 +32,7 @@ const SLICE: Duration = Duration::from_millis(100);
 pub(crate) struct RemoteSink {
     /// The control connection to the sink.
     pub(crate) remote: Remote,
-    /// Name and port of the sink, as they were given.
+    /// Name and port of the sink, as the user gave them.
     pub(crate) peer: Peer,
     network: Network,
 }

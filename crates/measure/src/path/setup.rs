@@ -32,8 +32,8 @@ const SMALL_MIN: f64 = 1e6;
 /// round trip of microseconds, a smaller buffer still holds the sender back: it admits data in
 /// whole GSO bursts, and the reader is woken for each of them.
 const LARGER_BUFFER_MIN: u64 = 8 * GSO_BURST as u64;
-/// Share of the peak delivery rate, or of the throughput without losses, at which
-/// [`Change::Paced`] sends.
+/// Share of an estimate of the link rate at which [`Change::Paced`] sends. The estimate is the peak
+/// delivery rate after losses, and the throughput if there were no losses.
 const PACED: f64 = 0.9;
 /// Share of the throughput at which [`Change::PacedAtHalf`] sends. At this rate, no queue on the
 /// path fills.

@@ -29,7 +29,7 @@ pub struct SocketPath {
     far: FarEnd,
     /// The sending end of the path.
     near: NearEnd,
-    /// Name and port of the receiving end, as they were given.
+    /// Name and port of the receiving end, as the user gave them.
     peer: Peer,
     application: Application,
     /// Results of the runs without intervention; `None` before the first.

@@ -39,7 +39,8 @@ const RETRY_LOCK: Duration = Duration::from_millis(1);
 pub struct Store {
     folder: PathBuf,
     plan: Plan,
-    /// All planned runs, in their order without a time budget.
+    /// All planned runs, in the order of the schedule. With a time budget, runs are made in another
+    /// order.
     schedule: Vec<PlannedRun>,
     /// The facts recorded before the first run; `None` until they are recorded.
     start: Option<Start>,

@@ -111,7 +111,7 @@ impl<'a> Sink<'a> {
             }
             self.transfer.check_interrupt()?;
             if self.transfer.is_over() {
-                // The source has failed, and its own error is reported.
+                // The source has failed. Its error is reported instead of this error.
                 return Err(self.lost("there was no connection"));
             }
             end.turn(End::<L>::now())?;

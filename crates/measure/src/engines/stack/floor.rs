@@ -49,7 +49,7 @@ pub(crate) fn measure(
         (joined(writer), joined(reader))
     });
     // If one thread stops early, the other thread reports that the link is down. After an
-    // interrupt, that error would be misleading.
+    // interrupt, that error would be misleading, so the interrupt is returned.
     let (began, ended) = match (began, ended) {
         (Err(BenchError::Interrupted), _) | (_, Err(BenchError::Interrupted)) => {
             return Err(BenchError::Interrupted);

@@ -24,8 +24,8 @@ pub(crate) const fn ends(family: Family) -> [IpAddr; 2] {
     }
 }
 
-/// Length of the device's transmit queue in frames. The queue holds a whole window of any plan.
-/// When the queue is full, the kernel silently drops frames, which is not a part of the experiment.
+/// Length of the device's transmit queue in frames. The queue holds a whole window of any plan. A
+/// full queue would make the kernel drop frames silently, which would disturb the experiment.
 pub(crate) const QUEUE: u32 = 20_000;
 
 /// Creates a device in the current network namespace, and gives the kernel an address of the IP

@@ -100,7 +100,8 @@ fn send(
             || transfer.is_late(MonotonicClock.now())
     };
     let given = write_task(transfer.request).run(&stream, |_, _| stop());
-    // The shutdown fails if the sink has reset the connection, which is a normal end.
+    // The shutdown fails if the sink has reset the connection, as it does when the maximum duration
+    // has passed.
     let _ = stream.shutdown(Shutdown::Write);
     wait_for_the_end(&stream, transfer);
     Ok(Sent {

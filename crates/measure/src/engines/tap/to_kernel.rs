@@ -111,7 +111,7 @@ fn accept(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<TcpStream, 
         }
         transfer.check_interrupt()?;
         if transfer.is_over() {
-            // The source has failed, and its own error is reported.
+            // The source has failed. Its error is reported instead of this error.
             return Err(BenchError::ConnectionLost {
                 bytes: 0,
                 what: "there was no connection".to_owned(),
