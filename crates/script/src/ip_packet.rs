@@ -7,8 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The source and the destination address of a packet.
 pub(crate) type Ends = (IpAddr, IpAddr);
 
-/// Returns the checksum over the pseudo-header of a payload of `length` bytes. Both addresses must
-/// be of one IP version.
+/// Returns the contribution of the pseudo-header to the checksum of a payload of `length` bytes,
+/// before folding. Both addresses must be of one IP version.
 pub(crate) fn pseudo_header(ends: Ends, protocol: Protocol, length: usize) -> Sum {
     match ends {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
@@ -21,7 +21,7 @@ pub(crate) fn pseudo_header(ends: Ends, protocol: Protocol, length: usize) -> Su
     }
 }
 
-/// Builds an IP packet with this payload, or the fragment of it that `ip` specifies.
+/// Builds an IP packet with this payload, or the fragment of that packet that `ip` specifies.
 ///
 /// # Errors
 /// The reason why no packet of this IP version can have the header fields in `ip`.
@@ -223,7 +223,8 @@ impl<'a> ParsedPacket<'a> {
         })
     }
 
-    /// Returns the sum over the pseudo-header of the payload.
+    /// Returns the contribution of the pseudo-header to the checksum of the payload, before
+    /// folding.
     pub(crate) fn pseudo_header(&self) -> Sum {
         pseudo_header(self.ends, self.protocol, self.payload.len())
     }

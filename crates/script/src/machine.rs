@@ -8,8 +8,8 @@ use linerate_units::Duration;
 pub(crate) trait Machine {
     /// Maximum wait for an event that has no time in the script.
     const MAX_WAIT: Duration;
-    /// Whether the timers of the host are coarse. If so, the tolerance of a time grows with the
-    /// time since the previous event.
+    /// Whether the timers of the host are coarse. If so, the tolerance for the time of an event
+    /// grows with the time since the previous event.
     const HAS_COARSE_TIMERS: bool;
 
     /// Returns the present time.

@@ -35,8 +35,8 @@ pub(super) struct LearntMarks {
 }
 
 impl LearntMarks {
-    /// Returns the specifiable IP header fields of a packet from the host, in which the script's
-    /// names replace the host's flow label and identification.
+    /// Returns the IP header fields of a packet from the host that a script can specify. The
+    /// script's names replace the host's flow label and identification.
     pub(super) fn of_packet(
         &mut self,
         packet: &ParsedPacket<'_>,

@@ -120,8 +120,9 @@ impl Flows {
         self.connecting += 1;
     }
 
-    /// Returns whether a packet from the host belongs to the connection of `expected`. Packetdrill
-    /// skips packets of other connections. An invalid packet counts as one of every connection.
+    /// Returns whether a packet from the host belongs to the connection of `expected`. As in
+    /// packetdrill, packets of other connections are skipped. An invalid packet counts as belonging
+    /// to every connection, so that it is compared and reported.
     pub(crate) fn belongs_to(&self, packet: &[u8], expected: &Packet) -> bool {
         let Ok(packet) = ParsedPacket::parse(packet) else { return true };
         match expected {

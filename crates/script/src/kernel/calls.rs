@@ -66,8 +66,8 @@ impl Application {
         }
     }
 
-    /// Converts the value of an option to the value that the script assumes. They differ for an
-    /// MTU, which includes the IP header.
+    /// Converts the value of a socket option to the value that the script assumes. If a script for
+    /// IPv4 runs over IPv6, the two values differ for an MTU, which includes the IP header.
     fn value(&self, option: SocketOption, number: i64) -> i64 {
         const IP_MTU: i64 = 14;
         let is_mtu = (option.level, option.name) == (0, IP_MTU);

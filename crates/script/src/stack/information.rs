@@ -48,7 +48,7 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
         "pmtu" => information.path_mtu.into(),
         "snd_cwnd" => whole_segments(information.congestion_window),
         "snd_ssthresh" => match information.slow_start_threshold {
-            // Linux reports this number while there is no threshold yet.
+            // Linux reports this number while there is no slow start threshold yet.
             threshold if threshold >= 1 << 30 => 0x7fff_ffff,
             threshold => whole_segments(threshold),
         },

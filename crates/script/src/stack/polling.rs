@@ -23,8 +23,8 @@ impl StackMachine {
         Some(Ok(Answer::of_count(count, Output::Events(found))))
     }
 
-    /// Returns whether a call that started at `began` has not reached its timeout, in milliseconds.
-    /// A negative timeout is unlimited.
+    /// Returns whether a call that started at `began` has not timed out. `timeout` is in
+    /// milliseconds; a negative timeout is unlimited.
     pub(super) fn is_before(&self, timeout: i64, began: Duration) -> bool {
         let limit = u64::try_from(timeout).ok().map(|millis| began + Duration::from_millis(millis));
         limit.is_none_or(|limit| self.now.since(self.begin) < limit)

@@ -41,7 +41,7 @@ pub struct Settings {
     pub definitions: Definitions,
 }
 
-/// A serial line.
+/// The protocol that carries packets over a serial line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
     /// SLIP (RFC 1055).
