@@ -5,7 +5,8 @@ use clap::ValueEnum;
 use std::fmt;
 
 /// Number of data bytes in a full Ethernet frame without TCP options. This is the unit of work of
-/// all bulk transfers, so that a contender whose segments carry options pays for them.
+/// all bulk transfers. A contender whose segments carry options therefore needs more segments for
+/// the same work.
 pub const SEGMENT: u64 = 1_460;
 /// Maximum number of bytes that the application of a bulk transfer writes or reads at a time.
 pub const PIECE: usize = 64 << 10;
