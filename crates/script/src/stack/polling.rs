@@ -56,8 +56,8 @@ impl StackMachine {
                 let has_notices = queue.is_some_and(ErrorQueue::is_readable);
                 let ended = connection.is_at_end_of_stream();
                 let closed = state == State::Closed;
-                // A Fast Open connection can be written before its handshake is complete (RFC 7413
-                // §4.2).
+                // An accepted Fast Open connection can be written before its handshake is complete
+                // (RFC 7413 §4.2). A connection that this host opens cannot.
                 let opening = *connecting && matches!(state, State::SynSent | State::SynReceived);
                 let both = closed
                     || ended && matches!(state, State::TimeWait | State::LastAck | State::Closing);

@@ -22,7 +22,7 @@ pub(super) enum Socket {
     /// A socket whose connection was opened or accepted.
     Connection {
         handle: TcpHandle,
-        /// Whether the application has called `connect` and got `EINPROGRESS`.
+        /// Whether the application opened the connection, and no later `connect` has returned 0.
         connecting: bool,
         /// Whether the error that ended the connection has been reported to the application.
         is_error_taken: bool,

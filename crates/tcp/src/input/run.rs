@@ -247,5 +247,3 @@ impl Run for ControlRun {
 const fn own<'a>(segment: &Segment<'a>) -> Segment<'a> {
     Segment { source_port: 0, destination_port: 0, urgent: 0, ..*segment }
 }
-
-impl Connection {}
