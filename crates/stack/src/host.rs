@@ -48,7 +48,7 @@ impl<L: Link> Host<L> {
         &self.stack
     }
 
-    /// Returns the stack of the host for writing, for calls of the application.
+    /// Returns a mutable reference to the stack of the host, for calls of the application.
     pub const fn stack_mut(&mut self) -> &mut Stack {
         &mut self.stack
     }
@@ -58,12 +58,12 @@ impl<L: Link> Host<L> {
         &self.link
     }
 
-    /// Returns the link for writing, for example to wait until it has frames.
+    /// Returns a mutable reference to the link, for example to wait until frames have arrived.
     pub const fn link_mut(&mut self) -> &mut L {
         &mut self.link
     }
 
-    /// Returns the stack and the link.
+    /// Splits the host into its stack and its link.
     pub fn into_parts(self) -> (Stack, L) {
         (self.stack, self.link)
     }

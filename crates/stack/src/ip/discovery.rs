@@ -32,7 +32,7 @@ pub(crate) struct Discovery {
     pub(crate) solicitations: Solicitations,
     /// The router of the default route that router discovery has installed, if any.
     pub(crate) installed: Option<Ipv6Addr>,
-    /// The MTU that a router has advertised for the link in bytes, if any.
+    /// The MTU of the link in bytes, if a router has advertised it.
     pub(crate) mtu: Option<usize>,
 }
 

@@ -10,7 +10,7 @@ use core::hint::cold_path;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Egress(u16);
 
-/// The bit that marks packets to the host itself. It is above all numbers of interfaces.
+/// The bit that marks packets to the host itself. All numbers of interfaces are smaller.
 const LOCAL: u16 = 1 << 15;
 
 impl Egress {

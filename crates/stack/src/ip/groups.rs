@@ -41,9 +41,9 @@ pub(crate) enum MembershipChange {
     JoinSource(IpAddr),
     /// Leave the group.
     Leave,
-    /// Stop receiving from this source, in a membership that lists its sources.
+    /// Stop receiving from this source, in a membership that lists the sources to receive from.
     LeaveSource(IpAddr),
-    /// Exclude this source from a membership of all sources.
+    /// Exclude this source, in a membership that otherwise receives from all sources.
     Block(IpAddr),
     /// Stop excluding this source.
     Unblock(IpAddr),
@@ -281,8 +281,8 @@ impl Groups {
     }
 
     /// Recomputes the filter of a group after a change of its members, and schedules reports of the
-    /// difference. The caller must call `update_version` before, because a change of the version
-    /// removes groups without members.
+    /// difference. The caller must call `update_version` before it adds a group, because a change
+    /// of the version removes groups whose filter is empty, such as a group that was just added.
     //= rfc3376#5.1
     fn update(&mut self, now: Instant, address: IpAddr) {
         let Querier { version, robustness, .. } = self.queriers[usize::from(address.is_ipv6())];
@@ -550,7 +550,7 @@ fn is_reported(group: IpAddr) -> bool {
     is_wide && !is_all_hosts(group)
 }
 
-/// Must the host respond to a general query of this IP version with a report about the group?
+/// Must the host report its membership in the group when a query of this IP version asks for it?
 fn responds(address: IpAddr, group: &Group, is_ipv6: bool) -> bool {
     address.is_ipv6() == is_ipv6 && is_reported(address) && !group.state.admits_none()
 }

@@ -109,9 +109,9 @@ pub(crate) enum Audience {
 }
 
 impl Interface {
-    /// Creates an interface. Adds the link-local address of its MAC address if the interface has an
-    /// IPv6 address or takes addresses from routers. Every IPv6 interface needs a link-local
-    /// address (RFC 4291 §2.1).
+    /// Creates an interface with its configured addresses. Every IPv6 interface needs a link-local
+    /// address (RFC 4291 §2.1). If none is configured, and the interface has an IPv6 address or
+    /// takes addresses from routers, the link-local address is formed from the MAC address.
     pub(crate) fn new(
         number: u16,
         config: &InterfaceConfig,
@@ -162,7 +162,7 @@ impl Interface {
     }
 
     /// Adds the configured addresses. If the interface uses IPv6 and no link-local address is
-    /// configured, also adds the link-local address of the MAC address.
+    /// configured, also adds the link-local address that is formed from the MAC address.
     fn add_configured(&mut self, configured: &[IpCidr], has_ipv6: bool) {
         let mut add = |cidr, origin| {
             self.addresses.insert(InterfaceAddress::permanent(cidr, origin));

@@ -59,9 +59,10 @@ pub(crate) struct Arrived<'a> {
 
 impl<'a> Arrived<'a> {
     /// Parses a packet of either IP version. Returns the packet, and true if the packet is a
-    /// fragment, or has IPv4 options or IPv6 extension headers. The payload of a fragment is only
-    /// the part in this packet, and an IPv6 payload still begins with the extension headers.
-    /// Returns `None` if the packet is invalid.
+    /// fragment, or has IPv4 options or IPv6 extension headers. If true, the caller must process
+    /// these before it delivers the payload: a fragment has only a part of the payload of the
+    /// datagram, and an IPv6 payload still begins with the extension headers. Returns `None` if the
+    /// packet is invalid.
     pub(crate) fn parse(arrival: Arrival<'a>, bytes: &'a [u8]) -> Option<(Self, bool)> {
         if is_ipv6(bytes) {
             Self::parse_ipv6(arrival, bytes)
@@ -123,7 +124,8 @@ impl<'a> Arrived<'a> {
         self.hosts.local()
     }
 
-    /// Returns the sum of the pseudo-header for a payload of `length` bytes.
+    /// Returns the contribution of the pseudo-header to the checksum, before folding, for a payload
+    /// of `length` bytes.
     #[inline(always)]
     pub(crate) fn pseudo_header(&self, length: usize) -> Sum {
         pseudo_header(&self.hosts, self.protocol, length)
@@ -151,8 +153,9 @@ impl<'a> Arrived<'a> {
     }
 }
 
-/// Returns the sum of the pseudo-header for a payload of `length` bytes between two hosts. The sum
-/// is equal in both directions.
+/// Returns the contribution of the pseudo-header to the checksum, before folding, for a payload of
+/// `length` bytes between two hosts. A sum does not depend on the order of the two addresses, so
+/// the result is valid for both directions.
 #[inline(always)]
 pub(crate) fn pseudo_header(hosts: &Hosts, protocol: Protocol, length: usize) -> Sum {
     match hosts {
@@ -202,7 +205,8 @@ pub(crate) struct PathInfo {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CachedRoute {
     pub(crate) destination: IpAddr,
-    /// The generation of the routing table at the lookup.
+    /// The generation of the routing table at the lookup. The cached result is invalid once the
+    /// table has another generation.
     pub(crate) routes: u64,
     /// The neighbour to which packets are sent.
     pub(crate) next_hop: IpAddr,

@@ -17,7 +17,8 @@ const LIFETIME: Duration = Duration::from_secs(600);
 
 /// The smallest path MTU in bytes that a report can set; a smaller reported MTU is raised to this
 /// size. Smaller MTUs are attacks on throughput, or belong to paths that are no longer in use (RFC
-/// 5927 §7.2). Every host accepts datagrams of 576 bytes (RFC 791).
+/// 5927 §7.2). The value is the default of Linux (`min_pmtu`). It is below 576 bytes, the size of
+/// datagrams that every host must accept (RFC 791).
 pub(crate) const SMALLEST_PATH_MTU: usize = 552;
 
 /// The minimum MTU of an IPv6 link in bytes. A smaller reported MTU is raised to this size (RFC

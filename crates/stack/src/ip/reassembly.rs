@@ -24,8 +24,8 @@ const FRAGMENT: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReassemblyLimits {
     /// Maximum memory of all incomplete datagrams, in bytes. Each fragment counts as its payload
-    /// plus 64 bytes, and each datagram counts another 512 bytes. Together these numbers are at
-    /// least the memory that a datagram takes.
+    /// plus 64 bytes, and each datagram counts another 512 bytes. The sum is an upper bound of the
+    /// memory that the datagram occupies.
     pub bytes: usize,
     /// Maximum number of incomplete datagrams.
     pub datagrams: usize,
@@ -112,8 +112,8 @@ pub(crate) struct Expired {
 #[derive(Debug)]
 pub(crate) struct Reassembly {
     datagrams: BTreeMap<DatagramKey, Datagram>,
-    /// The keys of the datagrams by their numbers, the oldest datagram first. Datagrams expire in
-    /// this order.
+    /// The keys of the datagrams by their numbers, which are assigned in the order of the first
+    /// fragment's arrival. Datagrams expire in this order.
     ages: BTreeMap<u64, DatagramKey>,
     /// The number that the next new datagram gets.
     next: u64,
@@ -162,7 +162,8 @@ enum Place {
     Hole(usize),
     /// The fragment has arrived before.
     Repeated,
-    /// The fragment overlaps an earlier fragment, or ends beyond the last fragment.
+    /// The fragment overlaps an earlier fragment, or contradicts the length of the datagram that
+    /// another fragment implies.
     Overlap,
 }
 
@@ -255,8 +256,9 @@ impl Reassembly {
         true
     }
 
-    /// Evicts the oldest datagrams until `charge` further bytes fit. Returns false if this evicted
-    /// the datagram `kept`, or if no datagram is left to evict.
+    /// Evicts the oldest datagrams until `charge` further bytes fit. Returns false if no datagram
+    /// is left to evict, or if this evicted the datagram `kept`, to which the bytes were to be
+    /// added.
     fn make_room(
         &mut self,
         charge: usize,

@@ -22,7 +22,8 @@ pub struct Route {
     pub initial_window: Option<NonZeroU32>,
     /// The initial receive window of connections over this route, in segments of the announced MSS
     /// (`initrwnd` of Linux). It applies only to connections whose receive buffer is tuned
-    /// automatically; other connections offer the size of their receive buffer.
+    /// automatically; other connections offer the size of their receive buffer. With `None`, the
+    /// connection chooses its initial window.
     pub initial_receive_window: Option<NonZeroU32>,
     /// The maximum size of IP packets over this route in bytes, if it is smaller than the MTU of
     /// the link.
@@ -95,7 +96,8 @@ pub(crate) struct RouteWindows {
     pub(crate) initial_receive_window: Option<NonZeroU32>,
 }
 
-/// The origin of a route.
+/// The origin of a route. Among routes to a network with equal metrics, the origin that is first in
+/// this order is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RouteOrigin {
     /// The application.

@@ -31,7 +31,7 @@ struct OnLinkPrefix {
     valid_until: Instant,
 }
 
-/// A change of the lists that affects the routes of the host.
+/// A change of the default routers or on-link prefixes that affects the routes of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RouterChange {
     /// The default routers have changed, so another default router may be the best.
@@ -64,7 +64,8 @@ impl Routers {
     }
 
     /// Records a router advertisement. A lifetime of zero removes the router. If the list is full,
-    /// a new router replaces a router of lower preference, or else is refused by [`Full`].
+    /// a new router replaces a router of lower preference; without such a router, the new router is
+    /// not stored, and [`Full`] is returned.
     pub(crate) fn advertise(
         &mut self,
         now: Instant,

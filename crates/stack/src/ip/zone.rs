@@ -3,7 +3,8 @@
 
 use core::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 
-/// The number of the first interface of a host, which is the zone of its link-local addresses.
+/// The number of the first interface of a host. This number is also the zone of the link-local
+/// addresses of the interface.
 pub const FIRST_INTERFACE: u32 = 1;
 
 /// Does the address need a zone? Link-local unicast addresses and multicast groups of

@@ -64,7 +64,8 @@ fn a_change_is_reported_at_once_and_repeated_after_a_random_delay() {
     assert_eq!(due, [record(ToExclude, &[])]);
     assert!(at(5) < again && again <= at(1_005), "{again:?}");
     assert_eq!(groups.poll_timeout(), Instant::NEVER);
-    // A second socket changes the reports only when it leaves as the last member.
+    // The host is a member until the last of both sockets leaves, so only this departure is
+    // reported.
     join(&mut groups, at(2_000), 2);
     groups.remove_socket(at(2_000), 1);
     assert_eq!(groups.poll_timeout(), Instant::NEVER);

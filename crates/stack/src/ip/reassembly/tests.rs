@@ -190,7 +190,8 @@ fn congestion_marks_are_kept_and_never_given_to_packets_without_ecn() {
 fn a_packet_longer_than_its_length_field_is_invalid() {
     let mut reassembly = Reassembly::new(ReassemblyLimits::default());
     let payload = vec![0; 65_512];
-    // The header of the last fragment is shorter than the header of the first.
+    // The payload of 65,515 bytes fits behind the 20-byte header of the last fragment. The whole
+    // packet gets the 60-byte header of the first fragment, and exceeds 65,535 bytes.
     let headers = [&[0x4f][..], &HEADERS[1..], &[1; 40]].concat();
     let first = Fragment { headers: &headers, ..fragment(9, 0, &payload, true) };
     insert(&mut reassembly, &first);
