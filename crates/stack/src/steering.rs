@@ -60,22 +60,22 @@ pub enum Steered {
     ToAll,
 }
 
-/// The selection of a shard for each frame of a host. All shards and their links must use the same
-/// seed.
+/// The selector of the shard for each received frame of a host. All shards and their links must use
+/// the same seed.
 #[derive(Clone, Debug)]
 pub struct Steering {
     hasher: SipHasher13,
     shards: NonZeroU16,
-    /// The flow of the previous segment over IPv4, and its shard. This saves hashing, because
-    /// consecutive segments mostly belong to one flow.
+    /// The flow of the previous segment over IPv4, and its shard. This cached result saves hashing,
+    /// because consecutive segments mostly belong to one flow.
     last: ([u8; 12], u16),
     /// The flow of the previous segment over IPv6, and its shard.
     last_ipv6: ([u8; 36], u16),
 }
 
 impl Steering {
-    /// Creates the selection among `shards` shards. A peer that does not know `seed` cannot direct
-    /// all flows to one shard.
+    /// Creates a selector among `shards` shards. A peer that does not know `seed` cannot direct all
+    /// flows to one shard.
     #[must_use]
     pub fn new(seed: [u8; 32], shards: NonZeroU16) -> Self {
         Self::with_keys(&Keys::new(seed), shards)

@@ -361,7 +361,7 @@ impl Neighbors {
         self.generation
     }
 
-    /// Returns the counters, for writing.
+    /// Returns a mutable reference to the counters.
     pub(crate) const fn counters_mut(&mut self) -> &mut NeighborCounters {
         &mut self.counters
     }

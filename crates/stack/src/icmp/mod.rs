@@ -117,8 +117,8 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Returns the transport protocol of the quoted packet, or `None` if the quote does not reach
-    /// it.
+    /// Returns the transport protocol of the quoted packet, or `None` if the quote is too short to
+    /// tell.
     pub(crate) fn protocol(&self) -> Option<Protocol> {
         match &self.quote {
             ReportedQuote::V4(quote) => Some(quote.header.protocol),

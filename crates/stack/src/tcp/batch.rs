@@ -41,7 +41,8 @@ pub(crate) struct BatchHeaders {
     length: usize,
     /// Offset of the TCP header in a frame, in bytes.
     pub(crate) tcp: usize,
-    /// Sum of the pseudo-header and the TCP header, with the overwritten fields taken as zero.
+    /// Contribution of the pseudo-header and the TCP header to the checksum, before folding, with
+    /// the overwritten fields taken as zero.
     sum: Sum,
     /// Length of each frame in bytes.
     frame: usize,
@@ -143,8 +144,8 @@ impl BatchHeaders {
         self.length - self.tcp
     }
 
-    /// Ends the sending of frames. Returns the sent frames, which the caller must commit to the
-    /// connection.
+    /// Stops the batch from sending further frames. Returns the frames that were sent since the
+    /// last commit, which the caller must commit to the connection.
     pub(crate) const fn take_sent(&mut self) -> SentFrames {
         self.next.count = 0;
         let count = core::mem::replace(&mut self.uncommitted, 0);
@@ -152,8 +153,8 @@ impl BatchHeaders {
     }
 
     /// Writes the next frame, whose TCP header is at the offset `TCP`. `data` copies the payload
-    /// that begins at a sequence number, and returns the sum of this payload. Returns the length of
-    /// the frame in bytes, or `None` if `frame` is too short.
+    /// that begins at a sequence number, and returns the contribution of this payload to the
+    /// checksum. Returns the length of the frame in bytes, or `None` if `frame` is too short.
     #[inline(always)]
     pub(crate) fn write<const TCP: usize>(
         &mut self,

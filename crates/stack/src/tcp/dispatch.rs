@@ -44,7 +44,7 @@ macro_rules! step_effects {
 }
 pub(crate) use step_effects;
 
-/// Tells whether all effects of a step have been handled.
+/// The result of the fast path: whether it has handled all effects of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Dispatched {
@@ -120,7 +120,8 @@ impl TcpSocket {
         }
     }
 
-    /// Returns whether the memory accounting must be updated.
+    /// Returns whether the memory accounting must be updated, because the connection's buffer
+    /// memory has changed, or because an application waits for memory.
     #[inline(always)]
     pub(crate) fn changes_memory(&self, memory: &Memory) -> bool {
         self.connection.buffer_memory() != self.held || memory.is_awaited()

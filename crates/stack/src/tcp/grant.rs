@@ -13,8 +13,8 @@ impl Granted {
     /// The value of a connection that has no grant yet.
     pub(crate) const NOTHING: Self = Self { changes: u64::MAX, has_moved: false };
 
-    /// Returns whether the grant stays valid however many bytes this connection transfers, until
-    /// some connection changes the memory that it holds.
+    /// Returns whether further transfers of this connection cannot outdate the grant. The grant
+    /// then stays valid until some connection changes the amount of memory that it holds.
     #[inline(always)]
     pub(crate) const fn is_final(self) -> bool {
         self.has_moved

@@ -27,7 +27,8 @@ const SYN: u16 = (TcpHeader::LENGTH + TcpOptions::SYN_LENGTH) as u16;
 /// Mask of the ECN bits in the type of service.
 const ECN: u8 = Ecn::Ce as u8;
 
-/// The header template of one direction of a connection.
+/// The header template for the packets that this host sends on a connection. The three sums are
+/// contributions to checksums, before folding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers {
     /// Ethernet header, IP header and ports of the last packet; the rest is unused. The next packet

@@ -80,7 +80,8 @@ pub(crate) struct TcpSocket {
     /// Whether the connection was removed from the tables of the host, and stays only until the
     /// application has read its data and closed it.
     pub(crate) is_retired: bool,
-    /// Whether the application sees the IPv4 addresses of the connection in IPv6 form.
+    /// Whether the application sees the IPv4 addresses of the connection as IPv4-mapped IPv6
+    /// addresses.
     pub(crate) is_mapped: bool,
     /// The buffers of the connection that use memory of the pool.
     pub(crate) pooled: PooledBuffers,

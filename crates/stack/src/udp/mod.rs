@@ -34,8 +34,8 @@ pub struct UdpOptions {
     /// The use of fragmentation for the datagrams of the socket.
     pub fragmentation: Fragmentation,
     /// Whether a socket at `::` excludes IPv4 (`IPV6_V6ONLY`). If false, the socket exchanges
-    /// datagrams over both IP versions, and shows IPv4 addresses to the application in IPv6 form
-    /// (RFC 3493 §3.7). The option has no effect on a socket at an IPv4 address.
+    /// datagrams over both IP versions, and shows IPv4 addresses to the application as IPv4-mapped
+    /// IPv6 addresses (RFC 3493 §3.7). The option has no effect on a socket at an IPv4 address.
     pub only_v6: bool,
 }
 
@@ -91,8 +91,8 @@ pub struct ReceivedSegments {
 #[derive(Debug)]
 pub(crate) struct UdpSocket {
     pub(crate) binding: Binding,
-    /// The address and port of the peer in the form of packet headers; `None` if the socket is not
-    /// connected.
+    /// The address and port of the peer; `None` if the socket is not connected. An IPv4 address is
+    /// stored as such, not as an IPv4-mapped IPv6 address.
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) broadcast: bool,
     pub(crate) hops: u8,
@@ -100,8 +100,8 @@ pub(crate) struct UdpSocket {
     pub(crate) multicast_hops: u8,
     pub(crate) multicast_loop: bool,
     pub(crate) fragmentation: Fragmentation,
-    /// The receive queue: datagrams, each with the address and port of its sender in the form of
-    /// packet headers.
+    /// The receive queue: datagrams, each with the address and port of its sender. An IPv4 address
+    /// is stored as such, not as an IPv4-mapped IPv6 address.
     pub(crate) received: PacketQueue<SocketAddr>,
     /// The send queue: complete IP packets.
     pub(crate) to_send: PacketQueue<()>,

@@ -107,8 +107,9 @@ pub struct ListenOptions {
     /// completes the handshake at once. A handshake with a SYN cookie always completes at once.
     pub defer_accept: Option<Duration>,
     /// Whether a listener at `::` excludes IPv4 (`IPV6_V6ONLY`). If false, the listener accepts
-    /// connections over both IP versions, and shows IPv4 addresses to the application in IPv6 form
-    /// (RFC 3493 §3.7). The option has no effect on a listener at an IPv4 address.
+    /// connections over both IP versions, and shows IPv4 addresses to the application as
+    /// IPv4-mapped IPv6 addresses (RFC 3493 §3.7). The option has no effect on a listener at an
+    /// IPv4 address.
     pub only_v6: bool,
 }
 

@@ -1,11 +1,11 @@
 //! SYN-ACKs that carry a SYN cookie.
 //!
-//! SYN-ACKs for equal configuration, path and features of the SYN differ only in sequence numbers
-//! and timestamps. A temporary connection writes the first such SYN-ACK, from the SYN as the cookie
-//! stores it. This SYN-ACK, without the differing numbers, is kept as a template for later ones,
-//! the form. Creating a connection for each SYN of a flood would take four times as long. The
-//! connection that the cookie later opens is created from an equal SYN, so that its options agree
-//! with its SYN-ACK.
+//! With one configuration and path, the SYN-ACKs that answer SYNs with equal features differ only
+//! in sequence numbers and timestamps. Therefore the host keeps a template for each combination of
+//! features, called a form, and writes only these numbers for each SYN. Creating a connection for
+//! each SYN of a flood would take four times as long. The form is taken from the SYN-ACK of a
+//! temporary connection, which is created from the SYN as the cookie stores it. The connection that
+//! the cookie later opens is created from an equal SYN, so that its options agree with its SYN-ACK.
 
 use super::syn_cookie::StoredSyn;
 use alloc::boxed::Box;

@@ -186,7 +186,7 @@ impl StoredSyn {
         self.extras.is_some_and(|extras| extras.ecn)
     }
 
-    /// Returns the stored part as the bytes that the hash covers.
+    /// Returns the stored part of the SYN as bytes, which the hash of the cookie covers.
     fn to_bytes(self) -> [u8; 6] {
         let [a, b, c, d] = self.irs.number().to_be_bytes();
         let bits = self.extras.map_or(u8::MAX, |extras| extras.bits().to_le_bytes()[0]);
@@ -240,8 +240,8 @@ impl SynCookieIssuer {
         kept.irs + (cookie_bits(period, kept.size) | low(self.hash(period, flow, kept)))
     }
 
-    /// Notes that a cookie is used. Returns false if this cookie was used before. Of several
-    /// cookies with the same index, only the last one is remembered.
+    /// Notes that a cookie is used. Returns false if this cookie was used before. A cookie is
+    /// forgotten when another used cookie takes its slot in `taken`.
     pub(crate) fn take(&mut self, flow: &Flow, number: SeqNum) -> bool {
         let (key, length) = key(flow, &number.number().to_be_bytes());
         let hash = self.secrets.hash(&key[..length]);
