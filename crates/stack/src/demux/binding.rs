@@ -1,7 +1,6 @@
 //! The local address of a socket, and the conversion between addresses in packets and addresses
-//! that applications see. Applications see IPv4 addresses on IPv6 sockets as IPv4-mapped IPv6
-//! addresses, their "IPv6 form" (RFC 4291 §2.5.5.2, RFC 3493 §3.7), and link-local addresses with a
-//! zone.
+//! that applications see. On IPv6 sockets, applications see IPv4 addresses as IPv4-mapped IPv6
+//! addresses (RFC 4291 §2.5.5.2, RFC 3493 §3.7). They see link-local addresses with a zone.
 
 use crate::demux::Flow;
 use crate::error::Error;
@@ -9,8 +8,8 @@ use crate::ip::zone::with_zone;
 use crate::ports::Ports;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
 
-/// Converts an address and port from an application to the form in packet headers: drops the zone
-/// and the flow label, and converts the IPv6 form of an IPv4 address to IPv4.
+/// Converts an address and port from an application to those in packet headers: drops the zone and
+/// the flow label, and converts an IPv4-mapped IPv6 address to the IPv4 address.
 #[inline]
 pub(crate) fn end_of_packets(given: SocketAddr) -> SocketAddr {
     match given {
@@ -22,7 +21,7 @@ pub(crate) fn end_of_packets(given: SocketAddr) -> SocketAddr {
 }
 
 /// Converts an address and port from a packet to the form that an application sees. If `is_mapped`,
-/// converts an IPv4 address to its IPv6 form.
+/// converts an IPv4 address to an IPv4-mapped IPv6 address.
 pub(crate) const fn end_of_application(end: SocketAddr, is_mapped: bool) -> SocketAddr {
     match end {
         SocketAddr::V4(end) if is_mapped => {
@@ -35,8 +34,8 @@ pub(crate) const fn end_of_application(end: SocketAddr, is_mapped: bool) -> Sock
 /// The local address of a listener or of a UDP socket, and the address family of the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Binding {
-    /// The local address and port in the form of packet headers, but with a zone if the address is
-    /// link-local.
+    /// The local address and port as in packet headers, so never an IPv4-mapped IPv6 address. A
+    /// link-local address has a zone.
     local: SocketAddr,
     family: Family,
 }
@@ -46,7 +45,7 @@ pub(crate) struct Binding {
 enum Family {
     /// `AF_INET`.
     Ipv4,
-    /// `AF_INET6`, in which IPv4 addresses have their IPv6 form.
+    /// `AF_INET6`: the application sees IPv4 addresses as IPv4-mapped IPv6 addresses.
     Ipv6 {
         /// Whether the socket excludes IPv4 (`IPV6_V6ONLY`).
         only: bool,
@@ -62,7 +61,7 @@ impl Binding {
     /// zone `interface`. `only_v6` excludes IPv4 from an IPv6 socket.
     ///
     /// # Errors
-    /// [`Error::MappedBind`] if `only_v6` is set and `given` is an IPv4 address in IPv6 form.
+    /// [`Error::MappedBind`] if `only_v6` is set and `given` is an IPv4-mapped IPv6 address.
     pub(crate) fn new(given: SocketAddr, only_v6: bool, interface: u16) -> Result<Self, Error> {
         let local = with_zone(end_of_packets(given), interface);
         let family = match (given, local) {
@@ -80,8 +79,8 @@ impl Binding {
         Ok(Self { local, family })
     }
 
-    /// Creates the binding of a forwarded flow. The application sees the addresses of the flow in
-    /// the form of packet headers.
+    /// Creates the binding of a forwarded flow. The application sees the addresses of the flow as
+    /// they are in packet headers.
     pub(crate) const fn to_flow(local: SocketAddr) -> Self {
         let family = match local {
             SocketAddr::V4(_) => Family::Ipv4,
@@ -118,8 +117,8 @@ impl Binding {
             .ok_or_else(|| Error::PortsExhausted(flow.remote()))
     }
 
-    /// Returns the local address and port in the form of packet headers. If
-    /// [`Binding::has_both_versions`], the address `::` includes all IPv4 addresses.
+    /// Returns the local address and port as in packet headers, so never an IPv4-mapped IPv6
+    /// address. If [`Binding::has_both_versions`], the address `::` includes all IPv4 addresses.
     pub(crate) const fn local(&self) -> SocketAddr {
         self.local
     }
@@ -134,7 +133,7 @@ impl Binding {
         end_of_application(end, self.is_mapped())
     }
 
-    /// Does the application see IPv4 addresses in IPv6 form?
+    /// Does the application see IPv4 addresses as IPv4-mapped IPv6 addresses?
     pub(crate) const fn is_mapped(&self) -> bool {
         matches!(self.family, Family::Ipv6 { .. })
     }
@@ -163,8 +162,8 @@ impl Binding {
         core::iter::once(Flow::bound(self.local)).chain(ipv4)
     }
 
-    /// Checks that the socket can exchange packets with the address `remote`, which has the form of
-    /// packet headers.
+    /// Checks that the socket can exchange packets with the address `remote`, which must not be an
+    /// IPv4-mapped IPv6 address.
     ///
     /// # Errors
     /// [`Error::OnlyIpv6`] if `remote` is an IPv4 address that the socket excludes,

@@ -35,8 +35,8 @@ use linerate_wire::Segment;
 /// # Application calls: listeners
 impl Stack {
     /// Creates a listener at an address of this host, at `0.0.0.0` for all IPv4 addresses, or at
-    /// `::` for all addresses of both IP versions. A listener at `::` shows IPv4 addresses in IPv6
-    /// form (`::ffff:192.0.2.1`); [`ListenOptions::only_v6`] excludes IPv4.
+    /// `::` for all addresses of both IP versions. A listener at `::` shows IPv4 addresses as
+    /// IPv4-mapped IPv6 addresses (`::ffff:192.0.2.1`); [`ListenOptions::only_v6`] excludes IPv4.
     /// [`crate::Event::Incoming`] reports that a connection can be accepted.
     ///
     /// ```

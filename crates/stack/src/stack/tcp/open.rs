@@ -25,9 +25,9 @@ use linerate_wire::SeqNum;
 /// # Application calls: opening connections
 impl Stack {
     /// Opens a connection to `remote`. [`linerate_tcp::Event::Connected`] or
-    /// [`linerate_tcp::Event::Closed`] reports the result of the handshake. If `remote` is an IPv4
-    /// address in IPv6 form (`::ffff:192.0.2.1`), the connection uses IPv4, and the application
-    /// sees its addresses in IPv6 form.
+    /// [`linerate_tcp::Event::Closed`] reports the result of the handshake. If `remote` is an
+    /// IPv4-mapped IPv6 address (`::ffff:192.0.2.1`), the connection uses IPv4, and the application
+    /// sees its addresses as IPv4-mapped IPv6 addresses.
     ///
     /// # Errors
     /// An error if the destination is invalid or has no route, if no local port is available, or if

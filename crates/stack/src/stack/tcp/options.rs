@@ -11,8 +11,8 @@ use linerate_wire::TypeOfService;
 
 /// # Application calls: options of connections
 impl Stack {
-    /// Calls `change` with the connection, so that it can change options, and applies the effects
-    /// of the change. Returns the result of `change`.
+    /// Calls `change`, which can set options of the connection, and applies the effects of the new
+    /// options. Returns the result of `change`.
     ///
     /// # Errors
     /// [`Error::Closed`] if the handle is closed.
@@ -74,10 +74,10 @@ impl Stack {
         Ok(TypeOfService::from_byte(type_of_service))
     }
 
-    /// Returns the local address and port of the connection. IPv4 addresses are returned in IPv6
-    /// form (`::ffff:192.0.2.1`) if the connection was opened to an address in this form, or
-    /// accepted by a listener for both IP versions. The scope of an IPv6 link-local address is the
-    /// number of its interface.
+    /// Returns the local address and port of the connection. An IPv4 address is returned as an
+    /// IPv4-mapped IPv6 address (`::ffff:192.0.2.1`) if the connection was opened to such an
+    /// address, or accepted by a listener for both IP versions. The scope ID of an IPv6 link-local
+    /// address is the number of its interface.
     ///
     /// # Errors
     /// [`Error::Closed`] if the handle is closed.

@@ -17,10 +17,10 @@ use linerate_wire::TypeOfService;
 impl Stack {
     /// Creates a UDP socket that is bound to an address of this host, to `0.0.0.0` for all IPv4
     /// addresses, or to `::` for all addresses of both IP versions. A socket bound to `::` sends
-    /// and receives over IPv4 too, and shows IPv4 addresses in IPv6 form (`::ffff:192.0.2.1`);
-    /// [`UdpOptions::only_v6`] excludes IPv4. A socket bound to a multicast group receives only
-    /// datagrams to this group, after it has [joined](Stack::udp_join) the group. Port zero selects
-    /// an ephemeral port.
+    /// and receives over IPv4 too, and shows IPv4 addresses as IPv4-mapped IPv6 addresses
+    /// (`::ffff:192.0.2.1`); [`UdpOptions::only_v6`] excludes IPv4. A socket bound to a multicast
+    /// group receives only datagrams to this group, after it has [joined](Stack::udp_join) the
+    /// group. Port zero selects an ephemeral port.
     ///
     /// # Errors
     /// [`Error::AddressNotOurs`], [`Error::AddressInUse`], [`Error::PortsExhausted`],
@@ -92,7 +92,7 @@ impl Stack {
         }
     }
 
-    /// Sends a datagram to `remote`. If `remote` is an IPv4 address in IPv6 form
+    /// Sends a datagram to `remote`. If `remote` is an IPv4-mapped IPv6 address
     /// (`::ffff:192.0.2.1`), the datagram is sent over IPv4.
     ///
     /// # Errors

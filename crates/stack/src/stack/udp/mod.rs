@@ -247,10 +247,10 @@ impl Stack {
         outcome
     }
 
-    /// Checks that a socket with this binding may send to `remote`, whose address must not be an
-    /// IPv4 address in IPv6 form. Returns the source address and the size limits. The last argument
-    /// says whether the socket may send to broadcast addresses, and whether it belongs to a
-    /// forwarded flow.
+    /// Checks that a socket with this binding may send to `remote`, which must not be an
+    /// IPv4-mapped IPv6 address. Returns the source address and the size limits of datagrams to
+    /// `remote`. The last argument says whether the socket may send to broadcast addresses, and
+    /// whether it belongs to a forwarded flow.
     pub(crate) fn check_destination(
         &mut self,
         now: Instant,
