@@ -87,8 +87,8 @@ pub(crate) struct Sockets {
     /// A free list of TIME-WAIT records. Invariant: the list has at most [`SPARE_RECORDS`] entries.
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
     spare_records: Vec<Box<CompactSocket<TimeWaitRecord>>>,
-    /// The latest time that the caller passed to the host. When a connection is unpacked, its idle
-    /// period begins again at this time.
+    /// The current time of the host: the latest time that was passed to it. When a connection is
+    /// unpacked, its idle period begins again at this time.
     pub(crate) now: Instant,
 }
 
@@ -171,7 +171,7 @@ impl Sockets {
         self.slab.get(index)
     }
 
-    /// Returns the egress of a socket's packets, for writing; `None` for a listener.
+    /// Returns a mutable reference to the egress of a socket's packets; `None` for a listener.
     pub(crate) fn egress_mut(&mut self, index: u32) -> Option<&mut Egress> {
         match self.slab.get_mut(index)? {
             Socket::Tcp(socket) => Some(&mut socket.egress),
@@ -210,8 +210,8 @@ impl Sockets {
             .then(|| self.slab.key(index).map(UdpHandle))?
     }
 
-    /// Returns the connection at this index for writing, with or without an owner. Unpacks a
-    /// compact connection.
+    /// Returns a mutable reference to the connection at this index, for any owner or none. Converts
+    /// a compact connection to its full form.
     #[inline]
     pub(crate) fn tcp_at(&mut self, index: u32) -> Option<&mut TcpSocket> {
         self.slab.get_mut(index)?.unpack(self.now)
@@ -286,8 +286,8 @@ impl Sockets {
         socket.and_then(Socket::as_tcp).ok_or(Error::Closed)
     }
 
-    /// Returns the connection with this handle for writing, with its index, if it belongs to the
-    /// application. Unpacks a compact connection.
+    /// Returns a mutable reference to the connection with this handle, and its index, if the
+    /// connection belongs to the application. Converts a compact connection to its full form.
     #[inline]
     pub(crate) fn tcp_mut(&mut self, handle: TcpHandle) -> Result<(u32, &mut TcpSocket), Error> {
         match self.slab.find_mut(handle.0).and_then(|socket| socket.unpack(self.now)) {
@@ -315,7 +315,7 @@ impl Sockets {
         }
     }
 
-    /// Returns the listener with this handle for writing, with its index.
+    /// Returns a mutable reference to the listener with this handle, and its index.
     pub(crate) fn listener_mut(
         &mut self,
         handle: ListenHandle,
@@ -334,7 +334,7 @@ impl Sockets {
         }
     }
 
-    /// Returns the UDP socket with this handle for writing, with its index.
+    /// Returns a mutable reference to the UDP socket with this handle, and its index.
     pub(crate) fn udp_mut(&mut self, handle: UdpHandle) -> Result<(u32, &mut UdpSocket), Error> {
         match self.slab.find_mut(handle.0) {
             Some(Socket::Udp(socket)) => Ok((handle.0.index(), socket)),
@@ -347,7 +347,7 @@ impl Sockets {
         if let Socket::Raw(socket) = self.slab.get_mut(index)? { Some(socket) } else { None }
     }
 
-    /// Returns the raw socket with this handle for writing, with its index.
+    /// Returns a mutable reference to the raw socket with this handle, and its index.
     pub(crate) fn raw_mut(&mut self, handle: RawHandle) -> Result<(u32, &mut RawSocket), Error> {
         match self.slab.find_mut(handle.0) {
             Some(Socket::Raw(socket)) => Ok((handle.0.index(), socket)),

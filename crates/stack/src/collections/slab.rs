@@ -123,7 +123,7 @@ impl<T> Slab<T> {
         self.slots.get(index as usize)?.content.as_ref()
     }
 
-    /// Returns the value at an index for writing, without a check of a key's generation.
+    /// Returns a mutable reference to the value at an index, without a check of a key's generation.
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         self.slots.get_mut(index as usize)?.content.as_mut()
     }
@@ -135,7 +135,7 @@ impl<T> Slab<T> {
         if slot.generation == key.generation() { slot.content.as_ref() } else { None }
     }
 
-    /// Returns the value to which a key refers for writing, unless the value was removed.
+    /// Returns a mutable reference to the value of a key, unless the value was removed.
     #[inline]
     pub(crate) fn find_mut(&mut self, key: Key) -> Option<&mut T> {
         let slot = self.slots.get_mut(key.index() as usize)?;
@@ -149,7 +149,7 @@ impl<T> Slab<T> {
         slot.content.as_ref().map(|value| (Key::new(index, slot.generation), value))
     }
 
-    /// Returns the value at an index for writing, with its key.
+    /// Returns a mutable reference to the value at an index, and the key of the value.
     #[inline]
     pub(crate) fn entry_mut(&mut self, index: u32) -> Option<(Key, &mut T)> {
         let slot = self.slots.get_mut(index as usize)?;
