@@ -17,7 +17,7 @@ pub(crate) struct Arrival<'a> {
     pub(crate) at: Instant,
     /// Whether the transport checksum need not be verified any more.
     pub(crate) is_verified: bool,
-    /// The payload of each segment of a GRO frame, in bytes; `None` for other frames.
+    /// The payload size of each segment of a GRO frame, in bytes; `None` for other frames.
     pub(crate) segment_size: Option<NonZeroU16>,
     /// The memory that contains the frame, if the host may share this memory with the link.
     /// Otherwise, the host copies the payload.

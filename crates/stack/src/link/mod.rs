@@ -177,9 +177,9 @@ pub struct RxFrame<'a> {
     pub arrived: Instant,
     /// The result of the link's checksum verification.
     pub checksum: RxChecksum,
-    /// The payload of each TCP segment in bytes, if this is a GRO frame: several TCP segments that
-    /// the link has coalesced into one packet of up to 65,535 bytes. The last segment may have less
-    /// payload. `None` for a frame that the link has not coalesced.
+    /// The payload size of each TCP segment in bytes, if this is a GRO frame: several TCP segments
+    /// that the link has coalesced into one packet of up to 65,535 bytes. The last segment may have
+    /// less payload. `None` for a frame that the link has not coalesced.
     pub segment: Option<NonZeroU16>,
     /// The memory that contains `bytes`, if the link can share this memory with the host. The host
     /// keeps the frame by cloning the `Arc`. The link reuses the memory when no clone is left.
@@ -235,7 +235,7 @@ pub struct TxFrame {
     /// The state of the transport checksum. It is partial only on a link with
     /// [`Offloads::checksums`].
     pub checksum: TxChecksum,
-    /// The payload of each TCP segment in bytes, if this is a GSO frame: a frame larger than
+    /// The payload size of each TCP segment in bytes, if this is a GSO frame: a frame larger than
     /// [`Capabilities::mtu`], which the link splits into TCP segments. The last segment may have
     /// less payload. A GSO frame has a partial checksum, and its packet has at most
     /// [`Offloads::gso_max_size`] bytes. `None` for a frame that the link sends as it is.
@@ -310,11 +310,11 @@ impl Capabilities {
 /// The work on frames to send that a link does instead of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offloads {
-    /// Whether the link completes the checksums of TCP and UDP over IPv4.
+    /// Whether the link completes the checksums of TCP segments over IPv4 and IPv6.
     pub checksums: bool,
-    /// The size of the largest IPv4 packet that the link splits into TCP segments, in bytes; at
-    /// most 65,535, and zero if the link splits no packets. A link that splits packets must also
-    /// complete checksums.
+    /// The size of the largest IPv4 or IPv6 packet that the link splits into TCP segments, in
+    /// bytes; at most 65,535, and zero if the link splits no packets. A link that splits packets
+    /// must also complete checksums.
     pub gso_max_size: usize,
 }
 
