@@ -10,7 +10,7 @@ use siphasher::sip::SipHasher24;
 /// ports to one destination reveals less about connections to other destinations.
 const TABLE_LENGTH: usize = 64;
 
-/// The selection of ephemeral ports.
+/// The selector of ephemeral ports.
 #[derive(Debug)]
 pub(crate) struct Ports {
     range: RangeInclusive<u16>,
@@ -22,7 +22,7 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    /// Creates the selection of ports from `range`, with the secret keys of a host.
+    /// Creates a selector of ports from `range`, with the secret keys of a host.
     pub(crate) fn new(range: RangeInclusive<u16>, keys: &Keys) -> Self {
         let mut table = [0; TABLE_LENGTH];
         for (index, counter) in (0..).zip(&mut table) {

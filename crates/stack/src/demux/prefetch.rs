@@ -3,8 +3,8 @@
 //! With very many connections, hardly any connection is in the processor's caches. Each frame then
 //! waits for three cache misses, one after the other: on the flow table, on the socket and on the
 //! connection. If the flows of all frames are looked up first, and their connections are
-//! prefetched, these cache misses overlap. Each frame then hits the one-entry cache, like frames
-//! that all belong to a single flow.
+//! prefetched, these cache misses overlap. Each frame then hits the one-entry cache of the flow
+//! table, as frames of a single flow do.
 //!
 //! A prefetched lookup is only a prediction: it is used only if its flow equals the flow of the
 //! frame that is handled.

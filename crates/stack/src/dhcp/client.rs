@@ -23,14 +23,13 @@ const MAX_REQUESTS: u32 = 4;
 const MAX_REBOOT_REQUESTS: u32 = 2;
 /// Minimum time between two requests to extend a lease (RFC 2131 §4.4.5).
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(60);
-/// Time for which the client waits for an ARP reply from another host that uses the offered
-/// address.
+/// Time for which the client waits for an ARP reply from another host that uses the leased address.
 const PROBE_TIME: Duration = Duration::from_secs(1);
 /// Time between the release of an address and its removal. The host sends the DHCPRELEASE in this
 /// time, from the address.
 const RELEASE_TIME: Duration = Duration::from_millis(100);
-/// Time for which the client waits after another host turned out to use the offered address (RFC
-/// 2131 §3.1, step 5).
+/// Time for which the client waits before it looks for servers again, after another host turned out
+/// to use the leased address (RFC 2131 §3.1, step 5).
 const DECLINE_TIME: Duration = Duration::from_secs(10);
 
 /// The state of the client (RFC 2131 figure 5).
@@ -344,8 +343,8 @@ impl DhcpClient {
         self.lease.take().map(DhcpAction::Remove).into_iter().collect()
     }
 
-    /// Handles the discovery that another host uses `address`. If the client is probing this
-    /// address, declines the lease.
+    /// Handles an ARP packet which has shown that another host uses `address`. If the client is
+    /// probing this address, declines the lease. Otherwise returns no actions.
     pub(crate) fn handle_conflict(&mut self, now: Instant, address: Ipv4Addr) -> Vec<DhcpAction> {
         let is_probed = self.state == State::Probing
             && self.lease.as_ref().is_some_and(|it| it.own() == address);

@@ -43,8 +43,8 @@ const PARAMETERS: [u8; 8] = [
 
 /// # DHCP
 impl Stack {
-    /// Returns the lease that a DHCP server has granted to the current interface; `None` if there
-    /// is no lease or no DHCP client.
+    /// Returns the lease that a DHCP server has granted to the current interface (see
+    /// [`Stack::on`]); `None` if there is no lease or no DHCP client.
     #[must_use]
     pub fn dhcp_lease(&self) -> Option<&DhcpLease> {
         self.interface.dhcp.as_ref()?.client.lease()

@@ -36,7 +36,8 @@ impl Stack {
             Icmpv6Message::NeighborDiscovery(message) => {
                 self.handle_neighbor_discovery(arrived, &header, &message);
             }
-            // Only Neighbour Discovery messages may have the unspecified address as source.
+            // Of the messages that this host acts upon, only Neighbour Discovery messages may have
+            // the unspecified address as source.
             _ if source.is_unspecified() => counted.in_errors += 1,
             Icmpv6Message::EchoRequest(echo) => {
                 counted.in_echos += 1;

@@ -1,5 +1,6 @@
-//! Accounting of buffer memory: updates the memory of all connections when one connection takes or
-//! returns memory. The policy is described in `tcp::memory`.
+//! Accounting of buffer memory. When one connection takes or returns memory, the host may take
+//! memory back from other connections, or give it to applications that wait to write. The policy is
+//! described in `tcp::memory`.
 
 use crate::stack::Stack;
 use crate::tcp::memory::CLASSES;

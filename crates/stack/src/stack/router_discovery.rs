@@ -128,8 +128,8 @@ impl Stack {
         }
     }
 
-    /// Adds a route that a router has advertised, with the advertised MTU. An equally good route to
-    /// these destinations that the application has configured takes precedence.
+    /// Adds a route that a router has advertised, with the advertised MTU. A route of equal metric
+    /// to the same network, which the application has configured, takes precedence.
     fn insert_advertised(&mut self, route: Route) {
         let (mtu, interface) = (self.interface.discovery.mtu, Some(self.served()));
         self.routes.insert(RouteOrigin::Advertised, Route { mtu, interface, ..route });

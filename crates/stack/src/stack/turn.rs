@@ -11,8 +11,8 @@ use linerate_units::Instant;
 /// The limits of the work in one turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Maximum number of frames to receive from the link, and also of packets from the host to
-    /// itself to handle. The frames and the packets are counted separately.
+    /// Maximum number of frames to receive from the link. As many packets from the host to itself
+    /// may be handled in addition.
     pub receive: usize,
     /// Maximum number of timers to run.
     pub timers: usize,

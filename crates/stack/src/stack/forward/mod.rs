@@ -83,7 +83,8 @@ impl Stack {
 
     /// Removes and returns the next event about a new flow ([`ForwardEvent::Deferred`] or
     /// [`ForwardEvent::Datagrams`]). The application should first poll all events of
-    /// [`Stack::poll_ended_flow`], because only this limits their number.
+    /// [`Stack::poll_ended_flow`]: otherwise, the number of stored events about ended flows is not
+    /// limited.
     pub fn poll_new_flow(&mut self) -> Option<ForwardEvent> {
         self.poll_deferred().or_else(|| self.poll_udp_flow())
     }

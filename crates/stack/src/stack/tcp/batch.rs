@@ -67,8 +67,8 @@ impl Stack {
         {
             return false;
         }
-        // An ACK batch cannot be resumed after its commit, because the host may have received
-        // frames since then.
+        // An ACK batch cannot be resumed after its commit: frames that the host has received since
+        // then may require other acknowledgements.
         let next = socket.connection.driver().poll_batch(now, self.batch.header());
         let Some(next) = next.filter(|next| next.content == BatchContent::Data) else {
             return false;

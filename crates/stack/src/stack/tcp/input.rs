@@ -111,7 +111,7 @@ impl Stack {
         disposition
     }
 
-    /// Counts a segment that its connection has refused, and dispatches the step.
+    /// Counts a segment if its connection has refused it, and dispatches the step.
     pub(crate) fn finish_segment(&mut self, now: Instant, index: u32, disposition: Disposition) {
         if disposition != Disposition::Accepted {
             self.handle_disposition(now, index, disposition);
@@ -190,8 +190,8 @@ impl Stack {
     }
 
     /// Queues the segment `answer` to the source of `segment`, after filling in its ports and
-    /// checksum. These fields of `answer` must be zero, and `sum` must be the sum of its bytes.
-    /// Returns false if the queue is full.
+    /// checksum. These fields of `answer` must be zero, and `sum` must be the contribution of the
+    /// bytes of `answer` to the checksum. Returns false if the queue is full.
     pub(crate) fn answer_segment(
         &mut self,
         arrived: &Arrived<'_>,

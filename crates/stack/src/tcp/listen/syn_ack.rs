@@ -67,7 +67,8 @@ impl SynAckForm {
     }
 
     /// Writes a SYN-ACK with these sequence and acknowledgement numbers. Leaves the ports and the
-    /// checksum field zero. Returns the length of the SYN-ACK in bytes, and the sum of its bytes.
+    /// checksum field zero. Returns the length of the SYN-ACK in bytes, and the contribution of
+    /// these bytes to the checksum.
     pub(crate) fn write(
         &self,
         (seq, ack): (SeqNum, SeqNum),
