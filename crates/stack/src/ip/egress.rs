@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use core::hint::cold_path;
 
 /// The egress of a socket's packets: an interface, or the queue of packets to the host itself. A
-/// single number encodes both cases, so that the check for the first interface is one comparison.
+/// single number encodes both cases, so that the check for the current interface is one comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Egress(u16);
 
@@ -46,7 +46,9 @@ impl Egress {
         self.0 = interface | self.0 & LOCAL;
     }
 
-    /// Returns the ring of senders that wait for this egress.
+    /// Returns the ring of senders that wait for this egress. `interface` is the current interface
+    /// of the host, and `others` are its other interfaces. If the interface of this egress no
+    /// longer exists, returns the ring of the current interface.
     #[inline(always)]
     pub(crate) fn ring<'a>(
         self,

@@ -94,7 +94,8 @@ struct Group {
     source_reports: BTreeMap<IpAddr, u8>,
     /// The time of the next report of a change; [`Instant::NEVER`] if no report is pending.
     report_at: Instant,
-    /// The time of the response to a group-specific query.
+    /// The time of the response to a group-specific query; [`Instant::NEVER`] if no response is
+    /// pending.
     response_at: Instant,
     /// The sources about which pending group-specific queries asked; empty if one of these queries
     /// asked about all sources.
@@ -153,7 +154,7 @@ struct Querier {
     v2_until: Instant,
     robustness: u8,
     interval: Duration,
-    /// The time of the response to a general query.
+    /// The time of the response to a general query; [`Instant::NEVER`] if no response is pending.
     response_at: Instant,
 }
 

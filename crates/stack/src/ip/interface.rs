@@ -27,9 +27,9 @@ use linerate_units::Instant;
 use linerate_wire::ipv6_multicast::solicited_node;
 use linerate_wire::{IpCidr, MacAddress};
 
-/// Number of low bits of a neighbour generation that count generations. The bits above contain the
-/// number of the interface, so that a MAC address resolved on one interface is never used on
-/// another interface.
+/// Number of low bits of a neighbour cache's generation number that count its changes. The bits
+/// above contain the number of the interface, so that a MAC address resolved on one interface is
+/// never used on another interface.
 const GENERATIONS: u32 = 48;
 
 /// The assumed capabilities of the link until a link is attached.

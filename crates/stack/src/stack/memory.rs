@@ -15,8 +15,8 @@ impl Stack {
         self.memory.held()
     }
 
-    /// Accounts for the memory that a connection took or returned, relieves large holders if memory
-    /// runs short, and serves waiting writers.
+    /// Accounts for the memory that a connection took or returned. If memory runs short, takes
+    /// unused memory back from the connections that hold most. Then serves waiting writers.
     #[cold]
     pub(crate) fn handle_memory_change(&mut self, index: u32) {
         if self.memory.is_awaited()

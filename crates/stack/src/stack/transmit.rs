@@ -217,8 +217,9 @@ impl Stack {
         self.frame_packet(next_hop, packet, frame)
     }
 
-    /// Returns the link address of the next hop towards `destination`. If the address is unknown,
-    /// queues an address resolution request.
+    /// Returns the MAC address of the next hop towards `destination`. If the address is unknown,
+    /// queues an address resolution request. On a link without MAC addresses, returns the zero
+    /// address, which is not used.
     pub(crate) fn resolve_next_hop(&mut self, now: Instant, destination: IpAddr) -> NextHop {
         if self.interface.capabilities.medium == Medium::Ip {
             return NextHop::Mac(MacAddress::ZERO);
@@ -242,8 +243,8 @@ impl Stack {
         mac.map_or(NextHop::Resolving(neighbor), NextHop::Mac)
     }
 
-    /// Writes a complete IP packet into `frame`, or queues the packet until the address of its
-    /// neighbour is resolved.
+    /// Writes a complete IP packet into `frame`, or queues the packet until the MAC address of its
+    /// next hop is resolved.
     pub(crate) fn frame_packet(
         &mut self,
         next_hop: NextHop,

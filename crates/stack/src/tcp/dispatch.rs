@@ -15,7 +15,8 @@ use alloc::boxed::Box;
 use core::hint::cold_path;
 use linerate_tcp::{Events, State};
 
-/// Events about the path to the peer, which the host handles instead of the application.
+/// Events about the path to the peer. The host itself reacts to these events, in addition to the
+/// application.
 pub(crate) const PATH_EVENTS: Events = Events::SOFT_ERROR.union(Events::PATH_MTU);
 
 /// The parts of a host that a step of a connection can affect.
