@@ -331,8 +331,8 @@ fn configured_routes_are_not_replaced() {
     assert!(host.ping("2001:db8::7").iter().any(|sent| sent.solicitation().is_some()));
 }
 
-/// The number of entries that router advertisements can create is limited, by a policy of this
-/// stack.
+/// The stack limits the number of entries that router advertisements can create. This limit is a
+/// policy of the stack, not a requirement of an RFC.
 #[test]
 fn a_flood_of_rogue_advertisements_is_bounded() {
     let (mut host, router) = configured();

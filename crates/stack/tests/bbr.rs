@@ -86,7 +86,7 @@ fn a_late_flow_gets_its_share() {
     run(&mut pair, &mut transfers, Duration::from_secs(8));
     transfers.append(&mut late);
     // The first round-trip times that the late flow measures include the queue of the first flow,
-    // until both flows have drained this queue.
+    // until both flows have drained this queue. So the shares are measured only after 22 seconds.
     run(&mut pair, &mut transfers, Duration::from_secs(22));
     let before: Vec<_> = transfers.iter().map(|(_, transfer)| transfer.read()).collect();
     run(&mut pair, &mut transfers, Duration::from_secs(20));

@@ -495,7 +495,8 @@ fn mapped_addresses_in_packets_are_dropped() {
             assert_eq!(counted.in_header_errors + counted.in_address_errors, 5);
             assert_eq!(counted.in_delivers, 0);
             assert_eq!(received(&mut pair, Side::Right, socket), Err(Error::WouldBlock));
-            // A packet of the function `packet` with a valid source address is accepted.
+            // With a valid source address, a packet of the function `packet` is accepted. So the
+            // packets above were dropped because of their addresses.
             pair.answers(Side::Right, packet(other, ipv6(Side::Right), protocol));
             assert_eq!(pair.stack(Side::Right).counters().ip.in_delivers, 1);
         }
@@ -601,6 +602,7 @@ fn a_forwarder_for_everything_accepts_both_versions_and_one_for_ipv6_only_ipv6()
 }
 
 /// A host without a global address sends from its link-local address even to a global destination.
+/// The forwarder must then report this source address with a zone.
 #[test]
 fn a_link_local_client_of_a_forwarder_has_a_zone() {
     let mut pair = pair_over(Medium::Ip);

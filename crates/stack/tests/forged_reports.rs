@@ -192,9 +192,9 @@ impl Observed {
 /// Segments per thousand that the path loses.
 const LOSS: u32 = 5;
 
-/// With this seed the flow keeps at least 96 % of its rate. The sender may take a timeout or a lost
-/// tail for the loss that would confirm a forged error. A single probe then shows that large
-/// segments still pass.
+/// With this seed the flow keeps at least 96 % of its rate. A forged error has an effect only if
+/// the loss of a large segment seems to confirm it, for example after a timeout or a lost tail. A
+/// single probe then shows that large segments still pass.
 #[test]
 fn forged_reports_affect_no_flow_and_no_later_connection() {
     let undisturbed = Observed::new(LOSS).run(None);

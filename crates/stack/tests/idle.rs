@@ -16,7 +16,7 @@ static MEMORY: PeakAlloc = PeakAlloc;
 const IDLE: usize = 512;
 
 const CONNECTIONS: usize = 10_000;
-/// Number of times that this many connections are opened and closed.
+/// Number of times that [`CONNECTIONS`] connections are opened and closed.
 const ROUNDS: usize = 10;
 /// Number of connections that are opened, and used, at the same time.
 const BATCH: usize = 64;
@@ -187,8 +187,8 @@ fn the_memory_of_closed_connections_is_given_back() -> usize {
     kept
 }
 
-/// The server closes each connection first, so its side enters TIME-WAIT. Returns the bytes of each
-/// TIME-WAIT record.
+/// The server closes each connection first, so the connection enters TIME-WAIT on the server.
+/// Returns the memory of a TIME-WAIT record in bytes.
 fn time_wait_records_take_at_most_256_bytes() -> usize {
     let mut hosts_under_test = Hosts::new();
     let mut pairs = hosts_under_test.open();

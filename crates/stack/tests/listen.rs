@@ -323,7 +323,8 @@ fn a_reported_path_mtu_applies_to_this_and_later_connections() {
 fn challenge_acks_are_limited_for_all_connections_together() {
     let mut pair = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
         config.limits.challenges = 10;
-        // With timestamps, forged segments without them are dropped without a challenge.
+        // On a connection with timestamps, the forged segments would be dropped without a challenge
+        // ACK, because they have no timestamps.
         config.tcp.timestamps = false;
     });
     let listener = listen(&mut pair, 100, 100);

@@ -755,8 +755,8 @@ proptest! {
                     scene.now += Duration::from_nanos(nanos);
                     let now = scene.now;
                     scene.client.handle_timeout(now, 100);
-                    // The servers' timers run only after a wait that is longer than frames take to
-                    // arrive.
+                    // A short wait is the time that frames take to arrive. The servers' timers run
+                    // only after a longer wait.
                     if nanos > 3_000_000 {
                         scene.servers.iter_mut().for_each(|server| {
                             server.handle_timeout(now, 100);
@@ -1102,7 +1102,7 @@ fn prefetched_frames_from_the_link_cannot_enter_a_loopback_connection() {
 }
 
 /// The application has not yet released the closed connection. The SYN of the next connection has
-/// the addresses and ports of the last frame.
+/// the addresses and ports of the last frame, so it hits the flow cache.
 #[test]
 fn a_cached_flow_in_time_wait_is_reopened_by_a_syn() {
     let mut scene = Scene::new();
@@ -1158,7 +1158,8 @@ fn many_step() -> impl Strategy<Value = ManyStep> {
     ]
 }
 
-/// Returns the byte that is written to a connection in a round. Other connections get other bytes.
+/// Returns the byte that is written to a connection in a round. Each connection gets another byte,
+/// so that data which reaches the wrong connection is detected.
 fn byte_of(round: usize, number: usize) -> u8 {
     u8::try_from((round * MANY + number) % 251).unwrap()
 }

@@ -73,7 +73,7 @@ fn transfer_with(
         back.read()
     );
     let took = pair.now.since(start);
-    // Frames still in flight at the end of the transfer arrive.
+    // Frames that are still in flight at the end of the transfer arrive now, and are counted below.
     pair.run_for(Duration::from_secs(1));
     let invalid = Side::BOTH.map(|side| {
         let counters = pair.stack(side).counters();

@@ -142,8 +142,9 @@ fn held_connections_cause_no_repeated_expiries() {
     pair.stack(Side::Left).check();
 }
 
-/// Creates forty held connections behind a record that has just ended, and runs this number of
-/// timers. If `is_another_behind` is true, another record is behind the held connections.
+/// Creates a TIME-WAIT record that has just ended, and behind it in the queue forty connections
+/// whose handles the application holds. Then runs this number of timers. If `is_another_behind` is
+/// true, another record is behind the held connections.
 fn skip_held(timers: usize, is_another_behind: bool) -> (Pair, Vec<TcpHandle>) {
     let mut pair = pair();
     let listener = listen(&mut pair);
