@@ -185,8 +185,8 @@ pub struct Limits {
     /// router replaces a router of lower preference, or is ignored. RFC 4861 §6.3.4 requires at
     /// least two.
     pub routers: usize,
-    /// Maximum number of prefixes that routers have advertised, and of addresses with stable
-    /// identifiers formed from these prefixes. Further prefixes are ignored.
+    /// Maximum number of prefixes that routers have advertised and, counted separately, of
+    /// addresses with stable identifiers formed from these prefixes. Further prefixes are ignored.
     pub prefixes: usize,
     /// Maximum number of stored redirects. At the limit, a new redirect replaces the oldest.
     pub redirects: usize,
@@ -226,7 +226,7 @@ pub struct Limits {
     /// handshake replaces the oldest.
     pub deferred: usize,
     /// Maximum number of UDP flows of forwarders. Beyond this limit, a new flow replaces the oldest
-    /// flow on which the application has sent no datagram yet.
+    /// flow on which the application has sent no datagram yet, or else the oldest of all flows.
     pub udp_flows: usize,
 }
 
