@@ -1,6 +1,6 @@
-//! Doubly linked lists of small numbers, the items. One array stores the links of all items, like
-//! the links of intrusive lists. Insertion, removal and the check for membership take constant
-//! time, and do not allocate memory for each operation. An item is in at most one list at a time.
+//! Doubly linked lists whose items are small numbers. One array stores the links of all items.
+//! Insertion, removal and the check for membership take constant time. Memory is allocated only
+//! when the array grows. An item is in at most one list at a time.
 
 use super::give_back;
 use alloc::vec::Vec;
@@ -160,8 +160,8 @@ impl Links {
         })
     }
 
-    /// Frees the links of items with a number of `length` or more. Items up to the last one that is
-    /// still in a list keep their links.
+    /// Frees the links of the items whose number is at least `length`, except up to the last item
+    /// that is still in a list.
     #[cold]
     pub(crate) fn shrink(&mut self, length: usize) {
         // The search begins at the end and stops at the first node that must stay, so each freed

@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Number of bytes by which each packet counts more than its length, so that the limit also bounds
+/// Number of bytes that each packet counts in addition to its length, so that the limit also bounds
 /// the number of empty packets.
 const OVERHEAD: usize = 64;
 

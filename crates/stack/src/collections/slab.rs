@@ -105,8 +105,8 @@ impl<T> Slab<T> {
         let latest = self.slots.drain(length..).map(|slot| slot.generation).max()?;
         self.generation = self.generation.max(latest);
         give_back(&mut self.slots);
-        // At most one entry for each remaining slot is valid, so this removes at least half of the
-        // entries.
+        // At most one entry of `free` is valid for each remaining slot, so `retain` and `dedup`
+        // remove at least half of the entries.
         if self.free.len() > 2 * length + KEPT {
             let slots = &self.slots;
             let is_free = |slot: &Slot<T>| slot.content.is_none();

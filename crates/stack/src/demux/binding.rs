@@ -53,7 +53,8 @@ enum Family {
 }
 
 impl Binding {
-    /// The binding of a forwarder's listener, to which no packet is addressed.
+    /// The binding of a forwarder's listener. This binding matches no packet: segments reach the
+    /// listener through its forwarder.
     pub(crate) const NONE: Self =
         Self::to_flow(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0));
 

@@ -225,8 +225,8 @@ impl FlowHash {
     /// The value for packets that have no flow.
     pub(crate) const NONE: Self = Self(0);
 
-    /// Widens the hash to the 64 bits that the table expects. The table selects a bucket by the
-    /// lower bits, and compares tags taken from the upper bits.
+    /// Widens the hash to the 64 bits that the table expects. Both halves are the hash, because the
+    /// table selects a bucket by the lower bits, and compares tags taken from the upper bits.
     pub(crate) fn wide(self) -> u64 {
         u64::from(self.0) << 32 | u64::from(self.0)
     }

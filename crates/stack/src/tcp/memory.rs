@@ -220,8 +220,8 @@ impl Memory {
         self.stop_waiting(connection);
     }
 
-    /// Frees the list links of sockets with an index of `sockets` or more. These sockets no longer
-    /// exist.
+    /// Frees the list links of the sockets whose index is at least `sockets`. These sockets no
+    /// longer exist.
     #[cold]
     pub(crate) fn shrink(&mut self, sockets: usize) {
         self.holders.shrink(sockets);
