@@ -166,8 +166,8 @@ impl DhcpClient {
         }
     }
 
-    /// Begins to get an address, from the state INIT or INIT-REBOOT. The first call only starts a
-    /// random delay if the configuration asks for desynchronisation (RFC 2131 §4.4.1).
+    /// Begins to get an address, from the state INIT or INIT-REBOOT. If the configuration asks for
+    /// desynchronisation, the first call only starts a random delay (RFC 2131 §4.4.1).
     fn begin(&mut self, now: Instant) -> Vec<DhcpAction> {
         if core::mem::take(&mut self.config.desynchronize) {
             self.next = now + Duration::from_secs(1) + self.draw(Duration::from_secs(9));

@@ -36,7 +36,8 @@ impl EchoFlows {
     }
 }
 
-/// The problem that an ICMP or ICMPv6 error reports, as far as sockets distinguish problems.
+/// The kind of problem that an ICMP or ICMPv6 error reports. Problems that sockets treat alike are
+/// not distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     /// No socket of the destination host is bound to the port.

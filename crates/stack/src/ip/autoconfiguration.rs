@@ -120,9 +120,10 @@ const fn is_reserved(identifier: u64) -> bool {
     identifier == 0 || (identifier >= 0xfdff_ffff_ffff_ff80 && identifier <= 0xfdff_ffff_ffff_ffff)
 }
 
-/// Returns the new end of the valid lifetime of an address, which was `known`, after its prefix was
-/// advertised with the valid lifetime `advertised` (`None` means infinity). An unauthenticated
-/// advertisement cannot shorten the remaining lifetime below two hours (RFC 4862 §5.5.3 e).
+/// Returns the new end of the valid lifetime of an address, after its prefix was advertised with
+/// the valid lifetime `advertised` (`None` means infinity). `known` is the previous end. An
+/// unauthenticated advertisement cannot shorten the remaining lifetime below two hours (RFC 4862
+/// §5.5.3 e).
 pub(crate) fn valid_until(now: Instant, known: Instant, advertised: Option<Duration>) -> Instant {
     let wanted = advertised.map_or(Instant::NEVER, |lifetime| now + lifetime);
     if wanted > known || wanted > now + TWO_HOURS { wanted } else { known.min(now + TWO_HOURS) }
@@ -143,7 +144,8 @@ pub(crate) struct Formed {
     pub(crate) replace_at: Instant,
 }
 
-/// The latest ends of the lifetimes of an address, whatever lifetimes routers advertise.
+/// Upper bounds of the ends of the lifetimes of an address. They apply whatever lifetimes routers
+/// advertise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) preferred_until: Instant,

@@ -78,7 +78,7 @@ struct Member {
     filter: Filter,
 }
 
-/// A group that has members, or whose last change must still be reported.
+/// A multicast group that has members, or whose last change must still be reported.
 #[derive(Debug)]
 struct Group {
     /// The memberships of sockets. Each socket has at most one membership in the group.
@@ -88,9 +88,10 @@ struct Group {
     is_of_host: bool,
     /// The union of the filters of all members.
     state: Filter,
-    /// Number of further transmissions of the report of the last change of the filter mode.
+    /// Number of times that the last change of the filter mode must still be reported.
     mode_reports: u8,
-    /// Number of further transmissions of the report of the last change of each source.
+    /// For each source that was added or removed, the number of times that this change must still
+    /// be reported.
     source_reports: BTreeMap<IpAddr, u8>,
     /// The time of the next report of a change; [`Instant::NEVER`] if no report is pending.
     report_at: Instant,

@@ -129,8 +129,8 @@ impl Routers {
         self.prefixes.iter().any(|prefix| prefix.network.contains(address))
     }
 
-    /// Ranks a router that does not answer behind all other routers for a minute (RFC 4861 §6.3.6).
-    /// Returns whether `address` belongs to a known router.
+    /// Notes that a router does not answer: for a minute, it ranks behind all other routers (RFC
+    /// 4861 §6.3.6). Returns whether `address` belongs to a known router.
     pub(crate) fn suspect(&mut self, now: Instant, address: IpAddr) -> bool {
         let router = self.routers.iter_mut().find(|router| IpAddr::V6(router.address) == address);
         let is_router = router.is_some();

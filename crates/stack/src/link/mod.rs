@@ -81,7 +81,7 @@ pub trait Link {
 
     /// Stops or continues the reception of new flows, if the link can tell them from the flows to
     /// which this host has replied. If `hold` is true, frames of new flows wait in the link's
-    /// queues, which may overflow. A host uses this to limit its work during a flood of new flows.
+    /// queues, which may overflow. A host thus limits its work during a flood of new flows.
     /// The default implementation, for a link that cannot tell new flows from others, does nothing.
     fn hold_new_flows(&mut self, _hold: bool) {}
 

@@ -274,7 +274,7 @@ impl Stack {
         Some(outcome)
     }
 
-    /// Writes the next fragment of the packet that is being sent in fragments into `frame`.
+    /// Writes into `frame` the next fragment of the packet that is being sent in fragments.
     #[cold]
     #[inline(never)]
     pub(crate) fn transmit_fragment(&mut self, frame: &mut [u8]) -> TransmitOutcome {

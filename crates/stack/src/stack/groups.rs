@@ -73,9 +73,9 @@ impl Stack {
     }
 
     /// Joins a multicast group on the current interface: the socket receives datagrams to the group
-    /// and to its local port. If `source` is given, the socket receives only from this source;
-    /// otherwise from all sources. Further calls can add sources to a membership with given
-    /// sources. The host reports the membership to the routers of the link at once.
+    /// and to its local port. If `source` is given, the socket receives only from this source, and
+    /// further calls can add other sources; otherwise it receives from all sources. The host
+    /// reports the membership to the routers of the link at once.
     ///
     /// # Errors
     /// [`Error::NotAGroup`] if `group` is not a multicast address, [`Error::OtherVersion`] if the

@@ -156,7 +156,7 @@ pub struct Stack {
     /// Queued packets from this host to itself, each with the number of the interface that handles
     /// the packet.
     pub(crate) local: PacketQueue<u16>,
-    /// Frames that other shards of the host must handle, each with the number of its shard.
+    /// Frames that other shards must handle, each with the number of the shard that must handle it.
     pub(crate) handovers: PacketQueue<u16>,
     pub(crate) events: EventQueue,
     pub(crate) echoes: EchoFlows,

@@ -52,7 +52,7 @@ pub enum Fragmentation {
     /// on the socket returns this error. This is `IP_PMTUDISC_DO` of Linux.
     Never,
     /// IPv4 datagrams do not have DF set, so that routers fragment a datagram that exceeds the MTU
-    /// of their next link, and do not report it. The host sends a datagram that exceeds the known
+    /// of their next link, and send no error. The host sends a datagram that exceeds the known
     /// path MTU in fragments. Routers never fragment IPv6 datagrams, so these are sent as with
     /// [`Fragmentation::AsNeeded`]. This is `IP_PMTUDISC_DONT` of Linux.
     ByRouters,

@@ -70,7 +70,7 @@ fn exact_repetitions_are_ignored() {
 #[test]
 fn an_overlap_discards_the_datagram_and_what_follows() {
     // Each of these fragments conflicts with the fragment of the bytes 16 to 32, which is not the
-    // last.
+    // last fragment of the datagram.
     for (offset, payload, more) in [
         (8, &[0; 16][..], true),
         (24, &[0; 16], true),

@@ -140,8 +140,8 @@ impl Stack {
         false
     }
 
-    /// Removes the forwarder whose listener is being closed. Does nothing if the listener is not a
-    /// forwarder's.
+    /// Removes the forwarder whose listener is being closed. Does nothing if the listener does not
+    /// belong to a forwarder.
     pub(crate) fn close_forwarder(&mut self, listener: u32) {
         if let Some(place) = self.forwarding.of_listener(listener) {
             self.forwarding.forwarders.remove(place);

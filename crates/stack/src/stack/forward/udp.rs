@@ -173,8 +173,8 @@ impl Stack {
         }
     }
 
-    /// Closes the socket of a forwarded flow. Reports this to the application if the application
-    /// has been told of the flow.
+    /// Closes the socket of a forwarded flow. Reports the end of the flow to the application, if
+    /// the flow itself was reported before.
     fn end_udp_flow(&mut self, index: u32) {
         let Some(handle) = self.sockets.udp_handle(index) else { return };
         let flow = self.sockets.udp_at(index).and_then(|socket| socket.forwarded);

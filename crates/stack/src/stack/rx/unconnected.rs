@@ -9,8 +9,8 @@ use core::hint::cold_path;
 use linerate_wire::Segment;
 
 impl Stack {
-    /// Handles a segment that belongs to no connection at once, or queues it if this turn has
-    /// already handled the maximum number of such segments.
+    /// Handles at once a segment that belongs to no connection, or queues the segment if this turn
+    /// has already handled the maximum number of such segments.
     pub(crate) fn handle_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
         self.flush_coalesced();
         let may = self.unconnected.admit() || arrived.arrival.is_local;

@@ -327,7 +327,7 @@ impl Stack {
         binding.only_v6().ok_or_else(|| Error::NotIpv6(binding.shown_local()))
     }
 
-    /// Has the socket a datagram to receive, or, if connected, an error to return?
+    /// Has the socket a datagram to receive, or, if it is connected, an error to return?
     ///
     /// # Errors
     /// [`Error::Closed`] if the handle is closed.
