@@ -31,7 +31,8 @@ use siphasher::sip::SipHasher24;
 pub(crate) const PERIOD: Duration = Duration::from_secs(64);
 
 /// The MSS values that a cookie can store, in bytes. The peer's MSS is rounded down to one of these
-/// values. They suit the minimum, the default, tunnels, PPPoE, Ethernet, and jumbo frames.
+/// values. They suit the smallest peer MSS that a connection uses, the default MSS, and the MTUs of
+/// tunnels, PPPoE, Ethernet and jumbo frames.
 const SIZES: [u16; 8] = [48, 536, 1_220, 1_300, 1_380, 1_440, 1_460, 8_960];
 
 /// MSS in bytes of a peer whose SYN has no MSS option (RFC 9293 MUST-15).
