@@ -6,7 +6,7 @@ use linerate_evidence::BufferSize;
 use linerate_evidence::Cell;
 use linerate_evidence::Design;
 use linerate_evidence::RunRecord;
-use linerate_evidence::stats::{Epochs, Interval, Observation, Sample, interval};
+use linerate_evidence::stats::{Epochs, Interval, Observation, Sample, interval, repeat_noise};
 use std::collections::BTreeMap;
 
 /// Name of the buffers that vary along the diagonal of the table.
@@ -42,7 +42,8 @@ pub struct CellSummary<'a> {
     /// `is_contended`. If the machine's speed changed slowly, the rates are corrected to its mean
     /// speed.
     pub rates: Sample,
-    /// The 95 % interval of the median rate, in bytes per second.
+    /// The 95 % interval of the median rate, in bytes per second. For a cell with few runs, it is
+    /// computed from the deviation of the runs of all cells.
     pub interval: Interval,
     /// Do the rates include contended runs, because too few runs are uncontended?
     pub is_contended: bool,
@@ -85,9 +86,11 @@ impl<'a> Table<'a> {
         let fair: Vec<Vec<(usize, &RunRecord)>> = by_cell.values().map(|runs| fair(runs)).collect();
         let left_out = runs.len() - fair.iter().map(Vec::len).sum::<usize>();
         let rates = Rates::of(&fair);
+        let deviation = repeat_noise(rates.of_cells.iter().map(Vec::as_slice)).unwrap_or(0.0);
         let cells = by_cell.into_iter().zip(0_u32..).filter_map(|((cell, runs), number)| {
             let index = number as usize;
             let corrected = Sample::new(rates.of_cells[index].clone())?;
+            let corrected = corrected.with_known_deviation(deviation);
             let seed = design.seed.wrapping_add(u64::from(number));
             let Interval { low, high } = interval(&[&corrected], seed, |medians| medians[0]);
             let added = rates.epochs.as_ref().map_or(0.0, |epochs| epochs.added_half_widths[index]);

@@ -5,14 +5,21 @@
 //! distribution.
 //!
 //! The interval of the median of four measurements reaches at most from the smallest measurement to
-//! the largest. That range covers the true median in seven of eight cases (1 − 2·2⁻⁴).
+//! the largest. That range covers the true median in seven of eight cases (1 − 2·2⁻⁴). Samples with
+//! fewer measurements are not resampled if the deviation of a measurement is known from other
+//! samples. Their medians are then drawn from a log-normal distribution with this deviation
+//! (parametric bootstrap).
 
+use super::as_f64;
 use super::sample::{Sample, median_of_sorted};
 use oorandom::Rand64;
 use serde::{Deserialize, Serialize};
 
 /// Number of times that each sample is resampled for one interval.
 pub const RESAMPLES: usize = 2_000;
+
+/// Minimum number of measurements with which a sample shows its own deviation.
+pub const FEWEST_RESAMPLED: usize = 4;
 
 /// A 95 % confidence interval of a figure, in the unit of the figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,8 +58,12 @@ pub fn interval(
     let mut figures: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
             for (median, sample) in medians.iter_mut().zip(samples) {
-                draw_again(sample, &mut random, &mut drawn);
-                *median = median_of_sorted(&drawn);
+                *median = if sample.is_resampled() {
+                    draw_again(sample, &mut random, &mut drawn);
+                    median_of_sorted(&drawn)
+                } else {
+                    draw_median(sample, &mut random)
+                };
             }
             statistic(&medians)
         })
@@ -73,6 +84,29 @@ fn draw_again(sample: &Sample, random: &mut Rand64, drawn: &mut Vec<f64>) {
         usize::try_from(index).map_or(values[0], |index| values[index])
     }));
     drawn.sort_by(f64::total_cmp);
+}
+
+impl Sample {
+    /// Is the scatter of this sample's median found by resampling, and not from the deviation of
+    /// other samples?
+    #[must_use]
+    pub fn is_resampled(&self) -> bool {
+        self.values().len() >= FEWEST_RESAMPLED || self.known_deviation() == 0.0
+    }
+}
+
+/// Returns a random median for a sample with few measurements, whose deviation is known from other
+/// samples.
+fn draw_median(sample: &Sample, random: &mut Rand64) -> f64 {
+    let deviation = sample.known_deviation() / as_f64(sample.values().len() as u64).sqrt();
+    sample.median() * (deviation * standard_normal(random)).exp()
+}
+
+/// Returns a number from the standard normal distribution (Box and Muller).
+fn standard_normal(random: &mut Rand64) -> f64 {
+    // One minus a number below 1 is not zero, so its logarithm is finite.
+    let radius = (-2.0 * (1.0 - random.rand_float()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.rand_float()).cos()
 }
 
 #[cfg(test)]
@@ -137,5 +171,20 @@ mod tests {
     fn one_measurement_is_its_own_interval() {
         let one = sample(&[4.0]);
         assert_eq!(interval(&[&one], 1, |medians| medians[0]), Interval { low: 4.0, high: 4.0 });
+    }
+
+    #[test]
+    fn few_measurements_scatter_like_those_of_other_samples() {
+        let deviation = 0.1;
+        let width = |values: &[f64]| {
+            let known = sample(values).with_known_deviation(deviation);
+            let Interval { low, high } = interval(&[&known], 1, |medians| medians[0].ln());
+            (high - low) / 2.0
+        };
+        let single = width(&[4.0]);
+        assert!((single / (1.96 * deviation) - 1.0).abs() < 0.1, "{single}");
+        let two = width(&[4.0, 4.0]);
+        assert!((two / single - 0.5_f64.sqrt()).abs() < 0.1, "{two}");
+        assert_eq!(width(&[4.0; FEWEST_RESAMPLED]), 0.0, "enough measurements show their own");
     }
 }

@@ -5,7 +5,7 @@ mod epochs;
 mod sample;
 mod surface;
 
-pub use bootstrap::{Interval, RESAMPLES, interval};
+pub use bootstrap::{FEWEST_RESAMPLED, Interval, RESAMPLES, interval};
 pub use epochs::{Deviation, Epochs, Observation};
 pub use sample::Sample;
 pub use surface::{FEWEST_CELLS, Prediction, Surface, SurfaceModel, SurfacePoint, SurfaceScore};

@@ -2,7 +2,12 @@
 
 /// Repeated measurements of one quantity: at least one finite value, in ascending order.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sample(Vec<f64>);
+pub struct Sample {
+    values: Vec<f64>,
+    /// The standard deviation of the natural logarithm of a measurement, known from other samples;
+    /// zero if it is unknown.
+    known_deviation: f64,
+}
 
 impl Sample {
     /// Creates a sample from measurements in any order. Returns `None` if there are none, or if one
@@ -13,25 +18,39 @@ impl Sample {
             return None;
         }
         values.sort_by(f64::total_cmp);
-        Some(Self(values))
+        Some(Self { values, known_deviation: 0.0 })
+    }
+
+    /// Sets the standard deviation of the natural logarithm of a measurement, as other samples have
+    /// shown it. An [`interval`](super::interval) is computed from this deviation if the sample has
+    /// too few measurements to show its own.
+    #[must_use]
+    pub fn with_known_deviation(self, deviation: f64) -> Self {
+        Self { known_deviation: deviation, ..self }
+    }
+
+    /// Returns the deviation that [`Sample::with_known_deviation`] has set, or zero.
+    #[must_use]
+    pub const fn known_deviation(&self) -> f64 {
+        self.known_deviation
     }
 
     /// Returns the measurements in ascending order.
     #[must_use]
     pub fn values(&self) -> &[f64] {
-        &self.0
+        &self.values
     }
 
     /// Returns the median of the measurements.
     #[must_use]
     pub fn median(&self) -> f64 {
-        median_of_sorted(&self.0)
+        median_of_sorted(&self.values)
     }
 
     /// Returns the largest measurement.
     #[must_use]
     pub fn max(&self) -> f64 {
-        self.0[self.0.len() - 1]
+        self.values[self.values.len() - 1]
     }
 
     /// Returns the median absolute deviation from the median. It is scaled so that it equals the
@@ -43,7 +62,8 @@ impl Sample {
         // distribution.
         const OF_A_NORMAL_DISTRIBUTION: f64 = 1.482_602_218_505_602;
         let median = self.median();
-        let mut distances: Vec<f64> = self.0.iter().map(|value| (value - median).abs()).collect();
+        let mut distances: Vec<f64> =
+            self.values.iter().map(|value| (value - median).abs()).collect();
         distances.sort_by(f64::total_cmp);
         median_of_sorted(&distances) * OF_A_NORMAL_DISTRIBUTION
     }

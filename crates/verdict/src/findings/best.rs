@@ -40,10 +40,11 @@ fn finding(sweep: &Sweep<'_>, best: &CellSummary<'_>) -> Finding {
         .with("indistinguishable", as_f64(peers))
 }
 
-/// Is `cell` significantly slower than `best`? If the ranges of their rates are disjoint, the
-/// answer needs no resampling, which takes much longer.
+/// Is `cell` significantly slower than `best`? If both samples are resampled and the ranges of
+/// their rates are disjoint, the answer is known without resampling, which takes much longer.
 fn is_worse(cell: &CellSummary<'_>, best: &CellSummary<'_>, seed: u64) -> bool {
-    let apart = cell.rates.max() < best.rates.values()[0];
+    let are_resampled = cell.rates.is_resampled() && best.rates.is_resampled();
+    let apart = are_resampled && cell.rates.max() < best.rates.values()[0];
     apart
         || interval(&[&cell.rates, &best.rates], seed, |medians| medians[0] - medians[1])
             .is_below(0.0)

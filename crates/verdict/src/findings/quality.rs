@@ -5,7 +5,7 @@ use crate::sweep::Sweep;
 use linerate_evidence::Cell;
 use linerate_evidence::names;
 use linerate_evidence::notation;
-use linerate_evidence::stats::as_f64;
+use linerate_evidence::stats::{FEWEST_RESAMPLED, as_f64};
 use linerate_evidence::{BufferRecord, RunRecord};
 use std::collections::BTreeSet;
 
@@ -111,15 +111,24 @@ fn above_maximum(sweep: &Sweep<'_>) -> Option<Finding> {
 
 fn few_runs(sweep: &Sweep<'_>) -> Option<Finding> {
     let repeat = sweep.design.repeat.get();
-    let text = match repeat {
-        1 => "With one run a cell there is no telling how sure a figure is: raise --repeat."
-            .to_owned(),
-        _ => format!(
+    let few: Vec<_> = sweep.table.iter().filter(|cell| !cell.rates.is_resampled()).collect();
+    let text = if let Some(cell) = few.first() {
+        format!(
+            "{} of {} have fewer than {FEWEST_RESAMPLED} runs: their intervals assume that their \
+             runs scatter like those of the repeated cells, by {}.",
+            few.len(),
+            notation::plural(sweep.table.iter().count() as u64, "cell"),
+            notation::percent(cell.rates.known_deviation().exp_m1()),
+        )
+    } else if sweep.table.iter().all(|cell| cell.rates.values().len() < 2) {
+        "With one run a cell there is no telling how sure a figure is: raise --repeat.".to_owned()
+    } else {
+        format!(
             "Of {repeat} runs a cell, an interval reaches at most from the smallest to the \
-             largest: it covers the \
-             true median in {} of the cases, not in 95 %; --repeat {ENOUGH_RUNS} is enough.",
+             largest: it covers the true median in {} of the cases, not in 95 %; --repeat \
+             {ENOUGH_RUNS} is enough.",
             notation::percent(1.0 - 2.0 * 0.5_f64.powf(f64::from(repeat))),
-        ),
+        )
     };
     (repeat < ENOUGH_RUNS)
         .then(|| Finding::new(FindingKind::Caution, text).with("repeat", f64::from(repeat)))
@@ -147,7 +156,7 @@ mod tests {
     use super::*;
     use crate::sample_findings::findings_of_runs;
     use crate::table::Table;
-    use linerate_evidence::sample_data::{records, small_design, start};
+    use linerate_evidence::sample_data::{noise, records, small_design, square_design, start};
 
     /// Returns the findings about a made-up sweep of eight runs. `change` is applied to the first
     /// run and to the next `others` runs.
@@ -264,6 +273,24 @@ mod tests {
             texts[0].starts_with("Of 2 runs a cell") && texts[0].contains("in 50 % of"),
             "{}",
             texts[0]
+        );
+    }
+
+    #[test]
+    fn cells_with_few_runs_are_reported_with_the_scatter_of_repeated_cells() {
+        let design = square_design(3);
+        let mut runs = records(&design, |cell, repeat| 1e6 * noise(cell, repeat, 0.1));
+        // As within a time budget: only the first cell is repeated.
+        let first = runs[0].cell();
+        let mut seen = BTreeSet::new();
+        runs.retain(|run| run.cell() == first || seen.insert(run.cell()));
+        let few_runs = |sweep: &Sweep<'_>| few_runs(sweep).into_iter().collect();
+        let found = findings_of_runs(&design, &runs, few_runs).remove(0);
+        assert!(
+            found.text.starts_with("8 of 9 cells have fewer than 4 runs: ")
+                && found.text.contains("of the repeated cells, by "),
+            "{}",
+            found.text
         );
     }
 }

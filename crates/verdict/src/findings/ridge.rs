@@ -181,8 +181,9 @@ fn is_better(cell: &CellSummary<'_>, equal: &CellSummary<'_>, seed: u64) -> bool
 mod tests {
     use super::*;
     use crate::sample_findings::{findings_of, findings_of_runs};
-    use linerate_evidence::Cell;
     use linerate_evidence::sample_data::{noise, records, square_design};
+    use linerate_evidence::{Cell, RunRecord};
+    use std::collections::BTreeSet;
 
     fn verdict_of(rate: impl Fn(f64, f64) -> f64) -> String {
         let noisy = |cell: Cell, repeat| {
@@ -282,5 +283,16 @@ mod tests {
             1e6 * send.min(receive) / (1.0 + 0.1 * (send - receive).max(0.0))
         });
         assert!(text.contains("only a larger send buffer does harm"), "{text}");
+    }
+
+    #[test]
+    fn cells_with_one_run_show_no_ridge_if_the_repeated_cells_scatter() {
+        let design = square_design(6);
+        let mut runs = records(&design, |cell, repeat| 1e6 * noise(cell, repeat, 0.5));
+        let repeated: BTreeSet<Cell> = runs.iter().map(RunRecord::cell).take(4).collect();
+        let mut seen = BTreeSet::new();
+        runs.retain(|run| repeated.contains(&run.cell()) || seen.insert(run.cell()));
+        let text = findings_of_runs(&design, &runs, findings).remove(0).text;
+        assert!(text.starts_with("Whether there is a ridge cannot be told"), "{text}");
     }
 }
