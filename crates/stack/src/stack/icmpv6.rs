@@ -36,8 +36,9 @@ impl Stack {
             Icmpv6Message::NeighborDiscovery(message) => {
                 self.handle_neighbor_discovery(arrived, &header, &message);
             }
-            // Of the messages that this host acts upon, only Neighbour Discovery messages may have
-            // the unspecified address as source.
+            Icmpv6Message::Other { .. } => self.handle_mld(arrived),
+            // Neighbour Discovery messages and MLD reports (RFC 3590) may have the unspecified
+            // address as source, other messages may not.
             _ if source.is_unspecified() => counted.in_errors += 1,
             Icmpv6Message::EchoRequest(echo) => {
                 counted.in_echos += 1;
@@ -70,7 +71,6 @@ impl Stack {
                 let report = Report::of_ipv6(error, quote);
                 self.handle_report(arrived.arrival.at, source.into(), &report);
             }
-            Icmpv6Message::Other { .. } => self.handle_mld(arrived),
         }
     }
 
