@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::workspace::{cargo, root, target_directory};
 use std::fs;
 use std::io::{self, Write};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -19,6 +20,9 @@ struct Target {
     /// faults.
     max_length: u32,
 }
+
+/// Minutes for which a fuzz program runs by default.
+const DEFAULT_MINUTES: NonZeroU32 = NonZeroU32::new(10).unwrap();
 
 /// The manifest of the fuzz programs.
 const MANIFEST: &str = "fuzz/Cargo.toml";
@@ -72,7 +76,7 @@ const FLAGS: [&str; 6] = [
 pub(crate) fn usage() -> String {
     format!(
         "\
-usage: cargo xtask fuzz TARGET [--minutes N]    tries new inputs for N minutes (default 10)
+usage: cargo xtask fuzz TARGET [--minutes N]    tries new inputs for N minutes (default {DEFAULT_MINUTES})
        cargo xtask fuzz TARGET FILE             repeats one input
 
 TARGET: {}
@@ -91,7 +95,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, Error> {
             let _ = writeln!(io::stdout(), "{}", usage());
             return Ok(ExitCode::SUCCESS);
         }
-        [target] => (target, Inputs::New { minutes: 10 }),
+        [target] => (target, Inputs::New { minutes: DEFAULT_MINUTES }),
         [target, "--minutes", minutes] => {
             (target, Inputs::New { minutes: minutes.parse().map_err(|_| Error::Usage(usage()))? })
         }
@@ -106,7 +110,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, Error> {
 /// The inputs with which a fuzz program runs: generated inputs for this many minutes, or a single
 /// file.
 enum Inputs {
-    New { minutes: u32 },
+    // To libFuzzer, zero means an unlimited time.
+    New { minutes: NonZeroU32 },
     File(PathBuf),
 }
 
@@ -165,7 +170,7 @@ fn execute(program: &Path, target: &Target, inputs: &Inputs) -> Result<ExitCode,
             }
             // libFuzzer adds new inputs to the first folder, and only reads the other folders.
             command
-                .arg(format!("-max_total_time={}", u64::from(*minutes) * 60))
+                .arg(format!("-max_total_time={}", u64::from(minutes.get()) * 60))
                 .arg(format!("-max_len={max_length}"))
                 .arg(format!("-artifact_prefix={}/{name}-", broken.display()))
                 .args([found, root().join(initial_inputs)])
