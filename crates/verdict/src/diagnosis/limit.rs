@@ -91,12 +91,12 @@ impl Limit {
     pub const fn advice(self) -> &'static str {
         match self {
             Self::SendBuffer => {
-                "Enlarge the send buffer: raise net.ipv4.tcp_wmem (automatic tuning) or SO_SNDBUF \
-                 and net.core.wmem_max at the sender."
+                "Enlarge the send buffer of the sender. Linux: net.ipv4.tcp_wmem (automatic \
+                 tuning), or SO_SNDBUF and net.core.wmem_max. linerate: Config::send_buffer."
             }
             Self::ReceiveBuffer => {
-                "Enlarge the receive buffer: raise net.ipv4.tcp_rmem (automatic tuning) or \
-                 SO_RCVBUF and net.core.rmem_max at the receiver."
+                "Enlarge the receive buffer of the receiver. Linux: net.ipv4.tcp_rmem (automatic \
+                 tuning), or SO_RCVBUF and net.core.rmem_max. linerate: Config::receive_buffer."
             }
             Self::Writer => {
                 "Let the sending program write more data at a time and without pauses; TCP waits \
