@@ -195,8 +195,8 @@ impl<H: Handle> Drop for Socket<H> {
         self.waiters.unsubscribe();
         if let Ok(mut access) = self.shared.access() {
             self.handle.close(&mut access, &self.shared);
-            // During the linger time the socket stays registered, so that a stopping network aborts
-            // it.
+            // During the linger time the socket stays registered, so that the network aborts it if
+            // the network stops.
             access.registry.remove(self.handle.id());
         }
     }

@@ -275,8 +275,8 @@ fn a_diagnosis_with_our_tcp_has_evidence_of_both_ends_over_af_xdp() {
     });
 }
 
-/// Sweeps over the interface `left`, applies `change` to this interface after the first run, and
-/// returns the last line of standard error.
+/// Executes `linerate sweep` through the interface `left`. Applies `change` to this interface after
+/// the first run of the sweep, and returns the last line that the command writes to standard error.
 fn last_line_after(change: impl FnOnce(KernelInterface) -> Result<(), InterfaceError>) -> String {
     let far = far_network();
     let mut sink = kernels_sink(&far);

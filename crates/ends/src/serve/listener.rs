@@ -90,7 +90,7 @@ pub enum ListenError {
     /// is second.
     #[error("{0} is not the address of linerate's host: listen at {1}, or at a port alone")]
     NotOfHost(SocketAddr, IpAddr),
-    /// Listening failed with another error of the system.
+    /// Listening failed with an error of the operating system that has no variant of its own.
     #[error("cannot listen at {0} ({1}): see `linerate doctor`")]
     Io(SocketAddr, #[source] io::Error),
 }

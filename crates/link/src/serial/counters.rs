@@ -6,7 +6,8 @@
 pub struct DirectionCounters {
     /// Number of packets.
     pub packets: u64,
-    /// Bytes of the packets with uncompressed headers: before compression, or after decompression.
+    /// Bytes of all packets, counted with uncompressed headers: before compression, or after
+    /// decompression.
     pub packet_bytes: u64,
     /// Bytes of the packets as sent, without framing: after compression, or before decompression.
     pub compressed_bytes: u64,

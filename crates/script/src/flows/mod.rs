@@ -79,7 +79,7 @@ struct Origin {
     script: u32,
 }
 
-/// Initial sequence number of a peer that has not sent a SYN.
+/// Assumed origin of the sequence numbers of a peer that has not sent a SYN.
 const DEFAULT_ORIGIN: Origin = Origin { live: PEER_BEGIN, script: 0 };
 
 impl Origin {

@@ -109,8 +109,7 @@ pub(crate) struct Accurate {
     last_mark: u64,
     /// The number of segments that had been sent when we last sent an AccECN option.
     option_at: u64,
-    /// The number of SACK blocks for which there was room beside the AccECN option that we sent
-    /// last.
+    /// The number of SACK blocks that fitted beside the AccECN option that we sent last.
     pub(crate) blocks_beside: u8,
     /// The number of further segments with data that must carry an AccECN option.
     options_due: u8,

@@ -14,8 +14,9 @@ fn undone_recoveries(host: &Script) -> u64 {
     host.connection.statistics().spurious_recoveries
 }
 
-/// RFC 3708 §2: each D-SACK shows that one retransmission was needless. A segment without a D-SACK
-/// may have been lost.
+/// RFC 3708 §2: each D-SACK shows that one retransmission was needless. If the peer reports only one
+/// of two retransmitted segments, the original of the other may have been lost, so nothing is
+/// undone.
 #[test]
 fn a_d_sack_for_one_of_two_retransmissions_undoes_nothing() {
     for both in [false, true] {
@@ -346,8 +347,8 @@ fn an_acknowledgement_of_new_data_and_originals_confirms_the_timeout() {
     assert_eq!(undone_recoveries(&host), 0);
 }
 
-/// RFC 5682 §3.1 step 1: segments that were sent after the first timeout would look like original
-/// segments. A timeout during recovery therefore counts as genuine.
+/// RFC 5682 §3.1 step 1: a second timeout during a recovery counts as genuine. F-RTO could not tell
+/// whether an acknowledgement is for a segment from before the first timeout, or for a later one.
 #[test]
 fn a_second_timeout_during_a_recovery_is_genuine() {
     let mut host = timed_out();

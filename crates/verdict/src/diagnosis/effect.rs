@@ -108,23 +108,24 @@ fn at_most(mean: f64, count: f64) -> f64 {
     sum.min(1.0)
 }
 
-/// The effect that a rule expects of an intervention. The numbers are ratios of a quantity with the
-/// intervention to the quantity without it.
+/// The effect that a rule expects of an intervention. Each variant contains the intervention, and
+/// bounds of a factor: the ratio of a quantity with the intervention to the quantity without it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Expectation {
-    /// The rate is multiplied by at least this factor.
+    /// The intervention multiplies the throughput by at least this factor.
     Raises(Change, f64),
-    /// The rate is multiplied by at most this factor.
+    /// The intervention multiplies the throughput by at most this factor, which is below 1.
     Lowers(Change, f64),
-    /// The rate is multiplied by a factor between these two factors.
+    /// The intervention multiplies the throughput by a factor between these two.
     Keeps(Change, f64, f64),
-    /// The rate is multiplied by at most this factor, which is above 1, or falls.
+    /// The intervention multiplies the throughput by at most this factor, which is above 1, or
+    /// lowers it.
     RaisesAtMost(Change, f64),
-    /// The loss rate is multiplied by at most this factor.
+    /// The intervention multiplies the loss rate by at most this factor.
     LossFalls(Change, f64),
-    /// The loss rate is multiplied by at least this factor.
+    /// The intervention multiplies the loss rate by at least this factor.
     LossStays(Change, f64),
-    /// The queueing delay is multiplied by at most this factor.
+    /// The intervention multiplies the queueing delay by at most this factor.
     QueueFalls(Change, f64),
 }
 
