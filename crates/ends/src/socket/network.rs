@@ -99,8 +99,7 @@ impl Network {
     }
 
     /// Ends a linerate host when its closed sockets have sent all their data, but after at most
-    /// `CLOSE_TIMEOUT`. Open connections are reset. Does nothing if the
-    /// network is the kernel's.
+    /// `CLOSE_TIMEOUT`. Open connections are reset. Does nothing if the network is the kernel's.
     pub fn end(&self) {
         if let Self::Own(own) = self {
             // The wait times out if a peer does not acknowledge the data; the host ends all the
