@@ -91,12 +91,12 @@ impl Limit {
     pub const fn advice(self) -> &'static str {
         match self {
             Self::SendBuffer => {
-                "Enlarge the send buffer of the sender. Linux: net.ipv4.tcp_wmem (automatic \
-                 tuning), or SO_SNDBUF and net.core.wmem_max. linerate: Config::send_buffer."
+                "Enlarge the send buffer: net.ipv4.tcp_wmem, or SO_SNDBUF and net.core.wmem_max \
+                 (Linux); Config::send_buffer (linerate)."
             }
             Self::ReceiveBuffer => {
-                "Enlarge the receive buffer of the receiver. Linux: net.ipv4.tcp_rmem (automatic \
-                 tuning), or SO_RCVBUF and net.core.rmem_max. linerate: Config::receive_buffer."
+                "Enlarge the receive buffer: net.ipv4.tcp_rmem, or SO_RCVBUF and \
+                 net.core.rmem_max (Linux); Config::receive_buffer (linerate)."
             }
             Self::Writer => {
                 "Let the sending program write more data at a time and without pauses; TCP waits \
