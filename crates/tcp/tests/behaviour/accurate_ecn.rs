@@ -9,8 +9,8 @@ use linerate_tcp::{
 use linerate_testkit::{Connections, End, Fate, Network, Script};
 use linerate_wire::{Ecn, Segment, SeqNum, TcpFlags};
 
-/// A configuration that requests AccECN. It has no timestamps, so that the other options are easy
-/// to see.
+/// A configuration that requests AccECN. Timestamps and window scaling are off, so that segments
+/// carry few other options.
 const REQUEST: Config = Config {
     accurate_ecn: EcnRule::Request,
     timestamps: false,
@@ -20,8 +20,8 @@ const REQUEST: Config = Config {
 const ACCEPT: Config = Config { accurate_ecn: EcnRule::Accept, ..REQUEST };
 
 const SYN: &str = "SEWA 0:0(0) win 65535 mss 1000 sackOK";
-/// A SYN-ACK that accepts AccECN. It reports that our SYN arrived unchanged, and carries all byte
-/// counters.
+/// A SYN-ACK that accepts AccECN. Its ACE field reports that our SYN arrived as Not-ECT. Its AccECN
+/// option carries all byte counters.
 const YES: &str = "SW. 0:0(0) ack 1 win 65535 mss 1000 sackOK ecn0 =1,0,1";
 
 /// Returns a connection that we have opened with AccECN. Its segments have 1,000 bytes.
@@ -54,7 +54,7 @@ fn window(host: &Script) -> u32 {
     host.connection.information().congestion_window
 }
 
-/// Writes `bytes`, and returns the codepoints of the data segments that are sent.
+/// Writes `bytes` bytes, and returns the ECN codepoints of the data segments that are sent.
 fn sends(host: &mut Script, bytes: u32) -> Vec<Ecn> {
     host.write(bytes as usize);
     host.take_sent().into_iter().filter(|sent| sent.says.length > 0).map(|sent| sent.ecn).collect()
@@ -76,7 +76,8 @@ fn accecn_is_on_if_one_end_requests_and_the_other_accepts_it() {
     assert_eq!(sends(&mut host, 2_000), [Ecn::Ect0; 2]);
 }
 
-/// RFC 9768, tables 2 and 3: there is one ACE value for each codepoint.
+/// RFC 9768, tables 2 and 3: the ACE field of a SYN-ACK encodes the ECN codepoint with which the
+/// SYN arrived. The ACE field of the final ACK encodes that of the SYN-ACK.
 #[test]
 fn the_syn_ack_reports_the_codepoint_of_the_syn_and_the_ack_that_of_the_syn_ack() {
     for (ecn, answer) in [(Ecn::NotEct, 2), (Ecn::Ect1, 3), (Ecn::Ect0, 4), (Ecn::Ce, 6)] {
@@ -96,7 +97,8 @@ fn the_syn_ack_reports_the_codepoint_of_the_syn_and_the_ack_that_of_the_syn_ack(
     }
 }
 
-/// RFC 9768, table 2, and §3.1.3 for flags to which the table gives no meaning.
+/// RFC 9768, table 2: the flags of the SYN-ACK select AccECN, RFC 3168 or no ECN. §3.1.3 rules on
+/// flags to which the table gives no meaning.
 #[test]
 fn every_other_syn_ack_selects_the_mode_of_table_2() {
     for (answer, ecn, accurate) in
@@ -222,7 +224,8 @@ fn a_peer_that_repeats_its_classic_request_or_falls_back_is_answered() {
     }
 }
 
-/// RFC 9768 §3.1.4: `ecn` and `accurate_ecn` are configured separately.
+/// RFC 9768 §3.1.4: `ecn` and `accurate_ecn` are independent settings. Here `ecn` requests RFC
+/// 3168, while `accurate_ecn` only accepts the request of a peer.
 #[test]
 fn a_host_that_only_accepts_accecn_requests_rfc_3168() {
     let mut host = Script::connect(&Config { ecn: EcnRule::Request, ..ACCEPT });
@@ -264,8 +267,8 @@ fn both_ends_of_a_simultaneous_open_answer_as_servers() {
     assert!(!is_accurate(&host));
 }
 
-/// RFC 9768 §3.2.2.1: the acknowledgement precedes the data, and reports only the codepoint of the
-/// SYN-ACK. Each repeated SYN-ACK is acknowledged in this way.
+/// RFC 9768 §3.2.2.1: the pure ACK of the SYN-ACK precedes the first data, and its ACE field
+/// reports only the codepoint of the SYN-ACK. Each repeated SYN-ACK is acknowledged in this way.
 #[test]
 fn the_syn_ack_is_acknowledged_alone_even_if_data_waits() {
     let mut host = Script::connect(&REQUEST);
@@ -283,8 +286,8 @@ fn the_syn_ack_is_acknowledged_alone_even_if_data_waits() {
     host.expect("2. 501:501(0) ack 1");
 }
 
-/// RFC 9768 §3.2.2.2: the SYN-ACK reports a mark on the SYN. A mark on the SYN-ACK counts only
-/// once.
+/// RFC 9768 §3.2.2.2: the SYN-ACK reports a mark on the SYN. Marks on the SYN-ACK count only once,
+/// even if it is repeated with another mark.
 #[test]
 fn marks_on_the_handshake_are_reported_and_counted() {
     let mut host = Script::connect(&REQUEST);
@@ -318,8 +321,8 @@ fn marks_on_the_handshake_are_reported_and_counted() {
     assert_eq!((counts(&host).delivered, window(&host)), (1, 7_000));
 }
 
-/// RFC 9768 §3.2.2.3: an endpoint sends Not-ECT if the path has changed its codepoint. It still
-/// reports marks and responds to them.
+/// RFC 9768 §3.2.2.3: an endpoint sends Not-ECT if the path has changed the codepoint of its SYN or
+/// SYN-ACK. It still reports marks and responds to them.
 #[test]
 fn a_path_that_changes_codepoints_only_ends_marking() {
     let mut one = Script::connect(&REQUEST);
@@ -365,7 +368,8 @@ fn data_that_ends_the_handshake_carries_the_counter() {
     assert_eq!(host.connection.state(), State::Established);
     assert_eq!(counts(&host).delivered, 1);
     // RFC 9768 §3.2.2.4: on data, the first ACE value has no special meaning, not even if it is
-    // zero. It is decoded as the counter of marks.
+    // zero. It is decoded as the counter of marks: zero is three more than the initial value of
+    // five, modulo eight.
     let mut host = Script::accept(&ACCEPT, SYN);
     host.expect("2S. 0:0(0) ack 1");
     host.send("P. 1:1001(1000) ack 1");
@@ -393,8 +397,8 @@ fn every_segment_carries_the_current_counter() {
     host.expect("1. 1001:1001(0) ack 4001");
 }
 
-/// RFC 9768 §3.2: segments that pass the checks of RFC 9293 and RFC 5961 count, including
-/// duplicates and pure ACKs.
+/// RFC 9768 §3.2: a mark counts if its segment passes the checks of RFC 9293 and RFC 5961. This
+/// includes marks on duplicates and pure ACKs.
 #[test]
 fn only_packets_that_are_acceptable_are_counted() {
     let mut host = server(&ACCEPT);
@@ -452,8 +456,8 @@ fn every_third_mark_on_acknowledgements_is_acknowledged_without_blocks() {
     }
 }
 
-/// RFC 9768 §3.2.3.2.1: the earlier acknowledgements with the option do not show whether the path
-/// passes data segments with the option.
+/// RFC 9768 §3.2.3.2.1: the path may pass the AccECN option on pure ACKs, but not on data segments.
+/// The first data segment therefore carries the option as well, as a test of the path.
 #[test]
 fn the_first_data_tests_the_path_with_the_option() {
     let mut host = client(&REQUEST);
@@ -616,6 +620,7 @@ fn zeroed_options_are_ignored_and_other_first_values_are_not() {
 }
 
 /// RFC 9768 §3.2.3.2.5: here the option reports marked bytes, while the ACE field reports no mark.
+/// Data is therefore sent as Not-ECT from then on.
 #[test]
 fn an_option_and_a_counter_that_contradict_each_other_end_marking() {
     let mut host = server(&ACCEPT);
@@ -733,8 +738,8 @@ fn the_option_leaves_room_for_two_sack_blocks_and_displaces_the_third() {
         let told = options.ecn.expect("marks are always reported");
         assert_eq!((told.e0b(), told.ceb()), (Some(2_001), Some(2_000)));
         assert_eq!(options.sack.as_slice().len(), if timestamps { 2 } else { 3 });
-        // Three counters and two blocks do not fit beside timestamps, so the unchanged counter is
-        // cut off.
+        // Three counters and two blocks do not fit beside timestamps, so the unchanged counter of
+        // ECT(0) is omitted.
         host.send_bearing(Ecn::Ect1, "5. 9001:10001(1000) ack 1");
         let options = host.take_sent().pop().expect("an acknowledgement").says.options;
         let told = options.ecn.expect("another codepoint is reported");
@@ -772,8 +777,8 @@ fn sack_blocks_displaced_by_the_option_are_reported_later() {
     }
 }
 
-/// A changed counter causes one miss of header prediction. Marks and options cause no further
-/// misses.
+/// The first segment with a changed ACE field misses header prediction. Further marks and options
+/// cause no further misses.
 #[test]
 fn header_prediction_expects_the_ace_field() {
     let mut host = client(&REQUEST);
@@ -930,7 +935,8 @@ fn every_mark_of_a_router_is_reported() {
     }
 }
 
-/// RFC 9768 §3.2.3.2.3: the path may drop options in only one direction.
+/// RFC 9768 §3.2.3.2.3: the path may drop options in only one direction. A peer whose options do
+/// not arrive may still receive ours.
 #[test]
 fn options_are_sent_to_a_peer_that_sends_none() {
     let mut host = Script::accept(&ACCEPT, SYN);

@@ -23,7 +23,7 @@ fn window(host: &Script) -> u32 {
     host.connection.information().congestion_window
 }
 
-/// Returns the codepoints of the segments that were sent since the last call.
+/// Returns the ECN codepoints of the segments that were sent since the last call.
 fn codepoints(host: &mut Script) -> Vec<Ecn> {
     host.take_sent().into_iter().map(|sent| sent.ecn).collect()
 }
@@ -65,7 +65,8 @@ fn ecn_is_off_without_a_request_or_an_acceptance() {
     }
 }
 
-/// RFC 3168 §6.1.1.1: some middleboxes drop a SYN with these flags.
+/// RFC 3168 §6.1.1.1: some middleboxes drop a SYN with the flags ECE and CWR. A repeated SYN
+/// therefore does not request ECN.
 #[test]
 fn an_unanswered_syn_is_repeated_without_the_request() {
     let mut host = Script::connect(&REQUEST);
@@ -178,7 +179,8 @@ fn a_mark_is_echoed_at_once_and_until_cwr() {
     host.expect_nothing();
 }
 
-/// RFC 3168 §6.1.5: on other segments than data inside the window, a mark may be forged.
+/// RFC 3168 §6.1.5: a mark counts only on data inside the window. On any other segment, it may be
+/// forged.
 #[test]
 fn only_marks_on_data_inside_the_window_count() {
     let mut host = agreed(&Config::modern());
@@ -438,7 +440,8 @@ fn an_echo_at_a_window_of_one_segment_delays_the_next_by_one_rto() {
     host.expect(". 2001:3001(1000) ack 1");
 }
 
-/// The window can still be reduced to one segment, so the next segment does not wait for the RTO.
+/// A window of two segments can still be reduced to one segment, so the next segment does not wait
+/// for the RTO.
 #[test]
 fn an_echo_at_a_window_of_two_segments_delays_nothing() {
     let mut host = agreed(&Config { initial_window: 2, ..Config::modern() });
