@@ -557,8 +557,8 @@ fn data_in_a_shut_down_direction_is_acknowledged_and_discarded() {
 }
 
 /// RFC 1337 §1: an old segment is acknowledged. The peer, which has lost the connection's state,
-/// answers with a reset. If the reset ended TIME-WAIT, the next old segment could be accepted by
-/// (H1), confuse (H2) or end (H3) a new connection.
+/// answers with a reset. If the reset ended TIME-WAIT, the next old segment could be accepted by a
+/// new connection (hazard H1), confuse it (H2) or end it (H3).
 #[test]
 fn a_reset_does_not_assassinate_time_wait() {
     let mut host = established();

@@ -63,8 +63,9 @@ fn a_compact_connection_is_restored_unchanged_and_continues() {
     }
 }
 
-/// More events may follow the event for which a connection was restored. Compacting and restoring
-/// it for each event would cost more time than compaction is worth.
+/// More events may follow the event for which a connection was restored, so it stays full for a
+/// second. Compacting and restoring it for each event would cost more time than compaction is
+/// worth.
 #[test]
 fn a_restored_connection_is_compacted_again_after_a_second() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);

@@ -1,4 +1,5 @@
-//! Tests of TIME-WAIT records: a record answers segments as the original released connection would.
+//! Tests of TIME-WAIT records. A record is a small copy of a released connection in TIME-WAIT, and
+//! replaces it. It must answer segments as the full connection would.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Connection, Disposition, Offload, State, TimeWaitRecord};
@@ -12,8 +13,8 @@ fn in_time_wait(config: &Config) -> Script {
     after_all(config, " wscale 7 sackOK ts 1000 0", None)
 }
 
-/// Returns a closed and released connection in TIME-WAIT. It has `receive_buffer` bytes of receive
-/// buffer, if given, and the peer has `offered` these options.
+/// Returns a closed and released connection in TIME-WAIT. `offered` are the options of the peer's
+/// SYN-ACK. If `receive_buffer` is given, it is the size of the receive buffer in bytes.
 fn after_all(config: &Config, offered: &str, receive_buffer: Option<usize>) -> Script {
     let mut host = Script::established(config, &format!("{SYN_ACK}{offered}"));
     if let Some(size) = receive_buffer {
@@ -77,7 +78,7 @@ struct Arriving {
     ack: i32,
     window: u16,
     payload: usize,
-    /// TSval relative to TS.Recent, and TSecr relative to our clock.
+    /// TSval relative to TS.Recent, and TSecr relative to our clock; `None` without the option.
     timestamps: Option<(i32, i32)>,
 }
 
@@ -153,8 +154,8 @@ proptest! {
         };
         let host = after_all(&config, offered, receive_buffer);
         let (mut whole, mut waiting, mut now) = (host.connection.clone(), kept(&host), host.now);
-        // This record belongs to a connection with other settings. It is overwritten for each
-        // segment.
+        // This record begins with the state of a connection with other settings, and is overwritten
+        // after each segment. A field that is not overwritten is thus detected.
         let mut record = kept(&in_time_wait(&Config { msl: secs(3), ..config }));
         let (peer, own) = (host.peer_number(2), host.number(102));
         let (received, clock) = (host.clock(), host.stamp_at(now));

@@ -108,8 +108,8 @@ fn the_user_timeout_can_be_set_changed_and_lifted_while_data_waits() {
     expect_end_after(&mut host, secs(20));
 }
 
-/// RFC 9293 §3.9.1.1: the user timeout applies in each synchronized state. One example is the state
-/// after the peer has closed.
+/// RFC 9293 §3.9.1.1: the user timeout applies in each synchronized state. Here it applies to data
+/// in CLOSE-WAIT, and to an unacknowledged FIN.
 #[test]
 fn the_user_timeout_applies_to_data_after_the_peer_has_closed_and_to_a_fin() {
     let mut host = patient(secs(5));
