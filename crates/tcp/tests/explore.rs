@@ -1,4 +1,4 @@
-//! Runs a short part of the exploration that `cargo xtask explore` runs for any given time.
+//! Runs 120 of the random test cases that `cargo xtask explore` generates for any given time.
 
 use linerate_testkit::explore::{Case, Coverage};
 

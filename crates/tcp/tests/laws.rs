@@ -122,7 +122,7 @@ fn converse_or_fail(pair: &mut Connections, up: &Flow, down: &Flow, segments: u3
             break;
         }
     }
-    // If the server was never opened, it has no data to send or read.
+    // If no SYN has reached the server, there is no server connection that could report an error.
     for end in [&client, &server]
         .into_iter()
         .filter(|end| end.side == End::Client || pair.server.is_some())
@@ -260,7 +260,8 @@ proptest! {
         converse(&mut pair, &up, &down);
     }
 
-    /// Large segments stay in the memory of the link, as long as no data before them is missing.
+    /// The connection keeps the payload of a large in-order segment in the link's buffer, and
+    /// copies out-of-order data. Both must yield the written bytes.
     #[test]
     fn every_byte_arrives_over_a_path_of_large_packets(
         client in config(profile()),

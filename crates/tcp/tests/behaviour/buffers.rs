@@ -124,7 +124,8 @@ fn the_round_trip_is_measured_on_predicted_segments() {
     assert!(missed <= 1 && prediction.data > 5_000, "{prediction:?}");
 }
 
-/// RFC 7323 §4.1: an echoed timestamp of zero may be a timestamp that we have never sent.
+/// RFC 7323 §4.1: an echoed timestamp of zero may be a timestamp that we have never sent. It must
+/// not yield a sample of the round-trip time.
 #[test]
 fn an_echo_of_zero_is_not_a_round_trip() {
     let mut host = Script::established(&tuned(), "S. 0:0(0) ack 1 win 65535 mss 1460 ts 7 0");

@@ -89,7 +89,8 @@ fn data_not_acknowledged_by_the_syn_ack_is_sent_at_once() {
         host.expect("P. 1:101(100) ack 1");
         host.expect_nothing();
         assert!(!host.connection.information().syn_data_accepted);
-        // The SYN-ACK has arrived, and does not acknowledge the data.
+        // The SYN-ACK has arrived, and does not acknowledge the data, so the data counts as
+        // refused.
         assert_eq!(lesson(&host).map(|news| (news.accepted, news.refused)), Some((false, true)));
         host.send(". 1:1(0) ack 101 win 500");
         assert_eq!(host.connection.unacknowledged_bytes(), 0, "with selective {selective}");
@@ -183,8 +184,8 @@ fn a_server_that_answers_a_request_without_a_cookie_has_refused() {
     assert!(lesson(&host).unwrap().refused);
 }
 
-/// RFC 7413 §4.1.1: an option without a cookie is the request of a client, and not the answer of a
-/// server.
+/// RFC 7413 §4.1.1: an option without a cookie is the request of a client. In a SYN-ACK, it yields
+/// no cookie, and the attempt counts as refused.
 #[test]
 fn an_empty_option_in_the_syn_ack_is_not_a_cookie() {
     let mut host = client(&Config::modern(), FastOpenOffer::Request, 0);
@@ -221,8 +222,8 @@ fn the_outcome_is_known_with_the_answer_and_final() {
     assert_eq!((host.connection.state(), lesson(&host)), (State::Closed, news));
 }
 
-/// RFC 7413 §4.1.3.1: the first SYN may have been lost because of its option. The answered SYN did
-/// not carry the option.
+/// RFC 7413 §4.1.3.1: the first SYN may have been lost because of its option. The SYN-ACK answers
+/// the second SYN, which had no option, so the attempt counts as refused.
 #[test]
 fn an_answer_only_to_the_syn_without_option_is_a_refusal_even_without_data() {
     let mut host = bringer(0);
@@ -255,8 +256,8 @@ fn an_ordinary_open_has_no_option_and_no_outcome() {
 
 #[test]
 fn data_on_a_syn_fits_the_cached_mss_less_options() {
-    // The lengths in bytes: MSS 4, window scale 4, SACK and timestamps 12, cookie of eight bytes
-    // 12.
+    // The total length in bytes of the options: MSS 4, window scale 4, SACK permitted and
+    // timestamps 12, cookie of eight bytes 12.
     let options = 32;
     for (mss, most) in [(None, 536), (Some(300), 300), (Some(1_460), 1_460), (Some(9_000), 1_460)] {
         let offer = FastOpenOffer::Data { cookie: cookie(), mss };

@@ -146,7 +146,8 @@ fn a_lost_segment_of_the_handshake_costs_one_timeout_of_a_second() {
     assert_eq!(opening_without(End::Client, 99), ms(30));
     assert_eq!(opening_without(End::Client, 1), secs(1) + ms(30), "the SYN");
     assert_eq!(opening_without(End::Server, 1), secs(1) + ms(30), "the SYN-ACK");
-    // The server sends its SYN-ACK again, and the client acknowledges it again.
+    // If the final ACK is lost, the server repeats its SYN-ACK after one second. The client then
+    // acknowledges the SYN-ACK again.
     assert_eq!(opening_without(End::Client, 2), secs(1) + ms(10) + ms(20), "the final ACK");
 }
 
@@ -188,6 +189,7 @@ fn a_reset_that_does_not_acknowledge_our_syn_is_ignored() {
 }
 
 /// RFC 9293 §3.5.1, figure 9: the peer still has an earlier connection, whose state we have lost.
+/// Our reset ends that connection, and our next SYN opens a new one.
 #[test]
 fn an_ack_of_unsent_data_is_reset_and_the_syn_retransmitted() {
     let mut host = Script::connect(&Config::modern());
@@ -296,7 +298,8 @@ fn a_syn_ack_is_not_sent_after_its_acknowledgement() {
     assert_eq!(host.connection.state(), State::Established);
 }
 
-/// An option is used only if both endpoints offer it. This holds for each of the three options.
+/// An option is used only if both endpoints offer it. This holds for window scaling, timestamps and
+/// SACK.
 #[test]
 fn an_option_is_on_if_both_offer_it() {
     for bits in 0..64_u32 {

@@ -187,8 +187,9 @@ fn a_full_buffer_is_not_borrowed_and_reports_room() {
     assert_eq!(pair.client.write_with(now, 10_000, |room| room.len()), Ok(3_000));
 }
 
-/// At both endpoints, a ring of 4 KiB is borrowed up to its end, and then from its beginning. Data
-/// is also copied into the ring and out of it.
+/// Writes borrow free space of a ring of 4 KiB. Free space on both sides of the ring's end is not
+/// contiguous, so the first write borrows only the part before the end. Single bytes are copied
+/// into the ring in between. The server borrows received data in the same way.
 #[test]
 fn non_contiguous_memory_is_borrowed_in_parts() {
     let config =
@@ -217,7 +218,8 @@ fn non_contiguous_memory_is_borrowed_in_parts() {
     assert!(parts > 5, "{parts} writes had less room than they wanted");
 }
 
-/// Returns data in shared memory, and a reference to the memory that counts all references.
+/// Returns shared data of `length` bytes, and its owner. The owner's reference count shows whether
+/// a connection still refers to the data.
 fn owned(length: usize) -> (Arc<[u8]>, Bytes) {
     let owner: Arc<[u8]> = (0..length).map(pattern).collect();
     (Arc::clone(&owner), Bytes::from_owner(owner))
@@ -281,8 +283,9 @@ fn a_shared_write_accepts_what_there_is_room_for() {
     assert_eq!(pair.client.write_shared(now, &mut data), Err(Error::Shutdown));
 }
 
-/// A small piece is copied, because this costs less than a record of the piece. Data is also copied
-/// if a record cannot be allocated, or if other connections wait for memory.
+/// A shared write of less than 4,096 bytes is copied, because this costs less than the record of a
+/// reference. Data is also copied if a record cannot be allocated, or if other connections wait for
+/// memory.
 #[test]
 fn small_pieces_are_copied_and_so_is_everything_while_memory_is_short() {
     let mut pair = pair();
