@@ -41,7 +41,8 @@ fn cubic_keeps_seven_tenths_after_three_duplicates() {
     }
     assert_eq!((threshold(&host), window(&host)), (7_000, 10_000));
     host.take_sent();
-    // Each of the first two duplicate ACKs has permitted one new segment.
+    // Each of the first two duplicate ACKs has permitted one new segment (RFC 3042), so the data in
+    // flight ends at 12,001.
     host.send(". 1:1(0) ack 12001");
     assert_eq!(window(&host), 2_000, "no burst after recovery");
 }
@@ -87,7 +88,8 @@ fn no_controller_grows_a_window_that_the_application_does_not_fill() {
     }
 }
 
-/// While Nagle's algorithm holds data back, the congestion window does not limit the sender.
+/// While Nagle's algorithm holds data back, the congestion window does not limit the sender, so it
+/// must not grow.
 #[test]
 fn no_window_grows_while_nagle_holds_data_back() {
     for congestion in CongestionName::ALL {
@@ -181,7 +183,8 @@ fn every_acknowledgement_of_a_flight_that_filled_the_window_opens_it_in_slow_sta
     }
 }
 
-/// RFC 9406 §4.3: the limit L is eight segments without pacing, and infinite with pacing.
+/// RFC 9406 §4.3: in slow start, an acknowledgement opens the window by at most L segments. L is
+/// eight without pacing, and infinite with pacing.
 #[test]
 fn an_acknowledgement_opens_the_cubic_window_by_at_most_eight_segments_unless_paced() {
     for (pacing, opened) in [(PacingRule::Controller, 18_000), (PacingRule::On, 20_000)] {
@@ -193,9 +196,9 @@ fn an_acknowledgement_opens_the_cubic_window_by_at_most_eight_segments_unless_pa
     }
 }
 
-/// Two acknowledgements are processed together. When the second one is processed, the window is not
-/// full, only because nothing could be sent in between. The second one must therefore open the
-/// window, too.
+/// Several acknowledgements are processed together, and nothing can be sent between them. From the
+/// second one on, the window is therefore not full. These acknowledgements must open the window all
+/// the same.
 #[test]
 fn a_batch_of_acknowledgements_opens_the_window_like_single_ones() {
     for congestion in CongestionName::ALL {
@@ -210,7 +213,7 @@ fn a_batch_of_acknowledgements_opens_the_window_like_single_ones() {
     }
 }
 
-/// Here the window of the peer limits the sender, and not the congestion window.
+/// Here the window of the peer limits the sender, so the congestion window must not grow.
 #[test]
 fn a_window_larger_than_the_peers_does_not_grow() {
     for congestion in CongestionName::ALL {
@@ -343,7 +346,7 @@ fn a_window_survives_an_idle_time_if_configured() {
 }
 
 /// RFC 5681 §4.1: a sender that waits for the peer's window to open does not use the path
-/// meanwhile.
+/// meanwhile. Its congestion window is therefore reduced as after an idle period.
 #[test]
 fn a_receive_window_that_reopens_late_is_not_filled_in_a_burst() {
     for congestion in CongestionName::ALL {

@@ -4,7 +4,7 @@ use crate::{SYN_ACK, ms};
 use linerate_tcp::{BufferSize, Config, Connection, MissReason};
 use linerate_testkit::{Connections, End, Network, Script, pattern};
 
-/// Sends `bytes` from the client to the server.
+/// Writes `bytes` bytes at the client, and runs until the server has read all of them.
 fn transfer(pair: &mut Connections, bytes: usize) {
     let chunk: Vec<u8> = (0..65_536).map(pattern).collect();
     let (mut written, mut read) = (0, 0);
@@ -23,7 +23,7 @@ fn transfer(pair: &mut Connections, bytes: usize) {
     });
 }
 
-/// Returns the share of segments that took the fast path, in thousandths.
+/// Returns the share of the received segments that took the fast path, in thousandths.
 fn hits(connection: &Connection) -> u64 {
     let statistics = connection.statistics();
     statistics.prediction.hits() * 1_000 / statistics.segments_received

@@ -55,7 +55,8 @@ fn the_first_window_leaves_in_pairs_over_half_a_round_trip() {
     write(&mut pair, 10 * 1_448);
     pair.pass_time(ms(99));
     let bursts = bursts(&send_times.borrow());
-    // Twenty segments per round trip of 100 ms are one segment per 5 ms, or two per 10 ms.
+    // In slow start, the pacing rate is two windows per round trip. Twenty segments per 100 ms are
+    // one segment per 5 ms, or two per 10 ms.
     assert_eq!(bursts.iter().map(|(_, count)| count).sum::<usize>(), 10);
     for pair in bursts.windows(2).filter(|pair| pair[0].1 == 2) {
         assert_eq!(pair[1].0 - pair[0].0, 10_000, "{bursts:?}");
@@ -142,7 +143,8 @@ fn a_maximum_rate_paces_with_every_rule_from_the_start() {
 fn a_maximum_rate_can_be_set_and_removed_later() {
     let config = Config { pacing: PacingRule::Controller, ..PACED };
     let (mut pair, send_times) = paced_pair(&config, ms(1));
-    // Returns the number of segments sent in a second, and the window at its end.
+    // Returns the number of segments sent in a second, and the congestion window in bytes at the
+    // end.
     let mut send_for_a_second = |rate: Option<u64>| {
         pair.client.set_max_pacing_rate(rate.map(|bytes| Rate::from_bits_per_second(8 * bytes)));
         send_times.borrow_mut().clear();
@@ -198,7 +200,8 @@ fn acknowledgements_and_timeouts_are_not_paced() {
     host.send("P. 1:101(100) ack 1");
     host.expect(". 3001:3001(0) ack 101");
     host.take_sent();
-    // The whole window is sent. When the timer expires, none of it has arrived.
+    // Within 250 ms the rest of the window is sent, and nothing is retransmitted. None of the data
+    // is acknowledged, so the retransmission timer expires 50 ms later.
     host.pass_time(ms(250));
     let window = host.take_sent();
     assert!(window.iter().all(|sent| sent.says.seq > 1));

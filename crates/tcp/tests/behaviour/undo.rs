@@ -80,9 +80,10 @@ fn acknowledging(ack: u32, left: u32, right: u32, echo: u32) -> String {
     format!(". 1:1(0) ack {} sack {}-{} ts 120 {echo}", at(ack), at(left), at(right))
 }
 
-/// RFC 3522 §3.2 steps 3 and 4: the first acknowledgement of new data decides. An acknowledgement
-/// that only extends its SACK blocks echoes the last segment before the missing segment (RFC 7323
-/// §4.3). It proves nothing about the retransmission.
+/// RFC 3522 §3.2 steps 3 and 4: the first acknowledgement of new data shows whether a
+/// retransmission was spurious. An acknowledgement that only extends its SACK blocks echoes the
+/// last segment before the missing segment (RFC 7323 §4.3). It proves nothing about the
+/// retransmission.
 #[test]
 fn new_sack_blocks_do_not_decide_about_a_retransmission() {
     for is_late in [false, true] {

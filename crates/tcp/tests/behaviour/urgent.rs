@@ -81,7 +81,8 @@ fn a_later_mark_replaces_an_earlier_one() {
     assert_eq!(host.connection.urgent_distance(), Some(15));
 }
 
-/// If the window is closed, a segment without data announces urgent data.
+/// A segment without data may announce urgent data. The peer sends one if our receive window is
+/// closed.
 #[test]
 fn an_empty_segment_announces_urgent_data() {
     let mut host = established();
