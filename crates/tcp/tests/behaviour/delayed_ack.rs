@@ -40,7 +40,8 @@ fn in_pairs(options: &str) -> Script {
     Script::established(&config, &format!("{SYN_ACK} wscale 7 {options}"))
 }
 
-/// Delivers the segments with these numbers. The connection can send only after the last of them.
+/// Delivers full-sized segments, given by their indices. The connection can send only after the
+/// last of them.
 fn come_together(host: &mut Script, numbers: impl Iterator<Item = u32>) {
     let texts = numbers
         .map(|number| format!(". {}:{}(1460) ack 1", number * 1_460 + 1, number * 1_460 + 1_461));
@@ -70,7 +71,7 @@ fn data_received_together_is_acknowledged_once_or_per_two_segments() {
     }
 }
 
-/// A connection that has closed its sending direction still receives data.
+/// A connection that has sent its FIN still receives data, and acknowledges every second segment.
 #[test]
 fn a_closed_sender_still_acknowledges_pairs() {
     for options in ["sackOK ts 9 0", ""] {
@@ -217,8 +218,8 @@ fn a_send_buffer_of_one_packet_never_waits_for_the_timer() {
     }
 }
 
-/// The ticks are 200 ms apart. At a tick, all segments that have arrived before it are
-/// acknowledged.
+/// The timer for delayed acknowledgements ticks every 200 ms in 4.3BSD. At a tick, all segments
+/// that have arrived before it are acknowledged.
 #[test]
 fn the_acknowledgements_of_1988_are_sent_at_the_tick() {
     for profile in [Profile::BsdTahoe, Profile::BsdReno] {
@@ -236,8 +237,8 @@ fn the_acknowledgements_of_1988_are_sent_at_the_tick() {
     }
 }
 
-/// Tahoe announces a window that can grow by 35 % of the buffer. Reno announces a window that can
-/// grow by half of the buffer. Both announce a window that can grow by two segments.
+/// Tahoe sends a window update once the announced window can grow by 35 % of the buffer, and Reno
+/// once it can grow by half. Both also send one once it can grow by two segments.
 #[test]
 fn a_reader_triggers_the_window_update_of_its_year() {
     for (profile, packets, reads) in [
@@ -269,7 +270,7 @@ fn a_reader_triggers_the_window_update_of_its_year() {
 }
 
 /// The application reads 1,750 bytes, which are more than 35 % and less than 50 % of a buffer of
-/// three packets.
+/// three packets. Only Tahoe then sends a window update.
 #[test]
 fn tahoe_and_reno_differ_in_the_share_of_the_buffer() {
     for (profile, tells) in [(Profile::BsdTahoe, true), (Profile::BsdReno, false)] {

@@ -128,7 +128,8 @@ fn the_ranges_beyond_holes_are_limited_and_drops_counted() {
     assert_eq!(verdict, Disposition::DataRefused);
     assert_eq!(host.connection.statistics().reassembly_full, 1);
     host.take_sent();
-    // Data that joins two ranges needs no further range. In-order data does not either.
+    // Data that joins two ranges needs no further range, and neither does in-order data. Both are
+    // accepted, although the list of ranges is full.
     assert_eq!(host.judge(". 1101:1201(100) ack 1"), Disposition::Accepted);
     host.take_sent();
     assert_eq!(host.judge(". 3001:3101(100) ack 1"), Disposition::Accepted);
@@ -165,7 +166,7 @@ fn the_latest_range_is_reported_first() {
 }
 
 /// RFC 5681 §4.2, RFC 2018 §4: segments received together are acknowledged as if each had arrived
-/// alone. One SACK option has no room for five ranges.
+/// alone. One SACK option has no room for five ranges, so two acknowledgements are sent.
 #[test]
 fn each_of_five_holes_in_a_batch_is_reported() {
     let mut host = modern();
@@ -196,13 +197,15 @@ fn a_peer_without_sack_gets_a_duplicate_ack_per_segment_beyond_a_hole() {
         host.expect(". 1:1(0) ack 1");
     }
     host.expect_nothing();
-    // ACKs on data segments are not duplicates.
+    // An acknowledgement on a data segment does not count as a duplicate ACK, so a pure ACK follows
+    // it.
     host.send(". 401:501(100) ack 1");
     host.write(10);
     host.expect("P. 1:11(10) ack 1");
     host.expect(". 11:11(0) ack 1");
     host.expect_nothing();
-    // The hole is filled, so duplicate ACKs would indicate another loss.
+    // The third segment fills the hole at 1, and one acknowledgement reports this. Further
+    // acknowledgements with its number would be duplicate ACKs, and would indicate another loss.
     host.send_together(&[". 601:701(100) ack 11", ". 701:801(100) ack 11", ". 1:101(100) ack 11"]);
     host.expect(". 11:11(0) ack 501");
     host.expect_nothing();
@@ -222,8 +225,8 @@ fn a_duplicate_is_reported_once() {
     host.read(100);
 }
 
-/// RFC 2883 §4.1.2: the block of the duplicate is followed by the range that contains it, and then
-/// by the other ranges.
+/// RFC 2883 §4.1.2: the D-SACK block of the duplicate is followed by the range that contains it,
+/// and then by the other ranges.
 #[test]
 fn a_duplicate_beyond_a_hole_is_followed_by_its_range() {
     let mut host = modern();
@@ -302,7 +305,8 @@ fn the_first_of_two_contradictory_fins_counts() {
     assert_eq!(host.read_nothing(), Ok(0));
 }
 
-/// RFC 9293 §3.4: sequence numbers are compared modulo 2^32, and in these scripts they wrap.
+/// RFC 9293 §3.4: sequence numbers are compared modulo 2^32. The peer's initial sequence number is
+/// 500 below the wrap, so the hole lies across it.
 #[test]
 fn a_hole_across_the_wrap_of_sequence_numbers_is_filled() {
     let mut host = modern();

@@ -59,7 +59,8 @@ fn in_state(state: State, config: &Config) -> Script {
     match state {
         State::SynSent | State::SynReceived => {}
         State::Established => {
-            // Data is in flight, missing, and readable.
+            // Unacknowledged data is in flight. Received data waits to be read, and a hole follows
+            // it.
             host.write(3_000);
             host.send("P. 1:101(100) ack 1");
             host.send("P. 301:401(100) ack 1");
@@ -116,8 +117,8 @@ const fn next(state: State) -> u32 {
 /// had an effect, PAWS would reject later segments.
 const POISON: &str = "win 1 ts 1000000000 5 uto 7s sack 1-2";
 
-/// Returns segments that a connection in `state` refuses. The peer's SYN must have been received in
-/// this state.
+/// Returns segments that a connection in `state` refuses, with the reason for each refusal. The
+/// peer's SYN must have been received in this state.
 fn refused(state: State) -> Vec<(String, Refusal)> {
     let first = next(state);
     let (end, beyond) = (first + 100, first + 100_000_000);
@@ -127,8 +128,8 @@ fn refused(state: State) -> Vec<(String, Refusal)> {
     let is_over = state == State::TimeWait;
     let reset = |why| if is_over { Refusal::ResetInTimeWait } else { why };
     vec![
-        // RFC 5961 §5.2: the segments begin before the expected number or exactly at it, with data
-        // and without data.
+        // RFC 5961 §5.2: an unacceptable acknowledgement number. These segments begin before the
+        // expected number or exactly at it, with data and without data.
         (format!("PEW. {}:{end}(101) ack 500000000 {POISON}", first - 1), Refusal::BadAck),
         (format!("PUEW. {first}:{end}(100) ack 500000000 urg 50 {POISON}"), Refusal::BadAck),
         (format!("EW. {first}:{first}(0) ack 500000000 {POISON}"), Refusal::BadAck),
@@ -137,8 +138,9 @@ fn refused(state: State) -> Vec<(String, Refusal)> {
         (format!("FPEW. {first}:{end}(100) ack 1 win 1 ts 999 5 uto 7s"), Refusal::OldTimestamp),
         (format!("FPEW. {first}:{end}(100) ack 1 win 1 uto 7s bare"), Refusal::OldTimestamp),
         (format!("FPEW. {beyond}:{}(100) ack 1 {POISON}", beyond + 100), Refusal::OutsideWindow),
-        // Segments before the window are answered as duplicates only if their sequence number and
-        // their acknowledgement are plausible.
+        // A segment before the window counts as a duplicate only if its sequence number and its
+        // acknowledgement number are plausible. Each of the next two segments has an implausible
+        // number.
         (format!("FPEW. 2500000000:2500000100(100) ack 1 {POISON}"), Refusal::OutsideWindow),
         (format!("PEW. {}:{first}(1) ack 500000000 {POISON}", first - 1), Refusal::OutsideWindow),
         (format!("SEW. {0}:{0}(0) ack 1 {POISON}", first + 9), Refusal::Challenged),
@@ -213,7 +215,7 @@ struct Forgery {
     window: u16,
     urgent: u16,
     payload: usize,
-    /// The differences of TSval and TSecr from plausible values.
+    /// The differences of TSval and TSecr from plausible values; `None` without the option.
     timestamps: Option<(i32, i32)>,
     options: [bool; 3],
     ecn: Ecn,
@@ -276,7 +278,8 @@ impl Forgery {
 }
 
 proptest! {
-    /// The connection is in an arbitrary state, and the segments are arbitrary.
+    /// In any state, a segment that the connection refuses has no effect, whatever its fields
+    /// contain.
     #[test]
     fn a_refused_segment_leaves_the_connection_as_it_was(
         state in prop::sample::select(STATES.to_vec()),
@@ -346,7 +349,8 @@ fn a_blindly_injected_timestamp_does_not_block_the_peer() {
         pair.pass_time(ms(100));
         received += pair.read_all(End::Server).expect("the connection is open").len();
         let (next, ack, stamp) = seen.get().expect("the client has sent something");
-        // The acknowledgement is at least 64 MiB away from all data that was sent.
+        // The acknowledgement number is at least 64 MiB away from all data that was sent, so the
+        // segment must be refused.
         let segment = injected(next - 700, ack + (guess << 26), stamp.wrapping_add(1_000_000_000));
         pair.inject(End::Server, &segment);
     }
