@@ -222,6 +222,7 @@ fn a_report_takes_effect_when_the_segment_that_it_quotes_is_found_lost() {
 }
 
 /// The last segments of the flight are lost, while the segment that a forged report quotes arrives.
+/// The report must therefore have no effect.
 #[test]
 fn the_loss_of_another_segment_is_no_evidence_for_a_report() {
     let mut host = proven(ms(10));
@@ -236,7 +237,8 @@ fn the_loss_of_another_segment_is_no_evidence_for_a_report() {
     assert_eq!(host.connection.effective_mss(), 1_460);
 }
 
-/// A forged report quotes a segment that was lost because of congestion.
+/// A forged report quotes a segment that was lost because of congestion. Segments that were sent
+/// after it are larger than the reported MTU, and arrive. The report must therefore have no effect.
 #[test]
 fn larger_segments_that_left_later_and_arrive_disprove_a_report() {
     let mut host = proven(ms(10));
@@ -272,7 +274,7 @@ fn a_timeout_of_another_segment_leaves_a_report_waiting() {
     assert_eq!(host.connection.statistics().reports_disproved, 1);
 }
 
-/// The quoted segment is smaller than the reported MTU.
+/// The quoted segment is smaller than the reported MTU, so it cannot have caused the report.
 #[test]
 fn a_report_about_a_segment_that_would_have_fitted_is_ignored() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -298,7 +300,8 @@ fn unproven(options: &str) -> Script {
     host
 }
 
-/// RFC 3522 §3.2: the echoed timestamp shows that the original has arrived.
+/// RFC 3522 §3.2: the echoed timestamp shows that the original segment has arrived. The report was
+/// therefore false, and segments regain their size.
 #[test]
 fn a_report_applied_at_once_is_undone_when_the_original_arrives() {
     let mut host = unproven(" ts 100 1");

@@ -49,7 +49,8 @@ fn transfer(pair: &mut Connections, before: usize, bytes: usize) {
 
 #[test]
 fn a_black_hole_is_detected_over_ipv4_and_ipv6() {
-    // Over IPv6, the first reduced size is 1,280 bytes, the minimum MTU of a link.
+    // Over IPv6, the first reduced size is 1,280 bytes, the minimum MTU of a link. From there, one
+    // successful probe suffices to find the path MTU, instead of two.
     for (path, passed) in [(Path::ipv4(1_500), 2), (Path::ipv6(1_500), 1)] {
         let width = Rc::new(Cell::new(1_410));
         let mut pair = narrowed(&Config::modern(), path, &width);
@@ -76,7 +77,7 @@ fn a_narrowed_path_reduces_segments_until_it_widens() {
     width.set(1_300);
     for part in 3..13 {
         // After a failed probe, no probe is sent for as many round trips as the window has
-        // segments.
+        // segments. The search therefore needs several transfers.
         transfer(&mut pair, part * 100_000, 100_000);
         pair.pass_time(secs(5));
     }
@@ -131,7 +132,7 @@ fn a_very_narrow_path_is_found_by_further_timeouts() {
 }
 
 /// RFC 1122 §3.3.2: each host accepts packets of 576 bytes, so no working path has a smaller MTU.
-/// The MTU includes the timestamps option.
+/// The search must find this MTU with the timestamps option and without it.
 #[test]
 fn a_path_of_576_bytes_is_found_with_timestamps() {
     for timestamps in [true, false] {
@@ -247,7 +248,7 @@ fn probed(config: &Config) -> Script {
     let mut host = searching(config);
     host.write(20_000);
     host.expect(". 1:1241(1240) ack 1");
-    // A congestion control algorithm that paces sends these segments one by one.
+    // If congestion control paces, these segments are sent one by one in the next 10 ms.
     host.pass_time(ms(10));
     let sent: Vec<_> =
         host.take_sent().iter().map(|sent| (sent.says.seq, sent.says.length)).collect();
@@ -536,7 +537,8 @@ fn no_probe_is_sent_while_sack_blocks_are_due() {
     host.expect(". 1:989(988) ack 1 sack 1001-2001");
 }
 
-/// RFC 5482 §3: a probe with the option would exceed the probed size, or the MTU of the link.
+/// RFC 5482 §3: a probe with the User Timeout option would exceed the probed size, or the MTU of
+/// the link. The option is therefore sent before the probe.
 #[test]
 fn a_user_timeout_option_precedes_a_probe() {
     let config = Config { user_timeout_option: true, ..NEW_RENO };
@@ -622,7 +624,8 @@ fn a_probe_waits_for_room_in_the_peer_s_window() {
 }
 
 /// RFC 1122 §4.2.3.2: the peer may delay the acknowledgement of a single segment until the next
-/// segment arrives. Waiting for this acknowledgement would delay the probe.
+/// segment arrives. Data is therefore held back for a probe only while at least two segments are in
+/// flight.
 #[test]
 fn a_probe_waits_only_while_two_segments_are_in_flight() {
     let mut host = searching(&NEW_RENO);
@@ -644,7 +647,8 @@ fn little_data_does_not_wait_for_a_probe() {
     host.expect("P. 3001:4001(1000) ack 1");
 }
 
-/// The buffer must have room for two segments in flight, a probe, and the segments that follow it.
+/// Data is held back for a probe only if the send buffer has room for two segments in flight, the
+/// probe, and the segments that follow it.
 #[test]
 fn a_probe_waits_for_a_full_send_buffer_if_large_enough() {
     let written = |size| {
@@ -752,7 +756,7 @@ fn the_first_acknowledgement_after_a_black_hole_is_reported() {
 }
 
 /// RFC 4821 §7.7: full segments that have arrived after the missing data make a black hole
-/// unlikely.
+/// unlikely. It is then assumed only after twice as many timeouts.
 #[test]
 fn delivered_large_segments_double_the_detection_time() {
     for (named, time_limit) in [("1461-2920", 3), ("1461-2921", 6)] {

@@ -85,7 +85,8 @@ fn a_search_tries_the_mtu_of_the_first_link() {
     );
 }
 
-/// RFC 4821 §7.3: a larger packet is tried no earlier than five minutes after the search.
+/// RFC 4821 §7.3: five minutes after the end of a search are too few to try a larger packet. The
+/// search restarts after ten minutes.
 #[test]
 fn an_ended_search_restarts_after_ten_minutes() {
     let mut path = path(PathSearch::Always, ETHERNET);
