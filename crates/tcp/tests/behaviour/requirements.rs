@@ -334,8 +334,8 @@ fn urgent_data_is_announced_through_a_closed_window() {
 }
 
 /// SHLD-14: the right edge of the offered window never moves to the left, however late the
-/// application reads. With window scaling, the window is a multiple of the scale (RFC 7323 §2.4),
-/// so the edge may be lower by less than one unit.
+/// application reads. With window scaling, the window is a multiple of the scale factor (RFC 7323
+/// §2.4), so the edge may be lower by less than this factor.
 #[test]
 fn the_right_edge_of_the_window_is_never_taken_back() {
     for (buffer, scale, shift) in [(10_000, "", 0), (1 << 20, "wscale 7", 5)] {
@@ -435,8 +435,9 @@ fn no_configuration_delays_acknowledgements_for_half_a_second() {
     }
 }
 
-/// SHLD-4: if the connection in TIME-WAIT has timestamps, RFC 6191 §2 decides by timestamps.
-/// Otherwise it decides by sequence numbers.
+/// SHLD-4, RFC 6191 §2: a SYN ends TIME-WAIT if its timestamp is later than that of the old
+/// connection. If both timestamps are equal, or the SYN has none, a higher sequence number is
+/// required. If only the SYN has a timestamp, it ends TIME-WAIT in any case.
 #[test]
 fn a_later_timestamp_ends_time_wait_whatever_its_number() {
     let waiting = |syn_ack: &str| {

@@ -173,7 +173,8 @@ fn an_acknowledgement_of_unsent_data_is_refused() {
     );
 }
 
-/// RFC 5961 §5: a blind attacker also has to guess the acknowledgement number of the data.
+/// RFC 5961 §5: data with an old acknowledgement number is refused, so a blind attacker also has to
+/// guess this number.
 #[test]
 fn an_old_acknowledgement_is_refused() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 1000 mss 1000");
@@ -214,7 +215,8 @@ fn empty_segments_outside_the_window_are_answered_at_intervals() {
 }
 
 /// An attacker who has the sequence numbers sends data to each endpoint in the name of the other
-/// endpoint. Each endpoint then acknowledges data that the other endpoint has not sent.
+/// endpoint. Each endpoint then acknowledges data that the other endpoint has not sent. The
+/// number of acknowledgements that answer each other must be limited.
 #[test]
 fn forged_data_starts_no_storm_of_acknowledgements() {
     let config = Config { timestamps: false, ..Config::modern() };
@@ -290,7 +292,8 @@ fn a_listener_opens_for_a_syn_and_resets_acknowledgements() {
     }
 }
 
-/// Returns the bytes of a segment with the sequence numbers of `says`.
+/// Returns the bytes of a segment with the flags, sequence numbers and length of `says`, without
+/// options.
 fn raw(says: &Notation) -> Vec<u8> {
     let header = TcpHeader {
         seq: SeqNum::new(says.seq),
@@ -317,7 +320,8 @@ fn a_challenge_can_be_withheld_and_an_acknowledgement_that_is_due_cannot() {
     assert!(host.application(withhold));
     host.expect_nothing();
     host.pass_time(ms(200));
-    // A duplicate segment is followed by a forged one.
+    // A duplicate segment is followed by a forged reset. The acknowledgement of the duplicate is
+    // due, so it cannot be withheld together with the challenge ACK.
     host.send(". 1:11(10) ack 1");
     host.take_sent();
     host.send_together(&[". 1:11(10) ack 1", "R 50:50(0)"]);

@@ -80,7 +80,8 @@ struct FaultFilter {
     fault: Fault,
     nth: u32,
     seen: u32,
-    /// The sequence number of the segment whose retransmission is to be lost.
+    /// The sequence number of the segment whose retransmission is to be lost; `None` if there is
+    /// none.
     again: Option<SeqNum>,
     /// Whether the endpoint has sent `nth` segments, so that the fault has occurred.
     happened: Rc<Cell<bool>>,
@@ -106,8 +107,9 @@ impl FaultFilter {
     }
 }
 
-/// Transfers `BYTES` bytes in both directions at once, with a fault at the endpoints `ends`.
-/// Returns the duration of the transfer, and whether the fault occurred.
+/// Transfers `BYTES` bytes in both directions at once, with a fault of the `nth` segment that each
+/// of the endpoints `ends` sends. Returns the duration of the transfer, and whether the fault
+/// occurred.
 fn transfer_with(config: &Config, ends: &[End], fault: Fault, nth: u32) -> (Duration, bool) {
     let mut pair = Connections::new(config, config, network(), u64::from(nth));
     let happened = Rc::new(Cell::new(false));
@@ -161,7 +163,8 @@ fn survives(config: &Config, fault: Fault, time_limit: impl Fn(u32) -> Duration)
     }
 }
 
-/// Returns a profile with small buffers, in each combination of its TCP options.
+/// Returns the configurations of a profile with small buffers: one for each combination of SACK and
+/// timestamps.
 fn variants(profile: Profile) -> impl Iterator<Item = Config> {
     let config = Config {
         send_buffer: (16 << 10).into(),
