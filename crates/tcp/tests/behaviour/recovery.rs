@@ -186,7 +186,8 @@ fn tahoe_fills_the_holes_in_slow_start() {
     assert_eq!(host.connection.statistics().retransmitted_segments, 3);
 }
 
-/// The first hole is filled at once, although the window is one segment and more is in flight.
+/// Tahoe retransmits the first missing segment at once, although its window is one segment and more
+/// data is in flight.
 #[test]
 fn tahoe_retransmits_the_first_hole_whatever_is_in_flight() {
     let mut host = ten_out(&Config { congestion: CongestionName::Tahoe, ..Config::modern() });
@@ -499,7 +500,7 @@ fn originals_delivered_after_a_timeout_undo_it() {
     assert_eq!(host.take_sent().len(), 1, "the probe");
     host.pass_time(ms(200));
     expect_segments(&mut host, &[1]);
-    // In step 2, two new segments are sent in place of a retransmission.
+    // In step 2 of F-RTO, two new segments are sent in place of a retransmission.
     host.send(". 1:1(0) ack 1001");
     expect_segments(&mut host, &[11_001, 12_001]);
     host.send(". 1:1(0) ack 2001");
@@ -528,7 +529,8 @@ fn a_second_timeout_restarts_frto() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
 }
 
-/// RFC 5682 §3.1: there is no new data to send, so the missing data is retransmitted in slow start.
+/// RFC 5682 §3.1: F-RTO requires new data. Here there is none, so the missing data is retransmitted
+/// in slow start.
 #[test]
 fn a_genuine_timeout_leads_to_slow_start() {
     let mut host = established(&new_reno());

@@ -200,7 +200,7 @@ fn an_echo_of_the_original_does_not_advance_rack() {
 }
 
 /// Karn's algorithm also applies to the minimum round-trip time. An acknowledgement right after a
-/// retransmission is for the original segment.
+/// retransmission is for the original segment, so it gives no sample.
 #[test]
 fn an_acknowledgement_right_after_a_retransmission_does_not_reduce_the_minimum_round_trip() {
     let mut host = established(&new_reno());

@@ -390,7 +390,7 @@ fn after_a_timeout_the_flight_is_retransmitted_in_slow_start() {
     expect_segments(&mut host, 1_001, 2);
     host.send(". 1:1(0) ack 3001");
     expect_segments(&mut host, 3_001, 3);
-    // The rest of the data in flight had arrived before.
+    // The rest of the data in flight had arrived before, so it is not retransmitted.
     host.send(". 1:1(0) ack 10001");
     let next = host.take_one();
     assert_eq!(next.says.seq, 10_001);
@@ -469,7 +469,8 @@ fn two_acknowledgements_of_new_data_undo_a_timeout() {
     host.take_sent();
     let statistics = host.connection.statistics();
     assert_eq!((statistics.retransmitted_segments, statistics.spurious_recoveries), (1, 1));
-    // Three duplicate ACKs indicate another loss (RFC 5682 §2.2, "recover").
+    // The recovery has ended, so three duplicate ACKs indicate another loss (RFC 5682 §2.2,
+    // "recover").
     for _ in 0..3 {
         host.send(". 1:1(0) ack 12001");
     }
@@ -591,8 +592,8 @@ fn f_rto_starts_again_if_the_same_segment_times_out_again() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 0);
 }
 
-/// The RTT grows beyond RTO, and the peer supports neither SACK nor timestamps. Only one segment is
-/// retransmitted, instead of all data in flight.
+/// The RTT grows beyond RTO, and the peer supports neither SACK nor timestamps. F-RTO detects the
+/// spurious timeout, so only one segment is retransmitted, instead of all data in flight.
 #[test]
 fn a_path_that_becomes_longer_costs_one_retransmission() {
     let config = Config { selective_acks: false, timestamps: false, ..new_reno() };
@@ -616,7 +617,8 @@ fn a_path_that_becomes_longer_costs_one_retransmission() {
     assert_eq!(statistics.retransmitted_segments, 1);
 }
 
-/// The BSD profile has a slow timer that ticks every 500 ms.
+/// The BSD profile has a slow timer that ticks every 500 ms. A retransmission timeout expires only
+/// at a tick.
 #[test]
 fn the_clock_of_1988_expires_on_its_ticks() {
     let mut host = established(&Config::bsd_tahoe());

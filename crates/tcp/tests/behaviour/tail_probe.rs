@@ -33,7 +33,7 @@ fn a_repeated_acknowledgement_shows_that_both_copies_arrived() {
     assert_eq!(threshold(&host), before);
 }
 
-/// The peer reports the probed segment as a duplicate (RFC 2883).
+/// The peer reports the probed segment as a duplicate (RFC 2883), so nothing was lost.
 #[test]
 fn a_duplicate_report_of_the_probe_shows_that_both_copies_arrived() {
     for together in [false, true] {

@@ -171,8 +171,9 @@ fn the_first_probe_waits_as_long_as_was_chosen() {
     host.expect_after(secs(5), ". 1001:1002(1) ack 1");
 }
 
-/// Silly-window avoidance of the sender: the peer's window opens by single bytes. It is used when
-/// it has room for a segment, or reaches half of the largest window. A timer ends the wait.
+/// RFC 9293 §3.8.6.2.1: silly-window avoidance of the sender. While the peer's window opens by
+/// single bytes, nothing is sent until it has room for a segment or reaches half of the largest
+/// window. A timer ends the wait.
 #[test]
 fn a_window_that_opens_by_single_bytes_gets_no_tiny_segments() {
     for probed in [false, true] {
@@ -237,7 +238,8 @@ fn reads_of_single_bytes_offer_no_silly_window() {
             host.read(1);
             host.expect_nothing();
         }
-        // A window probe that arrives before that read is answered with a closed window.
+        // The read below makes enough room to open the window. A window probe that arrives before
+        // it is still answered with a closed window.
         host.send(&format!(". {end}:{}(1) ack 1", end + 1));
         host.expect(&format!(". 1:1(0) ack {end} win 0"));
         host.read(1);

@@ -181,8 +181,8 @@ fn the_plateau_is_reached_after_k_for_any_round_trip() {
     }
 }
 
-/// RFC 9438 §4.2: the target exceeds the window by at most half of the window, so the window grows
-/// by at most half in a round trip.
+/// RFC 9438 §4.2: the target exceeds the window by at most half of the window. Each acknowledgement
+/// of a round trip is a step towards a new target, so the window grows at most by the factor e^0.5.
 #[test]
 fn the_window_grows_by_no_more_than_half_in_a_round_trip() {
     let mut path = Path::after_loss(20, ms(5_000));
