@@ -97,7 +97,8 @@ fn an_urgent_pointer_of_zero_announces_nothing() {
     assert_eq!((host.events(), host.connection.urgent_distance()), (vec![], None));
 }
 
-/// Header prediction is not used before the application has read the urgent data.
+/// Header prediction is not used until the application has read the urgent data, and is used again
+/// for the next segment.
 #[test]
 fn reading_past_the_mark_brings_prediction_back() {
     let mut host = established();

@@ -18,12 +18,13 @@ fn path(rule: PathSearch, bounds: Bounds) -> PathMtu {
     path
 }
 
-/// Applies a report about the segment at `quoted` at once.
+/// Applies at once a report that quotes the segment at `quoted` and allows packets of `size` bytes.
 fn apply_report(path: &mut PathMtu, quoted: u32, size: u32) {
     path.apply_at_once((seq(quoted), size), seq(quoted), (0, 1), NOW);
 }
 
-/// Returns the record of a segment with the number `order` that has arrived and ends at `end`.
+/// Returns the transmission record of a segment that has arrived: its transmission number is
+/// `order`, and its data ends at `end`.
 fn arrival(order: u64, end: u32) -> Newest {
     let mut send_record = DeliveryAccount::new(NOW).record_sent(NOW, true, false, 0);
     send_record.order = order;

@@ -116,8 +116,8 @@ fn retransmitted_or_unsent_data_are_no_in_order_arrival() {
 fn a_sack_block_outside_the_flight_or_reversed_is_ignored() {
     let mut board = five();
     let before = board.clone();
-    // The ends of the last block are half the sequence space apart. One of them seems to lie after
-    // the data in flight, and the other before it.
+    // The last block lies half the sequence space away from the data in flight. Its left edge
+    // therefore seems to lie after this data, and its right edge before it.
     let half = 1 << 31;
     for (left, right) in [(0, 600), (500, 600), (300, 200), (100, 100), (half - 100, half + 500)] {
         board.sack(block(left, right), &mut delivery());
