@@ -273,8 +273,8 @@ impl Connections {
         true
     }
 
-    /// Advances to the next event, or to `limit` if the event is later. Returns false in the second
-    /// case.
+    /// Advances to the next event, or to `limit` if the next event is later. Returns false if it is
+    /// later.
     pub fn step_until(&mut self, limit: Instant) -> bool {
         self.transmit(End::Client);
         self.transmit(End::Server);
@@ -434,8 +434,9 @@ impl Connections {
     }
 }
 
-/// Delivers a short segment to `end` as its host does for cached flows: as a run of one segment, if
-/// header prediction accepts it. Returns `None` if it does not.
+/// Delivers a short segment to `end` as its host does for cached flows: as a run of one segment.
+/// Returns `None`, without delivering the segment, if it is too long or header prediction does not
+/// accept it.
 fn give_as_run(end: &mut Connection, now: Instant, segment: &Segment<'_>) -> Option<Disposition> {
     /// Payload size in bytes from which on a segment is not delivered as a run. The caller delivers
     /// such a segment with a reference to its buffer, which the connection may keep instead of

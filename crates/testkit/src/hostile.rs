@@ -1,5 +1,5 @@
-//! A busy host, and frames for attacks on the host. The frames are real ones of every kind, which
-//! tests corrupt. A function recomputes their checksums afterwards.
+//! A host in many states, genuine frames of every kind for tests to corrupt, and a function that
+//! recomputes the checksums of corrupted frames.
 
 use crate::pair::{Pair, Setup, Side};
 use crate::test_link::TestLink;
@@ -126,7 +126,8 @@ pub fn mend_checksums(frame: &mut [u8]) {
     mend(&mut frame[IP + header_length..IP + header_length + length], place, pseudo);
 }
 
-/// Writes the checksum of `bytes` at offset `place`, if the bytes extend so far.
+/// Writes the checksum over `bytes` and the pseudo-header sum `pseudo` at offset `place`. Does
+/// nothing if the bytes end before that field.
 fn mend(bytes: &mut [u8], place: usize, pseudo: Sum) {
     if bytes.len() < place + 2 {
         return;

@@ -49,7 +49,8 @@ impl Application {
         self.failed == Some(Error::TimedOut)
     }
 
-    /// Returns the time at which the application acts next without an event.
+    /// Returns the time at which the application acts next without an event; `NEVER` if it only
+    /// reacts to events, or is done.
     pub(super) fn wakes(&self, now: Instant) -> Instant {
         if self.is_done() {
             Instant::NEVER

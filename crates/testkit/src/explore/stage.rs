@@ -336,7 +336,7 @@ impl Stage {
         })
     }
 
-    /// Delivers the packets in flight, and lets the timers expire.
+    /// Delivers all packets in flight, and handles timers until none is due within `LONGEST`.
     fn drain(&mut self) {
         let end = self.scene.now() + LONGEST;
         let mut steps = 0_u64;

@@ -6,7 +6,8 @@ use linerate_wire::{Ipv4Packet, SlipDecoder, VjCompressor, VjDecompressor, slip_
 const LONGEST: usize = 400;
 /// Number of bytes by which decompression can lengthen a packet.
 const HEADERS: usize = 128;
-/// Offsets of the IPv4 header checksum, in which zero has two representations.
+/// Offsets of the IPv4 header checksum. It is excluded from comparisons, because zero has two
+/// representations in it.
 const CHECKSUM: std::ops::Range<usize> = 10..12;
 
 /// Decodes `bytes` as the bytes of a serial line. Each decoded packet is sent over a second line,

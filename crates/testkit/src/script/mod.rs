@@ -481,7 +481,8 @@ fn notation_of(segment: &Segment<'_>) -> Notation {
     }
 }
 
-/// Returns the stream position at which the data of a segment begin. The SYN itself takes a number.
+/// Returns the stream position at which the data of a segment begin. The SYN itself takes sequence
+/// number 0, so the first byte of the stream has number 1.
 fn first_position(flags: TcpFlags, seq: u32) -> usize {
     seq.wrapping_sub(u32::from(!flags.contains(TcpFlags::SYN))) as usize
 }
