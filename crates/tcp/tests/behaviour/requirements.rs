@@ -58,8 +58,8 @@ impl RawPeer {
     }
 }
 
-/// MUST-5, MUST-6, MUST-7: unknown, invalid and misplaced options are skipped, and the segment is
-/// processed.
+/// RFC 9293 MUST-5, MUST-6, MUST-7: unknown, invalid and misplaced options are skipped, and the
+/// segment is processed.
 #[test]
 fn segments_with_unknown_illegal_or_misplaced_options_are_processed() {
     let unknown = [254, 4, 1, 2];
@@ -91,8 +91,8 @@ fn segments_with_unknown_illegal_or_misplaced_options_are_processed() {
     }
 }
 
-/// MUST-64, MUST-4: options may begin at any byte, after any number of NOPs. An end-of-list option
-/// ends the options.
+/// RFC 9293 MUST-64, MUST-4: options may begin at any byte, after any number of NOPs. An
+/// end-of-list option ends the options.
 #[test]
 fn options_are_read_wherever_they_begin() {
     for options in [
@@ -114,7 +114,8 @@ fn options_are_read_wherever_they_begin() {
     );
 }
 
-/// MUST-14, MUST-67, SHLD-5, MAY-3: the MSS is the MTU of the path without the fixed headers.
+/// RFC 9293 MUST-14, MUST-67, SHLD-5, MAY-3: the MSS is the MTU of the path without the fixed
+/// headers.
 #[test]
 fn every_syn_announces_the_path_mtu_less_the_fixed_headers() {
     for (mtu_payload, mss) in [(1_480, 1_460), (980, 960), (556, 536), (65_515, 65_495)] {
@@ -126,7 +127,7 @@ fn every_syn_announces_the_path_mtu_less_the_fixed_headers() {
     answer.expect("S. 0:0(0) ack 1 mss 1460");
 }
 
-/// MUST-65: only SYNs carry the MSS option.
+/// RFC 9293 MUST-65: only SYNs carry the MSS option.
 #[test]
 fn only_a_syn_carries_the_mss_option() {
     let mut host = established();
@@ -144,7 +145,7 @@ fn only_a_syn_carries_the_mss_option() {
     }
 }
 
-/// MUST-1: the window is an unsigned number. As a signed number, 40,000 would be negative.
+/// RFC 9293 MUST-1: the window is an unsigned number. As a signed number, 40,000 would be negative.
 #[test]
 fn a_window_with_its_first_bit_set_is_a_large_one() {
     let config = Config { initial_window: 100, ..Config::modern() };
@@ -155,8 +156,8 @@ fn a_window_with_its_first_bit_set_is_a_large_one() {
     assert_eq!(sent, 40_000);
 }
 
-/// MUST-11: a reset before the handshake ends is reported as "refused" to an application that has
-/// opened the connection. If the peer has opened the connection, the reset ends it.
+/// RFC 9293 MUST-11: a reset before the handshake ends is reported as "refused" to an application
+/// that has opened the connection. If the peer has opened the connection, the reset ends it.
 #[test]
 fn a_reset_before_the_handshake_ends_refuses_an_active_open_and_resets_a_passive_one() {
     let mut active = Script::connect(&Config::modern());
@@ -176,7 +177,7 @@ fn a_reset_before_the_handshake_ends_refuses_an_active_open_and_resets_a_passive
     }
 }
 
-/// SHLD-2: a reset with data is accepted.
+/// RFC 9293 SHLD-2: a reset with data is accepted.
 #[test]
 fn a_reset_may_bring_data() {
     let mut host = established();
@@ -187,7 +188,7 @@ fn a_reset_may_bring_data() {
     );
 }
 
-/// MUST-18: RFC 6298 (2.3) is applied to a sample of 999 ms and then to one of 1,999 ms.
+/// RFC 9293 MUST-18: RFC 6298 (2.3) is applied to a sample of 999 ms and then to one of 1,999 ms.
 #[test]
 fn the_timeout_follows_the_measured_round_trips() {
     let mut host = Script::connect(&Config { timestamps: false, ..Config::modern() });
@@ -208,8 +209,8 @@ fn the_timeout_follows_the_measured_round_trips() {
     assert_eq!(second.retransmission_timeout.as_micros(), 1_124_000 + 4 * 624_625);
 }
 
-/// MUST-20 (c), MUST-21, SHLD-11: each connection has its own R2, which is at least 100 seconds by
-/// default.
+/// RFC 9293 MUST-20 (c), MUST-21, SHLD-11: each connection has its own R2, which is at least 100
+/// seconds by default.
 #[test]
 fn r2_is_set_for_each_connection() {
     for seconds in [5, 100, 10_000] {
@@ -230,8 +231,8 @@ fn r2_is_set_for_each_connection() {
     assert!(Config::modern().give_up_after >= secs(100));
 }
 
-/// SHLD-9, SHLD-10, MUST-47: the application is informed at R1, after three retransmissions and
-/// long before R2.
+/// RFC 9293 SHLD-9, SHLD-10, MUST-47: the application is informed at R1, after three
+/// retransmissions and long before R2.
 #[test]
 fn the_application_is_informed_of_a_peer_that_does_not_answer() {
     let mut data = established();
@@ -258,7 +259,8 @@ fn the_application_is_informed_of_a_peer_that_does_not_answer() {
     assert_eq!(syn.events(), [Event::SoftError]);
 }
 
-/// MUST-47, SHLD-25, MUST-56: ICMP errors are reported at once, and do not end the connection.
+/// RFC 9293 MUST-47, SHLD-25, MUST-56: ICMP errors are reported at once, and do not end the
+/// connection.
 #[test]
 fn the_application_is_informed_of_a_soft_error() {
     let mut opening = Script::connect(&Config::modern());
@@ -277,8 +279,8 @@ fn the_application_is_informed_of_a_soft_error() {
     }
 }
 
-/// MUST-29: a probe or its answer can be lost, so a single unanswered probe must not end the
-/// connection.
+/// RFC 9293 MUST-29: a probe or its answer can be lost, so a single unanswered probe must not end
+/// the connection.
 #[test]
 fn one_unanswered_probe_ends_no_connection() {
     for probes in [0, 1, 2] {
@@ -293,8 +295,8 @@ fn one_unanswered_probe_ends_no_connection() {
     }
 }
 
-/// MUST-31: 100,000 urgent bytes are sent. Each segment announces urgent data. The urgent pointer
-/// gives the exact end of the urgent data as soon as 16 bits can express the distance.
+/// RFC 9293 MUST-31: 100,000 urgent bytes are sent. Each segment announces urgent data. The urgent
+/// pointer gives the exact end of the urgent data as soon as 16 bits can express the distance.
 #[test]
 fn urgent_data_can_be_longer_than_the_pointer_reaches() {
     let config = Config { initial_window: 100, ..Config::modern() };
@@ -320,7 +322,7 @@ fn urgent_data_can_be_longer_than_the_pointer_reaches() {
     assert_eq!(host.connection.urgent_distance(), None);
 }
 
-/// MUST-66: the peer may announce urgent data while our window is closed.
+/// RFC 9293 MUST-66: the peer may announce urgent data while our window is closed.
 #[test]
 fn urgent_data_is_announced_through_a_closed_window() {
     let mut host =
@@ -333,7 +335,7 @@ fn urgent_data_is_announced_through_a_closed_window() {
     assert_eq!(host.connection.urgent_distance(), Some(1_001));
 }
 
-/// SHLD-14: the right edge of the offered window never moves to the left, however late the
+/// RFC 9293 SHLD-14: the right edge of the offered window never moves to the left, however late the
 /// application reads. With window scaling, the window is a multiple of the scale factor (RFC 7323
 /// §2.4), so the edge may be lower by less than this factor.
 #[test]
@@ -366,8 +368,8 @@ fn the_right_edge_of_the_window_is_never_taken_back() {
     }
 }
 
-/// SHLD-16: the peer shrinks its window below the data in flight, and the part that still fits is
-/// retransmitted.
+/// RFC 9293 SHLD-16: the peer shrinks its window below the data in flight, and the part that still
+/// fits is retransmitted.
 #[test]
 fn data_that_fits_a_shrunk_window_is_retransmitted() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
@@ -381,8 +383,8 @@ fn data_that_fits_a_shrunk_window_is_retransmitted() {
     host.expect_nothing();
 }
 
-/// SHLD-17, MUST-34, MUST-35: if a window shrinks to zero while data is in flight, probes are sent
-/// for as long as the peer answers.
+/// RFC 9293 SHLD-17, MUST-34, MUST-35: if a window shrinks to zero while data is in flight, probes
+/// are sent for as long as the peer answers.
 #[test]
 fn a_window_shrunk_to_zero_does_not_end_a_connection_whose_peer_answers() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
@@ -404,8 +406,8 @@ fn a_window_shrunk_to_zero_does_not_end_a_connection_whose_peer_answers() {
     assert!(!host.take_sent().is_empty());
 }
 
-/// SHLD-29, SHLD-30: the first window probe is sent after one RTO, here 2.7 seconds, and the
-/// interval then doubles.
+/// RFC 9293 SHLD-29, SHLD-30: the first window probe is sent after one RTO, here 2.7 seconds, and
+/// the interval then doubles.
 #[test]
 fn the_first_probe_waits_for_a_retransmission_timeout() {
     let mut host = Script::connect(&Config::modern());
@@ -420,8 +422,8 @@ fn the_first_probe_waits_for_a_retransmission_timeout() {
     }
 }
 
-/// MUST-40: acknowledgements are sent after at most half a second, even if a longer delay or tick
-/// is configured.
+/// RFC 9293 MUST-40: acknowledgements are sent after at most half a second, even if a longer delay
+/// or tick is configured.
 #[test]
 fn no_configuration_delays_acknowledgements_for_half_a_second() {
     for (delayed_ack, tick) in [(secs(2), ms(0)), (ms(400), ms(400)), (ms(1), secs(3))] {
@@ -435,8 +437,8 @@ fn no_configuration_delays_acknowledgements_for_half_a_second() {
     }
 }
 
-/// SHLD-4, RFC 6191 §2: a SYN ends TIME-WAIT if its timestamp is later than that of the old
-/// connection. If both timestamps are equal, or the SYN has none, a higher sequence number is
+/// RFC 9293 SHLD-4, RFC 6191 §2: a SYN ends TIME-WAIT if its timestamp is later than that of the
+/// old connection. If both timestamps are equal, or the SYN has none, a higher sequence number is
 /// required. If only the SYN has a timestamp, it ends TIME-WAIT in any case.
 #[test]
 fn a_later_timestamp_ends_time_wait_whatever_its_number() {
