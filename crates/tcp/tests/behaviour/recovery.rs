@@ -319,8 +319,8 @@ fn reneged_data_is_retransmitted() {
     expect_segments(&mut host, &[2_001, 3_001]);
 }
 
-/// RFC 8985 §6.2 step 3: delivered data can show reordering. Data that the peer has discarded
-/// cannot.
+/// RFC 8985 §6.2 step 3: data that arrives after data sent later shows reordering. Data that the
+/// peer has SACKed, discarded and then acknowledged must not count as reordered.
 #[test]
 fn reneging_is_not_mistaken_for_reordering() {
     let mut host = established(&new_reno());
@@ -612,8 +612,8 @@ fn data_sacked_after_a_timeout_is_not_retransmitted() {
     assert_eq!(again, [1_001, 5_001]);
 }
 
-/// RFC 6675 §5.1: a timeout ends a recovery. Losses that are found before all data sent until the
-/// timeout is acknowledged do not begin another recovery.
+/// RFC 6675 §5.1: a timeout ends a recovery. Until all data that was sent before the timeout is
+/// acknowledged, further losses begin no other recovery.
 #[test]
 fn a_timeout_ends_recovery_and_later_holes_begin_no_other() {
     let mut host = ten_out(&new_reno());

@@ -45,7 +45,7 @@ fn after_reordering_three_overtaking_segments_are_no_proof() {
 }
 
 /// RFC 5681 §3.1: a loss that is detected during recovery, even if by a timer, belongs to the
-/// window of data for which the congestion window was reduced.
+/// window of data for which the congestion window was reduced. It causes no second reduction.
 #[test]
 fn a_loss_detected_during_recovery_does_not_reduce_the_window_again() {
     let mut host = reordered();

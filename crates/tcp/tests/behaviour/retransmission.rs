@@ -669,7 +669,8 @@ fn acknowledgements_do_not_carry_the_number_of_a_retransmission() {
     }
 }
 
-/// For a while, all pure acknowledgements of both endpoints are lost.
+/// For a while, all pure acknowledgements of both endpoints are lost. All data must nevertheless be
+/// acknowledged within a second.
 #[test]
 fn two_ends_recover_from_the_loss_of_all_acknowledgements() {
     let config = Config::modern();
@@ -687,7 +688,8 @@ fn two_ends_recover_from_the_loss_of_all_acknowledgements() {
 }
 
 /// The peer has probed our window with a byte, and then sends an acknowledgement with the sequence
-/// number before that byte. A randomised test found this case.
+/// number before that byte. Its acknowledgement number is used, but its window is not. A randomised
+/// test found this case.
 #[test]
 fn an_acknowledgement_on_an_old_segment_counts_and_its_window_does_not() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
