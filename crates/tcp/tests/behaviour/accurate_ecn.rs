@@ -344,7 +344,8 @@ fn a_path_that_changes_codepoints_only_ends_marking() {
 }
 
 /// RFC 9768 §3.2.2.1, table 4, note 1: the value zero is invalid in the acknowledgement of a
-/// SYN-ACK, so something on the path has changed the flags.
+/// SYN-ACK, so something on the path has changed the flags. The server then sends Not-ECT and
+/// ignores the ACE field, but still reports marks.
 #[test]
 fn a_zero_ace_field_after_the_handshake_disables_marking_and_ace_but_not_reports() {
     let mut host = Script::accept(&ACCEPT, SYN);

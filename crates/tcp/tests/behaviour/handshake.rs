@@ -201,7 +201,8 @@ fn an_ack_of_unsent_data_is_reset_and_the_syn_retransmitted() {
     host.expect(". 1:1(0) ack 1");
 }
 
-/// RFC 9293 §3.5, figure 8: the peer resets our answer to an old SYN.
+/// RFC 9293 §3.5, figure 8: the peer resets our answer to an old SYN. The connection closes without
+/// output.
 #[test]
 fn an_old_duplicate_syn_is_reset_by_its_sender() {
     let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");

@@ -463,7 +463,8 @@ fn a_vanished_peer_is_given_up_after_r2() {
     assert_eq!(host.connection.statistics().black_holes, 2);
 }
 
-/// RFC 4821 §7.7: an ICMP error that reports the peer as unreachable explains the timeouts.
+/// RFC 4821 §7.7: an ICMP error that reports the peer as unreachable explains the timeouts, so they
+/// do not make segments smaller.
 #[test]
 fn segments_to_an_unreachable_peer_do_not_shrink() {
     let mut host =
@@ -508,7 +509,7 @@ fn no_probe_is_sent_while_data_is_missing() {
 }
 
 /// RFC 8985 §7.3: during a tail loss probe, it is uncertain whether the data of this probe has
-/// arrived.
+/// arrived. No path MTU probe is sent meanwhile.
 #[test]
 fn no_path_probe_is_sent_during_a_tail_loss_probe() {
     let mut host = searching(&NEW_RENO);
@@ -572,6 +573,7 @@ fn an_accecn_option_precedes_a_probe() {
 }
 
 /// RFC 9293 §3.8.6.1: after a window probe, it is uncertain whether the peer has accepted its byte.
+/// The next segment is therefore no path MTU probe.
 #[test]
 fn no_path_probe_is_sent_right_after_a_window_probe() {
     let mut host = searching(&NEW_RENO);
