@@ -305,8 +305,8 @@ fn the_first_of_two_contradictory_fins_counts() {
     assert_eq!(host.read_nothing(), Ok(0));
 }
 
-/// RFC 9293 §3.4: sequence numbers are compared modulo 2^32. The peer's initial sequence number is
-/// 500 below the wrap, so the hole lies across it.
+/// RFC 9293 §3.4: sequence numbers are compared modulo 2^32. The peer's sequence numbers wrap to
+/// zero at the end of the hole.
 #[test]
 fn a_hole_across_the_wrap_of_sequence_numbers_is_filled() {
     let mut host = modern();
