@@ -192,8 +192,8 @@ impl Observed {
 /// Segments per thousand that the path loses.
 const LOSS: u32 = 5;
 
-/// With this seed the flow keeps at least 96 % of its rate. A forged error has an effect only if
-/// the loss of a large segment seems to confirm it, for example after a timeout or a lost tail. A
+/// Forged errors may cost the flow at most 5 % of its rate. Such an error has an effect only if the
+/// loss of a large segment seems to confirm it, for example after a timeout or a lost tail. A
 /// single probe then shows that large segments still pass.
 #[test]
 fn forged_reports_affect_no_flow_and_no_later_connection() {
@@ -213,7 +213,8 @@ fn forged_reports_affect_no_flow_and_no_later_connection() {
 }
 
 /// A router sends a true error and drops the quoted segment. The tail loss probe is small enough to
-/// pass, and shows that the large segments before it are lost.
+/// pass. Its acknowledgement shows that the large segments before it are lost, which confirms the
+/// error.
 #[test]
 fn a_true_report_shrinks_segments_without_a_timeout() {
     let mut flow = Observed::new(0);

@@ -7,8 +7,8 @@ use linerate_testkit::attack::{FRAMES_A_TURN, TURN};
 use linerate_wire::{Ipv4Header, Protocol, SackBlocks};
 use std::net::Ipv4Addr;
 
-/// Limit of the buffer memory of all connections, in bytes. The hostile peers could request twice
-/// as much.
+/// Limit of the buffer memory of all connections, in bytes. The buffers of all hostile peers could
+/// hold three times as much.
 const BUDGET: usize = 4 << 20;
 const GUESTS: usize = 100;
 
@@ -87,7 +87,8 @@ fn single_bytes_out_of_order_cost_no_more_memory_than_a_window() {
     );
 }
 
-/// A byte at the end of a receive window makes the host allocate memory for the whole window.
+/// A byte at the end of a receive window makes the host allocate memory for the whole window. The
+/// hostile peers request more memory in this way than `BUDGET` permits.
 #[test]
 fn a_byte_at_the_end_of_many_windows_leaves_memory_to_honest_peers() {
     let _alone = alone();

@@ -66,8 +66,8 @@ fn a_flood_of_requests_gets_only_its_share_of_the_link() {
     });
 }
 
-/// RFC 9293 sets no limit for connections that are opened and never accepted. The size of the
-/// accept queue limits them.
+/// RFC 9293 sets no limit for connections that are opened and never accepted. This host limits them
+/// by the sizes of the SYN queue and of the accept queue.
 #[test]
 fn connections_not_accepted_are_limited_by_the_backlog() {
     let _alone = alone();

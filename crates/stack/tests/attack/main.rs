@@ -46,10 +46,10 @@ const FRAMES: usize = FRAMES_A_TURN * 3 * 2_048;
 /// A host, and measurements of its goodput and its memory without an attack.
 struct Baseline {
     test: AttackTest,
-    /// Bytes that the legitimate transfers move in [`ATTACK_TIME`].
+    /// Bytes that the legitimate transfers move in [`ATTACK_TIME`] without an attack.
     moved: usize,
-    /// Bytes allocated at the beginning of the measurement (`held`), and the largest increase
-    /// during it (`variation`).
+    /// Bytes allocated when the measurement without an attack begins (`held`), and the largest
+    /// increase during this measurement (`variation`).
     held: usize,
     variation: usize,
 }

@@ -103,8 +103,8 @@ fn quote(from: SocketAddrV4, to: SocketAddrV4, seq: u32) -> Vec<u8> {
     quote
 }
 
-/// RFC 5927 §4.1: a quote of a sequence number that is not in flight proves that the error was not
-/// sent by a router of the path.
+/// RFC 5927 §4.1: an ICMP error that quotes a sequence number not in flight cannot come from a
+/// router of the path, and is ignored.
 #[test]
 fn icmp_errors_with_invented_quotes_have_no_effect() {
     let _alone = alone();
@@ -119,8 +119,8 @@ fn icmp_errors_with_invented_quotes_have_no_effect() {
             let real = quote(from, to, seq);
             let elsewhere = SocketAddrV4::new(Ipv4Addr::from_bits(seq), 80);
             match index % 8 {
-                // Fragmentation needed with an MTU of 68 bytes, of a real and of an invented
-                // connection.
+                // Fragmentation needed with an MTU of 68 bytes. The quoted addresses are those of a
+                // real connection, then of an invented one.
                 0 | 1 => icmp(intruder, 3, 4, 68, &real),
                 2 => icmp(intruder, 3, 4, 68, &quote(from, elsewhere, seq)),
                 // Port, protocol and host unreachable.
