@@ -93,8 +93,8 @@ fn the_first_ipv6_address_brings_the_link_local_one() {
     assert_eq!(texts, expected);
 }
 
-/// RFC 4862 §5.5.4: an address that the host no longer has is neither the source nor the
-/// destination of packets.
+/// RFC 4862 §5.5.4: a host must neither send from a removed address nor accept packets for it. So a
+/// connection with this address ends without a FIN or RST.
 #[test]
 fn connections_of_a_removed_address_end_without_a_segment() {
     let mut pair = pair();
@@ -131,7 +131,7 @@ fn other_connections_survive_the_removal_of_an_address() {
     assert!(has_echo_reply(&mut pair, "192.0.2.2"), "the route of the network remains");
 }
 
-/// Half-open connections and connections in TIME-WAIT end with their address as well.
+/// Removing an address also ends its half-open connections and its connections in TIME-WAIT.
 #[test]
 fn connections_in_every_state_end_with_their_address() {
     let mut pair = pair();

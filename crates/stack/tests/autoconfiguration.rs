@@ -109,7 +109,8 @@ fn without_configuration_advertisements_are_ignored() {
     assert_eq!((counters.in_advertisements, counters.ignored_advertisements), (1, 1));
 }
 
-/// RFC 7217 §4: the identifier for one prefix and one interface is always equal.
+/// RFC 7217 §4: an interface always forms the same identifier for a prefix, as long as the secret
+/// key is the same.
 #[test]
 fn a_stable_address_is_the_same_after_a_restart_with_the_same_secret() {
     let address = |secret, configure: fn(&mut StackConfig)| {
@@ -228,8 +229,8 @@ fn a_duplicate_gets_another_identifier_three_times() {
     assert_eq!(host.stack.counters().neighbor_discovery.duplicates, 4);
 }
 
-/// RFC 4862 §5.4.5: if another host has the link-local address that was formed from the MAC
-/// address, IP on the interface should be disabled.
+/// RFC 4862 §5.4.5: a host should disable IP on an interface if another host has the link-local
+/// address that it forms from its MAC address. This host ignores router advertisements then.
 #[test]
 fn a_host_whose_link_local_address_is_anothers_takes_nothing_from_routers() {
     let mut host = host();
@@ -331,8 +332,8 @@ fn configured_routes_are_not_replaced() {
     assert!(host.ping("2001:db8::7").iter().any(|sent| sent.solicitation().is_some()));
 }
 
-/// The stack limits the number of entries that router advertisements can create. This limit is a
-/// policy of the stack, not a requirement of an RFC.
+/// The stack limits the number of default routers and addresses that router advertisements can
+/// create. This limit is a policy of the stack, not a requirement of an RFC.
 #[test]
 fn a_flood_of_rogue_advertisements_is_bounded() {
     let (mut host, router) = configured();

@@ -387,8 +387,8 @@ fn a_refusal_ends_the_lease_and_further_ones_slow_the_client_down() {
     assert_eq!(client.stack.counters().dhcp.in_naks, 9);
 }
 
-/// RFC 2131 §4.4.1, RFC 5227 §2.1.1: the address is in use if an ARP packet comes from it, or if
-/// another host probes for it.
+/// RFC 2131 §4.4.1, RFC 5227 §2.1.1: the probed address is in use if an ARP packet comes from it,
+/// or if another host probes for it.
 #[test]
 fn an_address_in_use_is_declined_and_another_one_sought_after_ten_seconds() {
     for (operation, sender, target) in [
@@ -519,7 +519,7 @@ fn messages_that_the_client_does_not_wait_for_change_nothing() {
         spoilt(&|bytes| bytes.truncate(250)),
         spoilt(&|bytes| bytes.truncate(20)),
         spoilt(&|bytes| bytes[236] = 0),
-        // Addresses that no host can have.
+        // The offered address (`yiaddr`) is one that no host can have.
         spoilt(&|bytes| bytes[16..20].fill(0)),
         spoilt(&|bytes| bytes[16..20].fill(255)),
         spoilt(&|bytes| bytes[16] = 224),
@@ -543,7 +543,8 @@ fn messages_that_the_client_does_not_wait_for_change_nothing() {
     assert_eq!(counters.in_errors + counters.in_ignored, hostile.len() as u64);
     client.receive(Ipv4Addr::BROADCAST, &good);
     let request = client.message();
-    // Another server acknowledges the request, or the chosen server acknowledges another address.
+    // The client ignores an acknowledgement of another server, and an acknowledgement with another
+    // address than the offer.
     let mut other = reply(&request, DhcpMessageType::Ack, 600);
     other[246..250].copy_from_slice(&[192, 0, 2, 253]);
     client.receive(Ipv4Addr::BROADCAST, &other);

@@ -1,4 +1,4 @@
-//! Hosts with several interfaces, added and removed at run time.
+//! Tests of hosts with several interfaces, which are added and removed at run time.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -363,7 +363,8 @@ fn a_connection_follows_a_change_of_routes_to_another_interface() {
     let mut network = parallel();
     network.stack(0).add_route(via([10, 0, 1, 2]));
     let listener = network.listen(1, "192.0.2.9:80");
-    // The second host sends its answers over the second link from the beginning.
+    // The client's address is in the network of the second link, so the second host sends its
+    // answers over the second link from the beginning.
     let client = network.connect(0, end("192.0.2.9:80"), Some("10.0.2.1:0"));
     let (server, _) = network.stack(1).tcp_accept(listener).unwrap();
     assert_eq!(network.transfer((0, client), (1, server)), 5_000);

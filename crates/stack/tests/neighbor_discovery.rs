@@ -83,8 +83,8 @@ fn an_unknown_neighbour_is_solicited_three_times_by_multicast_and_then_unreachab
     assert!(matches!(host.stack.poll_event(), Some(Event::EchoError(_))));
 }
 
-/// RFC 4861 §7.3.3: the entry is STALE, then DELAY for five seconds, then PROBE with three probes,
-/// and is then removed.
+/// RFC 4861 §7.3.3: the entry of a neighbour that does not answer is STALE, then DELAY for five
+/// seconds, then PROBE for three probes, and is then removed.
 #[test]
 fn a_neighbour_in_use_that_falls_silent_is_delayed_probed_by_unicast_and_removed() {
     let mut host = resolved();
@@ -234,8 +234,8 @@ fn the_progress_of_a_connection_confirms_its_neighbour() {
     assert!(pair.stack(Side::Right).counters().neighbor.out_requests >= 4);
 }
 
-/// RFC 4861 §7.2.3: the new entry is STALE, because a solicitation does not prove that packets
-/// reach its sender.
+/// RFC 4861 §7.2.3: a solicitation creates an entry for its sender. This entry is STALE, because
+/// the solicitation does not prove that packets reach the sender.
 #[test]
 fn a_solicitation_for_us_creates_a_stale_entry() {
     let mut host = host();

@@ -197,7 +197,8 @@ fn an_invalid_sender_mac_address_is_an_error() {
     assert_eq!((counted.in_errors, counted.in_packets), (3, 1), "the reply to our request");
 }
 
-/// A bridge can send the host's own announcement back to it.
+/// A bridge can send the host's own announcement back to it, which must not count as an address
+/// conflict.
 #[test]
 fn our_own_announcement_is_no_conflict() {
     let mut pair = pair();
@@ -209,7 +210,8 @@ fn our_own_announcement_is_no_conflict() {
     assert_eq!((counted.in_packets, counted.conflicts), (1, 0));
 }
 
-/// RFC 1122 §3.2.1.3: a broadcast address belongs to no host.
+/// RFC 1122 §3.2.1.3: a broadcast address belongs to no host, so an ARP request from it creates no
+/// neighbour entry.
 #[test]
 fn a_broadcast_address_is_no_neighbour() {
     let mut pair = pair();
