@@ -117,8 +117,9 @@ fn an_error_has_no_type_of_service_and_quotes_its_packet_unchanged() {
     assert_eq!(quote.bytes(), request);
 }
 
-/// RFC 1122 §3.2.2: ICMP messages of unknown types are discarded, and also messages of types that
-/// RFC 6918 has deprecated.
+/// RFC 1122 §3.2.2: ICMP messages of unknown types are silently discarded. To this host, these
+/// include the requests 15 and 17, which RFC 6918 has deprecated, the optional timestamp request
+/// (13), and router solicitations (10).
 #[test]
 fn requests_for_times_masks_and_networks_are_silently_discarded() {
     for (kind, length) in [(13, 16), (15, 4), (17, 8), (10, 4), (99, 4)] {

@@ -276,7 +276,7 @@ fn memberships_are_reported_and_queries_answered() {
 }
 
 /// RFC 3376 §9.1: IGMP queries need a Router Alert option. RFC 3810 §6.2: MLD queries also need a
-/// link-local source and a hop limit of 1.
+/// link-local source and a hop limit of 1. Other queries are ignored.
 #[test]
 fn queries_that_no_router_of_the_link_can_have_sent_are_ignored() {
     let mut pair = pair(Medium::Ethernet);
@@ -322,7 +322,8 @@ fn queries_that_no_router_of_the_link_can_have_sent_are_ignored() {
     pair.run_for(Duration::from_secs(20));
     assert_eq!(reports.take(), [""; 0]);
     let counters = pair.stack(Side::Right).counters();
-    // RFC 3590: an MLD message from the unspecified address is no invalid ICMPv6 message.
+    // All six queries are counted as invalid queries. None is an invalid ICMPv6 message, not even
+    // the query from the unspecified address (RFC 3590).
     assert_eq!((counters.groups.in_errors, counters.icmp.in_errors), (6, 0));
     let (now, frame) = (pair.now, mld_query(router, 1, true));
     pair.stack(Side::Right).handle_frame(now, RxFrame::plain(&frame, now));

@@ -465,7 +465,8 @@ fn soft_errors_are_reported_and_end_no_connection() {
     }
 }
 
-/// SHLD-26 in part: hard errors end a connection attempt, but no open connection.
+/// SHLD-26 in part: a hard error ends a connection attempt. On an open connection, hard errors are
+/// treated like soft errors (RFC 5927 §5).
 #[test]
 fn hard_errors_end_a_connection_attempt() {
     for error in [Unreachable::Protocol, Unreachable::Port] {

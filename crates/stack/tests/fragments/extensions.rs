@@ -1,4 +1,4 @@
-//! Extension headers of IPv6 and options of IPv4 in received packets.
+//! Tests of IPv6 extension headers and of IPv4 options in received packets.
 
 use crate::{
     LEFT, LEFT_IPV6, Part, RIGHT, RIGHT_IPV6, VERSIONS, answers, bind, data, datagram, deliver,
@@ -20,7 +20,8 @@ fn packet(destination: Ipv6Addr, next: u8, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Delivers a packet to the left host. Returns the ICMPv6 error that the host answers, or `None`.
+/// Delivers a packet to the left host. Returns the ICMPv6 error that the host sends about it;
+/// `None` if the host does not answer.
 fn error_about(pair: &mut Pair, packet: Vec<u8>) -> Option<Icmpv6Error> {
     let answer = answers(pair, packet).pop()?;
     let packet = Ipv6Packet::parse(&answer).unwrap();
@@ -182,7 +183,7 @@ fn source_routes_and_malformed_options_of_ipv4_are_refused() {
 }
 
 /// RFC 3590: a host without an address sends its multicast reports from the unspecified address, so
-/// such ICMPv6 packets are no error.
+/// such ICMPv6 packets are valid. Packets of other protocols must have a source address.
 #[test]
 fn only_icmpv6_comes_from_no_address() {
     for (protocol, errors) in [(Protocol::ICMPV6, 0), (Protocol::UDP, 1)] {

@@ -53,8 +53,9 @@ fn exact_duplicates_are_tolerated() {
     }
 }
 
-/// RFC 1858 §3: a tiny first fragment hides the TCP flags from a filter. RFC 3128: a second
-/// fragment that overwrites the flags of the first fragment deceives a filter too.
+/// RFC 1858 §3: a tiny first fragment hides the TCP flags from a packet filter. RFC 3128: a second
+/// fragment can overwrite flags that the filter has accepted. The host drops fragments of both
+/// kinds.
 #[test]
 fn tiny_fragments_of_segments_are_dropped() {
     let hosts = VERSIONS[0];
@@ -192,8 +193,8 @@ fn a_datagram_in_too_many_fragments_is_discarded() {
     }
 }
 
-/// RFC 791 §3.2 and RFC 8200 §4.5 list the header fields that identify the datagram of a fragment.
-/// IPv4 and IPv6 use different fields.
+/// RFC 791 §3.2, RFC 8200 §4.5: fragments are reassembled only if their addresses and
+/// identifications are equal. With IPv4, their protocols must be equal too.
 #[test]
 fn fragments_of_different_datagrams_are_not_mixed() {
     for hosts in VERSIONS {
