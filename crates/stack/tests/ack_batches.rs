@@ -1,6 +1,6 @@
-//! Tests of ACK batches: acknowledgements that arrive together are processed as one. The congestion
-//! window grows as with single acknowledgements, duplicate ACKs count as duplicates, and no
-//! acknowledgement waits beyond its batch.
+//! Tests of ACK batches: acknowledgements of one connection that are received together are
+//! processed as one. The congestion window grows as with single acknowledgements, duplicate ACKs
+//! count as duplicates, and no acknowledgement is held back after its batch.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -56,7 +56,8 @@ impl Scene {
         self.deliver(answers);
     }
 
-    /// Delivers all frames of the client, and returns the answers: one for every two frames.
+    /// Delivers all frames of the client to the server. Returns the acknowledgements of the server,
+    /// one for every two frames.
     fn answers(&mut self) -> Vec<Vec<u8>> {
         self.client.turn(self.now).unwrap();
         self.now += Duration::from_millis(5);
@@ -147,8 +148,8 @@ fn a_duplicate_ack_is_not_coalesced() {
     let before = scene.statistics();
     scene.deliver(answers);
     let after = scene.statistics();
-    // The first two acknowledgements are coalesced. The duplicate is counted alone, and then the
-    // last three are coalesced.
+    // The batch is coalesced in two groups, of two and of three acknowledgements. The last one of
+    // each group supersedes the others. The duplicate between the groups is processed alone.
     assert_eq!(after.duplicate_acks - before.duplicate_acks, 1);
     assert_eq!(after.acks_superseded - before.acks_superseded, 1 + 2);
     assert_eq!(after.bytes_acknowledged - before.bytes_acknowledged, 10 * 1_448);

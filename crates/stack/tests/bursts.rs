@@ -155,8 +155,8 @@ fn segment(frame: &[u8]) -> Segment<'_> {
     Segment::parse(Ipv4Packet::parse(&frame[MEDIUM..]).unwrap().payload).unwrap()
 }
 
-/// Returns the frames that a host sends now, segmented and with checksums as its link would send
-/// them. The host assembles every second frame with scatter-gather.
+/// Returns the frames that a host sends now, segmented and with checksums, as its link would put
+/// them on the wire. Every second frame is requested by scatter-gather.
 fn frames(now: Instant, stack: &mut Stack, room: usize) -> Vec<Vec<u8>> {
     let mut frame = vec![0xa5; stack.capabilities().room()];
     let mut sent = Vec::new();
@@ -173,7 +173,8 @@ fn frames(now: Instant, stack: &mut Stack, room: usize) -> Vec<Vec<u8>> {
     sent
 }
 
-/// Assembles a scatter-gather frame. Zero-copy requires large data and checksum offload.
+/// Assembles a scatter-gather frame. Checks that the host borrows data only with checksum offload,
+/// and then borrows all large data. Returns `None` if the host has nothing to send.
 fn assemble_zero_copy(now: Instant, stack: &mut Stack, frame: &mut [u8]) -> Option<TxFrame> {
     let offloads = stack.capabilities().offloads;
     frame.fill(0x5a);

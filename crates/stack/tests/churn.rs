@@ -24,7 +24,8 @@ const TABLES: usize = 192;
 const BATCH: usize = 50;
 /// Time after which no timer is left, because TIME-WAIT lasts a minute.
 const IDLE: Duration = Duration::from_secs(300);
-/// Bytes by which the memory of both hosts together may grow.
+/// Maximum growth of the memory of both hosts together, in bytes, once [`PEAK`] connections have
+/// determined the size of the tables.
 const KEPT: usize = 16 << 10;
 
 /// A client and a server on a link without latency.

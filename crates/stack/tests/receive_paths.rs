@@ -595,9 +595,9 @@ impl Change {
 #[derive(Clone, Debug)]
 enum RunStep {
     Write(usize, usize),
-    /// Both servers write.
+    /// Both servers write this number of bytes (second field) to this connection (first field).
     Answer(usize, usize),
-    /// Both servers write, and the client acknowledges after every two frames.
+    /// Both servers write as for `Answer`, and the client acknowledges after every two frames.
     Acknowledge(usize, usize),
     /// Fetches the frames of the client, which stay in flight until the next `Carry`.
     Gather,
@@ -1014,7 +1014,8 @@ fn arrival_times_in_the_future_are_clamped_to_the_turn() {
     let now = scene.now;
     frames[2].arrived = now + ahead;
     scene.turn(&mut Batch { frames, shown: Shown::All }, usize::MAX);
-    // A run of data that is split into two turns continues after a time without frames.
+    // A run of nine data segments arrives in three turns, with time between the turns. The seventh
+    // segment has an arrival time in the future.
     let mut frames = scene.run_of_data(9);
     let now = scene.now;
     frames[6].arrived = now + ahead;
@@ -1058,7 +1059,8 @@ fn a_run_continues_after_a_change_of_the_memory_grant() {
 }
 
 /// RFC 1122 §3.2.1.3: a frame from the link must not have an address of this host as its source.
-/// This also holds if the previous packet was a loopback packet with these addresses.
+/// The flow cache must not accept such a frame, even if the previous packet was a loopback packet
+/// with these addresses.
 #[test]
 fn frames_from_the_link_cannot_enter_a_loopback_connection() {
     let mut scene = Scene::new();
@@ -1101,8 +1103,9 @@ fn prefetched_frames_from_the_link_cannot_enter_a_loopback_connection() {
     assert_eq!(scene.servers[0].counters().ip.in_header_errors, 1);
 }
 
-/// The application has not yet released the closed connection. The SYN of the next connection has
-/// the addresses and ports of the last frame, so it hits the flow cache.
+/// The SYN of the next connection has the addresses and ports of the last frame, so it hits the
+/// flow cache. It must reopen the connection, although the application has not yet released the
+/// closed one.
 #[test]
 fn a_cached_flow_in_time_wait_is_reopened_by_a_syn() {
     let mut scene = Scene::new();
@@ -1128,7 +1131,7 @@ const MANY: usize = 20;
 enum ManyStep {
     /// The client writes this number of bytes to each of these connections.
     Write(Vec<usize>, usize),
-    /// The servers write.
+    /// The servers write this number of bytes to each of these connections.
     Answer(Vec<usize>, usize),
     /// The client resets a connection, and opens another with the same ports.
     Reset(usize),

@@ -43,7 +43,7 @@ fn pair(nth: u32) -> Pair {
 
 /// Runs a transfer in both directions. `accident` decides the fate of the n-th segment that the
 /// host `from` sends. Returns the duration, whether there was an n-th segment, and the number of
-/// invalid frames.
+/// frames that the hosts refused as invalid.
 fn transfer_with(
     from: Side,
     nth: u32,
