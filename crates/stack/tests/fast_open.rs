@@ -294,8 +294,8 @@ fn resets_count_against_the_limit_for_a_minute() {
     let cookies: Vec<_> = flood.iter().map(|&source| stolen_cookie(&mut pair, source)).collect();
     pair.run_for(Duration::from_secs(200));
     let reset = |pair: &mut Pair, source: SocketAddrV4| {
-        // The data ends at sequence number 501. The owner of the source address does not know the
-        // connection, and so resets it.
+        // The SYN and its data end at sequence number 501. The owner of the source address does not
+        // know the connection, so it resets the connection with the next sequence number.
         put(pair, forged::forged(source, TcpFlags::RST, 502, 0));
         pair.run_for(Duration::from_micros(1));
     };

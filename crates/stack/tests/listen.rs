@@ -296,7 +296,8 @@ fn a_reported_path_mtu_applies_to_this_and_later_connections() {
     host.turn(now).unwrap();
     let segment = host.link_mut().fetch().unwrap();
     assert!(Segment::parse(&segment[20..]).unwrap().payload.len() == 1_448);
-    // Retransmissions get later timestamps, whose echo shows which copy of the data has arrived.
+    // After two milliseconds, retransmissions get later timestamps. The echo of a timestamp then
+    // shows which copy of the data has arrived.
     pair.run_for(Duration::from_millis(2));
     let now = pair.now;
     let host = pair.host(Side::Left);

@@ -235,7 +235,7 @@ fn the_timestamp_of_a_cookie_is_no_round_trip_sample() {
     pair.run_for(Duration::from_millis(1));
     let server = accept(&mut pair, listener).unwrap();
     // The low bits of the SYN-ACK's timestamp stored options, so a round-trip time from it would be
-    // wrong by up to 63 ms.
+    // wrong by up to 63 ms. Therefore no sample is taken.
     let measured = |pair: &mut Pair| {
         pair.stack(Side::Right).tcp(server).unwrap().information().smoothed_round_trip
     };
@@ -427,7 +427,7 @@ fn a_cookie_with_classic_ecn_is_not_overruled_by_ack_flags() {
 }
 
 /// RFC 9293 §3.10.7.2: an acknowledgement in LISTEN is answered by a reset. A segment with SYN and
-/// ACK cannot be the third segment of a handshake.
+/// ACK cannot be the third segment of a handshake, so the listener looks for no cookie in it.
 #[test]
 fn a_syn_ack_carries_no_cookie() {
     let mut pair = pair();
@@ -438,7 +438,8 @@ fn a_syn_ack_carries_no_cookie() {
     let counted = statistics(&mut pair, listener);
     assert_eq!((counted.cookies_taken, counted.cookies_refused), (0, 0));
     assert_eq!(pair.stack(Side::Right).counters().tcp.out_resets, 1);
-    // Without SYN, the packet is valid.
+    // Without the SYN flag, the packet is the third segment of the handshake, and its cookie is
+    // accepted.
     put(&mut pair, lost);
     pair.run_for(Duration::from_micros(1));
     assert_eq!(statistics(&mut pair, listener).cookies_taken, 1);

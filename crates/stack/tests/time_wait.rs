@@ -1,5 +1,6 @@
-//! Tests of TIME-WAIT: each connection ends on time, whatever other connections are in the queue,
-//! and the invariants of the records hold.
+//! Tests of TIME-WAIT and of its records, which replace the full state of connections that the
+//! application has released. Each connection ends on time, whatever other connections are in the
+//! queue, and the invariants of the records hold.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -99,7 +100,7 @@ fn many_records_end_together() {
 }
 
 /// Connections whose handle the application holds are at the head of the queue, but have their own
-/// timers.
+/// timers. A record behind them must end on time.
 #[test]
 fn held_connections_do_not_block_the_queue() {
     for held in [1, 40] {
@@ -178,7 +179,8 @@ fn a_connection_released_while_others_are_skipped_ends() {
     }
 }
 
-/// The queue must find the last record although it has skipped more entries than now remain.
+/// The application aborts 30 of the 40 connections that the queue is skipping. The queue must still
+/// end the record behind them.
 #[test]
 fn a_record_behind_skipped_connections_ends() {
     for timers in 0..5 {
@@ -250,8 +252,8 @@ fn moved_ahead(frame: &[u8], ahead: u16) -> Vec<u8> {
     moved
 }
 
-/// RFC 9293 §3.10.7.4 (first): a TIME-WAIT record answers a segment as a connection with full state
-/// does.
+/// RFC 9293 §3.10.7.4 (first): a TIME-WAIT record answers a segment beyond the FIN by an ACK, as a
+/// connection with full state does.
 #[test]
 fn a_segment_beyond_the_fin_is_answered_from_the_time_wait_record() {
     let mut pair = pair();

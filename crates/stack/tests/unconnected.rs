@@ -1,5 +1,5 @@
-//! Tests of segments that belong to no connection. A turn handles segments of connections first,
-//! and only a limited number of other segments.
+//! Tests of segments that belong to no connection. A turn handles only a limited number of them, so
+//! that a flood does not delay the segments of connections.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -80,7 +80,7 @@ fn the_segments_of_connections_are_handled_in_the_turn_in_which_a_flood_comes() 
     assert_eq!(pair.stack(Side::Right).tcp_read(now, server, &mut [0; 2_000]), Ok(1_000));
     let answered = |pair: &mut Pair| statistics(pair, listener).cookies_sent - before;
     assert!((A_TURN..=2 * A_TURN).contains(&answered(&mut pair)), "{}", answered(&mut pair));
-    // No frame of a connection has arrived, so all waiting segments are handled.
+    // In the next turn, no frame of a connection arrives, so all waiting segments are handled.
     turn(&mut pair);
     assert_eq!(answered(&mut pair), 60);
     let counted = pair.stack(Side::Right).counters().tcp_extra;
@@ -130,7 +130,8 @@ fn an_acknowledgement_with_a_good_cookie_is_handled_when_a_flood_has_spent_the_t
     pair.stack(Side::Left).tcp_write(now, client, &[7; 1_000]).unwrap();
     carry(&mut pair);
     turn(&mut pair);
-    // More segments than a turn handles were waiting when the acknowledgement arrived.
+    // More segments were waiting than a turn handles. The acknowledgement was handled nevertheless,
+    // because its cookie is valid.
     assert!(pair.stack(Side::Right).counters().tcp_extra.unconnected_deferred > A_TURN);
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
 }

@@ -176,7 +176,7 @@ mod tests {
         // Of 101 segments, 100 belong to no connection, so one segment of a connection has arrived.
         assert_eq!(queue.begin_turn(101), A_TURN);
         assert!(queue.is_spent(), "those that waited were handled in place of newer ones");
-        // The number of segments of connections is unchanged.
+        // No segment has arrived since the previous call, so all waiting segments may be handled.
         assert_eq!(queue.begin_turn(101), 40);
         assert_eq!(waiting(&mut queue), (0..40).collect::<Vec<_>>());
         assert_eq!(queue.begin_turn(101), 0);

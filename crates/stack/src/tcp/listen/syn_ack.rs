@@ -154,8 +154,8 @@ mod tests {
     }
 
     proptest! {
-        /// A SYN-ACK from a form equals the SYN-ACK of a connection, whatever SYNs were answered
-        /// before.
+        /// A SYN-ACK that is made from a cached form equals the SYN-ACK of a full connection,
+        /// whatever SYNs were answered before.
         #[test]
         fn an_answer_by_a_form_is_that_of_a_connection(
             rules in 0_usize..3,
