@@ -190,7 +190,7 @@ fn a_connection_to_a_mapped_address_is_one_of_ipv4() {
     assert_eq!(pair.stack(Side::Right).tcp_read(now, server, &mut [0; 16]), Ok(9));
 }
 
-/// An idle connection is stored in a compact form. It must still know whether its addresses are
+/// The compact form of an idle connection must preserve whether its addresses are reported as
 /// IPv4-mapped.
 #[test]
 fn an_idle_connection_keeps_the_form_of_its_addresses() {
@@ -569,8 +569,8 @@ fn an_unknown_zone_is_refused() {
     assert_eq!(stack.udp_peer_addr(socket), Ok(end(ipv6(Side::Right), 9)));
 }
 
-/// A forwarder never uses IPv4-mapped addresses. Its destinations cover one IP version or both, and
-/// its flows have the addresses in their packets.
+/// A forwarder never reports IPv4-mapped addresses: an IPv4 flow has IPv4 addresses. The
+/// destinations of a forwarder cover one IP version or both.
 #[test]
 fn a_forwarder_for_everything_accepts_both_versions_and_one_for_ipv6_only_ipv6() {
     let far_ipv4 = end(Ipv4Addr::new(192, 0, 2, 77), 80);

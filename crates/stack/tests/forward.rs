@@ -312,7 +312,8 @@ fn deferred_handshakes_are_limited_and_the_oldest_is_cancelled() {
     assert_eq!((statistics.deferred, statistics.recycled), (100, 901));
     assert_eq!(net.gateway.poll_forward(), Some(ForwardEvent::Cancelled(handle)));
     assert_eq!(net.gateway.forward_accept(net.now, handle), Err(Error::Closed));
-    // The client retransmits its SYN, for which the gateway creates a new record.
+    // The SYN of a further connection still gets a record: the gateway discards the oldest record
+    // for it.
     let later = net.connect();
     let (mut newest, mut polled) = (None, 0);
     while let Some(event) = net.gateway.poll_forward() {

@@ -31,7 +31,8 @@ fn pair(setup: &Setup) -> Pair {
     })
 }
 
-/// Opens a connection from the left to the right host.
+/// Opens a connection from the left to the right host. Returns its handles on the left and on the
+/// right host.
 fn connect(pair: &mut Pair, options: &ListenOptions) -> (TcpHandle, TcpHandle) {
     let listener = pair.stack(Side::Right).tcp_listen(at(Side::Right, 9), options).unwrap();
     let now = pair.now;

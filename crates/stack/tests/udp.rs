@@ -157,8 +157,8 @@ fn a_writable_event_follows_each_refusal_once() {
     assert_eq!(counters.ip.out_requests, 3);
 }
 
-/// A sender to its own host gets no backpressure, as on a link: the stack drops the excess
-/// datagrams and counts them.
+/// Datagrams from a host to itself beyond the limit `local_bytes` are dropped and counted. As on a
+/// link, their sender gets no backpressure.
 #[test]
 fn loopback_datagrams_beyond_the_limit_are_counted() {
     let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.local_bytes = 3_000);

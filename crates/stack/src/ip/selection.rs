@@ -217,7 +217,8 @@ mod tests {
         }
     }
 
-    /// RFC 6724 §3.2: IPv4 addresses count as preferred, although DHCP can deprecate them here.
+    /// RFC 6724 §3.2: IPv4 addresses count as preferred in the selection, even if DHCP has
+    /// deprecated them.
     #[test]
     fn ipv4_addresses_count_as_preferred() {
         let old = own("192.0.2.1/24", AddressOrigin::Dhcp, AddressState::Deprecated);
