@@ -1,4 +1,4 @@
-//! The DHCP client of a host on a TAP device, with Debian's dnsmasq as the server.
+//! Tests of the DHCP client of a host on a TAP device, with Debian's dnsmasq as the server.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -89,7 +89,8 @@ impl Client {
         Self { host, waiter: Waiter::new().unwrap(), folder }
     }
 
-    /// Checks that tshark accepts all frames, and that some frames match each of these filters.
+    /// Completes the capture. Checks that tshark accepts all its frames, and that each of these
+    /// display filters matches some frame.
     fn end(self, expected: &[&str]) {
         self.host.into_parts().1.into_parts().1.finish().unwrap();
         let unwanted = "_ws.expert.severity >= \"Warning\"";
@@ -188,7 +189,8 @@ fn dnsmasq_refuses_an_address_of_another_network_and_grants_its_own() {
     });
 }
 
-/// The server has only one address to offer, and the kernel answers the host's probe for it.
+/// The server has only one address to offer, and the kernel answers the host's ARP probe for it. So
+/// the client must decline this address.
 #[test]
 fn an_address_that_the_kernel_has_is_declined() {
     isolated_test(|| {

@@ -73,7 +73,8 @@ fn echo<L: Link + Readiness>(host: &mut Host<L>, own: IpAddr, is_over: &AtomicBo
     }
 }
 
-/// Sends received data back, as far as there is room. Returns whether any data moved.
+/// Sends received data back, as far as the send buffer has room. Returns whether any data was read
+/// or written.
 fn pass_on<L: Link>(host: &mut Host<L>, handle: TcpHandle, held: &mut Vec<u8>) -> bool {
     let now = MonotonicClock.now();
     let mut block = [0; 65_536];

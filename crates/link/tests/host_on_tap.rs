@@ -1,4 +1,4 @@
-//! A test of a host on a TAP device with the kernel as its peer.
+//! Tests of a host on a TAP device, with the kernel as its peer.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -17,7 +17,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 const BYTES: usize = 2_000_000;
 const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 9);
-/// The time of day at 2026-01-01 00:00 UTC, since 1970.
+/// The time of day in the capture at which the test's clock is zero: 2026-01-01 00:00 UTC, as the
+/// time since 1970.
 const EPOCH: Duration = Duration::from_secs(1_767_225_600);
 
 type Cable = MemoryLink<ManualClock>;
@@ -36,7 +37,7 @@ fn stack(last_octet: u8) -> Stack {
     )
 }
 
-/// The state of the transfer.
+/// A transfer from the client to the server.
 struct Transfer<'a> {
     clock: ManualClock,
     client: Host<BadCable<'a>>,
@@ -176,7 +177,7 @@ fn a_seed_determines_every_byte_of_the_capture() {
     assert!(first != transfer(bad, 6));
 }
 
-/// Does nothing if tshark is not installed.
+/// Checks a capture with tshark. Does nothing if tshark is not installed.
 #[test]
 fn tshark_accepts_every_captured_frame() {
     let folder = tempfile::tempdir().unwrap();

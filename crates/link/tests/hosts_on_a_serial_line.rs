@@ -128,6 +128,7 @@ fn terminal(config: &SerialConfig) -> (OwnedFd, SerialLink) {
 }
 
 /// Carries bytes from `from` to `to`. With `is_bad`, loses or damages one byte in about 3,000.
+/// Returns the number of bytes taken from `from`.
 fn relay(from: &OwnedFd, to: &OwnedFd, random: &mut oorandom::Rand32, is_bad: bool) -> usize {
     let mut bytes = [0; 512];
     let Ok(count) = rustix::io::read(from, &mut bytes) else { return 0 };
@@ -157,8 +158,8 @@ fn all_data_arrives_with_and_without_header_compression() {
     }
 }
 
-/// After a lost or damaged byte, packets fail their checksums until the retransmission, which has
-/// uncompressed headers (RFC 1144 §4.2).
+/// After a lost or damaged byte, packets fail their checksums until a retransmission arrives. Its
+/// uncompressed headers restore the state of the decompressor (RFC 1144 §4.2).
 #[test]
 fn all_data_arrives_over_a_line_that_loses_and_damages_bytes() {
     for header_compression in [true, false] {
