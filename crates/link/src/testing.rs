@@ -255,7 +255,8 @@ pub(crate) fn check_offloads_are_described<L: Link>(over: impl FnOnce(OwnedFd) -
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     let mut link = over(ours.into());
     assert_eq!(link.transmit(1, |frame| OneGsoFrame(true).fill(frame)), Ok(1));
-    // This frame must not get the header of the GSO frame, which the buffer still contains.
+    // This frame must not get the virtio-net header of the GSO frame, which the buffer still
+    // contains.
     assert_eq!(link.transmit(1, |_| Some(TxFrame::whole(60))), Ok(1));
     assert_eq!(link.transmit_from(9, &mut OneGsoFrame(true)), Ok(1));
     let [size, headers, start, offset] = [5, 34 + 20, 34, 16].map(u16::to_ne_bytes);

@@ -97,7 +97,8 @@ fn two_networks_are_connected_by_a_virtual_cable() {
     });
 }
 
-/// The kernel adds the route of an IPv6 address after it has confirmed the address.
+/// The kernel adds the route of an IPv6 address some time after the address. `add_address` must
+/// wait until packets are accepted.
 #[test]
 fn packets_reach_an_ipv6_address_as_soon_as_it_was_added() {
     isolated_test(|| {

@@ -1,4 +1,4 @@
-//! Tests of a link inside the process.
+//! Tests of [`MemoryLink`], a link between hosts of one process.
 
 use super::*;
 use crate::testing::{SingleFrame, send};

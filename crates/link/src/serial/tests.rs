@@ -9,7 +9,7 @@ use rustix::termios::{Termios, tcgetattr};
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
-/// A rate at which tests hardly wait.
+/// Configuration of a line whose rate, 4 Mbit/s, is so high that tests hardly wait.
 const FAST: SerialConfig =
     SerialConfig { queue: 1_500, mtu: 1_500, ..SerialConfig::new(4_000_000) };
 
@@ -114,7 +114,8 @@ fn ipv6_packets_pass_with_and_without_compression() {
 
 #[test]
 fn after_damage_packets_are_tossed_until_one_names_its_connection() {
-    // A second link produces the bytes for the line.
+    // A second link encodes the packets. The test writes their bytes to the line, with damage
+    // between them.
     let (listener, path) = terminal();
     let mut sender = SerialLink::open(&path, &FAST).unwrap();
     let packets = [typed(1, 1), typed(1, 2), typed(1, 3), typed(2, 1), typed(1, 4)];

@@ -66,8 +66,8 @@ fn share_an_interface(in_driver: bool) {
     let datagram = next(&mut link);
     assert_eq!((&datagram[..6], &datagram[42..47]), (&mac[..], &b"to us"[..]));
     let mut back = sent_back(&datagram);
-    // The datagram has a partial checksum, which nothing on a virtual cable completes. A checksum
-    // of zero means that the datagram has none.
+    // The datagram has a partial checksum, which nothing on a virtual cable completes. So the test
+    // zeroes the checksum, which means that there is none.
     back[40..42].fill(0);
     assert_eq!(send(&mut link, [back]), Ok(1));
     assert_eq!(socket.recv(&mut received).unwrap(), 5);

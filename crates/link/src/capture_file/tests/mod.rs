@@ -127,7 +127,7 @@ fn the_written_bytes_follow_the_format() {
     assert_eq!(file[section_length..], [interface.concat(), packet.concat()].concat());
 }
 
-/// Does nothing if tshark is not installed.
+/// Checks a written file with tshark. Does nothing if tshark is not installed.
 #[test]
 fn tshark_accepts_the_written_file() {
     if Command::new("tshark").arg("--version").output().is_err() {

@@ -289,7 +289,8 @@ fn two_threads_exchange_frames_in_order_and_intact() {
 }
 
 /// In each of many rings, a frame is published by a plain store while the consumer is about to
-/// sleep for the first time. The two threads are synchronized before each ring.
+/// sleep for the first time. Either the consumer sees the frame, or the producer must wake the
+/// consumer. The two threads are synchronized before each ring.
 #[test]
 fn the_first_sleep_misses_no_frame() {
     let rings: Vec<_> = (0..FRAMES).map(|_| ring(1, 8)).collect();

@@ -6,8 +6,8 @@ use std::os::unix::net::UnixDatagram;
 
 const SHAPE: Shape = Shape { frames: 4, frame_size: 2_048 };
 
-/// Creates a socket whose rings are in memory of their own and contain all frames. Its system calls
-/// have no effect.
+/// Creates a socket whose rings are in ordinary memory. Its fill ring holds all frames for
+/// receiving, and all frames for sending are free. Its system calls have no effect.
 fn without_kernel() -> XdpSocket {
     with_calls_to(UnixDatagram::unbound().unwrap())
 }
