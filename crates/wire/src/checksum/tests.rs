@@ -130,8 +130,8 @@ proptest! {
         }
     }
 
-    /// Inputs shorter than a block have no earlier block that a load of their last bytes could
-    /// overlap.
+    /// The AVX2 code loads the last bytes of an input so that they overlap the previous block. An
+    /// input shorter than a block has no previous block.
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn avx2_sums_inputs_shorter_than_its_block(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
@@ -237,7 +237,8 @@ fn zeros_with_a_zero_checksum_are_not_valid() {
     assert!(Sum::of(&[0, 0, 0xff, 0xff, 0, 0]).is_valid());
 }
 
-/// Each pair of words or averages in the test data has an odd sum, so every average is rounded up.
+/// The AVX2 copy adds words by averaging pairs of words, and then pairs of averages. In the test
+/// data, each such pair has an odd sum, so every average is rounded up.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_avx2_copy_sums_correctly_if_all_averages_are_rounded_up() {

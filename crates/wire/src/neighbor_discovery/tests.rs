@@ -1,4 +1,4 @@
-//! Tests of the messages and of their validity checks.
+//! Tests of Neighbour Discovery messages and of their validity checks.
 
 extern crate std;
 use super::*;

@@ -232,7 +232,7 @@ fn the_longest_cookie_fits_a_syn_with_all_other_options() {
     assert_eq!(TcpOptions::parse(&field), options);
 }
 
-/// Checks RFC 5482 §3.4.
+/// RFC 5482 §3.4: a User Timeout option with a value of zero is ignored.
 #[test]
 fn a_user_timeout_of_zero_is_ignored() {
     let read = |high, low| TcpOptions::parse(&[USER_TIMEOUT, 4, high, low]).user_timeout;

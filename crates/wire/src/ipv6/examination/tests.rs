@@ -84,7 +84,7 @@ fn atomic_fragments_are_whole_packets() {
 #[test]
 fn fragments_leave_their_headers_to_the_reassembled_packet() {
     // The options after the fragment header contain an unknown option, whose type requires an error
-    // message.
+    // message. They belong to the fragmented part, so they are not examined before reassembly.
     let body = [43, 0, 1, 4, 0, 0, 0, 0, 44, 0, 0, 0, 0, 0, 0, 0, 60, 0, 0, 1, 0, 0, 0, 7];
     let options = [17, 0, 0xde, 4, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
     let bytes = packet(60, &[&body[..], &options].concat());
