@@ -170,8 +170,8 @@ fn the_receive_queue_is_widened_and_the_interface_queue_is_bypassed_on_request()
     });
 }
 
-/// Returns a link over a UDP socket on the loopback interface, and the socket's peer. Both queues
-/// hold far more frames than one call passes.
+/// Returns a link over a UDP socket on the loopback interface, and the socket's peer. The buffers
+/// of both sockets hold far more frames than one system call passes.
 fn over_loopback() -> (PacketLink, UdpSocket) {
     let [ours, theirs] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     ours.connect(theirs.local_addr().unwrap()).unwrap();

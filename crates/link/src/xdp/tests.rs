@@ -10,7 +10,8 @@ use std::net::UdpSocket;
 
 const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-/// The kernel's IP address on the near interface, which the host shares with the kernel.
+/// The kernel's IP address on the near interface. The host under test uses another address on this
+/// interface.
 const BESIDE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
 
 /// Creates a virtual cable, whose two interfaces are up in this network namespace.
