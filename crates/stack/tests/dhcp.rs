@@ -34,7 +34,7 @@ struct Sent {
     max_size: Option<u16>,
 }
 
-/// The content of a frame that the host has sent.
+/// A DHCP message or an ARP packet in a frame that the host has sent.
 #[derive(Clone, Debug)]
 enum Frame {
     Dhcp(Sent),

@@ -18,8 +18,8 @@ fn at(side: Side, port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(side.address(), port)
 }
 
-/// Records all frames of a transfer over a network that loses, duplicates, reorders and corrupts
-/// frames.
+/// Runs a transfer over a network that loses, duplicates, reorders and corrupts frames. Returns
+/// each frame sent, with its time of sending in nanoseconds.
 fn record_transfer(seed: u64) -> Vec<(u64, Vec<u8>)> {
     let network = Network {
         loss: 50,

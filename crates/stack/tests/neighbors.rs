@@ -258,7 +258,8 @@ fn data_to_a_forgotten_neighbour_is_sent_once_it_is_resolved_again() {
     let client = pair.stack(Side::Left).tcp_connect(now, to, &ConnectOptions::default()).unwrap();
     pair.run_for(Duration::from_secs(1));
     let (server, _) = pair.stack(Side::Right).tcp_accept(listener).unwrap();
-    // The right host is silent until the left host has removed its neighbour entry.
+    // The network loses all frames of the right host until the left host has removed the neighbour
+    // entry of the right host.
     pair.set_filter(|_, side, _| (side == Side::Right).then_some(Fate::Lose));
     pair.run_for(Duration::from_secs(120));
     ping(&mut pair, Side::Right.address(), 1);

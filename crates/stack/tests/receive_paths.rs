@@ -534,7 +534,8 @@ proptest! {
 /// A change to the frames of a batch.
 #[derive(Clone, Debug)]
 enum Change {
-    /// A frame is damaged.
+    /// A frame is replaced by its damaged copy. The numbers are those of `Damage::apply`: the
+    /// position of the damaged byte, and its new value.
     Damage(Damage, usize, u8),
     Lose,
     Repeat,

@@ -56,7 +56,7 @@ fn recoveries_from_real_losses_are_not_undone() {
 }
 
 /// One segment in fifty is up to 20 ms late, which exceeds the reordering window. No segment is
-/// lost.
+/// lost, so every recovery is spurious. The sender must detect at least nine of ten.
 #[test]
 fn recoveries_from_reordering_are_undone() {
     for congestion in CONTROLS {

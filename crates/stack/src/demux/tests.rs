@@ -59,9 +59,9 @@ fn flows_differ_in_each_address_and_port() {
     }
 }
 
-/// The table selects a bucket by the lower bits of a hash, and compares its upper seven bits before
-/// the flow. If the lower or the upper bits varied too little, lookups would degrade to a linear
-/// search.
+/// The table selects a bucket by the lower bits of a hash. Before it compares flows, it compares
+/// the upper seven bits of their hashes. If the lower or the upper bits varied too little, lookups
+/// would degrade to a linear search.
 #[test]
 fn hashes_spread_in_lower_and_upper_bits() {
     let mut demux = demux();

@@ -35,8 +35,8 @@ fn a_syn_flood_fills_only_the_syn_queue_and_honest_peers_connect() {
     assert_eq!(baseline.test.guests().len(), 1, "the honest connection was refused");
 }
 
-/// A flood of requests that the host answers by itself: ICMP echo requests, and segments to closed
-/// ports.
+/// Floods the host with requests that it answers by itself: ICMP echo requests, and segments to
+/// closed ports. The answers must leave the connections their share of the link.
 #[test]
 fn a_flood_of_requests_gets_only_its_share_of_the_link() {
     let _alone = alone();

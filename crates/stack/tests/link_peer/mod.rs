@@ -26,8 +26,8 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// Returns the IPv6 header and the message, or `None` if the frame holds no Neighbour Discovery
-    /// message.
+    /// Returns the Neighbour Discovery message in the frame, and its IPv6 header. Returns `None` if
+    /// the frame holds no such message.
     pub(crate) fn discovery(&self) -> Option<(Ipv6Header, NdMessage<'_>)> {
         let packet = Ipv6Packet::parse(&self.payload).ok()?;
         match Icmpv6Message::parse(&packet.header, packet.payload).ok()? {
@@ -36,8 +36,8 @@ impl Sent {
         }
     }
 
-    /// Returns the target and the source address, or `None` if the frame holds no neighbour
-    /// solicitation.
+    /// Returns the target and the source address of the neighbour solicitation in the frame; `None`
+    /// if the frame holds none.
     pub(crate) fn solicitation(&self) -> Option<(Ipv6Addr, Ipv6Addr)> {
         match self.discovery()? {
             (header, NdMessage::NeighborSolicitation { target, .. }) => {

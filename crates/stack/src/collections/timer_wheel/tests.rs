@@ -63,7 +63,8 @@ fn after_idle_time_a_near_deadline_is_exact_to_the_tick() {
     assert_eq!(wheel.next(), at(silence + 3 * TICK));
 }
 
-/// The cost is constant if each of a million timers is moved at most once per level.
+/// Expires a million timers in order. The cost of a timer is constant, because the wheel moves each
+/// timer at most once per level.
 #[test]
 fn a_million_timers_expire_in_order_at_constant_cost_each() {
     const MANY: u32 = 1_000_000;
