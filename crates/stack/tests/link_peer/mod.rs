@@ -26,8 +26,8 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// Returns the Neighbour Discovery message in the frame, and its IPv6 header. Returns `None` if
-    /// the frame holds no such message.
+    /// Returns the IPv6 header and the Neighbour Discovery message in the frame; `None` if the
+    /// frame holds no such message.
     pub(crate) fn discovery(&self) -> Option<(Ipv6Header, NdMessage<'_>)> {
         let packet = Ipv6Packet::parse(&self.payload).ok()?;
         match Icmpv6Message::parse(&packet.header, packet.payload).ok()? {
