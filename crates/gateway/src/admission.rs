@@ -4,11 +4,12 @@
 use linerate_stack::{Opening, Rejection, Verdict};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// Maximum number of new flows that wait to be handled. Only a flood exceeds it, and the excess is
-/// dropped at no cost. A legitimate client repeats its packet.
+/// Maximum number of new flows that wait to be handled. Only a flood exceeds it. The first packets
+/// of further flows are dropped; a legitimate client repeats its packet.
 const WAITING: usize = 512;
 
-/// The state that the gateway shares with the hook of its forwarders, on one thread.
+/// The state that the gateway shares with the hook of its forwarders. Both run on one thread; the
+/// fields are atomic only because the hook must be `Send`.
 #[derive(Debug, Default)]
 pub(crate) struct Admission {
     /// Are new flows rejected, because the gateway is stopping?
@@ -19,7 +20,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Begins a turn. `waiting` is the number of new flows that earlier turns have left.
+    /// Begins a turn. `waiting` is the number of new flows that earlier turns have not handled.
     pub(crate) fn begin_turn(&self, waiting: usize) {
         self.room.store(WAITING.saturating_sub(waiting), Ordering::Relaxed);
     }

@@ -6,8 +6,9 @@ use linerate_units::Duration;
 use linerate_wire::{IpCidr, MacAddress};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Default addresses of a gateway. The IPv6 prefix is a unique local one (RFC 4193). It needs no
-/// random global ID, because its network has a single link.
+/// Default addresses of a gateway. The IPv6 prefix is a unique local one (RFC 4193). Its global ID
+/// is zero instead of random: the prefix is used on one link only, so it cannot conflict with
+/// another network.
 const DEFAULT_ADDRESSES: [(IpAddr, u8); 2] = [
     (IpAddr::V4(Ipv4Addr::new(10, 0, 2, 2)), 24),
     (IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2)), 64),
@@ -74,7 +75,8 @@ pub struct GatewayConfig {
 pub struct DnsRelay {
     /// Addresses at which clients send their queries, of either IP version.
     pub addresses: Vec<IpAddr>,
-    /// Address of the resolver that answers the queries. It may have another IP version.
+    /// Address of the resolver that answers the queries. Its IP version may differ from that of
+    /// `addresses`.
     pub resolver: SocketAddr,
 }
 

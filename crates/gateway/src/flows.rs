@@ -13,7 +13,8 @@ pub(crate) mod bits {
     pub(crate) const CAN_READ: u8 = 2;
     /// The kernel's socket may have room to write.
     pub(crate) const CAN_WRITE: u8 = 4;
-    /// The destination has closed its sending direction, so the stream must be read to its end.
+    /// The destination has closed its sending direction (`EPOLLRDHUP`). Edge-triggered epoll then
+    /// reports no further event, so the socket must be read to the end of the stream.
     pub(crate) const FAR_FINISHED: u8 = 8;
     /// The client has closed its sending direction, and this has been passed to the destination.
     pub(crate) const UP_DONE: u8 = 16;
@@ -86,7 +87,7 @@ impl Flows {
         (index, 0)
     }
 
-    /// Adds a flow at the reserved index, which it returns.
+    /// Adds a flow at the index that [`Flows::reserve`] returns. Returns this index.
     pub(crate) fn insert(&mut self, flow: Flow) -> u32 {
         let (index, _) = self.reserve();
         self.free.pop();
@@ -111,7 +112,7 @@ impl Flows {
         }
     }
 
-    /// Replaces a flow by the result of `step`, which gets the flow.
+    /// Passes a flow to `step`, and puts the flow that `step` returns in its place.
     pub(crate) fn advance(&mut self, index: u32, step: impl FnOnce(Flow) -> Flow) {
         let Some(slot) = self.slots.get_mut(index as usize) else { return };
         if let Some(flow) = slot.flow.take() {
@@ -136,8 +137,8 @@ impl Flows {
     /// Frees the memory of the slots when all flows have ended.
     fn shrink(&mut self) {
         if self.slots.len() == self.free.len() && self.slots.len() > 1_024 {
-            // Generations may start from zero again. Events of the ended flows no longer arrive
-            // after the next wait, and until then they find no flow.
+            // Generations may start from zero again. Only events of the last wait can still refer
+            // to the ended flows, and these events find no flow at their index.
             (self.slots, self.free) = (Vec::new(), Vec::new());
         }
     }

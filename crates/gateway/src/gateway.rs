@@ -45,7 +45,7 @@ const LAST_TURNS: usize = 64;
 /// let mut gateway = Gateway::new(link, &GatewayConfig::default(), [7; 32])?;
 /// let (drain, mut stop) = std::io::pipe()?;
 /// stop.write_all(b"stop")?;
-/// // It returns when its flows have ended; here there are none.
+/// // `run` returns when all flows have ended; here there are none.
 /// let summary = gateway.run(drain.as_fd(), None)?;
 /// assert_eq!(summary.tcp_accepted, 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -145,8 +145,8 @@ impl<L: Link + Readiness> Gateway<L> {
     }
 
     /// Relays flows until `drain` or `end` becomes readable. After `drain`, new flows are rejected
-    /// and connections have the configured time to finish. Remaining connections are reset. Returns
-    /// the final counters.
+    /// and connections have the configured time to finish. Connections that remain then, or at
+    /// `end`, are reset. Returns the final counters.
     ///
     /// # Errors
     /// [`GatewayError`], if the link fails.
@@ -166,7 +166,7 @@ impl<L: Link + Readiness> Gateway<L> {
         }
         result?;
         self.end_all_tcp();
-        // Errors are ignored, because the last packets may also be lost on the way.
+        // Errors of the link are ignored, because the last packets could also be lost on the way.
         for _ in 0..LAST_TURNS {
             if !self.host.stack().wants_transmit() || self.host.turn(CLOCK.now()).is_err() {
                 break;

@@ -13,7 +13,7 @@
 //!
 //! let tun = Tap::open(&TapConfig { medium: Medium::Ip, ..TapConfig::default() })?;
 //! let mut gateway = Gateway::new(tun, &GatewayConfig::default(), [7; 32])?;
-//! // Write to `stop` to let it finish its flows and return.
+//! // Write to the other end of this pipe to make the gateway finish its flows and return.
 //! let (drain, _stop) = std::io::pipe()?;
 //! let summary = gateway.run(drain.as_fd(), None)?;
 //! println!("{} connections", summary.tcp_accepted);

@@ -16,14 +16,15 @@ const SHARE: u64 = 8;
 const SHARE_OF_FLOOD: u64 = 64;
 /// Maximum time that new flows take in one turn.
 const BURST: Duration = Duration::from_millis(5);
-/// Minimum of the allowed time with which a turn handles new flows. With less, new flows wait.
+/// Minimum time that must be allowed before a turn handles new flows. With less, new flows wait
+/// until this time has accumulated.
 const LEAST: Duration = Duration::from_micros(100);
 /// Number of recorded outcomes at which the statistics are halved, so that old outcomes count less.
 const OUTCOMES: u32 = 256;
 /// Time after which the statistics are halved, however few outcomes they have.
 const MEMORY: Duration = Duration::from_secs(1);
 
-/// The time that new flows may take, and the outcomes of earlier ones.
+/// The time that new flows may take, and the outcomes of recent flows.
 #[derive(Debug)]
 pub(crate) struct Pace {
     /// Time that new flows may take. Invariant: at most [`BURST`].

@@ -16,7 +16,7 @@ const EVENTS: usize = 256;
 const FIRST_CLIENT: u64 = 4;
 const LAST_CLIENT: u64 = u32::MAX as u64;
 
-/// The subject of an epoll event, encoded in its data.
+/// The source of an epoll event, encoded in the event's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     /// The link has frames to receive, or room to send.

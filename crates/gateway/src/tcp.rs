@@ -205,7 +205,7 @@ impl<L: Link + Readiness> Gateway<L> {
         }
     }
 
-    /// Moves the data of a connection in both directions, as far as its share allows.
+    /// Moves the data of a connection in both directions, up to [`SHARE`] bytes in each.
     pub(crate) fn pump(&mut self, index: u32) {
         let now = CLOCK.now();
         let Some(Flow::Tcp { far, client, state }) = self.flows.get_mut(index) else { return };
