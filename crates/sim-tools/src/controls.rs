@@ -1,5 +1,6 @@
 //! Causal experiments. Each experiment removes or changes one property of the machines of 1988, and
-//! simulates both columns of the table again. A large effect reveals a cause in the model.
+//! simulates both columns of the throughput table of 1988 again. A large effect reveals a cause in
+//! the model.
 
 use crate::load::{ScenarioError, load};
 use crate::published::COLUMNS;
@@ -31,7 +32,7 @@ pub struct Control {
     pub changes: &'static [&'static str],
 }
 
-/// The unchanged model, and all experiments.
+/// All experiments. The first entry is the unchanged model.
 pub const CONTROLS: [Control; 12] = [
     Control {
         title: "as it was",

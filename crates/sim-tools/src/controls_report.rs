@@ -11,11 +11,12 @@ use std::fmt::Write;
 const TWO_THREE_FOUR: [usize; 3] = [1, 2, 3];
 /// Minimum depth of a dip that is called a notch, as a fraction of the throughput.
 const LEAST_NOTCH: f64 = 0.02;
-/// Minimum change of the plateau that is called an effect, as a fraction.
+/// Minimum change of the plateau, the throughput with large buffers, that is called an effect. It
+/// is a fraction of the unchanged plateau.
 const LEAST_CHANGE: f64 = 0.03;
 /// Change of the plateau, as a fraction, from which the removed property is called the main limit.
 const LARGE_CHANGE: f64 = 0.15;
-/// Idle share of the processor that the mail of 1988 reports: "at least 35 %".
+/// Minimum idle share of the processor that the message of 1988 reports: "at least 35 %".
 const IDLE_IN_THE_MAIL: f64 = 0.35;
 /// Explanation of how the 35 % rule causes a notch at buffers of three packets.
 const MECHANISM: &str = concat!(

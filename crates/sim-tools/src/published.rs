@@ -29,8 +29,8 @@ pub const COLUMNS: [Column; 2] = [
     },
 ];
 
-/// Highest possible throughput from task to task over an Ethernet, in KB/s. Two segments of 1,460
-/// bytes share one acknowledgement.
+/// Highest possible throughput from task to task over an Ethernet, in KB/s. A segment with 1,460
+/// bytes of data takes 1,538 bytes on the wire, and its acknowledgement takes 76.
 pub const MOST: f64 = 10e6 / 8.0 * 1_460.0 / (1_538.0 + 76.0) / 1_024.0;
 
 impl Column {
@@ -42,8 +42,8 @@ impl Column {
     }
 }
 
-/// Returns the bit rate on the wire for a throughput in KB/s, by the formula of the mail: one
-/// acknowledgement for two packets.
+/// Returns the bit rate on the wire for a throughput in KB/s. As in the message of 1988, two
+/// segments share one acknowledgement.
 #[must_use]
 pub fn wire_by_formula(kilobytes: f64) -> f64 {
     kilobytes * 1_024.0 * 8.0 * (1_538.0 + 76.0 / 2.0) / 1_460.0

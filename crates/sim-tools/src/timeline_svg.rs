@@ -224,7 +224,7 @@ fn label(held: &Held) -> Option<String> {
 
 /// Returns whether a label fits into a bar of this width.
 fn fits(text: &str, width: f64) -> bool {
-    /// Width of a character, and the space around a label, in pixels.
+    /// Width of a character in pixels. The space around a label takes six more pixels.
     const CHARACTER: f64 = 5.2;
     as_f64(text.len() as u64) * CHARACTER + 6.0 <= width
 }
