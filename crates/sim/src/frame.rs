@@ -18,7 +18,8 @@ pub(crate) struct Frame {
     length: usize,
     /// Number of bytes that are sent, if the frame is truncated because of a FIFO underrun.
     cut: Option<usize>,
-    /// Payload bytes of each segment, if this is a GSO or GRO frame.
+    /// Payload size of each segment in bytes, if this is a GSO or GRO frame; `None` for any other
+    /// frame.
     segment: Option<NonZeroU16>,
     /// Reference count; zero if the frame is free.
     references: u32,
@@ -46,12 +47,13 @@ impl Frame {
         self.length = length;
     }
 
-    /// Returns the payload bytes of each segment, if this is a GSO or GRO frame.
+    /// Returns the payload size of each segment in bytes, if this is a GSO or GRO frame.
     pub(crate) const fn segment(&self) -> Option<NonZeroU16> {
         self.segment
     }
 
-    /// Sets the payload bytes of each segment of a GSO or GRO frame; `None` for any other frame.
+    /// Sets the payload size in bytes of each segment of a GSO or GRO frame; `None` for any other
+    /// frame.
     pub(crate) const fn set_segment(&mut self, segment: Option<NonZeroU16>) {
         self.segment = segment;
     }

@@ -1,6 +1,6 @@
 //! The UDP/IP stack of a raw-frame generator: a separate instance of linerate's host, with one UDP
-//! socket. The host fragments and reassembles the datagrams. It is not the host of the machine, so
-//! that its frames have the processor costs of the generator.
+//! socket. The host fragments and reassembles the datagrams. The machine's own host is not used,
+//! because its frames would have the processor costs of TCP segments.
 //!
 //! All MAC addresses are known from the start, so this host resolves none.
 

@@ -35,9 +35,8 @@ pub(super) fn segment(
     frames.release(gso_frame);
 }
 
-/// Appends the data of frame `next` to frame `last`. Returns the merged frame, or `None` if the
-/// frames cannot be merged. The data must be contiguous, the headers must permit the merging, and
-/// the merged packet must have at most `max` bytes.
+/// Appends the data of frame `next` to frame `last`. Returns the merged frame, whose IP packet has
+/// at most `max` bytes. Returns `None` if `continues` finds that the frames cannot be merged.
 pub(super) fn merge(
     frames: &mut Frames,
     last: FrameId,

@@ -72,7 +72,7 @@ impl Link for Port<'_> {
     }
 }
 
-/// Completes the TCP checksum of a frame whose stack left it to the NIC.
+/// Completes the TCP checksum that the stack has left to the NIC.
 fn complete(frame: &mut Frame, place: PartialChecksum, medium: Medium) {
     let bytes = frame.bytes().to_vec();
     let left =

@@ -47,14 +47,16 @@ enum Job {
     Task(usize),
 }
 
-/// Returns the bytes of a frame that the TCP checksum does not cover: the Ethernet and IP headers.
+/// Returns the number of bytes of a frame that the TCP checksum does not cover: the Ethernet and IP
+/// headers.
 fn unsummed(frame: &[u8]) -> usize {
     let is_ipv6 = frame.get(12..14) == Some(&[0x86, 0xdd]);
     EthernetHeader::LENGTH + if is_ipv6 { Ipv6Header::LENGTH } else { Ipv4Header::LENGTH }
 }
 
 impl Job {
-    /// Returns whether the job builds a frame of the TCP/IP stack. Such jobs must keep their order.
+    /// Returns whether the job builds a frame of the TCP/IP stack. The stack's frames must leave in
+    /// order, so these jobs must keep their order.
     const fn is_frame_of_host(&self) -> bool {
         matches!(self, Self::Output(_))
     }
@@ -396,8 +398,9 @@ impl Processor {
             let goes_on =
                 turn.is_ok_and(|turn| turn.more || (turn.blocked && turn.transmitted > 0));
             if level == Level::Network && !self.made.is_empty() {
-                // Frames that the host sent earlier for a task must leave first. A kernel achieves
-                // this by masking network interrupts until they are built.
+                // Frames that the host sent earlier for a task must leave before the new frames, so
+                // their jobs move to the network level first. A real kernel keeps this order by
+                // masking network interrupts until the task's frames are built.
                 self.cpu.promote(Level::Task, level, Job::is_frame_of_host);
             }
             while let Some(frame) = self.made.pop_front() {

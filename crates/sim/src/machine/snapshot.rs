@@ -17,7 +17,7 @@ pub(crate) struct MachineSnapshot {
 /// The state that the timeline shows of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessorSnapshot {
-    /// Priority level of the running job.
+    /// Priority level of the running job; `None` if the processor is idle.
     pub(crate) level: Option<Level>,
     /// Numbers of frames in the driver's queue, in the transmit ring and in the receive ring.
     pub(crate) frames: [usize; 3],

@@ -123,7 +123,7 @@ pub(crate) struct RelayNic {
 /// The state that the timeline shows of a router or a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RelaySnapshot {
-    /// Priority level of the running job.
+    /// Priority level of the running job; `None` if the processor is idle.
     pub(crate) level: Option<Level>,
     /// Share of the bus that the NICs use, in per cent.
     pub(crate) bus: u64,

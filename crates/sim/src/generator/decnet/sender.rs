@@ -119,8 +119,8 @@ impl DecnetSender {
         self.waiting.push_back(Waiting { connection: index, number, is_repetition: false });
     }
 
-    /// Queues a repetition of the unacknowledged message `place` of connection `index`, if the pool
-    /// has a buffer.
+    /// Queues a repetition of the unacknowledged message at index `place` of connection `index`, if
+    /// the pool has a free buffer.
     fn repeat(&mut self, now: Tick, index: usize, place: usize) {
         let message = &mut self.connections[index].open[place];
         message.repeated += 1;
