@@ -93,7 +93,7 @@ pub struct WireOutcome {
     /// Name of the wire in the scenario; `wire` if it is the only one.
     pub name: String,
     /// Bit rate of the wire. For a switch, the rate of the cables for which the scenario specifies
-    /// none.
+    /// no rate.
     pub rate: Rate,
     /// Header format of the wire's frames, such as Ethernet.
     pub framing: Medium,

@@ -240,7 +240,7 @@ impl Bus {
             return self.plan(port, not_before, actions);
         }
         // A station far from the sender senses the end of a frame later, and must then wait for the
-        // gap.
+        // gap. Past transmissions are recorded until then.
         let kept_for = self.longest + self.parameters.gap;
         self.ended.retain(|&(_, end)| end + kept_for > now);
         let end = now + time_on_wire(self.parameters.bit, outgoing.length);

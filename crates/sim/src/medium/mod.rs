@@ -179,7 +179,7 @@ impl Medium {
     }
 
     /// Delays the requested frame of the NIC at `port` until `until`, unless it has begun. Only a
-    /// bus has carrier sense; other media need no such delay.
+    /// bus delays frames: on the other media, a station can send while it receives.
     pub(crate) fn handle_hold(&mut self, port: Port, until: Tick, actions: &mut Vec<MediumAction>) {
         match self {
             Self::Bus(bus) => bus.handle_hold(port, until, actions),

@@ -1,8 +1,8 @@
 //! Bus arbitration: determines when a NIC gets the bus of its machine.
 //!
 //! At most one other bus master, such as a disk controller or a frame buffer, competes with the
-//! NIC. It takes the bus once in each of its periods, at a random time. Each period has its own
-//! random stream, so that the result does not depend on the order of queries.
+//! NIC. That bus master takes the bus once in each of its periods, at a random time. Each period
+//! has its own random stream, so that the result does not depend on the order of queries.
 
 use crate::parameter::{ParameterError, Section};
 use crate::rng::Stream;

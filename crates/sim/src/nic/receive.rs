@@ -71,7 +71,8 @@ impl Receiver {
         has_room
     }
 
-    /// Begins to write a frame into memory. Returns the time at which it is complete.
+    /// Begins to write a frame into memory. Returns the time at which the frame is completely in
+    /// memory.
     pub(super) fn store(&mut self, now: Tick, queue: u16, frame: FrameId, length: usize) -> Tick {
         self.rings[usize::from(queue)].store(frame, self.parameters.slots(length));
         now + self.parameters.done

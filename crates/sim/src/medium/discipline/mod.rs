@@ -108,7 +108,7 @@ impl Queue {
         }
     }
 
-    /// Queues a frame, or appends its drop to `verdicts`.
+    /// Queues a frame, or drops it. Appends the drops and marks that this causes to `verdicts`.
     pub(crate) fn handle_frame(
         &mut self,
         now: Tick,
