@@ -34,7 +34,8 @@ fn a_transfer_has_the_goodput_of_its_header_arithmetic() {
         let outcome = run(name, &changes, Keep::default());
         let programs = if name.starts_with("wan") { "one other" } else { "transfer" };
         let share = measure(&outcome, &format!("goodput {programs}")) / rate;
-        // Ethernet, IPv6 and TCP with timestamps; check sequence, preamble and gap.
+        // Bytes of a full frame on the wire: Ethernet header, packet, check sequence, and preamble
+        // with gap. The payload is the packet without the headers of IPv6 and TCP.
         let expected = payload / (14.0 + 1_500.0 + 4.0 + 20.0);
         assert!((expected * 0.98..=expected).contains(&share), "{name}: {share}, not {expected}");
     }

@@ -10,8 +10,8 @@ use std::fmt;
 pub struct Number {
     /// Value of the number, in `unit`.
     pub value: f64,
-    /// Unit of the value: `ns`, `us`, `ms`, `s`; `ns/B`; `%`; `Mb/s`; `B`; `bit`; `m`; `switch` (0
-    /// or 1); or the name of counted items.
+    /// Unit of the value, such as `ns`, `ms`, `ns/B`, `%`, `Mb/s`, `B`, `bit` or `m`; `switch` for
+    /// 0 or 1; or the name of the counted items, such as `frames`.
     pub unit: String,
     /// Physical lower and upper limit, in `unit`.
     pub range: [f64; 2],

@@ -123,6 +123,7 @@ impl Blueprint {
     }
 
     /// Returns the lowest bit rate on the path of the first transfer, cables of switches included.
+    /// Without a transfer, returns the bit rate of the first medium.
     #[must_use]
     pub fn rate(&self) -> Rate {
         let rates = self.transfers.first().map(|transfer| self.crossed(transfer));

@@ -77,8 +77,8 @@ impl Blueprint {
             world.start(to, ends.to, Box::new(Sink::new(bulk.clone())));
             world.start(from, ends.from, Box::new(Source::new(bulk)));
         }
-        // Dialogues use the ports from the login port on. If the ports of the transfers include it,
-        // dialogues use the ports after those.
+        // Dialogues use the ports from the login port on. If the ports of the transfers reach the
+        // login port, the dialogues use the ports after those of the transfers.
         let first = ECHO_PORT.max(PORT + small(self.transfers.len()));
         for (number, dialogue) in (0..).zip(&self.dialogues) {
             let &DialoguePlan { from, to, spread, .. } = dialogue;
@@ -151,8 +151,8 @@ impl Blueprint {
                 ports.push(Occupant::Noise(small(world.noises.len())));
                 world.noises.push(noise);
             }
-            // Each medium has its own random streams. The first medium uses the seed without a
-            // number, so that a scenario with only one medium uses the seed itself.
+            // Each medium has its own random streams: its number is mixed into the seed. Number 0
+            // leaves the seed unchanged, so a scenario with only one medium uses the seed itself.
             let medium = plan.medium(&self.attachments(number), seed ^ (number as u64) << 48);
             world.wires.push(Wire { medium, ports });
         }
@@ -215,8 +215,9 @@ impl Blueprint {
     fn capabilities(&self, host: &HostPlan, options: &TransferOptions, keep: Keep) -> Capabilities {
         let framing = self.media[host.attachment.medium].framing();
         Capabilities {
-            // Checksums are computed only if frames are captured. Otherwise they only cost
-            // simulated processor time.
+            // The host computes real checksums only if frames are captured. Otherwise checksums
+            // only cost simulated processor time. With TSO, the link between host and NIC computes
+            // them.
             offloads: Offloads {
                 checksums: !keep.frames || host.nic.offload.tso_max_size > 0,
                 gso_max_size: host.nic.offload.tso_max_size,

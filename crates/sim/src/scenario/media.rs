@@ -81,7 +81,7 @@ impl MediumPlan {
     }
 
     /// Returns the bit rate. For a switch, returns the rate of the cables for which the scenario
-    /// specifies none.
+    /// specifies no rate.
     pub(super) const fn rate(&self) -> Rate {
         self.kind.rate()
     }

@@ -32,7 +32,7 @@ pub(super) struct RelayNicPlan {
     pub(super) attachment: Attachment,
     /// Parameters of the queue in front of the NIC.
     pub(super) queue: QueueParameters,
-    /// Largest IP packet in bytes, if the NIC belongs to a router.
+    /// Largest IP packet that a router's NIC sends, in bytes; zero for a NIC of a bridge.
     pub(super) mtu: usize,
     pub(super) address: Option<IpAddr>,
 }

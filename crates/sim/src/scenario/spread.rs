@@ -1,5 +1,5 @@
 //! Assigns connections to processors. The hash of addresses and ports determines the processors, so
-//! the simulator searches a local port whose hash leads to the wanted processors.
+//! the simulator searches for a local port whose hash leads to the wanted processors.
 
 use crate::parameter::{ParameterError, Section};
 use crate::rng::Stream;
