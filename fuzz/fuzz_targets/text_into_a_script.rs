@@ -1,5 +1,5 @@
-//! Text as a script: it is either refused by an error of one printable line, or can be run against
-//! our host, over IPv4 and over IPv6.
+//! Parses arbitrary text as a packet script. Checks that it is either refused by an error of one
+//! printable line, or can be run against our host, over IPv4 and over IPv6.
 //!
 //! `cargo xtask fuzz text_into_a_script`
 
