@@ -77,7 +77,7 @@ fn connection(amount: u64) -> u64 {
         sender.write(now, &piece).expect("an open connection");
         carry(now, &mut sender, &mut receiver);
         while receiver.read(now, &mut received).is_ok_and(|count| count > 0) {
-            // Without this, an optimising compiler removes the copy.
+            // `black_box` prevents an optimising compiler from removing the copy into `received`.
             std::hint::black_box(&received);
         }
         carry(now, &mut receiver, &mut sender);

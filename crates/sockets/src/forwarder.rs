@@ -33,7 +33,7 @@ use std::time::Duration;
 /// let client = std::thread::spawn(move || {
 ///     let mut stream = inside.connect("203.0.113.9:80")?;
 ///     stream.write_all(b"hello")?;
-///     // A host that is dropped resets its connections.
+/// // Dropping the host would reset the connection, so the thread returns the host.
 ///     std::io::Result::Ok((inside, stream))
 /// });
 /// let Flow::Handshake(handshake) = forwarder.accept()? else { panic!("no datagram was sent") };

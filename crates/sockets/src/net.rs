@@ -465,7 +465,8 @@ impl Running {
         let mut threads = self.threads.lock();
         self.shards.iter().for_each(|shard| shard.request_stop(End::ShutDown));
         for thread in threads.drain(..) {
-            // A panic has been reported to the users of all sockets.
+            // The error, a panic of the thread, has already been reported to the users of all
+            // sockets.
             let _ = thread.join();
         }
     }

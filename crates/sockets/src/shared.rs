@@ -45,7 +45,7 @@ fn before_first_turn() -> Turn {
     turn
 }
 
-/// The data behind the lock.
+/// The state that the lock of a [`Shared`] protects.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) stack: Stack,

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time;
 
-/// A handle of the host to a socket of one kind, such as a connection or a listener.
+/// A handle by which the host identifies a socket of one kind, such as a connection or a listener.
 pub(crate) trait Handle: Copy + fmt::Debug {
     /// Returns the identifier of the socket, which is unique among sockets of all kinds.
     fn id(self) -> SocketId;
@@ -195,8 +195,8 @@ impl<H: Handle> Drop for Socket<H> {
         self.waiters.unsubscribe();
         if let Ok(mut access) = self.shared.access() {
             self.handle.close(&mut access, &self.shared);
-            // During the linger time the socket stays registered, so that the network aborts it if
-            // the network stops.
+            // `close` may have waited for the linger time. The socket stays registered until here,
+            // so that a network that stops meanwhile aborts the socket.
             access.registry.remove(self.handle.id());
         }
     }

@@ -168,8 +168,8 @@ impl TcpListener {
     }
 
     /// Does the listener exclude IPv4 (`IPV6_V6ONLY`)? A listener at `[::]` accepts both IP
-    /// versions unless [`ListenOptions::only_v6`] is set, and shows IPv4 addresses in their IPv6
-    /// form.
+    /// versions unless [`ListenOptions::only_v6`] is set. It shows IPv4 addresses as IPv4-mapped
+    /// IPv6 addresses (`::ffff:192.0.2.1`).
     ///
     /// # Errors
     /// `Unsupported` for a listener at an IPv4 address; `NotConnected` after
@@ -234,7 +234,8 @@ impl TcpListener {
     }
 }
 
-/// Accepts the connection that has waited longest on one shard.
+/// Accepts the connection that has waited longest on one shard. Returns `None` if no connection
+/// waits there.
 fn accept_next(
     listener: &Socket<ListenHandle>,
 ) -> Result<Option<(Socket<TcpHandle>, SocketAddr)>, Error> {
@@ -284,8 +285,9 @@ impl Handle for ListenHandle {
         SocketId::Listen(self)
     }
 
-    /// Threads wait for the listeners of all shards together ([`EventCount`]), never for a single
-    /// one.
+    /// Always true: whether another connection or flow waits is not checked. Only pollers and
+    /// forwarders depend on this result, because the threads of a [`TcpListener`] wait for the
+    /// listeners of all shards together ([`EventCount`]).
     fn has_more(self, _: &Stack, _: Direction) -> bool {
         true
     }

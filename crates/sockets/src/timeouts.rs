@@ -29,7 +29,7 @@ pub(crate) enum WaitLimit {
 #[derive(Debug, Default)]
 pub(crate) struct Timeouts {
     nonblocking: AtomicBool,
-    /// Nanoseconds; zero means no limit.
+    /// Timeout of reads in nanoseconds; zero means no limit. `write` is the timeout of writes.
     read: AtomicU64,
     write: AtomicU64,
 }

@@ -52,9 +52,9 @@ impl TcpStream {
         Ok(self.socket.call(|stack, _| stack.tcp_type_of_service(self.socket.handle))?.dscp())
     }
 
-    /// Holds back partial segments (`TCP_CORK`), so that several small writes leave together. They
-    /// are sent when corking is switched off, when the stream is closed, and when nothing has been
-    /// in flight for one retransmission timeout (RTO).
+    /// Selects whether partial segments are held back (`TCP_CORK`), so that several small writes
+    /// leave together. A held-back segment is sent when corking is switched off, when the stream is
+    /// closed, and when nothing has been in flight for one retransmission timeout (RTO).
     ///
     /// # Errors
     /// If the network has panicked.

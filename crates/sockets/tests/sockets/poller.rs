@@ -83,7 +83,8 @@ impl Server {
     }
 }
 
-/// Runs clients on threads, and the server in `serve`, which handles events until it returns.
+/// Runs clients on threads, and calls `serve` on the thread of the test. `serve` handles the events
+/// of the server until all clients have been served.
 fn echo(serve: impl FnOnce(&Poller, &mut Server)) {
     let (left, right) = networks();
     let poller = Poller::new().unwrap();
