@@ -11,7 +11,8 @@ use linerate_units::Tick;
 /// The selection of what a run records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// Whether to capture every frame that crosses a wire. The hosts then compute checksums.
+    /// Whether to capture every frame that crosses a wire. The hosts then compute real checksums,
+    /// so that the captured frames are valid.
     pub frames: bool,
     /// Time window of the timeline to record, or `None` to record no timeline.
     pub timeline: Option<Window>,

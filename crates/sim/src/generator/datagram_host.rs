@@ -15,11 +15,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-/// Largest IP packet of Ethernet (IEEE 802.3).
+/// Size of the largest IP packet on an Ethernet (IEEE 802.3), in bytes.
 const MTU: usize = 1_500;
 /// Length of the longest frame in bytes, without its check sequence.
 pub(crate) const LONGEST: usize = EthernetHeader::LENGTH + MTU;
-/// Largest payload of a datagram in bytes that both IPv4 and IPv6 can carry.
+/// Size in bytes of the largest datagram payload that both IPv4 and IPv6 can carry.
 pub(super) const LARGEST_DATAGRAM: usize = 65_507;
 
 /// The addresses of a host and of its neighbours, and the seed of its random numbers.

@@ -1,5 +1,5 @@
-//! All entries of a scenario and of the files that it names. Paths such as
-//! `sender.nic.transmit.start` identify them.
+//! All entries of a scenario and of the files that it names. A path such as
+//! `sender.nic.transmit.start` identifies each entry.
 
 use super::place::Lines;
 use super::setting::Dimension;

@@ -16,7 +16,8 @@ pub(crate) struct Bulk {
     pub(crate) bytes: u64,
     /// Number of bytes that the source passes to each write.
     pub(crate) write_size: usize,
-    /// Bytes of the largest IP packet that the sender's NIC segments (TSO); zero without TSO.
+    /// Size in bytes of the largest IP packet that the sender's NIC segments (TSO); zero without
+    /// TSO.
     pub(crate) gso_max_size: usize,
     /// Number of bytes that the sink requests from each read.
     pub(crate) read_size: usize,

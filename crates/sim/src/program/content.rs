@@ -22,7 +22,7 @@ static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
     bytes
 });
 
-/// Returns the content from `position` on, at most `length` bytes.
+/// Returns the content from stream position `position` on: `length` bytes, but at most one period.
 pub(super) fn piece(position: u64, length: usize) -> &'static [u8] {
     let at = usize::try_from(position % PERIOD as u64).unwrap_or(0);
     &BYTES[at..at + length.min(PERIOD)]

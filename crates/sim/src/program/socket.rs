@@ -1,4 +1,4 @@
-//! The TCP socket of a program: it connects or listens, and selects its events.
+//! The TCP socket of a program: it connects or listens, and recognises the events that concern it.
 
 use super::{Task, TcpReport};
 use linerate_stack::{ConnectOptions, Event, ListenHandle, ListenOptions, Stack, TcpHandle};

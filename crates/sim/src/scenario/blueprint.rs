@@ -56,11 +56,11 @@ pub struct TransferFacts<'a> {
     pub read_size: usize,
 }
 
-/// Bytes of a TCP header without options.
+/// Length of a TCP header without options, in bytes.
 const TCP_HEADER: usize = 20;
 
 impl TransferFacts<'_> {
-    /// Returns the bytes of data in a full segment without TCP options.
+    /// Returns the number of data bytes in a full segment without TCP options.
     #[must_use]
     pub fn segment(self) -> usize {
         self.mtu.saturating_sub(self.family.header_length() + TCP_HEADER)

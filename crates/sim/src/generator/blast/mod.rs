@@ -20,7 +20,7 @@ const HEADERS: usize = 14 + 64;
 /// Upper limit of the frames of a blast: the receiver's bitmap has this many bits.
 const MOST_FRAMES: u64 = 64;
 
-/// Upper limit of the configured data bytes of a frame.
+/// Upper limit of the configured number of data bytes in a frame.
 const MOST_DATA: u64 = 65_000;
 
 /// Parameters of a blast transfer, which sender and receiver share.
@@ -28,7 +28,7 @@ const MOST_DATA: u64 = 65_000;
 pub(crate) struct BlastParameters {
     costs: FrameCosts,
     bytes: u64,
-    /// Data bytes of each frame.
+    /// Number of data bytes in each frame.
     data: usize,
     /// Number of frames of each blast, except possibly the last.
     frames: u64,
@@ -63,7 +63,7 @@ impl BlastParameters {
     }
 }
 
-/// Parses the header of a blast frame for the NIC whose MAC address has this number. Returns `None`
+/// Parses the header of a blast frame that is addressed to the NIC with this number. Returns `None`
 /// for any other frame.
 fn read(frame: &[u8], number: usize) -> Option<Header> {
     Header::read(frame).filter(|header| header.kind == KIND && header.to == number)

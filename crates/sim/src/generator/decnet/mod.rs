@@ -97,7 +97,7 @@ impl DecnetParameters {
     }
 }
 
-/// Parses the header of a message or acknowledgement for the NIC whose MAC address has this number.
+/// Parses the header of a message or acknowledgement that is addressed to the NIC with this number.
 /// Returns `None` for any other frame.
 fn read(frame: &[u8], number: usize) -> Option<Header> {
     Header::read(frame).filter(|header| header.kind == KIND && header.to == number)

@@ -24,7 +24,7 @@ pub(crate) struct DecnetSender {
 
 #[derive(Debug)]
 struct Connection {
-    /// Number of the receiver's MAC address.
+    /// Number of the receiver's NIC, which its MAC address contains.
     peer: usize,
     /// Time and number of the next new message.
     next: Tick,

@@ -9,9 +9,9 @@ use crate::program::ProgramReport;
 use linerate_units::{Span, Tick};
 use std::net::{IpAddr, SocketAddr};
 
-/// Upper limit of the data bytes of an answer.
+/// Upper limit of the number of data bytes in an answer.
 const MOST_DATA: u64 = (LARGEST_DATAGRAM - HEADERS) as u64;
-/// Upper limit of the outstanding requests beyond the first.
+/// Upper limit of the number of outstanding requests, without the first.
 const MOST_AHEAD: u64 = 64;
 
 #[derive(Clone, Copy, Debug)]
