@@ -20,15 +20,16 @@ const BACKGROUND: usize = 0xfffe;
 /// A scheduled event of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
-    /// A timer of the medium with this number.
+    /// A timer of the medium with this number expires.
     Medium(u16, MediumEvent),
-    /// A timer of the NIC of the machine with this number.
+    /// A timer of the NIC of the machine with this number expires.
     Nic(u16, NicEvent),
     /// A signal from the wire reaches the NIC of the machine with this number.
     Reception(u16, Reception),
-    /// A timer of a machine's processor, by the numbers of machine and processor.
+    /// A timer of a machine's processor expires. The numbers are those of the machine and the
+    /// processor.
     Machine(u16, u16, MachineEvent),
-    /// A timer of the router or bridge with this number.
+    /// A timer of the router or bridge with this number expires.
     Relay(u16, RelayEvent),
     /// A signal from the wire reaches a NIC of a relay, by the numbers of relay and NIC.
     RelayReception(u16, u16, Reception),

@@ -28,7 +28,7 @@ use linerate_units::{Span, Tick};
 use processor::Processor;
 use rss::RssNic;
 
-/// A timer of one processor of a machine.
+/// The expiry of a timer of one processor of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MachineEvent {
     /// The running job ends, unless its schedule has a newer version than `plan`.
@@ -123,7 +123,7 @@ impl Machine {
         self.progress(now, actions);
     }
 
-    /// Handles a timer of a processor.
+    /// Handles an expired timer of a processor.
     pub(crate) fn handle_event(
         &mut self,
         now: Tick,
@@ -159,7 +159,7 @@ impl Machine {
         self.progress(now, actions);
     }
 
-    /// Handles a timer of the NIC.
+    /// Handles an expired timer of the NIC.
     pub(crate) fn handle_nic_event(
         &mut self,
         now: Tick,

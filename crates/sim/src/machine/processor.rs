@@ -165,7 +165,8 @@ impl Processor {
         self.cpu.add(Level::Task, self.costs.wakeup, Job::Task(index));
     }
 
-    /// Handles a timer. Returns a received frame if all other processors must process it too.
+    /// Handles an expired timer. Returns a received frame if all other processors must process it
+    /// too.
     pub(super) fn handle_event(
         &mut self,
         now: Tick,
@@ -298,6 +299,7 @@ impl Processor {
         while let Some(completion) = rss.nic.poll_completion(self.queue) {
             match completion {
                 // Without LRO, a received frame need not wait for a later one to be merged into it.
+                // So the driver takes the frame at once.
                 Completion::Received(frame) if most == 0 => self.take_received(frame, frames),
                 Completion::Received(frame) => {
                     let length = frames[frame].length();

@@ -143,7 +143,7 @@ impl Bus {
         }
     }
 
-    /// Handles a timer, see [`super::Medium::handle_event`].
+    /// Handles an expired timer, see [`super::Medium::handle_event`].
     pub(crate) fn handle_event(
         &mut self,
         now: Tick,
@@ -398,7 +398,7 @@ impl Bus {
         }
     }
 
-    /// Schedules the transmissions of all deferring stations once the cable is idle.
+    /// Schedules the transmissions of all deferring stations, after the cable has become idle.
     fn release_deferring(&mut self, actions: &mut Vec<MediumAction>) {
         let mut deferring = std::mem::take(&mut self.deferring);
         for port in deferring.drain(..) {

@@ -82,7 +82,7 @@ impl Duplex {
         actions.push(MediumAction::Later { at, event: MediumEvent::Start { port, plan: 0 } });
     }
 
-    /// Handles a timer, see [`super::Medium::handle_event`].
+    /// Handles an expired timer, see [`super::Medium::handle_event`].
     pub(crate) fn handle_event(
         &mut self,
         now: Tick,

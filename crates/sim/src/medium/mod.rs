@@ -51,7 +51,7 @@ pub(crate) fn time_on_wire(bit: Span, length: usize) -> Span {
     bit * (PREAMBLE_BITS + 8 * length as u64)
 }
 
-/// A timer of a medium.
+/// The expiry of a timer of a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MediumEvent {
     /// The station at a port begins to send, unless `plan` is an old version of its schedule.
@@ -92,7 +92,8 @@ pub(crate) enum MediumAction {
 pub struct MediumStatistics {
     /// Number of frames that were sent completely.
     pub frames: u64,
-    /// Bytes of the completely sent frames, with check sequences, without preambles and gaps.
+    /// Number of bytes in the completely sent frames, with check sequences, without preambles and
+    /// gaps.
     pub bytes: u64,
     /// Time during which stations sent frames, preambles, fragments and jams.
     pub busy: Span,
@@ -187,7 +188,7 @@ impl Medium {
         }
     }
 
-    /// Handles a timer of the medium.
+    /// Handles an expired timer of the medium.
     pub(crate) fn handle_event(
         &mut self,
         now: Tick,

@@ -101,7 +101,7 @@ impl Serial {
         });
     }
 
-    /// Handles a timer, see [`super::Medium::handle_event`].
+    /// Handles an expired timer, see [`super::Medium::handle_event`].
     pub(crate) fn handle_event(
         &mut self,
         now: Tick,

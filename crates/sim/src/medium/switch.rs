@@ -24,7 +24,7 @@ pub(crate) struct Cable {
 /// Parameters of a switch.
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchParameters {
-    /// The cable of each port for which the scenario specifies no other.
+    /// The cable of each port for which the scenario specifies no other cable.
     pub(crate) cable: Cable,
     /// Inter-frame gap in bit times.
     gap: u64,
@@ -113,7 +113,7 @@ impl Switch {
         actions.push(MediumAction::Later { at, event: MediumEvent::Start { port, plan: 0 } });
     }
 
-    /// Handles a timer, see [`super::Medium::handle_event`].
+    /// Handles an expired timer, see [`super::Medium::handle_event`].
     pub(crate) fn handle_event(
         &mut self,
         now: Tick,

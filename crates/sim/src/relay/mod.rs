@@ -22,12 +22,12 @@ use crate::nic::{Completion, FIRST_QUEUE, Nic, NicAction, NicEvent, NicStatistic
 use linerate_units::{Span, Tick};
 use serde::Serialize;
 
-/// A timer of a relay.
+/// The expiry of a timer of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RelayEvent {
     /// The running job ends, unless its schedule has a newer version than `plan`.
     Job { plan: u32 },
-    /// A timer of the NIC with this number.
+    /// A timer of the NIC with this number expires.
     Nic(u16, NicEvent),
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum RelayAction {
     Request { nic: u16, frame: FrameId },
     /// Truncate the frame that a NIC begins to send, see [`NicAction::Truncate`].
     Truncate { nic: u16, frame: FrameId, cut: Option<usize> },
-    /// Delay the frame that waits for a NIC's wire until `until`.
+    /// Do not send the frame that waits for a NIC's wire before `until`.
     Hold { nic: u16, until: Tick },
     /// Release the relay's reference to a frame.
     Release { frame: FrameId },
@@ -181,7 +181,7 @@ impl Relay {
         self.nics.iter().map(|nic| (nic.nic.statistics(), nic.egress.statistics()))
     }
 
-    /// Handles a timer of the relay or of one of its NICs.
+    /// Handles an expired timer of the relay or of one of its NICs.
     pub(crate) fn handle_event(
         &mut self,
         now: Tick,
@@ -251,7 +251,7 @@ impl Relay {
         self.nic_actions.clear();
     }
 
-    /// Starts the most urgent job, and schedules its end if that has changed.
+    /// Starts the most urgent job, and schedules its end unless the job is running already.
     fn resume(&mut self, now: Tick, actions: &mut Vec<RelayAction>) {
         schedule(self.cpu.resume(now), actions);
     }
