@@ -241,8 +241,8 @@ impl RelayOutcome {
         EgressStatistics::of_all(self.nics.iter().map(|nic| nic.egress))
     }
 
-    /// Returns the number of frames that the relay lost: in its NICs, before its processor, and in
-    /// the queues of its NICs.
+    /// Returns the number of frames that the relay lost: frames that its NICs failed to receive,
+    /// that were too many for its processor, or that the queues of its NICs dropped.
     #[must_use]
     pub fn lost(&self) -> u64 {
         let nics = self.nics.iter().map(|nic| lost(&nic.nic)).sum::<u64>();

@@ -13,7 +13,8 @@ const LONGEST: u64 = 65_536;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fifo {
     bytes: u64,
-    /// Bytes moved each time the NIC gets the bus, bytes of a bus word, and bus time of a word.
+    /// Number of bytes moved each time the NIC gets the bus. `word` is the size of a bus word in
+    /// bytes, and `cycle` the bus time of a word.
     burst: u64,
     word: u64,
     cycle: Span,

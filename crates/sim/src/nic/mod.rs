@@ -28,7 +28,7 @@ use transmit::Transmitter;
 /// Number of the first queue, and of the only queue of a NIC without RSS.
 pub(crate) const FIRST_QUEUE: u16 = 0;
 
-/// A timer of a NIC.
+/// The expiry of a timer of a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NicEvent {
     /// The frame at the head of the current transmit ring is ready to be sent.
@@ -51,7 +51,7 @@ pub(crate) enum NicAction {
     /// Send only the first `cut` bytes of the frame that begins to leave, with a wrong check
     /// sequence, because the FIFO will underrun. `None` revokes an earlier truncation.
     Truncate { frame: FrameId, cut: Option<usize> },
-    /// Delay the frame that waits for the wire until this time.
+    /// Do not send the frame that waits for the wire before this time.
     Hold { until: Tick },
     /// Release the NIC's reference to a frame.
     Release { frame: FrameId },
@@ -116,7 +116,8 @@ pub(crate) struct Nic {
     /// Time of one byte on the wire.
     byte: Span,
     queues: Vec<CompletionQueue>,
-    /// Counters of the whole NIC. Each queue has further counters.
+    /// Counters that the NIC does not keep for each queue. [`Nic::statistics`] adds the counters of
+    /// the queues.
     counted: NicStatistics,
 }
 
@@ -183,7 +184,7 @@ impl Nic {
         self.transmitter.post(now, queue, frame, actions);
     }
 
-    /// Handles a timer of the NIC.
+    /// Handles an expired timer of the NIC.
     pub(crate) fn handle_event(
         &mut self,
         now: Tick,
@@ -223,14 +224,14 @@ impl Nic {
         self.transmitter.handle_sending(now, actions);
     }
 
-    /// Notes that the frame collided. The medium will repeat it.
+    /// Notes that the frame being sent collided. The medium will repeat it.
     pub(crate) fn handle_collided(&mut self, actions: &mut Vec<NicAction>) {
         self.counted.collisions += 1;
         actions.push(NicAction::GiveBus { share: self.share });
     }
 
-    /// Notes that the frame of `length` bytes has been sent, or abandoned after too many
-    /// collisions.
+    /// Notes that the frame being sent, of `length` bytes, has been sent completely, or abandoned
+    /// after too many collisions.
     pub(crate) fn handle_sent(
         &mut self,
         now: Tick,

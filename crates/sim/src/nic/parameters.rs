@@ -4,15 +4,15 @@ use crate::parameter::{ParameterError, Section};
 use linerate_units::Span;
 use std::num::NonZeroU16;
 
-/// Upper limit of the queues of a NIC, and of the processors that serve them.
+/// Upper limit of the number of queues of a NIC, and of the processors that serve them.
 pub(crate) const MOST_QUEUES: u16 = 32;
 
 /// Upper limit of a ring's size: descriptors to transmit, descriptors or pages to receive. It
 /// bounds the memory of a simulated NIC.
 const LONGEST_RING: u64 = 65_536;
-/// Upper limit of the bytes of a bus word, and of the words of a burst.
+/// Upper limit of the size of a bus word in bytes, and of the number of words in a burst.
 const LONGEST_BURST: u64 = 65_536;
-/// Bytes of the largest IP packet.
+/// Size of the largest IP packet in bytes.
 const LONGEST_PACKET: u64 = 65_535;
 
 /// Parameters of a NIC.
@@ -102,10 +102,10 @@ pub(crate) struct InterruptParameters {
 pub(crate) struct OffloadParameters {
     /// Whether the NIC computes and verifies checksums, so that the processor need not.
     pub(crate) checksums: bool,
-    /// Bytes of the largest IP packet that the NIC segments (TSO); zero without TSO.
+    /// Size in bytes of the largest IP packet that the NIC segments (TSO); zero without TSO.
     pub(crate) tso_max_size: usize,
-    /// Bytes of the largest IP packet that the NIC merges from received segments (LRO); zero
-    /// without LRO.
+    /// Size in bytes of the largest IP packet into which the NIC merges received segments (LRO);
+    /// zero without LRO.
     pub(crate) lro_max_size: usize,
 }
 
@@ -171,7 +171,8 @@ impl NicParameters {
     }
 }
 
-/// Bytes that an 8390 stores with each frame: a header of 4 bytes and the check sequence.
+/// Number of bytes that an 8390 stores in addition to each frame: a header of 4 bytes and the check
+/// sequence.
 const KEPT_WITH_FRAME: usize = 4 + 4;
 
 impl ReceiveParameters {

@@ -13,20 +13,22 @@ pub(crate) struct CoDelParameters {
     pub(crate) interval: Span,
 }
 
-/// Bytes of the longest Ethernet frame. If no more bytes than this are queued, no frame is dropped
-/// (RFC 8289 §4.4).
+/// Length of the longest Ethernet frame in bytes. If no more bytes than this are queued, no frame
+/// is dropped (RFC 8289 §4.4).
 const LONGEST_FRAME: usize = 1_518;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CoDel {
     parameters: CoDelParameters,
-    /// Time at which dropping begins if the delay stays above the target until then.
+    /// Time at which dropping begins if the delay stays above the target until then; `None` while
+    /// the delay is below the target.
     above_until: Option<Tick>,
     dropping: bool,
     next_drop: Tick,
-    /// Number of frames dropped since dropping began.
+    /// Number of frames dropped since dropping began, which determines the rate of drops. If
+    /// dropping begins again soon, it continues from the earlier number.
     count: u64,
-    /// Value of `count` at the last begin of dropping.
+    /// Value of `count` when dropping last began.
     last_count: u64,
 }
 
@@ -77,7 +79,8 @@ impl CoDel {
         next
     }
 
-    /// Begins to drop. If dropping ended less than 16 intervals ago, it continues at its last rate.
+    /// Begins to drop frames. If dropping ended less than 16 intervals ago, the drops continue at
+    /// their last rate.
     fn begin(&mut self, now: Tick) {
         self.dropping = true;
         let grown = self.count.saturating_sub(self.last_count);

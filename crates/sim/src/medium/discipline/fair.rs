@@ -12,7 +12,7 @@ pub(crate) struct FairParameters {
     pub(crate) codel: CoDelParameters,
     /// Number of queues. Flows whose hashes are equal modulo this number share a queue.
     pub(crate) queues: usize,
-    /// Bytes that a queue may send in one round.
+    /// Number of bytes that a queue may send in one round.
     pub(crate) quantum: u64,
 }
 
