@@ -48,7 +48,7 @@ pub enum GatewayError {
 }
 
 impl GatewayError {
-    /// Returns a function that converts an error number of the operation `what`.
+    /// Returns a function that converts an error number of the operation `what` to a gateway error.
     pub(crate) fn of(what: &'static str) -> impl FnOnce(Errno) -> Self {
         move |errno| Self::System { what, errno }
     }

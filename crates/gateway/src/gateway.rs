@@ -55,9 +55,9 @@ pub struct Gateway<L> {
     pub(crate) host: Host<L>,
     pub(crate) poller: Poller,
     pub(crate) flows: Flows,
-    /// Connections that have more to do than one turn allows.
+    /// Indices of the connections that have more data than one turn may move.
     pub(crate) again: VecDeque<u32>,
-    /// UDP flows that have more to do than one turn allows.
+    /// Indices of the UDP flows that have more datagrams than one turn may receive.
     pub(crate) again_udp: VecDeque<u32>,
     pub(crate) counters: GatewayCounters,
     pub(crate) metrics: Option<MetricsServer>,
@@ -284,7 +284,8 @@ impl<L: Link + Readiness> Gateway<L> {
             if is_new {
                 left -= 1;
                 if left == 0 || CLOCK.now().since(begun) >= limit {
-                    // The next turn, which is due at once, checks the pace again.
+                    // The remaining new flows are left to the next turn. It is due at once, and
+                    // checks the pace again.
                     self.new_flows_at = begun;
                     break;
                 }

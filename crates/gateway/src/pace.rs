@@ -10,9 +10,9 @@
 
 use linerate_units::{Duration, Instant};
 
-/// While the gateway is saturated, new flows get at most the time divided by this number.
+/// While the gateway is saturated, new flows get at most 1/`SHARE` of the thread's time.
 const SHARE: u64 = 8;
-/// During a flood, new flows get at most the time divided by this number.
+/// During a flood, new flows get at most 1/`SHARE_OF_FLOOD` of the thread's time.
 const SHARE_OF_FLOOD: u64 = 64;
 /// Maximum time that new flows take in one turn.
 const BURST: Duration = Duration::from_millis(5);

@@ -81,7 +81,7 @@ impl<L: Link + Readiness> Gateway<L> {
                 Ok(_) => self.counters.udp_bytes_up += length as u64,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     // The error belongs to an earlier datagram, and has prevented this one from
-                    // being sent.
+                    // being sent. So this datagram is sent again.
                     is_refused = true;
                     let sent = far.send(&self.datagram[..length]).is_ok();
                     self.counters.datagrams_dropped += u64::from(!sent);
