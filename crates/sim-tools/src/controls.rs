@@ -120,7 +120,7 @@ pub const CONTROLS: [Control; 12] = [
     },
 ];
 
-/// The results of one experiment for one column of the table.
+/// The results of one experiment for one column of the table of 1988.
 #[derive(Clone, Debug)]
 pub struct ControlColumn {
     /// Throughput in KB/s for each buffer size of [`PACKETS`].
@@ -133,7 +133,7 @@ pub struct ControlColumn {
     pub changed: bool,
 }
 
-/// The results of one experiment for both columns of the table.
+/// The results of one experiment for both columns of the table of 1988.
 #[derive(Clone, Debug)]
 pub struct ControlOutcome {
     /// The experiment.

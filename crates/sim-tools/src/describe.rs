@@ -100,7 +100,7 @@ fn work(idle: f64, levels: [Span; 3], time: f64) -> String {
     format!("{idle} idle; {nics} for the NIC, {network} for IP and TCP, {tasks} for tasks")
 }
 
-/// Returns the share of a time span in `seconds` seconds, or 0 if `seconds` is 0.
+/// Returns `span` as a share of `seconds` seconds, or 0 if `seconds` is 0.
 pub(crate) fn part(span: Span, seconds: f64) -> f64 {
     if seconds > 0.0 { span.as_secs_f64() / seconds } else { 0.0 }
 }
@@ -254,7 +254,7 @@ const NIC_COLUMNS: [&str; 11] = [
     "bytes", "packets", "errs", "drop", "fifo", "bytes", "packets", "errs", "drop", "fifo", "colls",
 ];
 const RECEIVED_COLUMNS: usize = 5;
-/// Space between received and sent frames.
+/// Space between the columns of received and of sent frames.
 const GAP: &str = "   ";
 
 #[cfg(test)]

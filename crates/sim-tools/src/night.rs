@@ -15,7 +15,7 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 pub struct NightOptions {
     /// Number of transfers for each cell.
     pub repeat: NonZeroU32,
-    /// Bytes of each transfer.
+    /// Number of bytes of each transfer.
     pub bytes: NonZeroU64,
     /// Seed of the order of runs and of all random numbers.
     pub seed: u64,
@@ -31,11 +31,11 @@ pub struct NightOptions {
 /// The results of a simulated night.
 #[derive(Debug)]
 pub struct Night {
-    /// Results of each column of the table.
+    /// Results of each column of the table of 1988.
     pub columns: Vec<ColumnOutcome>,
 }
 
-/// A column of the table with its cells.
+/// A column of the table of 1988 with its simulated cells.
 #[derive(Debug)]
 pub struct ColumnOutcome {
     /// The measured column, with its published figures.
@@ -126,8 +126,8 @@ impl Night {
     }
 }
 
-/// Loads the scenarios of both columns, and applies the changes. A scenario that lacks a changed
-/// parameter stays as it is.
+/// Loads the scenarios of both columns of the table of 1988, and applies the changes. A scenario
+/// that lacks a changed parameter stays as it is.
 pub(crate) fn scenarios(changes: &[String]) -> Result<Vec<Scenario>, ScenarioError> {
     refuse_twice(changes)?;
     let mut scenarios = COLUMNS

@@ -65,7 +65,7 @@ struct Machine {
     busy_for_nics_seconds: f64,
     busy_for_network_seconds: f64,
     busy_for_tasks_seconds: f64,
-    /// Results of each processor, if the machine has several.
+    /// Results of each processor, if the machine has several; otherwise empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     processors: Vec<Processor>,
     #[serde(flatten)]

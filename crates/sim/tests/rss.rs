@@ -177,7 +177,8 @@ fn a_timeline_has_a_lane_for_each_processor_and_each_queue() {
                 levels.iter().sum::<u64>(),
                 held.iter().map(|held| held.until.since(held.from).as_picos()).sum()
             );
-            // A job that is still running at the end is not counted yet.
+            // A job that is still running at the end is not counted yet, so the timeline may show
+            // more time.
             assert!(
                 levels
                     .iter()
