@@ -21,7 +21,7 @@ use std::thread;
 /// The MTU of the tunnel in bytes, as in WireGuard: the 1,500 bytes of Ethernet without the headers
 /// of IPv6 (40 bytes), UDP (8 bytes) and WireGuard (32 bytes).
 const MTU: usize = 1_420;
-/// Length in bytes of the header before each packet, which has the packet's number.
+/// Length in bytes of the header before each packet. The header contains the packet's number.
 const HEADER: usize = 8;
 
 /// Combines a packet with a stream of bytes that is derived from the key and the packet's number.

@@ -22,7 +22,7 @@ use linerate_wire::{MacAddress, Segment, SeqNum};
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Bytes of each write and read of the application.
+/// Number of bytes in each write and read of the application.
 const PIECE: usize = 64 << 10;
 /// Virtual time between two turns of the hosts.
 const TURN: Duration = Duration::from_micros(10);
@@ -63,12 +63,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         "path-loss" => Pair::with_delay("rx.loss=1%")?.delayed_bulk(amount)?,
         _ => return Err(format!("there is no work called {work}").into()),
     };
-    // The exact number of units. A bulk transfer may exceed the amount.
+    // Print the number of units that were done, because a bulk transfer may exceed the amount.
     println!("{done}");
     Ok(())
 }
 
-/// A bulk transfer between two connections without a link. Returns the number of segments.
+/// Runs a bulk transfer between two connections without a link. Returns the number of segments.
 fn connection(amount: u64) -> u64 {
     let (mut sender, mut receiver) = handshake();
     let mut now = Instant::ZERO;
@@ -181,7 +181,8 @@ impl Pair<Far> {
         Ok(Self { left, right, listener, server: PORT, clock })
     }
 
-    /// A bulk transfer in which data arrives after the delay of the path.
+    /// Runs a bulk transfer over a path with a delay. The unit is the data of a segment, 1,448
+    /// bytes.
     fn delayed_bulk(&mut self, amount: u64) -> Outcome {
         let (client, server) = self.open()?;
         let (piece, mut received) = (vec![7; PIECE], vec![0; PIECE]);
@@ -232,7 +233,7 @@ impl<L: Link> Pair<L> {
         }
     }
 
-    /// A bulk transfer. The unit is a data segment.
+    /// Runs a bulk transfer. The unit is a data segment.
     fn bulk(&mut self, amount: u64) -> Outcome {
         let (client, server) = self.open()?;
         let (piece, mut received) = (vec![7; PIECE], vec![0; PIECE]);
@@ -249,7 +250,7 @@ impl<L: Link> Pair<L> {
         segments(&self.right).ok_or_else(|| "the connection is gone".into())
     }
 
-    /// Sends one byte to the other host and one byte back.
+    /// Sends one byte to the other host and one byte back. The unit is such a round trip.
     fn ping_pong(&mut self, amount: u64) -> Outcome {
         let (client, server) = self.open()?;
         let now = self.later();
@@ -267,7 +268,7 @@ impl<L: Link> Pair<L> {
         Ok(amount)
     }
 
-    /// Opens and closes connections. The server closes first.
+    /// Opens and closes connections; the server closes first. The unit is a connection.
     fn connect(&mut self, amount: u64) -> Outcome {
         for _ in 0..amount {
             let (client, server) = self.open()?;

@@ -24,7 +24,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Time between two packets.
 const INTERVAL: Duration = Duration::from_micros(10);
-/// Number of different packets.
+/// Number of different packets in a flood. The flood repeats them.
 const FLOOD: u64 = 4_096;
 const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 9);
 
