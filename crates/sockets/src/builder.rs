@@ -104,8 +104,9 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
 
     /// Sets the budget of one turn of the host's event loop. Zero in a field counts as one.
     ///
-    /// The thread holds the lock during a turn. With a larger budget, bulk transfers are slightly
-    /// faster. With a smaller one, application threads wait for the lock for a shorter time.
+    /// The thread holds the lock of the host during a turn. With a larger budget, bulk transfers
+    /// are slightly faster. With a smaller one, application threads wait for the lock for a shorter
+    /// time.
     #[must_use]
     pub fn budget(self, Budget { receive, timers, transmit }: Budget) -> Self {
         // With a budget of zero, the event loop would spin for ever without making progress.
@@ -174,8 +175,8 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         for (link, shard) in links {
             for link in std::iter::once(&link).chain(further.iter().map(|(_, link)| link)) {
                 if link.capabilities().mtu < SMALLEST_MTU {
-                    // The host could never send packets above the MTU, so its event loop would spin
-                    // for ever.
+                    // The host could never send packets that exceed this MTU, so its event loop
+                    // would spin for ever.
                     return Err(Error::NarrowLink(link.capabilities().mtu).into());
                 }
             }

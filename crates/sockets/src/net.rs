@@ -74,7 +74,7 @@ impl Net {
         Self { running, interface: FIRST_INTERFACE }
     }
 
-    /// Adds the thread of a shard, to be joined at the end.
+    /// Adds the thread of a shard. The thread is joined when the network stops.
     pub(crate) fn add_thread(&self, thread: JoinHandle<()>) {
         self.running.threads.lock().push(thread);
     }

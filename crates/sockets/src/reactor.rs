@@ -40,7 +40,8 @@ pub struct Activity {
     pub wake_ups: u64,
     /// Number of times that an application thread waited for a socket.
     pub waits: u64,
-    /// Bytes of freed buffers that the allocator was asked to return to the operating system.
+    /// Number of bytes in freed buffers that the allocator was asked to return to the operating
+    /// system.
     pub returned_bytes: u64,
 }
 

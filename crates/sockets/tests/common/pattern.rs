@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 /// of a buffer is detected.
 const PERIOD: usize = 65_521;
 
-/// Bytes per write and read. Not a multiple of any buffer size.
+/// Number of bytes in each write and read. It is not a multiple of any buffer size.
 const PIECE: usize = 60_007;
 
 /// Returns two periods of the pattern, so that any `PIECE` bytes of the pattern are a slice of

@@ -43,7 +43,7 @@ const fn prefix_length(address: IpAddr) -> u8 {
 /// A path of our host, two routers and a peer, in this order.
 struct RoutedPath {
     net: Net,
-    /// The second router. The first one is in the network of the test.
+    /// The second router. The first one is in the network namespace of the test.
     router: Network,
     peer: Network,
 }
@@ -55,7 +55,7 @@ impl RoutedPath {
         Self::with_shards(1)
     }
 
-    /// Returns a path with an MTU of 1,500 bytes whose first host has this number of shards.
+    /// Returns a path with an MTU of 1,500 bytes, on which our host has this number of shards.
     fn with_shards(count: usize) -> Option<Self> {
         let [ours, between, theirs] = NETWORKS;
         let mut queues = open_queues(count)?.into_iter();

@@ -155,7 +155,7 @@ fn sequence_numbers_wrap_in_both_directions() {
 /// Number of bytes of a transfer that exceeds the buffers of both endpoints.
 const MORE_THAN_FITS: u64 = 16 << 20;
 
-/// Waits for the stall time. Nothing is ever sent on the channel.
+/// Waits for the stall time, by receiving from a channel on which nothing is ever sent.
 fn stall() {
     let stall: Duration = setting("LINERATE_STALL", "5s");
     let (_sender, receiver) = channel::<()>();
