@@ -137,8 +137,8 @@ impl UdpSocket {
             .call(|stack, now| stack.udp_unblock_source(now, self.socket.handle, group, source))?)
     }
 
-    /// Selects whether sockets of this host receive the datagrams of this socket to groups that
-    /// they have joined. They do by default.
+    /// Selects whether datagrams that this socket sends to multicast groups are also delivered to
+    /// members on this host (`IP_MULTICAST_LOOP`). They are by default.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -146,8 +146,8 @@ impl UdpSocket {
         Ok(self.socket.call(|stack, _| stack.udp_set_multicast_loop(self.socket.handle, on))?)
     }
 
-    /// Do sockets of this host receive the datagrams of this socket to groups that they have
-    /// joined?
+    /// Are datagrams that this socket sends to multicast groups also delivered to members on this
+    /// host?
     ///
     /// # Errors
     /// If the network has panicked.
@@ -155,8 +155,8 @@ impl UdpSocket {
         Ok(self.socket.call(|stack, _| stack.udp_multicast_loop(self.socket.handle))?)
     }
 
-    /// Selects whether sockets of this host receive the datagrams of this socket to groups that
-    /// they have joined. They do by default.
+    /// Selects whether datagrams that this socket sends to multicast groups are also delivered to
+    /// members on this host (`IPV6_MULTICAST_LOOP`). They are by default.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -164,8 +164,8 @@ impl UdpSocket {
         Ok(self.socket.call(|stack, _| stack.udp_set_multicast_loop(self.socket.handle, on))?)
     }
 
-    /// Do sockets of this host receive the datagrams of this socket to groups that they have
-    /// joined?
+    /// Are datagrams that this socket sends to multicast groups also delivered to members on this
+    /// host?
     ///
     /// # Errors
     /// If the network has panicked.

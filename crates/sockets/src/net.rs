@@ -48,9 +48,9 @@ use std::time::{Duration, Instant};
 /// ```
 ///
 /// The network exists until [`Net::shutdown`], or until the last clone is dropped. Then its threads
-/// end, its connections are reset, and every call on one of its sockets fails with
-/// [`ErrorKind::NetworkDown`](io::ErrorKind::NetworkDown), including calls that are waiting.
-/// Sockets alone do not keep the network alive.
+/// end, and its connections are reset. Data that was received before can still be read. All other
+/// reads and writes fail with [`ErrorKind::NetworkDown`](io::ErrorKind::NetworkDown), including
+/// calls that are waiting. Sockets alone do not keep the network alive.
 #[derive(Clone)]
 pub struct Net {
     running: Arc<Running>,

@@ -266,7 +266,7 @@ impl UdpSocket {
         Ok(self.socket.call(|stack, _| stack.udp_fragmentation(self.socket.handle))?)
     }
 
-    /// Returns the MTU of the path to the peer in bytes, as far as it is known.
+    /// Returns the MTU of the path to the peer in bytes, according to what is known so far.
     ///
     /// # Errors
     /// `NotConnected`, or the reason why there is no path.
@@ -329,13 +329,14 @@ impl Handle for UdpHandle {
     fn has_more(self, stack: &Stack, direction: Direction) -> bool {
         match direction {
             Direction::Read => stack.udp_is_readable(self).unwrap_or(false),
-            // One event may announce room for several sends that were refused before.
+            // One event may announce room for several sends that were refused before, so another
+            // waiting thread may be able to send.
             Direction::Write => true,
         }
     }
 
     fn close(self, access: &mut Access<'_>, _: &Shared) {
-        // This cannot fail, because the handle is not shared.
+        // This cannot fail: no other socket has this handle, so it was not closed before.
         let _ = access.stack.udp_close(self);
     }
 }

@@ -97,8 +97,8 @@ impl Registry {
 
     pub(crate) fn remove(&mut self, id: SocketId) {
         self.sockets.remove(&id);
-        // Shrinking takes time proportional to the sockets removed since it was done last, so
-        // removal stays cheap on average.
+        // Shrinking the map takes time proportional to the number of sockets removed since it was
+        // last shrunk, so removal stays cheap on average.
         if self.sockets.capacity() > 8 * self.sockets.len() + 64 {
             self.sockets.shrink_to(2 * self.sockets.len());
         }

@@ -23,7 +23,8 @@ impl Handle for TcpHandle {
     fn close(self, access: &mut Access<'_>, shared: &Shared) {
         let is_in_time = wait_for_acknowledgement(self, access, shared);
         let now = access.now();
-        // This cannot fail, because the handle is not shared.
+        // This cannot fail: no other socket has this handle, so the connection was not closed
+        // before.
         let _ = if is_in_time {
             access.stack.tcp_close(now, self)
         } else {
@@ -37,7 +38,7 @@ impl Handle for TcpHandle {
 fn wait_for_acknowledgement(handle: TcpHandle, access: &mut Access<'_>, shared: &Shared) -> bool {
     let Some(linger) = linger_of(handle, &access.stack) else { return true };
     let now = access.now();
-    // This fails if the direction was shut down before, in which case a FIN follows, too.
+    // This fails if the sending direction was shut down before. A FIN was queued then, too.
     let _ = access.stack.tcp_shutdown_write(now, handle);
     let deadline = time::Instant::now().checked_add(linger);
     let mut in_time = true;

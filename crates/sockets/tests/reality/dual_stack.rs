@@ -69,7 +69,8 @@ macro_rules! outcomes {
                 note(format!("{case}: server to {to}"), ip(server.local_addr()));
             }
             // Opens a second listener at the same port. Cases with a listener at a single address
-            // are left out: our host then allows one at all addresses, too, which Linux refuses.
+            // are left out: our host then allows a listener at all addresses, too, which Linux
+            // refuses.
             let is_at_all = ["[::]", "[::ffff:0.0.0.0]"].contains(&local);
             let others: &[&str] =
                 if is_at_all { &["0.0.0.0", "[::]", "[::ffff:0.0.0.0]"] } else { &[] };

@@ -278,7 +278,8 @@ impl<L: Link> Link for Flooded<L> {
         let mut came = 0;
         if let Some(frames) = &mut self.frames {
             let now = MonotonicClock.now();
-            // Both kinds of frames share one receive ring. The flood takes at most half of a batch.
+            // The frames of the flood and of the link share one receive ring. The flood takes at
+            // most half of a batch.
             while came < budget / 2 && frames.due(now) > 0 {
                 on_frame(RxFrame::plain(frames.next(), now));
                 came += 1;
