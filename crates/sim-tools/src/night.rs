@@ -1,5 +1,5 @@
 //! The measurement series of October 1988, called a night. It has four transfers of 8 MB, in random
-//! order, for both columns of the table and for every pair of socket buffers from 1 to 17 packets.
+//! order, for both columns of its table and for every pair of socket buffers from 1 to 17 packets.
 
 use crate::load::{ScenarioError, load, refuse_twice};
 use crate::published::{COLUMNS, Column};
