@@ -103,7 +103,7 @@ impl<J> Cpu<J> {
     }
 
     /// Moves the jobs of level `from` that satisfy `wanted` to the end of the queue of level `to`.
-    /// They keep their order and the work done so far. No job may be running.
+    /// The jobs keep their order, and the work that was done on them. No job may be running.
     pub(crate) fn promote(&mut self, from: Level, to: Level, wanted: impl Fn(&J) -> bool) {
         debug_assert_eq!(self.running, None, "no job runs");
         let (promoted, left) =
@@ -172,9 +172,9 @@ impl<J> Cpu<J> {
     }
 
     /// Returns the present speed in 65,536ths of full speed. Use of the bus by NICs slows the
-    /// processor down in proportion to `bus_demand`. Each competing processor runs at the same
-    /// speed and slows it down further: s = a − competitors · w² · s. Here `s` is the speed, `a`
-    /// the speed without competitors and `w` the bus demand of each processor.
+    /// processor down in proportion to `bus_demand`. Competing processors, which run at this speed
+    /// too, slow it down further: s = a − competitors · w² · s. Here `s` is the speed, `a` the
+    /// speed without competitors and `w` the bus demand of each processor.
     const fn share(&self) -> u64 {
         let lost = (if self.taken > FULL { FULL } else { self.taken }) * self.bus_demand / FULL;
         let alone = if FULL - lost < SLOWEST { SLOWEST } else { FULL - lost };

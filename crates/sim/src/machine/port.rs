@@ -1,8 +1,9 @@
 //! The link between a host's TCP/IP stack and its simulated NIC driver.
 //!
-//! The stack computes TCP checksums only if frames are captured; the machine charges their
-//! processor time in any case. Damage on the wire is detected without them, by the frame check
-//! sequence. For a NIC with TSO, the link completes the checksums of all frames.
+//! The stack computes TCP checksums only if frames are captured; the machine charges the processor
+//! time of checksums in any case. The frame check sequence detects damage on the wire, so TCP
+//! checksums are not needed for that. For a NIC with TSO, the link completes the checksums of all
+//! frames.
 
 use crate::frame::{Frame, FrameId, Frames};
 use linerate_stack::{

@@ -141,7 +141,7 @@ impl Processor {
     }
 
     /// Returns the event that the first unfinished program's TCP connection waits for. Returns
-    /// `None` if there is no such connection, or if it waits for the program.
+    /// `None` if there is no such connection, or if the connection waits for the program.
     pub(super) fn waits_for(&self) -> Option<Activity> {
         let mut programs = self.processes.iter().map(|process| process.program.report(&self.stack));
         programs.find(|program| !program.complete && program.tcp.is_some())?.waits_for()

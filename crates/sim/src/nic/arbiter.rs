@@ -78,9 +78,10 @@ impl Arbiter {
         self.period.is_none()
     }
 
-    /// Returns the time at which a NIC gets the bus that it requests at `asked`. It gets the bus
-    /// after the grant time, or when the other bus master releases it. The pending request has
-    /// precedence over the next request of the other bus master.
+    /// Returns the time at which a NIC gets the bus that it requests at `asked`. The NIC gets the
+    /// bus after the grant time; if the other bus master has the bus then, when that master
+    /// releases it. The pending request has precedence over the next request of the other bus
+    /// master.
     pub(super) fn granted(&self, asked: Tick) -> Tick {
         let wanted = asked + self.grant;
         let Some(period) = self.period else { return wanted };

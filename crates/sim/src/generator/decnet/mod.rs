@@ -1,7 +1,7 @@
-//! A model of DECnet senders, limited to their load on a wire and on a machine's memory. One host
-//! has a connection with each of several other hosts. It repeats an unacknowledged message after a
-//! time that grows linearly or exponentially. Each message, and each repetition that waits for the
-//! wire, occupies a buffer of one pool.
+//! A model of DECnet senders, limited to their load on a wire and on a machine's memory. The
+//! sender, one host, has a connection with each of several receivers. It repeats an unacknowledged
+//! message after a time that grows linearly or exponentially. Each message, and each repetition
+//! that waits for the wire, occupies a buffer of one pool.
 
 mod receiver;
 mod sender;

@@ -1,6 +1,6 @@
-//! Properties of every transmission on a bus or a star (IEEE 802.3 §4), checked over random
-//! traffic. They are the times at which transmissions begin, the collisions, the durations of jams
-//! and backoffs, and the signals that each port receives.
+//! Checks that every transmission on a bus or a star obeys IEEE 802.3 §4, with random traffic. The
+//! checks cover the times at which transmissions begin, the collisions, the durations of jams and
+//! backoffs, and the signals that each port receives.
 
 use super::*;
 use crate::event_queue::EventQueue;
