@@ -240,7 +240,8 @@ impl Drop for Handshake {
         if !self.is_answered
             && let Ok(mut access) = self.shared.access()
         {
-            // Fails if the client has given up.
+            // This fails if the client has given up. The host has then removed the handshake
+            // already.
             let _ = access.stack.forward_drop(self.handle);
         }
     }

@@ -18,7 +18,7 @@ fn threads_have_the_name_of_the_network_and_the_number_of_their_shard() {
     let (one, _other) = cable();
     let (two, _others) = queues(MemoryConfig::default(), 2).unwrap();
     let mut two = two.into_iter();
-    // A thread name ends at a zero byte in the operating system.
+    // In the operating system, a thread name ends at a zero byte.
     drop(
         Net::builder(one, config(LEFT)).name("one\0more").when_ended(tell.clone()).start().unwrap(),
     );

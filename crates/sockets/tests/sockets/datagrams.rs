@@ -32,8 +32,8 @@ fn a_peek_leaves_the_datagram_and_a_small_buffer_truncates_it() {
     far.send_to(b"datagram", near.local_addr().unwrap()).unwrap();
     let mut received = [0; 4];
     assert_eq!(near.peek_from(&mut received).unwrap().0, 4);
-    // If both datagrams were sent at once, the second could overtake the first, which may wait for
-    // ARP.
+    // The second datagram is sent only now. It could otherwise overtake the first one, which may
+    // wait for ARP.
     far.send_to(b"next", near.local_addr().unwrap()).unwrap();
     assert_eq!(near.peek(&mut received).unwrap(), 4);
     assert_eq!(near.recv(&mut received).unwrap(), 4);
@@ -138,7 +138,8 @@ fn a_sender_to_its_own_host_never_waits_and_excess_datagrams_are_dropped() {
     let [from, to] = [(); 2].map(|()| left.bind_udp((LEFT, 0)).unwrap());
     from.set_nonblocking(true).unwrap();
     let address = to.local_addr().unwrap();
-    // The number of datagrams is three times the capacity of the host's loopback queue.
+    // The number of datagrams is three times the capacity of the host's loopback queue, so not all
+    // of them fit.
     for _ in 0..DATAGRAMS {
         from.send_to(&[1; 1_000], address).unwrap();
     }
@@ -150,8 +151,8 @@ fn queued_datagrams_are_sent_although_the_socket_is_dropped() {
     let (left, right) = networks();
     let near = left.bind_udp((LEFT, 0)).unwrap();
     let mut received = [0; 9];
-    // The first datagram needs an ARP request; for the second, the neighbour's MAC address is
-    // cached.
+    // The first datagram waits for an ARP reply, although its socket is dropped. The second is sent
+    // at once, because the neighbour's MAC address is cached.
     for word in [b"one", b"two"] {
         let far = right.bind_udp((RIGHT, 0)).unwrap();
         let from = far.local_addr().unwrap();

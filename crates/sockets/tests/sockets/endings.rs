@@ -81,7 +81,7 @@ fn a_failing_link_wakes_all_waiting_threads() {
         right.take();
         other.shutdown();
     });
-    // Threads with a peer may get the peer's reset before the failure of the link.
+    // A thread that uses a connection may get the peer's reset before the failure of the link.
     for kind in [errors[0], errors[3]] {
         assert!(matches!(kind, ErrorKind::NetworkDown | ErrorKind::ConnectionReset), "{kind}");
     }
@@ -244,7 +244,7 @@ fn sockets_of_an_ended_network_accept_no_data() {
     let (link, right) = cable();
     let shows = Arc::new(AtomicBool::new(false));
     let broken = Broken { link, shows: Arc::clone(&shows), fault: || LinkError::Down };
-    // The link is kept, so that the peer's link does not fail as well.
+    // The link is kept: if it were dropped, the peer's link would fail as well.
     let (sender, kept) = mpsc::channel();
     let gone =
         Net::builder(broken, config(LEFT)).when_ended(move |link| sender.send(link).unwrap());
@@ -282,7 +282,7 @@ fn sockets_of_an_ended_network_accept_no_data() {
 fn shutdown_resets_connections_that_are_still_closing() {
     let (left, right) = cable();
     let mut left = ByHand::new(left);
-    // The link is kept, so that the last frames of the right host are not lost.
+    // The link is kept: if it were dropped, the last frames of the right host would be lost.
     let (sender, kept) = mpsc::channel();
     let right =
         Net::builder(right, config(RIGHT)).when_ended(move |link| sender.send(link).unwrap());
@@ -290,7 +290,8 @@ fn shutdown_resets_connections_that_are_still_closing() {
     let (from_closed, closed) = left.accept(&right);
     let (from_lingering, lingering) = left.accept(&right);
     lingering.set_linger(Some(Duration::from_secs(600))).unwrap();
-    // The left host is not driven, so the FINs are not acknowledged.
+    // The left host is not driven, so the FINs are not acknowledged and both connections stay
+    // closing.
     drop(closed);
     thread::scope(|scope| {
         let before = right.activity().waits;

@@ -73,8 +73,8 @@ fn connections_beyond_the_backlog_wait_until_there_is_room() {
     let address = listener.local_addr().unwrap();
     let waiting = [(); 2].map(|()| right.connect(address).unwrap());
     let error = loop {
-        // A client may consider one more connection open, although the server has dropped the last
-        // acknowledgement of its handshake.
+        // The client may open one connection more than the server queues: the server can drop the
+        // last acknowledgement of a handshake, which the client does not notice.
         match right.connect_timeout(&address, Duration::from_millis(20)) {
             Ok(_) => {}
             Err(error) => break error,

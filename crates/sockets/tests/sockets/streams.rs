@@ -351,7 +351,8 @@ fn the_limit_of_unsent_data_blocks_writes() {
     assert_eq!(near.unsent_low_water().unwrap(), Some(1_000));
     near.set_nonblocking(true).unwrap();
     let mut written = 0;
-    // The peer does not read, so its window equals the free space of its buffer.
+    // The peer does not read, so its window closes when its buffer is full. Further data stays
+    // unsent.
     while near.tcp_info().unwrap().send_window > 0 || near.tcp_info().unwrap().unsent < 1_000 {
         written += (&near).write(&[7; 4_096]).unwrap_or(0);
     }

@@ -25,7 +25,8 @@ fn no_wake_up_is_lost_in_many_round_trips() {
             far.read_exact(&mut byte).unwrap();
         }
     });
-    // A thread waits at most once for each byte. A fast thread does not wait at all.
+    // A thread waits at most once for each byte. It may wait less often, because the byte may have
+    // arrived before the read.
     assert!(left.activity().waits - before.0 <= ROUNDS, "{:?}", left.activity());
     assert!(right.activity().waits - before.1 <= ROUNDS, "{:?}", right.activity());
 }
@@ -145,7 +146,7 @@ fn no_accepting_thread_waits_while_a_connection_is_queued() {
 fn a_waiting_receiver_gets_the_error_of_another_threads_send() {
     let (_left, right) = networks();
     let far = right.bind_udp("0.0.0.0:0").unwrap();
-    // Nothing is bound to this port.
+    // No socket is bound to this port, so the datagram below causes a port-unreachable error.
     far.connect((LEFT, 9)).unwrap();
     thread::scope(|scope| {
         let before = right.activity().waits;
