@@ -158,8 +158,8 @@ fn we_send(control: &str, path: &str, seed: u64) -> Outcome {
         info.smoothed_round_trip
     );
     drop((ours, net));
-    // Dropping the last owner of the link removes the device. Its name is then free for the next
-    // run.
+    // Dropping the last owner of the link removes the device, so that the next run can use its
+    // name.
     drop(interface);
     Outcome { goodput, counters }
 }

@@ -119,7 +119,7 @@ fn a_host_takes_addresses_and_a_router_from_radvd_and_connects_in_both_direction
             let (kernels, peer) = listener.accept().unwrap();
             assert_eq!(peer.ip(), temporary, "a temporary address is preferred");
             upload(&ours, &kernels, 1 << 20);
-            // The link uses the MTU that the router advertises.
+            // The router advertises an MTU of 1,400 bytes, which determines the segment size.
             assert_eq!(ours.tcp_info().unwrap().effective_mss, 1_400 - 60 - 12);
             let listener = net.bind("[::]:0").unwrap();
             let port = listener.local_addr().unwrap().port();

@@ -60,8 +60,8 @@ struct Flood {
 type Transfer = fn(Option<Flood>) -> f64;
 
 const FLOODS: [Flood; 6] = [
-    // Our host drops these by their MAC address. The loss of throughput is the cost of the link and
-    // of the flood's sender, which no host could avoid.
+    // Our host drops these frames because of their MAC address. The loss of throughput is the cost
+    // of the link and of the flood's sender, which no host could avoid.
     Flood { name: "frames for another host", rate: 100_000, frame: misdirected_syn },
     Flood { name: "random frames", rate: 20_000, frame: random_frame },
     Flood { name: "fragments", rate: 20_000, frame: fragment },
@@ -140,7 +140,8 @@ fn config(address: Ipv4Addr, mac: [u8; 6]) -> StackConfig {
     let network = format!("{address}/24").parse().unwrap();
     let mut config = StackConfig::new(MacAddress::new(mac), network);
     if address == OURS {
-        // The flood's sources have a route, so that the cost of our responses is measured, too.
+        // Our host has a route to the flood's sources. It can thus respond, and the cost of its
+        // responses is measured, too.
         config.routes.push(Route::via("0.0.0.0/0".parse().unwrap(), KERNEL));
     }
     config
@@ -367,7 +368,7 @@ fn send_flood(mut link: PacketLink, flood: Flood, over: &AtomicBool) {
             Some(TxFrame::whole(frame.len()))
         });
         if sent.is_err() {
-            // The interface was removed with its network.
+            // Sending fails after the interface was removed with its network, which ends the flood.
             return;
         }
         thread::sleep(time::Duration::from_micros(500));

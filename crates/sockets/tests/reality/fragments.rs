@@ -95,8 +95,8 @@ fn exchange_in_both_directions(net: &Net, [kernel, own]: [IpAddr; 2]) -> [u32; 2
             |bytes| kernels.recv_from(bytes).unwrap().0,
         )
     };
-    // Small datagrams, from which the kernel learns our MAC address. Packets that wait for address
-    // resolution can be overtaken, but a marker must not overtake its large datagram.
+    // Small datagrams are sent first, from which the kernel learns our MAC address. Otherwise large
+    // datagrams would wait for address resolution, and their markers could overtake them.
     send_from_us(100);
     [8_000, 60_000].map(|size| {
         let from_kernel = exchange(

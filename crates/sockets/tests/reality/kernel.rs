@@ -107,6 +107,7 @@ pub(crate) fn assert_content() {
     }
     // A SYN that the impaired link duplicated may arrive on the open connection. The kernel answers
     // with a challenge ACK (RFC 5961 §4.2), and counts the SYN both as a challenge and as an error.
+    // So there may be as many errors as challenges.
     let challenges =
         counter(&fs::read_to_string("/proc/net/netstat").unwrap(), "TcpExt TCPSYNChallenge");
     let errors = counter(&snmp, "Tcp InErrs");

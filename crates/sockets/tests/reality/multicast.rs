@@ -135,7 +135,7 @@ fn is_forwarded(addresses: Addresses) {
     receiver.send_to(b"from us", (other, PORT)).unwrap();
     let (length, from) = socket.recv_from(&mut data).unwrap();
     assert_eq!((&data[..length], from), (&b"from us"[..], (ours, PORT).into()));
-    // The messages to expect: a query of the bridge, and our report.
+    // The capture must contain a query of the bridge, and our report.
     let messages = match group {
         IpAddr::V4(_) => ["igmp.type == 0x11", "igmp.type == 0x22"],
         IpAddr::V6(_) => ["icmpv6.type == 130", "icmpv6.type == 143"],

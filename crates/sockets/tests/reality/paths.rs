@@ -44,7 +44,7 @@ pub(crate) fn send_through_a_narrowing_path(net: &Net, bytes: u64) {
     });
     let ours = net.connect((BEHIND, 80)).unwrap();
     let mut kernels = listener.accept().unwrap().0;
-    // At first the whole path carries 1,500 bytes.
+    // At first the whole path carries packets of 1,500 bytes.
     (&ours).write_all(b"hello").unwrap();
     kernels.read_exact(&mut [0; 5]).unwrap();
     assert_eq!(ours.tcp_info().unwrap().effective_mss, 1_448);

@@ -136,7 +136,7 @@ impl RoutedPath {
         })
     }
 
-    /// Connects to the peer over one IP version. The path carries 1,500 bytes at first.
+    /// Connects to the peer over one IP version. The path carries packets of 1,500 bytes at first.
     fn connect(&self, version: usize) -> (TcpStream, net::TcpStream) {
         let address = addresses(NETWORKS[2], 2)[version];
         let listener = self.peer.run(move || TcpListener::bind((address, 0)).unwrap());

@@ -133,7 +133,8 @@ fn shortly_before_the_end(
         if u64::from(number) > (1 << 32) - ACROSS / 2 {
             return (ours, kernels);
         }
-        // A reset leaves no TIME-WAIT state at either endpoint.
+        // The connection is not suitable. Resetting it leaves no TIME-WAIT state at either
+        // endpoint.
         ours.set_linger(Some(time::Duration::ZERO)).unwrap();
     }
 }
