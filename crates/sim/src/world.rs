@@ -266,7 +266,7 @@ impl World {
     }
 
     fn request_for_nic(&mut self, (wire, port): (u16, Port), frame: FrameId) {
-        // An earlier attempt to send the frame may have truncated it.
+        // An earlier attempt to send the frame may have truncated it, so the frame is restored.
         self.frames[frame].truncate(None);
         let to = self.audience(wire, frame);
         self.request(wire, port, frame, to);

@@ -225,8 +225,8 @@ mod tests {
 
     #[test]
     fn datagrams_are_fragmented_and_reassembled_over_both_ip_versions() {
-        // Payloads of fragments are multiples of eight: 1,480 bytes, and 1,448 bytes after a
-        // fragment header.
+        // The payload of a full fragment is a multiple of eight bytes: 1,480 bytes over IPv4, and
+        // 1,448 bytes over IPv6, where a fragment header precedes it.
         for (addresses, whole, last) in [
             (["10.0.0.1/24", "10.0.0.2/24"], 14 + 20 + 1_480, 14 + 20 + 900),
             (["fd00::1/64", "fd00::2/64"], 14 + 48 + 1_448, 14 + 48 + 1_060),

@@ -136,7 +136,8 @@ impl Bus {
     ) {
         let Some(outgoing) = &mut self.stations[port].outgoing else { return };
         outgoing.length = length;
-        // After a collision the station sends the jam, whose length does not depend on the frame.
+        // After a collision the station sends the jam, whose end does not depend on the frame's
+        // length. So only a transmission without a collision gets a new end.
         if let State::Sending { start, collided: false, .. } = self.stations[port].state {
             let end = start + time_on_wire(self.parameters.bit, length);
             self.begin_until(port, start, end, false, actions);
@@ -236,7 +237,8 @@ impl Bus {
             return self.defer(port, not_before);
         }
         if self.idle_from(port).is_some_and(|idle| idle + self.parameters.gap > now) {
-            // Another station has used the cable since this start was scheduled.
+            // Another station has used the cable since this start was scheduled, so the gap after
+            // its transmission must pass first.
             return self.plan(port, not_before, actions);
         }
         // A station far from the sender senses the end of a frame later, and must then wait for the

@@ -166,7 +166,8 @@ impl Scenario {
         let (key, name) = change.split_once('=').unwrap_or((change, ""));
         let (key, name) = (key.trim(), name.trim());
         if key == family::KEY {
-            // The entry may be absent, because a scenario without it uses IPv4.
+            // The entry may be absent, because a scenario without it uses IPv4. `Settings::set`
+            // would refuse to change an absent entry, so the entry is replaced here.
             self.settings.replace_word(key, name);
             return Family::read(&self.settings).map(drop);
         }

@@ -404,7 +404,8 @@ fn the_gap_is_kept_after_a_late_end_of_carrier() {
     wire.check_all();
     let first =
         |port: Port| wire.done.iter().filter(|one| one.port == port).map(|one| one.start).min();
-    // The first frame ends at 57.6 us; the third station senses the end at 77.6 us.
+    // The first frame ends at 57.6 us; the third station senses the end at 77.6 us. Each station
+    // then waits for the gap of 9.6 us.
     assert_eq!(
         (first(1), first(2)),
         (Some(Tick::from_picos(67_200_000)), Some(Tick::from_picos(87_200_000)))
