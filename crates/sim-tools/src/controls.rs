@@ -181,7 +181,7 @@ fn measure(
     let mut scenario = load(scenario, &[])?;
     let before = scenario.settings().clone();
     for change in control.changes {
-        // A scenario that lacks the parameter stays unchanged.
+        // The error is ignored: a scenario that lacks the parameter stays unchanged.
         let _ = scenario.set(change);
     }
     let blueprint = scenario.blueprint()?;

@@ -65,7 +65,7 @@ pub(crate) fn make(
         }
     };
     let mut all: Vec<(usize, Made)> = thread::scope(|scope| {
-        // More threads than jobs would be idle.
+        // There are at most as many threads as jobs, because further threads would be idle.
         let threads: Vec<_> =
             (0..threads.get().min(jobs.len())).map(|_| scope.spawn(work)).collect();
         threads
