@@ -382,7 +382,7 @@ fn pump_down(
 /// none.
 pub(crate) const fn unreachable_for(errno: Errno) -> Option<Unreachable> {
     match errno {
-        // A kernel without the IP version reports `AFNOSUPPORT`.
+        // `AFNOSUPPORT` means that the kernel lacks the IP version, so the network is unreachable.
         Errno::NETUNREACH | Errno::AFNOSUPPORT => Some(Unreachable::Net),
         Errno::HOSTUNREACH => Some(Unreachable::Host),
         Errno::ACCESS | Errno::PERM => Some(Unreachable::Prohibited),
