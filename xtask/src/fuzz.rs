@@ -76,9 +76,10 @@ const FLAGS: [&str; 6] = [
 pub(crate) fn usage() -> String {
     format!(
         "\
-usage: cargo xtask fuzz TARGET [--minutes N]    tries new inputs for N minutes (default {DEFAULT_MINUTES})
+usage: cargo xtask fuzz TARGET [--minutes N]    tries new inputs for N minutes
        cargo xtask fuzz TARGET FILE             repeats one input
 
+N is {DEFAULT_MINUTES} by default.
 TARGET: {}
 Fuzzing needs a C++ compiler, for libFuzzer. An input that fails is stored in fuzz/artifacts. The
 ordinary tests run the inputs of segments, frames and serial lines in fuzz/corpus.",

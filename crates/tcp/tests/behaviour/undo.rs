@@ -14,8 +14,8 @@ fn undone_recoveries(host: &Script) -> u64 {
     host.connection.statistics().spurious_recoveries
 }
 
-/// RFC 3708 §2: each D-SACK shows that one retransmission was needless. If the peer reports only one
-/// of two retransmitted segments, the original of the other may have been lost, so nothing is
+/// RFC 3708 §2: each D-SACK shows that one retransmission was needless. If the peer reports only
+/// one of two retransmitted segments, the original of the other may have been lost, so nothing is
 /// undone.
 #[test]
 fn a_d_sack_for_one_of_two_retransmissions_undoes_nothing() {
